@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Before anything else is loaded: the first process of a container never sees a signal that it does not handle yet.
+// These handlers are set before other modules load, because the first process of a container ignores a signal without a handler.
 const stopping = Promise.withResolvers<string>();
 for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, () => stopping.resolve(signal));
 
@@ -11,7 +11,7 @@ const code = await runOperatorCommand(process.argv.slice(2), {
   complain: (text) => process.stderr.write(text),
   leave: (status) => process.exit(status),
 });
-// what is still open, as a request to an API server that hangs, does not keep it
+// an open request, for example to an API server that hangs, must not delay the exit
 process.exit(code);
 
 export {};

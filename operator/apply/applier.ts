@@ -10,13 +10,13 @@ type Client = Pick<ClusterClient, "apply" | "applyStatus" | "setManagedFields">;
 
 export type Applied = { manifest: KubernetesObject; written: boolean };
 
-/** Objects that another controller keeps changing back. Beyond this number, the oldest are forgotten at the cost of one write each. */
+/** The most objects that are remembered because another controller reverts them. A forgotten one costs one more write. */
 const capacity = 10_000;
 
 /**
- * Applies only where it would change something. Where an apply does not bring the wanted value (a webhook that rewrites it, a
- * default we do not know), it remembers what it tried and what was ours then, and tries again only when either changes: two
- * writers never chase each other.
+ * Applies an object only if that would change it. If an apply does not lead to the desired value (a webhook rewrites it, or
+ * a default is unknown), the applier remembers the desired and the owned fields, and applies again only when one of them
+ * changes. Two writers therefore never revert each other endlessly.
  */
 export class Applier {
   readonly #client: Client;
@@ -26,7 +26,7 @@ export class Applier {
     this.#client = client;
   }
 
-  /** Makes `live` as `desired` says; `live` is what a watch or a read gave, `undefined` when there is none. */
+  /** Applies `desired` if `live` differs. `live` comes from a watch or a read, and is `undefined` if the object does not exist. */
   async ensure(
     live: KubernetesObject | undefined,
     desired: KubernetesObject,
@@ -52,8 +52,8 @@ export class Applier {
   }
 
   /**
-   * Fields that others added stay, with two exceptions: an item of ours under another key, and an item that conflicts with our
-   * apply.
+   * Keeps fields that other managers added, with two exceptions: an item of the operator under another key, and an item that
+   * conflicts with the apply.
    */
   async #repair(
     live: KubernetesObject | undefined,
@@ -67,9 +67,9 @@ export class Applier {
       return await this.#apply(desired, options);
     } catch (error) {
       if (!(error instanceof ApiError) || error.status !== 422) throw error;
-      const inTheWay = takeOverRejected(live, desired, error);
-      if (inTheWay === undefined) throw error;
-      return this.#applyOver(live, inTheWay, desired, options);
+      const conflicting = takeOverRejected(live, desired, error);
+      if (conflicting === undefined) throw error;
+      return this.#applyOver(live, conflicting, desired, options);
     }
   }
 
@@ -95,13 +95,13 @@ export class Applier {
 
   #remember(
     key: string,
-    answer: KubernetesObject,
+    response: KubernetesObject,
     desired: KubernetesObject,
     options: { subresource?: "status" },
   ): void {
     this.#tried.delete(key);
-    if (isApplied(answer, desired, options)) return;
-    this.#tried.set(key, digestOf(answer, desired, options));
+    if (isApplied(response, desired, options)) return;
+    this.#tried.set(key, digestOf(response, desired, options));
     const oldest = this.#tried.keys().next();
     if (this.#tried.size > capacity && !oldest.done) this.#tried.delete(oldest.value);
   }

@@ -4,9 +4,9 @@ import { applyConfigurationOf } from "../cluster/apply-configuration.ts";
 import type { KubernetesObject, ManagedFieldsEntry } from "../facts/kubernetes-object.ts";
 import { type Fields, hasKeys, isMap, type JsonObject, mayHaveKeys } from "./owned-fields.ts";
 
-/** A field or a list item of others inside what we apply, which our apply does not name. */
+/** A field or list item that another manager added to an applied object, and that the apply does not name. */
 interface Foreign {
-  /** Without the places in lists, as `spec.template.spec.containers.env`. */
+  /** Without list indexes, such as `spec.template.spec.containers.env`. */
   readonly path: string;
   /** Present for an item of a list. */
   readonly item?: {
@@ -19,9 +19,9 @@ interface Foreign {
 type Rule = (foreign: Foreign) => boolean;
 
 /**
- * Server-side apply keeps fields that others added, also where they conflict with ours: a port under another number keeps the
- * name that ours needs. This is `managedFields` with such additions counted as ours, so that the next apply, which does not name them, removes
- * them (Kubernetes, "Server-Side Apply", field management). Undefined where there is none.
+ * Returns `managedFields` in which the operator owns the additions that match `rule`, or `undefined` if none does. The next
+ * apply does not name these fields and therefore removes them (Kubernetes, "Server-Side Apply", field management). Without
+ * this, server-side apply keeps conflicting additions: a port under another number keeps the name that the operator needs.
  */
 function adopt(
   live: KubernetesObject,
@@ -109,7 +109,10 @@ function take({ theirs, ours }: Move, key: string): number {
   return 1;
 }
 
-/** With items that are one of ours under another key (a port's number, a container's name): ours is missing, theirs has all else of it. */
+/**
+ * Takes over items that are the operator's under another key, such as the number of a port or the name of a container: the
+ * operator's item is missing, and the other item has all of its remaining fields.
+ */
 export function takeOverRenamed(
   live: KubernetesObject,
   desired: KubernetesObject,
@@ -140,7 +143,7 @@ function contains(live: unknown, desired: unknown): boolean {
   return live === desired || live === undefined;
 }
 
-/** With what stands beside the fields that the API server refused. */
+/** Takes over the additions next to the fields that the API server rejected. */
 export function takeOverRejected(
   live: KubernetesObject,
   desired: KubernetesObject,
@@ -150,7 +153,9 @@ export function takeOverRejected(
   return adopt(live, desired, ({ path }) => scopes.some((scope) => `${path}.`.startsWith(`${scope}.`)));
 }
 
-/** `spec.ports[1].name` → `spec.ports`: whatever is in the list or the map of the refused field. Never all of an object, nor its metadata. */
+/**
+ * The list or map of a rejected field: `spec.ports` for `spec.ports[1].name`. It is never a whole object or its metadata.
+ */
 function scopeOf(field: string): string[] {
   const names = field.replaceAll(/\[[^\]]*\]/g, "").split(".");
   const isItem = field.endsWith("]");

@@ -8,10 +8,10 @@ export type Fields = { [key: string]: Fields };
 export type JsonObject = { [name: string]: unknown };
 
 /**
- * Whether applying `desired` would change nothing, judged from `live` alone: every field that `desired` names is ours
- * (`managedFields`, manager `tts-operator`, operation `Apply`) and has that value, and nothing else is ours. Another client that changes a
- * field of ours becomes its owner, so drift shows as a lost field. Values that the server fills in or writes in another form
- * (defaults, quantities, empty values left out) compare equal. `subresource: "status"` judges `.status` instead of the rest.
+ * Whether applying `desired` would change nothing: the operator owns exactly the fields that `desired` names (`managedFields`,
+ * manager `tts-operator`, operation `Apply`), and they have the desired values. A client that changes such a field becomes its
+ * owner, so drift appears as a lost field. Values that the server sets or writes in another form (defaults, quantities, omitted
+ * empty values) compare equal. With `subresource: "status"`, only `.status` is compared.
  */
 export function isApplied(
   live: KubernetesObject,
@@ -30,7 +30,7 @@ export function isApplied(
   return isSameMap(owned, named, live as JsonObject);
 }
 
-/** The fields that our last apply named, less those taken over since; `undefined` when we never applied this object. */
+/** The fields of the last apply that no other manager has taken over; `undefined` if the operator never applied the object. */
 export function ownedFields(
   live: KubernetesObject,
   apiVersion: string,
@@ -46,7 +46,7 @@ export function ownedFields(
   return entry?.fieldsV1 as Fields | undefined;
 }
 
-/** `name` is the field's name, or that of the map it is in: it tells where quantities stand. */
+/** `name` is the name of the field, or of the map that contains it. It identifies quantities. */
 function isSame(owned: Fields | undefined, desired: unknown, live: unknown, name: string): boolean {
   if (desired === undefined) return owned === undefined;
   if (owned === undefined) return isUnrecorded(desired);
@@ -65,7 +65,7 @@ function isSameMap(
   for (const [field, value] of Object.entries(desired)) {
     if (!isSame(owned[`f:${field}`], value, live[field], childName(name, field))) return false;
   }
-  // A field of ours that is no longer named has to be pruned. A list's key may be ours by its default.
+  // An owned field that is no longer desired has to be removed. The key of a list item may be owned because of its default.
   return Object.keys(owned).every(
     (key) => !key.startsWith("f:") || desired[key.slice(2)] !== undefined || key.slice(2) in keys,
   );
@@ -88,7 +88,7 @@ function isSameSet(members: string[], desired: unknown[], live: unknown[]): bool
   );
 }
 
-/** Items are found by their keys, and stand in the live list in the order in which we name them. */
+/** Finds items by their keys. The live items must have the order of the desired ones. */
 function isSameKeyedList(owned: Fields, desired: JsonObject[], live: JsonObject[]): boolean {
   const entries = Object.entries(owned).filter(([key]) => key.startsWith("k:"));
   if (entries.length !== desired.length) return false;
@@ -99,7 +99,7 @@ function isSameKeyedList(owned: Fields, desired: JsonObject[], live: JsonObject[
     const position = live.findIndex((candidate) => hasKeys(candidate, keys));
     const there = live[position];
     if (there === undefined || position < last) return false;
-    // An item may be ours as a whole, such as a reference by name.
+    // The operator may own an item as a whole, such as a reference by name.
     const same = isLeaf(fields) ? isSameValue(item, there, "") : isSameMap(fields, item, there, "", keys);
     if (!same) return false;
     last = position;
@@ -109,11 +109,11 @@ function isSameKeyedList(owned: Fields, desired: JsonObject[], live: JsonObject[
 
 type Pair = { item: JsonObject; fields: Fields; keys: JsonObject };
 
-/** Each desired item with the entry of its keys, in desired order. A key that the item leaves out stands for its default (`protocol`). */
+/** Pairs each desired item with the entry of its keys, in the desired order. An omitted key has its default (`protocol`). */
 function pairByKeys(entries: [string, Fields][], desired: JsonObject[]): Pair[] | undefined {
   const open = new Map(entries.map(([key, fields]) => [JSON.parse(key.slice(2)) as JsonObject, fields]));
   const pairs = new Map<JsonObject, Pair>();
-  // Items that name every key choose first: what is left is for those that leave one to its default.
+  // Items that name every key are paired first. The remaining entries belong to items that omit a key.
   for (const exact of [true, false]) {
     for (const item of desired) {
       if (pairs.has(item)) continue;
@@ -135,7 +135,7 @@ export function mayHaveKeys(item: JsonObject, keys: JsonObject): boolean {
   return Object.entries(keys).every(([name, value]) => item[name] === undefined || item[name] === value);
 }
 
-/** A value that is ours as a whole: scalars, atomic lists and maps, empty maps. */
+/** Compares a value that is owned as a whole: a scalar, an atomic list or map, or an empty map. */
 function isSameValue(desired: unknown, live: unknown, name: string): boolean {
   if (live === undefined || live === null) return isNothing(desired);
   if (Array.isArray(desired)) return Array.isArray(live) && isSameSequence(desired, live, name);
@@ -149,7 +149,7 @@ function isSameSequence(desired: unknown[], live: unknown[], name: string): bool
   );
 }
 
-/** Fields inside have no owner of their own: a field that we do not name was either set by the server or left by an earlier apply. */
+/** Compares an atomic map, whose fields have no owners. An unnamed field was set by the server or by an earlier apply. */
 function isSameWhole(desired: JsonObject, live: JsonObject, name: string): boolean {
   const named = Object.entries(desired).every(([field, value]) =>
     isSameValue(value, live[field], childName(name, field)),
@@ -177,7 +177,7 @@ function isSameQuantity(desired: unknown, live: unknown): boolean {
   return nanos !== undefined && nanos === nanosOf(live);
 }
 
-/** Maps whose every value is a quantity, and fields that are one (Kubernetes API, `resource.Quantity`). */
+/** Maps of quantities, and fields that are a quantity (Kubernetes API, `resource.Quantity`). */
 const quantityMaps = new Set(["limits", "requests", "capacity", "allocatable", "hard", "overhead"]);
 const quantityFields = new Set(["sizeLimit", "divisor", "averageValue"]);
 
@@ -189,14 +189,14 @@ function childName(parent: string, field: string): string {
   return quantityMaps.has(parent) ? parent : field;
 }
 
-/** Fields that an apply names without owning them: keyed lists and sets without items. */
+/** Whether an apply names the value without owning it: a keyed list or a set without items. */
 function isUnrecorded(value: unknown): boolean {
   if (value === undefined) return true;
   if (Array.isArray(value)) return value.length === 0;
   return isMap(value) && Object.keys(value).length > 0 && Object.values(value).every(isUnrecorded);
 }
 
-/** Fields that the server omits when it writes an object. */
+/** Whether the server omits the value when it writes an object. */
 function isNothing(value: unknown): boolean {
   if (value === undefined || value === "" || value === false || value === 0) return true;
   if (Array.isArray(value)) return value.length === 0;

@@ -5,17 +5,23 @@ import { admissionProblem, crdMismatch, sentence } from "../workload/external-pr
 
 /** Explains why the API server rejected a child, and what to do about it. */
 
-/** The object itself is invalid. A field that this version of Kubernetes does not have is reported as 500 (server-side apply, typed conversion). */
+/**
+ * Whether the API server found the object invalid. It reports a field that this version of Kubernetes does not have with
+ * status 500 (server-side apply, typed conversion).
+ */
 export function isRefused({ status, message }: ApiError): boolean {
   return status === 422 || (status === 500 && message.includes("failed to create typed patch object"));
 }
 
-/** The API server answered for this object alone; anything else (no answer, overload, rejected credentials) concerns every call. */
+/**
+ * Whether the failure concerns this object alone. Every other failure (no response, overload, rejected credentials)
+ * concerns all requests.
+ */
 export function isAnswered(failure: unknown): boolean {
   return failure instanceof ApiError && ![401, 429, 502, 503, 504].includes(failure.status);
 }
 
-/** All problems of a pass as one: the reason of the gravest, every message once. */
+/** Combines the problems of a reconcile. The worst problem gives the reason, and each message appears once. */
 export function combineProblems(
   problems: readonly (ReconcileProblem | undefined)[],
 ): ReconcileProblem | undefined {
@@ -27,19 +33,19 @@ export function combineProblems(
 }
 
 /**
- * Errors of connections name the local port, which is another one each time: a message that differs with each attempt would make each
- * attempt a change of the status.
+ * Removes the local address from connection errors. Its port differs with each attempt, and a different message would
+ * change the status after each attempt.
  */
 function withoutLocalAddress(text: string): string {
   return text.replace(/(?:\[[0-9a-f:.%]+\]|\d+\.\d+\.\d+\.\d+):\d+->/gi, "");
 }
 
-/** Only a Gateway's kinds may be missing: an operator whose own are could do nothing. */
+/** Whether the kind is not installed. Only the kinds of the Gateway API may be missing, because the operator needs all others. */
 export function isMissingKind({ kind }: KubernetesObject, failure: unknown): boolean {
   return kind === "HTTPRoute" && failure instanceof ApiError && failure.status === 404;
 }
 
-/** Fields that the cluster's schema of the kind does not have, as `.status.license.id`. */
+/** Fields that the CRD in the cluster does not have, such as `.status.license.id`. */
 export function undeclaredFields(error: unknown): string[] {
   if (!(error instanceof ApiError)) return [];
   if (!error.message.includes("field not declared in schema")) return [];
@@ -55,16 +61,16 @@ export function problemOf(child: KubernetesObject, failure: unknown): ReconcileP
 function problemWith(child: KubernetesObject, failure: unknown): ReconcileProblem {
   const what = `${child.kind} ${child.metadata.name}`;
   if (!(failure instanceof ApiError)) {
-    return applyFailed(`${what} could not be written: ${String(failure)}.`);
+    return applyFailed(`${what} could not be written: ${sentence(String(failure))} The operator retries.`);
   }
   if (isMissingKind(child, failure)) {
-    const message = `${what} cannot be made: this cluster has no ${child.apiVersion}. Install the CRDs of the Gateway API, or use api.route.ingress.`;
+    const message = `${what} cannot be created: this cluster does not have the API ${child.apiVersion}. Install the CRDs of the Gateway API, or use api.route.ingress.`;
     return { reason: "GatewayApiMissing", message, stalled: true };
   }
   const said = admissionProblem(what, failure.message) ?? schemaProblem(what, child, failure);
-  return (
-    said ?? quotaProblem(what, failure) ?? applyFailed(`${what} could not be written: ${failure.message}`)
-  );
+  if (said !== undefined) return said;
+  const unexplained = `${what} could not be written: ${sentence(failure.message)} The operator retries.`;
+  return quotaProblem(what, failure) ?? applyFailed(unexplained);
 }
 
 function schemaProblem(
@@ -75,14 +81,14 @@ function schemaProblem(
   if (!isRefused(failure)) return undefined;
   const fields = undeclaredFields(failure);
   if (kind.startsWith("Tts") && fields.length > 0)
-    return crdMismatch(`${what} cannot be written: its CRD has no ${fields.join(", ")}.`);
-  const message = `The API server rejected ${what}: ${failure.message}. Change the field, or what podTemplate makes of it.`;
+    return crdMismatch(`${what} cannot be written: its CRD does not have ${fields.join(", ")}.`);
+  const message = `The API server rejected ${what}: ${failure.message}. Change the field, or the podTemplate that sets it.`;
   return { reason: "Invalid", message, stalled: true };
 }
 
 function quotaProblem(what: string, { status, message: said }: ApiError): ReconcileProblem | undefined {
   if (status !== 403 || !/exceeded quota/i.test(said)) return undefined;
-  const message = `${what} could not be written: ${sentence(said)} Raise the namespace's ResourceQuota or ask for less; it is tried again.`;
+  const message = `${what} could not be written: ${sentence(said)} Raise the namespace's ResourceQuota, or request less. The operator retries.`;
   return { reason: "QuotaExceeded", message, stalled: false };
 }
 

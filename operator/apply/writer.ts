@@ -23,51 +23,51 @@ const podPrerequisites = new Set(["Secret", "ServiceAccount", "Role", "RoleBindi
 /** Kinds that create pods. They do not depend on each other, and are applied concurrently. */
 const standAlone = new Set(["TtsModelPool", "Deployment"]);
 
-/** Kinds of which one takes the other's place. */
+/** Groups of kinds that replace each other: a child of one kind makes those of the others unnecessary. */
 const alternatives: readonly (readonly string[])[] = [["Ingress", "HTTPRoute"], scalerKinds];
 
-/** A feature of the API server changes with a restart of it. */
+/** How long the known features of the API server are trusted. They change only with its restart. */
 const askZeroMs = 600_000;
-/** CRDs are upgraded by hand: a field that they had not is offered again after so long. */
+/** After this time, the operator again writes a field that the CRD did not have, because CRDs are upgraded by hand. */
 const askSchemaMs = 300_000;
 
 type AnyStatus = NonNullable<(TtsDeployment | TtsModelPool)["status"]>;
 
-/** How far a pass came with its children. */
+/** The result of applying the children. */
 export interface WriteResult {
   readonly applied: readonly KubernetesObject[];
-  /** One for each child that is not as desired. */
+  /** One problem for each child that does not match its desired state. */
   readonly problems: readonly ReconcileProblem[];
-  /** Every child was tried; false after a call that got no answer. */
+  /** Whether the operator tried to apply every child. False after a request without a response. */
   readonly complete: boolean;
-  /** The first call that failed; the pass is retried with backoff after its status is written. */
+  /** The first request that failed. The reconcile is retried with backoff after its status is written. */
   readonly failure: unknown;
 }
 
 interface EnsureOptions {
-  /** The live one that this pass has read already. */
+  /** The live Secret, if this reconcile has read it already. */
   readonly secret?: KubernetesObject | undefined;
-  /** Called for each child that is now as desired. */
+  /** Called for each child that now matches its desired state. */
   readonly onDone?: (child: KubernetesObject) => void;
 }
 
 type Ensured = { readonly manifest: KubernetesObject } | { readonly problem: ReconcileProblem };
 
-/** A child, and either the object as it is now or why it is not as desired. */
+/** A child with its live object, or with the reason why it does not match its desired state. */
 interface Tried {
   readonly child: KubernetesObject;
   readonly manifest?: KubernetesObject;
   readonly problem?: ReconcileProblem;
-  /** The call that failed, if one did. */
+  /** The request that failed, if one did. */
   readonly failure?: unknown;
 }
 
-/** The owner was deleted meanwhile: nothing of it may come back. */
+/** The owner was deleted during the reconcile. None of its children may be recreated. */
 export class OwnerDeleted extends Error {
   override readonly name = "OwnerGone";
 }
 
-/** Brings children about: only ours, only while their owner stands, only where something would change. */
+/** Applies children: only those that the operator owns, only while their owner exists, and only if a field would change. */
 export class Writer {
   readonly #client: ClusterClient;
   readonly #view: ClusterCache;
@@ -87,9 +87,9 @@ export class Writer {
   }
 
   /**
-   * Applies the children in order, and those that need no other at once. A child that the API server refuses (a webhook, a quota, a missing
-   * permission) does not stop the others; only pods wait for their prerequisites. A call that got no answer ends the pass: the rest would
-   * wait for the same API server.
+   * Applies the children in order, and children that do not depend on each other concurrently. A child that the API server
+   * rejects (by a webhook, a quota, a missing permission) does not stop the others; only pods wait for their prerequisites.
+   * After a request without a response no further child is tried, because it would wait for the same API server.
    */
   async ensureAll(
     owner: KubernetesObject,
@@ -112,7 +112,7 @@ export class Writer {
     return resultOf(results);
   }
 
-  /** Never throws: what is written beside it must have ended when the pass does. */
+  /** Never throws, so that all concurrent writes have ended when the reconcile ends. */
   async #ensureOne(
     owner: KubernetesObject,
     child: KubernetesObject,
@@ -130,8 +130,9 @@ export class Writer {
   }
 
   /**
-   * Keeps the number of replicas when `replicas` leaves our applies: another field manager applies the live value first (Kubernetes,
-   * "Server-Side Apply", transferring ownership). A value that changed meanwhile is a conflict, and the key is reconciled again.
+   * Keeps the number of replicas when the operator stops applying `replicas`: another field manager applies the live value
+   * first (Kubernetes, "Server-Side Apply", transferring ownership). If the value has changed, the API server reports a
+   * conflict, and the key is reconciled again.
    */
   async handOverReplicas({ pool }: ObservedPool): Promise<void> {
     if (ownedFields(pool, pool.apiVersion)?.["f:spec"]?.["f:replicas"] === undefined) return;
@@ -146,7 +147,7 @@ export class Writer {
     this.#view.written(await this.#client.apply(shared, { manager: handoverManager, force: false }));
   }
 
-  /** The built-in scaler's word: its own manager's, so that it is handed over like anybody else's. */
+  /** Applies the replicas with the field manager of the built-in scaler, so that ownership is transferred like that of any scaler. */
   async scale(pool: TtsModelPool, replicas: number): Promise<TtsModelPool> {
     const { apiVersion, kind, metadata } = pool;
     const { name, namespace, uid } = metadata;
@@ -156,7 +157,7 @@ export class Writer {
     return scaled as TtsModelPool;
   }
 
-  /** A pod that is gone meanwhile needs no mark; applied, it would have to be made, which we may not. */
+  /** Ignores a pod that was deleted. Applying it would create it, for which the operator has no permission. */
   async mark({ pod, cost }: DeletionCost): Promise<void> {
     const { name, namespace = "", uid = "" } = pod.metadata;
     const annotations = cost === undefined ? {} : { [deletionCost]: cost };
@@ -175,7 +176,7 @@ export class Writer {
     return this.#view.get("Pod", objectKey(pod))?.metadata.uid !== pod.metadata.uid;
   }
 
-  /** Whether a HorizontalPodAutoscaler may have no replica (feature HPAScaleToZero of the API server). */
+  /** Whether a HorizontalPodAutoscaler may have `minReplicas: 0` (feature HPAScaleToZero of the API server). */
   async allowsZero(pool: TtsModelPool): Promise<boolean> {
     const nowMs = this.#clock.monotonicMs();
     if (this.#zero === undefined || nowMs - this.#zero.askedMs > askZeroMs) {
@@ -197,8 +198,9 @@ export class Writer {
   }
 
   /**
-   * One status write a pass, and only when something changed. True when it was written. What a CRD older than this operator has no field
-   * for is left out, and said.
+   * Writes the status if it changed, once in each reconcile. Omits fields that an older CRD does not have, and reports them
+   * in a condition.
+   * @returns whether the status was written
    */
   async ensureStatus(owner: TtsDeployment | TtsModelPool, status: AnyStatus): Promise<boolean> {
     const lost = this.#lostOf(owner.kind);
@@ -232,7 +234,7 @@ export class Writer {
       if (written) this.#view.written(manifest);
       return written;
     } catch (error) {
-      // The object was deleted meanwhile.
+      // The object was deleted during the reconcile.
       if (error instanceof ApiError && error.status === 404) return false;
       throw error;
     }
@@ -246,7 +248,7 @@ export class Writer {
     }
   }
 
-  /** Removes what the owner had and no longer wants; what a refused child was to replace stays until that is accepted. */
+  /** Deletes children that are no longer desired. A child that is being replaced stays until its replacement is applied. */
   async retire(
     owner: KubernetesObject,
     deployment: string,
@@ -268,8 +270,8 @@ export class Writer {
   }
 
   /**
-   * Asked of the API server before anything is removed: the copy of an operator that has just begun to lead may be older than what
-   * another one acted upon. A pass over the newer state follows when the watch tells of it.
+   * Reads the owner from the API server before a child is deleted. The cache of a new leader may be older than the state that
+   * the previous leader saw. When the watch reports the newer state, the owner is reconciled again.
    */
   async isCurrent(owner: KubernetesObject): Promise<boolean> {
     const now = await this.#client.get(refOf(owner));
@@ -285,7 +287,7 @@ export class Writer {
     await this.#client.remove(refOf(child), { propagation: "Background", ...(uid && { uid }) });
   }
 
-  /** A Secret is not read again where it is known to be as it was when it was as desired. */
+  /** Skips a Secret that has not changed since it matched its desired state. */
   async #ensureSecret(
     owner: KubernetesObject,
     desired: KubernetesObject,
@@ -314,7 +316,7 @@ export class Writer {
     return { manifest };
   }
 
-  /** Asked of the API server itself before anything is made: our own copy may not know yet that the owner is going. */
+  /** Reads the owner from the API server before a child is created, because the cache may not know about its deletion yet. */
   async #assertStands(owner: KubernetesObject): Promise<void> {
     const now = await this.#client.get(refOf(owner));
     if (now?.metadata.uid !== owner.metadata.uid || now?.metadata.deletionTimestamp !== undefined) {
@@ -323,7 +325,7 @@ export class Writer {
   }
 }
 
-/** @throws OwnerGone when a child found that out */
+/** @throws OwnerDeleted when applying a child found that the owner was deleted */
 function canGoOn(tried: readonly Tried[]): boolean {
   const failures = tried.flatMap(({ failure }) => failure ?? []);
   for (const failure of failures) if (failure instanceof OwnerDeleted) throw failure;
@@ -344,7 +346,7 @@ function resultOf(results: readonly Tried[]): WriteResult {
   };
 }
 
-/** One after the other, but neighbours that stand by themselves in one step. */
+/** Groups adjacent children that do not depend on each other into one step. */
 function stepsOf(desired: readonly KubernetesObject[]): KubernetesObject[][] {
   const steps: KubernetesObject[][] = [];
   for (const child of desired) {
@@ -369,7 +371,7 @@ function canaryOf(owner: KubernetesObject | undefined): unknown {
   return (owner as Partial<TtsModelPool> | undefined)?.status?.canary;
 }
 
-/** Why this object cannot be our child now. */
+/** The reason why the operator may not manage this object now, if there is one. */
 function claimProblem(owner: KubernetesObject, live: KubernetesObject): ReconcileProblem | undefined {
   const what = `${live.kind} ${live.metadata.namespace}/${live.metadata.name}`;
   const controller = controllerOf(live);
@@ -377,17 +379,17 @@ function claimProblem(owner: KubernetesObject, live: KubernetesObject): Reconcil
   if (live.metadata.deletionTimestamp !== undefined || (earlier && !isOwnedBy(live, owner))) {
     return {
       reason: "ChildDeleting",
-      message: `${what} is still being deleted; it is recreated afterwards.`,
+      message: `${what} is still being deleted. The operator recreates it afterwards; no action is needed.`,
       stalled: false,
     };
   }
   if (isOwnedBy(live, owner)) return undefined;
   const whose = controller
     ? `belongs to ${controller.kind} ${controller.name}`
-    : "was not made by this operator";
+    : "was not created by this operator";
   return {
     reason: "NameTaken",
-    message: `${what} ${whose} and is left alone. Delete or rename it, or choose another name for the TtsDeployment or its pool.`,
+    message: `${what} ${whose}, so the operator does not change it. Delete or rename it, or choose another name for the TtsDeployment or its pool.`,
     stalled: true,
   };
 }

@@ -3,7 +3,7 @@ import type { TtsDeployment } from "../facts/observed.ts";
 /** The subject of a command. */
 export interface AdviceContext {
   readonly deployment: TtsDeployment;
-  /** The pod that the finding is about, when it is about one. */
+  /** The pod that the finding is about, if any. */
   readonly pod: string | undefined;
   readonly container: string | undefined;
 }
@@ -38,18 +38,18 @@ const replaceLicense: Commands = (about) => {
   ];
 };
 
-const makeKeys: Commands = (about) => [
+const createKeys: Commands = (about) => [
   "svc-tts keys create --name first --file keys.yaml",
   `${inNamespace(about)} create secret generic ${about.deployment.spec.api.keys?.secretRef?.name ?? "tts-keys"} --from-file=keys.yaml`,
 ];
 
-const makePassword: Commands = (about) => {
+const createPassword: Commands = (about) => {
   const { name = "tts-database", key = "password" } =
     about.deployment.spec.api.keys?.postgres?.secretRef ?? {};
   return [`${inNamespace(about)} create secret generic ${name} --from-file=${key}=password.txt`];
 };
 
-const lookAtPools: Commands = (about) => [
+const inspectPools: Commands = (about) => [
   `${inNamespace(about)} get ttsmp -l tts.svc.dev/deployment=${about.deployment.metadata.name}`,
   inspectLicense,
 ];
@@ -67,12 +67,12 @@ const commands: Readonly<Record<string, Commands>> = {
     `${inNamespace(about)} logs deploy/${about.deployment.metadata.name}-api | grep issuer`,
     `${inNamespace(about)} get networkpolicy`,
   ],
-  ModelNotLicensed: lookAtPools,
-  TooManyGpus: lookAtPools,
-  TooManyStreams: lookAtPools,
-  LicenseHold: lookAtPools,
-  KeysSecretMissing: makeKeys,
-  DatabaseSecretMissing: makePassword,
+  ModelNotLicensed: inspectPools,
+  TooManyGpus: inspectPools,
+  TooManyStreams: inspectPools,
+  LicenseHold: inspectPools,
+  KeysSecretMissing: createKeys,
+  DatabaseSecretMissing: createPassword,
   NoGpu: (about) => [freeDevices, ...describePod(about)],
   Unschedulable: describePod,
   ImagePullFailed: describePod,
@@ -105,7 +105,7 @@ const commands: Readonly<Record<string, Commands>> = {
   ],
 };
 
-/** Commands that show more or mend it; none when the reason's message says it all. */
+/** Commands that show details or solve the problem. There are none if the message of the reason is sufficient. */
 export function adviceFor(reason: string, about: AdviceContext): readonly string[] {
   return commands[reason]?.(about) ?? [];
 }

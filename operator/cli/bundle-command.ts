@@ -5,7 +5,7 @@ import { UsageError } from "../../lib/usage-error.ts";
 import { collectBundle, type File } from "./bundle.ts";
 import { parseOptions, reachCluster, type Terminal } from "./terminal.ts";
 
-/** `tts-operator support-bundle [NAME]`: a tar.gz file, or on standard output with `--file -`. */
+/** Runs `tts-operator support-bundle [NAME]`, which writes a tar.gz file, or to standard output with `--file -`. */
 export async function bundleCommand(
   words: readonly string[],
   terminal: Terminal,
@@ -30,9 +30,9 @@ export async function bundleCommand(
     );
     await deliver(options.flags.file ?? `${folder}.tar.gz`, archive, terminal);
     terminal.complain(
-      `${files.length} files, ${archive.length} bytes. Secrets were taken out; read it before you send it.\n`,
+      `${files.length} files, ${archive.length} bytes. Secret values were removed. Read the files before you send them.\n`,
     );
-    for (const line of unseen) terminal.complain(`not seen: ${line}\n`);
+    for (const line of unseen) terminal.complain(`could not be read: ${line}\n`);
     return 0;
   } finally {
     client.close();

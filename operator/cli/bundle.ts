@@ -23,14 +23,14 @@ export interface BundleScope {
 }
 
 export interface File {
-  /** With forward slashes. */
+  /** The path in the archive, with forward slashes. */
   readonly path: string;
   readonly content: string;
 }
 
 export interface Bundle {
   readonly files: readonly File[];
-  /** Files that could not be read, or were left out for their size. */
+  /** Objects and files that could not be read, or were omitted because of their size. */
   readonly unseen: readonly string[];
 }
 
@@ -38,7 +38,7 @@ const kinds = [
   ...["TtsModelPool", "Deployment", "ReplicaSet", "Pod", "Service", "EndpointSlice", "ServiceAccount"],
   ...["ConfigMap", "Role", "RoleBinding", "HorizontalPodAutoscaler"],
 ];
-/** Enough for months of a quiet container, or for the last minutes of a busy one. */
+/** Enough for months of an idle container, or for the last minutes of a busy one. */
 const tailLines = 5_000;
 const mostLogBytes = 1024 * 1024;
 const mostLogBytesInAll = 48 * 1024 * 1024;
@@ -67,7 +67,7 @@ export async function collectBundle(client: ClusterClient, subject: BundleScope)
 class Collector {
   readonly #client: ClusterClient;
   readonly #subject: BundleScope;
-  readonly #onlooker = new PartialReader();
+  readonly #reader = new PartialReader();
 
   constructor(client: ClusterClient, subject: BundleScope) {
     this.#client = client;
@@ -75,7 +75,7 @@ class Collector {
   }
 
   get unseen(): string[] {
-    return [...new Set(this.#onlooker.unseen)];
+    return [...new Set(this.#reader.unseen)];
   }
 
   async deployments(): Promise<TtsDeployment[]> {
@@ -139,7 +139,7 @@ class Collector {
     return { path: "events.jsonl", content: lines.map((line) => `${line}\n`).join("") };
   }
 
-  /** Read for one purpose: to find them elsewhere and take them out there. They are written nowhere. */
+  /** Reads the values of Secrets, only to remove them from all texts. They are never written. */
   async secretValues(users: readonly KubernetesObject[]): Promise<string[]> {
     const names = new Set(
       users.flatMap((user) => {
@@ -150,8 +150,8 @@ class Collector {
     const values = [...names].map(async (key) => {
       const [namespace = "", name = ""] = key.split("/");
       const reading = this.#client.get({ apiVersion: "v1", kind: "Secret", namespace, name });
-      const secret = await this.#onlooker.look(
-        `Secret ${key}, whose values were so not searched for`,
+      const secret = await this.#reader.look(
+        `Secret ${key}, so its values were not searched for and removed`,
         reading,
         undefined,
       );
@@ -162,7 +162,7 @@ class Collector {
       .map((encoded) => Buffer.from(encoded, "base64").toString("utf8"));
   }
 
-  /** One after the other, so that the whole stays below its limit. */
+  /** Reads the logs one after the other, so that their total size stays below the limit. */
   async logs(pods: readonly Pod[]): Promise<File[]> {
     const files: File[] = [];
     let bytes = 0;
@@ -170,8 +170,8 @@ class Collector {
       for (const { container, previous } of runsOf(pod)) {
         const path = `logs/${pod.metadata.namespace}/${pod.metadata.name}/${container}${previous ? ".previous" : ""}.log`;
         if (bytes >= mostLogBytesInAll) {
-          this.#onlooker.unseen.push(
-            `${path} (left out: the logs are larger than ${mostLogBytesInAll} bytes together)`,
+          this.#reader.unseen.push(
+            `${path} (omitted: all logs together are larger than ${mostLogBytesInAll} bytes)`,
           );
           continue;
         }
@@ -189,8 +189,8 @@ class Collector {
     try {
       return await this.#client.logOf(pod, { container, previous, tailLines, limitBytes: mostLogBytes });
     } catch (error) {
-      // a node that does not answer must not keep the rest back
-      this.#onlooker.unseen.push(
+      // a node that does not respond must not prevent the rest
+      this.#reader.unseen.push(
         `log of ${pod.name}/${container} (${error instanceof Error ? error.message : String(error)})`,
       );
       return undefined;
@@ -202,9 +202,9 @@ class Collector {
     reading: Promise<KubernetesObject[]>,
     most = mostObjects,
   ): Promise<KubernetesObject[]> {
-    const found = await this.#onlooker.look(what, reading, []);
+    const found = await this.#reader.look(what, reading, []);
     if (found.length > most)
-      this.#onlooker.unseen.push(`${found.length - most} of ${found.length} ${what} (left out)`);
+      this.#reader.unseen.push(`${found.length - most} of ${found.length} ${what} (omitted)`);
     return found.slice(0, most);
   }
 }
@@ -216,7 +216,7 @@ interface Spec {
   }[];
 }
 
-/** Those of its spec, and of a pod's volumes; for a TtsDeployment the internal token too. */
+/** The Secrets of the spec and of a pod's volumes, and the internal token of a TtsDeployment. */
 function secretsUsedBy({ kind, metadata, spec }: KubernetesObject): string[] {
   const volumes = (spec as Spec | undefined)?.volumes ?? [];
   const mounted = volumes.flatMap(({ secret, projected }) => [
@@ -250,28 +250,28 @@ function objectFiles(folder: string, objects: readonly KubernetesObject[], redac
   }));
 }
 
-/** A Secret's annotations may hold a copy of it. */
+/** Removes the annotations of a Secret, which may contain a copy of it. */
 function bare({ apiVersion, kind, metadata }: KubernetesObject): KubernetesObject {
   const { annotations: _, ...rest } = metadata;
   return { apiVersion, kind, metadata: rest };
 }
 
 function readme({ namespace, name, now, version }: BundleScope, unseen: readonly string[]): File {
-  const content = `Support bundle of ${name === undefined ? "every TtsDeployment" : `TtsDeployment ${name}`} in namespace ${namespace}
-Made by tts-operator ${version} at ${new Date(now).toISOString()}
+  const content = `Support bundle for ${name === undefined ? "every TtsDeployment" : `TtsDeployment ${name}`} in namespace ${namespace}
+Created by tts-operator ${version} at ${new Date(now).toISOString()}
 
-explain/     what keeps each TtsDeployment from being ready
-resources/   the TtsDeployments and what was made for them
-operator/    the operator's Deployment and pods
+explain/     why each TtsDeployment is not ready
+resources/   the TtsDeployments and the objects that the operator created for them
+operator/    Deployment and pods of the operator
 cluster/     nodes, and the versions of the CRDs
 events.jsonl events of the namespace
-logs/        the end of each container's log, and of the run before a restart
+logs/        the end of the log of each container, and of its run before a restart
 
-Secrets are listed by name; their values are in no file. Values of variables that are no settings of svc-tts, fields and texts that look like
-keys, tokens and passwords, and every value of the Secrets that the pods use were replaced by [redacted]. Names of namespaces, nodes, images and hosts are as they are:
-read it before you send it.
+Secrets are listed by name; no file contains their values. The following were replaced by [redacted]: values of variables that are not settings
+of svc-tts, fields and texts that look like keys, tokens and passwords, and every value of the Secrets that the pods use. Names of namespaces,
+nodes, images and hosts are unchanged. Read the files before you send them.
 
-Not seen: ${unseen.length > 0 ? `\n${unseen.map((line) => `- ${line}`).join("\n")}` : "nothing was kept back."}
+Could not be read: ${unseen.length > 0 ? `\n${unseen.map((line) => `- ${line}`).join("\n")}` : "none; everything was read."}
 `;
   return { path: "README.txt", content };
 }

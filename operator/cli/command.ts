@@ -16,41 +16,41 @@ import { type Operator, startOperator } from "../serve/start.ts";
 import { bundleCommand } from "./bundle-command.ts";
 import { explainCommand } from "./explain-command.ts";
 
-const usage = `tts-operator run             turn TtsDeployments into pods, Services and the rest, until stopped
-tts-operator explain NAME    say what keeps a TtsDeployment from being ready, and what to do; exit code 3 when it is not ready
-tts-operator support-bundle  objects, events and logs of a namespace (or of one TtsDeployment: its NAME) as tar.gz, without secrets
+const usage = `tts-operator run                    reconcile TtsDeployments until stopped
+tts-operator explain NAME           print why a TtsDeployment is not ready, and what to do; the exit code is 3 while it is not ready
+tts-operator support-bundle [NAME]  write objects, events and logs of a namespace, or of one TtsDeployment, as tar.gz without secrets
 
 Options of explain and support-bundle:
-  -n, --namespace     namespace of the TtsDeployment (that of the kubeconfig's context)
-  -o, --output json   explain: for programs
-  -f, --file          support-bundle: where to write it; - is standard output
-  --kubeconfig        a kubeconfig file (KUBECONFIG, a pod's service account, ~/.kube/config)
-  --context           its context (the current one)
+  -n, --namespace     namespace of the TtsDeployment (default: the one of the kubeconfig's context)
+  -o, --output json   explain: print JSON
+  -f, --file          support-bundle: the file to write; - is standard output
+  --kubeconfig        a kubeconfig file (default: KUBECONFIG, a pod's service account, ~/.kube/config)
+  --context           context of the kubeconfig (default: the current one)
 
 Environment of run:
-  TTS_SERVER_IMAGE              image of API and model pods that name none of their own (required)
+  TTS_SERVER_IMAGE              image of API and model pods whose spec names none (required)
   TTS_SERVER_IMAGE_PULL_POLICY  Always, IfNotPresent or Never
-  TTS_COLLECTOR_IMAGE           image of the OpenTelemetry Collector beside models
-                                (${defaultCollectorImage})
-  TTS_FIXED_USER_IDS            false: leave uid, gid and fsGroup of pods to the cluster, as OpenShift asks for (true)
-  TTS_LICENSE_KEYS_FILE         JWK set of the public keys that licenses are signed with
-  TTS_DEVELOPMENT               true: trust development licenses too, by the keys of
+  TTS_COLLECTOR_IMAGE           image of the OpenTelemetry Collector in model pods
+                                (default: ${defaultCollectorImage})
+  TTS_FIXED_USER_IDS            false: the cluster assigns uid, gid and fsGroup of pods, as on OpenShift (default: true)
+  TTS_LICENSE_KEYS_FILE         JWK set with the public keys that verify licenses
+  TTS_DEVELOPMENT               true: also trust development licenses, with the keys of
   TTS_DEVELOPMENT_KEYS_FILE     a second JWK set
-  TTS_WATCH_NAMESPACES          namespaces to serve, with commas; empty: all
-  POD_NAMESPACE, POD_NAME       where the Lease of the leader is kept, and this pod's name; without a namespace
-                                there is no election
-  TTS_LEASE_NAME                name of that Lease (tts-operator); operators that share one take turns
-  TTS_LOG_LEVEL                 debug, info, warn, error (info)
-  TTS_METRICS_PORT              /metrics (${ports.operatorMetrics})
-  TTS_PROBE_PORT                /healthz and /readyz (${ports.operatorProbes})
-  KUBECONFIG                    a kubeconfig file; without it the pod's service account
+  TTS_WATCH_NAMESPACES          namespaces to serve, separated by commas; empty: all
+  POD_NAMESPACE, POD_NAME       namespace of the Lease of the leader, and name of this pod; without a namespace
+                                there is no leader election
+  TTS_LEASE_NAME                name of that Lease (default: tts-operator); only one of the operators that share it leads
+  TTS_LOG_LEVEL                 debug, info, warn or error (default: info)
+  TTS_METRICS_PORT              port of /metrics (default: ${ports.operatorMetrics})
+  TTS_PROBE_PORT                port of /healthz and /readyz (default: ${ports.operatorProbes})
+  KUBECONFIG                    a kubeconfig file (default: the pod's service account)
 
   --help, --version
 `;
 
 const pullPolicies = ["Always", "IfNotPresent", "Never"] as const;
 const defaultLeaseName = "tts-operator";
-/** Longest wait for passes under way when stopped; the chart's pods get 20 seconds. */
+/** The longest wait for running reconciles after a signal to stop. The pods of the chart have 20 seconds. */
 const stopWithinMs = 15_000;
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -58,11 +58,11 @@ type Environment = Readonly<Record<string, string | undefined>>;
 /** The part of the process that the command uses. */
 export interface Process {
   readonly environment: Environment;
-  /** Resolves with the name of the signal that asks it to stop. */
+  /** Resolves with the name of the signal to stop. */
   readonly stopping: Promise<string>;
   print(text: string | Uint8Array): void;
   complain(text: string): void;
-  /** Ends the process at once, whatever is under way. */
+  /** Ends the process at once, also if work is in progress. */
   leave(code: number): void;
 }
 
@@ -102,15 +102,15 @@ async function run({ environment, stopping, leave }: Process): Promise<void> {
         name: environment.TTS_LEASE_NAME || defaultLeaseName,
       },
     }),
-    // another may lead in a moment: this process must not write one thing more; Kubernetes starts it again
+    // another process may lead in a moment, so this one must not write any more; Kubernetes restarts it
     onLost: (reason) => {
-      log.fatal({ reason }, "the lead is lost; leaving");
+      log.fatal({ reason }, "another process may lead now, so this process exits; Kubernetes restarts it");
       leave(1);
     },
     queueObserver: queueMetrics(registry, "tts-operator"),
   });
   operator = await Promise.race([starting, stopping.then(() => undefined)]);
-  if (operator !== undefined) log.info({}, "the cluster is known; serving TtsDeployments");
+  if (operator !== undefined) log.info({}, "the caches are synchronized, and TtsDeployments are reconciled");
   log.info({ signal: await stopping }, "stopping");
   await Promise.race([operator?.stop(), delay(stopWithinMs, undefined, { ref: false })]);
   await probes.close();
@@ -119,7 +119,7 @@ async function run({ environment, stopping, leave }: Process): Promise<void> {
 
 function serverImage(environment: Environment): ServerImage {
   const image = environment.TTS_SERVER_IMAGE;
-  if (!image) throw new UsageError("TTS_SERVER_IMAGE is not set: name the image of API and model pods");
+  if (!image) throw new UsageError("TTS_SERVER_IMAGE is not set; set it to the image of API and model pods");
   const policy = environment.TTS_SERVER_IMAGE_PULL_POLICY || undefined;
   const pullPolicy = pullPolicies.find((known) => known === policy);
   if (policy !== undefined && pullPolicy === undefined) {
@@ -132,7 +132,7 @@ function serverImage(environment: Environment): ServerImage {
   return { image, pullPolicy, fixedUserIds, ...(collectorImage && { collectorImage }) };
 }
 
-/** Reads the license keys. Development keys are trusted only if they were switched on explicitly. */
+/** Reads the license keys. Development keys are trusted only if they are enabled explicitly. */
 async function licenseKeys(environment: Environment): Promise<JSONWebKeySet> {
   const files = [environment.TTS_LICENSE_KEYS_FILE];
   if (environment.TTS_DEVELOPMENT === "true") files.push(environment.TTS_DEVELOPMENT_KEYS_FILE);
@@ -184,7 +184,7 @@ async function execute(words: readonly string[], process: Process): Promise<numb
   return 0;
 }
 
-/** Does what the words after `tts-operator` say; answers the exit code. */
+/** Runs the command with these arguments. @returns the exit code */
 export async function runOperatorCommand(words: readonly string[], process: Process): Promise<number> {
   try {
     return await execute(words, process);

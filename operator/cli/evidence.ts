@@ -15,11 +15,11 @@ export interface Evidence {
   readonly pools: readonly TtsModelPool[];
   readonly workloads: readonly Deployment[];
   readonly pods: readonly Pod[];
-  /** Warnings about any of these, the latest first. */
+  /** Warning events about these objects, the latest first. */
   readonly warnings: readonly Warning[];
   /** Whether a Secret that the spec names exists; `undefined` if the user may not read it. Contents are never read. */
   readonly secrets: readonly (SecretReference & { readonly exists: boolean | undefined })[];
-  /** Pods of operators anywhere; `undefined`: not to be seen. */
+  /** The pods of all operators; `undefined` if the user may not list them. */
   readonly operators: readonly Pod[] | undefined;
   /** Objects that could not be read, and why. */
   readonly unseen: readonly string[];
@@ -35,7 +35,7 @@ export interface Warning {
   readonly lastSeen: number;
 }
 
-/** Reads what another has no right to see as `otherwise`, and remembers that it was not seen. */
+/** Returns `otherwise` for objects that the user may not read, and records that they were not read. */
 export class PartialReader {
   readonly unseen: string[] = [];
 
@@ -51,7 +51,7 @@ export class PartialReader {
   }
 }
 
-/** Selects what belongs to one TtsDeployment. */
+/** Selects the objects of one TtsDeployment. */
 export function deploymentSelector(name: string): string {
   return `${labels.deployment}=${name}`;
 }
@@ -59,21 +59,21 @@ export function deploymentSelector(name: string): string {
 /** Selects the operator's own pods, of every release. */
 export const operatorSelector = "app.kubernetes.io/name=tts-operator,app.kubernetes.io/component=operator";
 
-/** Throws `UsageError` when there is no such TtsDeployment, naming those that are there. */
+/** Throws `UsageError` if the TtsDeployment does not exist, and names the existing ones. */
 export async function gatherEvidence(
   client: ClusterClient,
   { namespace, name, now }: { namespace: string; name: string; now: number },
 ): Promise<Evidence> {
   const deployment = await findDeployment(client, namespace, name);
-  const onlooker = new PartialReader();
+  const reader = new PartialReader();
   const parts = (kind: string, labelSelector = deploymentSelector(name)) =>
-    onlooker.look(resourceOf(kind).plural, client.list(kind, { namespace, labelSelector }), []);
+    reader.look(resourceOf(kind).plural, client.list(kind, { namespace, labelSelector }), []);
   const [pools, workloads, pods, events, operators] = await Promise.all([
     parts("TtsModelPool"),
     parts("Deployment"),
     parts("Pod"),
-    onlooker.look("events", client.list("Event", { namespace, fieldSelector: "type=Warning" }), []),
-    onlooker.look("operator pods", client.list("Pod", { labelSelector: operatorSelector }), undefined),
+    reader.look("events", client.list("Event", { namespace, fieldSelector: "type=Warning" }), []),
+    reader.look("operator pods", client.list("Pod", { labelSelector: operatorSelector }), undefined),
   ]);
   const about = new Set([deployment, ...pools, ...workloads, ...pods].map(nameOf));
   return {
@@ -86,11 +86,11 @@ export async function gatherEvidence(
     secrets: await Promise.all(
       secretReferences(deployment.spec).map(async (reference) => ({
         ...reference,
-        exists: await exists(client, onlooker, namespace, reference.name),
+        exists: await exists(client, reader, namespace, reference.name),
       })),
     ),
     operators: operators as Pod[] | undefined,
-    unseen: [...new Set(onlooker.unseen)],
+    unseen: [...new Set(reader.unseen)],
   };
 }
 
@@ -104,32 +104,32 @@ async function findDeployment(
   if (found !== undefined) return found as TtsDeployment;
   const others = await client.list("TtsDeployment", { namespace }).catch((error: unknown) => {
     if (error instanceof ApiError && error.status === 404) {
-      throw new UsageError("this cluster has no TtsDeployments: the operator's CRDs are not installed");
+      throw new UsageError("this cluster has no kind TtsDeployment; install the CRDs of the operator");
     }
     throw error;
   });
   const there = others.map(({ metadata }) => metadata.name).slice(0, 20);
   throw new UsageError(
-    `there is no TtsDeployment ${name} in namespace ${namespace}; ${there.length > 0 ? `there are: ${there.join(", ")}` : "there is none at all, see kubectl get ttsd --all-namespaces"}`,
+    `there is no TtsDeployment ${name} in namespace ${namespace}; ${there.length > 0 ? `existing ones: ${there.join(", ")}` : "the namespace has none, see kubectl get ttsd --all-namespaces"}`,
   );
 }
 
 async function exists(
   client: ClusterClient,
-  onlooker: PartialReader,
+  reader: PartialReader,
   namespace: string,
   name: string,
 ): Promise<boolean | undefined> {
   const ref = { apiVersion: "v1", kind: "Secret", namespace, name };
   const reading = client.get(ref, { metadataOnly: true }).then((secret) => secret !== undefined);
-  return onlooker.look(`Secret ${name}`, reading, undefined);
+  return reader.look(`Secret ${name}`, reading, undefined);
 }
 
 function nameOf({ kind, metadata }: KubernetesObject): string {
   return `${kind}/${metadata.name}`;
 }
 
-/** events.k8s.io/v1; the `deprecated…` fields are those of events that older clients write. */
+/** An event (events.k8s.io/v1). Older clients write the `deprecated…` fields. */
 interface KubeEvent {
   readonly regarding?: { readonly kind?: string; readonly name?: string };
   readonly reason?: string;

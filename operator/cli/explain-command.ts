@@ -5,18 +5,18 @@ import { parseOptions, reachCluster, type Terminal } from "./terminal.ts";
 
 const notReady = 3;
 
-/** `tts-operator explain NAME`: exit code 0 when it is ready, 3 when it is not. */
+/** Runs `tts-operator explain NAME`. The exit code is 0 if the TtsDeployment is ready, and 3 otherwise. */
 export async function explainCommand(words: readonly string[], terminal: Terminal): Promise<number> {
   const options = parseOptions("explain", words, ["namespace", "kubeconfig", "context", "output"]);
   const [name, ...more] = options.positionals;
   const { output } = options.flags;
   if (name === undefined || more.length > 0) {
     throw new UsageError(
-      "explain takes the name of one TtsDeployment, as: tts-operator explain demo -n speech",
+      "explain takes the name of one TtsDeployment, for example: tts-operator explain demo -n speech",
     );
   }
   if (output !== undefined && output !== "json") {
-    throw new UsageError(`--output is ${output}; it must be json, or be left out for people`);
+    throw new UsageError(`--output is ${output}; it must be json, or omitted for text`);
   }
   const { client, namespace } = await reachCluster(options, terminal);
   try {

@@ -8,7 +8,7 @@ import type { Evidence } from "./evidence.ts";
 export interface Explanation {
   readonly namespace: string;
   readonly name: string;
-  /** `blocked`: nothing gets better before a person does something. `unwatched`: no operator has looked at this generation. */
+  /** `blocked`: a person has to act. `unwatched`: no operator has reconciled this generation. */
   readonly state: "ready" | "progressing" | "blocked" | "suspended" | "deleting" | "unwatched";
   readonly summary: string;
   /** The blockers of readiness, worst first. */
@@ -37,7 +37,7 @@ export interface Blocker {
 }
 
 const mostNotes = 10;
-/** Longer ago, a warning tells of what has passed. */
+/** Older warnings are omitted, because their cause may have ended. */
 const freshMs = 30 * 60_000;
 
 /** Explains the state from the evidence. It sends no requests. */
@@ -84,15 +84,15 @@ function summaryOf(
     case "ready":
       return `Ready${since}: ${summary?.models} pools, up to ${summary?.streams} streams at once, at ${endpoint}.`;
     case "progressing":
-      return `On its way, not ready yet${since}; it goes on by itself.`;
+      return `Not ready${since}. The operator continues; no action is needed so far.`;
     case "blocked":
-      return `Not ready${since}, and nothing gets better by itself: ${count}.`;
+      return `Not ready${since}. A person has to act: ${count}.`;
     case "suspended":
-      return "Suspended: everything is left as it is, whatever the spec says.";
+      return "Suspended. The operator changes nothing until spec.suspend is false.";
     case "deleting":
-      return "Being deleted.";
+      return "The TtsDeployment is being deleted.";
     default:
-      return "No operator has looked at the present spec yet.";
+      return "No operator has reconciled the current spec yet.";
   }
 }
 
@@ -119,9 +119,9 @@ function blockersOf(evidence: Evidence, state: Explanation["state"]): Blocker[] 
 function deletion({ deployment }: Evidence): Blocker[] {
   const { finalizers = [], deletionTimestamp } = deployment.metadata;
   const waitsFor = finalizers.includes("foregroundDeletion")
-    ? "its children to be gone (foreground deletion)"
+    ? "the deletion of its children (foreground deletion)"
     : `the finalizers ${finalizers.join(", ") || "of its children"}`;
-  const message = `It waits for ${waitsFor}. Pods finish their streams first, for as long as drain.maxStreamSeconds lets them.`;
+  const message = `The TtsDeployment waits for ${waitsFor}. Pods finish their streams first, for up to drain.maxStreamSeconds.`;
   return [
     {
       about: "deletion",
@@ -141,13 +141,13 @@ function operators(evidence: Evidence): Blocker[] {
   if (found === undefined) {
     return blocker(
       "OperatorUnseen",
-      "Whether an operator runs could not be looked at. Ask who administers the cluster.",
+      "You may not list the pods of the operator, so it is unknown whether one runs. Ask the administrator of the cluster.",
     );
   }
   if (found.length === 0) {
     return blocker(
       "NoOperator",
-      "No operator's pod was found in this cluster. Install the chart tts-operator.",
+      "No operator pod was found in this cluster. Install the chart tts-operator.",
     );
   }
   const names = found
@@ -157,11 +157,11 @@ function operators(evidence: Evidence): Blocker[] {
   return found.some(isReady)
     ? blocker(
         "OperatorElsewhere",
-        `An operator runs (${names}), and has not taken this up. It may serve other namespaces (the chart's watchNamespaces), or be busy for a moment.`,
+        `An operator runs (${names}), but has not reconciled this TtsDeployment. It may serve other namespaces (watchNamespaces of the chart), or be busy for a moment.`,
       )
     : blocker(
         "OperatorNotReady",
-        `The operator's pods are not ready: ${names}. ${diagnosePods(found)?.message ?? "See their logs."}`,
+        `The operator's pods are not ready: ${names}. ${diagnosePods(found)?.message ?? "Check their logs."}`,
       );
 }
 
@@ -211,7 +211,7 @@ function blockerOf(
   };
 }
 
-/** The pod that a message names is the one that commands are about. */
+/** Returns the commands for a reason. They refer to the pod that the message names. */
 function commandsOf({ deployment, pods }: Evidence, reason: string, message = ""): readonly string[] {
   const pod = pods.find(({ metadata }) => new RegExp(`\\b${metadata.name}\\b`).test(message));
   const containers = [...(pod?.spec?.initContainers ?? []), ...(pod?.spec?.containers ?? [])];
@@ -228,12 +228,12 @@ function missingSecrets(evidence: Evidence): Blocker[] {
     .map(({ name, path }) => ({
       about: `Secret ${name}`,
       reason: "SecretMissing",
-      message: `Secret ${namespace}/${name}, which spec.${path} names, is not there. Create it, or name another.`,
+      message: `Secret ${namespace}/${name}, which spec.${path} names, does not exist. Create it, or name another.`,
       commands: [`kubectl -n ${namespace} get secret ${name}`],
     }));
 }
 
-/** Pods whose trouble no condition tells, as the second of two that fail for different reasons. */
+/** Problems of pods that no condition reports, for example of a second pod that fails for another reason. */
 function sickPods(evidence: Evidence): Blocker[] {
   return evidence.pods.flatMap((pod) => {
     const found = diagnosePods([pod]);
@@ -277,7 +277,7 @@ function notesOf(evidence: Evidence, state: Explanation["state"], blockers: read
   return [
     ...(grace?.status === "False" ? [`License: ${grace.message}`] : []),
     ...unowned.map(
-      ({ metadata }) => `TtsModelPool ${metadata.name} was made by hand, and no operator serves it.`,
+      ({ metadata }) => `TtsModelPool ${metadata.name} was created manually, so the operator starts no pods for it.`,
     ),
     ...evidence.warnings
       .filter(({ lastSeen, note }) => evidence.now - lastSeen < freshMs && !said.includes(note))
@@ -293,16 +293,16 @@ function agoOf(then: number, now: number): string {
   return seconds < 120 ? `${seconds} s ago` : `${Math.floor(seconds / 60)} min ago`;
 }
 
-/** For a person at a terminal. */
+/** Formats the explanation for a terminal. */
 export function explanationText(explanation: Explanation): string {
   const { namespace, name, summary, blockers, notes, seen, unseen } = explanation;
   const lines = [`TtsDeployment ${namespace}/${name}: ${summary}`, ""];
   for (const [index, blocker] of blockers.entries()) lines.push(...blockerLines(blocker, index + 1), "");
-  if (notes.length > 0) lines.push("Also seen:", ...notes.map((note) => `  - ${note}`), "");
+  if (notes.length > 0) lines.push("Also found:", ...notes.map((note) => `  - ${note}`), "");
   lines.push(
-    `Looked at ${seen.pools} pools, ${seen.pods} pods, ${seen.secrets} Secrets (by name alone) and ${seen.warnings} warnings.`,
+    `Checked ${seen.pools} pools, ${seen.pods} pods, ${seen.secrets} Secrets (only whether they exist) and ${seen.warnings} warnings.`,
   );
-  if (unseen.length > 0) lines.push(`Not seen: ${unseen.join(", ")}.`);
+  if (unseen.length > 0) lines.push(`Could not be read: ${unseen.join(", ")}.`);
   return `${lines.join("\n")}\n`;
 }
 

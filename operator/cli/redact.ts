@@ -1,6 +1,6 @@
 import { env, otelEnv } from "../../config/contract/names.ts";
 
-/** Stands where something secret stood. */
+/** The replacement for secrets. */
 const redacted = "[redacted]";
 
 /** Patterns of secrets that are removed from all texts of a bundle. The first group of a pattern, if any, stays. */
@@ -17,7 +17,7 @@ const forms: readonly RegExp[] = [
   /\b(?:hf_|sk-|gh[pousr]_|github_pat_|AKIA)[\w-]{8,}/g,
 ];
 
-/** An argument whose value is the argument after it, as `--api-key` and `--hf-token`. */
+/** Matches a flag whose value is the next argument, such as `--api-key` and `--hf-token`. */
 const secretFlag = /^--?[\w-]*(?:pass(?:word|wd)?|secret|token|key|credentials?|authorization|auth)$/i;
 const plainFlag = /^--?(?:max|num|min)[\w-]*tokens?$|^--?tokenizer$/i;
 
@@ -29,12 +29,12 @@ const plainVariables = new Set<string>(
 
 const secretField = /(password|passwd|secret|token|apikey|api_key|credentials?|authorization|privatekey)$/i;
 const copyOfTheObject = "kubectl.kubernetes.io/last-applied-configuration";
-/** Shorter, a value is a word that may stand anywhere. */
+/** Shorter values are not replaced, because they may be ordinary words. */
 const shortestValue = 6;
 
 /**
- * Takes out of texts and objects what is secret: by form, by the name of the field or variable, and every value that `values` names, in the
- * clear, in base64, as JSON and URLs write it, whole and line by line.
+ * Removes secrets from texts and objects: by pattern, by the name of the field or variable, and all `values` in plain text, in base64,
+ * and escaped for JSON and URLs, as a whole and by line.
  */
 export class Redactor {
   readonly #values: readonly string[];
@@ -54,7 +54,7 @@ export class Redactor {
     );
   }
 
-  /** A copy of plain JSON without secrets and without what only machines read. */
+  /** Copies plain JSON without secrets and without fields that only programs read. */
   object(value: unknown, field = ""): unknown {
     if (typeof value === "string") return this.#string(value, field);
     if (Array.isArray(value)) {
@@ -73,7 +73,7 @@ export class Redactor {
   #string(value: string, field: string): string {
     if (secretField.test(field)) return redacted;
     if (!/^\s*[{[]/.test(value)) return this.text(value);
-    // a pool's podTemplate, or the template that an annotation keeps: objects in a text
+    // a podTemplate, or the template in an annotation, is JSON in a string
     try {
       return this.text(JSON.stringify(this.object(JSON.parse(value))));
     } catch {
@@ -88,7 +88,7 @@ export class Redactor {
   }
 }
 
-/** The second of two words such as `--api-key sk-…`. */
+/** Whether the value follows a secret flag, as in `--api-key sk-…`. */
 function isSecretArgument(flag: unknown, value: unknown): boolean {
   if (typeof flag !== "string" || typeof value !== "string" || value.startsWith("--")) return false;
   return secretFlag.test(flag) && !plainFlag.test(flag);

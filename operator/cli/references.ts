@@ -1,16 +1,16 @@
-/** A Secret that a spec names, and where. */
+/** A Secret that a spec refers to, and the field. */
 export interface SecretReference {
-  /** The path of the field, as `api.keys.secretRef`. */
+  /** The path of the field, such as `api.keys.secretRef`. */
   readonly path: string;
   readonly name: string;
   readonly key?: string;
 }
 
-/** Far more than a spec has; a podTemplate is anybody's. */
+/** More than a spec has. It limits a podTemplate, whose content is arbitrary. */
 const mostReferences = 64;
 const referring = /(^s|S)ecret(Key)?Ref$/;
 
-/** Every Secret that a spec cannot do without, in the order of its fields: whatever is called `secretRef` or `secretKeyRef`, and pull secrets. */
+/** Every required Secret of a spec, in the order of its fields: fields named `secretRef` or `secretKeyRef`, and pull secrets. */
 export function secretReferences(spec: unknown): SecretReference[] {
   return [...find(spec, "")].slice(0, mostReferences);
 }

@@ -20,7 +20,7 @@ interface Access {
   readonly namespace: string;
 }
 
-/** Finds the cluster like kubectl: the flag, `KUBECONFIG`, the service account of the pod, `~/.kube/config`. */
+/** Connects to the cluster like kubectl: by flag, `KUBECONFIG`, the service account of the pod, or `~/.kube/config`. */
 export async function reachCluster({ flags }: CommandOptions, { environment }: Terminal): Promise<Access> {
   const connection = await connect({
     kubeconfig: await kubeconfigOf(flags.kubeconfig, environment),
@@ -70,7 +70,7 @@ interface CommandOptions {
   readonly flags: Readonly<Partial<Record<Flag, string>>>;
 }
 
-/** Throws `UsageError` for a flag that is unknown, not among `allowed`, or lacks its value. */
+/** Parses the options. Throws `UsageError` for a flag that is unknown, not among `allowed`, or without a value. */
 export function parseOptions(
   command: string,
   words: readonly string[],

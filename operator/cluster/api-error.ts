@@ -1,16 +1,17 @@
-/** One detail of a refusal: which field, and the rule it broke. */
+/** One cause of a rejection: the field, and the rule that it violates. */
 export type ApiCause = { reason?: string; field?: string; message?: string };
 
 /**
- * The error of a request to the API server. `status` is the HTTP status, or 0 when no answer arrived (`reason` is then
- * `Unreachable`, `Timeout`, `Aborted` or `TooLarge`). `reason` is Kubernetes' own word otherwise (`NotFound`, `Conflict`, `Invalid` …).
+ * The error of a request to the API server. `status` is the HTTP status, or 0 if no response arrived (`reason` is then
+ * `Unreachable`, `Timeout`, `Aborted` or `TooLarge`). Otherwise `reason` comes from Kubernetes (`NotFound`, `Conflict`,
+ * `Invalid` …).
  */
 export class ApiError extends Error {
   override readonly name = "ApiError";
   readonly status: number;
   readonly reason: string;
   readonly causes: ApiCause[];
-  /** How long the server asked to wait, in milliseconds. */
+  /** The `Retry-After` of the server, in milliseconds. */
   readonly retryAfterMs: number | undefined;
 
   constructor(
@@ -31,10 +32,10 @@ export class ApiError extends Error {
   }
 }
 
-/** Says what was asked, and of what: never a body. `secret` keeps even the server's sentence out, which may quote a value. */
+/** The request for an error message, without its body. With `secret`, the server's message is omitted, because it may quote a value. */
 export type ApiErrorContext = { method: string; path: string; secret: boolean };
 
-/** From a `Status` object (Kubernetes API conventions, "Response Status Kind"), or from whatever a proxy answered. */
+/** Makes an error of a `Status` object (Kubernetes API conventions, "Response Status Kind"), or of the response of a proxy. */
 export function apiErrorOf(
   asked: ApiErrorContext,
   status: number,
@@ -90,7 +91,7 @@ function parseObject(body: string): Record<string, unknown> | undefined {
     const value: unknown = JSON.parse(body);
     return isObject(value) ? value : undefined;
   } catch {
-    // A proxy's HTML page or an empty body: the status alone has to do.
+    // The body is empty, or the HTML page of a proxy. Only the status is known.
     return undefined;
   }
 }

@@ -1,8 +1,8 @@
 import type { KubernetesObject } from "../facts/kubernetes-object.ts";
 
 /**
- * A manifest as we send it: only what an apply may name, without `undefined` and `null` (which would be owned, yet kept nowhere),
- * and a Secret's `stringData` as the `data` that the server makes of it.
+ * Prepares a manifest for an apply: only with the fields that an apply may name, without `undefined` and `null` (which would be
+ * owned but not stored), and with the `stringData` of a Secret as `data`, like the server stores it.
  */
 export function applyConfigurationOf(manifest: KubernetesObject): KubernetesObject {
   const { managedFields, creationTimestamp, generation, deletionTimestamp, ...metadata } = manifest.metadata;

@@ -11,7 +11,7 @@ import { OptionalKind } from "./optional-kind.ts";
 import { type ChangeListener, Reflector, type ReflectorObserver, type WatchState } from "./reflector.ts";
 import { type StoredObject, TemplateCompressor } from "./stored-object.ts";
 
-/** Receives each change once, with the object as it is now, or as it was last seen. */
+/** Receives each change once, with the current object, or with the last known one if it was deleted. */
 export type ObjectListener = (change: ObjectChange) => void;
 
 export interface ObjectChange {
@@ -19,7 +19,7 @@ export interface ObjectChange {
   readonly key: string;
   readonly object: KubernetesObject;
   readonly gone: boolean;
-  /** The object as it was last reported, or known before that; undefined for a new one. */
+  /** The previously reported object; undefined for a new one. */
   readonly before?: StoredObject | undefined;
 }
 
@@ -29,24 +29,24 @@ export interface ClusterCacheOptions {
   readonly namespaces: readonly string[];
   readonly clock: Clock;
   readonly observer: ReflectorObserver;
-  /** Receives a namespace that may not be read at the start. */
+  /** Called with each namespace that the operator may not read at the start. */
   readonly onForbidden?: (namespace: string) => void;
 }
 
-/** The watches of one namespace, or of all. */
+/** The watches of one namespace, or of all namespaces. */
 interface Scope {
   readonly namespace: string | undefined;
   readonly reflectors: Reflector[];
-  /** Not all objects are known yet, and no change is reported: a reconcile that does not see a Deployment would recreate it. */
+  /** True until all objects are known. No change is reported before, because a reconcile would recreate unknown objects. */
   isIncomplete: boolean;
 }
 
-/** Deleted objects that are remembered: far more than there are responses in flight. */
+/** The number of deleted objects that are remembered: far more than there are responses in flight. */
 const mostGone = 4096;
 
 const ownerKinds = new Set(["TtsDeployment", "TtsModelPool"]);
 
-/** The kinds that are followed as a whole, and which of their objects. */
+/** The watched kinds, with the selector of their objects. */
 const followed: readonly { kind: string; labelSelector?: string; keepManagedFields: boolean }[] = [
   { kind: "TtsDeployment", keepManagedFields: true },
   { kind: "TtsModelPool", keepManagedFields: true },
@@ -58,8 +58,8 @@ const followed: readonly { kind: string; labelSelector?: string; keepManagedFiel
 ];
 
 /**
- * The cluster as far as the operator looks at it, kept up to date by watches. What the operator has just written counts
- * at once, before the watch tells of it, so that two passes in a row do not do the same work twice.
+ * The objects that the operator watches. An object that the operator writes is stored at once, before the watch reports it, so
+ * that the next reconcile does not repeat the work.
  */
 export class ClusterCache {
   readonly #options: ClusterCacheOptions;
@@ -69,9 +69,9 @@ export class ClusterCache {
   /** By `Kind/namespace/name`. */
   readonly #objects = new ObjectStore();
   readonly #packers = new Map<string, TemplateCompressor>();
-  /** Owners as they were before a write of ours that no watch has reported yet. */
-  readonly #untold = new Map<string, StoredObject>();
-  /** Uids, the one deleted last at the end. The answer to a write may come after the word of the deletion, and brings nothing back. */
+  /** The previous versions of owners, while no watch has reported the operator's own write. */
+  readonly #unreported = new Map<string, StoredObject>();
+  /** Uids of deleted objects. The response to a write may arrive after the deletion was reported, and must not restore the object. */
   readonly #gone = new LruCache<string, true>(mostGone);
 
   constructor(options: ClusterCacheOptions) {
@@ -112,13 +112,13 @@ export class ClusterCache {
     this.#listeners.push(listener);
   }
 
-  /** Resolves when everything is known that may be read. */
+  /** Resolves when all readable objects are known. */
   async start(): Promise<void> {
     const known = this.#scopes.map((scope) => this.#startScope(scope));
     await Promise.all([...known, ...this.#foreign.map((kind) => kind.find())]);
   }
 
-  /** A namespace that was deleted takes the operator's role with it: it is as good as empty, until all of it can be read. */
+  /** A deleted namespace loses the operator's role. It counts as empty until all of it can be read. */
   async #startScope(scope: Scope): Promise<void> {
     const { namespace, reflectors } = scope;
     const synced = Promise.all(reflectors.map((reflector) => reflector.start().synced()));
@@ -131,7 +131,7 @@ export class ClusterCache {
     if (end === "synced") return;
     scope.isIncomplete = true;
     this.#options.onForbidden?.(namespace);
-    // rejects where the operator is stopped before
+    // rejects if the operator is stopped before
     synced.then(
       () => this.#openScope(scope),
       () => undefined,
@@ -142,11 +142,11 @@ export class ClusterCache {
     scope.isIncomplete = false;
     for (const kind of ownerKinds) {
       const found = [...this.all(kind)].filter(({ metadata }) => metadata.namespace === scope.namespace);
-      for (const object of found) this.#tell({ kind, key: objectKey(object), object, gone: false });
+      for (const object of found) this.#notify({ kind, key: objectKey(object), object, gone: false });
     }
   }
 
-  /** Watches that fail now. */
+  /** The watches whose last attempt failed. */
   failing(): Reflector[] {
     return this.#all().filter(({ isFailing }) => isFailing);
   }
@@ -156,7 +156,7 @@ export class ClusterCache {
     return [...this.#scopes.flatMap(({ reflectors }) => reflectors), ...foreign];
   }
 
-  /** Whether the cluster has this kind of another product; asks now and then where it had not. */
+  /** Whether this kind of another product is installed. If it is not, the cluster is checked again from time to time. */
   async isInstalled(kind: string): Promise<boolean> {
     const found = await Promise.all(
       this.#foreign.filter((one) => one.kind === kind).map((one) => one.find()),
@@ -178,7 +178,7 @@ export class ClusterCache {
     return this.#objects.get(`${kind}/${key}`);
   }
 
-  /** Every object of a kind that is followed, one by one. */
+  /** Every object of a watched kind, one by one. */
   all(kind: string): Generator<KubernetesObject> {
     return this.#objects.all(`${kind}/`);
   }
@@ -200,12 +200,12 @@ export class ClusterCache {
     if (this.#isGone(held)) return;
     const known = this.#objects.held(id);
     if (!isNewer(held, known)) return;
-    if (known !== undefined && ownerKinds.has(object.kind) && !this.#untold.has(id))
-      this.#untold.set(id, known);
+    if (known !== undefined && ownerKinds.has(object.kind) && !this.#unreported.has(id))
+      this.#unreported.set(id, known);
     this.#objects.put(id, held);
   }
 
-  /** The same object as it is read now: its form may have changed while its version did not. */
+  /** Stores an object that was read again. Its content may have changed without its version, after an upgrade of the CRDs. */
   readAgain(object: KubernetesObject): void {
     const id = `${object.kind}/${objectKey(object)}`;
     const held = this.#packerOf(object.kind).hold(object);
@@ -219,15 +219,15 @@ export class ClusterCache {
     ...[key, held, object, isListed]: Parameters<ChangeListener>
   ): void {
     const id = `${kind}/${key}`;
-    const told = this.#untold.get(id);
-    this.#untold.delete(id);
+    const reported = this.#unreported.get(id);
+    this.#unreported.delete(id);
     if (held === undefined) {
       const known = this.#objects.get(id);
       if (known === undefined) return;
       this.#objects.drop(id);
       this.#rememberGone(known);
       if (scope?.isIncomplete === true) return;
-      this.#tell({ kind, key, object: known, gone: true });
+      this.#notify({ kind, key, object: known, gone: true });
       return;
     }
     // an object that lost its label was reported as deleted, and may get it again
@@ -236,7 +236,7 @@ export class ClusterCache {
     if (isListed === true || isNewer(held, known) || held.uid !== known?.uid) this.#objects.put(id, held);
     // decompression takes time, so do it only for listeners
     if (this.#listeners.length > 0 && scope?.isIncomplete !== true)
-      this.#tell({ kind, key, object: object ?? held.object, gone: false, before: told ?? known });
+      this.#notify({ kind, key, object: object ?? held.object, gone: false, before: reported ?? known });
   }
 
   #isGone({ uid }: StoredObject): boolean {
@@ -247,7 +247,7 @@ export class ClusterCache {
     if (uid !== undefined) this.#gone.set(uid, true);
   }
 
-  #tell(change: Parameters<ObjectListener>[0]): void {
+  #notify(change: Parameters<ObjectListener>[0]): void {
     for (const listener of this.#listeners) listener(change);
   }
 

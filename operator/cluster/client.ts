@@ -18,7 +18,7 @@ export type ClientOptions = TransportOptions & {
   observer?: CallObserver;
   /** Per attempt. */
   timeoutMs?: number;
-  /** Attempts in all, for calls that may be repeated. */
+  /** The number of attempts of requests that may be repeated. */
   attempts?: number;
 };
 
@@ -34,20 +34,20 @@ export type ListWatchOptions = Selection &
 type Page = { items: KubernetesObject[]; resourceVersion: string; continueToken: string | undefined };
 
 export type ApplyOptions = {
-  /** Field manager; the operator's own unless given. */
+  /** The field manager. The default is the operator's own. */
   manager?: string;
-  /** Takes over fields of other managers whose value differs (default); else that is a conflict. */
+  /** Whether to take over fields of other managers whose value differs (default), or to fail with a conflict. */
   force?: boolean;
-  /** Have it judged, and change nothing. */
+  /** Validate the request without changing anything. */
   dryRun?: boolean;
   signal?: AbortSignal;
 };
 
 export type RemoveOptions = {
   propagation?: "Foreground" | "Background" | "Orphan";
-  /** Delete only this very object, not one of the same name made since. */
+  /** Delete only the object with this uid, and not a newer one of the same name. */
   uid?: string;
-  /** Delete only if nothing changed since. */
+  /** Delete only if the object still has this version. */
   resourceVersion?: string;
   signal?: AbortSignal;
 };
@@ -57,22 +57,22 @@ export type LogOptions = { container: string; previous?: boolean; tailLines: num
 type Request = Omit<TransportCall, "timeoutMs" | "secret" | "path"> & {
   kind: string;
   path: string;
-  /** May be sent twice: a repeated answer means the same as the first. */
+  /** Whether the request may be sent twice with the same result. */
   repeatable: boolean;
 };
 
 const pageSize = 500;
 const retryPolicy: BackoffPolicy = { baseMs: 100, capMs: 5_000, jitter: 0.5 };
-/** A longer wait belongs to the queue, which can do other work meanwhile. */
+/** For longer waits the request fails, and the work queue retries the key while it does other work. */
 const longestRetryAfterMs = 10_000;
 
 /**
- * Reads and writes Kubernetes objects as plain JSON. Repeats what failed on the way or was refused for load (429, 502, 503,
- * 504, `Retry-After` honoured), a few times; throws {@link ApiError} for the rest.
+ * Reads and writes Kubernetes objects as plain JSON. Retries connection errors and overload (429, 502, 503, 504, with
+ * `Retry-After`) a few times, and throws {@link ApiError} otherwise.
  */
 export class ClusterClient {
   readonly #transport: Transport;
-  /** For deadlines of requests and pauses between them, and for watches. */
+  /** The clock for timeouts, for pauses between attempts, and for watches. */
   readonly clock: Clock;
   readonly #random: () => number;
   readonly #observer: CallObserver | undefined;
@@ -83,7 +83,7 @@ export class ClusterClient {
 
   constructor(connection: Connection, options: ClientOptions = {}) {
     this.clock = options.clock ?? systemClock;
-    const onDate = (date: string) => this.#skew.tell(date, this.clock.nowMs());
+    const onDate = (date: string) => this.#skew.record(date, this.clock.nowMs());
     this.#transport = new Transport(connection, { ...options, onDate });
     this.#random = options.random ?? Math.random;
     this.#observer = options.observer;
@@ -91,17 +91,17 @@ export class ClusterClient {
     this.#attempts = options.attempts ?? 4;
   }
 
-  /** How far this machine's clock is ahead of the API server's, in milliseconds, to a few seconds; negative: behind. */
+  /** Milliseconds by which this machine's clock is ahead of the API server's, accurate to a few seconds. Negative means behind. */
   get clockAheadMs(): number {
     return this.#skew.aheadMs;
   }
 
-  /** Calls under way, the pauses before repeating one included; open watches are none. */
+  /** Requests in progress, including pauses before a retry. Open watches do not count. */
   get inFlight(): number {
     return this.#inFlight;
   }
 
-  /** `undefined` when there is no such object (404), and also where its kind is not installed. */
+  /** Returns `undefined` if the object does not exist or its kind is not installed (404). */
   async get(ref: Ref, options: ReadOptions = {}): Promise<KubernetesObject | undefined> {
     const path = pathOf(ref.kind, ref);
     try {
@@ -118,13 +118,13 @@ export class ClusterClient {
     }
   }
 
-  /** Whether the cluster has this kind (Kubernetes, "API discovery"); everybody may ask that. */
+  /** Whether the cluster has this kind (Kubernetes, "API discovery"). Every user may read that. */
   async serves(kind: string): Promise<boolean> {
     const { apiVersion, plural } = resourceOf(kind);
     const path = apiVersion.includes("/") ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
     try {
-      const answer = await this.#call({ method: "GET", kind, path, repeatable: true });
-      const { resources } = answer as { resources?: { name: string }[] };
+      const response = await this.#call({ method: "GET", kind, path, repeatable: true });
+      const { resources } = response as { resources?: { name: string }[] };
       return resources?.some(({ name }) => name === plural) ?? false;
     } catch (error) {
       if (error instanceof ApiError && error.status === 404) return false;
@@ -152,7 +152,7 @@ export class ClusterClient {
         if (page.continueToken === undefined) return { items, resourceVersion: page.resourceVersion };
         continueToken = page.continueToken;
       } catch (error) {
-        // The pages belong to a state that the server has forgotten meanwhile: once more from the start, in one piece.
+        // The server no longer has the state of these pages. List again from the start, without pages.
         if (!(error instanceof ApiError && error.status === 410) || continueToken === undefined) throw error;
         items.length = 0;
         limit = undefined;
@@ -166,7 +166,7 @@ export class ClusterClient {
     return this.#apply(applyConfigurationOf(manifest), undefined, options);
   }
 
-  /** The same for `/status`; everything but names and `status` is left out. */
+  /** Applies `/status`: only names and `status` are sent. */
   async applyStatus(manifest: KubernetesObject, options: ApplyOptions = {}): Promise<KubernetesObject> {
     const { name, namespace, uid } = manifest.metadata;
     const metadata = {
@@ -178,7 +178,7 @@ export class ClusterClient {
     return this.#apply(applyConfigurationOf(body), "status", options);
   }
 
-  /** Throws `AlreadyExists` (409) when the name is taken. */
+  /** Throws `AlreadyExists` (409) if an object with this name exists. */
   async create(
     manifest: KubernetesObject,
     options: { signal?: AbortSignal } = {},
@@ -195,7 +195,7 @@ export class ClusterClient {
     });
   }
 
-  /** Writes the whole object; throws `Conflict` (409) when it changed since `metadata.resourceVersion`. */
+  /** Writes the whole object. Throws `Conflict` (409) if it changed since `metadata.resourceVersion`. */
   async replace(
     manifest: KubernetesObject,
     options: { signal?: AbortSignal } = {},
@@ -212,7 +212,7 @@ export class ClusterClient {
     });
   }
 
-  /** Writes who owns which fields, and nothing else; throws `Conflict` (409) when the object changed since it was read. */
+  /** Writes only the ownership of fields. Throws `Conflict` (409) if the object changed since it was read. */
   async setManagedFields(
     live: KubernetesObject,
     managedFields: readonly ManagedFieldsEntry[],
@@ -230,8 +230,8 @@ export class ClusterClient {
   }
 
   /**
-   * Deletes. False when there was nothing to delete: it is gone, or with `uid` given another object has its name now.
-   * Throws `Conflict` (409) when it changed since `resourceVersion`.
+   * Deletes an object. Returns false if it does not exist, or if `uid` is given and another object has its name now.
+   * Throws `Conflict` (409) if it changed since `resourceVersion`.
    */
   async remove(ref: Ref, options: RemoveOptions = {}): Promise<boolean> {
     const { uid, resourceVersion, propagation = "Background", signal } = options;
@@ -253,7 +253,10 @@ export class ClusterClient {
     }
   }
 
-  /** The end of a container's log; `undefined` when it has none, as before its first start or for an earlier run that there was not. */
+  /**
+   * The end of a container's log. It is `undefined` before the first start, and for a previous run of a container that has not
+   * restarted.
+   */
   async logOf(pod: { namespace: string; name: string }, options: LogOptions): Promise<string | undefined> {
     const call: TransportCall = {
       method: "GET",
@@ -270,7 +273,7 @@ export class ClusterClient {
     }
   }
 
-  /** An open watch: bytes, a JSON event per line; see `watch.ts`, which knows what to do when it ends. One attempt. */
+  /** Opens a watch in one attempt: a stream with one JSON event in each line. `reflector.ts` handles its end. */
   async openWatch(kind: string, options: ListWatchOptions): Promise<Readable> {
     const { resourceVersion, timeoutSeconds } = options;
     const call: TransportCall = {
@@ -296,7 +299,7 @@ export class ClusterClient {
     }
   }
 
-  /** Closes all sockets. Calls under way fail. */
+  /** Closes all sockets. Requests in progress fail. */
   close(): void {
     this.#transport.close();
   }
@@ -322,7 +325,7 @@ export class ClusterClient {
       kind,
       path: pathOf(kind, subresource === undefined ? where : { ...where, subresource }),
       query: { fieldManager: manager, force, fieldValidation: "Strict", ...(dryRun && { dryRun: "All" }) },
-      // JSON is YAML, and the only type that a server of any age takes for an apply.
+      // JSON is valid YAML, and every version of the API server accepts this type for an apply.
       contentType: "application/apply-patch+yaml",
       body,
       repeatable: true,
@@ -358,7 +361,7 @@ export class ClusterClient {
     }
   }
 
-  /** How long to wait before trying once more, or `undefined` to give up. */
+  /** Milliseconds until the next attempt, or `undefined` if there is none. */
   #retryAfterMs(error: ApiError, failures: number, repeatable: boolean): number | undefined {
     if (error.status === 401) {
       this.#transport.refreshCredentials();
@@ -372,21 +375,21 @@ export class ClusterClient {
 
   async #observed<T>(kind: string, call: TransportCall, run: () => Promise<T>): Promise<T> {
     const startMs = this.clock.monotonicMs();
-    const tell = (status: number) => {
+    const observe = (status: number) => {
       this.#observer?.({ method: call.method, kind, status, tookMs: this.clock.monotonicMs() - startMs });
     };
     try {
-      const answer = await run();
-      tell(200);
-      return answer;
+      const response = await run();
+      observe(200);
+      return response;
     } catch (error) {
-      tell(error instanceof ApiError ? error.status : 0);
+      observe(error instanceof ApiError ? error.status : 0);
       throw error;
     }
   }
 }
 
-/** 429 was not carried out, so anything may be repeated; the others only where twice is as good as once. */
+/** A request with status 429 had no effect, so every request may be repeated. Other failures are retried only if `repeatable`. */
 function mayRepeat(error: ApiError, repeatable: boolean): boolean {
   if (error.status === 429) return true;
   if (!repeatable) return false;
@@ -408,14 +411,14 @@ function selectorsOf({ labelSelector, fieldSelector }: Selection): QueryParamete
   return { labelSelector, fieldSelector };
 }
 
-function pageOf(kind: string, answer: unknown): Page {
-  const { items, metadata } = answer as {
+function pageOf(kind: string, response: unknown): Page {
+  const { items, metadata } = response as {
     items?: KubernetesObject[] | null;
     metadata?: { resourceVersion?: string; continue?: string };
   };
   const { apiVersion } = resourceOf(kind);
   return {
-    // Items of a list come without their kind.
+    // The items of a list have no kind.
     items: (items ?? []).map((item) => ({ ...item, apiVersion, kind })),
     resourceVersion: metadata?.resourceVersion ?? "",
     continueToken: metadata?.continue === "" ? undefined : metadata?.continue,

@@ -10,7 +10,7 @@ export type Credentials = {
     servername?: string;
     rejectUnauthorized?: boolean;
   };
-  /** Set where the kubeconfig asks for a proxy; replaces our own sockets. */
+  /** Set if the kubeconfig has a proxy. It replaces the client's own sockets. */
   agent?: Agent;
 };
 
@@ -20,13 +20,13 @@ export type Connection = {
   /** The namespace of the service account or of the kubeconfig's context. */
   namespace: string | undefined;
   credentials(): Promise<Credentials>;
-  /** After a 401: forget what is remembered and read it anew (a token that rotated, a kubeconfig written again). */
+  /** Called after a 401: the credentials are read again, because the token or the kubeconfig may have changed. */
   refresh(): void;
 };
 
 /** The sources of the connection, which `main.ts` reads from the environment. */
 export type ConnectOptions = {
-  /** Path of a kubeconfig; wins over the service account. */
+  /** Path of a kubeconfig. It has priority over the service account. */
   kubeconfig?: string | undefined;
   context?: string | undefined;
   /** `KUBERNETES_SERVICE_HOST` and `KUBERNETES_SERVICE_PORT`. */
@@ -40,17 +40,17 @@ const defaultServiceAccountFolder = "/var/run/secrets/kubernetes.io/serviceaccou
 /** The interval of client-go: the kubelet replaces a token long before it expires. */
 const rereadMs = 60_000;
 
-/** By kubeconfig when one is named, else by the pod's service account. Throws a sentence that says what is missing. */
+/** Connects with the kubeconfig if there is one, else with the service account of the pod. Throws an error that names what is missing. */
 export async function connect(options: ConnectOptions): Promise<Connection> {
   if (options.kubeconfig !== undefined) return connectByKubeconfig(options.kubeconfig, options);
   if (options.serviceHost !== undefined) return connectByServiceAccount(options);
   throw new Error(
-    "no cluster to talk to: set KUBECONFIG to a kubeconfig file, or run in a pod with a service account",
+    "no cluster is configured: set KUBECONFIG to a kubeconfig file, or run in a pod with a service account",
   );
 }
 
 /**
- * Without the client library, which costs 90 MB of memory once loaded: host, CA and token are all there is in a pod.
+ * Connects without the client library, which needs 90 MB of memory. In a pod, host, CA and token are sufficient.
  */
 async function connectByServiceAccount(options: ConnectOptions): Promise<Connection> {
   const folder = options.serviceAccountFolder ?? defaultServiceAccountFolder;
@@ -74,7 +74,7 @@ async function readServiceAccount(folder: string, file: string): Promise<string>
     return (await readFile(`${folder}/${file}`, "utf8")).trim();
   } catch (cause) {
     throw new Error(
-      `cannot read the pod's service account (${folder}/${file}): is automountServiceAccountToken on?`,
+      `cannot read the pod's service account (${folder}/${file}): set automountServiceAccountToken to true`,
       {
         cause,
       },
@@ -111,7 +111,7 @@ async function connectByKubeconfig(path: string, { context, clock }: ConnectOpti
   };
 }
 
-/** From what the library put into Node's request options. */
+/** Reads the credentials from the Node request options that the library filled. */
 function credentialsOf(options: Record<string, unknown>, proxied: boolean): Credentials {
   const headers: Record<string, string> = {};
   for (const [name, value] of Object.entries((options.headers ?? {}) as Record<string, string>)) {
@@ -129,7 +129,7 @@ function credentialsOf(options: Record<string, unknown>, proxied: boolean): Cred
   return credentials;
 }
 
-/** Reads at most once a minute, and once for callers that come at the same time. */
+/** Reads the credentials at most once a minute, and once for concurrent requests. */
 function remember(
   read: () => Promise<Credentials>,
   clock: Clock = systemClock,

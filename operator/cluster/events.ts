@@ -6,23 +6,23 @@ import type { KubernetesObject } from "../facts/kubernetes-object.ts";
 import type { ClusterClient } from "./client.ts";
 import { microTime } from "./micro-time.ts";
 
-/** Something a person wants to see in `kubectl describe`. */
+/** An event for `kubectl describe`. */
 export type EventDetails = {
   regarding: KubernetesObject;
   type: "Normal" | "Warning";
-  /** UpperCamelCase, for machines: why (`LicenseExpired`). */
+  /** The cause in UpperCamelCase, for programs (`LicenseExpired`). */
   reason: string;
-  /** UpperCamelCase: what the operator did about it (`HoldRollout`). */
+  /** The action of the operator in UpperCamelCase (`HoldRollout`). */
   action: string;
-  /** A sentence; cut after 1,024 bytes. */
+  /** A sentence, which is cut after 1,024 bytes. */
   note: string;
 };
 
 export type RecorderOptions = {
   client: Pick<ClusterClient, "apply">;
-  /** This process, as in the lease. */
+  /** The name of this process, as in the Lease. */
   instance: string;
-  /** Called when an event is dropped, because it could not be written or there were too many. Must not throw. */
+  /** Called if an event is dropped because it could not be written, or because there were too many. Must not throw. */
   onDropped: (happening: EventDetails, reason: unknown) => void;
   clock?: Clock;
 };
@@ -31,21 +31,21 @@ type Series = { event: KubernetesObject; count: number; lastMs: number; writtenM
 
 const maxSeries = 4_096;
 const maxWaiting = 1_000;
-/** The same event within this time raises the count of the existing one. */
+/** A repeated event within this time increases the count of the existing one. */
 const seriesMs = 10 * 60_000;
-/** A count is written at most so often. */
+/** The shortest time between two writes of a count. */
 const countEveryMs = 60_000;
 /**
- * The limits of client-go: an object may have a burst of events, then one per five minutes. Warnings have a budget of their own, so that a pool which is scaled
- * often does not lose them.
+ * The limits of client-go: an object may have a burst of events, then one in five minutes. Warnings have their own budget, so
+ * that a pool which is scaled often does not lose them.
  */
 const burst = 25;
 const refillMs = 5 * 60_000;
 const maxNoteBytes = 1_024;
 
 /**
- * Writes events (events.k8s.io/v1) beside the passes: `record` returns at once and never throws. The same event again raises a count
- * instead of making another object; floods are cut off per object.
+ * Writes events (events.k8s.io/v1) in the background: `record` returns at once and never throws. A repeated event increases the
+ * count of the existing object, and each object has a limit.
  */
 export class EventRecorder {
   readonly #options: RecorderOptions;
@@ -164,7 +164,7 @@ function keyOfSeries({ regarding, type, reason, action, note }: EventDetails): s
 
 function cut(text: string, bytes: number): string {
   if (Buffer.byteLength(text) <= bytes) return text;
-  // A character cut in two would become a replacement character: it goes too.
+  // A character that was cut in two has become a replacement character, which is removed.
   return `${Buffer.from(text)
     .subarray(0, bytes - 3)
     .toString("utf8")

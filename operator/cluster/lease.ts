@@ -8,19 +8,19 @@ export type ElectionOptions = {
   client: Pick<ClusterClient, "get" | "create" | "replace">;
   namespace: string;
   name: string;
-  /** Unique to this process, also over restarts of the same pod. */
+  /** Unique for this process, also across restarts of the same pod. */
   identity: string;
-  /** From now on we may write. */
+  /** Called when this process becomes the leader and may write. */
   onLeading: () => void;
-  /** From now on we must not: another may lead in a moment. `reason` is a sentence for the log. */
+  /** Called when this process must stop writing, because another may become the leader. `reason` is for the log. */
   onLost: (reason: string) => void;
-  /** An attempt failed; the election goes on. */
+  /** Called after a failed attempt. The election continues. */
   onError?: (error: unknown) => void;
   clock?: Clock;
   random?: () => number;
-  /** Others take over when the lease has not changed for so long. */
+  /** Another process takes over if the Lease has not changed for this time. */
   leaseMs?: number;
-  /** We step down when we could not renew for so long; less than `leaseMs` by a margin for slow clocks. */
+  /** The leader steps down if it could not renew the Lease for this time. It is shorter than `leaseMs`, to allow for slow clocks. */
   renewDeadlineMs?: number;
   retryMs?: number;
 };
@@ -46,7 +46,7 @@ export class LeaderElection {
   readonly #renewDeadlineMs: number;
   readonly #retryMs: number;
   readonly #stopping = new AbortController();
-  /** The lease as last seen, and when we saw it change. */
+  /** The Lease as it was last seen, and when it changed. */
   #seen: { lease: Lease; changedMs: number } | undefined;
   #leading = false;
   #run: Promise<void> | undefined;
@@ -69,8 +69,8 @@ export class LeaderElection {
   }
 
   /**
-   * Leaves the race, and hands the lease back so that another need not wait for its end. Call it when the last pass has
-   * ended; `onLost` is not called.
+   * Ends the election and releases the Lease, so that the next leader does not wait for its expiry. Call this when the last
+   * reconcile has ended. `onLost` is not called.
    */
   async stop(): Promise<void> {
     this.#stopping.abort();
@@ -94,7 +94,7 @@ export class LeaderElection {
     }
   }
 
-  /** When the attempt began that won; `undefined` when stopped. */
+  /** Returns when the successful attempt began; `undefined` if stopped before. */
   async #acquire(): Promise<number | undefined> {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
@@ -105,7 +105,7 @@ export class LeaderElection {
     return undefined;
   }
 
-  /** No later than the end of the lease we wait for. */
+  /** The time to the next attempt, which is not after the expiry of the current Lease. */
   #untilNextTry(): number {
     const retryMs = this.#retryMs * (1 + 0.2 * (this.#options.random ?? Math.random)());
     if (this.#seen === undefined || this.#holder() === "") return retryMs;
@@ -113,7 +113,7 @@ export class LeaderElection {
     return leftMs > 0 ? Math.min(retryMs, leftMs + 10) : retryMs;
   }
 
-  /** Why the lease is lost; `undefined` when stopped while leading. */
+  /** Returns why the Lease was lost; `undefined` if stopped while leading. */
   async #renewUntilLost(acquiredMs: number): Promise<string | undefined> {
     const { signal } = this.#stopping;
     let renewedMs = acquiredMs;
@@ -151,7 +151,7 @@ export class LeaderElection {
     });
   }
 
-  /** Not ended by a stop: an answer that is lost would leave us with a version that we cannot resign with. */
+  /** A stop does not abort the request, because without its response the version for releasing the Lease is unknown. */
   async #tryToRenew(leftMs: number): Promise<boolean> {
     return this.#within(leftMs, undefined, async (signal) => {
       try {
@@ -160,14 +160,14 @@ export class LeaderElection {
         if (!isConflict(error)) throw error;
         const lease = await this.#read(signal);
         if (lease !== undefined) this.#observe(lease);
-        // Someone touched the lease (a label, say) without taking it: written again on top.
+        // Another client changed the Lease (for example a label) without taking it: renew it with the new version.
         const stillOurs = lease !== undefined && this.#holder() === this.#options.identity;
         return stillOurs && this.#write(lease, signal);
       }
     });
   }
 
-  /** A request that hangs must neither keep a leader in office nor a candidate from trying again. */
+  /** Limits the time of a request. One that hangs must not prolong the leadership, or delay the next attempt of a candidate. */
   async #within<T>(
     limitMs: number,
     outer: AbortSignal | undefined,
@@ -244,7 +244,7 @@ export class LeaderElection {
         this.#options.client.replace({ ...lease, spec }, { signal }),
       );
     } catch (error) {
-      // Nothing is lost: the lease runs out by itself.
+      // The Lease expires anyway.
       this.#options.onError?.(error);
     }
   }

@@ -1,4 +1,4 @@
-/** Kubernetes' `MicroTime`: exactly six decimals, else the API server refuses it. */
+/** Formats a Kubernetes `MicroTime`. The API server requires exactly six decimals. */
 export function microTime(epochMs: number): string {
   return new Date(epochMs).toISOString().replace("Z", "000Z");
 }

@@ -16,8 +16,8 @@ interface Session {
 }
 
 /**
- * Streams of HTTP/2 that share TLS connections: a watch of one Secret's metadata costs some kilobytes, and a TLS connection of its own ten times
- * as much.
+ * HTTP/2 streams that share TLS connections. The watch of the metadata of one Secret needs some kilobytes; its own TLS
+ * connection would need ten times as much.
  */
 export class MultiplexedStreams {
   readonly #origin: URL;
@@ -30,7 +30,7 @@ export class MultiplexedStreams {
     this.#tls = tls;
   }
 
-  /** A request without a body. Undefined where the server, or a proxy before it, has no HTTP/2. */
+  /** Sends a request without a body. Returns undefined if the server, or a proxy before it, does not support HTTP/2. */
   async get(path: string, headers: Record<string, string>): Promise<ClientHttp2Stream | undefined> {
     if (!this.#isSupported) return undefined;
     const session = this.#sessionWithRoom();
@@ -50,7 +50,7 @@ export class MultiplexedStreams {
     }
   }
 
-  /** The connection of a stream that got no answer in time: those that share it begin anew. */
+  /** Closes the connection of a stream that got no response in time. The other streams of the connection are opened again. */
   abandon(stream: ClientHttp2Stream): void {
     stream.session?.destroy();
   }
@@ -76,7 +76,7 @@ export class MultiplexedStreams {
 
   async #connect(onOver: () => void): Promise<ClientHttp2Session | undefined> {
     const socket = connectTls(this.#tlsOptions());
-    socket.setTimeout(connectWithinMs, () => socket.destroy(new Error("no connection in time")));
+    socket.setTimeout(connectWithinMs, () => socket.destroy(new Error(`no connection within ${connectWithinMs} ms`)));
     await once(socket, "secureConnect");
     socket.setTimeout(0);
     if (socket.alpnProtocol !== "h2") {
@@ -84,12 +84,12 @@ export class MultiplexedStreams {
       return undefined;
     }
     const connection = connect(this.#origin, { createConnection: () => socket });
-    // its streams tell what went wrong
+    // each stream reports the error
     connection.on("error", onOver);
     connection.once("goaway", onOver);
     connection.once("close", onOver);
     await once(connection, "connect");
-    // one stream that is not read for a moment must not hold up the others
+    // a stream that is not read for a moment must not block the others
     connection.setLocalWindowSize(windowBytes);
     return connection;
   }

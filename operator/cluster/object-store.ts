@@ -2,10 +2,10 @@ import { LruCache } from "../../lib/lru-cache.ts";
 import type { KubernetesObject } from "../facts/kubernetes-object.ts";
 import type { StoredObject } from "./stored-object.ts";
 
-/** Objects that the current reconciles read again and again. */
+/** The number of decompressed objects: those that the current reconciles read repeatedly. */
 const mostOpen = 256;
 
-/** Compressed objects by id and by group. Those that were read last are kept decompressed. */
+/** Compressed objects by id and by group. The last ones that were read are kept decompressed. */
 export class ObjectStore {
   readonly #places = new Map<string, StoredObject>();
   readonly #members = new Map<string, Set<string>>();

@@ -17,8 +17,8 @@ export interface OptionalKindOptions extends Selection {
 export const discoveryIntervalMs = 10_000;
 
 /**
- * A kind of another product, as the Prometheus operator's ServiceMonitor: followed where it is installed. Where it is not, the cluster is
- * checked again, but only while a spec needs it, so that there is no request at rest.
+ * A kind of another product, such as ServiceMonitor of the Prometheus operator. It is watched if it is installed. Otherwise the
+ * cluster is checked again, but only while a spec needs the kind, so that an idle operator sends no requests.
  */
 export class OptionalKind {
   readonly kind: string;
@@ -37,12 +37,12 @@ export class OptionalKind {
     return this.#reflector !== undefined;
   }
 
-  /** Undefined where it is not installed. */
+  /** Undefined if the kind is not installed. */
   get reflector(): Reflector | undefined {
     return this.#reflector;
   }
 
-  /** Whether it is installed; asks the cluster where that is not known, and not more often than now and then. */
+  /** Whether the kind is installed. If it was not, the cluster is checked again, with a minimum interval. */
   async find(): Promise<boolean> {
     const nowMs = this.#options.clock.monotonicMs();
     if (!this.installed && nowMs - this.#lookedAtMs >= discoveryIntervalMs / 2) {
@@ -80,15 +80,15 @@ export class OptionalKind {
     });
     reflector.onChange(onChange);
     this.#reflector = reflector.start();
-    // An object that was written and deleted before the first list would never be missed.
+    // Wait for the first list: an object that is written and deleted before it would never be reported as deleted.
     try {
       await Promise.race([reflector.synced(), reflector.forbidden()]);
     } catch (error) {
-      if (this.#reflector === reflector && !this.#stopped) throw error; // else `installed` tells
+      if (this.#reflector === reflector && !this.#stopped) throw error; // otherwise `installed` is already false
     }
   }
 
-  /** It was uninstalled, and all its objects with it. */
+  /** Handles the uninstallation of the kind, which deleted all of its objects. */
   #forget(reflector: Reflector): void {
     if (this.#reflector !== reflector) return;
     const gone = [...reflector.keys()];

@@ -10,9 +10,9 @@ import { type StoredObject, storeUncompressed } from "./stored-object.ts";
 import { BrokenWatch, parseWatchEvent } from "./watch-event.ts";
 
 /**
- * Receives the key (`namespace/name`, or `name` of a cluster-wide kind) and the stored object; `undefined` when it was deleted.
- * `object` is the same as it came, where that is at hand: to read what is held takes time. `isListed`: a list said so, which counts also where it is
- * older than what was known, as after a restore of etcd.
+ * Receives the key (`namespace/name`, or `name` of a cluster-wide kind) and the stored object, or `undefined` if it was deleted.
+ * `object` is the received object, if it is available, because decompression takes time. `isListed` means that a list has the
+ * object. It replaces the known object also if it is older, as after a restore of etcd.
  */
 export type ChangeListener = (
   key: string,
@@ -21,12 +21,12 @@ export type ChangeListener = (
   isListed?: boolean,
 ) => void;
 
-/** Receives what happens, for logs and metrics; must not throw. */
+/** Receives the activity for logs and metrics. Must not throw. */
 export type ReflectorObserver = {
   listed?(kind: string, objects: number): void;
-  /** A watch ended: the server's time was up, or `error` says what went wrong. The reflector goes on by itself. */
+  /** A watch ended: at the time limit of the server, or with `error`. The reflector continues. */
   interrupted?(kind: string, error: unknown, retryMs: number): void;
-  /** A listener threw: a mistake of ours. */
+  /** A listener threw, which is a bug in the operator. */
   listenerFailed?(kind: string, key: string, error: unknown): void;
 };
 
@@ -34,31 +34,31 @@ export type ReflectorObserver = {
 export interface WatchState {
   readonly kind: string;
   readonly selection: Selection;
-  /** Its last attempt failed, and nothing came since. */
+  /** Whether the last attempt failed, and no event has arrived since. */
   readonly isFailing: boolean;
   /** Resource versions by key. */
   readonly versions: ReadonlyMap<string, string | undefined>;
 }
 
 export type ReflectorOptions = Selection & {
-  /** For pauses and dead watches; the client's unless given. */
+  /** The clock for pauses and idle watches. The default is the clock of the client. */
   clock?: Clock;
   random?: () => number;
   observer?: ReflectorObserver;
-  /** For kinds that we apply, as `isApplied` reads them; elsewhere they only cost memory. */
+  /** Set for kinds that the operator applies, because `isApplied` reads them. For other kinds they only need memory. */
   keepManagedFields?: boolean;
-  /** In what form objects are kept; as they are unless given. */
+  /** Converts objects for storage. By default they are stored unchanged. */
   hold?: (object: KubernetesObject) => StoredObject;
-  /** Watch this one name, without ever listing (RBAC: `get` and `watch`). */
+  /** Watch only the object with this name, without listing (RBAC: `get` and `watch`). */
   name?: string;
   /**
    * Never list (RBAC: `watch` alone): a watch without a version reports the existing objects first. Their end is
    * unknown, so `synced` only says that the watch has begun.
    */
   neverList?: boolean;
-  /** Objects come without spec, status and data, which never leave the server. Always so for Secrets. */
+  /** Request objects without spec, status and data, which then never leave the server. Always true for Secrets. */
   metadataOnly?: boolean;
-  /** A watch on which nothing came for so long is taken for dead. The server sends a bookmark about every minute. */
+  /** A watch without an event for this time counts as broken. The server sends a bookmark about every minute. */
   idleTimeoutMs?: number;
   /** How long the server keeps a watch open, before jitter (up to twice as long). */
   watchSeconds?: number;
@@ -67,22 +67,22 @@ export type ReflectorOptions = Selection & {
 };
 
 const defaultBackoff: BackoffPolicy = { baseMs: 200, capMs: 30_000, jitter: 0.5 };
-/** Twice the largest object etcd takes by default would do; etcd can be configured larger. */
+/** Twice the largest object of etcd would suffice with its defaults, but etcd can be configured for larger objects. */
 const maxLineBytes = 16 * 1024 * 1024;
-/** A stream that breaks at the same place again is not cured by asking for the same place again. */
+/** After this number of breaks the objects are listed again, because the stream may break at the same event each time. */
 const breaksBeforeRelist = 3;
-/** A watch that lived this long was a healthy one, even where nothing happened. */
+/** A watch that lasted this long was healthy, even without an event. */
 const healthyMs = 5_000;
 const longestRetryAfterMs = 60_000;
-/** A role that was just bound takes a moment; one that is refused so often is not there. */
+/** The number of rejections (403) after which a namespace counts as forbidden. A new role binding takes a moment. */
 const refusalsUntilForbidden = 4;
-/** A page is parsed as a whole: small ones keep memory low. */
+/** Small pages keep memory low, because a page is parsed as a whole. */
 const defaultPageSize = 100;
 
 /**
- * A copy of one kind's objects that follows the cluster: list, then watch from there, forever. Whatever ends a watch, it goes
- * on from the last version it has seen, and lists anew where the server has forgotten that version; what vanished meanwhile is then
- * reported gone. No change is lost, but several changes of one object may be reported as one.
+ * A copy of the objects of one kind that follows the cluster: it lists the objects, and then watches them. When a watch ends, the
+ * next one continues from the last version. If the server no longer has that version, the objects are listed again, and missing
+ * objects are reported as deleted. No change is lost, but several changes of one object may be reported as one.
  */
 export class Reflector {
   readonly kind: string;
@@ -97,7 +97,7 @@ export class Reflector {
   readonly #beginListeners: (() => void)[] = [];
   readonly #stopping = new AbortController();
   readonly #synced = Promise.withResolvers<void>();
-  /** Everything up to here is in the store; `undefined` before the first list, or when the server has forgotten it. */
+  /** The last version in the store; `undefined` before the first list, or if the server no longer has the version. */
   #version: string | undefined;
   #breaks = 0;
   #refusals = 0;
@@ -124,8 +124,8 @@ export class Reflector {
   }
 
   /**
-   * Calls the listener when a watch that never lists has begun without a version. The existing objects follow; one that was deleted before, and that no
-   * watch has reported yet, is never mentioned.
+   * Calls the listener when a watch that never lists has begun without a version. The existing objects follow. An object that was
+   * deleted before, and that no watch has reported, is never reported.
    */
   onBegin(listener: () => void): void {
     this.#beginListeners.push(listener);
@@ -136,12 +136,12 @@ export class Reflector {
     return this;
   }
 
-  /** Resolves when the first complete state is stored and reported; rejects when stopped before. */
+  /** Resolves when the first complete state is stored and reported. Rejects if stopped before. */
   synced(): Promise<void> {
     return this.#synced.promise;
   }
 
-  /** Resolves when the API server has refused the first list again and again (403), as it does in a namespace that is gone. */
+  /** Resolves when the API server has rejected the first list several times (403), for example in a deleted namespace. */
   forbidden(): Promise<void> {
     return this.#forbidden.promise;
   }
@@ -167,7 +167,7 @@ export class Reflector {
     return { kind: this.kind, selection: this.#selection(), isFailing: this.#isFailing, versions };
   }
 
-  /** Tells no change after this resolves. */
+  /** Stops the watch. No change is reported after this resolves. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#run;
@@ -189,14 +189,14 @@ export class Reflector {
     }
   }
 
-  /** The error that ended the watch; `undefined` when a healthy watch reached its time limit. */
+  /** Returns the error that ended the watch; `undefined` if a healthy watch reached its time limit. */
   async #watchUntilItEnds(): Promise<unknown> {
     try {
       if (this.#version === undefined && this.#lists()) await this.#list();
       const startMs = this.#clock.monotonicMs();
       const progress = await this.#watch();
       const healthy = progress || this.#clock.monotonicMs() - startMs >= healthyMs;
-      return healthy ? undefined : new BrokenWatch("the watch ended at once");
+      return healthy ? undefined : new BrokenWatch("the watch ended immediately after its start");
     } catch (error) {
       return error;
     }
@@ -219,7 +219,7 @@ export class Reflector {
       return this.#random() * 100;
     }
     if (isForgotten(error)) this.#version = undefined;
-    // Being unreachable or busy says nothing about the version, but a stream that breaks at one place again and again does.
+    // An unreachable or busy server says nothing about the version. A stream that breaks repeatedly at one event does.
     if (error instanceof BrokenWatch || error instanceof LineTooLong) {
       this.#breaks += 1;
       if (this.#breaks >= breaksBeforeRelist) this.#version = undefined;
@@ -240,7 +240,7 @@ export class Reflector {
     this.#replaceAll(new Map(items), resourceVersion);
   }
 
-  /** The store first, then the listeners, so that each sees one consistent state. */
+  /** Updates the store before it calls the listeners, so that each listener sees a consistent state. */
   #replaceAll(objects: Map<string, StoredObject>, version: string | undefined): void {
     const changed: string[] = [];
     for (const key of this.#objects.keys()) {
@@ -253,11 +253,11 @@ export class Reflector {
     for (const [key, object] of objects) this.#objects.set(key, object);
     this.#version = version;
     this.#isFailing = false;
-    for (const key of changed) this.#tell(key, this.#objects.get(key), undefined, true);
+    for (const key of changed) this.#notify(key, this.#objects.get(key), undefined, true);
     this.#synced.resolve();
   }
 
-  /** True when the watch brought us forward. */
+  /** Returns whether the watch reported a newer version. */
   async #watch(): Promise<boolean> {
     const { idleTimeoutMs = 90_000, watchSeconds = 300 } = this.#options;
     const { signal } = this.#stopping;
@@ -307,8 +307,8 @@ export class Reflector {
   }
 
   /**
-   * One named object is never listed: its watch starts at "now", and a read made after the watch is open cannot miss what
-   * happened before. Events of the past may follow; their versions tell, or the later events of the same stream set them right.
+   * Reads a single named object, which is never listed. The read follows the opening of the watch, and therefore misses no earlier
+   * change. The watch may then report past events. Their versions show that they are old, or later events correct them.
    */
   async #readNamed(): Promise<void> {
     const { namespace, name = "" } = this.#options;
@@ -320,7 +320,7 @@ export class Reflector {
     this.#replaceAll(found, object?.metadata.resourceVersion);
   }
 
-  /** True when the line was news. */
+  /** Returns whether the line reported a new version. */
   #take(line: string, about: { path: string; secret: boolean }): boolean {
     const event = parseWatchEvent(line, about);
     if (event.kind === "error") throw interruption(event.error);
@@ -332,17 +332,17 @@ export class Reflector {
     if (!isNews) return false;
     if (event.kind === "gone") {
       this.#objects.delete(key);
-      this.#tell(key, undefined);
+      this.#notify(key, undefined);
     } else {
       const object = this.#trimmed(event.object);
       const held = this.#hold(object);
       this.#objects.set(key, held);
-      this.#tell(key, held, object);
+      this.#notify(key, held, object);
     }
     return true;
   }
 
-  /** A watch only moves forward: older events were already reported, by this stream or by the list. */
+  /** Returns whether the version is newer. Older events were already reported by this stream or by the list. */
   #forward(version: string): boolean {
     if (!isNewer(version, this.#version)) return false;
     this.#version = version;
@@ -355,7 +355,7 @@ export class Reflector {
     return isNewer(version, this.#objects.get(key)?.resourceVersion);
   }
 
-  #tell(...change: Parameters<ChangeListener>): void {
+  #notify(...change: Parameters<ChangeListener>): void {
     for (const listener of this.#listeners) {
       try {
         listener(...change);
@@ -389,8 +389,8 @@ export class Reflector {
 }
 
 /**
- * Watches one named object without the right to list. Of a Secret only the metadata is fetched and kept: read its content with
- * `ClusterClient.get` when a pass needs it.
+ * Watches one named object without the permission to list. Only the metadata of a Secret is fetched; a reconcile reads the content
+ * with `ClusterClient.get`.
  */
 export function watchOne(
   client: ClusterClient,
@@ -401,7 +401,7 @@ export function watchOne(
   return new Reflector(client, ref.kind, { ...options, ...namespace, name: ref.name });
 }
 
-/** Notices silence, with one timer however many bytes come. */
+/** Detects a watch without data. It has one timer, however much data arrives. */
 class IdleWatch {
   readonly #clock: Clock;
   readonly #limitMs: number;
@@ -430,7 +430,7 @@ class IdleWatch {
   }
 
   error(kind: string): ApiError {
-    const message = `WATCH ${kind}: nothing came for ${this.#limitMs} ms`;
+    const message = `WATCH ${kind}: no data arrived for ${this.#limitMs} ms`;
     return new ApiError({ status: 0, reason: "Timeout", message });
   }
 
@@ -445,13 +445,13 @@ class IdleWatch {
   }
 }
 
-/** The server no longer knows our version (compacted), or does not know it yet (restored from a backup). */
+/** Whether the server does not have the version: it was compacted, or the server was restored from an older backup. */
 function isForgotten(error: unknown): boolean {
   if (!(error instanceof ApiError)) return false;
   return error.status === 410 || error.causes.some(({ reason }) => reason === "ResourceVersionTooLarge");
 }
 
-/** An error event in place of a change. Only those that ask for patience or a list mean that the stream itself was sound. */
+/** Converts an error event. Only an expired version, 429 and 503 mean that the stream itself was valid. */
 function interruption(error: ApiError): Error {
   if (isForgotten(error) || error.status === 429 || error.status === 503) return error;
   return new BrokenWatch(error.message, { cause: error });
@@ -461,7 +461,10 @@ function isSameState(known: StoredObject | undefined, object: StoredObject): boo
   return known !== undefined && known.uid === object.uid && known.resourceVersion === object.resourceVersion;
 }
 
-/** Versions of one kind grow (Kubernetes API concepts, "Resource versions"); what is no number is taken as news unless it is the same. */
+/**
+ * Versions of one kind increase (Kubernetes API concepts, "Resource versions"). A version that is not a number counts as newer
+ * if it differs.
+ */
 function isNewer(version: string, than: string | undefined): boolean {
   if (than === undefined) return true;
   const numbers = /^\d+$/;

@@ -44,7 +44,7 @@ const resources = {
   CustomResourceDefinition: clusterWide("apiextensions.k8s.io/v1", "customresourcedefinitions"),
 } as const satisfies Record<string, Resource>;
 
-/** Throws for a kind that is not in the table: a mistake of ours, never of a user. */
+/** Throws for a kind that is missing from the table, which is a bug in the operator. */
 export function resourceOf(kind: string): Resource {
   const resource = (resources as Record<string, Resource>)[kind];
   if (resource === undefined)
@@ -52,7 +52,7 @@ export function resourceOf(kind: string): Resource {
   return resource;
 }
 
-/** URL path of a collection, or of one object when `name` is given; all namespaces when `namespace` is left out. */
+/** The URL path of a collection, or of one object if `name` is given. Without `namespace` it covers all namespaces. */
 export function pathOf(
   kind: string,
   where: { namespace?: string | undefined; name?: string; subresource?: string },

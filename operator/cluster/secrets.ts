@@ -11,7 +11,7 @@ export interface SecretsOptions {
   readonly observer: ReflectorObserver;
 }
 
-/** Receives the key (`namespace/name`) of a Secret that changed since it was read last, and its metadata; `undefined` when it was deleted. */
+/** Receives the key (`namespace/name`) of a Secret that changed since it was read, and its metadata (`undefined` if it was deleted). */
 type SecretListener = (key: string, secret: KubernetesObject | undefined) => void;
 
 /** A fact that was derived from a Secret's content. */
@@ -32,20 +32,20 @@ interface Named {
 }
 
 /**
- * Secrets are read by name, when a pass needs one that has changed since it was read last; what is kept is what the pass made of
- * it. Watches of their metadata alone tell that one changed: one watch for each that users name, one for all those that the operator made
- * itself, which never lists them.
+ * Reads Secrets by name, when a reconcile needs one that has changed since it was read. Only the facts that were derived from it
+ * are kept. Watches of the metadata report changes: one watch for each Secret that users name, and one, which never lists, for
+ * all Secrets that the operator created.
  */
 export class Secrets {
   readonly #options: SecretsOptions;
   readonly #own: Reflector[];
   readonly #named = new Map<string, Named>();
   readonly #namedBy = new Map<string, readonly string[]>();
-  /** Versions by the watches or by our own writes; missing where there was neither yet. */
+  /** The versions from watches and from the operator's writes. */
   readonly #versions = new Map<string, Version>();
-  /** For Secrets that were read: the version that their followers know, or were notified of. */
+  /** The version of each read Secret that its followers know, or were notified of. */
   readonly #reported = new Map<string, Version>();
-  /** By key, then by what it is asked for; all of one version. */
+  /** By key, then by use. All facts of a Secret are from one version. */
   readonly #facts = new Map<string, { version: Version; uses: Map<string, unknown> }>();
   readonly #listeners: SecretListener[] = [];
   #stopped = false;
@@ -75,7 +75,7 @@ export class Secrets {
     await Promise.all(this.#reflectors().map((one) => one.stop()));
   }
 
-  /** Watches that fail now. */
+  /** The watches whose last attempt failed. */
   failing(): Reflector[] {
     return this.#reflectors().filter(({ isFailing }) => isFailing);
   }
@@ -133,14 +133,14 @@ export class Secrets {
     return { fact: known.uses.get(use) };
   }
 
-  /** Keeps a fact about a Secret that we wrote, or found as we would write it. */
+  /** Keeps a fact about a Secret that the operator wrote, or that matched its desired state. */
   keep(secret: KubernetesObject, use: string, fact: unknown): void {
     const key = objectKey(secret);
     this.#keep(key, versionOf(secret), use, fact);
     this.#reported.set(key, versionOf(secret));
   }
 
-  /** Our own Secret of this key is no longer needed. */
+  /** Drops the facts of a Secret that the operator no longer needs. */
   forget(key: string): void {
     this.#facts.delete(key);
     this.#reported.delete(key);
@@ -172,13 +172,13 @@ export class Secrets {
     this.#named.delete(key);
     this.#versions.delete(key);
     this.forget(key);
-    // Nothing waits for its end: it tells no change to anybody from now on.
+    // There is no need to wait for its end, because it has no listeners any more.
     void known.reflector.stop();
   }
 
   #take(key: string, secret: KubernetesObject | undefined): void {
     const version = versionOf(secret);
-    // of our own that are gone nothing is kept: they go with their owners
+    // forget a deleted Secret of the operator, which is deleted with its owner
     if (secret === undefined && !this.#named.has(key)) this.#versions.delete(key);
     else this.#versions.set(key, version);
     const before = this.#reported.get(key);
@@ -188,7 +188,7 @@ export class Secrets {
     this.#report(key, secret);
   }
 
-  /** Requests a pass for what we read or wrote ourselves before the watch began: it may have been deleted in between. */
+  /** Reports every Secret that was read or written before the watch began, because it may have been deleted in between. */
   #doubtOwn(namespace: string | undefined): void {
     for (const [key, version] of this.#reported) {
       const isWatched = namespace === undefined || key.startsWith(`${namespace}/`);

@@ -1,35 +1,35 @@
 import { LruCache } from "../../lib/lru-cache.ts";
 import type { KubernetesObject } from "../facts/kubernetes-object.ts";
 
-/** An object that is kept for long, in whatever form. */
+/** An object in the cache, compressed or not. */
 export interface StoredObject {
   readonly uid: string | undefined;
   readonly resourceVersion: string | undefined;
-  /** By which it is found together with others. */
+  /** The groups by which it is found together with others. */
   readonly groups: readonly string[];
-  /** Each reading may be a copy of its own. */
+  /** Each read may return a new copy. */
   readonly object: KubernetesObject;
 }
 
-/** Kept as it is. */
+/** Stores an object without compression. */
 export function storeUncompressed(object: KubernetesObject): StoredObject {
   const { uid, resourceVersion } = object.metadata;
   return { uid, resourceVersion, groups: [], object };
 }
 
-/** JSON, cut at its quotation marks: what stands at even places is punctuation, mostly, and at odd ones names and values. */
+/** JSON that is split at its quotation marks. Even pieces are mostly punctuation, and odd pieces are names and values. */
 type Form = readonly string[];
 
 const mark = '"';
-/** Shapes that objects of one kind have at a time; of rarer ones each is a form of its own. */
+/** The number of forms that are shared. An object of a rarer shape has its own form. */
 const mostForms = 16;
-/** Places are kept as the characters of a string. */
+/** Positions are stored as characters of a string, which limits their number. */
 const mostPieces = 65_536;
 
 /**
- * Keeps the objects of one kind, of which many were made from one template, as what sets each apart: JSON of the same number of pieces
- * shares one form, and of each object only the pieces that differ are kept. A Deployment of 10 kB, some 40 kB as JavaScript objects,
- * takes about 1 kB, for some 40 microseconds a reading.
+ * Compresses the objects of one kind, many of which have the same template. Objects whose JSON has the same number of pieces share
+ * one form, and only the pieces that differ from it are stored. A Deployment of 10 kB (40 kB as JavaScript objects) needs about
+ * 1 kB. A read takes about 40 microseconds.
  */
 export class TemplateCompressor {
   /** By number of pieces. */
@@ -57,9 +57,9 @@ class CompressedObject implements StoredObject {
   readonly resourceVersion: string | undefined;
   readonly groups: readonly string[];
   readonly #form: Form;
-  /** The places where its pieces differ from the form: one character code for each. */
+  /** The positions of the pieces that differ from the form, as character codes. */
   readonly #places: string;
-  /** Those pieces, joined: a piece alone would keep all of the text alive that it was cut from. */
+  /** These pieces, joined. A slice of the JSON would keep the whole text in memory. */
   readonly #pieces: string;
 
   constructor({ metadata }: KubernetesObject, groups: readonly string[], pieces: Form, form: Form) {

@@ -22,18 +22,18 @@ export type TransportCall = {
   accept?: string;
   contentType?: string;
   body?: unknown;
-  /** Until the whole answer is here; for a stream, until its headers are. */
+  /** The limit until the whole response has arrived; for a stream, until its headers have arrived. */
   timeoutMs: number;
   signal?: AbortSignal | undefined;
-  /** One of many streams that stay open: over HTTP/2, where the server has it. */
+  /** Whether to share a connection with other open streams (HTTP/2, if the server supports it). */
   shared?: boolean;
-  /** The object is a Secret: errors repeat nothing the server says about its content. */
+  /** Whether the object is a Secret. Errors then omit the server's message, which may quote its content. */
   secret?: boolean;
 };
 
 export type TransportOptions = {
   clock?: Clock;
-  /** Sockets for requests; watches have one each beside them. */
+  /** The number of sockets for requests. Each watch has its own socket in addition. */
   maxSockets?: number;
   maxBodyBytes?: number;
   userAgent?: string;
@@ -41,8 +41,8 @@ export type TransportOptions = {
   onDate?: (date: string) => void;
 };
 
-/** The head of an answer, and its body still to be read. */
-interface Answer {
+/** The head of a response, and its unread body. */
+interface TransportResponse {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly body: Readable;
@@ -50,12 +50,13 @@ interface Answer {
 
 /** A request that was sent. */
 interface Sent {
-  readonly answer: Promise<Answer>;
+  readonly response: Promise<TransportResponse>;
   end(why: "Timeout" | "Aborted" | undefined): void;
 }
 
 /**
- * JSON over HTTP/1.1 with sockets kept open, and over HTTP/2 for streams that share them. One call is one attempt; answers of 400 and above throw an {@link ApiError}.
+ * Sends JSON over HTTP/1.1 with persistent sockets, and over HTTP/2 for streams that share a connection. Each call is one attempt.
+ * Responses with status 400 and above throw an {@link ApiError}.
  */
 export class Transport {
   readonly #connection: Connection;
@@ -75,38 +76,38 @@ export class Transport {
     this.#onDate = options.onDate;
   }
 
-  /** The answer's JSON. */
+  /** Returns the JSON of the response. */
   async send(call: TransportCall): Promise<unknown> {
-    return this.#attempt(call, "requests", async (answer) => {
-      const body = await this.#readBody(answer, call);
-      throwUnlessOk(call, answer, body);
+    return this.#attempt(call, "requests", async (response) => {
+      const body = await this.#readBody(response, call);
+      throwUnlessOk(call, response, body);
       return parseJson(call, body);
     });
   }
 
-  /** The answer's text. */
+  /** Returns the text of the response. */
   async sendForText(call: TransportCall): Promise<string> {
-    return this.#attempt(call, "requests", async (answer) => {
-      const body = await this.#readBody(answer, call);
-      throwUnlessOk(call, answer, body);
+    return this.#attempt(call, "requests", async (response) => {
+      const body = await this.#readBody(response, call);
+      throwUnlessOk(call, response, body);
       return body;
     });
   }
 
-  /** The answer's body, still open; the caller destroys it. */
+  /** Returns the open body of the response. The caller destroys it. */
   async open(call: TransportCall): Promise<Readable> {
-    return this.#attempt(call, "watches", async (answer) => {
-      if (answer.status >= 300) throwUnlessOk(call, answer, await this.#readBody(answer, call));
-      return answer.body;
+    return this.#attempt(call, "watches", async (response) => {
+      if (response.status >= 300) throwUnlessOk(call, response, await this.#readBody(response, call));
+      return response.body;
     });
   }
 
-  /** After a 401: the next call reads its credentials anew. */
+  /** Called after a 401: the next call reads the credentials again. */
   refreshCredentials(): void {
     this.#connection.refresh();
   }
 
-  /** Closes every socket, those in use included. */
+  /** Closes every socket, including those in use. */
   close(): void {
     this.#sockets?.requests.destroy();
     this.#sockets?.watches.destroy();
@@ -117,7 +118,7 @@ export class Transport {
   async #attempt<T>(
     call: TransportCall,
     use: "requests" | "watches",
-    read: (answer: Answer) => Promise<T>,
+    read: (response: TransportResponse) => Promise<T>,
   ): Promise<T> {
     const body = call.body === undefined ? undefined : Buffer.from(JSON.stringify(call.body));
     const credentials = await this.#credentials(call);
@@ -132,9 +133,9 @@ export class Transport {
     const onAbort = () => end("Aborted");
     call.signal?.addEventListener("abort", onAbort, { once: true });
     try {
-      const answer = await sent.answer;
-      if (answer.headers.date !== undefined) this.#onDate?.(answer.headers.date);
-      return await read(answer);
+      const response = await sent.response;
+      if (response.headers.date !== undefined) this.#onDate?.(response.headers.date);
+      return await read(response);
     } catch (error) {
       sent.end(undefined);
       throw explained(error, call, stop.why);
@@ -164,7 +165,7 @@ export class Transport {
     const headers = this.#headersOf(call, credentials);
     if (body !== undefined) {
       headers["content-type"] = call.contentType ?? "application/json";
-      // Node leaves it out of a DELETE, whose body would then be taken for the next request.
+      // Node omits it in a DELETE, and the server would read the body as the next request.
       headers["content-length"] = String(body.length);
     }
     const request = (secure ? httpsRequest : httpRequest)({
@@ -176,10 +177,10 @@ export class Transport {
       headers,
       agent: credentials.agent ?? this.#socketsFor(credentials, secure)[use],
     });
-    return { answer: answerTo(request, body), end: () => request.destroy() };
+    return { response: responseTo(request, body), end: () => request.destroy() };
   }
 
-  /** Undefined where it is to go by HTTP/1.1. */
+  /** Returns undefined if the request has to use HTTP/1.1. */
   async #sendShared(call: TransportCall, credentials: Credentials): Promise<Sent | undefined> {
     const secure = this.#connection.server.protocol === "https:";
     if (call.shared !== true || !secure || credentials.agent !== undefined) return undefined;
@@ -193,7 +194,7 @@ export class Transport {
     if (stream === undefined) return undefined;
     const opened = stream;
     return {
-      answer: answerOn(opened),
+      response: responseOn(opened),
       end(why) {
         if (why === "Timeout") shared.abandon(opened);
         opened.destroy();
@@ -210,7 +211,7 @@ export class Transport {
     return this.#connection.server.pathname.replace(/\/$/, "") + call.path + queryOf(call.query);
   }
 
-  /** One pool per identity: a client certificate that rotated gets fresh sockets, the old ones end when idle. */
+  /** Each identity has its own sockets: a rotated client certificate gets new ones, and the old ones close when idle. */
   #socketsFor(credentials: Credentials, secure: boolean): Sockets {
     if (this.#sockets !== undefined && isDeepStrictEqual(this.#sockets.tls, credentials.tls))
       return this.#sockets;
@@ -233,13 +234,13 @@ export class Transport {
     return this.#sockets;
   }
 
-  async #readBody({ body }: Answer, call: TransportCall): Promise<string> {
+  async #readBody({ body }: TransportResponse, call: TransportCall): Promise<string> {
     const chunks: Buffer[] = [];
     let bytes = 0;
     for await (const chunk of body as AsyncIterable<Buffer>) {
       bytes += chunk.length;
       if (bytes > this.#maxBodyBytes) {
-        const message = `${call.method} ${call.path}: the answer is larger than ${this.#maxBodyBytes} bytes`;
+        const message = `${call.method} ${call.path}: the response is larger than ${this.#maxBodyBytes} bytes`;
         throw new ApiError({ status: 0, reason: "TooLarge", message });
       }
       chunks.push(chunk);
@@ -255,7 +256,7 @@ type Sockets = {
   shared: MultiplexedStreams;
 };
 
-function answerTo(request: ClientRequest, body: Buffer | undefined): Promise<Answer> {
+function responseTo(request: ClientRequest, body: Buffer | undefined): Promise<TransportResponse> {
   return new Promise((resolve, reject) => {
     request.once("response", (response) =>
       resolve({ status: response.statusCode ?? 0, headers: response.headers, body: response }),
@@ -265,7 +266,7 @@ function answerTo(request: ClientRequest, body: Buffer | undefined): Promise<Ans
   });
 }
 
-function answerOn(stream: ClientHttp2Stream): Promise<Answer> {
+function responseOn(stream: ClientHttp2Stream): Promise<TransportResponse> {
   return new Promise((resolve, reject) => {
     stream.once("response", (headers) =>
       resolve({ status: Number(headers[":status"] ?? 0), headers, body: stream }),
@@ -275,7 +276,7 @@ function answerOn(stream: ClientHttp2Stream): Promise<Answer> {
   });
 }
 
-function throwUnlessOk(call: TransportCall, { status, headers }: Answer, body: string): void {
+function throwUnlessOk(call: TransportCall, { status, headers }: TransportResponse, body: string): void {
   if (status >= 200 && status < 300) return;
   const asked = { method: call.method, path: call.path, secret: call.secret ?? false };
   throw apiErrorOf(asked, status, body, headers["retry-after"]);
@@ -285,8 +286,8 @@ function parseJson(call: TransportCall, body: string): unknown {
   try {
     return JSON.parse(body);
   } catch (cause) {
-    // The parser's message quotes the text, which may be a Secret's: it stays out.
-    const message = `${call.method} ${call.path}: the answer is no JSON (${body.length} characters)`;
+    // The parser's message is omitted, because it quotes the text, which may be a Secret.
+    const message = `${call.method} ${call.path}: the response is not valid JSON (${body.length} characters)`;
     throw new ApiError({ status: 0, reason: "Unreachable", message }, call.secret ? undefined : { cause });
   }
 }
@@ -298,7 +299,7 @@ function explained(
 ): ApiError {
   if (stopped === "Aborted") return aborted(call);
   if (stopped === "Timeout") {
-    const message = `${call.method} ${call.path}: no answer within ${call.timeoutMs} ms`;
+    const message = `${call.method} ${call.path}: no response within ${call.timeoutMs} ms`;
     return new ApiError({ status: 0, reason: "Timeout", message });
   }
   if (error instanceof ApiError) return error;
@@ -310,7 +311,7 @@ function aborted(call: TransportCall): ApiError {
   return new ApiError({
     status: 0,
     reason: "Aborted",
-    message: `${call.method} ${call.path}: given up by the caller`,
+    message: `${call.method} ${call.path}: the operator aborted the request`,
   });
 }
 

@@ -8,7 +8,7 @@ export type WatchEvent =
   | { kind: "bookmark"; resourceVersion: string }
   | { kind: "error"; error: ApiError };
 
-/** The line is no event: what follows it on this stream cannot be trusted. Its text is not repeated. */
+/** A line of a watch is not a valid event, so the rest of the stream cannot be trusted. The message does not quote the line. */
 export class BrokenWatch extends Error {
   override readonly name = "BrokenWatch";
 }
@@ -23,7 +23,7 @@ export function parseWatchEvent(line: string, about: { path: string; secret: boo
   }
   const resourceVersion = versionOf(object);
   if (type === "BOOKMARK") return { kind: "bookmark", resourceVersion };
-  if (!isManifest(object)) throw new BrokenWatch(`a watch event of type ${type} carries no named object`);
+  if (!isManifest(object)) throw new BrokenWatch(`a watch event of type ${type} has no named object`);
   if (type === "ADDED" || type === "MODIFIED") return { kind: "present", object };
   if (type === "DELETED") return { kind: "gone", object };
   throw new BrokenWatch(`unknown type of watch event: ${type.slice(0, 40)}`);
@@ -34,12 +34,12 @@ function parseLine(line: string): { type: string; object: Record<string, unknown
   try {
     event = JSON.parse(line);
   } catch {
-    // The parser's message quotes the line, which may be a Secret's: it stays out.
-    throw new BrokenWatch(`a line of a watch is no JSON (${line.length} characters)`);
+    // The parser's message is omitted, because it quotes the line, which may be a Secret.
+    throw new BrokenWatch(`a line of a watch is not valid JSON (${line.length} characters)`);
   }
   const { type, object } = (event ?? {}) as { type?: unknown; object?: unknown };
   if (typeof type !== "string" || typeof object !== "object" || object === null) {
-    throw new BrokenWatch("a line of a watch is no event");
+    throw new BrokenWatch("a line of a watch is not an event");
   }
   return { type, object: object as Record<string, unknown> };
 }

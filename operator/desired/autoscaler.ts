@@ -4,10 +4,10 @@ import type { KubernetesObject } from "../facts/kubernetes-object.ts";
 import type { ClusterCapabilities, TtsModelPool } from "../facts/observed.ts";
 import { type Pace, ruleOf, type ScalingRule } from "./scaling-rule.ts";
 
-/** Streams, spoken or waiting, that callers ask of a pool; a gauge of the API tier with the label `pool`. */
+/** The streams of a pool, in progress or waiting: a gauge of the API tier with the label `pool`. */
 const metric = "svc_tts_pool_streams";
 
-/** The label of the API Service that the ServiceMonitor keeps, as Prometheus spells it. */
+/** The label that the ServiceMonitor copies from the API Service, as Prometheus writes it. */
 const deploymentLabel = "tts_svc_dev_deployment";
 
 /** The object that configures a scaler of another product. */
@@ -47,7 +47,7 @@ function horizontalPodAutoscaler(
   };
 }
 
-/** It asks every API pod behind the Service and adds up what they answer. */
+/** KEDA reads the metric from every API pod behind the Service, and adds up the values. */
 function scaledObject(owner: TtsModelPool, rule: ScalingRule): KubernetesObject {
   const { deployment, pool } = owner.spec;
   const { name } = owner.metadata;
@@ -59,7 +59,7 @@ function scaledObject(owner: TtsModelPool, rule: ScalingRule): KubernetesObject 
       scaleTargetRef: scaleTarget(owner),
       minReplicaCount: rule.fewest,
       maxReplicaCount: rule.most,
-      // between the fewest and the most the HorizontalPodAutoscaler asks by itself, and KEDA warns of what it would not look at
+      // KEDA polls only at zero replicas, and warns about these fields if there is no scaling to zero
       ...(rule.fewest === 0 && {
         pollingInterval: pollingSeconds,
         cooldownPeriod: Math.round(rule.down.windowMs / 1000),
@@ -74,7 +74,7 @@ function scaledObject(owner: TtsModelPool, rule: ScalingRule): KubernetesObject 
         {
           type: "metrics-api",
           metadata: {
-            // KEDA takes what stands between the first two dots, a port too, for the namespace
+            // KEDA reads the namespace between the first two dots, so the name of the Service must not contain one
             url: `http://${deployment}-api.${owner.metadata.namespace}.svc:${ports.api}/metrics`,
             format: "prometheus",
             valueLocation: `${metric}{pool="${pool}"}`,
@@ -88,11 +88,11 @@ function scaledObject(owner: TtsModelPool, rule: ScalingRule): KubernetesObject 
   };
 }
 
-/** KEDA puts it before the name of its HorizontalPodAutoscaler, and refuses what is longer then than a label's value may be. */
+/** The prefix that KEDA adds to the name of its HorizontalPodAutoscaler. KEDA rejects a result longer than a label value. */
 const kedaPrefix = "keda-hpa-";
 const longestName = 63;
 
-/** A caller of a pool at zero waits for so long before anything happens. */
+/** The longest time after which KEDA notices a request for a pool at zero. */
 const pollingSeconds = 2;
 
 function scaleTarget({ metadata }: TtsModelPool) {
@@ -103,7 +103,7 @@ function behavior({ up, down }: ScalingRule) {
   return { scaleUp: direction(up), scaleDown: direction(down) };
 }
 
-/** Without policies those of Kubernetes hold. */
+/** Without policies, the defaults of Kubernetes apply. */
 function direction({ windowMs, select, policies }: Pace) {
   return {
     stabilizationWindowSeconds: Math.round(windowMs / 1000),

@@ -38,7 +38,7 @@ export function modelPool(
   };
 }
 
-/** A HorizontalPodAutoscaler leaves a pool at zero alone: it begins with one. */
+/** The replicas of a new pool. A HorizontalPodAutoscaler does not scale from zero, so its pool starts with one. */
 function firstReplicas(scaling: ModelSpec["scaling"]): number | undefined {
   if (scaling === undefined || scaling.provider === "External") return undefined;
   const { provider, minReplicas = 1 } = scaling;
@@ -46,8 +46,8 @@ function firstReplicas(scaling: ModelSpec["scaling"]): number | undefined {
 }
 
 /**
- * A pool of its own for the pods that try a pool's new settings. It carries what the pool is to take over, so that what was judged is
- * what all pods become, whichever operator promotes it; it goes with the pool, and with everything of its own.
+ * The pool of a canary. It stores the template that the main pool gets on promotion, so that all pods get exactly the template that
+ * was analysed, independent of the operator that promotes it. It is deleted together with the main pool.
  */
 export function canaryPool(
   owner: TtsModelPool,

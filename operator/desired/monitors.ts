@@ -8,7 +8,7 @@ import { vllmPortName } from "./pods/pod.ts";
 /** Monitors for the Prometheus operator (monitoring.coreos.com/v1). */
 
 const apiVersion = "monitoring.coreos.com/v1";
-/** Labels of the Services and pods that every series gets, so that one can ask by TtsDeployment and by pool. */
+/** The labels of Services and pods that every series gets, so that queries can select a TtsDeployment or a pool. */
 const kept = [labels.deployment, labels.pool, labels.component];
 
 export function monitors(owner: TtsDeployment): KubernetesObject[] {
@@ -20,7 +20,7 @@ export function monitors(owner: TtsDeployment): KubernetesObject[] {
 
 type Wish = NonNullable<TtsDeployment["spec"]["telemetry"]>["serviceMonitor"];
 
-/** API and models: each is behind a Service. */
+/** The ServiceMonitor of API and model pods. Each has a Service. */
 function serviceMonitor(owner: TtsDeployment, wish: Wish): KubernetesObject {
   return {
     apiVersion,
@@ -34,7 +34,7 @@ function serviceMonitor(owner: TtsDeployment, wish: Wish): KubernetesObject {
   };
 }
 
-/** vLLM's own, which no Service leads to. */
+/** The PodMonitor of vLLM, whose port no Service has. */
 function vllmMonitor(owner: TtsDeployment, wish: Wish): KubernetesObject {
   return {
     apiVersion,
@@ -48,7 +48,7 @@ function vllmMonitor(owner: TtsDeployment, wish: Wish): KubernetesObject {
   };
 }
 
-/** The user's labels give way to those that the operator finds its children by. */
+/** The labels of the operator have priority over those of the user, because the operator finds its children by them. */
 function metadataOf(owner: TtsDeployment, wish: Wish): KubernetesObject["metadata"] {
   const metadata = childMetadata(owner, owner.metadata.name, "monitor");
   return { ...metadata, labels: { ...wish.labels, ...metadata.labels } };

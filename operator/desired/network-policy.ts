@@ -13,7 +13,7 @@ import { fetchPorts } from "./pods/model-cache.ts";
 import { limitPorts } from "./pods/rate-limit.ts";
 import { telemetryPorts } from "./pods/telemetry.ts";
 
-/** The client library calls `from` by another name, since it is a word of other languages. */
+/** An ingress rule with the field `from`, which the client library renames. */
 type IngressRule = { from?: V1NetworkPolicyPeer[]; ports: V1NetworkPolicyPort[] };
 export type NetworkPolicyChild = Child<{
   spec: Omit<V1NetworkPolicySpec, "ingress"> & { ingress: IngressRule[] };
@@ -54,14 +54,14 @@ function portsBeside(api: TtsDeployment["spec"]["api"]): number[] {
   return [...limitPorts(api.rateLimit), ...databasePorts(api), ...providerPorts(api)];
 }
 
-/** The license's issuer has a name and no network: its port is opened to any address, unless `licenseEgress` says where it is. */
+/** The port of the license's issuer. Its addresses are unknown, so the port is allowed for all, unless `licenseEgress` has it. */
 function issuerPorts({ license, networkPolicy }: TtsDeployment["spec"]): number[] {
   if (license.endpoint === undefined) return [];
   const issuer = Number(new URL(license.endpoint).port || 443);
   return networkPolicy.licenseEgress.some(({ port }) => port === issuer) ? [] : [issuer];
 }
 
-/** One for the pods of all pools: what they may do is the same. */
+/** The policy for the pods of all pools, which have the same permissions. */
 function modelPolicy(owner: TtsDeployment): NetworkPolicyChild {
   const { networkPolicy, models, telemetry } = owner.spec;
   const out = [
@@ -97,8 +97,8 @@ function namespaces(values: string[]): V1NetworkPolicyPeer {
 }
 
 /**
- * DNS is wherever the cluster has it: in a pod, on the node, on a link-local address. A network judges a connection to a
- * Service by the port of the pod behind it, which differs: 5353 on OpenShift. The cluster's own DNS pods are reached on any.
+ * Allows DNS. It may run in a pod, on the node, or on a link-local address. For a Service, the port of the pod behind it counts, which
+ * differs (5353 on OpenShift). All ports of the DNS pods of the cluster are therefore allowed.
  */
 const names: V1NetworkPolicyEgressRule[] = [
   {
@@ -119,7 +119,7 @@ function podsOf(namespace: string, matchLabels: Record<string, string>): V1Netwo
   return { ...namespaces([namespace]), podSelector: { matchLabels } };
 }
 
-/** Without networks: any address. */
+/** Allows the ports for these networks, or for all addresses if there are none. */
 function toNetworks(cidrs: readonly string[], numbers: readonly number[]): V1NetworkPolicyEgressRule {
   const to = cidrs.map((cidr) => ({ ipBlock: { cidr } }));
   return { ...(to.length > 0 && { to }), ports: tcp(...numbers) };

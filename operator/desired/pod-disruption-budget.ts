@@ -19,8 +19,8 @@ export function poolDisruptionBudget(owner: TtsModelPool): Budget[] {
 }
 
 /**
- * By what may be missing, never by what must stay: at one replica the latter would block every drain for ever. A pod that does
- * not serve may always go.
+ * The budget limits the unavailable pods. A minimum of available pods would block every node drain at one replica. Pods that are
+ * not ready may always be evicted.
  */
 function budget(
   metadata: Budget["metadata"],

@@ -5,7 +5,7 @@ import type { TtsDeployment } from "../facts/observed.ts";
 
 type Ingress = Child<Pick<V1Ingress, "spec">>;
 
-/** How callers from outside the cluster reach the API by its host names. */
+/** The Ingress by which clients outside the cluster reach the API. */
 export function apiIngress(owner: TtsDeployment): Ingress[] {
   const { route } = owner.spec.api;
   if (route?.ingress === undefined) return [];
@@ -32,7 +32,7 @@ export function apiIngress(owner: TtsDeployment): Ingress[] {
 
 const gateway = { group: "gateway.networking.k8s.io", kind: "Gateway" };
 
-/** The API's host names on a Gateway. Defaults are written out: the lists of an HTTPRoute have one owner as a whole. */
+/** The route of the API on a Gateway. It includes defaults, because each list of an HTTPRoute has one owner as a whole. */
 export function apiHttpRoute(owner: TtsDeployment): KubernetesObject[] {
   const { route } = owner.spec.api;
   if (route?.gatewayRef === undefined) return [];
@@ -49,7 +49,7 @@ export function apiHttpRoute(owner: TtsDeployment): KubernetesObject[] {
           {
             matches: publicPaths.map((value) => ({ path: { type: "PathPrefix", value } })),
             backendRefs: [{ group: "", kind: "Service", name, port: ports.api, weight: 1 }],
-            // a stream lasts as long as its text: no limit here
+            // a stream may last long, so there is no limit here
             timeouts: { request: "0s" },
           },
         ],

@@ -56,12 +56,12 @@ export function routingTable(
     ...(failedAt !== undefined && { licenseFailedAt: new Date(failedAt).toISOString() }),
     ...(failedAt !== undefined &&
       lastValid && { lastLicense: { models: lastValid.models, graceDays: lastValid.graceDays } }),
-    ...(check && { licenseCheck: tellCheck(check) }),
+    ...(check && { licenseCheck: licenseCheckOf(check) }),
   };
 }
 
-/** The answer as it was signed: API pods read it by the same keys. */
-function tellCheck({
+/** The signed response of the issuer, which API pods verify with the same keys. */
+function licenseCheckOf({
   answer,
   since,
 }: NonNullable<LicenseDecision["check"]>): NonNullable<RoutingTable["licenseCheck"]> {
@@ -85,7 +85,7 @@ function canaryRoute(deployment: TtsDeployment, pool: string, canary: CanaryStat
   return { pool: name, service: serviceOf(deployment, name), weight, idle: false, revision };
 }
 
-/** Whether this routing table, if it is one, has streams sent to a pool. */
+/** Whether the routing table in this ConfigMap has a route to the pool. */
 export function isRouted(configMap: KubernetesObject | undefined, pool: string): boolean {
   const text = (configMap?.data as Record<string, string> | undefined)?.[routingKey];
   if (text === undefined) return false;
@@ -93,7 +93,7 @@ export function isRouted(configMap: KubernetesObject | undefined, pool: string):
   return Object.values(models).some((routes) => routes?.some((route) => route.pool === pool));
 }
 
-/** Pools without a ready pod take no share while another has one; where none has, all stand in line. */
+/** Sends no streams to pools without a ready pod. If no pool has one, all get the same weight. */
 function weighed(routes: readonly Route[]): readonly Route[] {
   if (routes.some(({ weight }) => weight > 0)) return routes;
   return routes.map((route) => ({ ...route, weight: 100 }));

@@ -1,7 +1,7 @@
 import type { TtsDeploymentSpec } from "../../crds/tts-deployment.ts";
 import type { TtsModelPoolSpec } from "../../crds/tts-model-pool.ts";
 
-/** `spec.scaling` of a pool with what it leaves out. */
+/** `spec.scaling` of a pool with its defaults. */
 export interface ScalingRule {
   readonly fewest: number;
   readonly most: number;
@@ -14,7 +14,7 @@ export interface ScalingRule {
 export interface Pace {
   readonly windowMs: number;
   readonly select: "Max" | "Min" | "Disabled";
-  /** Empty: any change at once. */
+  /** An empty list allows any change at once. */
   readonly policies: readonly ScalingPolicy[];
 }
 
@@ -25,12 +25,12 @@ export interface ScalingPolicy {
 }
 
 const downSeconds = 300;
-/** Half of the pods a minute. */
+/** At most half of the pods in a minute. */
 const downPolicies: readonly ScalingPolicy[] = [{ type: "Percent", value: 50, periodSeconds: 60 }];
-/** Room for what comes while one more replica warms up. */
+/** The rest of the capacity is for new streams while another replica starts. */
 const shareOfCapacity = 0.75;
 
-/** `undefined` where a user or an external controller sets the replicas. */
+/** The rule of a pool; `undefined` if a user or an external controller sets the replicas. */
 export function ruleOf({ scaling, maxConcurrentStreams }: TtsModelPoolSpec): ScalingRule | undefined {
   if (scaling === undefined || scaling.provider === "External") return undefined;
   const { minReplicas = 1, maxReplicas = minReplicas, target, behavior } = scaling;
@@ -44,7 +44,7 @@ export function ruleOf({ scaling, maxConcurrentStreams }: TtsModelPoolSpec): Sca
   };
 }
 
-/** The same for the API tier. */
+/** The rule of the API tier. */
 export function apiRuleOf({ replicas, scaling }: TtsDeploymentSpec["api"]): ScalingRule | undefined {
   if (scaling === undefined) return undefined;
   const { maxReplicas, target, behavior } = scaling;

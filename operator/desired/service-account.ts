@@ -3,12 +3,12 @@ import { type Child, childMetadata } from "../facts/child-metadata.ts";
 import type { KubernetesObject, V1Role, V1RoleBinding } from "../facts/kubernetes-object.ts";
 import type { TtsDeployment } from "../facts/observed.ts";
 
-/** API pods talk to the API server (routing table, endpoints). */
+/** The account of API pods, which read the routing table and endpoints from the API server. */
 export function apiServiceAccount(owner: TtsDeployment): KubernetesObject {
   return serviceAccount(owner, children.apiServiceAccount(owner.metadata.name), "api");
 }
 
-/** Model pods never do: they run under an account without rights and without a token. */
+/** The account of model pods, which has no permissions and no token. */
 export function modelServiceAccount(owner: TtsDeployment): KubernetesObject {
   return serviceAccount(owner, children.modelServiceAccount(owner.metadata.name), "model");
 }
@@ -22,7 +22,7 @@ function serviceAccount(owner: TtsDeployment, name: string, component: "api" | "
   };
 }
 
-/** The rights of API pods: to watch their own routing table, and the endpoints of the Services in their namespace. */
+/** The permissions of API pods: to watch their own routing table, and the endpoints of the Services in their namespace. */
 export function apiRole(owner: TtsDeployment): Child<Pick<V1Role, "rules">> {
   const { name } = owner.metadata;
   const verbs = ["get", "list", "watch"];

@@ -6,9 +6,9 @@ import type { TtsDeployment } from "../facts/observed.ts";
 /** The token that API pods send, and the tokens that model pods accept. */
 export interface InternalToken {
   readonly token: string;
-  /** In the order in which they were made; `token` is among them. */
+  /** In the order of their creation. `token` is one of them. */
   readonly accepted: readonly string[];
-  /** When either last changed, milliseconds since the epoch; `undefined` in a Secret of an earlier operator. */
+  /** When one of them last changed, in milliseconds since the epoch; `undefined` in a Secret of an earlier operator. */
   readonly changedAt: number | undefined;
   /** The last request for a new token that was served. */
   readonly askedBy: string | undefined;
@@ -34,7 +34,7 @@ export function tokenSecret(owner: TtsDeployment, internal: InternalToken): Kube
   };
 }
 
-/** `undefined` when the Secret lacks an entry, or its own token is not among those accepted. */
+/** Reads the Secret. Returns `undefined` if it lacks an entry, or if its token is not among the accepted ones. */
 export function readTokenSecret({ metadata, ...secret }: KubernetesObject): InternalToken | undefined {
   const data = (secret.data ?? {}) as Record<string, string>;
   const token = text(data[tokenKey]);
@@ -57,16 +57,16 @@ function text(encoded: string | undefined): string {
   return Buffer.from(encoded ?? "", "base64").toString("utf8");
 }
 
-/** How the internal token is replaced so that no pod ever refuses another. */
+/** The rotation of the internal token, during which no pod rejects a request of another. */
 
 export interface RotationTerms {
   /** Milliseconds since the epoch. */
   readonly now: number;
   /** A request for a new token. Each new value requests another rotation. */
   readonly asked: string | undefined;
-  /** Age at which a token is replaced unasked; 0 is never. */
+  /** The age at which a token is rotated automatically; 0 disables that. */
   readonly everyMs: number;
-  /** Longest time that every kubelet takes to renew its pods' files. */
+  /** The longest time that a kubelet needs to update the files of its pods. */
   readonly overlapMs: number;
   readonly newToken: () => string;
 }
@@ -78,8 +78,8 @@ export interface TokenRotation {
 }
 
 /**
- * One step at most, each a single write: the next token is accepted by model pods; then, once all of them know it, sent by API
- * pods; then, once none sends the old one, alone accepted. Where it stands is read from the Secret, so a crash anywhere loses nothing.
+ * Takes at most one step of a rotation, which is one write. First model pods accept the next token. When all of them know it, API pods
+ * send it. When no pod sends the old token, model pods no longer accept it. The Secret stores the progress, so a crash loses nothing.
  */
 export function rotate(held: InternalToken, terms: RotationTerms): TokenRotation {
   const known = { ...held, changedAt: held.changedAt ?? terms.now };

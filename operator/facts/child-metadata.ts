@@ -8,7 +8,7 @@ export type Owner = TtsDeployment | TtsModelPool;
 
 export type Component = "api" | "model" | "routing" | "token" | "monitor";
 
-/** `spec` and the like, typed, on top of a manifest. */
+/** A manifest with typed fields such as `spec`. */
 export type Child<T> = KubernetesObject & T;
 
 function ownerReference(owner: Owner): OwnerReference {
@@ -59,10 +59,10 @@ export function poolLabels(owner: TtsModelPool): Record<string, string> {
   return { [labels.pool]: owner.spec.pool };
 }
 
-/** How the operator hands a request to restart on to a pool, beside the pool's own. */
+/** The annotation by which a TtsDeployment passes a restart request to its pools. Pools can have requests of their own. */
 const handedRestart = `${api.group}/restart-all`;
 
-/** The latest requests to roll an owner's pods, in one word; `undefined` when there was none. */
+/** The latest restart requests for the pods of an owner as one value; `undefined` if there was none. */
 export function restartOf({ metadata }: Owner): string | undefined {
   const asked = [handedRestart, requests.restart].map((name) => metadata.annotations?.[name]);
   const given = asked.filter((value) => value !== undefined);
@@ -74,7 +74,7 @@ export function handRestart(owner: Owner): Record<string, string> {
   return restart === undefined ? {} : { [handedRestart]: restart };
 }
 
-/** Selects everything that the operator made. */
+/** Selects every object that the operator created. */
 export const managedSelector = `${labels.managedBy}=${fieldManager}`;
 /** Selects the pods of every TtsDeployment. */
 export const podsSelector = labels.deployment;

@@ -1,6 +1,6 @@
 const unitSeconds = { h: 3600, m: 60, s: 1 } as const;
 
-/** Seconds of a duration as `72h` or `1h30m`; the schema has checked its form. */
+/** The seconds of a duration such as `72h` or `1h30m`. The CRD schema has validated its form. */
 export function durationSeconds(text: string): number {
   let seconds = 0;
   for (const [, amount, unit] of text.matchAll(/(\d+)([hms])/g)) {

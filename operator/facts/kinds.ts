@@ -1,4 +1,4 @@
-/** Kinds that an owner has or has not, as its spec says; the others it always has. */
+/** Kinds of children that depend on the spec. Children of all other kinds always exist. */
 export const optionalKinds: readonly string[] = [
   "HorizontalPodAutoscaler",
   "Ingress",
@@ -6,8 +6,8 @@ export const optionalKinds: readonly string[] = [
   "PodDisruptionBudget",
 ];
 
-/** The same, of products that the cluster may not have. */
+/** Kinds of other products, whose CRDs may be missing in the cluster. They depend on the spec too. */
 export const foreignKinds: readonly string[] = ["HTTPRoute", "PodMonitor", "ScaledObject", "ServiceMonitor"];
 
-/** One of them at most: KEDA refuses its ScaledObject while a HorizontalPodAutoscaler stands. */
+/** Kinds of scalers. A pool has at most one, because KEDA rejects a ScaledObject next to a HorizontalPodAutoscaler. */
 export const scalerKinds: readonly string[] = ["HorizontalPodAutoscaler", "ScaledObject"];

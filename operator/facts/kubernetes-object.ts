@@ -1,6 +1,6 @@
 /**
- * Kubernetes objects as the operator sees them: plain JSON. Types only. The client library's types enter the
- * house here, and nowhere else outside `cluster/`.
+ * Types of Kubernetes objects, which are plain JSON. Outside `cluster/`, only this file imports the types of the client
+ * library.
  */
 export type {
   V1Container,
@@ -63,7 +63,7 @@ export type ManifestMetadata = {
   managedFields?: ManagedFieldsEntry[];
 };
 
-/** Any Kubernetes object; unknown fields are kept as they came. */
+/** Any Kubernetes object. Unknown fields are kept unchanged. */
 export type KubernetesObject = {
   apiVersion: string;
   kind: string;
@@ -71,7 +71,7 @@ export type KubernetesObject = {
   [field: string]: unknown;
 };
 
-/** The address of one object. `apiVersion` is for people and events; requests go where `resources.ts` says. */
+/** The address of an object. `apiVersion` appears in messages and events; `resources.ts` has the paths of requests. */
 export type Ref = {
   apiVersion: string;
   kind: string;

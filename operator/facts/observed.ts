@@ -24,17 +24,17 @@ export type TtsModelPool = KubernetesObject & {
 export type Deployment = KubernetesObject & Pick<V1Deployment, "spec" | "status">;
 export type Pod = KubernetesObject & Pick<V1Pod, "spec" | "status">;
 
-/** A Deployment of ours and its pods. `undefined`: it does not exist yet. */
+/** A Deployment of the operator and its pods. The Deployment is `undefined` until it exists. */
 export interface Workload {
   readonly deployment: Deployment | undefined;
   readonly pods: readonly Pod[];
 }
 
-/** An existing pool, whether the spec still names it or not. */
+/** An existing pool, also if the spec no longer names it. */
 export interface ObservedPool {
   readonly pool: TtsModelPool;
   readonly workload: Workload;
-  /** The HorizontalPodAutoscaler or ScaledObject that we made for it. */
+  /** The HorizontalPodAutoscaler or ScaledObject that the operator created for it. */
   readonly autoscaler?: KubernetesObject | undefined;
 }
 
@@ -51,12 +51,12 @@ export interface ObservedDeployment {
   readonly databaseSecretExists?: boolean | undefined;
   readonly telemetry: ObservedTelemetry;
   readonly api: Workload;
-  /** API pods that there shall be. */
+  /** The desired number of API pods. */
   readonly apiReplicas: number;
   readonly pools: readonly ObservedPool[];
   /** Fields of the spec that a newer CRD has and this operator does not know. */
   readonly unknownFields?: readonly string[];
-  /** Name of this operator, as statuses are signed with. */
+  /** The name of this operator in statuses. */
   readonly signer?: string | undefined;
   /** Another operator that serves this namespace. */
   readonly rival?: ConflictingOperator | undefined;
@@ -65,9 +65,9 @@ export interface ObservedDeployment {
 }
 
 export interface ObservedTelemetry {
-  /** Secrets that the collector needs and that are not there. */
+  /** Missing Secrets that the collector needs. */
   readonly missingSecrets: readonly string[];
-  /** Monitors are asked for, and the cluster does not know them. */
+  /** Whether the spec requests monitors whose kinds are not installed. */
   readonly monitorsMissing: boolean;
 }
 
@@ -108,18 +108,21 @@ export interface LicenseDecision {
   readonly valid: boolean;
   readonly reason: LicenseReason;
   readonly message: string;
-  /** When it turned missing or invalid while serving, milliseconds since the epoch. */
+  /** When the license became missing or invalid while the service was running, in milliseconds since the epoch. */
   readonly failedAt: number | undefined;
-  /** The limits of the last valid license; undefined where there was none. */
+  /** The limits of the last valid license; undefined if there was none. */
   readonly lastValid?: LastValidLicense | undefined;
-  /** The online check: the last response of the issuer, and since when the check is on, milliseconds since the epoch. Undefined without a check. */
+  /**
+   * The online check: the last response of the issuer, and since when the check is enabled, in milliseconds since the epoch.
+   * Undefined without a check.
+   */
   readonly check?: { readonly answer: IssuerResponse | undefined; readonly since: number } | undefined;
   readonly api: LicenseAllowance;
   /** By name of the pool. */
   readonly pools: ReadonlyMap<string, LicenseAllowance>;
   /** The most replicas that each pool could have now, by name. */
   readonly limits: ReadonlyMap<string, number>;
-  /** When the verdict will change by itself, milliseconds since the epoch. */
+  /** When the verdict changes because of the time, in milliseconds since the epoch. */
   readonly changesAt: number | undefined;
 }
 
@@ -127,14 +130,14 @@ export interface LicenseDecision {
 export interface ReconcileProblem {
   readonly reason: ConditionReason;
   readonly message: string;
-  /** Nothing gets better until a person changes something. */
+  /** Whether a person has to act before the problem can end. */
   readonly stalled: boolean;
 }
 
 export interface ConflictingOperator {
-  /** Namespace and Lease of both operators, in an order that both agree on; the first goes on, the second waits. */
+  /** Namespace and Lease of both operators, sorted, so that both use the same order. The first continues, the second waits. */
   readonly names: readonly [string, string];
   readonly weYield: boolean;
-  /** When it is forgotten unless it is seen again, milliseconds since the epoch. */
+  /** When the conflict ends unless the other operator is detected again, in milliseconds since the epoch. */
   readonly until: number;
 }

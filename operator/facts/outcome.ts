@@ -1,9 +1,9 @@
 /**
- * How a pass ends. A surprise is no outcome: it throws, and the queue tries again with growing delays.
- * - `settled`: the cluster is as it should be; only a change wakes the key again.
- * - `waiting`: something outside has to happen (a pod to start, a date to pass); look again after `afterMs` at the latest.
- * - `stalled`: nothing will get better until a person changes something. `afterMs` is set when something else changes by itself then (a license
- *   ends, a token is rotated).
+ * The result of a reconcile. Unexpected errors are thrown instead, and the queue retries the key with backoff.
+ * - `settled`: the cluster matches the spec. Only a change starts another reconcile.
+ * - `waiting`: the reconcile depends on an event outside (a pod starts, a date passes). The key is requeued after `afterMs`.
+ * - `stalled`: a person has to act. `afterMs` is set if something else changes at that time (a license expires, a token is
+ *   rotated).
  */
 export type ReconcileOutcome =
   | { kind: "settled" }

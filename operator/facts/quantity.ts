@@ -13,7 +13,7 @@ const decimal: Record<string, bigint> = {
 const binary = ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 const form = /^([+-]?)(\d{0,30})(?:\.(\d{0,30}))?(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?\d{1,2}))?$/;
 
-/** Billionths of a unit of a Kubernetes quantity (`500m`, `1.5Gi`, `2e3`), or `undefined` when it is none. */
+/** Billionths of a unit of a Kubernetes quantity (`500m`, `1.5Gi`, `2e3`), or `undefined` if it is not a quantity. */
 export function nanosOf(quantity: unknown): bigint | undefined {
   const match = form.exec(String(quantity));
   if (match === null || (match[2] === "" && (match[3] ?? "") === "")) return undefined;

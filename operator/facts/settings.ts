@@ -3,16 +3,16 @@ import type { JSONWebKeySet } from "jose";
 /** The settings of the operator that affect children. */
 export interface Settings {
   readonly server: ServerImage;
-  /** Public keys that licenses are judged by. */
+  /** Public keys that verify licenses. */
   readonly licenseKeys: JSONWebKeySet;
 }
 
-/** Images that the operator uses where a spec names none. */
+/** The images for specs that name none. */
 export interface ServerImage {
   readonly image: string;
   readonly pullPolicy: "Always" | "IfNotPresent" | "Never" | undefined;
-  /** The OpenTelemetry Collector's contrib distribution; absent: the one that the tests know. */
+  /** The contrib distribution of the OpenTelemetry Collector. The default is the tested version. */
   readonly collectorImage?: string;
-  /** Pods run as the image's own user and group; false: as the cluster assigns them. True unless given. */
+  /** Whether pods run as the user and group of the image (the default), or as those that the cluster assigns. */
   readonly fixedUserIds?: boolean;
 }

@@ -17,14 +17,14 @@ import { objectKey } from "../facts/object-key.ts";
 import type { LicenseAllowance, LicenseDecision, ObservedDeployment } from "../facts/observed.ts";
 import { LicenseAllocations, type LicenseUse } from "./shares.ts";
 
-/** Judges the license of a TtsDeployment and what it lets run. Nothing that serves is ever taken away here. */
+/** Evaluates the license of a TtsDeployment, and the replicas that it allows. Running replicas are never removed here. */
 export async function decideLicense(
   observed: ObservedDeployment,
   keys: JSONWebKeySet,
   shares = new LicenseAllocations(),
 ): Promise<LicenseDecision> {
   const { verdict, failedAt, check } = await verdictOf(observed, keys);
-  // from here on without a pause: another pass must not take the same rest of the license
+  // no await from here on: a concurrent reconcile must not allocate the same capacity of the license
   const lastValid = lastValidOf(observed, verdict);
   const limits = mayServe(verdict) ? leftOver(observed, verdict, lastValid, shares) : undefined;
   const pools = grantPools(observed, limits);
@@ -88,7 +88,7 @@ function takeShare(
   });
 }
 
-/** The use of a license by so many replicas. */
+/** The GPUs and streams that these replicas use. */
 export function useOf(
   pools: readonly { model: Pick<ModelSpec, "accelerator" | "maxConcurrentStreams">; replicas: number }[],
 ): LicenseUse {
@@ -123,7 +123,7 @@ async function verdictOf(observed: ObservedDeployment, keys: JSONWebKeySet): Pro
   return { verdict: evaluateReading(license, { ...terms, failedAt }), failedAt, check };
 }
 
-/** Undefined where the issuer is not asked. */
+/** The responses of the issuer; undefined without an online check. */
 async function onlineCheck(
   { now, deployment, licenseAnswers = [] }: ObservedDeployment,
   keys: JSONWebKeySet,
@@ -142,8 +142,8 @@ function checkOf({ answers, since }: OnlineCheck, { claims }: LicenseVerdict): L
 }
 
 /**
- * Grace counts from the last good verdict. A license that had expired, or that its issuer had not confirmed in time, before it vanished or
- * was revoked gains no second grace period by that.
+ * The grace period starts when the license was last valid. A license that was already in its grace period gets no second one
+ * when it disappears or is revoked.
  */
 function failedSince({ deployment, now }: ObservedDeployment): number | undefined {
   const last = deployment.status?.license;
@@ -187,7 +187,7 @@ interface PoolGrant {
   readonly running: number;
   readonly licensed: boolean;
   readonly grant: LicenseAllowance;
-  /** With what the license has left over. */
+  /** The most replicas that the rest of the license allows. */
   readonly most: number;
 }
 
@@ -251,7 +251,7 @@ function explain(
     const names = foreign.map(({ model }) => `${model.name} (${model.kind})`).join(", ");
     return refused(
       "ModelNotLicensed",
-      `The license covers ${limits.models.join(", ") || "no model"}; it does not cover the pools ${names}, which are not started. Remove them or ask for a license that covers them.`,
+      `The license covers ${limits.models.join(", ") || "no model"}; it does not cover the pools ${names}, which are not started. Remove these pools, or request a license that covers them.`,
     );
   }
   return explainLimits(pools, limits) ?? { valid: true, reason: "Valid", message: verdict.message };
@@ -283,14 +283,14 @@ function tooMany(
 ): string {
   const shared =
     others > 0
-      ? `The license allows ${allowed} ${what} in all; other TtsDeployments that share it use ${others}, and ${asked} are asked for here.`
-      : `The license allows ${allowed} ${what} and ${asked} are asked for.`;
-  return `${shared} ${heldBack(pools)} Ask for less or for a larger license.`;
+      ? `The license allows ${allowed} ${what} in total. Other TtsDeployments that share it use ${others}, and this one requests ${asked}.`
+      : `The license allows ${allowed} ${what}, and this TtsDeployment requests ${asked}.`;
+  return `${shared} ${heldBack(pools)} Request less, or a larger license.`;
 }
 
 function heldBack(pools: readonly PoolGrant[]): string {
   const short = pools.filter(({ asked, grant }) => grant.replicas < asked);
-  if (short.length === 0) return "What runs goes on, but nothing can be added.";
+  if (short.length === 0) return "Running pods continue, but none can be added.";
   const list = short.map(
     ({ model, grant, asked }) => `${model.name} gets ${grant.replicas} of ${asked} replicas`,
   );
@@ -299,7 +299,7 @@ function heldBack(pools: readonly PoolGrant[]): string {
 
 function explainRefusal({ deployment, license }: ObservedDeployment, verdict: LicenseVerdict): Explanation {
   const { name, key } = deployment.spec.license.secretRef;
-  const where = `Secret ${deployment.metadata.namespace}/${name}, key ${key}.`;
+  const where = `The license is read from Secret ${deployment.metadata.namespace}/${name}, key ${key}.`;
   if (verdict.cause !== undefined) {
     const reason = verdict.cause === "revoked" ? "Revoked" : "Unconfirmed";
     return refused(reason, `${verdict.message} ${where}`);

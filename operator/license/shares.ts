@@ -7,7 +7,7 @@ export interface LicenseUse {
 interface Share {
   readonly license: string;
   readonly use: LicenseUse;
-  /** It asks for more than it got. */
+  /** Whether the TtsDeployment requests more than it got. */
   readonly isShort: boolean;
 }
 
@@ -24,7 +24,7 @@ export class LicenseAllocations {
   readonly #totals = new Map<string, LicenseUse>();
   readonly #onFreed: (keys: readonly string[]) => void;
 
-  /** @param onFreed called with the keys of the TtsDeployments that may get more now */
+  /** @param onFreed is called with the keys of the TtsDeployments that may now get more */
   constructor(onFreed: (keys: readonly string[]) => void = () => undefined) {
     this.#onFreed = onFreed;
   }
@@ -40,10 +40,10 @@ export class LicenseAllocations {
     const before = this.#replace(key, share);
     if (before === undefined) return;
     const sameLicense = before.license === share.license;
-    if (!sameLicense || isLess(share.use, before.use)) this.#tellFreed(before.license, key);
+    if (!sameLicense || isLess(share.use, before.use)) this.#reportFreed(before.license, key);
   }
 
-  /** More for one that has a share already; false, and nothing is taken, where that is more than is left. */
+  /** Increases the share of a TtsDeployment. Returns false and changes nothing if the license does not have that much left. */
   grow(key: string, more: LicenseUse, limits: LicenseUse): boolean {
     const share = this.#shares.get(key);
     if (share === undefined) return true;
@@ -53,10 +53,10 @@ export class LicenseAllocations {
     return true;
   }
 
-  /** The TtsDeployment is gone. */
+  /** Frees the share of a deleted TtsDeployment. */
   forget(key: string): void {
     const before = this.#replace(key, undefined);
-    if (before !== undefined) this.#tellFreed(before.license, key);
+    if (before !== undefined) this.#reportFreed(before.license, key);
   }
 
   #replace(key: string, share: Share | undefined): Share | undefined {
@@ -75,7 +75,7 @@ export class LicenseAllocations {
     else this.#totals.set(license, sum);
   }
 
-  #tellFreed(license: string, by: string): void {
+  #reportFreed(license: string, by: string): void {
     const waiting = [...this.#shares].filter(
       ([key, share]) => key !== by && share.isShort && share.license === license,
     );

@@ -8,7 +8,7 @@ import { type CanaryMetrics, readCanaryMetrics, since } from "../rollout/canary-
 
 export interface CanaryMetricsReaderOptions {
   readonly clock: Clock;
-  /** `/metrics` of an API pod. @throws Error when it cannot be had in a moment */
+  /** Reads `/metrics` of an API pod. @throws Error if the pod does not respond soon */
   readonly readMetrics: (pod: Pod) => Promise<string>;
   readonly onUnread: (pod: string, error: unknown) => void;
 }
@@ -19,10 +19,10 @@ interface Look {
   readonly figures: CanaryFacts["figures"];
 }
 
-/** Canaries that are judged at once; the oldest look is forgotten beyond, which only makes the next one a first. */
+/** The number of canaries whose last metrics are kept. For a dropped one, the next reading counts as the first. */
 const mostLooks = 1000;
 
-/** Asks the API pods what they have counted of a canary: once an interval, whatever number of passes there are. */
+/** Reads the metrics of a canary from the API pods, once in each interval, independent of the number of reconciles. */
 export class CanaryMetricsReader {
   readonly #options: CanaryMetricsReaderOptions;
   /** By namespace and name of the pool. */
@@ -32,7 +32,7 @@ export class CanaryMetricsReader {
     this.#options = options;
   }
 
-  /** @param name pool label of the canary's pods, by which its streams are counted */
+  /** @param name the pool label of the canary's pods, which its metrics have */
   async figuresOf(
     { metadata }: TtsModelPool,
     name: string,
@@ -45,7 +45,7 @@ export class CanaryMetricsReader {
     const counted = attemptLabel(state);
     const last = known?.counted === counted ? known : undefined;
     const atMs = this.#options.clock.monotonicMs();
-    // a pass that was woken for the next look comes a moment early or late
+    // a reconcile that is due for the next reading may start a moment early
     if (last && atMs - last.atMs < analysis.intervalSeconds * 1000 - 20) return last.figures;
     const whole = await this.#ask(apiPods, { pool: name, revision: counted });
     const recent = whole && last?.figures && since(last.figures.whole, whole);

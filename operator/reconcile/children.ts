@@ -28,11 +28,11 @@ import { planRollout, type RolloutFacts, type RolloutPlan } from "../rollout/pla
 
 export interface Rendered {
   readonly children: readonly KubernetesObject[];
-  /** Why a part of the spec could not be rendered. That part is left out, and its live objects stay. */
+  /** Why a part of the spec could not be rendered. Its live objects stay unchanged. */
   readonly problem: ReconcileProblem | undefined;
 }
 
-/** All children of a TtsDeployment but its token, in the order in which they are needed. */
+/** Renders the children of a TtsDeployment, except its token, in the order in which they are needed. */
 export function deploymentChildren(
   observed: ObservedDeployment,
   judgement: LicenseDecision,
@@ -58,13 +58,13 @@ export function deploymentChildren(
     ...apiDisruptionBudget(deployment),
     ...deployment.spec.models.map((model) => modelPool(deployment, model, live.has(model.name))),
     ...(pods?.child ? [pods.child] : []),
-    // last: they are another product's, and nothing that speaks may wait for them
+    // last, because they depend on another product, and no pod may wait for them
     ...(telemetry.monitorsMissing ? [] : monitors(deployment)),
   ];
   return { children, problem, apiOutdated: pods?.outdated ?? false };
 }
 
-/** The children of a pool, and the plan that they follow; without one the pods stay as they are. */
+/** Renders the children of a pool, and their rollout plan. Without a plan the pods stay unchanged. */
 export function poolChildren(
   facts: RolloutFacts,
   { server }: Settings,
@@ -79,7 +79,7 @@ export function poolChildren(
       modelService(pool),
       ...poolDisruptionBudget(pool),
       ...[pods, canary].filter((child) => child !== undefined),
-      // last: another product's admission may refuse it, and nothing that speaks may wait for that
+      // last, because another product may reject it, and no pod may wait for that
       ...autoscaler(pool, cluster),
     ],
     problem,
@@ -95,19 +95,19 @@ function attempt<T>(
     return { done: render(), problem: undefined };
   } catch (error) {
     if (!(error instanceof InvalidPatch)) throw error;
-    const message = `${place}.${error.message}. The pods stay as they are.`;
+    const message = `${place}.${error.message}. The pods stay unchanged until podTemplate is corrected.`;
     return { done: undefined, problem: { reason: "PodTemplateInvalid", message, stalled: true } };
   }
 }
 
-/** Pools whose replicas the spec leaves to others. */
+/** The pools whose replicas the spec does not set. */
 export function poolsScaledByOthers({ deployment, pools }: ObservedDeployment): ObservedPool[] {
   const open = deployment.spec.models.filter(({ replicas }) => replicas === undefined);
   const names = new Set(open.map(({ name }) => name));
   return pools.filter(({ pool }) => names.has(pool.spec.pool) && !pool.metadata.deletionTimestamp);
 }
 
-/** Pools that the spec no longer names. */
+/** The pools that the spec no longer names. */
 export function poolsToPrune({ deployment, pools }: ObservedDeployment): ObservedPool[] {
   const named = new Set(deployment.spec.models.map(({ name }) => name));
   return pools.filter(({ pool }) => !named.has(pool.spec.pool) && !pool.metadata.deletionTimestamp);

@@ -31,7 +31,7 @@ import type { LicenseAllocations } from "../license/shares.ts";
 import type { RolloutFacts } from "../rollout/plan.ts";
 import type { Scaler } from "../scaling/scaler.ts";
 
-/** From the cluster to one plain value: everything a pass will judge by. */
+/** Reads everything that a reconcile needs into one plain value. */
 
 export interface ObserveContext {
   readonly client: ClusterClient;
@@ -46,7 +46,7 @@ export interface ObserveContext {
 const deploymentSpec = Compile(TtsDeploymentSpecSchema);
 const poolSpec = Compile(TtsModelPoolSpecSchema);
 
-/** The cluster's CRD and this operator disagree about an object's form. */
+/** An object of the cluster does not match the schema of this operator. */
 export class InvalidResource extends Error {
   override readonly name = "Unreadable";
   readonly object: TtsDeployment | TtsModelPool;
@@ -54,13 +54,13 @@ export class InvalidResource extends Error {
   readonly detail: string;
 
   constructor(object: KubernetesObject, detail: string) {
-    super(`${object.kind} ${objectKey(object)} is not as this operator knows it (${detail})`);
+    super(`${object.kind} ${objectKey(object)} does not match the schema of this operator (${detail})`);
     this.object = object as TtsDeployment | TtsModelPool;
     this.detail = detail;
   }
 }
 
-/** `undefined` when there is none. Fields that this operator does not know are left out. @throws Unreadable */
+/** Returns the TtsDeployment without unknown fields; `undefined` if it does not exist. @throws InvalidResource */
 export function findDeployment(view: ClusterCache, key: string): TtsDeployment | undefined {
   const found = view.get("TtsDeployment", key);
   if (found === undefined) return undefined;
@@ -69,7 +69,7 @@ export function findDeployment(view: ClusterCache, key: string): TtsDeployment |
   return (unknown.length === 0 ? found : { ...found, spec: known }) as TtsDeployment;
 }
 
-/** @throws Unreadable */
+/** @throws InvalidResource */
 export function findPool(view: ClusterCache, key: string): TtsModelPool | undefined {
   const found = view.get("TtsModelPool", key);
   if (found !== undefined) assertReadable(found);
@@ -86,7 +86,7 @@ function faultsOf({ kind, spec }: KubernetesObject): { instancePath: string; mes
   return form.Check(spec) ? [] : form.Errors(spec);
 }
 
-/** Whether the API server now tells an object in a form that can be read: after an upgrade of the CRDs no watch tells of it. */
+/** Reads an invalid object again, because no watch reports an upgrade of the CRDs. Returns whether it is valid now. */
 export async function readAgain(
   { client, view }: ObserveContext,
   { object }: InvalidResource,
@@ -104,11 +104,11 @@ export async function observeDeployment(
 ): Promise<ObservedDeployment> {
   const { namespace, name } = deployment.metadata;
   const { api } = deployment.spec;
-  const isThere = (secret?: { name: string }) => secret && exists(context, namespace, secret.name);
+  const existsIfNamed = (secret?: { name: string }) => secret && exists(context, namespace, secret.name);
   const [license, keysSecretExists, databaseSecretExists] = await Promise.all([
     observeLicense(context, deployment),
-    isThere(api.keys?.secretRef),
-    isThere(api.keys?.postgres?.secretRef),
+    existsIfNamed(api.keys?.secretRef),
+    existsIfNamed(api.keys?.postgres?.secretRef),
   ]);
   return {
     now: context.clock.nowMs(),
@@ -135,7 +135,7 @@ function answersOf({ view, scaler }: ObserveContext, deployment: TtsDeployment):
   return [...(kept === undefined ? [] : [kept]), ...scaler.licenseAnswers(objectKey(deployment))];
 }
 
-/** The signature is checked once for each license, not once for each who has it. */
+/** Verifies the signature once for each version of the Secret. */
 async function observeLicense(
   { secrets, settings }: ObserveContext,
   { metadata, spec }: TtsDeployment,
@@ -158,7 +158,7 @@ async function observeTelemetry(
 ): Promise<ObservedTelemetry> {
   const { metadata, spec } = deployment;
   const wanted = telemetrySecrets(spec.telemetry);
-  // a kind that is installed later is watched from the first time that it is asked for
+  // a kind that is installed later is watched when the spec first needs it
   const kinds = new Set(monitors(deployment).map(({ kind }) => kind));
   const installed = await Promise.all([...kinds].map((kind) => context.view.isInstalled(kind)));
   const found = await Promise.all(wanted.map((name) => exists(context, metadata.namespace, name)));
@@ -178,7 +178,7 @@ export function observePool(view: ClusterCache, pool: TtsModelPool): ObservedPoo
   return { pool, workload, autoscaler };
 }
 
-/** The pool that tries a pool's new settings, and whether streams are sent to it. */
+/** The canary of a pool, and whether the routing table sends streams to it. */
 export function observeCanary(
   view: ClusterCache,
   { metadata, spec }: TtsModelPool,
@@ -192,7 +192,7 @@ export function observeCanary(
   return { canary: observePool(view, found), routed: isRouted(table, name) };
 }
 
-/** Whether a pool is the TtsDeployment's own, or the canary of one that is. */
+/** Whether the TtsDeployment owns the pool, or the pool whose canary it is. */
 export function belongsTo(view: ClusterCache, pool: TtsModelPool, deployment: TtsDeployment): boolean {
   if (isOwnedBy(pool, deployment)) return true;
   const parent = parentOf(view, pool);
@@ -207,13 +207,13 @@ export function parentOf(view: ClusterCache, pool: TtsModelPool): TtsModelPool |
   return parent !== undefined && isOwnedBy(pool, parent) ? (parent as TtsModelPool) : undefined;
 }
 
-/** Every Secret of its users' that a TtsDeployment depends on. */
+/** The Secrets of users that a TtsDeployment depends on. */
 export function secretsOf({ metadata, spec }: TtsDeployment): Ref[] {
   const names = [spec.license.secretRef.name, ...keySecrets(spec.api), ...telemetrySecrets(spec.telemetry)];
   return [...new Set(names)].map((name) => secretRef(metadata.namespace, name));
 }
 
-/** The internal token's, which the operator makes. */
+/** The Secret of the internal token, which the operator creates. */
 export function tokenRef({ namespace, name }: { namespace: string; name: string }): Ref {
   return secretRef(namespace, children.token(name));
 }
@@ -256,7 +256,7 @@ function entryOf(secret: KubernetesObject | undefined, key: string): string | un
   return encoded === undefined ? undefined : Buffer.from(encoded, "base64").toString("utf8");
 }
 
-/** Records what runs when an operator begins to lead. Each reconcile updates its own TtsDeployment only, and needs the use of all others. */
+/** Records the license use of all TtsDeployments when an operator begins to lead. A reconcile updates only its own, but needs all. */
 export function seedShares(view: ClusterCache, shares: LicenseAllocations): void {
   for (const found of view.all("TtsDeployment")) {
     const deployment = found as TtsDeployment;

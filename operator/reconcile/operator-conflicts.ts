@@ -1,23 +1,23 @@
 import type { Clock } from "../../lib/clock.ts";
 import type { ConflictingOperator } from "../facts/observed.ts";
 
-/** How long a stopped operator is waited for, and the shortest time between two conflicts. */
+/** How long an operator waits for the other one to stop, and the shortest time between two reports. */
 const rememberedMs = 600_000;
 
 /**
- * Detects that operators of two releases serve one namespace. Each operator writes the name of its Lease into the statuses. An operator that finds
- * another name in place of its own has a rival. Both derive from the two names which of them continues, so that they do not keep undoing each
- * other's work.
+ * Detects that operators of two releases serve one namespace. Each operator writes the name of its Lease into the statuses. An
+ * operator that finds another name in place of its own has a rival. Both derive from the two names which of them continues, so
+ * that they do not revert each other's changes.
  */
 export class OperatorConflicts {
   readonly #own: string | undefined;
   readonly #clock: Clock;
   readonly #onRival: (key: string, rival: ConflictingOperator) => void;
-  /** TtsDeployments whose status has had our name. */
+  /** TtsDeployments whose status this operator has written. */
   readonly #signed = new Set<string>();
   readonly #known = new Map<string, ConflictingOperator>();
 
-  /** @param own namespace and name of our Lease; undefined turns the detection off */
+  /** @param own namespace and name of this operator's Lease; undefined disables the detection */
   constructor(
     own: string | undefined,
     clock: Clock,
@@ -32,7 +32,7 @@ export class OperatorConflicts {
     return this.#own;
   }
 
-  /** @param signer whose name the status has now */
+  /** @param signer the name of the operator that wrote the current status */
   look(key: string, signer: string | undefined): ConflictingOperator | undefined {
     if (this.#own === undefined) return undefined;
     const now = this.#clock.nowMs();
@@ -40,12 +40,12 @@ export class OperatorConflicts {
     return this.#current(key, now);
   }
 
-  /** Our name stands in its status now. */
+  /** Records that the status now has this operator's name. */
   sign(key: string): void {
     this.#signed.add(key);
   }
 
-  /** The TtsDeployment of this key is gone. */
+  /** Drops the records of a deleted TtsDeployment. */
   forget(key: string): void {
     this.#signed.delete(key);
     this.#known.delete(key);
@@ -55,7 +55,7 @@ export class OperatorConflicts {
     const [first = "", second = ""] = [this.#own ?? "", signer].sort();
     const before = this.#current(key, now);
     const weYield = first !== this.#own;
-    // who waits does not look: its rival is given time to go away
+    // the operator that waits does not extend the conflict, so that it ends when the other one stops
     if (before !== undefined && weYield) return;
     const rival: ConflictingOperator = { names: [first, second], weYield, until: now + rememberedMs };
     this.#known.set(key, rival);
@@ -66,7 +66,7 @@ export class OperatorConflicts {
     const rival = this.#known.get(key);
     if (rival === undefined || now < rival.until) return rival;
     this.#known.delete(key);
-    // as one who comes anew: what stands is taken over without a fight
+    // continue like a new operator, which takes over the current status without a conflict
     if (rival.weYield) this.#signed.delete(key);
     return undefined;
   }

@@ -64,8 +64,8 @@ export interface ReconcileContext extends ObserveContext {
 const settled: ReconcileOutcome = { kind: "settled" };
 
 /**
- * A pass over one TtsDeployment: observe, judge, render, apply, tell.
- * @param share called once routes are written: passes over its pools may run beside what is left of this one
+ * Reconciles one TtsDeployment: observe, evaluate the license, render, apply, write the status.
+ * @param share called when the routes are written. From then on its pools may be reconciled concurrently.
  */
 export async function reconcileDeployment(
   context: ReconcileContext,
@@ -122,16 +122,16 @@ function shouldYieldTo(
   rival: ConflictingOperator | undefined,
   { status }: TtsDeployment,
 ): rival is ConflictingOperator {
-  const isSaid = status?.conditions.some(({ reason }) => reason === operatorConflict);
-  return rival?.weYield === true && isSaid === true;
+  const isReported = status?.conditions.some(({ reason }) => reason === operatorConflict);
+  return rival?.weYield === true && isReported === true;
 }
 
 function waitForRival({ until, names }: ConflictingOperator, { clock }: ReconcileContext): ReconcileOutcome {
   const afterMs = Math.max(1, until - clock.nowMs()) + 50;
-  return { kind: "waiting", afterMs, reason: `the operator of ${names[0]} serves it` };
+  return { kind: "waiting", afterMs, reason: `the operator with Lease ${names[0]} serves this namespace` };
 }
 
-/** When to check again what no watch reports. */
+/** When to check again for changes that no watch reports. */
 function recheckTimes({ now, telemetry, clockAheadMs, rival }: ObservedDeployment): number[] {
   return [
     ...(rival ? [rival.until] : []),
@@ -140,7 +140,7 @@ function recheckTimes({ now, telemetry, clockAheadMs, rival }: ObservedDeploymen
   ];
 }
 
-/** A pass over one TtsModelPool: the same steps, under its TtsDeployment's license. */
+/** Reconciles one TtsModelPool in the same steps, with the license of its TtsDeployment. */
 export async function reconcilePool(context: ReconcileContext, key: string): Promise<ReconcileOutcome> {
   const found = findPool(context.view, key);
   if (found === undefined || isBeingDeleted(found)) {
@@ -204,7 +204,7 @@ async function observeCapabilities(
   };
 }
 
-/** A canary has the replicas that its pool's plan asks for; a pool, what the license lets it. */
+/** Returns the replicas of a pool that the license allows. A canary has the replicas that the plan of its pool sets. */
 async function scaledPool(
   context: ReconcileContext,
   key: string,
@@ -218,7 +218,7 @@ async function scaledPool(
   return { pool, grant: { held, replicas: pool.spec.replicas }, scaling: undefined };
 }
 
-/** Only while a canary is judged. */
+/** Reads the metrics of a canary while it is analysed. */
 async function figuresOf(context: ReconcileContext, pool: TtsModelPool, { api }: ObservedDeployment) {
   const { canary: spec } = pool.spec.rollout;
   const { canary: state } = pool.status ?? {};
@@ -227,8 +227,8 @@ async function figuresOf(context: ReconcileContext, pool: TtsModelPool, { api }:
 }
 
 /**
- * Reports an object that does not match its schema in its own status, and checks it again later. For a pool whose TtsDeployment does not match,
- * only the TtsDeployment is reported.
+ * Reports an object that does not match its schema in its own status, and checks it again later. For a pool whose TtsDeployment
+ * does not match, only the TtsDeployment is reported.
  */
 export async function reportUnreadable(
   context: ReconcileContext,
@@ -241,13 +241,13 @@ export async function reportUnreadable(
     if (!(error instanceof InvalidResource)) throw error;
     const { object, detail, message: reason } = error;
     if (object.kind !== kind) return { kind: "waiting", afterMs: schemaAgainMs, reason };
-    if (await readAgain(context, error)) return { kind: "waiting", afterMs: 1, reason: "it can be read now" };
+    if (await readAgain(context, error)) return { kind: "waiting", afterMs: 1, reason: "the object can be read now" };
     await writeStatus(context, object, unreadableStatus(object, detail, context.clock.nowMs()));
     return { kind: "waiting", afterMs: schemaAgainMs, reason };
   }
 }
 
-/** A pass that finds its owner going ends there: foreground deletion recreates nothing. */
+/** Ends a reconcile whose owner is being deleted, so that foreground deletion recreates no child. */
 export async function ignoreDeletedOwner(pass: Promise<ReconcileOutcome>): Promise<ReconcileOutcome> {
   try {
     return await pass;
@@ -261,7 +261,7 @@ function isBeingDeleted({ metadata }: KubernetesObject): boolean {
   return metadata.deletionTimestamp !== undefined;
 }
 
-/** A pool goes only after its route. */
+/** Whether the routing table was applied. A pool is deleted only after its route was removed. */
 function hasRoutes({ applied }: WriteResult): boolean {
   return applied.some(({ kind }) => kind === "ConfigMap");
 }
@@ -290,15 +290,15 @@ function withApplied(observed: ObservedDeployment, { applied }: WriteResult): Ob
   };
 }
 
-/** The status first; events only for what it now says, and only once it says so. */
+/** Writes the status, and then records events for its changes. */
 async function writeStatus(
   context: ReconcileContext,
   owner: TtsDeployment | TtsModelPool,
   status: NonNullable<(TtsDeployment | TtsModelPool)["status"]>,
-  news: readonly CanaryEvent[] = [],
+  more: readonly CanaryEvent[] = [],
 ): Promise<void> {
   if (!(await context.writer.ensureStatus(owner, status))) return;
-  for (const event of news) context.events.record({ regarding: owner, action: "RolloutHealthy", ...event });
+  for (const event of more) context.events.record({ regarding: owner, action: "RolloutHealthy", ...event });
   for (const { condition, worse } of transitions(owner.status?.conditions, status.conditions)) {
     context.events.record({
       regarding: owner,
@@ -316,16 +316,16 @@ async function writeStatus(
   }
 }
 
-/** No watch reports that the object of another owner was deleted, or that a kind was installed. These reasons are checked again. */
+/** Reasons that are checked again, because no watch reports the deletion of a foreign object or the installation of a kind. */
 const recheckedReasons = new Set(["NameTaken", "GatewayApiMissing"]);
 const schemaAgainMs = 10_000;
 const lookAgainMs = 30_000;
 const clockAgainMs = 60_000;
 const childRetryMs = 1_000;
-/** A date far ahead is looked at again before a timer could drift or overflow. */
+/** The longest wait. A timer for a distant date could drift or overflow. */
 const longestWaitMs = 3_600_000;
 
-/** @param times when something changes by itself, milliseconds since the epoch */
+/** @param times when something changes because of the time, in milliseconds since the epoch */
 function outcomeOf(
   now: number,
   times: readonly (number | undefined)[],
@@ -339,10 +339,10 @@ function outcomeOf(
   if (problem?.stalled && retries.length === 0)
     return { kind: "stalled", reason: problem.message, ...(afterMs !== undefined && { afterMs }) };
   if (afterMs === undefined) return settled;
-  return { kind: "waiting", afterMs, reason: problem?.message ?? "something changes by itself then" };
+  return { kind: "waiting", afterMs, reason: problem?.message ?? "the next timed change is due then" };
 }
 
-/** When a problem that no watch reports the end of is looked at again. */
+/** When to check a problem again whose end no watch reports. */
 function problemRetryMs(problem: ReconcileProblem | undefined): number | undefined {
   if (problem === undefined) return undefined;
   if (recheckedReasons.has(problem.reason)) return lookAgainMs;

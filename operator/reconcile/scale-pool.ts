@@ -12,7 +12,7 @@ import type { LicenseAllocations } from "../license/shares.ts";
 import { deletionCostsFor } from "../scaling/deletion-costs.ts";
 import type { Scaler } from "../scaling/scaler.ts";
 
-/** The part of a pool's pass that is about the number of its pods. */
+/** The part of a reconcile that sets the number of a pool's pods. */
 
 export interface ScalingContext {
   readonly shares: LicenseAllocations;
@@ -22,13 +22,13 @@ export interface ScalingContext {
 }
 
 export interface ScaledPool {
-  /** With the number of replicas that it has from now on. */
+  /** The pool with its new number of replicas. */
   readonly pool: TtsModelPool;
   readonly grant: LicenseAllowance;
   readonly scaling: ScalingState | undefined;
 }
 
-/** Undefined for a pool that the spec no longer names. */
+/** Sets the replicas of a pool. Returns undefined for a pool that the spec no longer names. */
 export async function scalePool(
   context: ScalingContext,
   key: string,
@@ -47,7 +47,7 @@ export async function scalePool(
   return { pool: scaled, grant: { ...grant, replicas: allowed }, scaling };
 }
 
-/** Another reconcile may have taken the rest of the license since it was evaluated. */
+/** Allocates license capacity for more replicas. A concurrent reconcile may have allocated the rest since the evaluation. */
 function takeMore(
   shares: LicenseAllocations,
   { metadata, spec }: TtsModelPool,
@@ -74,12 +74,12 @@ async function rescale(
     type: "Normal",
     reason: "Scaled",
     action: "Scale",
-    note: `From ${pool.spec.replicas} to ${replicas} replicas, as callers ask for.`,
+    note: `The operator scaled the pool from ${pool.spec.replicas} to ${replicas} replicas to follow the demand.`,
   });
   return scaled;
 }
 
-/** Before a pool shrinks: the pods with the fewest streams go. Kubernetes has its own order where nothing is known. */
+/** Marks the pods with the fewest streams before a pool shrinks. Without known streams Kubernetes selects the pods. */
 export async function markDeletionCosts(
   writer: Writer,
   { workload }: ObservedPool,

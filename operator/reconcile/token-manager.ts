@@ -18,21 +18,21 @@ export interface TokenManagerOptions {
   readonly secrets: Secrets;
   readonly clock: Clock;
   readonly newToken: () => string;
-  /** Longest time that every kubelet takes to renew its pods' files. */
+  /** The longest time that a kubelet needs to update the files of its pods. */
   readonly overlapMs: number;
 }
 
 const dayMs = 86_400_000;
 
-/** `namespace/name` of the TtsDeployment whose token a Secret of this key is; undefined for other Secrets. */
+/** The `namespace/name` of the TtsDeployment whose token is in this Secret; undefined for other Secrets. */
 export function deploymentOfToken(key: string): string | undefined {
   const suffix = children.token("");
   return key.endsWith(suffix) ? key.slice(0, -suffix.length) : undefined;
 }
 
 /**
- * The internal token of each TtsDeployment, which is rotated in steps. A deleted Secret is recreated with the same token: pods would
- * read a new one at different times, and reject each other meanwhile.
+ * Keeps the internal token of each TtsDeployment, and rotates it in steps. A deleted Secret is recreated with the same token,
+ * because pods would read a new token at different times, and would reject each other's requests in between.
  */
 export class TokenManager {
   readonly #options: TokenManagerOptions;
@@ -43,7 +43,7 @@ export class TokenManager {
     this.#options = options;
   }
 
-  /** `read` is the Secret, where this had to read it. */
+  /** Returns the token, and the Secret as `read` if it had to be read. */
   async tokenOf(owner: TtsDeployment): Promise<TokenRotation & Pick<SecretReading<unknown>, "read">> {
     const { namespace, name, uid, annotations } = owner.metadata;
     const { secrets, clock, newToken, overlapMs } = this.#options;
@@ -65,7 +65,7 @@ export class TokenManager {
     return { ...rotation, read };
   }
 
-  /** The TtsDeployment of this key is gone. */
+  /** Drops the token of a deleted TtsDeployment. */
   forget(key: string): void {
     this.#known.delete(key);
     const [namespace = "", name = ""] = key.split("/");

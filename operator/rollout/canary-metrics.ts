@@ -4,7 +4,7 @@ import type { Diagnosis } from "../workload/diagnosis.ts";
 
 /** The metrics of API pods for the streams of one pool and revision. */
 export interface CanaryMetrics {
-  /** Ended by themselves, well or not. */
+  /** Streams that completed or failed, without those that clients aborted. */
   readonly streams: number;
   readonly failed: number;
   readonly firstAudio: Histogram;
@@ -14,7 +14,7 @@ export interface CanaryMetrics {
 /** Cumulative counts by upper bound, as Prometheus has them. */
 export type Histogram = ReadonlyMap<number, number>;
 
-/** Sums what each API pod's `/metrics` says in the Prometheus text format; lines about other things are passed over. */
+/** Sums the metrics of all API pods (Prometheus text format). Other metrics are ignored. */
 export function readCanaryMetrics(
   texts: readonly string[],
   of: { pool: string; revision: string },
@@ -57,7 +57,7 @@ function count(histogram: Map<number, number>, bound: string | undefined, value:
   histogram.set(upTo, (histogram.get(upTo) ?? 0) + value);
 }
 
-/** The difference to `earlier`; `undefined` where an API pod with counts has gone. */
+/** The difference to `earlier`; `undefined` if an API pod whose counts were included was deleted. */
 export function since(earlier: CanaryMetrics, later: CanaryMetrics): CanaryMetrics | undefined {
   const figures = {
     streams: later.streams - earlier.streams,
@@ -91,7 +91,7 @@ export function bucketQuantile(histogram: Histogram, share: number): number | un
 
 type Analysis = CanarySpec["analysis"];
 
-/** Which bound the canary broke, or `undefined`; too few streams break none. */
+/** The limit that the canary exceeds, or `undefined`. With too few streams it exceeds none. */
 export function evaluateCanaryMetrics(analysis: Analysis, figures: CanaryMetrics): Diagnosis | undefined {
   const { minRequests, maxErrorPercent, maxFirstAudioMs, maxRealTimeFactorPercent } = analysis;
   const { streams, failed } = figures;

@@ -5,37 +5,37 @@ import type { Diagnosis } from "../workload/diagnosis.ts";
 import { type CanaryMetrics, evaluateCanaryMetrics } from "./canary-metrics.ts";
 
 /**
- * The input of the next decision about a canary. A decision takes effect only after it is stored in the pool's status, so that another operator
- * continues from there, and no step is taken twice.
+ * The input of the next decision about a canary. A decision takes effect only after it is stored in the status of the pool, so
+ * that another operator continues from there, and no step is taken twice.
  */
 export interface CanaryFacts {
   /** Milliseconds since the epoch. */
   readonly now: number;
   readonly spec: CanarySpec;
-  /** The settings that the canary tries. */
+  /** The hash of the canary's settings. */
   readonly settings: string;
   readonly revision: string;
-  /** Rollouts may begin now. */
+  /** Whether rollouts may begin now. */
   readonly open: boolean;
-  /** All the pods that its step asks for are ready; one at least is. */
+  /** Whether all pods of its step are ready, and at least one. */
   readonly ready: boolean;
   readonly serves: boolean;
-  /** Its pods will not start by themselves. */
+  /** The problem, if its pods cannot start without a change. */
   readonly failure: Diagnosis | undefined;
   readonly deadlineMs: number;
-  /** A pod of it would fit where one of the pool runs, and none of those is on its way out already. */
+  /** Whether one of its pods would fit in place of a running pod of the pool, and no pod of the pool is being deleted. */
   readonly mayTrade: boolean;
-  /** Metrics of the whole canary and of its last interval; `undefined` where no API pod could be read. */
+  /** The metrics of the whole canary and of its last interval; `undefined` if no API pod could be read. */
   readonly figures: { readonly whole: CanaryMetrics; readonly recent: CanaryMetrics | undefined } | undefined;
   /** Annotations of the pool. */
   readonly orders: Readonly<Record<string, string>>;
 }
 
-/** The CRD's limits: a status beyond them is refused as a whole, and the pool would stay as it is. */
+/** The limits of the CRD. The API server would reject a longer status, and the pool would not continue. */
 const longestReason = 1_024;
 const longestMessage = 4_096;
 
-/** The next state; the same object when nothing changes. */
+/** Returns the next state, or the same object if nothing changes. */
 export function nextCanary(last: CanaryState | undefined, facts: CanaryFacts): CanaryState | undefined {
   if (last === undefined || last.settings !== facts.settings) return facts.open ? begun(facts) : undefined;
   const ordered = obeyed(last, facts);
@@ -56,7 +56,7 @@ function begun(facts: CanaryFacts): CanaryState {
   return { phase: "Starting", settings, revision, attempt, step: 0, weight: 0, traded: 0, since: at(facts) };
 }
 
-/** Orders name the revision that they are about, so that one left behind is none for the next canary. */
+/** Applies an annotation of the user. It names its revision, so that an old annotation does not affect the next canary. */
 function obeyed(last: CanaryState, facts: CanaryFacts): CanaryState | undefined {
   if (last.phase === "RolledBack" || last.phase === "Promoting") return undefined;
   if (facts.orders[requests.canaryAbort] === last.revision) {
@@ -97,7 +97,7 @@ function judge(analysis: CanarySpec["analysis"], figures: CanaryMetrics | undefi
   return figures && evaluateCanaryMetrics(analysis, figures);
 }
 
-/** Why an analysed canary does not take its next step; `undefined` when it does. */
+/** Returns why an analysed canary does not take its next step; `undefined` if it does. */
 export function stepBlockedBy(last: CanaryState, facts: CanaryFacts): string | undefined {
   const { spec, figures, now, orders, open } = facts;
   if (orders[requests.canaryPause] === last.revision)
@@ -107,8 +107,8 @@ export function stepBlockedBy(last: CanaryState, facts: CanaryFacts): string | u
   const { minRequests } = spec.analysis;
   if (figures === undefined && minRequests > 0) return "the metrics of the API pods cannot be read";
   const streams = figures?.whole.streams ?? 0;
-  if (streams < minRequests) return `it has spoken ${streams} of the ${minRequests} streams it is judged by`;
-  if (last.step + 1 >= spec.steps.length && !open) return "it is good, and waits for the maintenance window";
+  if (streams < minRequests) return `it has served ${streams} of the ${minRequests} streams that its analysis needs`;
+  if (last.step + 1 >= spec.steps.length && !open) return "its analysis succeeded, and it waits for the maintenance window";
   return undefined;
 }
 
@@ -130,7 +130,7 @@ function at({ now }: CanaryFacts): string {
   return isoSeconds(now);
 }
 
-/** Pods that the canary has at its step: its share of the pool, rounded up. */
+/** The number of the canary's pods at its step: its share of the pool, rounded up. */
 export function canaryReplicas({ step }: CanaryState, { steps }: CanarySpec, replicas: number): number {
   return Math.max(1, Math.ceil((replicas * (steps[step]?.weight ?? 1)) / 100));
 }

@@ -17,11 +17,11 @@ import { type CanaryFacts, canaryReplicas, nextCanary, stepBlockedBy, stepEndsAt
 import { tradeOf, unschedulableDeadline } from "./trade.ts";
 import { windowState } from "./window.ts";
 
-/** How the pods of a pool go from the template that they have to the one that the spec asks for. */
+/** Plans how the pods of a pool change from their template to the one of the spec. */
 
 export interface RolloutFacts {
   readonly observed: ObservedPool;
-  /** The pool of its canary, as it is. */
+  /** The pool of its canary, if it exists. */
   readonly canary: ObservedPool | undefined;
   /** The routing table still sends streams to the canary. */
   readonly routed: boolean;
@@ -32,28 +32,28 @@ export interface RolloutFacts {
 }
 
 export interface RolloutPlan {
-  /** The template of the pool's Deployment; `undefined` when it may not start. */
+  /** The template of the pool's Deployment; `undefined` if it may not start. */
   readonly stable: PinnedTemplate | undefined;
   readonly replicas: number;
   readonly maxUnavailable: number | string;
   /** One old pod is drained in exchange for a new one. */
   readonly trading: boolean;
-  /** The canary's pool, where there is to be one. */
+  /** The desired pool of the canary, if there is one. */
   readonly canary: { readonly pin: PinnedTemplate; readonly replicas: number } | undefined;
   /** The canary's pool exists, is no longer wanted, and receives no streams. */
   readonly dropCanary: boolean;
-  /** For the status: acted upon once it is stored. */
+  /** The next state of the canary for the status. It takes effect when it is stored there. */
   readonly nextCanary: CanaryState | undefined;
   readonly updateRevision: string;
-  /** Why the pods keep their settings although the spec has others. */
+  /** Why the pods keep their settings although the spec has different ones. */
   readonly waits: { readonly stalled: boolean; readonly problem: Diagnosis } | undefined;
-  /** This operator would render the same settings otherwise. */
+  /** Whether this operator would render a different template from the same settings. */
   readonly outdated: boolean;
-  /** When something changes by itself, milliseconds since the epoch. */
+  /** When the plan changes because of the time, in milliseconds since the epoch. */
   readonly changesAt: number | undefined;
 }
 
-/** @throws InvalidPatch when the user's `podTemplate` cannot be merged */
+/** @throws InvalidPatch if the `podTemplate` of the user cannot be merged */
 export function planRollout(facts: RolloutFacts, server: ServerImage): RolloutPlan {
   const { observed, canary, grant } = facts;
   const live = observed.workload.deployment;
@@ -122,7 +122,7 @@ function chooseStep(facts: RolloutFacts, pinned: PinnedTemplate | undefined, upd
   return { ...plain, take: false, waits: awaitingWindow(gate?.changesAt), changesAt: gate?.changesAt };
 }
 
-/** Every pod takes over what the canary tried; its share is served by it until all have. */
+/** Rolls out the template of a promoted canary. The canary serves its share until all pods have the template. */
 function finishing({ observed }: RolloutFacts, stored: CanaryState | undefined): Step {
   const live = observed.workload.deployment;
   if (stored?.phase !== "Promoting" || (live !== undefined && isRolledOut(live))) return plain;
@@ -142,7 +142,7 @@ function tryFirst(
   return { take: false, wanted: active(stored), next, waits, changesAt };
 }
 
-/** While it has pods. */
+/** The state of a canary that has pods. */
 function active(stored: CanaryState | undefined): CanaryState | undefined {
   return stored?.phase === "RolledBack" ? undefined : stored;
 }
@@ -182,7 +182,7 @@ function canaryFacts(
   };
 }
 
-/** @param replicas what the canary's step asks for: a pool that is ready with those of the step before is not */
+/** @param replicas the replicas of the canary's step. A pool with those of an earlier step is not ready. */
 function stateOf(
   canary: ObservedPool | undefined,
   update: PinnedTemplate,
@@ -202,7 +202,7 @@ function stateOf(
   return { ready: ready !== undefined, serves, failure };
 }
 
-/** One at a time: the last one traded has gone before the next goes, and one always stays. */
+/** Whether the canary may replace another pod of the pool. Pods are replaced one at a time, and one always stays. */
 function mayTrade(
   { pool, workload }: ObservedPool,
   canary: ObservedPool | undefined,
@@ -230,22 +230,22 @@ function canaryOf(
 
 function awaitingWindow(opensAt: number | undefined): RolloutPlan["waits"] {
   const when = opensAt === undefined ? "" : `, which opens at ${isoSeconds(opensAt)}`;
-  const message = `New settings wait for the maintenance window${when}; without rollout.maintenanceWindow they roll out at once.`;
+  const message = `The new settings wait for the maintenance window${when}. To roll them out at once, remove rollout.maintenanceWindow.`;
   return { stalled: false, problem: { reason: "AwaitingMaintenanceWindow", message } };
 }
 
 function canaryWaits({ pool }: ObservedPool, next: CanaryState, facts: CanaryFacts): RolloutPlan["waits"] {
   const { revision, weight, step } = next;
   if (next.phase === "RolledBack") {
-    const message = `Revision ${revision} was given up: ${(next.message ?? "").replace(/\.$/, "")}. The pods keep their earlier settings. Change the settings, or try these again: kubectl annotate ttsmp -n ${pool.metadata.namespace} ${pool.metadata.name} --overwrite ${requests.restart}="$(date -Is)".`;
+    const message = `The canary of revision ${revision} was rolled back: ${(next.message ?? "").replace(/\.$/, "")}. The pods keep their earlier settings. Change the settings, or retry them: kubectl annotate ttsmp -n ${pool.metadata.namespace} ${pool.metadata.name} --overwrite ${requests.restart}="$(date -Is)".`;
     return {
       stalled: true,
       problem: { reason: next.reason === undefined ? "CanaryFailed" : reportedReason(next.reason), message },
     };
   }
   const where = `step ${step + 1} of ${facts.spec.steps.length}`;
-  const what = next.phase === "Starting" ? "its pods start" : (stepBlockedBy(next, facts) ?? "it is judged");
-  const message = `A canary of revision ${revision} speaks ${weight}% of the streams, ${where}: ${what}. The annotations tts.svc.dev/canary-promote, -pause and -abort with that revision command it.`;
+  const what = next.phase === "Starting" ? "its pods are starting" : (stepBlockedBy(next, facts) ?? "its metrics are analysed");
+  const message = `The canary of revision ${revision} receives ${weight}% of the streams, ${where}: ${what}. To control it, set the annotation tts.svc.dev/canary-promote, -pause or -abort to this revision.`;
   return { stalled: false, problem: { reason: "Canary", message } };
 }
 

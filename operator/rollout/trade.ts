@@ -4,8 +4,8 @@ import type { Deployment, Pod } from "../facts/observed.ts";
 import { nanosOf } from "../facts/quantity.ts";
 
 /**
- * On a full cluster the new pod of a rollout cannot be scheduled, and the old pods wait until it serves. A trade drains one old pod first, by allowing
- * the Deployment one unavailable pod until the rollout ends.
+ * On a full cluster the new pod of a rollout cannot be scheduled, and the old pods wait until it serves. A trade drains one old
+ * pod first, by allowing the Deployment one unavailable pod until the rollout ends.
  */
 export interface TradeFacts {
   readonly now: number;
@@ -23,12 +23,12 @@ export interface Trade {
   readonly changesAt: number | undefined;
 }
 
-/** So long a pod may find no room before it counts: a drained pod's device comes free a moment after it. */
+/** How long a pod may be unschedulable before a trade. The device of a drained pod becomes free a moment later. */
 const patienceMs = 10_000;
 
 const none: Trade = { trading: false, changesAt: undefined };
 
-/** The Deployment itself remembers a trade, so that a crash between any two writes loses nothing. */
+/** Decides about a trade. The Deployment itself stores it, so that a crash between two writes loses nothing. */
 export function tradeOf(facts: TradeFacts): Trade {
   const { rollout, live, replicas, now, pods, revision } = facts;
   if (rollout.whenFull === "Wait" || live === undefined || resolved(rollout.maxUnavailable, replicas) > 0)
@@ -47,7 +47,7 @@ export function tradeOf(facts: TradeFacts): Trade {
     : { trading: false, changesAt: waitsUntil };
 }
 
-/** When the first of the waiting pods has waited long enough that would fit where one of the old ones runs. */
+/** Returns when the first waiting pod that fits in place of an old pod has waited long enough. */
 export function unschedulableDeadline(waiting: readonly Pod[], old: readonly Pod[]): number | undefined {
   const times = waiting
     .filter((pod) => old.some((other) => isRunning(other) && takesPlaceOf(pod, other)))
@@ -56,7 +56,7 @@ export function unschedulableDeadline(waiting: readonly Pod[], old: readonly Pod
   return times.length === 0 ? undefined : Math.min(...times) + patienceMs;
 }
 
-/** The Deployment controller reports pods of an earlier template. */
+/** Whether the Deployment controller reports pods with an earlier template. */
 function hasOldPods({ status }: Deployment): boolean {
   return (status?.replicas ?? 0) > (status?.updatedReplicas ?? 0);
 }
@@ -79,7 +79,7 @@ function isRunning({ metadata, spec }: Pod): boolean {
   return spec?.nodeName !== undefined && metadata.deletionTimestamp === undefined;
 }
 
-/** Whether the one could run exactly where the other does: else draining that one would be for nothing. */
+/** Whether the first pod could run in place of the second one. Otherwise draining the second one would not help. */
 function takesPlaceOf({ spec: wanted }: Pod, { spec: there }: Pod): boolean {
   if (!wanted || !there) return false;
   const placed = ({ nodeSelector, affinity, tolerations, resourceClaims }: NonNullable<Pod["spec"]>) =>

@@ -12,18 +12,18 @@ export interface WindowState {
 }
 
 const dayMs = 86_400_000;
-/** A window is at most a day long, so one that is open opened yesterday or today; each weekday comes within a week. */
+/** The days to check. A window lasts at most a day, so an open one opened yesterday or today. Each weekday is within a week. */
 const daysAround = Array.from({ length: 10 }, (_, index) => index - 1);
 const weekdayNames = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"] as const;
 
-/** Daylight saving time moves windows with the local clock; an hour that is left out opens one at the hour after. */
+/** Windows follow the local clock. A window that starts in the hour that daylight saving time skips opens an hour later. */
 export function windowState(window: MaintenanceWindow, now: number): WindowState {
   const durationMs = durationSeconds(window.duration) * 1000;
   const openings = daysAround
     .map((days) => openingOn(window, now, days))
     .filter((time) => time !== undefined)
     .sort((a, b) => a - b);
-  // windows may overlap: the last that has begun decides when it closes
+  // windows may overlap: the last one that has opened determines the end
   const current = openings.findLast((time) => time <= now && now < time + durationMs);
   if (current !== undefined) return { open: true, changesAt: current + durationMs };
   return { open: false, changesAt: openings.find((time) => time > now) ?? now + dayMs };
@@ -38,13 +38,13 @@ function openingOn({ days, start, timeZone }: MaintenanceWindow, now: number, of
   return instantOf(midnight + (hours * 60 + minutes) * 60_000, timeZone);
 }
 
-/** The instant at which clocks of the zone show `localMs`, counted as if they were in UTC. */
+/** The instant at which clocks of the zone show `localMs`, which is given as if it were UTC. */
 function instantOf(localMs: number, timeZone: string): number {
   const guess = localMs - zoneOffsetMs(timeZone, localMs);
   return localMs - zoneOffsetMs(timeZone, guess);
 }
 
-/** By how much clocks of the zone are ahead of UTC. */
+/** Milliseconds by which clocks of the zone are ahead of UTC. */
 function zoneOffsetMs(timeZone: string, instant: number): number {
   const parts = new Intl.DateTimeFormat("en-US", {
     timeZone,

@@ -7,11 +7,11 @@ import type { LoadCollector } from "./load-collector.ts";
 export interface ApiScalerOptions {
   readonly clock: Clock;
   readonly board: LoadCollector;
-  /** Asks for a pass over the TtsDeployment of this key. */
+  /** Requests a reconcile of the TtsDeployment with this key. */
   readonly wake: (key: string) => void;
 }
 
-/** An API tier as the last pass saw it. */
+/** An API tier at its last reconcile. */
 interface Known {
   readonly uid: string | undefined;
   readonly rule: ScalingRule;
@@ -21,7 +21,7 @@ interface Known {
   cancel: () => void;
 }
 
-/** Plans how many API pods there shall be where `api.scaling` asks for it, by the streams of all models together. */
+/** Plans the number of API pods for `api.scaling`, from the streams of all models together. */
 export class ApiScaler {
   readonly #options: ApiScalerOptions;
   readonly #known = new Map<string, Known>();
@@ -30,7 +30,7 @@ export class ApiScaler {
     this.#options = options;
   }
 
-  /** For the pass of a deployment, which then writes that number. */
+  /** Returns the number of API pods, which the reconcile then applies. */
   replicasOf(key: string, { deployment, api }: ObservedDeployment): number {
     const rule = apiRuleOf(deployment.spec.api);
     if (rule === undefined) {
@@ -52,7 +52,7 @@ export class ApiScaler {
     return this.#plan(key, known).replicas;
   }
 
-  /** The load of the deployment has changed. */
+  /** Checks whether a change of the load changes the plan. */
   lookAt(key: string): void {
     const known = this.#known.get(key);
     if (known !== undefined && this.#plan(key, known).replicas !== known.current) this.#options.wake(key);
@@ -67,7 +67,7 @@ export class ApiScaler {
     for (const key of [...this.#known.keys()]) this.forget(key);
   }
 
-  /** The decision was written, or another client wrote a different number. */
+  /** Records a change of the replicas, which the operator or another client wrote. */
   #since({ memory, current: earlier }: Known, current: number): ScalingHistory {
     return current === earlier ? memory : changed(memory, current - earlier, this.#nowMs());
   }

@@ -1,36 +1,36 @@
 import type { Pace, ScalingPolicy, ScalingRule } from "../desired/scaling-rule.ts";
 
 /**
- * How many replicas a pool shall have. Pure: time, load and what was decided before are arguments. The rules are those of
- * HorizontalPodAutoscaler ("Configurable scaling behavior"); what is not known never takes a replica away.
+ * Decides the number of replicas of a pool. The functions are pure: time, load and earlier decisions are arguments. The rules are
+ * those of HorizontalPodAutoscaler ("Configurable scaling behavior"). Missing load reports never cause a scale-down.
  */
 
 /** The demand for a pool, over all API pods that report it. */
 export interface Demand {
-  /** Spoken, queued, or held until there is a replica. */
+  /** Streams in progress, queued, or held until a replica is ready. */
   readonly streams: number;
   readonly firstAudioMs: number | undefined;
-  /** False when an API pod does not tell: there may be more. */
+  /** False if an API pod does not report its load, so that there may be more streams. */
   readonly complete: boolean;
 }
 
 export interface ScalingFacts {
-  /** Milliseconds, never going back. */
+  /** Monotonic time in milliseconds. */
   readonly nowMs: number;
   readonly current: number;
   readonly ready: number;
   readonly demand: Demand;
-  /** Replicas that the license lets the pool have. */
+  /** The replicas that the license allows. */
   readonly licensed: number;
 }
 
 /** The state that is kept between decisions. */
 export interface ScalingHistory {
-  /** The number asked for last. */
+  /** The number of the last decision. */
   readonly last: number;
-  /** The numbers asked for that still count against shrinking, falling, each with when it last held. */
+  /** Earlier numbers that still prevent a scale-down, in descending order, each with the time at which it last applied. */
   readonly peaks: readonly Asked[];
-  /** The same against growing, rising. */
+  /** Earlier numbers that still prevent a scale-up, in ascending order. */
   readonly lows: readonly Asked[];
   readonly changes: readonly Change[];
 }
@@ -48,17 +48,17 @@ interface Change {
 export interface ScalingDecision {
   readonly replicas: number;
   readonly kind: "following" | "atMost" | "licenseHolds" | "loadUnknown";
-  /** When time alone may change the plan, from now. */
+  /** Milliseconds until the plan may change without a change of the load. */
   readonly lookAgainMs: number | undefined;
   readonly memory: ScalingHistory;
 }
 
-/** A tenth more or less is no reason to change, as with HorizontalPodAutoscaler. */
+/** A deviation of up to 10 % changes nothing, as with HorizontalPodAutoscaler. */
 const tolerance = 1.1;
-/** Most changes that are kept; more than any sensible period has. */
+/** The number of changes that are kept. It is more than a period usually has. */
 const mostChanges = 256;
 
-/** Nothing is known of the time before: what runs is what was asked for. */
+/** The history at the start. The current number counts as the last decision. */
 export function firstMemory(current: number, nowMs: number): ScalingHistory {
   const asked = [{ replicas: current, untilMs: nowMs }];
   return { last: current, peaks: asked, lows: asked, changes: [] };
@@ -88,7 +88,7 @@ export function decide(rule: ScalingRule, facts: ScalingFacts, before: ScalingHi
   };
 }
 
-/** To be called once the change was written. */
+/** Records a change after it was written. */
 export function changed(memory: ScalingHistory, by: number, nowMs: number): ScalingHistory {
   return { ...memory, changes: [...memory.changes, { atMs: nowMs, by }].slice(-mostChanges) };
 }
@@ -106,7 +106,7 @@ function wantedBy(rule: ScalingRule, { current, ready, demand }: ScalingFacts): 
   return demand.complete ? wanted : Math.max(wanted, current);
 }
 
-/** Twice as many at most, and only once those that were asked for before are there to help. */
+/** The replicas for the latency target: at most twice as many, and only when all requested replicas are ready. */
 function byLatency(
   { initialLatencyMs }: ScalingRule,
   current: number,
@@ -120,8 +120,8 @@ function byLatency(
 }
 
 /**
- * The extremes of what was asked for within the window, as far as they still matter: what was asked for last held until now, and
- * what is asked for now takes the place of all that it outdoes.
+ * Keeps the extreme numbers within the window that still matter. The last number applied until now, and the new number replaces
+ * all those that it exceeds.
  */
 function remember(
   list: readonly Asked[],
@@ -149,7 +149,7 @@ function pace(
   nowMs: number,
 ): number {
   if (steady > current) {
-    // from zero one may always start: a share of nothing is nothing
+    // one replica may always start from zero, because a percentage of zero is zero
     const limit = limitOf(rule.up, current, changes, nowMs, growth);
     return Math.min(steady, Math.max(limit, current === 0 && rule.up.select !== "Disabled" ? 1 : current));
   }
@@ -161,7 +161,7 @@ function pace(
 interface Bound {
   readonly free: number;
   by(start: number, policy: ScalingPolicy): number;
-  /** The bound that allows most. */
+  /** The limit that allows the largest change. */
   most(bounds: readonly number[]): number;
   least(bounds: readonly number[]): number;
 }
@@ -197,7 +197,7 @@ function limitOf(
   return select === "Max" ? bound.most(bounds) : bound.least(bounds);
 }
 
-/** When the oldest change that still counts is forgotten. */
+/** Milliseconds until the oldest change no longer counts. */
 function nextRoomMs(rule: ScalingRule, changes: readonly Change[], nowMs: number): number | undefined {
   const policies = [...rule.up.policies, ...rule.down.policies];
   const times = changes.flatMap(({ atMs }) =>

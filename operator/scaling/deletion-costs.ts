@@ -1,19 +1,19 @@
 import type { Pod } from "../facts/observed.ts";
 
-/** Kubernetes takes pods of a lower cost first when a ReplicaSet shrinks ("ReplicaSet", pod deletion cost). */
+/** Kubernetes deletes pods with a lower cost first when a ReplicaSet shrinks ("ReplicaSet", pod deletion cost). */
 export const deletionCost = "controller.kubernetes.io/pod-deletion-cost";
 const victimsCost = "-1";
 
 export interface DeletionCost {
   readonly pod: Pod;
-  /** `undefined` takes the mark away. */
+  /** `undefined` removes the annotation. */
   readonly cost: string | undefined;
 }
 
 /**
- * The deletion costs to set before all but `keep` pods are deleted, so that pods with the fewest streams go first. Costs that are correct, and
- * those that other controllers set, stay.
- * @param streams by base URL of the replica.
+ * The deletion costs to set before all but `keep` pods are deleted, so that pods with the fewest streams are deleted first. Costs
+ * that are correct, and those that other controllers set, stay.
+ * @param streams by base URL of the replica
  */
 export function deletionCostsFor(
   pods: readonly Pod[],

@@ -28,9 +28,9 @@ export interface LoadCollectorOptions {
   readonly onTrouble: (key: string, pod: string, error: unknown) => void;
 }
 
-/** A line not heard for so long was missed more than once. */
+/** A load report is stale after this time, in which several reports were due. */
 const staleMs = 3 * loadHeartbeatMs;
-/** Eight pools with a thousand replicas each. */
+/** Enough for eight pools with a thousand replicas each. */
 const maxLineBytes = 1024 * 1024;
 const retryPolicy: BackoffPolicy = { baseMs: 250, capMs: 10_000, jitter: 0.5 };
 
@@ -56,19 +56,19 @@ export class LoadCollector {
     this.#options = options;
   }
 
-  /** From now on these pods, and no others, are listened to. `tokens` are those that API pods may take now. */
-  follow(key: string, tellers: readonly LoadReporter[], tokens: readonly string[]): void {
+  /** Sets the pods whose load is collected. `tokens` are those that API pods may accept now. */
+  follow(key: string, reporters: readonly LoadReporter[], tokens: readonly string[]): void {
     const known = this.#followed.get(key) ?? new Map<string, Followed>();
     this.#followed.set(key, known);
     this.#tokens.set(key, tokens);
     const gone = [...known].filter(
-      ([pod, { url }]) => !tellers.some((teller) => teller.pod === pod && teller.url === url),
+      ([pod, { url }]) => !reporters.some((reporter) => reporter.pod === pod && reporter.url === url),
     );
     for (const [pod, { stop }] of gone) {
       stop.abort();
       known.delete(pod);
     }
-    for (const teller of tellers) if (!known.has(teller.pod)) known.set(teller.pod, this.#begin(key, teller));
+    for (const reporter of reporters) if (!known.has(reporter.pod)) known.set(reporter.pod, this.#begin(key, reporter));
     if (gone.length > 0) this.#options.onChange(key);
   }
 
@@ -102,7 +102,7 @@ export class LoadCollector {
       .map(([pod, { heardMs, sinceMs }]) => ({ pod, forMs: nowMs - Math.max(heardMs, sinceMs) }));
   }
 
-  /** Over the pods that tell. */
+  /** The demand for a pool, from the pods that report. */
   figures(key: string, pool: string): PoolDemand {
     const loads = [...(this.#followed.get(key)?.values() ?? [])]
       .filter((followed) => this.#isFresh(followed))
@@ -117,7 +117,7 @@ export class LoadCollector {
     };
   }
 
-  /** Streams on all pools, spoken or waiting, over the pods that tell. */
+  /** The streams of all pools, in progress or waiting, from the pods that report. */
   streams(key: string): number {
     const loads = [...(this.#followed.get(key)?.values() ?? [])].filter((followed) =>
       this.#isFresh(followed),
@@ -127,7 +127,7 @@ export class LoadCollector {
       .reduce((sum, { streams, waiting }) => sum + streams + waiting, 0);
   }
 
-  /** The reports of all pods; each pod counts once. */
+  /** The distinct license responses that the pods report. */
   licenseAnswers(key: string): string[] {
     const loads = [...(this.#followed.get(key)?.values() ?? [])].filter((followed) =>
       this.#isFresh(followed),
@@ -168,7 +168,7 @@ export class LoadCollector {
   async #read(key: string, followed: Followed, backoff: Backoff): Promise<void> {
     const { clock, onChange } = this.#options;
     const tokens = this.#tokens.get(key) ?? [];
-    // while a token is replaced pods may take the one before, or the one after
+    // during a rotation pods may accept the previous or the next token
     const token = tokens[backoff.failures % Math.max(1, tokens.length)] ?? "";
     const { statusCode, body } = await request(followed.url + loadPath, {
       dispatcher: this.#agent,
@@ -198,21 +198,21 @@ function replicasOf(loads: readonly PoolLoad[]): Map<string, number> {
   return sums;
 }
 
-/** @throws Error when the line is not what an API pod of ours tells. */
+/** @throws Error if the line is not a valid load report */
 function loadOf(line: string): ApiLoad {
   const load = JSON.parse(line) as Partial<ApiLoad> | null;
   const pools = load?.pools;
-  if (typeof pools !== "object" || pools === null) throw new Error("a line of load has no pools");
+  if (typeof pools !== "object" || pools === null) throw new Error("a load report has no pools");
   for (const [pool, figures] of Object.entries(pools)) {
     const { streams, waiting, replicas, firstAudioMs = 0 } = figures;
     const counts = [streams, waiting, firstAudioMs, ...Object.values(replicas ?? { none: Number.NaN })];
     if (!counts.every(isCount))
-      throw new Error(`the load of pool ${JSON.stringify(pool)} is no set of counts`);
+      throw new Error(`the load of pool ${JSON.stringify(pool)} has invalid counts`);
   }
   const { licenseAnswer } = load ?? {};
   if (licenseAnswer === undefined) return { pools };
   if (typeof licenseAnswer !== "string" || licenseAnswer.length > maxResponseBytes)
-    throw new Error("a line of load has an answer of the license's issuer that is none");
+    throw new Error("a load report has an invalid response of the license's issuer");
   return { pools, licenseAnswer };
 }
 

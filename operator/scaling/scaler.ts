@@ -21,22 +21,22 @@ import { LoadCollector, type LoadReporter } from "./load-collector.ts";
 
 export interface ScalerOptions {
   readonly clock: Clock;
-  /** Asks for a pass over the pool of this key. */
+  /** Requests a reconcile of the pool with this key. */
   readonly wake: (poolKey: string) => void;
-  /** Asks for a pass over the TtsDeployment of this key. */
+  /** Requests a reconcile of the TtsDeployment with this key. */
   readonly wakeDeployment: (key: string) => void;
   readonly onTrouble: (deploymentKey: string, pod: string, error: unknown) => void;
 }
 
 /**
- * Streams in use change all the time; this often at most a status tells of them. All pools of a TtsDeployment tell in the same moment, so that it
- * sums them up once, and TtsDeployments tell at different ones.
+ * The shortest time between two reports of the streams in use in a status. All pools of a TtsDeployment report at the same time, so
+ * that it adds them up once. Different TtsDeployments report at different times.
  */
-const tellUsedMs = 60_000;
-/** An API pod that is new, or was cut off for a moment, is no news. */
+const reportUsedMs = 60_000;
+/** How long an API pod may be silent. A new pod, or one that was disconnected for a moment, is not reported. */
 const silentMs = 30_000;
 
-/** A pool as its last pass saw it. */
+/** A pool at its last reconcile. */
 interface Known {
   readonly deployment: string;
   readonly pool: TtsModelPool;
@@ -50,8 +50,8 @@ interface Known {
 }
 
 /**
- * Follows the load of every pool with `scaling`, and plans the replicas of those that are ours to scale. It writes nothing: it asks for a
- * pass when the pool should be otherwise than it is.
+ * Follows the load of every pool with `scaling`, and plans the replicas of the pools that the operator scales. It writes nothing,
+ * but requests a reconcile when the plan differs from the pool.
  */
 export class Scaler {
   readonly #options: ScalerOptions;
@@ -75,14 +75,14 @@ export class Scaler {
     });
   }
 
-  /** Listens to the API pods of a deployment as long as a part of it has `scaling`, or they ask for its license. */
+  /** Collects the load of a deployment while a part of it has `scaling`, or its API pods check the license online. */
   follow(key: string, { spec }: TtsDeployment, apiPods: readonly Pod[], tokens: readonly string[]): void {
     const isScaled = [spec.api, ...spec.models].some(({ scaling }) => scaling !== undefined);
-    if (isScaled || spec.license.endpoint !== undefined) this.#board.follow(key, tellersOf(apiPods), tokens);
+    if (isScaled || spec.license.endpoint !== undefined) this.#board.follow(key, reportersOf(apiPods), tokens);
     else this.forget(key);
   }
 
-  /** With the number of API pods that there shall be, for the pass of the deployment. */
+  /** Adds the desired number of API pods to the observed deployment. */
   withApiReplicas(key: string, observed: ObservedDeployment): ObservedDeployment {
     return { ...observed, apiReplicas: this.#apiTiers.replicasOf(key, observed) };
   }
@@ -105,7 +105,7 @@ export class Scaler {
     await this.#board.stop();
   }
 
-  /** How the pool stands, for its pass. @param licensed replicas that the license lets it have. */
+  /** Returns the scaling state of the pool for its reconcile. @param licensed the replicas that the license allows */
   view(key: string, pool: TtsModelPool, licensed: number): ScalingState | undefined {
     const { scaling } = pool.spec;
     if (scaling === undefined) {
@@ -124,7 +124,7 @@ export class Scaler {
     };
   }
 
-  /** The pass wrote the number that was planned. */
+  /** Records that the planned number was written. */
   scaled(key: string, pool: TtsModelPool, from: number): void {
     const known = this.#known.get(key);
     if (known === undefined) return;
@@ -171,12 +171,12 @@ export class Scaler {
     for (const [key, known] of this.#known) if (known.deployment === deployment) this.#look(key, known);
   }
 
-  /** Time or load may have changed what is planned, or what a status should tell. */
+  /** Checks whether time or load have changed the plan or the reported streams. */
   #look(key: string, known: Known): void {
     const before = known.plan?.kind;
     this.#plan(key, known);
     const isDue = known.rule !== undefined && known.plan?.replicas !== known.pool.spec.replicas;
-    if (isDue || known.plan?.kind !== before || this.#isUsedNews(known)) this.#options.wake(key);
+    if (isDue || known.plan?.kind !== before || this.#isUsedChanged(known)) this.#options.wake(key);
   }
 
   #plan(key: string, known: Known): void {
@@ -185,7 +185,7 @@ export class Scaler {
     if (plan) known.memory = plan.memory;
     known.plan = plan;
     known.cancel();
-    const times = [plan?.lookAgainMs, this.#untilTold(known), this.#untilSilent(known)];
+    const times = [plan?.lookAgainMs, this.#untilReport(known), this.#untilSilent(known)];
     const soonest = Math.min(...times.map((time) => time ?? Number.POSITIVE_INFINITY));
     known.cancel = Number.isFinite(soonest)
       ? this.#options.clock.after(soonest, () => this.#lookAgain(key))
@@ -219,35 +219,35 @@ export class Scaler {
     return silent.filter(({ forMs }) => forMs >= silentMs).map(({ pod }) => pod);
   }
 
-  /** When a pod that does not tell becomes news. */
+  /** Milliseconds until a silent pod is reported. */
   #untilSilent({ deployment }: Known): number | undefined {
     const coming = (this.#board.silent(deployment) ?? []).filter(({ forMs }) => forMs < silentMs);
     return coming.length === 0 ? undefined : Math.min(...coming.map(({ forMs }) => silentMs - forMs)) + 1;
   }
 
-  #isUsedNews(known: Known): boolean {
+  #isUsedChanged(known: Known): boolean {
     const { streams } = this.#board.figures(known.deployment, known.pool.spec.pool);
-    return known.used?.streams !== streams && this.#untilTold(known) === undefined;
+    return known.used?.streams !== streams && this.#untilReport(known) === undefined;
   }
 
-  #untilTold(known: Known): number | undefined {
+  #untilReport(known: Known): number | undefined {
     const { streams } = this.#board.figures(known.deployment, known.pool.spec.pool);
     if (known.used === undefined || known.used.streams === streams) return undefined;
     const { slot, leftMs } = this.#slotOf(known);
     return known.used.slot === slot ? leftMs : undefined;
   }
 
-  /** The minute of its TtsDeployment, and how much of it is left. */
+  /** The current reporting interval of its TtsDeployment, and the rest of it. */
   #slotOf({ deployment }: Known): { slot: number; leftMs: number } {
     const nowMs = this.#options.clock.monotonicMs() + offsetOf(deployment);
-    const slot = Math.floor(nowMs / tellUsedMs);
-    return { slot, leftMs: (slot + 1) * tellUsedMs - nowMs };
+    const slot = Math.floor(nowMs / reportUsedMs);
+    return { slot, leftMs: (slot + 1) * reportUsedMs - nowMs };
   }
 
   /** The scaling part of the status; undefined while nothing is known. */
   #usedOf(known: Known, streams: number): number | undefined {
     if (this.#board.silent(known.deployment)?.length !== 0) return known.used?.streams;
-    if (known.used?.streams !== streams && this.#untilTold(known) === undefined) {
+    if (known.used?.streams !== streams && this.#untilReport(known) === undefined) {
       known.used = { streams, slot: this.#slotOf(known).slot };
     }
     return known.used?.streams;
@@ -257,12 +257,12 @@ export class Scaler {
 function offsetOf(deployment: string): number {
   let sum = 0;
   for (let index = 0; index < deployment.length; index += 1)
-    sum = (sum * 31 + deployment.charCodeAt(index)) % tellUsedMs;
+    sum = (sum * 31 + deployment.charCodeAt(index)) % reportUsedMs;
   return sum;
 }
 
-/** Pods that take callers. */
-function tellersOf(pods: readonly Pod[]): LoadReporter[] {
+/** The ready API pods, which report their load. */
+function reportersOf(pods: readonly Pod[]): LoadReporter[] {
   return pods.flatMap(({ metadata, spec, status }) => {
     const isReady = status?.conditions?.some(
       ({ type, status: state }) => type === "Ready" && state === "True",

@@ -11,7 +11,7 @@ import { controllerOf } from "../facts/ownership.ts";
 import { deploymentOfToken } from "../reconcile/token-manager.ts";
 import type { Priority, Turn } from "./work-queue.ts";
 
-/** A change of an object: the object as it is now, or as it was last seen. */
+/** A change of an object, with the current object, or with the last known one if it was deleted. */
 interface Change {
   readonly kind: string;
   readonly key: string;
@@ -35,7 +35,7 @@ export function affectedKeys(view: Known, change: Change): string[] {
         : [poolKey(key), deploymentKey(deploymentOf(object))];
     case "Pod":
       return podKeys(object);
-    // A canary that no stream is sent to any more is its pool's to drop.
+    // A pool deletes its canary when the routing table no longer sends streams to it.
     case "ConfigMap":
       return withSiblings(view, object, ...ownerKeys(object));
     default:
@@ -44,8 +44,8 @@ export function affectedKeys(view: Known, change: Change): string[] {
 }
 
 /**
- * Only the status of one of our own objects changed, which an operator wrote. It wakes no key whose pass failed: where each attempt writes
- * another message, each would wake the next without a pause.
+ * Whether only the status of a custom resource changed, which an operator writes. Such a change does not requeue a key whose
+ * reconcile failed. If each attempt wrote a different message, each would start the next one without backoff.
  */
 export function isStatusChange({ kind, object, gone, before }: ObjectChange): boolean {
   if (gone || before === undefined || !kind.startsWith("Tts") || before.uid !== object.metadata.uid)
@@ -53,7 +53,7 @@ export function isStatusChange({ kind, object, gone, before }: ObjectChange): bo
   return JSON.stringify(demandsOf(before.object)) === JSON.stringify(demandsOf(object));
 }
 
-/** Only the streams in use differ. The TtsDeployment adds them up; nothing else depends on them. */
+/** Whether only the streams in use differ. The TtsDeployment adds them up; nothing else depends on them. */
 function isLoadAlone({ kind, object, gone = false, before }: Change): boolean {
   if (gone || before === undefined || !kind.startsWith("Tts") || before.uid !== object.metadata.uid)
     return false;
@@ -78,7 +78,7 @@ function demandsOf({ metadata }: KubernetesObject): unknown[] {
   return [generation, found, annotations, finalizers, ownerReferences, deletionTimestamp];
 }
 
-/** The same for a Secret: of those who name it, and of the one whose own it is; its name tells where nothing of it is left. */
+/** The keys to reconcile after a change of a Secret: its followers and its owner. The name of a deleted Secret identifies its owner. */
 export function keysOfSecret(
   view: Known,
   secrets: Pick<Secrets, "followersOf">,
@@ -90,13 +90,13 @@ export function keysOfSecret(
   return concerned.flatMap((deployment) => [deploymentKey(deployment), ...poolKeys(view, deployment)]);
 }
 
-/** Its own pass has seen what it asks for, or can do no more about it. */
+/** Whether the object was reconciled in its current generation, or was deleted. */
 function isSettledBy({ object, gone = false }: Pick<Change, "object" | "gone">): boolean {
   const { observedGeneration } = (object as Partial<TtsDeployment | TtsModelPool>).status ?? {};
   return gone || observedGeneration === object.metadata.generation;
 }
 
-/** The TtsDeployment of one of our own objects. Labels come last: anybody may have changed them, and the owner's pass has to restore them. */
+/** The TtsDeployment of a child. Labels are used last, because a user may have changed them, and the owner has to restore them. */
 function ownerOf(object: KubernetesObject): string | undefined {
   const { namespace, labels: found } = object.metadata;
   const controller = controllerOf(object);
@@ -107,9 +107,9 @@ function ownerOf(object: KubernetesObject): string | undefined {
 }
 
 /**
- * Passes over a TtsDeployment and those over its pools take turns until routes are written. A pass that is under way writes what it saw
- * before, and beside another it could send streams to a canary that the other has just dropped. Pools write no routes, and their passes run side by
- * side; but one that scales takes of the license what others must have seen taken before they judge.
+ * A TtsDeployment and its pools are reconciled one after the other until the routes are written. A reconcile writes what it observed
+ * at its start, so a concurrent one could send streams to a canary that was just deleted. Pools write no routes and are reconciled
+ * concurrently, except those that scale: others must see the license capacity that they take.
  */
 export function turnFor(view: Pick<ClusterCache, "get">, key: string): Turn {
   const [kind, namespace, name] = key.split("/");
@@ -130,14 +130,14 @@ export function poolKey(key: string): string {
   return `TtsModelPool/${key}`;
 }
 
-/** Ids are keys. */
+/** The keys of the pools of a TtsDeployment, which are the ids of the cache. */
 export function poolKeys(view: Known, deployment: string): string[] {
   return view.ids("TtsModelPool", deployment);
 }
 
 /**
- * Every key, for an operator that begins to lead. The pools of a TtsDeployment follow it, because they read the same objects. Objects that were
- * created or changed while no operator led have priority.
+ * Every key, for an operator that begins to lead. The pools of a TtsDeployment follow it, because they read the same objects.
+ * Objects that were created or changed while no operator led have priority.
  */
 export function* everyKey(view: Pick<ClusterCache, "all" | "ids">): Generator<[key: string, Priority]> {
   for (const object of view.all("TtsDeployment")) {
@@ -149,7 +149,7 @@ export function* everyKey(view: Pick<ClusterCache, "all" | "ids">): Generator<[k
     yield [poolKey(objectKey(object)), isSettledBy({ object }) ? "resync" : "change"];
 }
 
-/** Pools share one license: what one gives back another may take. */
+/** Adds the other pools of the TtsDeployment. They share one license, and may use capacity that becomes free. */
 function withSiblings(view: Known, object: KubernetesObject, ...own: string[]): string[] {
   const deployment = deploymentOf(object);
   return [...new Set([...own, deploymentKey(deployment), ...poolKeys(view, deployment)])];

@@ -4,11 +4,11 @@ import type { CallObserver } from "../cluster/client.ts";
 import type { Operator } from "./start.ts";
 import type { QueueObserver } from "./work-queue.ts";
 
-/** controller-runtime's own, so that dashboards and alerts made for it fit. */
-const passSeconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.25, 0.35, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 30, 60];
+/** The buckets of controller-runtime, so that its dashboards and alerts can be used. */
+const reconcileSeconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.25, 0.35, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 30, 60];
 const queueSeconds = [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1, 10, 100, 1000];
 
-/** How a pass ended, in controller-runtime's words. */
+/** The results of reconciles as controller-runtime names them. */
 const results = {
   settled: "success",
   stalled: "success",
@@ -16,11 +16,11 @@ const results = {
   failed: "error",
 } as const;
 
-/** Metrics of a queue and its passes under the names of controller-runtime and client-go (`workqueue_*`, `controller_runtime_*`). */
+/** Metrics of the work queue and of reconciles, with the names of controller-runtime and client-go (`workqueue_*`, `controller_runtime_*`). */
 export function queueMetrics(registry: Registry, controller: string): QueueObserver {
   const registers = [registry];
   const labelNames = ["controller"];
-  /** client-go's dashboards ask by `name`, controller-runtime's by `controller`. */
+  /** Dashboards for client-go select by `name`, those for controller-runtime by `controller`. */
   const named = ["name"];
   const queue = { name: controller, controller };
   const counter = (name: string, help: string, more: readonly string[] = []) =>
@@ -43,11 +43,11 @@ export function queueMetrics(registry: Registry, controller: string): QueueObser
     named,
   );
   const worked = histogram("workqueue_work_duration_seconds", "Duration of reconciles", queueSeconds, named);
-  const passes = counter("controller_runtime_reconcile_total", "Reconciles by result", ["result"]);
+  const reconciles = counter("controller_runtime_reconcile_total", "Reconciles by result", ["result"]);
   const errors = counter("controller_runtime_reconcile_errors_total", "Reconciles that failed");
   const active = gauge("controller_runtime_active_workers", "Reconciles in progress");
-  const took = histogram("controller_runtime_reconcile_time_seconds", "Duration of reconciles", passSeconds);
-  for (const result of new Set(Object.values(results))) passes.inc({ controller, result }, 0);
+  const took = histogram("controller_runtime_reconcile_time_seconds", "Duration of reconciles", reconcileSeconds);
+  for (const result of new Set(Object.values(results))) reconciles.inc({ controller, result }, 0);
   errors.inc({ controller }, 0);
   return {
     added: () => adds.inc(queue),
@@ -57,7 +57,7 @@ export function queueMetrics(registry: Registry, controller: string): QueueObser
     },
     started: (_key, waitedMs) => waited.observe(queue, waitedMs / 1000),
     finished(_key, result, tookMs) {
-      passes.inc({ controller, result: results[result] });
+      reconciles.inc({ controller, result: results[result] });
       worked.observe(queue, tookMs / 1000);
       took.observe({ controller }, tookMs / 1000);
     },
@@ -68,7 +68,7 @@ export function queueMetrics(registry: Registry, controller: string): QueueObser
   };
 }
 
-/** `rest_client_requests_total` of client-go; `code` is `<error>` when no answer came. */
+/** `rest_client_requests_total` of client-go. `code` is `<error>` if no response arrived. */
 export function callMetrics(registry: Registry, host: string): CallObserver {
   const requests = new Counter({
     name: "rest_client_requests_total",
@@ -98,10 +98,10 @@ export function watchMetrics(
   });
 }
 
-type Speaker = Pick<Operator, "leading" | "deployments">;
+type RunningOperator = Pick<Operator, "leading" | "deployments">;
 
 /** `leader_election_master_status` of client-go. */
-export function leaderMetrics(registry: Registry, lease: string, operator: () => Speaker | undefined): void {
+export function leaderMetrics(registry: Registry, lease: string, operator: () => RunningOperator | undefined): void {
   new Gauge({
     name: "leader_election_master_status",
     help: "1 while this process leads, else 0",
@@ -116,13 +116,13 @@ export function leaderMetrics(registry: Registry, lease: string, operator: () =>
 const of = ["namespace", "name"] as const;
 const statuses = { True: 1, False: 0, Unknown: -1 } as const;
 
-interface Told {
+interface ReportedStatus {
   readonly labels: { readonly namespace: string; readonly name: string };
   readonly status: TtsDeploymentStatus;
 }
 
-function statusesOf(running: Speaker | undefined): Told[] {
-  const found: Told[] = [];
+function statusesOf(running: RunningOperator | undefined): ReportedStatus[] {
+  const found: ReportedStatus[] = [];
   if (running?.leading() !== true) return found;
   for (const { metadata, status } of running.deployments()) {
     if (status !== undefined)
@@ -131,35 +131,35 @@ function statusesOf(running: Speaker | undefined): Told[] {
   return found;
 }
 
-/** All gauges of one scrape read the same value, which is dropped at the end of the turn of the event loop. */
-function oncePerScrape<T>(ask: () => T): () => T {
-  let told: { readonly answer: T } | undefined;
+/** Gives all gauges of one scrape the same value, which is dropped in the next microtask. */
+function oncePerScrape<T>(read: () => T): () => T {
+  let known: { readonly value: T } | undefined;
   return () => {
-    if (told === undefined) {
-      told = { answer: ask() };
+    if (known === undefined) {
+      known = { value: read() };
       queueMicrotask(() => {
-        told = undefined;
+        known = undefined;
       });
     }
-    return told.answer;
+    return known.value;
   };
 }
 
 /** The statuses of the TtsDeployments. Only the leader reports them, so that sums count each once. */
 export function resourceMetrics(
   registry: Registry,
-  operator: () => Speaker | undefined,
+  operator: () => RunningOperator | undefined,
   nowMs: () => number,
 ): void {
   const all = oncePerScrape(() => statusesOf(operator()));
-  const each = (tell: (labels: Told["labels"], status: TtsDeploymentStatus) => void) => {
-    for (const { labels, status } of all()) tell(labels, status);
+  const each = (report: (labels: ReportedStatus["labels"], status: TtsDeploymentStatus) => void) => {
+    for (const { labels, status } of all()) report(labels, status);
   };
   const gauge = (
     name: string,
     help: string,
     more: readonly string[],
-    tell: (gauge: Gauge, ...of: Parameters<Parameters<typeof each>[0]>) => void,
+    report: (gauge: Gauge, ...of: Parameters<Parameters<typeof each>[0]>) => void,
   ) =>
     new Gauge({
       name,
@@ -168,7 +168,7 @@ export function resourceMetrics(
       labelNames: [...of, ...more],
       collect() {
         this.reset();
-        each((labels, status) => tell(this, labels, status));
+        each((labels, status) => report(this, labels, status));
       },
     });
   gauge(

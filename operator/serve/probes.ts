@@ -9,7 +9,7 @@ export interface ProbeOptions {
   readonly probePort: number;
   readonly metricsPort: number;
   readonly registry: Registry;
-  /** `undefined` until the operator knows the cluster. */
+  /** `undefined` until the caches of the operator are synchronized. */
   readonly operator: () => Operator | undefined;
 }
 
@@ -19,18 +19,18 @@ export interface ProbeServers {
   close(): Promise<void>;
 }
 
-/** `/healthz`: the process answers. `/readyz`: it knows the cluster, leading or not. `/metrics` on a port of its own. */
+/** Serves `/healthz` (the process responds), `/readyz` (its caches are synchronized), and `/metrics` on another port. */
 export async function serveProbes(options: ProbeOptions): Promise<ProbeServers> {
   const probes = await listen(options.probePort, (request, response) => {
     const ready = options.operator() !== undefined;
     if (request.url === "/healthz") response.end("ok\n");
     else if (request.url === "/readyz" && ready) response.end("ok\n");
-    else if (request.url === "/readyz") response.writeHead(503).end("the cluster is not known yet\n");
-    else response.writeHead(404).end("try /healthz or /readyz\n");
+    else if (request.url === "/readyz") response.writeHead(503).end("the caches are not synchronized yet\n");
+    else response.writeHead(404).end("not found; use /healthz or /readyz\n");
   });
   const metrics = await listen(options.metricsPort, (request, response) => {
     if (request.url !== "/metrics") {
-      response.writeHead(404).end("try /metrics\n");
+      response.writeHead(404).end("not found; use /metrics\n");
       return;
     }
     const { registry } = options;

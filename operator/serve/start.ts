@@ -37,7 +37,7 @@ import {
 } from "./affected-keys.ts";
 import { type QueueActivity, type QueueObserver, WorkQueue } from "./work-queue.ts";
 
-/** Fields first, sentence second, as pino has it. Never a Secret's content. */
+/** A logger with the fields before the message, like pino. The content of a Secret is never logged. */
 export interface OperatorLog {
   debug(fields: object, message: string): void;
   info(fields: object, message: string): void;
@@ -50,28 +50,28 @@ export interface OperatorOptions {
   readonly settings: Settings;
   /** The namespaces to serve; empty means all. */
   readonly namespaces: readonly string[];
-  /** Name of this process, as in events. */
+  /** The name of this process in events. */
   readonly instance: string;
   /** Namespace and name of the Lease, which identifies this release among others. */
   readonly release?: string;
   /** The Lease of the leader election; without it there is no election. */
   readonly election?: { readonly namespace: string; readonly name: string };
   readonly log: OperatorLog;
-  /** Another leads now: this process must not write any more. */
+  /** Called when another process leads. This process must not write any more. */
   readonly onLost: (reason: string) => void;
   readonly workers?: number;
   readonly clock?: Clock;
   readonly queueObserver?: QueueObserver;
-  /** How long each step of a rotation of internal tokens waits for pods to follow; 5 minutes unless given. */
+  /** How long each step of a token rotation waits for the pods. The default is 5 minutes. */
   readonly tokenOverlapMs?: number;
-  /** `/metrics` of an API pod, which canaries are judged by; asked of the pod itself unless given. */
+  /** Reads `/metrics` of an API pod for the analysis of canaries. By default it is read from the pod. */
   readonly readMetrics?: (pod: Pod) => Promise<string>;
 }
 
-/** The work of the operator at this moment, and what its watches have reported. */
+/** The current work of the operator, and the objects that its watches have reported. */
 export interface Activity {
   readonly queue: QueueActivity;
-  /** Requests without their answer yet; open watches are none. */
+  /** Requests in progress, without open watches. */
   readonly requests: number;
   /** Events that are not written yet. */
   readonly events: number;
@@ -89,22 +89,22 @@ export interface FailingWatches {
 /** A running operator. */
 export interface Operator {
   leading(): boolean;
-  /** All that are served, as last seen, one by one. */
+  /** All TtsDeployments, one by one, as they were last reported. */
   deployments(): Iterable<TtsDeployment>;
   activity(): Activity;
-  /** How many watches fail now, by kind and namespace; the namespace is empty where all are watched at once. */
+  /** The number of failing watches by kind and namespace. The namespace is empty if one watch covers all namespaces. */
   failingWatches(): readonly FailingWatches[];
-  /** Ends passes, watches and the lead, in this order. */
+  /** Ends reconciles, leadership and watches, in this order. */
   stop(): Promise<void>;
 }
 
-/** Passes at once: they wait for the API server most of their time. */
+/** The number of concurrent reconciles. Most of the time they wait for the API server. */
 const defaultWorkers = 8;
 const tokenBytes = 32;
-/** A kubelet renews the files of its pods in up to a minute and a half; a busy one is given thrice that and more. */
+/** A kubelet updates the files of its pods within 90 seconds. A busy one gets more than three times as long. */
 const defaultTokenOverlapMs = 300_000;
 
-/** Builds an operator and starts it; resolves when it knows the cluster. */
+/** Starts an operator. Resolves when its caches are synchronized. */
 export async function startOperator(options: OperatorOptions): Promise<Operator> {
   const { client, log, clock = systemClock } = options;
   const watching = { client, namespaces: options.namespaces, observer: watchLog(log) };
@@ -117,7 +117,7 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
     clock,
     workers: options.workers ?? defaultWorkers,
     turnOf: (key) => turnFor(view, key),
-    pass: (key, _signal, share) => ignoreDeletedOwner(passOver(context, key, share)),
+    pass: (key, _signal, share) => ignoreDeletedOwner(reconcileKey(context, key, share)),
     observer: queueLog(log, options.queueObserver),
   });
   secrets.onChange((key, secret) => {
@@ -162,7 +162,7 @@ function openView(
     onForbidden: (namespace) =>
       log.error(
         { namespace },
-        "the namespace may not be read (403) and counts as empty until it may: was it deleted? Remove it from watchNamespaces, or restore the operator's role in it",
+        "the namespace may not be read (403), so the operator treats it as empty and retries; if it was deleted, remove it from watchNamespaces, else restore the operator's role in it",
       ),
   });
 }
@@ -189,10 +189,10 @@ function createContext(
       wake: (key) => enqueue(poolKey(key)),
       wakeDeployment: (key) => enqueue(deploymentKey(key)),
       onTrouble: (deployment, pod, error) =>
-        log.warn({ deployment, pod, error: String(error) }, "an API pod does not tell its load"),
+        log.warn({ deployment, pod, error: String(error) }, "an API pod does not report its load; the operator retries"),
     }),
     rivals: new OperatorConflicts(options.release, clock, (key, { names }) =>
-      log.error({ key, leases: names }, "another operator serves this namespace too; the first goes on"),
+      log.error({ key, leases: names }, "another operator serves this namespace too; the operator with the first Lease continues, and the other one waits"),
     ),
     writer: new Writer(client, view, secrets, clock),
     shares: new LicenseAllocations((keys) => {
@@ -208,7 +208,7 @@ function createContext(
       clock,
       readMetrics: options.readMetrics ?? readApiMetrics,
       onUnread: (pod, error) =>
-        log.warn({ pod, error: String(error) }, "the metrics of an API pod cannot be read"),
+        log.warn({ pod, error: String(error) }, "the metrics of an API pod cannot be read; the operator retries"),
     }),
     events: new EventRecorder({
       client,
@@ -219,7 +219,7 @@ function createContext(
   };
 }
 
-/** Starts the work when called first: every key is added, and from then on those that changes concern. */
+/** Starts the work on the first call: adds every key, and later the keys that a change affects. */
 function workOnce({ view, shares }: ReconcileContext, queue: WorkQueue): () => void {
   let isWorking = false;
   return () => {
@@ -259,27 +259,27 @@ function lead(options: OperatorOptions, work: () => void, clock: Clock): LeaderE
       work();
     },
     onLost,
-    onError: (error) => log.warn({ error: String(error) }, "the lease could not be read or written"),
+    onError: (error) => log.warn({ error: String(error) }, "the Lease could not be read or written; the operator retries"),
   }).start();
 }
 
-function passOver(context: ReconcileContext, key: string, share: () => void): Promise<ReconcileOutcome> {
+function reconcileKey(context: ReconcileContext, key: string, share: () => void): Promise<ReconcileOutcome> {
   const [kind = "", ...rest] = key.split("/");
-  const pass =
+  const reconciling =
     kind === "TtsModelPool"
       ? reconcilePool(context, rest.join("/"))
       : reconcileDeployment(context, rest.join("/"), share);
-  return reportUnreadable(context, kind, pass);
+  return reportUnreadable(context, kind, reconciling);
 }
 
 function watchLog(log: OperatorLog): ReflectorObserver {
   return {
-    listed: (kind, objects) => log.debug({ kind, objects }, "listed"),
+    listed: (kind, objects) => log.debug({ kind, objects }, "objects were listed"),
     interrupted: (kind, error, retryMs) => {
-      if (error !== undefined) log.warn({ kind, error: String(error), retryMs }, "a watch was interrupted");
+      if (error !== undefined) log.warn({ kind, error: String(error), retryMs }, "a watch was interrupted; it is opened again after retryMs");
     },
     listenerFailed: (kind, key, error) =>
-      log.error({ kind, key, error: String(error) }, "a change was not understood"),
+      log.error({ kind, key, error: String(error) }, "a change could not be processed, because of a bug in the operator"),
   };
 }
 
@@ -287,11 +287,11 @@ function queueLog(log: OperatorLog, more: QueueObserver = {}): QueueObserver {
   return {
     ...more,
     finished(key, result, tookMs) {
-      log.debug({ key, result, tookMs }, "pass");
+      log.debug({ key, result, tookMs }, "a reconcile has ended");
       more.finished?.(key, result, tookMs);
     },
     failed(key, error, failures, retryMs) {
-      log.warn({ key, error: String(error), failures, retryMs }, "a pass failed and is tried again");
+      log.warn({ key, error: String(error), failures, retryMs }, "a reconcile failed; it is retried after retryMs");
       more.failed?.(key, error, failures, retryMs);
     },
   };

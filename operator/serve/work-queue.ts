@@ -2,29 +2,29 @@ import { type BackoffPolicy, backoffMs } from "../../lib/backoff.ts";
 import { type Clock, sleep } from "../../lib/clock.ts";
 import type { ReconcileOutcome } from "../facts/outcome.ts";
 
-/** A key that changed (or is new) goes before a key that is only looked at again. */
+/** Changed or new keys have priority over keys that are only checked again. */
 export type Priority = "change" | "resync";
 
 /**
- * One pass over one key. `signal` aborts when a stop has lasted longer than its grace. A pass that is alone in its group calls `share` when
- * from then on others may run beside it that need not be alone.
+ * Reconciles one key. `signal` aborts when a stop takes longer than its grace period. A reconcile that runs alone in its group
+ * calls `share` when others of the group, which need not be alone, may start.
  */
 export type Reconcile = (key: string, signal: AbortSignal, share: () => void) => Promise<ReconcileOutcome>;
 
-/** Receives everything that a metric may count; must not throw. Times are in milliseconds. */
+/** Receives the activity for metrics and logs. Must not throw. Times are in milliseconds. */
 export type QueueObserver = {
   added?(priority: Priority): void;
   depth?(waiting: number, running: number): void;
   started?(key: string, waitedMs: number): void;
   finished?(key: string, result: ReconcileOutcome["kind"] | "failed", tookMs: number): void;
-  /** The pass threw; it is tried again after `retryMs`. */
+  /** The reconcile threw. It is retried after `retryMs`. */
   failed?(key: string, error: unknown, failures: number, retryMs: number): void;
 };
 
 export type QueueOptions = {
   pass: Reconcile;
   workers: number;
-  /** The group of a key. Without it each key is a group of its own. */
+  /** Returns the group of a key. By default each key has its own group. */
   turnOf?: (key: string) => Turn;
   clock: Clock;
   random?: () => number;
@@ -34,15 +34,15 @@ export type QueueOptions = {
 
 export interface Turn {
   readonly group: string;
-  /** While its pass runs no other of the group does; passes of a group that need not be alone run side by side. */
+  /** Whether no other key of the group may be reconciled at the same time. */
   readonly alone: boolean;
 }
 
-/** The work that the queue has at this moment. */
+/** The current work of the queue. */
 export interface QueueActivity {
   readonly waiting: number;
   readonly running: number;
-  /** Passes since the start, those that run included. */
+  /** The number of reconciles since the start, including running ones. */
   readonly begun: number;
 }
 
@@ -52,18 +52,18 @@ interface Taken {
   readonly waitedMs: number;
 }
 
-/** A resync that has waited so long has every fourth turn: timed work comes about however many changes there are. */
+/** A resync that has waited this long gets every fourth turn, so that many changes do not block timed work. */
 const agedMs = 1_000;
 const agedEvery = 4;
 
 const defaultBackoff: BackoffPolicy = { baseMs: 5, capMs: 5 * 60_000, jitter: 0.2 };
 
 /**
- * Keys waiting for a pass. A key waits at most once (the latest state counts, not the number of events), never has two
- * passes at once, and when added during its pass gets one more afterwards. A pass that throws is repeated with
- * growing delays; a change in between is not held up by them.
+ * The keys to reconcile. A key is queued at most once, because only the latest state counts, and has at most one reconcile at a
+ * time. A key that is added during its reconcile is reconciled again afterwards. A failed reconcile is retried with backoff, and
+ * a change of the key does not wait for that.
  *
- * A key waits in one place at a time for "now", and beside it may have one wake-up set by `addAfter` (the earliest wins).
+ * In addition to its place in the queue, a key can have one timer, which `addAfter` sets. The earliest time wins.
  */
 export class WorkQueue {
   readonly #options: QueueOptions;
@@ -72,9 +72,9 @@ export class WorkQueue {
   readonly #waiting: Record<Priority, Map<string, number>> = { change: new Map(), resync: new Map() };
   readonly #again = new Map<string, Priority | "unless-failed">();
   readonly #running = new Map<string, Promise<void>>();
-  /** Passes that run now, by group; all of one group are alone, or none. */
+  /** Running reconciles by group. A group has either one that runs alone, or any number of others. */
   readonly #busyGroups = new Map<string, { passes: number; alone: boolean }>();
-  readonly #wakeups = new Map<string, { dueMs: number; cancel: () => void }>();
+  readonly #timers = new Map<string, { dueMs: number; cancel: () => void }>();
   readonly #failures = new Map<string, number>();
   readonly #abort = new AbortController();
   #begun = 0;
@@ -86,14 +86,14 @@ export class WorkQueue {
     this.#backoff = options.backoff ?? defaultBackoff;
   }
 
-  /** Keys that wake up later do not wait yet. */
+  /** The current work, without keys that have only a timer. */
   get activity(): QueueActivity {
     const { change, resync } = this.#waiting;
     const waiting = change.size + resync.size + this.#again.size;
     return { waiting, running: this.#running.size, begun: this.#begun };
   }
 
-  /** Keys may be added before the start; they wait. */
+  /** Starts the reconciles. Keys that were added before wait in the queue. */
   start(): void {
     if (this.#state !== "idle") return;
     this.#state = "running";
@@ -120,7 +120,7 @@ export class WorkQueue {
     else if (this.#running.has(key) && !this.#again.has(key)) this.#again.set(key, "unless-failed");
   }
 
-  /** Wakes the key after `delayMs`; of several wake-ups of a key the earliest is kept. */
+  /** Adds the key after `delayMs`. If the key has a timer already, the earlier one is kept. */
   addAfter(key: string, delayMs: number, priority: Priority = "resync"): void {
     if (this.#state === "stopped") return;
     if (delayMs <= 0) {
@@ -128,28 +128,28 @@ export class WorkQueue {
       return;
     }
     const dueMs = this.#options.clock.monotonicMs() + delayMs;
-    const earlier = this.#wakeups.get(key);
+    const earlier = this.#timers.get(key);
     if (earlier !== undefined && earlier.dueMs <= dueMs) return;
     earlier?.cancel();
     const cancel = this.#options.clock.after(delayMs, () => {
-      this.#wakeups.delete(key);
+      this.#timers.delete(key);
       this.add(key, priority);
     });
-    this.#wakeups.set(key, { dueMs, cancel });
+    this.#timers.set(key, { dueMs, cancel });
   }
 
-  /** Drops what is known of a key that is gone: its wake-up and its failures. A running pass ends by itself. */
+  /** Drops the timer and the failures of a deleted key. A running reconcile continues. */
   forget(key: string): void {
-    this.#wakeups.get(key)?.cancel();
-    this.#wakeups.delete(key);
+    this.#timers.get(key)?.cancel();
+    this.#timers.delete(key);
     this.#failures.delete(key);
   }
 
-  /** Starts no further pass and waits for those that run; after `graceMs` their signal aborts, and they are still awaited. */
+  /** Starts no further reconcile, and waits for running ones. Their signal aborts after `graceMs`. */
   async stop(graceMs = 20_000): Promise<void> {
     this.#state = "stopped";
-    for (const { cancel } of this.#wakeups.values()) cancel();
-    this.#wakeups.clear();
+    for (const { cancel } of this.#timers.values()) cancel();
+    this.#timers.clear();
     this.#again.clear();
     for (const keys of Object.values(this.#waiting)) keys.clear();
     const ended = new AbortController();
@@ -157,7 +157,7 @@ export class WorkQueue {
     await Promise.all(this.#running.values());
     ended.abort();
     await grace;
-    this.#tellDepth();
+    this.#reportDepth();
   }
 
   #enqueue(key: string, priority: Priority): void {
@@ -176,10 +176,10 @@ export class WorkQueue {
       this.#begun += 1;
       this.#running.set(next.key, this.#work(next));
     }
-    this.#tellDepth();
+    this.#reportDepth();
   }
 
-  /** The first whose turn it is; who waits for its turn is not overtaken by others of its group. */
+  /** Takes the first key that may start. A key does not overtake an earlier one of its group. */
   #take(): Taken | undefined {
     const { turnOf = (key) => ({ group: key, alone: true }), clock } = this.#options;
     const held = new Set<string>();
@@ -234,7 +234,7 @@ export class WorkQueue {
     const startMs = clock.monotonicMs();
     observer?.started?.(key, waitedMs);
     try {
-      // Off the caller's stack, so that a listener which adds a key never runs the pass itself.
+      // Leave the stack of the caller, so that a listener which adds a key never runs the reconcile itself.
       await Promise.resolve();
       const outcome = await pass(key, this.#abort.signal, () => this.#share(turn));
       this.#failures.delete(key);
@@ -267,7 +267,7 @@ export class WorkQueue {
     this.#dispatch();
   }
 
-  #tellDepth(): void {
+  #reportDepth(): void {
     const { change, resync } = this.#waiting;
     this.#options.observer?.depth?.(change.size + resync.size, this.#running.size);
   }

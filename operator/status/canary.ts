@@ -15,24 +15,24 @@ export function canaryEvents(before: CanaryState | undefined, after: CanaryState
   if (!isNew && before.phase === phase && before.step === step) return [];
   switch (phase) {
     case "Starting":
-      return isNew ? [normal("CanaryStarted", `Revision ${revision} is tried first.`)] : [];
+      return isNew ? [normal("CanaryStarted", `The canary of revision ${revision} starts.`)] : [];
     case "Analysing":
-      return [normal("CanaryWeighted", `Revision ${revision} takes ${weight}% of the streams.`)];
+      return [normal("CanaryWeighted", `The canary of revision ${revision} receives ${weight}% of the streams.`)];
     case "Promoting":
-      return [normal("CanaryPromoting", `Revision ${revision} was good: every pod takes it over.`)];
+      return [normal("CanaryPromoting", `The canary of revision ${revision} succeeded. All pods of the pool get this revision.`)];
     case "RolledBack":
       return [
         {
           type: "Warning",
           reason: "CanaryRolledBack",
-          note: `Revision ${revision} was given up: ${after.message}.`,
+          note: `The canary of revision ${revision} was rolled back: ${after.message}.`,
         },
       ];
   }
 }
 
 function promoted({ revision }: CanaryState): CanaryEvent {
-  return normal("CanaryPromoted", `Every pod is of revision ${revision}.`);
+  return normal("CanaryPromoted", `All pods of the pool run revision ${revision}.`);
 }
 
 function normal(reason: string, note: string): CanaryEvent {

@@ -2,7 +2,7 @@ import type { Condition } from "../../crds/tts-deployment.ts";
 import type { ConditionReason } from "../facts/condition-reasons.ts";
 import { isoSeconds } from "../facts/time.ts";
 
-/** A condition before it is compared with what stood there. */
+/** A condition before it is compared with the previous one. */
 export interface ConditionState {
   readonly type: string;
   readonly status: "True" | "False" | "Unknown";
@@ -13,7 +13,7 @@ export interface ConditionState {
 /** Kubernetes' limit for a condition's message (API conventions, "Typical status properties"). */
 const longestMessage = 32_768;
 
-/** `lastTransitionTime` moves only when `status` does, so that a pass that finds nothing new writes nothing. */
+/** Changes `lastTransitionTime` only if `status` changes, so that a reconcile without news writes nothing. */
 export function settleConditions(
   before: readonly Condition[] | undefined,
   findings: readonly ConditionState[],
@@ -48,14 +48,14 @@ export interface Transition {
   readonly worse: boolean;
 }
 
-/** The pods are pinned to a template that this operator would render otherwise. */
+/** The pods are pinned to a template that differs from the one that this operator renders. */
 export const revisionOutdated = "RevisionOutdated";
-/** Conditions with a negative meaning: True is the bad news. */
+/** Conditions with a negative meaning: True reports a problem. */
 const abnormalTrue = new Set(["Stalled", revisionOutdated]);
-/** Progress is shown in the status; an event for each step would drown the rest. */
+/** Conditions without events. The status shows the progress, and an event for each step would hide the others. */
 const quiet = new Set(["Reconciling"]);
 
-/** Changes that deserve an event: another status, or another reason of a bad one. */
+/** The changes that get an event: a new status, or a new reason of a condition that reports a problem. */
 export function transitions(
   before: readonly Condition[] | undefined,
   after: readonly Condition[],
@@ -65,10 +65,10 @@ export function transitions(
     .map((condition) => ({ condition, worse: isBad(condition) && !isProgress(before, condition) }));
 }
 
-/** Steps of an ordinary start or rollout. */
+/** Reasons of an ordinary start or rollout. */
 const steps = new Set(["Creating", "RollingOut", "FetchingModel", "Trading", "ChildDeleting"]);
 
-/** Pods that are not ready yet are progress; pods that no longer are may be trouble. */
+/** Pods that are not ready yet mean progress. Pods that are no longer ready may mean a problem. */
 function isProgress(before: readonly Condition[] | undefined, { type, reason }: Condition): boolean {
   const known = before?.find((condition) => condition.type === type);
   return steps.has(reason) || (reason === "PodsNotReady" && known?.status !== "True");

@@ -19,7 +19,7 @@ import { clockFinding, operatorConflictFinding, telemetryFinding } from "./optio
 import { gatheredScaling } from "./scaling.ts";
 import { schemaFinding } from "./schema.ts";
 
-/** The status of a TtsDeployment, from what a pass saw, judged and could not do. */
+/** The status of a TtsDeployment, from the observed objects, the license evaluation, and the problem of the reconcile. */
 export function deploymentStatus(
   observed: ObservedDeployment,
   judgement: LicenseDecision,
@@ -65,7 +65,7 @@ export function deploymentStatus(
   };
 }
 
-/** "used/capacity" where it is known what is used. */
+/** "used/capacity" if the streams in use are known, else the capacity. */
 function streamsOf(models: TtsDeploymentStatus["models"]): string {
   const total = models.reduce((sum, { capacity }) => sum + capacity.streams, 0);
   const used = models.flatMap(({ capacity }) => capacity.used ?? []);
@@ -80,7 +80,7 @@ export function suspendedStatus({
   const { metadata, spec, status } = deployment;
   const observedGeneration = metadata.generation;
   const reason = "Suspended";
-  const message = "spec.suspend is true: everything is left as it is.";
+  const message = "spec.suspend is true, so the operator changes nothing. Set it to false to continue.";
   const findings: ConditionState[] = [
     { type: "Ready", status: "Unknown", reason, message },
     { type: "Reconciling", status: "False", reason, message },
@@ -106,10 +106,10 @@ function poolOf({ pools }: ObservedDeployment, model: ModelSpec): TtsModelPool |
   return pools.find(({ pool }) => pool.spec.pool === model.name)?.pool;
 }
 
-/** A pool speaks for itself, once it has seen its current generation. */
+/** The state that a pool reports, once it has reconciled its current generation. */
 function poolState(pool: TtsModelPool | undefined): WorkloadState {
   const ready = conditionOf(pool, "Ready");
-  if (!pool || !ready || !isTakenUp(pool)) {
+  if (!pool || !ready || !isReconciled(pool)) {
     return {
       kind: "progressing",
       problem: { reason: "Creating", message: "Waiting for the pool to reconcile." },
@@ -120,8 +120,8 @@ function poolState(pool: TtsModelPool | undefined): WorkloadState {
   return { kind, problem: { reason: reportedReason(ready.reason), message: ready.message } };
 }
 
-/** Scaling changes a pool's generation, and nothing that its pods are made from. */
-function isTakenUp({ metadata, spec, status }: TtsModelPool): boolean {
+/** Scaling changes the generation of a pool, but not the settings of its pods. */
+function isReconciled({ metadata, spec, status }: TtsModelPool): boolean {
   if (status?.observedGeneration === metadata.generation) return true;
   return (
     spec.scaling !== undefined && status?.settings !== undefined && status.settings === ownSettings({ spec })
@@ -141,13 +141,13 @@ function apiState(observed: ObservedDeployment, judgement: LicenseDecision): Wor
   if (problem) return { kind: "stalled", problem };
   if (state.kind === "ready") return state;
   if (state.problem.reason === "RollingOut") return state;
-  const message = `${state.problem.message} An API pod is ready once it has read the API keys of its database; its log has the error.`;
+  const message = `${state.problem.message} An API pod becomes ready when it has read the API keys from the database. Its log has the error.`;
   return { ...state, problem: { ...state.problem, message } };
 }
 
 const unreadyReasons = new Set(["PodsNotReady", "RollingOut", "ProgressDeadlineExceeded"]);
 
-/** Pods with no keys but those of a database are not ready before they have read it. */
+/** API pods whose keys are only in a database become ready when they have read it. */
 function mayAwaitDatabase(
   { deployment: { spec }, keysSecretExists }: ObservedDeployment,
   { reason }: Pick<ReconcileProblem, "reason">,
@@ -174,7 +174,7 @@ function missingPassword({
 }: ObservedDeployment): Pick<ReconcileProblem, "reason" | "message"> | undefined {
   if (databaseSecretExists !== false) return undefined;
   const name = spec.api.keys?.postgres?.secretRef?.name;
-  const message = `The API keys' database is not read: Secret ${metadata.namespace}/${name} with its password is missing. Create it, or name another in api.keys.postgres.secretRef.`;
+  const message = `The API keys cannot be read from the database: Secret ${metadata.namespace}/${name} with its password is missing. Create it, or name another in api.keys.postgres.secretRef.`;
   return { reason: "DatabaseSecretMissing", message };
 }
 
@@ -196,7 +196,7 @@ function modelFigures(
 /** The limit of the CRD. Nothing checks the name of an image before the kubelet does. */
 const longestVersion = 256;
 
-/** Tag of the API image that runs, or its digest where there is no tag. */
+/** The tag of the running API image, or its digest if it has no tag. */
 function versionOf(deployment: Deployment | undefined): string | undefined {
   const image = deployment?.spec?.template.spec?.containers[0]?.image;
   if (image === undefined) return undefined;
@@ -226,7 +226,7 @@ function findings(
   ];
 }
 
-/** The one thing that most keeps it from being ready: our own failure, the license, then what is stuck, then what only takes time. */
+/** The main reason for not being ready: a failed reconcile, then the license, then a stalled part, then a part in progress. */
 function blockage(
   { verdict, reason, message }: LicenseDecision,
   parts: readonly NamedState[],
@@ -239,7 +239,7 @@ function blockage(
 }
 
 function progress(blocked: ReconcileProblem | undefined): ConditionState[] {
-  const settled = { reason: "Settled", message: "Nothing is left to do." } as const;
+  const settled = { reason: "Settled", message: "The reconciliation is complete; no action is needed." } as const;
   if (blocked === undefined) {
     return [
       { type: "Reconciling", status: "False", ...settled },
@@ -247,7 +247,7 @@ function progress(blocked: ReconcileProblem | undefined): ConditionState[] {
     ];
   }
   const { reason, message, stalled } = blocked;
-  const idle = { reason: "Stalled", message: "Waiting for a person; see Stalled." } as const;
+  const idle = { reason: "Stalled", message: "Waiting for a person to act; see Stalled." } as const;
   return [
     { type: "Reconciling", status: stalled ? "False" : "True", ...(stalled ? idle : { reason, message }) },
     stalled ? { type: "Stalled", status: "True", reason, message } : notStalled,
@@ -267,9 +267,9 @@ function isOutdated(pool: TtsModelPool | undefined): boolean {
 function ageFinding({ metadata }: TtsDeployment, outdated: readonly string[]): ConditionState {
   const type = revisionOutdated;
   if (outdated.length === 0)
-    return { type, status: "False", reason: "Current", message: "Every pod is as this operator makes it." };
+    return { type, status: "False", reason: "Current", message: "All pods have the template of this operator." };
   const command = `kubectl annotate ttsd -n ${metadata.namespace} ${metadata.name} --overwrite ${requests.restart}="$(date -Is)"`;
-  const message = `The pods of ${outdated.join(", ")} were made by an earlier operator and serve on. They are renewed with their next change of settings, or by ${command}.`;
+  const message = `The pods of ${outdated.join(", ")} have the template of an earlier operator, and continue to serve. They are replaced when their settings change. To replace them now: ${command}`;
   return { type, status: "True", reason: "OperatorChanged", message };
 }
 
@@ -284,18 +284,18 @@ function rolloutFinding(parts: readonly NamedState[]): ConditionState {
       ? { type, status: "True", reason, message }
       : { type, status: "True", reason: "Progressing", message: notStuck };
   }
-  return { type, status: "True", reason: "Complete", message: "Every pod has its current settings." };
+  return { type, status: "True", reason: "Complete", message: "All pods have their current settings." };
 }
 
 /** Pods may also be missing without a rollout, for example after a node was lost. */
 const notStuck = "No rollout is stuck so far; see Ready for what is missing.";
 
-/** Why a rollout waits, where that is normal. */
+/** Reasons for which a rollout waits normally. */
 const rolloutReasons = new Set(["AwaitingMaintenanceWindow", "Canary", "Trading"]);
 
 const severity = { stalled: 0, failing: 1, progressing: 2 } as const;
 
-/** Reason of the worst part; the message tells of every part that is not ready. */
+/** Returns the reason of the worst part, and the messages of all parts that are not ready. */
 function worstOf(
   parts: readonly NamedState[],
 ): { kind: keyof typeof severity; problem: Diagnosis } | undefined {

@@ -17,14 +17,14 @@ import { scalingFindings } from "./scaling.ts";
 export interface PoolReconcile {
   readonly now: number;
   readonly grant: LicenseAllowance;
-  /** `undefined` when there could be none. */
+  /** `undefined` if the rollout could not be planned. */
   readonly plan?: RolloutPlan | undefined;
   readonly problem: ReconcileProblem | undefined;
   readonly scaling?: ScalingState | undefined;
   readonly cluster?: ClusterCapabilities;
 }
 
-/** The status of a pool, from what a pass saw and what kept it from finishing. */
+/** The status of a pool, from the observed objects and the problem of the reconcile. */
 export function poolStatus(observed: ObservedPool, pass: PoolReconcile): TtsModelPoolStatus {
   const { pool, workload } = observed;
   const state = pass.problem ? ofProblem(pass.problem) : rolloutState(observed, pass);
@@ -72,16 +72,16 @@ function ofProblem({ stalled, ...problem }: ReconcileProblem): WorkloadState {
   return { kind: stalled ? "stalled" : "failing", problem };
 }
 
-/** The state of the Deployment, with what Kubernetes does not know: why pods keep earlier settings, and trades. */
+/** The state of the Deployment, with reasons that Kubernetes does not have: why pods keep earlier settings, and trades. */
 function rolloutState(observed: ObservedPool, { grant, plan }: PoolReconcile): WorkloadState {
   const { workload } = observed;
   const wish = wishOf(observed);
-  // a pod that the canary displaced is back when the canary is gone
+  // a pod that made room for the canary returns when the canary is removed
   const granted = { ...grant, replicas: Math.min(grant.replicas, plan?.replicas ?? grant.replicas) };
   const traded = grant.replicas - granted.replicas;
   const state = workloadState(workload, granted, { ...wish, replicas: wish.replicas - traded });
   if (plan?.trading && state.kind === "failing" && state.problem.reason === "NoGpu") {
-    const message = `Every device is taken: one pod of earlier settings drains in exchange for one of the current ones. ${state.problem.message}`;
+    const message = `All devices are in use. One pod with earlier settings drains, and a pod with the current settings takes its place. ${state.problem.message}`;
     return { kind: "progressing", problem: { reason: "Trading", message } };
   }
   if (state.kind !== "ready" || plan?.waits === undefined) return state;
@@ -95,17 +95,17 @@ function age(plan: RolloutPlan | undefined): ConditionState {
         status: "True",
         reason: "OperatorChanged",
         message:
-          "This operator would make the pods otherwise than the one that made them, so they are left as they are.",
+          "The pods have the template of an earlier operator, and continue to serve. They are replaced when their settings change; no action is needed.",
       }
     : {
         type: revisionOutdated,
         status: "False",
         reason: "Current",
-        message: "The pods are as this operator makes them.",
+        message: "The pods have the template of this operator.",
       };
 }
 
-/** The current revision follows once the update has rolled out in full. */
+/** The current revision becomes the update revision when the rollout is complete. */
 function revisions(
   { pool, workload }: ObservedPool,
   state: WorkloadState,
@@ -125,9 +125,9 @@ function findings(state: WorkloadState): ConditionState[] {
         type: "Ready",
         status: "True",
         reason: "Serving",
-        message: "Every pod of the current settings is ready.",
+        message: "All pods with the current settings are ready.",
       },
-      { type: "Reconciling", status: "False", reason: "Settled", message: "Nothing is left to do." },
+      { type: "Reconciling", status: "False", reason: "Settled", message: "The reconciliation is complete; no action is needed." },
       { type: "Stalled", status: "False", reason: "Settled", message: "Nothing blocks the pool." },
     ];
   }
@@ -139,7 +139,7 @@ function findings(state: WorkloadState): ConditionState[] {
           type: "Reconciling",
           status: "False",
           reason: "Stalled",
-          message: "Waiting for a person; see Stalled.",
+          message: "Waiting for a person to act; see Stalled.",
         }
       : { type: "Reconciling", status: "True", ...state.problem },
     stalled ? { type: "Stalled", status: "True", ...state.problem } : notStalled,

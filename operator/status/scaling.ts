@@ -11,14 +11,14 @@ interface ScalingPass {
   readonly cluster?: ClusterCapabilities;
 }
 
-/** Whether replicas follow the load; nothing for a pool that is scaled by hand. */
+/** Whether the replicas follow the load. A pool without `scaling` has no such condition. */
 export function scalingFindings(observed: ObservedPool, pass: ScalingPass): ConditionState[] {
   const { scaling } = observed.pool.spec;
   if (scaling === undefined) return [];
   return [lacking(observed) ?? found(observed, scaling.provider, pass)];
 }
 
-/** A replica that was asked for and does not come. */
+/** The problem of a replica that was requested and does not start. */
 function lacking({ pool, workload }: ObservedPool): ConditionState | undefined {
   const { deployment, pods } = workload;
   const ready = deployment?.status?.readyReplicas ?? 0;
@@ -44,7 +44,7 @@ function found(
     case "KEDA":
       return cluster?.hasKeda === false
         ? kedaMissing(observed.pool)
-        : // since KEDA 2.21 the first is silent on metrics that cannot be read, and an older KEDA has no second
+        : // since KEDA 2.21, Ready does not report unreadable metrics; an older KEDA does not have HPAActive
           ofAutoscaler(observed, "ScaledObject", ["Ready", "HPAActive"]);
     case "External":
       return good("External", "An external controller scales the TtsModelPool.");
@@ -65,29 +65,29 @@ function builtin(pool: TtsModelPool, view: ScalingState | undefined): ConditionS
   if (names.length > 0) {
     return bad(
       "LoadUnknown",
-      `The API pods ${names.join(", ")} do not tell their load, so no replica is taken away. The operator must reach port http of the API pods: see its log, and the NetworkPolicies of both namespaces.`,
+      `The API pods ${names.join(", ")} do not report their load, so the operator removes no replica. The operator must reach port http of the API pods. Check its log, and the NetworkPolicies of both namespaces.`,
     );
   }
   switch (view?.plan) {
     case "licenseHolds":
       return bad(
         "LicenseHold",
-        `Callers ask for more than the ${pool.spec.replicas} replicas there are, and the license holds back the rest, see LicenseValid.`,
+        `Clients request more than the ${pool.spec.replicas} replicas can serve, and the license does not allow more. See LicenseValid.`,
       );
     case "atMost":
       return good(
         "AtMaximum",
-        `Callers ask for more than ${maxReplicas} replicas; raise scaling.maxReplicas where they wait too long.`,
+        `Clients request more than ${maxReplicas} replicas can serve. Raise scaling.maxReplicas if they wait too long.`,
       );
     case "following":
-      return good("Following", `Replicas follow what callers ask for, ${minReplicas} to ${maxReplicas}.`);
+      return good("Following", `The replicas follow the demand, from ${minReplicas} to ${maxReplicas}.`);
     default:
       return (
         before(pool) ?? {
           type,
           status: "Unknown",
           reason: "Starting",
-          message: "API pods are being asked for their load.",
+          message: "Waiting for the API pods to report their load.",
         }
       );
   }
@@ -103,19 +103,19 @@ function before({ status }: TtsModelPool): ConditionState | undefined {
 
 const zeroRefused = bad(
   "ScaleToZeroRefused",
-  "This cluster's HorizontalPodAutoscalers keep one replica at least: scaling.minReplicas 0 needs the feature HPAScaleToZero of the API server, or provider Builtin or KEDA.",
+  "The HorizontalPodAutoscalers of this cluster keep at least one replica. For scaling.minReplicas 0, enable the feature HPAScaleToZero of the API server, or use the provider Builtin or KEDA.",
 );
 
 function kedaMissing({ metadata }: TtsModelPool): ConditionState {
   return bad(
     "KedaMissing",
-    `ScaledObject ${metadata.name} cannot be made: this cluster has no keda.sh/v1alpha1. Install KEDA, or choose another scaling.provider. The pool keeps its replicas until then.`,
+    `ScaledObject ${metadata.name} cannot be created: this cluster does not have the API keda.sh/v1alpha1. Install KEDA, or choose another scaling.provider. The pool keeps its replicas until then.`,
   );
 }
 
 /**
  * Derives the condition from the scaler's own conditions.
- * @param about conditions of it: the first must be there, and none may be False
+ * @param about the conditions to evaluate: the first must exist, and none may be False
  */
 function ofAutoscaler(
   { pool, autoscaler }: ObservedPool,
@@ -133,20 +133,20 @@ function ofAutoscaler(
       type,
       status: "Unknown",
       reason: "Starting",
-      message: `${what} was not looked at by its controller yet.`,
+      message: `${what} has no status from its controller yet.`,
     };
   }
   if (said.status === "True") return good("Following", `${what} scales the pool.`);
-  // at zero replicas a HorizontalPodAutoscaler says so by this reason, and that is no fault
+  // a HorizontalPodAutoscaler reports this reason at zero replicas, which is not an error
   if (said.reason === "ScalingDisabled" && pool.spec.replicas === 0) {
     return bad(
       "ScaledToZero",
-      `The pool was set to 0 replicas, where ${what} does nothing. Set it to 1: kubectl scale ttsmp ${pool.metadata.name} --replicas=1.`,
+      `The pool was set to 0 replicas, and ${what} does not scale a pool from 0. Set it to 1: kubectl scale ttsmp ${pool.metadata.name} --replicas=1.`,
     );
   }
   return bad(
     said.reason ? reportedReason(said.reason) : "ScalerFailed",
-    `${what}: ${said.message ?? "it does not scale"}`,
+    `${what}: ${said.message ?? "it does not scale the pool"}`,
   );
 }
 
@@ -155,7 +155,7 @@ interface ScaledModel {
   readonly pool: TtsModelPool | undefined;
 }
 
-/** The pools' own words, gathered; nothing where no pool is scaled. */
+/** Combines the conditions of the scaled pools; empty if no pool is scaled. */
 export function gatheredScaling(pools: readonly ScaledModel[]): ConditionState[] {
   const scaled = pools.filter(({ pool }) => pool?.spec.scaling !== undefined);
   if (scaled.length === 0) return [];
@@ -166,15 +166,15 @@ export function gatheredScaling(pools: readonly ScaledModel[]): ConditionState[]
   const worst =
     said.find(({ found }) => found?.status === "False") ?? said.find(({ found }) => found?.status !== "True");
   if (worst === undefined)
-    return [good("Following", "Replicas of every pool with scaling follow what callers ask for.")];
+    return [good("Following", "The replicas of every scaled pool follow the demand.")];
   if (worst.found === undefined) {
     return [
-      { type, status: "Unknown", reason: "Starting", message: `pool ${worst.name}: not looked at yet.` },
+      { type, status: "Unknown", reason: "Starting", message: `pool ${worst.name}: waiting for its first reconcile.` },
     ];
   }
   const messages = said
     .filter(({ found }) => found?.status !== "True")
-    .map(({ name, found }) => `pool ${name}: ${found?.message ?? "not looked at yet."}`);
+    .map(({ name, found }) => `pool ${name}: ${found?.message ?? "waiting for its first reconcile."}`);
   return [
     {
       type,

@@ -8,24 +8,24 @@ import { stalledStatus } from "./stalled-status.ts";
 type Owner = TtsDeployment | TtsModelPool;
 type Status = NonNullable<Owner["status"]>;
 
-/** Fields that the cluster's CRD does not have, as `.status.license.id` or `.status.models[name="mist"].capacity`. */
+/** Fields that the CRD in the cluster does not have, such as `.status.license.id` or `.status.models[name="mist"].capacity`. */
 export type LostFields = readonly string[];
 
 const type = "SchemaMatches";
 
-/** Only where it does not: the CRD is newer, and a user has written what this operator cannot read. */
+/** Present only if the CRD is newer, and the spec has fields that this operator does not know. */
 export function schemaFinding({ unknownFields = [] }: ObservedDeployment): ConditionState[] {
   if (unknownFields.length === 0) return [];
   const fields = unknownFields.map((field) => `spec.${field}`).join(", ");
-  const message = `The CRD is newer than this operator, which does not know ${fields}: they have no effect. Upgrade the operator, or take them away.`;
+  const message = `The CRD is newer than this operator, which ignores the fields that it does not know: ${fields}. Upgrade the operator, or remove these fields.`;
   return [{ type, status: "False", reason: "UnknownFields", message }];
 }
 
-/** The status as an older CRD takes it, with a condition that says what it cannot hold. */
+/** The status without the fields that an older CRD does not have, and with a condition that names them. */
 export function withoutLost(owner: Owner, status: Status, lost: LostFields, now: number): Status {
   if (lost.length === 0) return status;
   const slim = lost.reduce<unknown>((rest, field) => without(rest, segmentsOf(field)), status) as Status;
-  const message = `The CRD is older than this operator and has no ${lost.join(", ")}: they are not shown. Install the CRDs of the operator's own version (kubectl apply --server-side -f crds/, or the chart with crds.enabled).`;
+  const message = `The CRD is older than this operator. The status omits the fields that it does not have: ${lost.join(", ")}. Install the CRDs of the operator's version (kubectl apply --server-side -f crds/, or the chart with crds.enabled).`;
   const about = { observedGeneration: status.observedGeneration, now };
   const finding: ConditionState = { type, status: "False", reason: "FieldsLost", message };
   const others = slim.conditions.filter((condition) => condition.type !== type);
@@ -35,7 +35,7 @@ export function withoutLost(owner: Owner, status: Status, lost: LostFields, now:
   } as Status;
 }
 
-/** Below `.status`; an item's key is left out: what one item cannot have, none can. */
+/** The path below `.status`, without the keys of list items: a field that one item does not have is missing in all. */
 function segmentsOf(field: string): string[] {
   return field
     .replaceAll(/\[[^\]]*\]/g, "")
@@ -52,8 +52,8 @@ function without(value: unknown, [name, ...rest]: readonly string[]): unknown {
   return { ...others, [name]: without(child, rest) };
 }
 
-/** Nothing can be done for an object that cannot be read; what runs of it stays as it is. */
+/** The status of an object that cannot be read. Its children stay unchanged. */
 export function unreadableStatus(owner: Owner, detail: string, now: number): Status {
-  const what = `${owner.kind} ${owner.metadata.name} cannot be read (${detail}); everything is left as it is.`;
+  const what = `${owner.kind} ${owner.metadata.name} cannot be read (${detail}), so the operator changes nothing.`;
   return stalledStatus(owner, crdMismatch(what), now);
 }

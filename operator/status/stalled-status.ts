@@ -10,7 +10,7 @@ export function stalledStatus(
   { reason, message }: Omit<ReconcileProblem, "stalled">,
   now: number,
 ): Status {
-  const waiting = "Waiting for a person; see Stalled.";
+  const waiting = "Waiting for a person to act; see Stalled.";
   const findings: ConditionState[] = [
     { type: "Ready", status: "False", reason, message },
     { type: "Reconciling", status: "False", reason: "Stalled", message: waiting },

@@ -2,7 +2,7 @@ import { fetchContainerPrefix } from "../desired/pods/model-cache.ts";
 import type { ConditionReason } from "../facts/condition-reasons.ts";
 import type { Pod } from "../facts/observed.ts";
 
-/** Why a pod does not serve, in words for a person. */
+/** Why a pod does not serve. */
 export interface Diagnosis {
   readonly reason: ConditionReason;
   readonly message: string;
@@ -10,7 +10,7 @@ export interface Diagnosis {
 
 type Judge = (pod: Pod) => Diagnosis | undefined;
 
-/** The worst that is wrong with any of the pods; pods that are being stopped do not count. */
+/** Returns the worst problem of the pods. Pods that are being deleted do not count. */
 export function diagnosePods(pods: readonly Pod[]): Diagnosis | undefined {
   const alive = pods.filter((pod) => pod.metadata.deletionTimestamp === undefined);
   for (const judge of [imageFailed, configurationFailed, crashing, unschedulable, notMounted]) {
@@ -22,7 +22,7 @@ export function diagnosePods(pods: readonly Pod[]): Diagnosis | undefined {
   return undefined;
 }
 
-/** A pod that is busy fetching its model files; it may take long, and there is a log to look at. */
+/** Finds a pod that is fetching its model files. This can take long, and its log shows the progress. */
 export function fetchingPod(pods: readonly Pod[]): Diagnosis | undefined {
   for (const { metadata, status } of pods) {
     const running = status?.initContainerStatuses?.find(
@@ -44,7 +44,7 @@ export function unclaimedPod(pods: readonly Pod[]): string | undefined {
       ({ name, resourceClaimTemplateName }) => resourceClaimTemplateName !== undefined && !made.has(name),
     );
     if (claim !== undefined) {
-      return `Pod ${metadata.name} waits for its claim, which is made from ResourceClaimTemplate ${claim.resourceClaimTemplateName} of its namespace.`;
+      return `Pod ${metadata.name} waits for its ResourceClaim. Kubernetes creates it from ResourceClaimTemplate ${claim.resourceClaimTemplateName}, which must exist in the namespace.`;
     }
   }
   return undefined;
@@ -68,7 +68,7 @@ const imageFailed: Judge = (pod) => {
   if (container === undefined) return undefined;
   return {
     reason: "ImagePullFailed",
-    message: `Pod ${pod.metadata.name} cannot pull image ${container.image}: ${said(container.state?.waiting?.message)}. Check the image's name and tag, that the nodes reach its registry, and imagePullSecrets.`,
+    message: `Pod ${pod.metadata.name} cannot pull image ${container.image}: ${said(container.state?.waiting?.message)}. Check the name and tag of the image, the connection from the nodes to its registry, and imagePullSecrets.`,
   };
 };
 
@@ -81,7 +81,7 @@ const configurationFailed: Judge = (pod) => {
   if (container === undefined) return undefined;
   return {
     reason: "ContainerConfigError",
-    message: `Container ${container.name} of pod ${pod.metadata.name} cannot be made: ${said(container.state?.waiting?.message)}. Check the Secrets and ConfigMaps that its env names.`,
+    message: `Container ${container.name} of pod ${pod.metadata.name} cannot be created: ${said(container.state?.waiting?.message)}. Check the Secrets and ConfigMaps that its env refers to.`,
   };
 };
 
@@ -91,7 +91,7 @@ const crashing: Judge = (pod) => {
   const last = container.lastState?.terminated;
   const how =
     last?.reason === "OOMKilled"
-      ? "was killed for memory"
+      ? "was killed for using too much memory"
       : `ended with exit code ${last?.exitCode ?? "unknown"}`;
   const advice =
     last?.reason === "OOMKilled"
@@ -109,7 +109,7 @@ function lastWords(message: string | undefined): string {
   return line ? `: ${line.replace(/\.$/, "")}` : "";
 }
 
-/** "0/1 nodes are available: 1 Insufficient nvidia.com/gpu": the scheduler names an extended resource with a slash. */
+/** Matches an extended resource, which has a slash: "0/1 nodes are available: 1 Insufficient nvidia.com/gpu". */
 const insufficientDevice = /Insufficient ([a-z0-9.-]+\/[A-Za-z0-9._-]*[A-Za-z0-9])/;
 
 const unschedulable: Judge = (pod) => {
@@ -119,29 +119,29 @@ const unschedulable: Judge = (pod) => {
   if (device !== undefined) {
     return {
       reason: "NoGpu",
-      message: `Pod ${pod.metadata.name} finds no node with enough free ${device}: ${said(scheduled.message)}. Add such a node, free a device, or change accelerator.`,
+      message: `No node has enough free ${device} for pod ${pod.metadata.name}: ${said(scheduled.message)}. Add such a node, free a device, or change accelerator.`,
     };
   }
   if (scheduled.message?.includes("cannot allocate all claims")) {
     return {
       reason: "NoGpu",
-      message: `Pod ${pod.metadata.name} finds no node whose devices satisfy its claim: ${said(scheduled.message)}. Add such a node, free a device, or change the ResourceClaimTemplate of accelerator.claimTemplateName.`,
+      message: `No node has devices that satisfy the claim of pod ${pod.metadata.name}: ${said(scheduled.message)}. Add such a node, free a device, or change the ResourceClaimTemplate of accelerator.claimTemplateName.`,
     };
   }
   return {
     reason: "Unschedulable",
-    message: `Pod ${pod.metadata.name} fits on no node: ${said(scheduled.message)}. Change resources, nodeSelector or tolerations, or add a node.`,
+    message: `Pod ${pod.metadata.name} cannot be scheduled on any node: ${said(scheduled.message)}. Change resources, nodeSelector or tolerations, or add a node.`,
   };
 };
 
-/** The kubelet's own word for "waiting for volumes" is ContainerCreating; only a long one is worth a sentence. */
+/** Finds a container that waits for its volumes. The kubelet reports ContainerCreating, with a message if it takes long. */
 const notMounted: Judge = (pod) => {
   const ready = pod.status?.conditions?.find(({ type }) => type === "PodReadyToStartContainers");
   const container = waitingOf(pod, ["ContainerCreating"]);
   if (container?.state?.waiting?.message === undefined || ready?.status !== "False") return undefined;
   return {
     reason: "NotStarted",
-    message: `Pod ${pod.metadata.name} is not started: ${said(container.state.waiting.message)}.`,
+    message: `Pod ${pod.metadata.name} has not started: ${said(container.state.waiting.message)}. See kubectl describe pod -n ${pod.metadata.namespace} ${pod.metadata.name}.`,
   };
 };
 

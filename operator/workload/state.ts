@@ -8,7 +8,7 @@ export type WorkloadState =
   | { readonly kind: "ready" }
   | { readonly kind: "progressing"; readonly problem: Diagnosis }
   | { readonly kind: "failing"; readonly problem: Diagnosis }
-  /** Nothing will get better by itself. */
+  /** A person has to act. */
   | { readonly kind: "stalled"; readonly problem: Diagnosis };
 
 /** The wanted replicas, and the hash of their settings. */
@@ -17,11 +17,11 @@ export interface DesiredWorkload {
   readonly settings: string;
   /** The replicas of a scaled pool that must serve. More may be starting. */
   readonly floor?: number;
-  /** The pods' template has rolled out in full before: what is new is their number. */
+  /** Whether the pod template was already rolled out completely, so that only the number of pods changes. */
   readonly rolledOut?: boolean;
 }
 
-/** The grant is what the license lets run. */
+/** @param grant the replicas that the license allows */
 export function workloadState(
   { deployment, pods }: Workload,
   grant: LicenseAllowance,
@@ -44,7 +44,7 @@ export function workloadState(
   return held === undefined ? { kind: "ready" } : { kind: "stalled", problem: held };
 }
 
-/** A sentence more, and no other reason: every pod waits for its claim, mostly for a moment. */
+/** Adds a sentence about a missing claim. The reason stays, because every pod waits for its claim for a moment. */
 function withClaim({ reason, message }: Diagnosis, pods: Workload["pods"]): Diagnosis {
   return { reason, message: [message, unclaimedPod(pods)].filter((words) => words !== undefined).join(" ") };
 }
@@ -53,11 +53,11 @@ function missing(grant: LicenseAllowance): WorkloadState {
   if (grant.held) {
     const problem = {
       reason: "LicenseHold",
-      message: "Not started: the license does not allow it, see LicenseValid.",
+      message: "Not started, because the license does not allow it. See LicenseValid.",
     } as const;
     return { kind: "stalled", problem };
   }
-  return { kind: "progressing", problem: { reason: "Creating", message: "The Deployment is being made." } };
+  return { kind: "progressing", problem: { reason: "Creating", message: "The Deployment is being created." } };
 }
 
 function heldBack(
@@ -66,11 +66,11 @@ function heldBack(
   wish: DesiredWorkload,
 ): Diagnosis | undefined {
   if (grant.replicas < wish.replicas) {
-    const message = `${grant.replicas} of ${wish.replicas} replicas run: the license holds back the rest, see LicenseValid.`;
+    const message = `${grant.replicas} of ${wish.replicas} replicas run, because the license does not allow more. See LicenseValid.`;
     return { reason: "LicenseHold", message };
   }
   if (grant.held && !isRenderedFrom(deployment, wish.settings)) {
-    const message = "Pods run with earlier settings: the license holds back the rollout, see LicenseValid.";
+    const message = "The pods keep their earlier settings, because the license does not allow a rollout. See LicenseValid.";
     return { reason: "LicenseHold", message };
   }
   return undefined;
@@ -86,7 +86,10 @@ function leastOf({ floor }: DesiredWorkload, diagnosis: Diagnosis | undefined): 
   return diagnosis === undefined ? floor : Math.max(1, floor);
 }
 
-/** The open step of the rollout, by the rules of `kubectl rollout status`; `undefined` when every pod has the current template and is available. */
+/**
+ * The current step of the rollout, by the rules of `kubectl rollout status`; `undefined` if every pod has the current template
+ * and is available.
+ */
 function rolloutStep(
   { metadata, spec, status = {} }: Deployment,
   least: number,
@@ -98,7 +101,7 @@ function rolloutStep(
     return step("the Deployment controller has not processed the new template");
   if (updatedReplicas < wanted) return step(`${updatedReplicas} of ${wanted} pods have the current settings`);
   if (replicas > updatedReplicas)
-    return step(`${replicas - updatedReplicas} pods of earlier settings are draining`);
+    return step(`${replicas - updatedReplicas} pods with earlier settings are draining`);
   if (availableReplicas < wanted) {
     return { reason: "PodsNotReady", message: `${availableReplicas} of ${wanted} pods are ready.` };
   }
@@ -112,7 +115,7 @@ function step(what: string): Diagnosis {
 function deadline({ spec, metadata }: Deployment): Diagnosis {
   return {
     reason: "ProgressDeadlineExceeded",
-    message: `Deployment ${metadata.name} made no progress for ${spec?.progressDeadlineSeconds} seconds. See kubectl describe pods and their logs.`,
+    message: `Deployment ${metadata.name} made no progress for ${spec?.progressDeadlineSeconds} seconds. Check the pods with kubectl describe pods, and their logs.`,
   };
 }
 
@@ -122,13 +125,13 @@ function replicaFailure(message = "no further details"): Diagnosis {
   const quota = /exceeded quota/i.test(message);
   return {
     reason: quota ? "QuotaExceeded" : "PodsRefused",
-    message: `Pods cannot be made: ${message.replace(/\.$/, "")}. ${
-      quota ? "Raise the namespace's ResourceQuota or ask for less." : "Check the policies of the namespace."
+    message: `Pods cannot be created: ${message.replace(/\.$/, "")}. ${
+      quota ? "Raise the namespace's ResourceQuota, or request less." : "Check the policies of the namespace."
     }`,
   };
 }
 
-/** Every pod is of the current template and available. */
+/** Whether every pod has the current template and is available. */
 export function isRolledOut(deployment: Deployment): boolean {
   return rolloutStep(deployment, Number.POSITIVE_INFINITY, false) === undefined;
 }

@@ -1,4 +1,4 @@
-/** A canary is judged under load: a bad one is rolled back, a good one is promoted, and no stream is cut. */
+/** A canary is analysed under load: a bad one is rolled back, a good one is promoted, and no stream is interrupted. */
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { Deployed } from "../support/cluster/deployed.ts";
 import { mist, World } from "../support/cluster/world.ts";
@@ -7,7 +7,7 @@ import { eventually } from "../support/eventually.ts";
 const name = "canary";
 const world = new World(inject("cluster"), "canary");
 const deployed = new Deployed(world, name);
-/** At the highest rate, so that sockets hold little of what a listener has not heard. */
+/** The highest rate, so that sockets buffer little audio that the client has not read. */
 const samplingRate = 44_100;
 const text = "Every one of these words is heard to its end, whatever happens to the pod that speaks it.";
 const body = { text, speaker: "alan", modelId: "mist", samplingRate };
@@ -30,7 +30,7 @@ beforeAll(() => world.openWith(name, { models: [canaried()] }));
 afterAll(() => world.close());
 
 describe("a canary under load", () => {
-  /** Ready, and fails whatever it is asked. */
+  /** An image that becomes ready and fails every request. */
   const broken = {
     podTemplate: {
       spec: {
@@ -51,7 +51,7 @@ describe("a canary under load", () => {
   const canaryGone = () =>
     eventually("its pods to be gone", async () => (await deployed.pods("mist-canary")).length === 0);
 
-  it("that is bad is rolled back, and no caller hears of it", async () => {
+  it("with failing streams is rolled back, and every request succeeds", async () => {
     const before = await deployed.pods("mist");
     await deployed.uncut("bad canary", body, async () => {
       await deployed.setModels(canaried(broken));
@@ -68,7 +68,7 @@ describe("a canary under load", () => {
     await canaryGone();
   });
 
-  it("that is good is promoted", async () => {
+  it("with good metrics is promoted", async () => {
     const before = await deployed.pods("mist");
     await deployed.uncut("good canary", body, async () => {
       await deployed.setModels(canaried({ env: [{ name: "SVC_TTS_LOG_LEVEL", value: "debug" }] }));

@@ -1,4 +1,4 @@
-/** The main job on a real cluster: apply a `TtsDeployment`, hear it speak, look into it, and delete it. */
+/** The main task on a real cluster: apply a `TtsDeployment`, synthesize speech, inspect it, and delete it. */
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { readWav } from "../support/audio/audio.ts";
 import { recognize } from "../support/audio/recognizer.ts";
@@ -16,20 +16,20 @@ beforeAll(() => world.open());
 afterAll(() => world.close());
 
 describe("a TtsDeployment", () => {
-  it("without a license starts no pod and says what to do", async () => {
+  it("without a license starts no pod, and its condition says what to do", async () => {
     await kubectl.apply(ttsDeployment(name));
     const found = await world.condition(name, "LicenseValid", "False");
     expect(found).toMatchObject({ reason: "Missing", message: expect.stringContaining(licenseSecret) });
     expect(await kubectl.list("pods", `tts.svc.dev/deployment=${name}`)).toEqual([]);
   });
 
-  it("becomes ready once the license is there", async () => {
+  it("becomes ready when the license exists", async () => {
     await world.license(30);
     await world.condition(name, "Ready", "True");
     expect(await kubectl.list("ttsmp")).toHaveLength(2);
   });
 
-  it("prints its state in kubectl's columns", async () => {
+  it("shows its state in the columns of kubectl", async () => {
     const lines = (await kubectl.do("get", "ttsd")).trimEnd().split("\n");
     expect(lines[0]?.split(/\s{2,}/)).toEqual([
       "NAME",
@@ -63,13 +63,13 @@ describe("a TtsDeployment", () => {
     expect(answer.body.length).toBeGreaterThan(44 + 2 * 16_000);
   });
 
-  it("answers a bad request with problem+json", async () => {
-    const answer = await world.speak(name, { text: sentence, speaker: "nobody" }, "audio/pcm");
+  it("responds to an invalid request with problem+json", async () => {
+    const answer = await world.speak(name, { text: sentence, speaker: "unknown" }, "audio/pcm");
     expect(answer).toMatchObject({ status: 400, type: expect.stringContaining("application/problem+json") });
     expect(JSON.parse(answer.body.toString())).toMatchObject({ errors: [{ pointer: "/speaker" }] });
   });
 
-  it("can be looked into with kubectl exec and logs, which show no text and no key", async () => {
+  it("allows kubectl exec and logs, and logs neither text nor key", async () => {
     const [pod = ""] = await deployed.pods("mist");
     const node = await kubectl.exec(pod, "node", "--version");
     expect(node).toMatch(/^v24\./);
@@ -78,7 +78,7 @@ describe("a TtsDeployment", () => {
     expect(logs).not.toMatch(/tomorrow morning|svc_[A-Za-z0-9]{10}/);
   });
 
-  it("runs its containers without root, with a read-only root and inside the restricted standard", async () => {
+  it("runs its containers as non-root with a read-only root file system, within Pod Security restricted", async () => {
     const pods = await kubectl.list("pods", `tts.svc.dev/deployment=${name}`);
     expect(pods).toHaveLength(4);
     for (const pod of pods) {
@@ -94,7 +94,7 @@ describe("a TtsDeployment", () => {
     }
   });
 
-  it("is refused by the API server with field and rule when it is invalid", async () => {
+  it("is rejected by the API server with field and rule if it is invalid", async () => {
     const bad = await kubectl.tryApply(ttsDeployment("bad", { models: [mist(), mist()] }));
     expect(bad.code).not.toBe(0);
     expect(bad.stderr).toMatch(/spec\.models/);
@@ -104,7 +104,7 @@ describe("a TtsDeployment", () => {
     expect(worse.stderr).toMatch(/drain\.maxStreamSeconds.*3600/s);
   });
 
-  it("has a deleted child made again", async () => {
+  it("recreates a deleted child", async () => {
     const before = await kubectl.get("service", `${name}-api`);
     await kubectl.do("delete", "service", `${name}-api`, "--wait=false");
     await eventually("the Service to be back", async () => {
@@ -114,12 +114,12 @@ describe("a TtsDeployment", () => {
     await world.condition(name, "Ready", "True");
   });
 
-  it("is gone with all its children when deleted in the foreground", async () => {
+  it("is deleted with all its children by a foreground deletion", async () => {
     await kubectl.do("delete", "ttsd", name, "--cascade=foreground", "--timeout=300s");
     await nothingLeft();
   });
 
-  it("is gone with all its children when deleted in the background", async () => {
+  it("is deleted with all its children by a background deletion", async () => {
     await kubectl.apply(ttsDeployment(name, { models: [mist(), arcana()] }));
     await eventually("pods to start", async () => (await deployed.pods("mist")).length === 1);
     await kubectl.do("delete", "ttsd", name, "--timeout=300s");

@@ -1,7 +1,7 @@
 /**
- * The NetworkPolicies of a `TtsDeployment`, tried with real connections: what they promise is let through, and the rest is
- * refused. Of a cluster of `KUBECONFIG` it is that cluster's network that enforces them. The local cluster's enforces none:
- * there its node is given the rules that the policies mean.
+ * Tests the NetworkPolicies of a `TtsDeployment` with real connections: the documented ones are allowed, and all others are blocked.
+ * The network of the cluster of `KUBECONFIG` enforces them. The network of the local cluster does not, so its node gets
+ * equivalent rules.
  */
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
@@ -75,7 +75,7 @@ const toLicense: Attempt = [
 const promised: Attempt[] = [
   ["any pod reaches the API", () => client, () => [addresses.api, 8000]],
   ["the API reaches the model", () => api, () => [addresses.model, 8080]],
-  // some networks, as Cilium, let a block of addresses mean what is outside the cluster alone
+  // in some networks, such as Cilium, a CIDR block matches only addresses outside the cluster
   ...(cluster.isLocal ? [toLicense] : []),
   ["the API reaches the API server", () => api, () => ["kubernetes.default.svc", 443]],
   ["the model reaches the telemetry endpoint", () => model, () => [addresses.backend, backendPort]],
@@ -89,16 +89,16 @@ const refused: Attempt[] = [
   ["the model to the API", () => model, () => [addresses.api, 8000]],
 ];
 
-/** The node's rules answer at once; other networks answer in their way, or not at all. */
+/** The rules of the node reject at once; other networks may drop packets. */
 const refusal = cluster.isLocal ? /^EHOSTUNREACH$/ : /^(E[A-Z]+|no answer)$/;
 
-describe("before NetworkPolicies are asked for", () => {
+describe("without NetworkPolicies", () => {
   it.each(refused)("%s is let through", async (_what, from, to) => {
     expect(await connect(from(), ...to())).toBe("connected");
   });
 });
 
-describe("with NetworkPolicies, which the network enforces", () => {
+describe("with enforced NetworkPolicies", () => {
   beforeAll(async () => {
     const pods = await deployed.allPods();
     await deployed.patch({ networkPolicy: { enabled: true, licenseEgress } });
@@ -121,8 +121,8 @@ describe("with NetworkPolicies, which the network enforces", () => {
     expect(await connect(from(), ...to())).toBe("connected");
   });
 
-  it("speech goes the whole way, from a name to the model and back", async () => {
-    const body = { text: "Nobody else hears this.", speaker: "luna", modelId: "arcana" };
+  it("the whole path of a request works, from DNS to the model", async () => {
+    const body = { text: "Only this pod may ask for this.", speaker: "luna", modelId: "arcana" };
     expect(await world.speak(name, body)).toMatchObject({ status: 200 });
     await world.condition(name, "Ready", "True");
   });
@@ -133,7 +133,7 @@ async function policies(): Promise<LivePolicy[]> {
   return (await world.kubectl.list("networkpolicies", selector)) as KubeObject[] & LivePolicy[];
 }
 
-/** The policies of the cluster as it is now, for the pods of this test and those of DNS. */
+/** The current policies of the cluster, for the pods of this test and those of DNS. */
 async function rules(): Promise<string> {
   const all = [world.kubectl, elsewhere.kubectl, new Kubectl("kube-system")];
   const pods = await Promise.all(all.map((kubectl) => kubectl.list("pods")));
@@ -162,7 +162,7 @@ async function ipOf(pod: string): Promise<string> {
 
 /**
  * Opens a TCP connection from a pod, which resolves the name.
- * @returns `connected`, or how it failed: the code of the error, or `no answer` where the packets are dropped
+ * @returns `connected`, the code of the error, or `no answer` if the packets are dropped
  */
 async function connect({ world, pod }: Place, host: string, port: number): Promise<string> {
   const script = `

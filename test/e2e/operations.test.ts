@@ -1,4 +1,4 @@
-/** What happens to a `TtsDeployment` in operation: scaling, a restart of the API tier, a hung model and a license that ends. */
+/** A `TtsDeployment` in operation: scaling, a restart of the API tier, a hung model, and a license that expires. */
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { Deployed } from "../support/cluster/deployed.ts";
 import { mist, World } from "../support/cluster/world.ts";
@@ -9,14 +9,14 @@ const world = new World(inject("cluster"), "operations");
 const { kubectl } = world;
 const deployed = new Deployed(world, name);
 const body = { text: "We will meet at the station tomorrow morning.", speaker: "alan", modelId: "mist" };
-/** A hung container is found within seconds; the default takes half a minute. From that test on, as a change would be a rollout. */
+/** Detects a hung container within seconds; the default takes half a minute. It is set from the start, because a change is a rollout. */
 const probes = { liveness: { periodSeconds: 2, failureThreshold: 3, timeoutSeconds: 2 } };
 
 beforeAll(() => world.openWith(name, { models: [mist()] }));
 afterAll(() => world.close());
 
 describe("a TtsDeployment in operation", () => {
-  it("follows kubectl scale where the spec names no replicas, and the spec where it does", async () => {
+  it("follows kubectl scale if the spec sets no replicas, and the spec otherwise", async () => {
     const { replicas: _, ...free } = mist() as { replicas: number };
     await deployed.setModels(free);
     await kubectl.do("scale", "ttsmp", `${name}-mist`, "--replicas=2");
@@ -39,7 +39,7 @@ describe("a TtsDeployment in operation", () => {
     await deployed.uncut("restart of the API", body, act, { streams: 4 });
   });
 
-  it("restarts a model container that hangs, and its API stays up", async () => {
+  it("restarts a model container that hangs, while its API keeps running", async () => {
     const slow = await deployed.pods("mist");
     await deployed.setModels(mist({ probes }));
     await deployed.renewed("mist", slow, 1);
@@ -58,7 +58,7 @@ describe("a TtsDeployment in operation", () => {
     await eventually("the pool to speak", async () => (await world.speak(name, body)).status === 200);
   });
 
-  it("whose license expires keeps its pods, holds scale-ups and rollouts, and says so", async () => {
+  it("with an expired license keeps its pods, and reports held scale-ups and rollouts", async () => {
     const pods = await deployed.allPods();
     const generation = async () => (await kubectl.get("deployment", `${name}-mist`))?.metadata.generation;
     const before = await generation();
@@ -66,8 +66,8 @@ describe("a TtsDeployment in operation", () => {
     const found = await world.condition(name, "LicenseValid", "False");
     expect(found).toMatchObject({ reason: "Expired", message: expect.stringContaining("Renew") });
     await deployed.setModels(mist({ probes, replicas: 2 }));
-    await world.condition(name, "RolloutHealthy", "False", /1 of 2 replicas run: the license holds back/);
-    // the condition is written after all children: from here on nothing of this change is still to come
+    await world.condition(name, "RolloutHealthy", "False", /1 of 2 replicas run, because the license/);
+    // the condition is written after all children, so this change is complete here
     expect(await generation(), "the Deployment's generation").toBe(before);
     expect(await deployed.allPods()).toEqual(pods);
     await world.license(30);
@@ -75,7 +75,7 @@ describe("a TtsDeployment in operation", () => {
     await world.condition(name, "LicenseValid", "True");
   });
 
-  it("with a forged license is told that the signature is wrong, and keeps its pods", async () => {
+  it("with a forged license reports the wrong signature, and keeps its pods", async () => {
     const pods = await deployed.pods("mist");
     await world.forgeLicense();
     const found = await world.condition(name, "LicenseValid", "False");
@@ -93,7 +93,7 @@ const hang = `
   }
   const socket = new WebSocket(targets[0].webSocketDebuggerUrl);
   await new Promise((resolve) => socket.addEventListener("open", resolve));
-  // two messages: the answer to the first says that the debugger has the connection
+  // the response to the first message shows that the debugger is connected
   const send = (id, expression) =>
     socket.send(JSON.stringify({ id, method: "Runtime.evaluate", params: { expression } }));
   const answered = new Promise((resolve) => socket.addEventListener("message", resolve));

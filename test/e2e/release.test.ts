@@ -1,4 +1,4 @@
-/** What the chart brings and takes: `helm test`, an upgrade under streams, a rollback, `helm uninstall`, and installing again. */
+/** The life of a release of the chart: `helm test`, an upgrade under streams, a rollback, `helm uninstall`, and another installation. */
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { Deployed } from "../support/cluster/deployed.ts";
 import { Release, type Values } from "../support/cluster/real-cluster.ts";
@@ -19,7 +19,7 @@ beforeAll(async () => {
   await world.openWith(name, { models: [mist()] });
 });
 
-/** Leaves the release as it was, whatever a test that failed has made of it. */
+/** Restores the release, also after a failed test. */
 afterAll(async () => {
   try {
     await release.restore(installed);
@@ -30,7 +30,7 @@ afterAll(async () => {
 });
 
 describe("the chart", () => {
-  it("has a test that speaks", async () => {
+  it("has a helm test that synthesizes speech", async () => {
     await world.copyKeyTo(release.system, keySecret);
     const endpoint = world.url(name).replace("/v1/svc-tts", "");
     await release.upgrade(
@@ -42,7 +42,7 @@ describe("the chart", () => {
     expect(printed).toMatch(/returned \d/);
   });
 
-  it("runs an operator without root and with a read-only root", async () => {
+  it("runs the operator as non-root with a read-only root file system", async () => {
     const [pod] = await release.operatorPods();
     expect(pod?.spec.containers[0].securityContext).toMatchObject({
       readOnlyRootFilesystem: true,
@@ -53,8 +53,8 @@ describe("the chart", () => {
   });
 });
 
-describe("under 16 streams, without a cut and without a new pod", () => {
-  /** Makes a change to the release that replaces the operator, and waits until it has reconciled. */
+describe("a release under 16 streams, without an interruption and without a new pod", () => {
+  /** Changes the release so that the operator is replaced, and waits until the new one has reconciled. */
   async function changeUnderStreams(what: string, change: () => Promise<void>): Promise<void> {
     const operators = await release.operatorPods();
     const pods = await deployed.allPods();
@@ -71,7 +71,7 @@ describe("under 16 streams, without a cut and without a new pod", () => {
     return JSON.stringify(pod?.spec.containers[0]).includes('"debug"');
   };
 
-  it("an upgrade with --reset-then-reuse-values keeps the values that were set", async () => {
+  it("keeps the values in an upgrade with --reset-then-reuse-values", async () => {
     const before = await release.values();
     await changeUnderStreams("operator upgrade", () =>
       release.upgrade("--reset-then-reuse-values", "--set", "logLevel=debug"),
@@ -80,13 +80,13 @@ describe("under 16 streams, without a cut and without a new pod", () => {
     expect(await logsDebug()).toBe(true);
   });
 
-  it("helm rollback takes the upgrade back", async () => {
+  it("is reverted by helm rollback", async () => {
     await changeUnderStreams("rollback", () => release.rollback());
     expect(await release.values()).not.toHaveProperty("logLevel");
     expect(await logsDebug()).toBe(false);
   });
 
-  it("the operator then works: a change rolls out", async () => {
+  it("has a working operator afterwards, which rolls out a change", async () => {
     await deployed.patch({ api: { replicas: 1 } });
     await eventually("one API pod", async () => (await deployed.apiPods()).length === 1);
     await world.condition(name, "Ready", "True");
@@ -94,7 +94,7 @@ describe("under 16 streams, without a cut and without a new pod", () => {
 });
 
 describe("helm uninstall", () => {
-  it("leaves TtsDeployments and their pods, which the chart takes up again when it is installed", async () => {
+  it("keeps TtsDeployments and their pods, which a new installation of the chart reconciles", async () => {
     const before = await deployed.allPods();
     const uid = (await world.deployment(name))?.metadata.uid;
     const values = await release.values();

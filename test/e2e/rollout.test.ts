@@ -1,4 +1,4 @@
-/** Nothing that rolls, drains or scales a pool cuts a stream. */
+/** A rollout, a drain and scaling interrupt no stream. */
 import { afterAll, beforeAll, describe, inject, it } from "vitest";
 import { Deployed } from "../support/cluster/deployed.ts";
 import { run } from "../support/cluster/real-cluster.ts";
@@ -9,7 +9,7 @@ const name = "roll";
 const world = new World(inject("cluster"), "rollout");
 const { kubectl } = world;
 const deployed = new Deployed(world, name);
-/** At the highest rate, so that sockets hold little of what a listener has not heard. */
+/** The highest rate, so that sockets buffer little audio that the client has not read. */
 const samplingRate = 44_100;
 const text = "Every one of these words is heard to its end, whatever happens to the pod that speaks it.";
 const body = { text, speaker: "alan", modelId: "mist", samplingRate };
@@ -17,8 +17,8 @@ const body = { text, speaker: "alan", modelId: "mist", samplingRate };
 beforeAll(() => world.openWith(name, { models: [mist({ replicas: 2 })] }));
 afterAll(() => world.close());
 
-describe("under 16 streams nothing is cut or fails", () => {
-  it("while a pool is rolled", async () => {
+describe("16 streams are not interrupted", () => {
+  it("while a pool is rolled out", async () => {
     const before = await deployed.pods("mist");
     await deployed.uncut("rolling update", body, async () => {
       const restart = `tts.svc.dev/restart=${Date.now()}`;
@@ -27,7 +27,7 @@ describe("under 16 streams nothing is cut or fails", () => {
     });
   });
 
-  it("while the node is drained of its pods, one after the other, as its budget lets them", async () => {
+  it("while the pods of a node are evicted one after the other, as the disruption budget allows", async () => {
     const before = await deployed.pods("mist");
     await deployed.uncut("drain", body, async () => {
       for (const pod of before) {

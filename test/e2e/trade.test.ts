@@ -1,4 +1,4 @@
-/** A rollout where every device is taken trades one pod for the next. */
+/** A rollout without a free device drains one pod for each new one. */
 import { afterAll, beforeAll, describe, inject, it } from "vitest";
 import { Deployed } from "../support/cluster/deployed.ts";
 import { Kubectl } from "../support/cluster/real-cluster.ts";
@@ -9,11 +9,11 @@ const name = "trade";
 const world = new World(inject("cluster"), "trade");
 const { kubectl } = world;
 const deployed = new Deployed(world, name);
-/** At the highest rate, so that sockets hold little of what a listener has not heard. */
+/** The highest rate, so that sockets buffer little audio that the client has not read. */
 const samplingRate = 44_100;
 const text = "Every one of these words is heard to its end, whatever happens to the pod that speaks it.";
 const body = { text, speaker: "luna", modelId: "arcana", samplingRate };
-/** Two made-up devices of the node that no other test asks for (Kubernetes, "Advertise Extended Resources for a Node"). */
+/** Two fake devices of the node, which no other test uses (Kubernetes, "Advertise Extended Resources for a Node"). */
 const resourceName = `${kubectl.namespace}.example/gpu`;
 const nodes = new Kubectl("default");
 const rollout = { whenFull: "Trade", maxSurge: 1, maxUnavailable: 0 };
@@ -34,8 +34,8 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([world.close(), patchNode({ op: "remove" })]));
 
-describe("a rollout where every device is taken", () => {
-  it("trades one pod for the next, and cuts no stream", async () => {
+describe("a rollout without a free device", () => {
+  it("trades one pod for the next without interrupting a stream", async () => {
     const before = await deployed.pods("arcana");
     const roll = async () => {
       await deployed.setModels(traded({ env: [{ name: "SVC_TTS_LOG_LEVEL", value: "debug" }] }));

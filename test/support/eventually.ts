@@ -1,15 +1,15 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** `PATIENCE=3` triples every limit, for a machine that is slower than any of ours. */
+/** `PATIENCE=3` triples every limit, for a slow machine. */
 const patience = Number(process.env.PATIENCE ?? 1);
 const LIMIT_MS = 120_000 * patience;
 const FIRST_PAUSE_MS = 10;
 const LONGEST_PAUSE_MS = 250;
 
 export interface EventuallyOptions {
-  /** Asked for once when the wait fails, to explain the state at that moment. */
+  /** Called once when the wait fails, to show the current state. */
   readonly seen?: () => unknown;
-  /** For what takes longer than any other wait. */
+  /** A longer limit for an unusually long wait. */
   readonly limitMs?: number;
 }
 
@@ -18,7 +18,7 @@ export interface EventuallyOptions {
  * throws counts as "not yet", so it may contain assertions. The limit is generous on purpose: it bounds a test that
  * fails and says nothing about speed.
  *
- * @throws Error with what was waited for and the last value or error seen.
+ * @throws Error with the description of the wait, and the last value or error
  */
 export async function eventually<T>(
   what: string,

@@ -1,6 +1,6 @@
 /**
- * Peers that a test plays. They spend time as a caller that sips, a server that answers late, an engine that writes
- * slowly: behaviour that a test needs, and never how a test waits: tests wait by `eventually`.
+ * Simulated peers that need time: a client that reads slowly, a server that responds late, an engine that writes slowly. The time is part of
+ * the tested behaviour. Tests themselves wait with `eventually`.
  */
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
@@ -31,11 +31,11 @@ interface Hangup {
   readonly atMs: number;
 }
 
-/** Passes bytes on to a port of this machine, and tells when the connections of those who ask are closed. */
+/** Forwards bytes to a local port, and reports when connections of clients are closed. */
 export class Relay {
   readonly url: string;
   readonly hangups: Hangup[] = [];
-  /** Bytes that were passed on to the port, of all connections. */
+  /** The bytes that were forwarded to the port, over all connections. */
   bytesAsked = 0;
   readonly #server: Server;
   readonly #port: number;
@@ -48,7 +48,7 @@ export class Relay {
     server.on("connection", (client) => this.#pass(client));
   }
 
-  /** @param port where they are passed on to. */
+  /** @param port the destination */
   static async start(port: number): Promise<Relay> {
     const server = createServer({ noDelay: true }).listen(0, "127.0.0.1");
     await once(server, "listening");

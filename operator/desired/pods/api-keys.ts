@@ -14,7 +14,7 @@ const caFile = "ca.crt";
 const setupFile = "token";
 const clientSecretFile = "client-secret";
 
-/** An SQLite file, which two nodes must not write at once. */
+/** Whether only one pod may write the keys: two nodes must not write an SQLite file at the same time. */
 export function hasOneWriter({ keys }: Api): boolean {
   return keys?.sqlite !== undefined;
 }
@@ -47,15 +47,15 @@ function oidcVariables(oidc: Oidc): Record<string, string> {
 }
 
 /**
- * The server requires an explicit sslmode. Objects from before the schema required it had none, which meant `disable`. A rule of the schema
- * holds that a URL with an authority has one parameter already.
+ * The server requires an explicit sslmode. Older objects may have none, which means `disable`. The schema guarantees that a URL with
+ * a CA has the parameter already.
  */
 function urlOf({ url, caSecretRef }: Postgres): string {
   if (caSecretRef !== undefined) return `${url}&sslrootcert=${paths.databaseCa}/${caFile}`;
   return url.includes("?sslmode=") ? url : `${url}?sslmode=disable`;
 }
 
-/** Optional to the kubelet as far as a pod can start without: the database is tried again, and a setup text is soon done with. */
+/** Volumes are optional if a pod can start without them: the database is retried, and the setup token is needed only once. */
 export function keyMounts({ keys, dashboard }: Api): Mounted[] {
   const { secretRef, sqlite, postgres } = keys ?? {};
   const setup = dashboard?.setupSecretRef;
@@ -78,7 +78,7 @@ export function keyMounts({ keys, dashboard }: Api): Mounted[] {
   ];
 }
 
-/** Above what the server lets gather there (128 MiB). It outlives the container, not the pod. */
+/** Larger than the most that the server stores there (128 MiB). The files survive a restart of the container, but not of the pod. */
 const spoolMount: Mounted = {
   volume: { name: "spool", emptyDir: { sizeLimit: "144Mi" } },
   mount: { name: "spool", mountPath: paths.spool },
@@ -108,13 +108,13 @@ export function databasePorts({ keys }: Api): number[] {
   return url === undefined ? [] : [Number(new URL(url).port || 5432)];
 }
 
-/** The port of the provider by which people sign in. */
+/** The port of the provider by which users sign in. */
 export function providerPorts({ dashboard }: Api): number[] {
   const { issuer } = dashboard?.oidc ?? {};
   return issuer === undefined ? [] : [Number(new URL(issuer).port || 443)];
 }
 
-/** The Secrets of its users' without which it has no keys. */
+/** The Secrets of users that contain the API keys or the password of their database. */
 export function keySecrets({ keys }: Api): string[] {
   return [keys?.secretRef?.name, keys?.postgres?.secretRef?.name].filter((name) => name !== undefined);
 }

@@ -3,7 +3,7 @@ import type { TtsModelPoolSpec } from "../../../crds/tts-model-pool.ts";
 
 type Asked = Pick<TtsModelPoolSpec, "kind" | "engine" | "env">;
 
-/** Whether a vLLM runs in these pods, which has /metrics of its own: where the pool's engine or its variables ask for it. */
+/** Whether vLLM, which has its own /metrics, runs in these pods. The engine or the variables of the pool select it. */
 export function runsVllm({ kind, engine, env = [] }: Asked): boolean {
   if (kind !== "arcana") return false;
   if (engine) return engine.type === "vllm";
@@ -14,7 +14,7 @@ export function runsVllm({ kind, engine, env = [] }: Asked): boolean {
 export function engineVariables({ engine }: Asked): Record<string, string> {
   if (!engine) return {};
   const flags = Object.entries(engine.parameters ?? {})
-    .sort(([a], [b]) => (a < b ? -1 : 1)) // the order of the author is not kept by every tool: another one would be another revision
+    .sort(([a], [b]) => (a < b ? -1 : 1)) // tools may change the order, and another order would be another revision
     .map(([flag, value]) => (value === "" ? `--${flag}` : `--${flag}=${value}`));
   return {
     [names.arcanaGenerator]: engine.type,

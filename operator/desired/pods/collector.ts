@@ -2,8 +2,9 @@ import { paths, ports } from "../../../config/contract/names.ts";
 import type { TtsModelPoolSpec } from "../../../crds/tts-model-pool.ts";
 
 /**
- * The configuration of the collector in a model pod, for the contrib distribution of the OpenTelemetry Collector. It sends the model's OTLP and the
- * pod's /metrics to one backend. Credentials are files and variables of the container, and not part of the configuration.
+ * The configuration of the collector in a model pod, for the contrib distribution of the OpenTelemetry Collector. It sends the OTLP
+ * of the model and the /metrics of the pod to one backend. Credentials are files and variables of the container, and not part of
+ * the configuration.
  */
 
 type Collector = NonNullable<TtsModelPoolSpec["telemetry"]>["collector"];
@@ -21,17 +22,17 @@ export const collectorEnv = {
   header: (index: number) => `COLLECTOR_HEADER_${index}`,
 } as const;
 
-/** Names that entries of Secrets have as files. */
+/** The file names of entries of Secrets. */
 export const tokenFile = "token";
 export const caFile = "ca.crt";
 
 export interface CollectorSettings {
   readonly kind: TtsModelPoolSpec["kind"];
-  /** Whether a vLLM of its own runs in the pod. */
+  /** Whether vLLM runs in the pod. */
   readonly hasVllm: boolean;
   readonly collector: Collector & { exporter: Exporter };
   readonly resourceAttributes: Readonly<Record<string, string>>;
-  /** Variables whose values say where it runs, by attribute (`k8s.pod.name: POD_NAME`). */
+  /** Variables with the values of attributes about the pod (`k8s.pod.name: POD_NAME`). */
   readonly attributesFrom: Readonly<Record<string, string>>;
 }
 
@@ -44,7 +45,7 @@ export function collectorConfig(wish: CollectorSettings): Json {
     extensions: { health_check: { endpoint: `:${ports.collectorHealth}` }, ...known },
     receivers: { otlp: otlpReceiver, prometheus: prometheusReceiver(wish) },
     processors: {
-      // within the container's memory limit: what comes too fast is refused, and the model goes on
+      // below the memory limit of the container: excess data is rejected, and the model continues
       memory_limiter: { check_interval: "1s", limit_percentage: 75, spike_limit_percentage: 20 },
       resource: { attributes: attributesOf(wish) },
       batch: { timeout: "5s", send_batch_size: 4096, send_batch_max_size: 4096 },
@@ -80,19 +81,19 @@ function prometheusReceiver({ kind, hasVllm, collector }: CollectorSettings): Js
   return { config: { scrape_configs: jobs } };
 }
 
-/** `upsert`: what a metric says of itself, as the address that it was read from, is less than what we know of the pod. */
+/** Uses `upsert`, because these attributes are more precise than those that a metric has, such as the scraped address. */
 function attributesOf({ resourceAttributes, attributesFrom }: CollectorSettings): Json[] {
   const own = Object.entries(attributesFrom).map(([key, name]) => [key, `\${env:${name}}`]);
   const users = Object.entries(resourceAttributes).map(([key, value]) => [key, literal(value)]);
   return [...own, ...users].map(([key, value]) => ({ key, value, action: "upsert" }));
 }
 
-/** The collector takes `$` for the start of a reference. */
+/** Escapes `$`, with which a reference starts in the collector's configuration. */
 function literal(text: string): string {
   return text.replaceAll("$", "$$$$");
 }
 
-/** A variable that is not set leaves a collector that is refused by its backend, not one that does not start. */
+/** Refers to a variable. If it is not set, the collector starts anyway, and the backend rejects it. */
 function variable(name: string): string {
   return `\${env:${name}:-missing}`;
 }

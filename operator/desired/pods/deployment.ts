@@ -64,8 +64,8 @@ export function modelSelector(owner: TtsModelPool): Record<string, string> {
 }
 
 /**
- * `undefined` when there is none yet and the license does not let it start.
- * @throws InvalidPatch when the user's `podTemplate` cannot be merged
+ * Renders the Deployment of the API tier; `undefined` if it does not exist and the license does not allow its start.
+ * @throws InvalidPatch if the `podTemplate` of the user cannot be merged
  */
 export function apiDeployment(
   owner: TtsDeployment,
@@ -95,7 +95,7 @@ export interface ModelRollout {
   readonly maxUnavailable: number | string;
 }
 
-/** `undefined` while it may not start. */
+/** Renders the Deployment of a pool; `undefined` while it may not start. */
 export function modelDeployment(
   owner: TtsModelPool,
   { stable, replicas, maxUnavailable }: ModelRollout,
@@ -114,7 +114,7 @@ export function modelDeployment(
   });
 }
 
-/** @throws InvalidPatch from `render`, when the user's `podTemplate` cannot be merged */
+/** @throws InvalidPatch from `render`, if the `podTemplate` of the user cannot be merged */
 export function renderModelTemplate(owner: TtsModelPool, server: ServerImage): RenderedTemplate {
   return {
     specHash: modelSettings(owner),
@@ -139,7 +139,7 @@ function restarted(template: V1PodTemplateSpec, owner: Owner): V1PodTemplateSpec
   return { ...template, metadata: { ...template.metadata, annotations } };
 }
 
-/** Hash of what the pods are made from; their number, the way they are replaced and the routing table are no part of it. */
+/** The hash of the settings that the pod template depends on, without replicas, rollout settings and routing table. */
 export function apiSettings(owner: TtsDeployment): string {
   const { spec } = owner;
   const { api, license, imagePullSecrets, availability } = spec;
@@ -150,7 +150,7 @@ export function apiSettings(owner: TtsDeployment): string {
   return settingsHash(owner, withoutDefaults(TtsDeploymentSpecSchema, wish));
 }
 
-/** Hash of all that a pool is asked to be but the number of its pods, and who decides it. */
+/** The hash of the spec of a pool, without replicas and scaling. */
 export function ownSettings({ spec }: Pick<TtsModelPool, "spec">): string {
   const { replicas, scaling, ...settings } = spec;
   return hashOf(withoutDefaults(TtsModelPoolSpecSchema, settings));
@@ -205,7 +205,7 @@ function workload(owner: Owner, parts: WorkloadParts): DeploymentChild {
   };
 }
 
-/** A minute: a restart cuts every stream of the pod, and one that starves on a busy node is silent for half of that. */
+/** Fails after a minute. A restart ends every stream of the pod, and a busy node may delay responses for half a minute. */
 const apiLiveness = { periodSeconds: 10, failureThreshold: 6, timeoutSeconds: 5 };
 
 function apiTemplate(owner: TtsDeployment, server: ServerImage): V1PodTemplateSpec {
@@ -257,7 +257,7 @@ function apiVariables({ metadata, spec }: TtsDeployment): Record<string, string>
   };
 }
 
-/** License and keys are optional to the kubelet: a Secret that vanished must not keep a pod from starting again. */
+/** The volumes of license and keys are optional, so that a pod can restart after its Secret was deleted. */
 function apiMounts({ metadata, spec }: TtsDeployment): Mounted[] {
   const { name: license, key } = spec.license.secretRef;
   const routing = children.routing(metadata.name);
@@ -281,7 +281,7 @@ function apiMounts({ metadata, spec }: TtsDeployment): Mounted[] {
   ];
 }
 
-/** The routes that the specification (4.6) gives the tiers for liveness. */
+/** The routes for liveness in specification 4.6. */
 const livenessPaths = { mist: "/ping", arcana: "/readyz" } as const;
 
 function modelTemplate(owner: TtsModelPool, server: ServerImage): V1PodTemplateSpec {

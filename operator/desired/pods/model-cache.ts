@@ -3,13 +3,13 @@ import type { TtsModelPoolSpec } from "../../../crds/tts-model-pool.ts";
 import type { V1Container, V1Volume } from "../../facts/kubernetes-object.ts";
 import { containerSecurity, type Mounted } from "./pod.ts";
 
-/** Model files: the volume that holds them, and the init containers that fetch them, so that a pod is warm before it is ready. */
+/** The volume for model files, and the init containers that fetch them before the model starts. */
 
 type Cache = TtsModelPoolSpec["cache"];
 type Source = NonNullable<NonNullable<Cache>["sources"]>[number];
 
 const volumeName = "models";
-/** `svc-tts fetch` reads and writes; it keeps nothing. */
+/** `svc-tts fetch` copies data, and needs little memory. */
 const fetchResources = { requests: { cpu: "100m", memory: "128Mi" } };
 export const fetchContainerPrefix = "fetch-";
 
@@ -29,7 +29,7 @@ export function cacheVariables(cache: Cache): Record<string, string> {
   return cache === undefined ? {} : { [env.voicesDir]: paths.models };
 }
 
-/** One after the other: each container's log and restarts speak of its own source. */
+/** Each source has its own container, so that logs and restarts belong to one source. */
 export function fetchers(cache: Cache, image: Pick<V1Container, "image" | "imagePullPolicy">): V1Container[] {
   return (cache?.sources ?? []).map((source, index) => fetcher(source, index, image));
 }
@@ -46,7 +46,7 @@ function fetcher(
     ...(secretRef && { envFrom: [{ secretRef }] }),
     resources: fetchResources,
     volumeMounts: [{ name: volumeName, mountPath: paths.models }],
-    // its last word is the reason that the status tells
+    // the status shows the last line of the log as the reason
     terminationMessagePolicy: "FallbackToLogsOnError",
     ...containerSecurity,
   };
@@ -57,14 +57,14 @@ function argumentsOf({ url, path, sha256, endpoint }: Omit<Source, "secretRef">)
   return Object.entries(flags).flatMap(([flag, value]) => (value === undefined ? [] : [`--${flag}`, value]));
 }
 
-/** Ports that fetching needs, beside DNS. */
+/** The ports for fetching, in addition to DNS. */
 export function fetchPorts(caches: readonly Cache[]): number[] {
   const sources = caches.flatMap((cache) => cache?.sources ?? []);
   // a registry's tokens and a repository's files may come from other hosts, by HTTPS
   return sources.flatMap(({ url, endpoint }) => [443, portOf(endpoint ?? url)]);
 }
 
-/** The port that a URL leads to. */
+/** The port of a URL. */
 export function portOf(url: string): number {
   const [, scheme, port] = /^(\w+):\/\/[^/]*?(?::(\d+))?(?:\/|$)/.exec(url) ?? [];
   if (port !== undefined) return Number(port);

@@ -4,8 +4,8 @@ import type { KubernetesObject, V1PodTemplateSpec } from "../../facts/kubernetes
 import type { Deployment } from "../../facts/observed.ts";
 
 /**
- * A pod template is rendered once for each change of the user's settings and then kept with its Deployment, so that a newer
- * operator, which would render it a little differently or with a newer image, rolls nothing by itself.
+ * A pod template is rendered when the settings of the user change, and then stored with its Deployment. A newer operator, which would
+ * render a different template or use a newer image, therefore starts no rollout.
  */
 export interface PinnedTemplate {
   /** Hash of the settings that it was rendered from. */
@@ -27,7 +27,7 @@ export interface RenderedTemplate {
   readonly render: () => V1PodTemplateSpec;
 }
 
-/** The live pin while its settings are unchanged, and whatever they are while rollouts are held. */
+/** Returns the stored template while the settings are unchanged or the license holds rollouts, else a new one. */
 export function choosePinnedTemplate(
   fresh: RenderedTemplate,
   live: KubernetesObject | undefined,
@@ -37,7 +37,7 @@ export function choosePinnedTemplate(
   return pinned !== undefined && (held || pinned.specHash === fresh.specHash) ? pinned : pinTemplate(fresh);
 }
 
-/** Its pods carry the revision as a label. */
+/** Pins a template. The revision is a label of its pods. */
 export function pinTemplate({ specHash, render }: RenderedTemplate): PinnedTemplate {
   const plain = render();
   const revision = hashOf(plain);
@@ -45,7 +45,7 @@ export function pinTemplate({ specHash, render }: RenderedTemplate): PinnedTempl
   return { specHash, revision, template: { ...plain, metadata: { ...plain.metadata, labels: marks } } };
 }
 
-/** Whether this operator would render the pods otherwise than the one that did, from the same settings. */
+/** Whether this operator renders a different template from the same settings. */
 export function isOutdated(fresh: RenderedTemplate, live: KubernetesObject | undefined): boolean {
   const pinned = readPinnedTemplate(live);
   return pinned?.specHash === fresh.specHash && pinned.revision !== hashOf(fresh.render());
@@ -63,12 +63,12 @@ export function revisionOf(deployment: Deployment | undefined): string | undefin
   return deployment?.metadata.annotations?.[annotations.revision];
 }
 
-/** Whether the pods' settings are those that hash to `specHash`. */
+/** Whether the template was rendered from the settings with this hash. */
 export function isRenderedFrom(deployment: Deployment, specHash: string): boolean {
   return deployment.metadata.annotations?.[annotations.specHash] === specHash;
 }
 
-/** The template that is pinned to this object; `undefined` where there is none, or it was changed by hand. */
+/** The template that is stored with this object; `undefined` if there is none, or if it was changed manually. */
 export function readPinnedTemplate(live: KubernetesObject | undefined): PinnedTemplate | undefined {
   const found = live?.metadata.annotations ?? {};
   const specHash = found[annotations.specHash];
@@ -78,7 +78,7 @@ export function readPinnedTemplate(live: KubernetesObject | undefined): PinnedTe
   return hashOf(unmarked(template)) === revision ? { specHash, revision, template } : undefined;
 }
 
-/** Operators before this one did not mark pods. */
+/** Removes the revision label, which older operators did not set. */
 function unmarked({ metadata, ...template }: V1PodTemplateSpec): V1PodTemplateSpec {
   const { [labels.revision]: _, ...others } = metadata?.labels ?? {};
   return { ...template, metadata: { ...metadata, labels: others } };
@@ -88,12 +88,12 @@ function parse(text: string | undefined): V1PodTemplateSpec | undefined {
   try {
     return text === undefined ? undefined : (JSON.parse(text) as V1PodTemplateSpec);
   } catch {
-    // The annotation was edited by hand: the template is rendered again.
+    // The annotation was edited manually, so the template is rendered again.
     return undefined;
   }
 }
 
-/** Ten hexadecimal digits of a SHA-256, the same for the same value whatever the order of its keys. */
+/** Ten hexadecimal digits of a SHA-256, independent of the order of keys. */
 export function hashOf(value: unknown): string {
   return createHash("sha256").update(JSON.stringify(value, sortedKeys)).digest("hex").slice(0, 10);
 }

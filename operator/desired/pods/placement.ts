@@ -11,10 +11,10 @@ import type { Mounted } from "./pod.ts";
 type Accelerator = TtsModelPoolSpec["accelerator"];
 type Resources = TtsModelPoolSpec["resources"];
 
-/** Name that the pod gives its own claim. */
+/** The name of the claim in the pod. */
 const claimName = "accelerator";
 
-/** Extended resources are set in `limits`; Kubernetes takes the request from there. A claim is named, not counted. */
+/** Sets extended resources in `limits`, which Kubernetes also uses as the request. A claim has a name in place of a count. */
 export function resourcesOf(
   { requests, limits }: Resources,
   accelerator?: Accelerator,
@@ -57,8 +57,8 @@ export function placement(
 }
 
 /**
- * Each revision spreads by itself: a rollout's old pods do not push its new ones together. A node whose taints keep the pods away, as
- * one that is drained, is no empty place that the others would have to wait for.
+ * Each revision is spread separately, so that the old pods of a rollout do not affect the placement of the new ones. Nodes whose taints
+ * the pods do not tolerate, such as a drained node, do not count.
  */
 export function topologySpread(
   constraints: TtsModelPoolSpec["topologySpread"],
@@ -80,7 +80,7 @@ export function priority(name: string | undefined): Pick<V1PodSpec, "priorityCla
   return name === undefined ? {} : { priorityClassName: name };
 }
 
-/** GPU libraries hand tensors over by shared memory; the container runtime's own 64 MiB make them fail in ways that are hard to read. */
+/** GPU libraries exchange tensors in shared memory. With the default of 64 MiB they fail with unclear errors. */
 const acceleratedSharedMemory = "2Gi";
 
 export function sharedMemoryMounts({

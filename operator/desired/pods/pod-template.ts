@@ -4,7 +4,7 @@ import { reservedVariables } from "../../../crds/fields.ts";
 import type { V1Container, V1PodTemplateSpec } from "../../facts/kubernetes-object.ts";
 import { InvalidPatch, type JsonValue, type MergeSchema, strategicMerge } from "./strategic-merge.ts";
 
-/** The user's last word on a pod template. */
+/** Merges the `podTemplate` of the user over the template of the operator. */
 
 const container: MergeSchema = {
   lists: {
@@ -15,7 +15,7 @@ const container: MergeSchema = {
   },
 };
 
-/** Merge keys as the Kubernetes API has them (`patchMergeKey` in core/v1); what is not named is replaced as a whole. */
+/** The merge keys of the Kubernetes API (`patchMergeKey` in core/v1). Other lists are replaced as a whole. */
 const podTemplate: MergeSchema = {
   maps: {
     spec: {
@@ -33,12 +33,12 @@ const podTemplate: MergeSchema = {
   },
 };
 
-/** Parses the override, which a pool carries as JSON. @throws InvalidPatch when it is not valid */
+/** Parses the override, which a pool stores as JSON. @throws InvalidPatch if it is not valid */
 export function parseOverride(text: string | undefined): JsonValue | undefined {
   try {
     return text === undefined ? undefined : (JSON.parse(text) as JsonValue);
   } catch (cause) {
-    throw new InvalidPatch("podTemplate of the pool is no JSON", { cause });
+    throw new InvalidPatch("podTemplate of the pool is not valid JSON", { cause });
   }
 }
 
@@ -58,7 +58,7 @@ export function overridden(template: V1PodTemplateSpec, override: JsonValue | un
   }
   assertOwnVariables(template, merged);
   assertLicenseKeys(template, merged);
-  // containers that are added come first, and this is the one whose log people ask for
+  // added containers come first, and kubectl logs shows the default container
   const annotations = {
     "kubectl.kubernetes.io/default-container": String(main),
     ...merged.metadata?.annotations,
@@ -66,10 +66,10 @@ export function overridden(template: V1PodTemplateSpec, override: JsonValue | un
   return { ...merged, metadata: { ...merged.metadata, annotations } };
 }
 
-/** Fields that only affect scheduling. */
+/** Reserved variables that users may change. */
 const freeVariables = new Set<string>([env.namespace, env.podName]);
 
-/** Variables that `env` rejects, and those that the API container evaluates its license by. */
+/** Reserved variables, and those that the API container needs to evaluate its license. */
 const keptVariables = [
   ...reservedVariables.filter((name) => !freeVariables.has(name)),
   ...[env.routingConfigMap, env.licenseFile, env.licenseKeysFile, env.licenseGraceSeconds],
@@ -90,12 +90,12 @@ function assertOwnVariables(before: V1PodTemplateSpec, after: V1PodTemplateSpec)
     const given = merged.env?.filter((variable) => variable.name === name) ?? [];
     if (given.length === 1 && isDeepStrictEqual(given[0], { name, ...value })) continue;
     throw new InvalidPatch(
-      `podTemplate.spec.containers[${own.name}].env must leave ${name} as the operator sets it; use the field for it, as maxConcurrentStreams, drain or license`,
+      `podTemplate.spec.containers[${own.name}].env must leave ${name} as the operator sets it; use its field instead, such as maxConcurrentStreams, drain or license`,
     );
   }
 }
 
-/** An API pod would judge its license by other keys. */
+/** The user must not replace the keys with which an API pod verifies its license. */
 function assertLicenseKeys(before: V1PodTemplateSpec, after: V1PodTemplateSpec): void {
   const [own, merged] = ownContainers(before, after);
   const mount = own.volumeMounts?.find(({ mountPath }) => mountPath === paths.licenseKeys);
@@ -109,7 +109,7 @@ function assertLicenseKeys(before: V1PodTemplateSpec, after: V1PodTemplateSpec):
   )
     return;
   throw new InvalidPatch(
-    `podTemplate must leave volume ${mount.name} and its mount ${paths.licenseKeys} as the operator sets them: licenses are judged by the keys in it`,
+    `podTemplate must leave volume ${mount.name} and its mount ${paths.licenseKeys} as the operator sets them, because licenses are verified with its keys`,
   );
 }
 
@@ -117,7 +117,7 @@ type Resources = Record<string, Record<string, unknown>>;
 type Container = { name?: string; resources?: Resources };
 const notCounted = /^(cpu|memory|ephemeral-storage|hugepages-.*)$/;
 
-/** Devices asked for here would be counted by no license. */
+/** Rejects devices in the override, because the license does not count them. */
 function refuseDevices(override: JsonValue): void {
   const spec = (override.spec ?? {}) as { [list: string]: unknown };
   for (const list of ["containers", "initContainers"]) {
@@ -126,13 +126,13 @@ function refuseDevices(override: JsonValue): void {
       const device = asked.find((resource) => !notCounted.test(resource));
       if (device === undefined && resources.claims === undefined) continue;
       throw new InvalidPatch(
-        `podTemplate.spec.${list}[${name}].resources asks for ${device ?? "a claim"}: ask for devices by accelerator, where the license counts them`,
+        `podTemplate.spec.${list}[${name}].resources requests ${device ?? "a claim"}; request devices with accelerator, where the license counts them`,
       );
     }
   }
   if (spec.resourceClaims !== undefined) {
     throw new InvalidPatch(
-      "podTemplate.spec.resourceClaims is set: claim devices by accelerator.claimTemplateName, where the license counts them",
+      "podTemplate.spec.resourceClaims is set; claim devices with accelerator.claimTemplateName, where the license counts them",
     );
   }
 }

@@ -11,12 +11,12 @@ import type {
 
 /** The common parts of API pods and model pods: Pod Security `restricted`, drain, mounts. */
 
-/** Numeric user of the image; `runAsNonRoot` cannot check a name. */
+/** The numeric user of the image, because `runAsNonRoot` cannot check a name. */
 const user = 65532;
-/** Time to end after the last stream: sockets closed, logs written. */
+/** Time after the last stream to close sockets and write logs. */
 const marginSeconds = 15;
 
-/** @param fixedUserIds false where the cluster assigns them and refuses others, as OpenShift does (its SCC `restricted-v2`) */
+/** @param fixedUserIds false if the cluster assigns the ids and rejects others, like OpenShift (SCC `restricted-v2`) */
 export function podSecurity({ fixedUserIds = true }: { readonly fixedUserIds?: boolean }) {
   return {
     securityContext: {
@@ -38,8 +38,8 @@ export const containerSecurity = {
 type Drain = TtsModelPoolSpec["drain"];
 
 /**
- * Endpoint removal runs beside preStop, not before it: the pod sleeps and still serves until load balancers have forgotten it,
- * receives the signal to stop, and then has the whole stream time.
+ * Kubernetes removes the endpoint while preStop runs. The pod sleeps and continues to serve until load balancers have removed it. Then
+ * it receives the signal to stop, and has the whole time for streams.
  */
 export function terminationSeconds({ endpointDelaySeconds, maxStreamSeconds }: Drain): number {
   return endpointDelaySeconds + maxStreamSeconds + marginSeconds;
@@ -51,7 +51,7 @@ export function drainHook({ endpointDelaySeconds }: Drain) {
   } satisfies Partial<V1Container>;
 }
 
-/** By name, as the API server keeps no order for them and a stable order makes a stable revision. */
+/** Lists the variables in a stable order, which gives a stable revision. */
 export function variables(values: Record<string, string>): V1EnvVar[] {
   return [...Object.entries(values).map(([name, value]) => ({ name, value })), ...whereVariables];
 }
@@ -67,7 +67,7 @@ export interface Mounted {
   readonly mount: V1VolumeMount;
 }
 
-/** Readable by the pod's group alone. */
+/** Only user and group of the pod may read the files. */
 const secretMode = 0o440;
 
 export function secretMount(
@@ -102,14 +102,14 @@ export function httpProbe(path: string, timing: Omit<V1Probe, "httpGet">): V1Pro
   return { httpGet: { path, port: "http", scheme: "HTTP" }, ...timing };
 }
 
-/** A container that hangs has no stream left to finish, so it is not given the time of a drain. */
+/** The grace period of a container that hangs. It has no stream to finish, and needs no time to drain. */
 const hungSeconds = 10;
 
 export function livenessProbe(path: string, timing: Omit<V1Probe, "httpGet">): V1Probe {
   return { ...httpProbe(path, timing), terminationGracePeriodSeconds: hungSeconds };
 }
 
-/** vLLM's /metrics in a pod that runs it. */
+/** The name of the port with the /metrics of vLLM. */
 export const vllmPortName = "vllm";
 
 export const apiPorts = [{ name: "http", containerPort: ports.api, protocol: "TCP" }];

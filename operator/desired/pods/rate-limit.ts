@@ -9,7 +9,7 @@ type RateLimit = TtsDeployment["spec"]["api"]["rateLimit"];
 const passwordFile = "password";
 const caFile = "ca.crt";
 
-/** Deployments that share one Valkey keep their counts apart by their names. */
+/** The prefix separates the counts of deployments that share one Valkey server. */
 export function limitVariables(
   { namespace, name }: TtsDeployment["metadata"],
   limit: RateLimit,
@@ -27,7 +27,7 @@ export function limitVariables(
   };
 }
 
-/** Optional to the kubelet: without its password the API pods count each for itself, which is better than not at all. */
+/** The volumes are optional. Without the password, each API pod counts separately, and clients are still limited. */
 export function limitMounts(limit: RateLimit): Mounted[] {
   const { secretRef, caSecretRef } = limit?.valkey ?? {};
   return [

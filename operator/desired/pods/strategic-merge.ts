@@ -1,9 +1,9 @@
 /**
- * Strategic merge patch of Kubernetes (`kubectl patch --type=strategic`; "Update API Objects in Place Using kubectl patch"): maps
- * merge, lists that have a merge key merge item by item, other lists and values are replaced. A test holds it to kubectl's own results.
+ * The strategic merge patch of Kubernetes (`kubectl patch --type=strategic`; "Update API Objects in Place Using kubectl patch"). Maps
+ * are merged, lists with a merge key are merged by item, and other lists and values are replaced. A test compares it with kubectl.
  *
- * Understood: `null` removes a field; `$patch: replace` and `$patch: delete` in a map or as an item of a keyed list; `$retainKeys`.
- * Refused, since people do not write them: `$setElementOrder/…` and `$deleteFromPrimitiveList/…`.
+ * Supported: `null` removes a field; `$patch: replace` and `$patch: delete` in a map or as an item of a keyed list; `$retainKeys`.
+ * Rejected, because users do not write them: `$setElementOrder/…` and `$deleteFromPrimitiveList/…`.
  */
 export type JsonValue = { [field: string]: unknown };
 
@@ -13,7 +13,7 @@ export interface MergeSchema {
   readonly maps?: Readonly<Record<string, MergeSchema>>;
 }
 
-/** The patch cannot be understood; the message names the place in it. */
+/** The patch is invalid. The message names the field. */
 export class InvalidPatch extends Error {
   override readonly name = "InvalidPatch";
 }
@@ -45,7 +45,7 @@ function replacement({ [directive]: kind, ...rest }: JsonValue, path: string): J
   throw new InvalidPatch(`${path}.$patch is ${JSON.stringify(kind)}; it must be replace or delete`);
 }
 
-/** The original without what `$retainKeys` does not name; it must name everything that the patch sets. */
+/** Keeps the fields that `$retainKeys` names, which must include all fields that the patch sets. */
 function retained(original: JsonValue, patch: JsonValue, path: string): JsonValue {
   const kept = patch[retainKeys];
   if (kept === undefined) return { ...original };
@@ -58,7 +58,7 @@ function retained(original: JsonValue, patch: JsonValue, path: string): JsonValu
   return Object.fromEntries(Object.entries(original).filter(([field]) => kept.includes(field)));
 }
 
-/** `undefined`: the field goes. */
+/** Merges one field. `undefined` means that the field is removed. */
 function mergeField(
   original: unknown,
   value: unknown,
@@ -68,7 +68,7 @@ function mergeField(
 ): unknown {
   const place = `${path}.${field}`;
   if (field.startsWith("$"))
-    throw new InvalidPatch(`${place} is not understood; use $patch: replace or $patch: delete`);
+    throw new InvalidPatch(`${place} is not supported; use $patch: replace or $patch: delete`);
   if (value === null) return undefined;
   if (isMap(original) && isMap(value)) {
     return strategicMerge(original, value, schema.maps?.[field] ?? {}, place);
@@ -117,8 +117,8 @@ function sorted(patch: readonly unknown[], key: string, path: string) {
 }
 
 /**
- * Items of the patch in the order of the patch, the others in theirs; one that is in the original keeps its place among the others,
- * one that is new comes before what is left of them.
+ * Orders the merged items: those of the patch keep the order of the patch, and the others keep theirs. An item of the original keeps its
+ * position relative to the others, and a new item comes before the remaining ones.
  */
 function inOrder(original: readonly JsonValue[], patched: readonly JsonValue[], key: string): JsonValue[] {
   const place = (item: JsonValue) => original.findIndex((candidate) => candidate[key] === item[key]);

@@ -10,26 +10,26 @@ import { portOf } from "./model-cache.ts";
 import { resourcesOf } from "./placement.ts";
 import { containerSecurity, type Mounted, mountsOf, secretMount, whereVariables } from "./pod.ts";
 
-/** How metrics and traces leave model pods: the variables of the specification (6.4), and a collector as a native sidecar. */
+/** Configures how model pods send metrics and traces: with the variables of specification 6.4, and a collector as a native sidecar. */
 
-/** The version that the tests run the configuration with. */
+/** The version with which the tests check the configuration. */
 export const defaultCollectorImage = "otel/opentelemetry-collector-contrib:0.150.0";
 
 type Telemetry = NonNullable<TtsModelPoolSpec["telemetry"]>;
 
-/** The part of the telemetry settings that affects pods; `undefined` where there is none, so that a change of a monitor replaces no pod. */
+/** The telemetry settings that affect pods; `undefined` if there are none. A change of a monitor therefore replaces no pod. */
 export function podTelemetry(telemetry: TtsDeploymentSpec["telemetry"]): Telemetry | undefined {
   if (telemetry === undefined) return undefined;
   const { serviceMonitor, ...pods } = telemetry;
-  const says = pods.collector.enabled || pods.endpoint !== undefined || hasAny(pods.resourceAttributes);
-  return says ? pods : undefined;
+  const affectsPods = pods.collector.enabled || pods.endpoint !== undefined || hasAny(pods.resourceAttributes);
+  return affectsPods ? pods : undefined;
 }
 
 function hasAny(map: object): boolean {
   return Object.keys(map).length > 0;
 }
 
-/** After the variables that say where the pod runs, which they name. */
+/** These variables refer to those with the name and namespace of the pod, and have to follow them. */
 export function telemetryVariables({ kind, pool, telemetry }: TtsModelPoolSpec): V1EnvVar[] {
   const values: Record<string, string> = {
     ...(kind === "arcana" && { [arcanaEnv.vllmPort]: String(ports.vllm) }),
@@ -52,7 +52,7 @@ function sendingVariables({ protocol, endpoint, collector }: Telemetry): Record<
   };
 }
 
-/** Attributes (OpenTelemetry semantic conventions) whose values are variables of the container. */
+/** Attributes (OpenTelemetry semantic conventions) with the variables that have their values. */
 const attributesFrom = {
   "k8s.namespace.name": env.namespace,
   "k8s.pod.name": env.podName,
@@ -60,14 +60,14 @@ const attributesFrom = {
 };
 const poolAttribute = "svc.pool";
 
-/** `name=value,name=value`, values percent-encoded (OpenTelemetry, "Resource SDK"); Kubernetes fills in where the pod runs. */
+/** `name=value,name=value` with percent-encoded values (OpenTelemetry, "Resource SDK"). Kubernetes inserts the variables. */
 function resourceAttributes(pool: string, { resourceAttributes }: Telemetry): string {
   const own = Object.entries(attributesFrom).map(([key, name]) => `${key}=$(${name})`);
   const users = Object.entries({ [poolAttribute]: pool, ...resourceAttributes });
   return [...own, ...users.map(([key, value]) => `${key}=${encodeURIComponent(value)}`)].join(",");
 }
 
-/** Kubernetes takes `$(NAME)` in a variable's value for a reference. */
+/** Escapes `$`, because Kubernetes replaces `$(NAME)` in the values of variables. */
 function escaped(value: string): string {
   return value.replaceAll("$", "$$$$");
 }
@@ -81,8 +81,8 @@ function withCollector(telemetry: Telemetry | undefined): Enabled | undefined {
 }
 
 /**
- * An init container that Kubernetes keeps running: it starts before the model and is stopped after it, so that the last metrics of a
- * drain leave too. Its configuration is a variable: a revision of the pods carries its own, and a restart never reads another's.
+ * An init container that keeps running. It starts before the model and stops after it, so that it also sends the last metrics of a
+ * drain. Its configuration is a variable, so each revision of the pods has its own, also after a restart.
  */
 export function collectorSidecar(
   spec: Pick<TtsModelPoolSpec, "kind" | "env" | "pool" | "telemetry">,
@@ -127,7 +127,7 @@ export function collectorSidecar(
   ];
 }
 
-/** Optional to the kubelet, as all credentials here: who cannot send metrics can still speak. */
+/** The credentials are optional, because a model can serve without sending metrics. */
 function credentialVariables(auth: CollectorSettings["collector"]["auth"]): V1EnvVar[] {
   const from = (name: string, secret: string, key: string): V1EnvVar => ({
     name,
@@ -166,7 +166,7 @@ export function collectorMounts(telemetry: Telemetry | undefined): Mounted[] {
   ];
 }
 
-/** A token is a file, in which every character stands for itself; the collector has no such thing for the others. */
+/** A bearer token is a file, which needs no escaping. The collector supports that only for bearer tokens. */
 function credentialFiles(auth: CollectorSettings["collector"]["auth"]): Mounted[] {
   if (auth?.bearer === undefined) return [];
   const { name: secretName, key } = auth.bearer.secretRef;
@@ -174,14 +174,14 @@ function credentialFiles(auth: CollectorSettings["collector"]["auth"]): Mounted[
   return [secretMount("telemetry-auth", paths.telemetryAuth, { secretName, optional: true, items })];
 }
 
-/** Ports that sending needs, beside DNS. */
+/** The ports for sending, in addition to DNS. */
 export function telemetryPorts({ protocol, endpoint, collector }: Telemetry): number[] {
   const tokens = collector.auth?.oauth2?.tokenUrl;
   if (!collector.enabled) return endpoint === undefined ? [] : [collectorPort(endpoint, protocol)];
   return [collector.exporter?.endpoint, tokens].filter((url) => url !== undefined).map(portOf);
 }
 
-/** Secrets that telemetry names. */
+/** The Secrets that the telemetry settings name. */
 export function telemetrySecrets(telemetry: TtsDeploymentSpec["telemetry"]): string[] {
   const collector = withCollector(telemetry)?.collector;
   if (collector === undefined) return [];

@@ -1,4 +1,4 @@
-/** Pools that KEDA itself scales, beyond the proof that make test rotates: sleep and wake again, a change of scaler, and names of full length. */
+/** More tests of pools that KEDA scales: repeatedly to and from zero, a change of the scaler, and the longest names. */
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { Deployed } from "../../support/cluster/deployed.ts";
 import { installKeda, kedaFollows, kedaModel } from "../../support/cluster/keda.ts";
@@ -27,8 +27,8 @@ afterAll(async () => {
   await removeKeda?.();
 });
 
-describe("a pool that KEDA has at zero", () => {
-  it("wakes for a request and sleeps again, time and again", async () => {
+describe("a pool that KEDA scales to zero", () => {
+  it("starts for a request and scales to zero again, repeatedly", async () => {
     await kedaFollows(world, name);
     const times: number[] = [];
     for (let round = 0; round < 3; round++) {
@@ -42,7 +42,7 @@ describe("a pool that KEDA has at zero", () => {
 });
 
 describe("a change of scaler", () => {
-  it("from a HorizontalPodAutoscaler of ours to KEDA, which refuses to be the second", async () => {
+  it("from the operator's HorizontalPodAutoscaler to KEDA works, although KEDA rejects a second scaler", async () => {
     const pool = `${name}-mist`;
     await deployed.setModels(kedaModel({ ...fromOne, provider: "HPA" }));
     await eventually("our HorizontalPodAutoscaler", async () => (await scalers()).join() === `hpa/${pool}`);
@@ -54,7 +54,7 @@ describe("a change of scaler", () => {
     await eventually("one replica", async () => (await deployed.pods("mist")).length === 1);
   });
 
-  it("from KEDA to the operator leaves nothing of KEDA's", async () => {
+  it("from KEDA to the operator leaves no object of KEDA", async () => {
     await deployed.setModels(kedaModel({ provider: null, minReplicas: 1, maxReplicas: 2 }));
     await eventually("no other scaler", async () => (await scalers()).length === 0);
     expect(await deployed.pods("mist")).toHaveLength(1);
@@ -65,7 +65,7 @@ describe("a TtsDeployment with the longest names", () => {
   const longest = "a".repeat(40);
   const model = { ...kedaModel(fromZero), name: "m".repeat(20) };
 
-  it("is scaled by KEDA too, and KEDA's message is shown where no API pod answers", async () => {
+  it("is scaled by KEDA, and shows KEDA's message if no API pod responds", async () => {
     const nowhere = { spec: { nodeSelector: { "svc-tts.local/no": "such-node" } } };
     const absent = ttsDeployment(longest, { models: [model] }) as { spec: { api: object } };
     absent.spec.api = { ...absent.spec.api, replicas: 1, podTemplate: nowhere };

@@ -1,11 +1,11 @@
-/** Two API pods whose PostgreSQL is killed, hangs and stays away: callers with a known key do not notice. */
+/** Two API pods whose PostgreSQL is killed, hangs and stays down: requests with a known key are not affected. */
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { paths } from "../../../config/contract/names.ts";
 import { createKey } from "../../../server/store/keys/key.ts";
 import { eventually } from "../../support/eventually.ts";
 import { SharedAccounts } from "../../support/server/shared-accounts.ts";
 
-/** Requests of each kind that need PostgreSQL while it is away, one round after another. */
+/** The number of requests of each kind that need PostgreSQL while it is down. */
 const roundsAway = 25;
 const accounts = new SharedAccounts(inject("cluster"));
 
@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => accounts.close());
 
-/** Two callers at each place, one request after another, until they are stopped. */
+/** Two clients for each pod, which send one request after the other until they are stopped. */
 function callers(places: readonly string[], key: string) {
   const answers = new Map<string, number>();
   let count = 0;
@@ -49,7 +49,7 @@ function callers(places: readonly string[], key: string) {
 }
 
 describe("PostgreSQL", () => {
-  it("is killed under four callers and comes back: none with a known key hears of it, and no word is lost", async () => {
+  it("restarts after it was killed, without a failed request of a known key and without a lost OOV word", async () => {
     const { postgres } = accounts;
     const key = await accounts.knownKey("listener");
     const load = callers(accounts.pods, key);
@@ -62,7 +62,7 @@ describe("PostgreSQL", () => {
     for (const at of accounts.pods) {
       const fresh = `after ${at}`;
       await eventually(
-        "a key is made",
+        "a key is created",
         async () => (await accounts.makeKey(at, { name: fresh })).status === 201,
       );
     }
@@ -77,7 +77,7 @@ describe("PostgreSQL", () => {
     expect(Object.keys(answers)).toEqual(["200"]);
     expect(await countOf(key)).toBe(spoken);
     expect(Object.keys(asked).sort()).toEqual([
-      "a key is made: 503 store_unavailable",
+      "a key is created: 503 store_unavailable",
       "an unknown key: 401 unauthorized",
       "keys page: 503",
       "words: 503 store_unavailable",
@@ -85,7 +85,7 @@ describe("PostgreSQL", () => {
     await eventually("nothing waits any more", async () => (await spooled()) === 0);
   });
 
-  it("hangs under four callers and goes on: none with a known key hears of it", async () => {
+  it("hangs and continues, without a failed request of a known key", async () => {
     const { postgres, one, other } = accounts;
     const key = await accounts.knownKey("patient");
     const load = callers(accounts.pods, key);
@@ -106,7 +106,7 @@ describe("PostgreSQL", () => {
     );
   });
 
-  it("is away while an API pod is replaced: callers are left to the pod that has read the keys", async () => {
+  it("is down while an API pod is replaced: the pod that has read the keys serves all requests", async () => {
     const { postgres, world, name } = accounts;
     const key = await accounts.knownKey("survivor");
     await postgres.kill();
@@ -142,7 +142,7 @@ async function countOf(key: string): Promise<number> {
   return oovs.find(({ word }) => word === accounts.word)?.count ?? 0;
 }
 
-/** What needs PostgreSQL, again and again: how each was answered, with the longest wait in milliseconds. */
+/** Repeats the requests that need PostgreSQL. Returns their statuses, and the longest wait in milliseconds. */
 async function askWhileAway(): Promise<Record<string, number>> {
   const answers: Record<string, number> = {};
   let began = performance.now();
@@ -156,7 +156,7 @@ async function askWhileAway(): Promise<Record<string, number>> {
     const at = accounts.pods[round % 2] ?? "";
     began = performance.now();
     const { status, code } = await accounts.makeKey(at, { name: `away ${round}` });
-    note(`a key is made: ${status} ${code}`);
+    note(`a key is created: ${status} ${code}`);
     const words = await accounts.wordsAt(at, accounts.admin);
     note(`words: ${words.status} ${((await words.json()) as { code?: string }).code}`);
     note(`keys page: ${(await accounts.owner.get("/dashboard/keys")).status}`);

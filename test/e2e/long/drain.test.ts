@@ -1,4 +1,4 @@
-/** A node of two is drained as a person drains it, while 16 listeners hear speech from both: nothing is cut and nothing fails. */
+/** Drains one of two nodes with kubectl while 16 clients receive speech from both: no stream is interrupted, and no request fails. */
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { readText } from "../../support/cluster/api-reader.ts";
@@ -13,9 +13,9 @@ const { kubectl } = world;
 const name = "spread";
 const deployed = new Deployed(world, name);
 const streams = 16;
-/** Twenty seconds of speech at a rate that sockets hold no more than a few of: who listens in real time keeps the API pod. */
+/** Twenty seconds of speech at a high rate, of which sockets buffer only a few: a client that reads in real time keeps its API pod busy. */
 const body = {
-  text: "Whoever listens to this hears it to its end, also when the machine that speaks it is taken away. ".repeat(
+  text: "Everyone who listens hears this to its end, also when the machine that reads it is taken away. ".repeat(
     4,
   ),
   samplingRate: 192_000,
@@ -29,13 +29,13 @@ const secondNode = (what: "start" | "stop") =>
 
 beforeAll(async () => {
   if (!cluster.isLocal) throw new Error("the second node is one of the local cluster: unset KUBECONFIG");
-  // the listeners' pod first, so that it is on the node that stays
+  // start the client pod first, so that it is on the node that stays
   await world.open();
   await world.clientReady();
   await secondNode("start");
   const apart = [{ topologyKey: "kubernetes.io/hostname", whenUnsatisfiable: "DoNotSchedule" }];
   const drain = { endpointDelaySeconds: 3, maxStreamSeconds: 120 };
-  // by Flite, as two cores shall speak 16 at once; without a GPU, which the second node has none of
+  // Flite, because two cores have to synthesize 16 streams at once; no GPU, because the second node has none
   const env = [{ name: "SVC_TTS_ARCANA_GENERATOR", value: "flite" }];
   const models = [{ name: "arcana", kind: "arcana", replicas: 2, maxConcurrentStreams: 32, drain, env }];
   await world.deploy(name, { models, availability: { topologySpread: apart } });
@@ -61,7 +61,7 @@ async function placed(): Promise<Placed[]> {
   }));
 }
 
-/** Of an API pod the streams that it speaks now; of a model pod, which is soon ahead of who listens, the seconds that it spoke. */
+/** The current streams of an API pod, or the seconds of speech of a model pod, which is faster than its clients. */
 async function spokenBy({ pod, component }: Placed): Promise<number> {
   const [port, metric] =
     component === "api" ? [8000, "svc_tts_streams"] : [8080, "svc_tts_model_audio_seconds_total"];
@@ -72,12 +72,12 @@ async function spokenBy({ pod, component }: Placed): Promise<number> {
 }
 
 describe("two real nodes", () => {
-  it("have a replica of each tier each", async () => {
+  it("have one replica of each tier each", async () => {
     const where = (await placed()).map(({ component, node }) => `${component} ${node}`).sort();
     expect(where).toEqual(["api node1", "api node2", "model node1", "model node2"]);
   });
 
-  it("speak 16 streams, and lose one of them without a cut", async () => {
+  it("serve 16 streams without an interruption while one of them is drained", async () => {
     const drainNode = async () => {
       const before = await placed();
       const spoken = await eventually(

@@ -1,6 +1,6 @@
 /**
- * `kubectl patch` of every child of two `TtsDeployment`s that run, change after change: the operator restores each, and the time that it takes is
- * printed. The changes are those of test/integration/operator/drift.test.ts, of which each run takes others (SEED repeats them).
+ * Changes every child of two running `TtsDeployment`s with `kubectl patch`, one change after the other. The operator restores each child, and
+ * the time is printed. The changes are those of test/integration/operator/drift.test.ts. SEED selects those of a run.
  */
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { labels } from "../../../config/contract/names.ts";
@@ -23,7 +23,7 @@ interface Child {
 
 interface Repair extends Child {
   readonly change: string;
-  /** From the changed object to the repaired one, as a watch shows them. */
+  /** The time from the changed to the repaired object in a watch. */
   readonly tookMs: number;
 }
 
@@ -35,7 +35,7 @@ const { kubectl, namespace } = world;
 const hostnames = ["a.example.com", "b.example.com"];
 const random = seededRandom("drift");
 
-/** Plurals of the kinds that the operator makes. */
+/** Plurals of the kinds that the operator creates. */
 const kinds = rulesOf("workload")
   .filter(({ verbs }) => verbs.includes("create"))
   .flatMap(({ resources }) => resources)
@@ -48,7 +48,7 @@ const first = {
   networkPolicy: { enabled: true },
   models: [{ ...scaledMist, scaling: { provider: "HPA", minReplicas: 1, maxReplicas: 2 } }],
 };
-/** Its pool is at zero: no pod of vLLM starts. */
+/** The pool is at zero, so no vLLM pod starts. */
 const second = {
   license: { secretRef: { name: licenseSecret } },
   api: { replicas: 1, drain, route: { hostnames, gatewayRef: { name: "public", sectionName: "https" } } },
@@ -117,7 +117,7 @@ async function kindsThere(): Promise<string[]> {
   return [...new Set((await found()).map(({ kind }) => kind))];
 }
 
-/** What a person or a controller may see changed: all but history, status and the Deployment controller's own count. */
+/** The object without history, status and the revision count of the Deployment controller. */
 function textOf(object: KubeObject): string {
   const { status: _status, metadata, ...rest } = object as KubernetesObject;
   const { managedFields, resourceVersion, generation, creationTimestamp, annotations, ...kept } = metadata;
@@ -135,7 +135,7 @@ async function partOf(child: Child) {
   return appliedPart((await read(child)) as KubernetesObject);
 }
 
-/** The first of the alternatives that the API server takes, and by which it changes something. */
+/** The first alternative that the API server accepts and that changes the object. */
 async function acceptedOf(child: Child, { alternatives }: ChildChange): Promise<string | undefined> {
   const before = textOf(await read(child));
   for (const operations of alternatives) {
@@ -165,7 +165,7 @@ async function roundTrip(
   });
 }
 
-/** Undefined where the API server takes no form of the change. */
+/** Undefined if the API server accepts no form of the change. */
 async function repaired(child: Child, change: ChildChange): Promise<Repair | undefined> {
   const operations = await acceptedOf(child, change);
   if (operations === undefined) return undefined;
@@ -176,7 +176,7 @@ async function repaired(child: Child, change: ChildChange): Promise<Repair | und
   return { ...child, change: change.name, tookMs };
 }
 
-/** Evenly over the object, from a place that the seed chooses. */
+/** Selects changes evenly over the object, starting at an index that the seed chooses. */
 function someOf<T>(all: readonly T[], count: number): T[] {
   const stride = Math.max(1, all.length / count);
   const start = random.next() * stride;
@@ -213,7 +213,7 @@ function tableOf(repairs: readonly Repair[]): string {
 }
 
 describe("kubectl patch of every child", () => {
-  it("is repaired, whatever was changed", async () => {
+  it("is reverted by the operator for every field", async () => {
     const repairs: Repair[] = [];
     try {
       for (const child of children) repairs.push(...(await repairsOf(child)));
@@ -224,7 +224,7 @@ describe("kubectl patch of every child", () => {
     expect(new Set(repairs.map(keyOf))).toEqual(new Set(children.map(keyOf)));
   });
 
-  it("leaves entries that do not disturb alone", async () => {
+  it("keeps added entries that do not conflict", async () => {
     const ruled: string[] = [];
     for (const [, [child]] of Map.groupBy(children, ({ kind }) => kind))
       if (child !== undefined) ruled.push(...(await rulesFor(child)));
@@ -232,18 +232,18 @@ describe("kubectl patch of every child", () => {
     expect(ruled.filter((line) => line.endsWith("left alone")).length).toBeGreaterThan(0);
   });
 
-  it("that takes the owner away leaves the object to whoever did, and the condition says so", async () => {
+  it("that removes the owner makes the object foreign, which the condition reports", async () => {
     const child = { kind: "ConfigMap", name: "first-routing" };
     const { ownerReferences } = ((await read(child)) as KubernetesObject).metadata;
     await patch(child, JSON.stringify([{ op: "remove", path: "/metadata/ownerReferences" }]));
-    await world.condition("first", "Ready", "False", /first-routing was not made by this operator/);
+    await world.condition("first", "Ready", "False", /first-routing was not created by this operator/);
     const back = [{ op: "add", path: "/metadata/ownerReferences", value: ownerReferences }];
     await patch(child, JSON.stringify(back));
     await world.condition("first", "Ready", "True");
   });
 });
 
-/** The token's Secret itself records when the token was replaced: the operator reads that there, and knows no other value to restore. */
+/** Excludes the date of the token: the operator reads it from the Secret, and has no other value to restore. */
 const isRecord = ({ kind }: Child, { name }: ChildChange) =>
   kind === "Secret" && name.startsWith("/metadata/annotations");
 
@@ -267,7 +267,7 @@ async function rulesFor(child: Child): Promise<string[]> {
   return ruled;
 }
 
-/** What became of the entry once the operator has repaired another change of the same child. */
+/** Returns whether the entry was removed when the operator repaired another change of the same child. */
 async function ruleFor(child: Child, addition: ChildChange): Promise<"left alone" | "removed" | undefined> {
   const operations = await acceptedOf(child, addition);
   if (operations === undefined) return undefined;

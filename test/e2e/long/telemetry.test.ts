@@ -1,4 +1,4 @@
-/** The collector beside arcana in a real pod: what it brings to a backend that demands a token, and that it ends after the model. */
+/** The collector next to arcana in a real pod: it sends to a backend that requires a token, and ends after the model. */
 import { copyFile, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -17,10 +17,10 @@ const name = "measured";
 const image = "svc-tts.local/otelcol:1";
 const token = "s3cret-of-the-backend";
 const body = { text: "Good morning, everybody.", speaker: "luna", modelId: "arcana" };
-/** Listened to in real time, it lasts longer than a pod without streams takes to end. */
+/** Read in real time, this speech lasts longer than the deletion of a pod without streams. */
 const long = {
   ...body,
-  text: "Somebody listens to every one of these words in the very time it takes. ".repeat(4),
+  text: "A client listens to every one of these words in real time. ".repeat(4),
 };
 /** Read from the model's /metrics, and sent by the model itself (specification 6.3). */
 const metrics = [
@@ -35,7 +35,7 @@ const metrics = [
 /** There is no GPU. */
 const absent = "svc.engine.gpu_load";
 
-/** What the backend printed of each post. */
+/** A line that the backend printed for each request. */
 interface Post {
   readonly atMs: number;
   readonly status: number;
@@ -43,7 +43,7 @@ interface Post {
   readonly pods: readonly string[];
 }
 
-/** Takes OTLP over HTTP from who brings the token, and tells what was in it. */
+/** Accepts OTLP over HTTP with the token, and prints the content. */
 const backendScript = `
   import { createServer } from "node:http";
   import { gunzipSync } from "node:zlib";
@@ -78,7 +78,7 @@ beforeAll(async () => {
   await world.open();
   backend = await world.serve("backend", 4318, backendScript, token, name, absent, ...metrics);
   const exporter = { protocol: "http/protobuf", endpoint: backend.url };
-  // so that a model outlives its order to end by more than a collector that got the same would
+  // so that a model runs longer after its signal to stop than a collector would
   const drain = { endpointDelaySeconds: 10, maxStreamSeconds: 60 };
   const auth = { bearer: { secretRef: { name: "otlp-token" } } };
   const collector = { enabled: true, image, scrapeIntervalSeconds: 5, exporter, auth };
@@ -93,7 +93,7 @@ async function arcanaPods(): Promise<KubeObject[]> {
 }
 
 describe("a collector beside arcana", () => {
-  it("sends nothing without its token, and arcana speaks all the same", async () => {
+  it("sends nothing without its token, while arcana continues to serve", async () => {
     await world.condition(
       name,
       "TelemetryReady",
@@ -109,7 +109,7 @@ describe("a collector beside arcana", () => {
     expect((await posts()).map(({ status }) => status)).not.toContain(200);
   });
 
-  it("is refused with another token", async () => {
+  it("is rejected by the backend with a wrong token", async () => {
     await giveToken("another-one");
     await eventually("a post that is refused", async () =>
       (await posts()).some(({ status }) => status === 401),
@@ -117,7 +117,7 @@ describe("a collector beside arcana", () => {
     expect((await posts()).map(({ status }) => status)).not.toContain(200);
   });
 
-  it("brings arcana's metrics with the token of a Secret", async () => {
+  it("sends the metrics of arcana with the token of a Secret", async () => {
     await giveToken(token);
     await world.condition(name, "TelemetryReady", "True");
     expect(await world.speak(name, body)).toMatchObject({ status: 200 });
@@ -134,14 +134,14 @@ describe("a collector beside arcana", () => {
     for (const pod of present) expect(await kubectl.do("logs", pod, "-c", "collector")).not.toContain(token);
   });
 
-  it("outlives the model in a drain, and tells of it until then", async () => {
+  it("ends after the model in a drain, and sends its last metrics", async () => {
     const load = await world.load(name, long, { streams: 4, listening: true });
     const [pod = ""] = (await arcanaPods()).map(({ metadata }) => metadata.name);
     await eventually("a stream on it", async () => {
       const path = `/api/v1/namespaces/${kubectl.namespace}/pods/${pod}:8080/proxy/metrics`;
       return /^svc_tts_model_streams [1-9]/m.test(await readText(path));
     });
-    // a finalizer keeps the object, so that what became of its containers can be read
+    // a finalizer keeps the object, so that the final states of its containers can be read
     await patchFinalizers(pod, ["e2e.svc.dev/read"]);
     await kubectl.do("delete", "pod", pod, "--wait=false");
     const toldOf = async () =>
@@ -163,7 +163,7 @@ describe("a collector beside arcana", () => {
   });
 });
 
-/** As the documentation says: the Secret, then new pods. */
+/** Follows the documentation: creates the Secret, then replaces the pods. */
 async function giveToken(value: string): Promise<void> {
   const object = {
     apiVersion: "v1",

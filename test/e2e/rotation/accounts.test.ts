@@ -1,4 +1,4 @@
-/** Two API pods with one PostgreSQL and one Valkey: what is changed at one counts at the other, and limits hold for both together. */
+/** Two API pods with one PostgreSQL and one Valkey: a change at one applies to the other, and both share the limits. */
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { eventually } from "../../support/eventually.ts";
 import { SharedAccounts, type Spoken } from "../../support/server/shared-accounts.ts";
@@ -10,7 +10,7 @@ beforeAll(() => accounts.open());
 afterAll(() => accounts.close());
 
 describe("users and keys of two API pods", () => {
-  it("begin with an owner, by the link with the Secret's text, once for both", async () => {
+  it("start with one owner, whom the link with the Secret's token creates once for both pods", async () => {
     const { one, other } = accounts;
     const token = await accounts.setupToken();
     const owner = new Visitor(one);
@@ -27,13 +27,13 @@ describe("users and keys of two API pods", () => {
     accounts.owner = owner;
   });
 
-  it("begin with a key that is made in a pod, and speaks at both and through the Service", async () => {
+  it("include a key that was created in one pod, which works at both and through the Service", async () => {
     await accounts.makeAdminKey();
     expect(accounts.admin).toMatch(/^svc_\w+$/);
     expect(await accounts.statusAt(await accounts.serviceUrl(), accounts.admin)).toBe(200);
   });
 
-  it("lose a key that is revoked at one pod, at both", async () => {
+  it("reject a revoked key at both pods", async () => {
     const { one, other } = accounts;
     const key = await accounts.knownKey("revoked");
     expect(await accounts.statusAt(other, key)).toBe(200);
@@ -46,7 +46,7 @@ describe("users and keys of two API pods", () => {
     await eventually("the first refuses it", async () => (await accounts.statusAt(one, key)) === 401);
   });
 
-  it("learn a word at one, and the other says it so", async () => {
+  it("use a lexicon word of one pod at the other", async () => {
     const { one, other, owner } = accounts;
     const key = await accounts.knownKey("lexicon");
     const audioAt = async (at: string) => (await accounts.speak(at, key)).audio;
@@ -58,10 +58,10 @@ describe("users and keys of two API pods", () => {
     await eventually("both say it", async () => (await audioAt(one)).equals(await audioAt(other)));
   });
 
-  it("let a key have its requests a minute once, not once each", async () => {
+  it("share the requests per minute of a key", async () => {
     const limit = 20;
     let attempts = 0;
-    // a new minute, or a second in which a pod counts alone for want of Valkey's answer, makes another attempt
+    // another attempt is needed when a minute begins, or when a pod counts alone because Valkey did not respond
     const statuses = await eventually("one minute's requests, counted together", async () => {
       const key = await accounts.knownKey(`limited ${attempts++}`, { requestsPerMinute: limit });
       const answers: Spoken[] = [];
@@ -79,7 +79,7 @@ describe("users and keys of two API pods", () => {
 });
 
 describe("the dashboard", () => {
-  it("is where spec.api.dashboard is, and nowhere without it", async () => {
+  it("exists only if spec.api.dashboard is set", async () => {
     const { pods, admin, world, name } = accounts;
     const pageAt = async (at: string) => (await fetch(`${at}/dashboard/login`)).status;
     expect(await Promise.all(pods.map(pageAt))).toEqual([200, 200]);

@@ -1,4 +1,4 @@
-/** A pool that KEDA itself scales, with real pods: from zero, up and down under load, and no request fails. */
+/** A pool that KEDA scales, with real pods: from zero, up and down under load, without a failed request. */
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { Deployed } from "../../support/cluster/deployed.ts";
 import { installKeda, kedaFollows, kedaModel } from "../../support/cluster/keda.ts";
@@ -10,7 +10,7 @@ const name = "elastic";
 const world = new World(cluster, "keda");
 const deployed = new Deployed(world, name);
 const short = { text: "Good morning, everybody.", speaker: "alan", modelId: "mist" };
-/** Several seconds of speech: streams overlap, also on a machine that speaks fast. */
+/** Several seconds of speech, so that streams overlap also on a fast machine. */
 const long = {
   ...short,
   text: "We will meet at the station tomorrow morning at nine, and then we walk along the river. "
@@ -32,18 +32,18 @@ afterAll(async () => {
 });
 
 describe("a pool that KEDA scales", () => {
-  it("is taken by KEDA at zero, and said to follow", async () => {
+  it("is scaled by KEDA at zero, and its condition is Following", async () => {
     await kedaFollows(world, name);
     expect(await deployed.pods("mist")).toEqual([]);
   });
 
-  it("holds the first request until a replica is warm, and answers it", async () => {
+  it("holds the first request until a replica is ready", async () => {
     const { status, firstAudioMs } = await world.timeFirstAudio(name, short);
     console.info(`from zero: first audio after ${firstAudioMs} ms`);
     expect(status).toBe(200);
   });
 
-  it("goes to two replicas under load and back, and every request succeeds", async () => {
+  it("scales to two replicas under load and back, and every request succeeds", async () => {
     await deployed.setModels(kedaModel({ minReplicas: 1, maxReplicas: 2, target: { streamsPerReplica: 3 } }));
     await deployed.uncut(
       "1 to 2 by KEDA",

@@ -1,4 +1,4 @@
-/** Pools that scale themselves, with real pods: from zero and back, up and down, and no stream is cut on the way. */
+/** Pools with the built-in scaler and real pods: from zero and back, up and down, without an interrupted stream. */
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { Deployed } from "../../support/cluster/deployed.ts";
 import { mist, World } from "../../support/cluster/world.ts";
@@ -9,14 +9,14 @@ const world = new World(inject("cluster"), "scaling");
 const { kubectl } = world;
 const deployed = new Deployed(world, name);
 const short = { text: "Good morning, everybody.", speaker: "alan", modelId: "mist" };
-/** Several seconds of speech: streams overlap, also on a machine that speaks fast. */
+/** Several seconds of speech, so that streams overlap also on a fast machine. */
 const long = {
   ...short,
   text: "We will meet at the station tomorrow morning at nine, and then we walk along the river. "
     .repeat(5)
     .trim(),
 };
-/** Down within seconds, so that the test need not wait for minutes. */
+/** Scales down within seconds, so that the test does not wait for minutes. */
 const behavior = {
   scaleDown: { stabilizationWindowSeconds: 8, policies: [{ type: "Percent", value: 100, periodSeconds: 1 }] },
 };
@@ -25,13 +25,13 @@ beforeAll(() => world.openWith(name, { models: [elastic({ minReplicas: 0, maxRep
 afterAll(() => world.close());
 
 describe("a pool at zero", () => {
-  it("is ready and reachable without a pod", async () => {
+  it("is ready without a pod", async () => {
     expect(await deployed.pods("mist")).toEqual([]);
     await eventually("the API tier to know", async () => (await world.health(name)).modelReachable === true);
     expect(await world.health(name)).toMatchObject({ apiStatus: "ok", modelReachable: true });
   });
 
-  it("holds the first request until a replica is warm, and answers it", async () => {
+  it("holds the first request until a replica is ready", async () => {
     const { status, firstAudioMs } = await world.timeFirstAudio(name, short);
     console.info(`from zero: first audio after ${firstAudioMs} ms`);
     expect(status).toBe(200);
@@ -40,7 +40,7 @@ describe("a pool at zero", () => {
     expect(warm).toMatchObject({ status: 200 });
   });
 
-  it("sleeps again once nobody calls, and wakes once more", async () => {
+  it("scales to zero when requests end, and starts again", async () => {
     await eventually("the pool to sleep", async () => (await deployed.pods("mist")).length === 0);
     expect(await world.timeFirstAudio(name, short)).toMatchObject({ status: 200 });
   });
@@ -52,7 +52,7 @@ describe("a pool under load", () => {
     await eventually("one ready replica", async () => (await deployed.readyReplicas("mist")) === 1);
   });
 
-  it("goes from one replica to two, and every request succeeds", async () => {
+  it("scales from one replica to two, and every request succeeds", async () => {
     const upUnderLoad = async () => {
       await eventually("two ready replicas", async () => (await deployed.readyReplicas("mist")) === 2);
       await eventually("the streams in the status", async () => (await used()) > 0);
@@ -60,12 +60,12 @@ describe("a pool under load", () => {
     await deployed.uncut("1 to 2", long, upUnderLoad, { streams: 6 });
   });
 
-  it("goes back to one once nobody calls", async () => {
+  it("scales down to one replica when requests end", async () => {
     await eventually("one replica", async () => (await deployed.everyPod("mist")).length === 1);
     await world.condition(name, "ScalingReady", "True");
   });
 
-  it("shrinks under 16 live streams and cuts none", async () => {
+  it("scales down under 16 streams without interrupting one", async () => {
     await deployed.uncut("2 to 1", long, async () => {
       await eventually("two ready replicas", async () => (await deployed.readyReplicas("mist")) === 2);
       await deployed.setModels(elastic({ minReplicas: 1, maxReplicas: 1, target: { streamsPerReplica: 3 } }));
@@ -73,15 +73,15 @@ describe("a pool under load", () => {
     });
   });
 
-  it("tells of each step in an event", async () => {
+  it("records an event for each step", async () => {
     const events = await kubectl.list("events.events.k8s.io");
     const notes = events.flatMap((event) => noteOf(event, "Scaled"));
-    expect(notes).toContain("From 0 to 1 replicas, as callers ask for.");
-    expect(notes).toContain("From 2 to 1 replicas, as callers ask for.");
+    expect(notes).toContain("The operator scaled the pool from 0 to 1 replicas to follow the demand.");
+    expect(notes).toContain("The operator scaled the pool from 2 to 1 replicas to follow the demand.");
   });
 });
 
-/** Events have their fields at the top. */
+/** Returns the note of an event, whose fields are at the top level. */
 function noteOf(event: object, wanted: string): string[] {
   const { reason, note } = event as { reason?: string; note?: string };
   return reason === wanted && note !== undefined ? [note] : [];

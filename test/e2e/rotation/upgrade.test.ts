@@ -1,4 +1,4 @@
-/** From the previous release, chart, CRDs and operator, to the present one, while 16 streams are spoken: nothing is cut and no pod rolls. */
+/** An upgrade of chart, CRDs and operator from the previous release under 16 streams: no stream is interrupted, and no pod is replaced. */
 import { execFile } from "node:child_process";
 import { mkdir, mkdtemp, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -22,7 +22,7 @@ const crd = "ttsdeployments.tts.svc.dev";
 const body = { text: "An upgrade cuts no one short. ".repeat(4), speaker: "alan", modelId: "mist" };
 
 let folder: string;
-/** What the present release was installed with. */
+/** The values of the installed release. */
 let values: Values;
 
 beforeAll(async () => {
@@ -47,7 +47,7 @@ afterAll(async () => {
 });
 
 describe("an upgrade from the previous release, with its CRDs", () => {
-  it("finds pods that the previous operator made", async () => {
+  it("starts with pods of the previous operator", async () => {
     const present = await schemaOf();
     const operators = await release.operatorPods();
     const images = { ...(values.images as object), operator: previousOperator };
@@ -59,7 +59,7 @@ describe("an upgrade from the previous release, with its CRDs", () => {
     await world.openWith(name, { models: [mist({ replicas: 2, maxConcurrentStreams: 16 })] });
   });
 
-  it("rolls no pod and cuts no stream", async () => {
+  it("replaces no pod and interrupts no stream", async () => {
     const previous = await schemaOf();
     const pods = await deployed.allPods();
     await deployed.uncut("operator and CRDs upgraded", body, async () => {
@@ -74,14 +74,14 @@ describe("an upgrade from the previous release, with its CRDs", () => {
     expect(await deployed.allPods()).toEqual(pods);
   });
 
-  it("is followed by an operator that works: a change rolls out", async () => {
+  it("leaves a working operator, which rolls out a change", async () => {
     await deployed.patch({ api: { replicas: 1 } });
     await eventually("one API pod", async () => (await deployed.apiPods()).length === 1);
     await world.condition(name, "Ready", "True");
   });
 });
 
-/** The layer that the previous operator's image has over the present one's. */
+/** The layer of the previous operator's image on top of the current one. */
 async function previousRelease(): Promise<string> {
   const layer = join(folder, "layer");
   await mkdir(join(layer, "previous"), { recursive: true });

@@ -60,7 +60,7 @@ describe("explain", () => {
       `$ kubectl -n ${house.namespace} create secret generic license --from-file=license.jwt=license.jwt`,
     );
     expect(missing.out).toContain(
-      `Secret ${house.namespace}/keys, which spec.api.keys.secretRef names, is not there`,
+      `Secret ${house.namespace}/keys, which spec.api.keys.secretRef names, does not exist`,
     );
 
     await house.putLicense(await house.issuer.issue());
@@ -102,13 +102,13 @@ describe("explain", () => {
     const view = await kubeconfigOf("get", "ttsdeployments");
     const { code, out } = await command(["explain", "demo", "-n", house.namespace], view);
     expect(code).toBe(0);
-    expect(out).toMatch(/Not seen: .*pods \(not allowed\).*Secret license \(not allowed\)/);
+    expect(out).toMatch(/Could not be read: .*pods \(not allowed\).*Secret license \(not allowed\)/);
   });
 
   it("says in one line what was wrong with the words that it was given", async () => {
     await house.putDeployment();
     const wrongs: [string[], RegExp][] = [
-      [["explain", "other"], /there is no TtsDeployment other in namespace .*; there are: demo/],
+      [["explain", "other"], /there is no TtsDeployment other in namespace .*; existing ones: demo/],
       [["explain"], /takes the name of one TtsDeployment/],
       [["explain", "demo", "-o", "xml"], /--output is xml; it must be json/],
       [["explain", "demo", "--loud"], /explain: Unknown option '--loud'/],
@@ -240,7 +240,7 @@ describe("support-bundle", () => {
     const view = await kubeconfigOf("get,list", "ttsdeployments");
     const { code, problems } = await command(["support-bundle", "demo", "-n", house.namespace], view);
     expect(code).toBe(0);
-    expect(problems).toContain("not seen: nodes (not allowed)");
+    expect(problems).toContain("could not be read: nodes (not allowed)");
     expect((await unpacked()).get("README.txt")).toContain("- pods (not allowed)");
   });
 });

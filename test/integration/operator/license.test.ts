@@ -132,7 +132,7 @@ describe("a license for the whole cluster", () => {
     await house.putDeployment({}, mist(1), "other");
     await house.untilReplicas("other-mist", 0);
     expect(await house.condition("LicenseValid", "other")).toMatch(
-      /^False TooManyStreams: The license allows 32 streams in all; other TtsDeployments that share it use 32/,
+      /^False TooManyStreams: The license allows 32 streams in total\. Other TtsDeployments that share it use 32/,
     );
     await house.restart();
     await house.putDeployment({}, mist(2), "other");

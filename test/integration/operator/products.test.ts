@@ -64,7 +64,7 @@ describe("the route by a Gateway", () => {
     await house.putDeployment({ api: { ...byGateway, replicas: 2 } });
     await house.untilCondition(
       "Stalled",
-      /^True GatewayApiMissing: .*no gateway\.networking\.k8s\.io\/v1\. Install the CRDs of the Gateway API, or use/,
+      /^True GatewayApiMissing: .*not have the API gateway\.networking\.k8s\.io\/v1\. Install the CRDs of the Gateway API, or use/,
     );
     expect(await house.replicas("demo-api")).toBe(2);
     await house.putDeployment({ api: { replicas: 2 } });

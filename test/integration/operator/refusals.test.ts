@@ -153,7 +153,7 @@ describe("an admission webhook of another product", () => {
     await house.putDeployment();
     await house.untilCondition(
       "Ready",
-      /^False WebhookUnreachable: .*guard\.example\.com, which is not part of svc-tts and does not answer/,
+      /^False WebhookUnreachable: .*guard\.example\.com, which is not part of svc-tts and does not respond/,
     );
     expect(await house.condition("Stalled")).toMatch(/^False/);
   });
@@ -282,7 +282,7 @@ it("a name that is taken, of any kind, is told, and what has it is left as it is
   }
   for (const [index, [kind, end]] of foreign.entries()) {
     const what = new RegExp(
-      `^True NameTaken: .*${kind} ${house.namespace}/d${index}-${end} was not made by this operator`,
+      `^True NameTaken: .*${kind} ${house.namespace}/d${index}-${end} was not created by this operator`,
     );
     await house.untilCondition("Stalled", what, `d${index}`);
   }

@@ -62,12 +62,12 @@ async function setUpCluster(): Promise<() => Promise<void>> {
   };
 }
 
-/** `down.sh` removes the file, so it tells a person's running cluster from none. */
+/** `down.sh` removes the file, so it shows whether a cluster runs. */
 function isUp(): boolean {
   return existsSync(localKubeconfig);
 }
 
-/** kubectl and helm of the very version that the cluster has; built ones go before the machine's own. */
+/** kubectl and helm of the same version as the cluster. Built ones have priority over those of the machine. */
 function toolsFolder(): string {
   return execFileSync(join(scripts, "tools.sh"), { encoding: "utf8" }).trim();
 }
@@ -80,10 +80,10 @@ function readImages(): Record<string, string> {
   );
 }
 
-/** Runs one of the cluster's scripts, which say what they do as they go. */
+/** Runs a script of the cluster, which prints its progress. */
 function script(name: string): Promise<void> {
   return new Promise((resolve, reject) => {
-    // of a cluster by kind no test may touch the node's programs
+    // in a cluster by kind, no test may touch the programs of the node
     const env = { ...process.env, SVC_TTS_CLUSTER: "node" };
     const child = spawn(join(scripts, name), { stdio: ["ignore", "inherit", "inherit"], env });
     child.once("error", reject);

@@ -1,4 +1,4 @@
-/** Kubernetes' own controller of HorizontalPodAutoscalers before the suite's API server, and an adapter that serves it one external metric. */
+/** The HorizontalPodAutoscaler controller of Kubernetes with the API server of the suite, and an adapter with one external metric. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -21,9 +21,9 @@ export interface HpaController extends AsyncDisposable {
 }
 
 /**
- * Runs the controller once a second. It reaches the API server by a proxy, where the adapter answers for the metrics API in place of an
- * aggregated server.
- * @param value of the metric now; undefined is 404, as from a cluster without the metric.
+ * Runs the controller once a second. It connects to the API server through a proxy, in which the adapter implements the metrics API in place
+ * of an aggregated server.
+ * @param value the current value of the metric; undefined means 404, as in a cluster without the metric
  */
 export async function startHpaController(
   address: ControlPlaneAddress,

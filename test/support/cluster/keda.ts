@@ -14,7 +14,7 @@ const build = join(import.meta.dirname, "../../keda/build.sh");
 const image = "svc-tts.local/keda:2.21.0";
 const keda = new Kubectl("keda");
 
-/** Its three Deployments are ready and the API server knows its metrics afterwards; `remove` takes everything of it away. */
+/** Installs KEDA, and waits until its Deployments are ready and the API server has its metrics. `remove` uninstalls it. */
 export async function installKeda(): Promise<{ readonly remove: () => Promise<void> }> {
   const folder = (await execute(build, { timeout: 3_600_000 })).stdout.trim();
   await giveNodeImage({ name: image, layer: join(folder, "bin"), config: { User: "65532" } });
@@ -35,7 +35,7 @@ function textOf(manifests: readonly KubeObject[]): string {
   return manifests.map((manifest) => `${stringify(withOurImage(manifest))}---\n`).join("");
 }
 
-/** The images are not in any registry that the node could ask. */
+/** The images are on the node, and in no registry. */
 function withOurImage(manifest: KubeObject): KubeObject {
   if (manifest.kind !== "Deployment") return manifest;
   for (const container of manifest.spec.template.spec.containers) {
@@ -46,9 +46,9 @@ function withOurImage(manifest: KubeObject): KubeObject {
 }
 
 async function removed(kinds: string, programs: string): Promise<void> {
-  // KEDA takes its finalizers away while it runs; a kind that still has one is never gone
+  // KEDA removes its finalizers while it runs; a kind with an object that has one is never deleted
   await kubectlOn(kinds, "delete", "--ignore-not-found", "--timeout=300s", "-f", "-");
-  // an API whose server is gone keeps every namespace from ending
+  // an API without a server blocks the deletion of every namespace
   await keda.do("delete", "apiservice", "v1beta1.external.metrics.k8s.io");
   await kubectlOn(programs, "delete", "--ignore-not-found", "--timeout=300s", "-f", "-");
   await eventually("KEDA's namespace to be gone", async () => {
@@ -61,7 +61,7 @@ async function kubectlOn(text: string, ...words: string[]): Promise<void> {
   if (ran.code !== 0) throw new Error(`kubectl ${words.join(" ")}: ${ran.stderr.trim()}`);
 }
 
-/** One pool of mist that KEDA scales down within seconds, so that a test need not wait for minutes. */
+/** A pool of mist that KEDA scales down within seconds, so that a test does not wait for minutes. */
 export function kedaModel(scaling: object): object {
   const { replicas: _, ...model } = mist() as { replicas: number };
   const policies = [{ type: "Percent", value: 100, periodSeconds: 1 }];
@@ -69,7 +69,7 @@ export function kedaModel(scaling: object): object {
   return { ...model, scaling: { provider: "KEDA", behavior, ...scaling } };
 }
 
-/** Waits until KEDA has taken the ScaledObject of the deployment's pool, and the operator says so. */
+/** Waits until KEDA has processed the ScaledObject of the pool, and the operator reports it. */
 export async function kedaFollows(world: World, deployment: string): Promise<void> {
   const look = () => world.kubectl.get("scaledobject", `${deployment}-mist`);
   await eventually(

@@ -36,7 +36,7 @@ export function kubectl(
   });
 }
 
-/** Standard output; throws what kubectl said when it failed. */
+/** Standard output; throws the output of kubectl if it fails. */
 export async function kubectlOrThrow(
   address: ControlPlaneAddress,
   args: readonly string[],

@@ -16,12 +16,12 @@ const keysSecret = "tts-keys";
 
 /** Results of all requests of the load generator in the client pod. */
 export interface LoadReport {
-  /** Answers of status 200 whose body came to its end. */
+  /** Complete responses with status 200. */
   readonly ok: number;
-  /** How many others there were; `failures` shows the first twenty. */
+  /** The number of failed requests; `failures` has the first twenty. */
   readonly failed: number;
   readonly failures: readonly { readonly atMs: number; readonly what: string }[];
-  /** How many bytes complete answers had: one number where the model speaks a text in the same way each time. */
+  /** The sizes of complete responses in bytes: one size if the model is deterministic. */
   readonly sizes: readonly number[];
 }
 
@@ -31,7 +31,7 @@ export interface LoadOptions {
   readonly listening?: boolean;
 }
 
-/** Ends a load whose test does not. */
+/** The time limit of a load whose test does not end. */
 const loadLimitSeconds = 1200;
 
 interface ContainerStatus {
@@ -46,7 +46,7 @@ export class World {
   readonly #key = createKey();
   #client: Promise<unknown> | undefined;
 
-  /** @param what begins the name of its namespace, which no other world has. */
+  /** @param what the prefix of the name of its namespace, which is unique */
   constructor(cluster: ClusterFacts, what: string) {
     this.#cluster = cluster;
     this.kubectl = new Kubectl(`e2e-${what}-${randomBytes(3).toString("hex")}`);
@@ -56,7 +56,7 @@ export class World {
     return this.kubectl.namespace;
   }
 
-  /** Makes the namespace, the key Secret and the client pod; not the license. */
+  /** Creates the namespace, the key Secret and the client pod, without a license. */
   async open(): Promise<void> {
     await this.kubectl.apply(
       {
@@ -71,7 +71,7 @@ export class World {
     );
   }
 
-  /** Opens, and deploys. */
+  /** Opens the world, and creates a deployment. */
   async openWith(name: string, spec: Record<string, unknown> = {}): Promise<void> {
     await this.open();
     await this.deploy(name, spec);
@@ -180,7 +180,7 @@ export class World {
     return { status: answer.status, type: answer.type, body: Buffer.from(answer.body, "base64") };
   }
 
-  /** Speaks as `speak` does, and tells how long the first audio took to come, connecting included. */
+  /** Like `speak`, with the time to first audio, including the connection. */
   async timeFirstAudio(deployment: string, body: Record<string, unknown>) {
     const script = `
       const start = performance.now();
@@ -201,8 +201,8 @@ export class World {
   }
 
   /**
-   * Speaks again and again, `streams` at once, until stopped, and counts every answer: it must be 200 and complete.
-   * Stopping lets the running requests finish.
+   * Sends requests with `streams` concurrent streams until stopped, and counts the responses: each must be complete with status 200.
+   * Running requests finish after the stop.
    */
   async load(
     deployment: string,
@@ -229,7 +229,7 @@ export class World {
     const speaking = () => eventually(`${streams} streams`, () => job.output().includes(allSpeak));
     await Promise.race([speaking(), isEnded]);
     return {
-      /** Resolves when as many more requests were answered as there are streams. */
+      /** Resolves after as many more responses as there are streams. */
       goesOn: () => {
         const before = answered();
         return eventually(`${streams} more answers`, () => answered() >= before + streams);
@@ -249,7 +249,7 @@ export class World {
     };
   }
 
-  /** Containers of a deployment that had to be started again, each with why and the last that it said. */
+  /** The restarted containers of a deployment, with the cause and the end of their logs. */
   async restarts(deployment: string): Promise<string[]> {
     const pods = await this.kubectl.list("pods", `${labels.deployment}=${deployment}`);
     const again = pods.flatMap(({ metadata, status }) =>
@@ -314,7 +314,7 @@ const loadScript = `
     return bytes;
   };
   const one = async (_, index) => {
-    // listeners do not all begin and end together
+    // clients do not all start and end at the same time
     if (listening) await new Promise((r) => setTimeout(r, index * 250));
     while (!existsSync(stopFile) && Date.now() - start < limitSeconds * 1000) {
       try {
@@ -339,7 +339,7 @@ function secret(name: string, stringData: Record<string, string>): object {
   return { apiVersion: "v1", kind: "Secret", metadata: { name }, stringData };
 }
 
-/** A pod that only waits for `kubectl exec`. */
+/** A pod for `kubectl exec`. */
 function clientPod(image: string): object {
   return nodePod("client", image, ["-e", "setInterval(() => {}, 1e9)"]);
 }

@@ -1,4 +1,4 @@
-/** Programs of others that judge our manifests. They and what they need are made on first use, from Go modules, Debian's packages and our own files. */
+/** External programs that validate the manifests. They are built on first use from Go modules, Debian packages and local files. */
 import { execFile, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
@@ -13,7 +13,7 @@ const build = join(import.meta.dirname, "../../judges/build.sh");
 
 let folder: Promise<string> | undefined;
 
-/** Path of a built program; minutes the first time. */
+/** The path of a built program. The first build takes minutes. */
 export async function judge(
   name: "kstatus" | "argohealth" | "kube-score" | "helm-unittest",
 ): Promise<string> {
@@ -93,8 +93,8 @@ export function schemaLocation(folder: string): string {
 }
 
 /**
- * Writes kubeconform's schema for every kind into a new folder, from the OpenAPI document of the very Kubernetes that the tests run and from CRDs:
- * nothing is fetched.
+ * Writes kubeconform's schema for every kind into a new folder, from the OpenAPI document of the Kubernetes version under test and from CRDs.
+ * Nothing is downloaded.
  * @param swagger file of the API server's own OpenAPI 2 document
  * @param crds files of CustomResourceDefinitions
  */
@@ -144,7 +144,7 @@ async function writeCrd(folder: string, { spec }: Crd): Promise<void> {
   }
 }
 
-/** A field that the schema does not name is an error, where the API server would drop it. */
+/** Makes unknown fields an error, because the API server would drop them. */
 function strict(schema: Schema): Schema {
   if (schema["x-kubernetes-int-or-string"]) return { oneOf: [{ type: "string" }, { type: "integer" }] };
   const { properties, items, additionalProperties } = schema;

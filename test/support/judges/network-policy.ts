@@ -1,6 +1,6 @@
 /**
- * NetworkPolicies (Kubernetes, "Network Policies"): what they allow, as a network that enforces them would judge, and as nftables rules for a
- * cluster whose network does not enforce them.
+ * The connections that NetworkPolicies allow (Kubernetes, "Network Policies"), and nftables rules for a cluster whose network does not enforce
+ * the policies.
  */
 import { BlockList } from "node:net";
 
@@ -66,10 +66,9 @@ const directions = {
 type Direction = keyof typeof directions;
 
 /**
- * A table that replaces the one of the same name. It judges the first packet of a connection that enters the node's
- * network from a pod or from outside, after the address of a Service has become that of a pod; the node's own
- * connections, as the kubelet's probes, do not pass there. A refused connection is answered at once, with "administratively
- * prohibited".
+ * A table that replaces the one of the same name. It filters the first packet of a connection that enters the network of the node from a pod
+ * or from outside, after the translation of Service addresses. Connections of the node itself, such as probes of the kubelet, are not
+ * filtered. A rejected connection gets the response "administratively prohibited".
  */
 export function policyRules(table: string, cluster: PolicyCluster): string {
   const chains = (Object.keys(directions) as Direction[]).flatMap((direction) =>
@@ -177,7 +176,7 @@ function isSelected(
   );
 }
 
-/** One end of a connection. What is outside the cluster has no pod. */
+/** One end of a connection. An end outside the cluster has no pod. */
 export interface Party {
   readonly ip: string;
   readonly pod?: Omit<PolicyPod, "ip">;
@@ -190,7 +189,7 @@ export interface Connection {
   readonly protocol?: "TCP" | "UDP";
 }
 
-/** Policies of both ends decide: where none selects a pod for a direction, everything is allowed. */
+/** Evaluates the policies of both ends. If none selects a pod for a direction, all connections are allowed. */
 export function isAllowed(policies: readonly LivePolicy[], connection: Connection): boolean {
   const { from, to } = connection;
   return (

@@ -5,7 +5,7 @@ import { labels } from "../../../config/contract/names.ts";
 import type { KubernetesObject } from "../../../operator/facts/kubernetes-object.ts";
 import type { OperatorHouse } from "./operator-house.ts";
 
-/** The part of an API pod that the operator talks to, over a real socket: it tells the load that a test sets. */
+/** The load endpoint of an API pod on a real socket. It reports the load that a test sets. */
 export class ApiPod implements AsyncDisposable {
   readonly port: number;
   readonly #server: ReturnType<typeof createServer>;
@@ -53,7 +53,7 @@ export class ApiPod implements AsyncDisposable {
     return this.#readers.size;
   }
 
-  /** From now on callers ask this of the pool. */
+  /** Sets the demand of a pool, which the pod reports. */
   tell(pool: string, load: Partial<PoolLoad>): void {
     const whole: PoolLoad = { streams: 0, waiting: 0, replicas: {}, ...load };
     this.#load = { ...this.#load, pools: { ...this.#load.pools, [pool]: whole } };
@@ -66,7 +66,7 @@ export class ApiPod implements AsyncDisposable {
     for (const tell of this.#readers) tell(this.#line());
   }
 
-  /** Its connections break; new ones are taken. */
+  /** Closes its connections. New ones are accepted. */
   cut(): void {
     this.#server.closeAllConnections();
   }
@@ -83,7 +83,7 @@ export class ApiPod implements AsyncDisposable {
 
 type Json = { [name: string]: unknown };
 
-/** A pod as the scheduler and the kubelet would leave it. */
+/** A running pod, with the status that scheduler and kubelet write. */
 export async function putPod(
   house: OperatorHouse,
   name: string,

@@ -1,6 +1,6 @@
 /**
- * An operator that stops dead right after its n-th write: the write is carried out, its answer is lost, and nothing
- * more is heard of that process.
+ * An operator that dies right after its n-th write. The API server processes the write, its response is lost, and the process sends
+ * nothing more.
  */
 import { afterAll, beforeAll, beforeEach, expect } from "vitest";
 import { ClusterClient } from "../../../operator/cluster/client.ts";
@@ -10,7 +10,7 @@ import { turnOf } from "../seed.ts";
 import type { FaultProxy, ProxiedRequest } from "./fault-proxy.ts";
 import { OperatorHouse } from "./operator-house.ts";
 
-/** One in so many writes is tried in a run; `make test-operator-faults` tries all. */
+/** A run interrupts one of this number of writes; `make test-operator-faults` interrupts all. */
 const step = Number(process.env.CRASH_STEP ?? 11);
 const overlapMs = 100;
 
@@ -30,16 +30,16 @@ export type Fate = "died" | "survived";
 export interface Death {
   writes: number;
   dead: boolean;
-  /** The write after which it died. */
+  /** The last write before its death. */
   last: string;
 }
 
-/** Writes to die after. The seed of the run decides where they begin: eleven consecutive seeds visit all of them. */
+/** The writes after which the operator dies. The seed selects the first one: eleven consecutive seeds cover all writes. */
 export function* crashPoints(): Generator<number> {
   for (let n = 1 + turnOf(step); ; n += step) yield n;
 }
 
-/** An event is lost with the process that had it in mind. */
+/** Events do not count: an event is lost with its process. */
 export function isWrite({ method, path }: ProxiedRequest): boolean {
   return method !== "GET" && !path.includes("/events");
 }
@@ -48,7 +48,7 @@ export function isWrite({ method, path }: ProxiedRequest): boolean {
 export function useCrashHouse(): CrashHouse {
   const crashes = new CrashHouse();
   beforeAll(() => crashes.open());
-  // a test that failed leaves neither a dead operator's rule nor its objects to the next
+  // a failed test must not leave a fault or objects for the next one
   beforeEach(async () => {
     crashes.bury();
     await crashes.sweep();
@@ -63,7 +63,7 @@ export class CrashHouse {
   /** The proxy drops what any other operator sends, such as a request that was on its way when its operator died. */
   #living: string | undefined;
   #lives = 0;
-  /** Asked for each request of the living operator. */
+  /** Called for each request of the running operator. */
   rule: FaultProxy["rule"] = () => undefined;
 
   get house(): OperatorHouse {
@@ -85,7 +85,7 @@ export class CrashHouse {
     await this.#house?.[Symbol.asyncDispose]();
   }
 
-  /** The lifetime of one operator. Every call is tried once, and none outlives its operator. */
+  /** The lifetime of one operator. Every request is tried once, and none outlasts its operator. */
   async life(): Promise<void> {
     this.#lives += 1;
     const life = `operator-${this.#lives}`;
@@ -154,15 +154,15 @@ export class CrashHouse {
     await this.house.until(isGone, "an empty namespace");
   }
 
-  /** Resolves when the operator has died, or else when it came to the end. */
+  /** Resolves when the operator has died or has finished its work. */
   async fateOf(death: Death, isAtEnd: () => Promise<boolean>): Promise<Fate> {
     await this.house.until(async () => death.dead || (await isAtEnd()), "death, or the end");
-    // an operator that came to the end unharmed is not harmed any more
+    // an operator that has finished is not interrupted any more
     if (!death.dead) this.rule = () => undefined;
     return death.dead ? "died" : "survived";
   }
 
-  /** Nothing is left to the garbage collector. */
+  /** Waits until the garbage collector has finished. */
   async #isCollected(): Promise<boolean> {
     const [owner, found] = await Promise.all([this.house.get("TtsDeployment", "demo"), this.family()]);
     const standing = new Set([owner, ...found].map((one) => one?.metadata.uid));
@@ -178,7 +178,7 @@ export class CrashHouse {
   async #theEnd(): Promise<Record<string, unknown>> {
     await this.house.until(() => this.isSettled(), "Ready");
     await this.house.until(() => this.#isCollected(), "what the garbage collector takes");
-    // the steps of a token's rotation, which wait for their time
+    // the steps of a token rotation, which are timed
     await this.house.advance(10 * overlapMs);
     return this.look();
   }
@@ -197,7 +197,7 @@ export class CrashHouse {
     }
   }
 
-  /** Requests of the operator that lives now. */
+  /** The requests of the running operator. */
   get requests(): readonly ProxiedRequest[] {
     return this.house.proxy.requests.filter(({ client }) => client === this.#living);
   }
@@ -208,9 +208,9 @@ export class CrashHouse {
   }
 
   /**
-   * Interrupts `act` after one write after the other. Each time the next operator must come to the same end as an
-   * uninterrupted one, and delete nothing else than it does.
-   * @param prepare makes what stands before it
+   * Interrupts `act` after each of its writes. Each time, the next operator must reach the same final state as an uninterrupted one,
+   * and must not delete anything else.
+   * @param prepare creates the initial state
    */
   async comesToTheSameEnd(prepare: () => Promise<void>, act: () => Promise<void>): Promise<void> {
     const { house } = this;
@@ -240,7 +240,7 @@ export class CrashHouse {
   }
 }
 
-/** Kinds of which a TtsDeployment may have children, itself aside. */
+/** The kinds of the children of a TtsDeployment. */
 const kinds = [
   "ServiceAccount",
   "Role",
@@ -266,7 +266,7 @@ async function childrenOf(
   return lists.flat();
 }
 
-/** By `Kind/name`: all of it but what no two runs share (times, versions, ids, addresses, the token's own letters). */
+/** The objects by `Kind/name`, without values that differ between runs (times, versions, ids, addresses, tokens). */
 function portraits(objects: readonly KubernetesObject[]): Record<string, unknown> {
   const pairs = objects.map(
     (object) => [`${object.kind}/${object.metadata.name}`, portrait(object)] as const,
@@ -291,11 +291,11 @@ const fleeting = new Set([
   "nodePort",
   "healthCheckNodePort",
   "tts.svc.dev/token-changed-at",
-  // how often a status was written on the way
+  // the number of status writes
   "resourceVersion",
 ]);
 
-/** How many tokens are accepted, and which of them is sent. */
+/** The number of accepted tokens, and the index of the one that is sent. */
 function tokenForm(data: unknown): unknown {
   const plain = (text = "") => Buffer.from(text, "base64").toString();
   const { token, accepted } = data as Record<string, string | undefined>;

@@ -1,6 +1,6 @@
 /**
- * Stands between a client and a real API server and misbehaves on request: on a free port of 127.0.0.1, in plain HTTP towards
- * the client; towards the server as the cluster's administrator, or as the account of the given bearer token.
+ * A proxy between a client and a real API server that simulates faults. It listens on a free port of 127.0.0.1 with plain HTTP. For the
+ * server it is the administrator of the cluster, or the account of the given bearer token.
  */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
@@ -14,33 +14,33 @@ export type ProxiedRequest = {
   path: string;
   query: URLSearchParams;
   watch: boolean;
-  /** The client that asks, when it names itself in the header `x-test-client`. */
+  /** The name of the client from the header `x-test-client`. */
   client?: string;
 };
 
 /** A fault that replaces the normal handling of one request. */
 export type Fault =
   | { kind: "answer"; status: number; headers?: Record<string, string>; body?: unknown }
-  /** The socket is cut; before the server has seen the request, or after it has carried it out. */
+  /** Closes the socket before the server receives the request, or after it has processed it. */
   | { kind: "drop"; when: "before" | "after" }
-  /** For where the length of the delay does not matter; a test that depends on the order of events holds the request instead. */
+  /** A delay whose length does not matter. A test that depends on the order of events holds the request instead. */
   | { kind: "delay"; ms: number }
-  /** Waits for what the test has seen: before the server sees the request, or its answer after the server has carried it out. */
+  /** Holds the request before the server receives it, or the response after the server has processed it. */
   | { kind: "hold"; when: "before" | "after"; until: Promise<unknown> }
-  /** No answer ever comes. */
+  /** The client never receives a response. */
   | { kind: "hang" }
-  /** Each line of a watch becomes these lines. */
+  /** Replaces each line of a watch by these lines. */
   | { kind: "rewrite"; line: (line: string) => string[] };
 
 type OpenWatch = { response: ServerResponse; stalled: boolean };
 
 export class FaultProxy implements AsyncDisposable {
   readonly server: URL;
-  /** Every request that came, in order. */
+  /** Every received request, in order. */
   readonly requests: ProxiedRequest[] = [];
-  /** Asked for each request; `undefined` lets it pass. */
+  /** Called for each request. `undefined` means no fault. */
   rule: (request: ProxiedRequest) => Fault | undefined = () => undefined;
-  /** How often the client threw its credentials away. */
+  /** How often the client refreshed its credentials. */
   refreshes = 0;
   readonly #address: ControlPlaneAddress;
   readonly #http: Server;
@@ -67,7 +67,7 @@ export class FaultProxy implements AsyncDisposable {
     return new FaultProxy(address, http, token);
   }
 
-  /** For a client that goes through this proxy. */
+  /** The connection of a client through this proxy. */
   connection(): Connection {
     return {
       server: this.server,
@@ -79,23 +79,23 @@ export class FaultProxy implements AsyncDisposable {
     };
   }
 
-  /** The watches that are open now, and not stalled. */
+  /** The open watches that are not stalled. */
   get openWatches(): number {
     return [...this.#watches].filter(({ stalled }) => !stalled).length;
   }
 
-  /** Requests so far of one sort. */
+  /** The number of matching requests. */
   count(sort: "list" | "watch" | "write"): number {
     return this.requests.filter((request) => sortOf(request) === sort).length;
   }
 
-  /** Cuts every open watch in the middle of a line. */
+  /** Closes every open watch in the middle of a line. */
   cutWatches(): void {
     for (const { response } of this.#watches)
       response.write('{"type":"ADDED","object":{"kind"', () => response.destroy());
   }
 
-  /** Whatever comes on the watches open now is held back for ever; their sockets stay open. */
+  /** Holds all further data of the open watches. Their sockets stay open. */
   stallWatches(): void {
     for (const watch of this.#watches) watch.stalled = true;
   }
@@ -144,7 +144,7 @@ export class FaultProxy implements AsyncDisposable {
       agent: this.#agent,
     };
     const forwarded = request(`${this.#address.server}${incoming.url}`, options, (answered) => {
-      // A client that went away, or a fault of ours: neither is an error of this program.
+      // The client disconnected, or this is a simulated fault.
       answered.on("error", () => response.destroy());
       if (fault?.kind === "drop") {
         answered.resume().on("end", () => response.destroy());

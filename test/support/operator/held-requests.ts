@@ -1,4 +1,4 @@
-/** Facts by which a test decides when a request that it holds back (`hold` of the fault proxy) may go on. */
+/** Conditions for continuing a held request (`hold` of the fault proxy). */
 import { eventually } from "../eventually.ts";
 import type { OperatorHouse } from "./operator-house.ts";
 
@@ -13,8 +13,8 @@ export async function untilForgotten(house: OperatorHouse, kind: string, name: s
 }
 
 /**
- * Lets time pass for an operator whose only request under way is held back, and waits until every pass that may run beside
- * the held one has run. Each round is for what a pass of the round before has put on its clock.
+ * Moves the clock of an operator whose only request in progress is held, and waits until every reconcile that may run concurrently has
+ * run. Each round covers the timers that a reconcile of the previous round has set.
  */
 export async function passBesideHeld(house: OperatorHouse, rounds: number, stepMs: number): Promise<void> {
   for (let round = 0; round < rounds; round += 1) {

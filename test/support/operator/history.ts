@@ -1,4 +1,4 @@
-/** Every version of objects that the API server had, by a watch: what is not in it never was. */
+/** Every version of objects that the API server stored, collected by a watch. */
 
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
@@ -37,7 +37,7 @@ export class History implements Disposable {
     });
   }
 
-  /** Begins with the objects that are there now. */
+  /** Starts with the existing objects. */
   static async of(client: ClusterClient, kind: string, namespace: string): Promise<History> {
     // without a version, a watch begins with the present objects
     const options = { namespace, resourceVersion: undefined, timeoutSeconds: WATCH_SECONDS };

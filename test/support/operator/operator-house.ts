@@ -31,25 +31,25 @@ const serverImage = "registry.example/svc-tts/server:0.1.0";
 interface HouseOptions {
   /** The role that the chart gives an operator which serves every namespace. */
   readonly clusterWide?: boolean;
-  /** By which operators work; one that goes on with real time unless given. A `FakeClock` begins at `Date.now()`, as the API server's clock. */
+  /** The clock of the operators. The default follows real time. A `FakeClock` starts at `Date.now()`, like the clock of the API server. */
   readonly clock?: TestClock;
 }
 
 interface StartOptions {
   readonly image?: string;
-  /** Instead of one that goes through the proxy. */
+  /** A client that replaces the one through the proxy. */
   readonly client?: ClusterClient;
   readonly elected?: boolean;
   readonly tokenOverlapMs?: number;
   /** The content of `/metrics` of every API pod. */
   readonly metrics?: () => string;
-  /** How far the operator's own clock is ahead of the API server's. */
+  /** Milliseconds by which the operator's clock is ahead of the API server's. */
   readonly clockAheadMs?: number;
-  /** Which release of the chart it is of. */
+  /** The release of the chart. */
   readonly release?: string;
-  /** Passes at once. */
+  /** The number of concurrent reconciles. */
   readonly workers?: number;
-  /** Beside the house's own. */
+  /** Namespaces in addition to the house's own. */
   readonly moreNamespaces?: readonly string[];
 }
 
@@ -57,11 +57,11 @@ interface StartOptions {
 type Curtain = () => Promise<void>;
 
 /**
- * A namespace (the CRDs are installed already) with an operator of its own in front of the suite's API server, reached under the chart's own role through a
- * proxy that counts and can misbehave. No controller runs pods here: `serve` plays the Deployment controller.
+ * A namespace with its own operator, on the API server of the suite (with the CRDs). The operator has the role of the chart, and connects through
+ * a proxy that counts requests and simulates faults. No controller runs pods here: `serve` simulates the Deployment controller.
  *
- * Operators work by `clock`, which `advance` moves. Their requests and watches keep to real time, as the API server does: hours that a test
- * skips neither end a request that is under way nor a watch on which nothing came.
+ * Operators use `clock`, which `advance` moves. Their requests and watches use real time, like the API server: skipped hours end neither a
+ * request in progress nor an idle watch.
  */
 export class OperatorHouse implements AsyncDisposable {
   readonly namespace: string;
@@ -105,7 +105,7 @@ export class OperatorHouse implements AsyncDisposable {
     return house;
   }
 
-  /** Beside those that run. */
+  /** Starts another operator in addition to the running ones. */
   async startOperator(options: StartOptions = {}): Promise<void> {
     const {
       image = serverImage,
@@ -140,7 +140,7 @@ export class OperatorHouse implements AsyncDisposable {
     this.#running.push({ operator, client: used });
   }
 
-  /** All that run. */
+  /** All running operators. */
   async stopOperator(): Promise<void> {
     const running = this.#running;
     this.#running = [];
@@ -148,7 +148,7 @@ export class OperatorHouse implements AsyncDisposable {
     for (const { client } of running) client.close();
   }
 
-  /** All that run stop, and one starts. */
+  /** Stops all running operators, and starts one. */
   async restart(options: StartOptions = {}): Promise<void> {
     await this.stopOperator();
     await this.startOperator(options);
@@ -175,7 +175,7 @@ export class OperatorHouse implements AsyncDisposable {
     return this.#running.flatMap(({ operator }) => operator.failingWatches());
   }
 
-  /** One for each operator that runs. */
+  /** One for each running operator. */
   get activities(): Activity[] {
     return this.#running.map(({ operator }) => operator.activity());
   }
@@ -220,7 +220,7 @@ export class OperatorHouse implements AsyncDisposable {
     return found ? `${found.status} ${found.reason}: ${found.message}` : "absent";
   }
 
-  /** Runs kubectl in the house's namespace, as the cluster's administrator; throws what it said when it failed. */
+  /** Runs kubectl in the house's namespace, as the cluster's administrator; throws its output if it fails. */
   kubectl(...words: string[]): Promise<string> {
     return kubectlOrThrow(this.#address, ["-n", this.namespace, ...words]);
   }
@@ -267,7 +267,7 @@ export class OperatorHouse implements AsyncDisposable {
     }
   }
 
-  /** Serves whatever Deployment there is, again and again, until the curtain. */
+  /** Serves every Deployment until the returned function stops it. */
   play(): Curtain {
     let playing = true;
     const act = async () => {
@@ -309,7 +309,7 @@ export class OperatorHouse implements AsyncDisposable {
     await this.untilReady();
   }
 
-  /** Waits for a fact; fails with the conditions as they stand. */
+  /** Waits for a fact. A failure shows the current conditions. */
   async until(fact: () => Promise<boolean>, what: string): Promise<void> {
     await eventually(what, fact, { seen: () => this.#report() });
   }
@@ -337,8 +337,8 @@ export class OperatorHouse implements AsyncDisposable {
   }
 
   /**
-   * Waits until operators have nothing left to do: no key waits, no pass runs, no request is under way, and every watch has seen what a list
-   * of the same selection shows now. What waits for a later time by the clock is not waited for: see {@link advance}.
+   * Waits until operators are idle: no key is queued, no reconcile runs, no request is in progress, and every watch has reported the objects
+   * of a current list. It does not wait for timers: see {@link advance}.
    */
   async idle(): Promise<void> {
     await eventually("the operators to be idle", () => this.#isIdle(), {
@@ -346,7 +346,7 @@ export class OperatorHouse implements AsyncDisposable {
     });
   }
 
-  /** Moves the clock, stopping at each timer that falls due until what it began has come to its end. */
+  /** Moves the clock. It stops at each timer that is due until the resulting work has ended. */
   async advance(durationMs: number): Promise<void> {
     const endMs = this.clock.monotonicMs() + durationMs;
     await this.idle();
@@ -359,8 +359,8 @@ export class OperatorHouse implements AsyncDisposable {
   }
 
   /**
-   * The operators' requests, watches left out, while their clock moves on. It stops at each timer that falls due, as {@link advance} does.
-   * Watches keep to real time, so that a watch which reconnects or lists again after hours is not part of this.
+   * The requests of the operators, without watches, while their clock moves like in {@link advance}. Watches use real time, so that a watch
+   * which reconnects or lists again after hours does not count.
    */
   async requestsDuring(durationMs: number): Promise<string[]> {
     await this.idle();
@@ -370,7 +370,7 @@ export class OperatorHouse implements AsyncDisposable {
     return sent.map(({ method, path }) => `${method} ${path}`);
   }
 
-  /** How often operators write while their clock moves on, as in {@link requestsDuring}. */
+  /** The number of the operators' writes while their clock moves, like in {@link requestsDuring}. */
   async writesDuring(durationMs: number): Promise<number> {
     await this.idle();
     const before = this.proxy.count("write");
@@ -378,7 +378,7 @@ export class OperatorHouse implements AsyncDisposable {
     return this.proxy.count("write") - before;
   }
 
-  /** Waits until an operator knows what this API pod tells now, and has done what follows from it. */
+  /** Waits until an operator knows the current report of this API pod, and has acted on it. */
   async hears({ load }: { readonly load: ApiLoad }): Promise<void> {
     const told = JSON.stringify(load);
     const isKnown = () =>
@@ -389,7 +389,7 @@ export class OperatorHouse implements AsyncDisposable {
     await this.idle();
   }
 
-  /** How many have begun so far, of all operators; undefined while one of them has something to do. */
+  /** The number of reconciles that all operators have started; undefined while one of them is busy. */
   #passes(): number | undefined {
     const all = this.activities;
     const isBusy = ({ queue, requests, events }: Activity) =>
@@ -415,13 +415,13 @@ export class OperatorHouse implements AsyncDisposable {
       const found = await this.admin.list(kind, { ...selection, metadataOnly: true });
       return versionsIn(new Map(found.map((object) => [objectKey(object), object.metadata.resourceVersion])));
     } catch (error) {
-      // The kind was uninstalled, and all its objects with it.
+      // The kind was uninstalled together with its objects.
       if (error instanceof ApiError && error.status === 404) return versionsIn(new Map());
       throw error;
     }
   }
 
-  /** Writes of an operator that starts again when no work is left. */
+  /** The writes of an operator that restarts when no work is left. */
   async writesOfRestart(): Promise<number> {
     await this.idle();
     const before = this.proxy.count("write");
@@ -436,7 +436,7 @@ export class OperatorHouse implements AsyncDisposable {
     return JSON.stringify([Object.fromEntries(statuses), this.lines.slice(-40)], null, 1);
   }
 
-  /** Read again when the operator wrote a status between our reading and writing. */
+  /** Reads again if the operator wrote a status between the read and the write. */
   async #replaceOrCreate(manifest: KubernetesObject): Promise<void> {
     for (let conflicts = 0; ; conflicts++) {
       const live = await this.get(manifest.kind, manifest.metadata.name);
@@ -484,7 +484,7 @@ function summaryOf({ watches, loads, ...activity }: Activity): object {
   return { ...activity, watches: watches.map(idOf), loads: [...loads.keys()] };
 }
 
-/** The status that the Deployment controller writes when every pod of the current template is ready. */
+/** The status that the Deployment controller writes when every pod with the current template is ready. */
 function served({ metadata, spec }: Deployment): Json {
   const replicas = spec?.replicas ?? 0;
   return {

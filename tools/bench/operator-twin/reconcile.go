@@ -159,13 +159,13 @@ func (r *deploymentReconciler) tell(ctx context.Context, owner *TtsDeployment, l
 	}
 	ready := models && apiReady && refused == nil
 	condition("Ready", ready, pick(ready, "Serving", "Progressing"), pick(ready, "API and models serve as specified.", "Not everything serves yet."))
-	condition("Reconciling", !ready, pick(ready, "Settled", "Progressing"), pick(ready, "Nothing is left to do.", "A rollout is on its way."))
-	condition("Stalled", refused != nil, pick(refused == nil, "Settled", "LicenseInvalid"), pick(refused == nil, "Nothing is left to do.", fmt.Sprint(refused)))
+	condition("Reconciling", !ready, pick(ready, "Settled", "Progressing"), pick(ready, "The reconciliation is complete; no action is needed.", "A rollout is on its way."))
+	condition("Stalled", refused != nil, pick(refused == nil, "Settled", "LicenseInvalid"), pick(refused == nil, "The reconciliation is complete; no action is needed.", fmt.Sprint(refused)))
 	condition("LicenseValid", refused == nil, pick(refused == nil, "Valid", "Invalid"), pick(refused == nil, "The license is good.", fmt.Sprint(refused)))
 	condition("ModelsReady", models, pick(models, "Serving", "Progressing"), pick(models, "Every pool serves with its current settings.", "Pods start."))
 	condition("ApiReady", apiReady, pick(apiReady, "Serving", "Progressing"), pick(apiReady, "Every API pod serves with its current settings.", "Pods start."))
 	condition("RolloutHealthy", true, pick(ready, "Complete", "Progressing"), pick(ready, "Every pod has its current settings.", "A rollout is on its way."))
-	condition("RevisionOutdated", false, "Current", "Every pod is as this operator makes it.")
+	condition("RevisionOutdated", false, "Current", "All pods have the template of this operator.")
 	if equality.Semantic.DeepEqual(before.Status, owner.Status) {
 		return nil
 	}
@@ -232,10 +232,10 @@ func (r *poolReconciler) tell(ctx context.Context, pool *TtsModelPool) error {
 	condition := func(kind string, holds bool, reason, message string) {
 		setCondition(&status.Conditions, pool.Generation, kind, holds, reason, message)
 	}
-	condition("Ready", done, pick(done, "Serving", "Progressing"), pick(done, "Every pod of the current settings is ready.", waiting))
-	condition("Reconciling", !done, pick(done, "Settled", "Progressing"), pick(done, "Nothing is left to do.", waiting))
+	condition("Ready", done, pick(done, "Serving", "Progressing"), pick(done, "All pods with the current settings are ready.", waiting))
+	condition("Reconciling", !done, pick(done, "Settled", "Progressing"), pick(done, "The reconciliation is complete; no action is needed.", waiting))
 	condition("Stalled", false, "Settled", "Nothing is in the way.")
-	condition("RevisionOutdated", false, "Current", "The pods are as this operator makes them.")
+	condition("RevisionOutdated", false, "Current", "The pods have the template of this operator.")
 	if equality.Semantic.DeepEqual(before.Status, pool.Status) {
 		return nil
 	}

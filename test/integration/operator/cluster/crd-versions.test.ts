@@ -151,7 +151,7 @@ describe("a CRD that is older than the operator", () => {
     await house.putDeployment({}, [{ name: "mist", kind: "mist", sharedMemory: "1Gi" }]);
     await house.untilCondition(
       "Stalled",
-      /^True CrdMismatch: TtsModelPool demo-mist cannot be written: its CRD has no \.spec\.sharedMemory/,
+      /^True CrdMismatch: TtsModelPool demo-mist cannot be written: its CRD does not have \.spec\.sharedMemory/,
     );
     expect((await house.workload("demo-mist")).metadata.generation).toBe(generation);
   });

@@ -92,7 +92,7 @@ async function conditionsIn(namespace: string): Promise<number> {
 }
 
 const image = (version: string) => `registry.example/svc-tts/server:${version}`;
-const conflict = /^False OperatorConflict: .*by their Leases one\/tts-operator and two\/tts-operator/;
+const conflict = /^False OperatorConflict: .*Their Leases are one\/tts-operator and two\/tts-operator/;
 
 const signer = async () => ((await house.deployment()).status as { operator?: string } | undefined)?.operator;
 

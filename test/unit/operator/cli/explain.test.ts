@@ -82,14 +82,14 @@ describe("explain", () => {
   });
 
   it("says what is wrong once, in whose words it is best told, with the commands for it", () => {
-    const message = "There is no license. Secret ns/license, key license.jwt.";
+    const message = "There is no license. The license is read from Secret ns/license, key license.jwt.";
     const deployment = saying({
       ...stalled("Missing", message),
       LicenseValid: ["False", "Missing", message],
-      ApiReady: ["False", "LicenseHold", "Not started: the license does not allow it, see LicenseValid."],
+      ApiReady: ["False", "LicenseHold", "Not started, because the license does not allow it. See LicenseValid."],
     });
     const pool = poolSaying({
-      Ready: ["False", "LicenseHold", "Not started: the license does not allow it, see LicenseValid."],
+      Ready: ["False", "LicenseHold", "Not started, because the license does not allow it. See LicenseValid."],
     });
     const secrets = [{ path: "license.secretRef", name: "license", exists: false }];
     const found = explain(evidence(deployment, { pools: [pool], secrets }));
@@ -199,13 +199,13 @@ describe("explain", () => {
   });
 
   it("prints all of it for people, and what it had no right to see", () => {
-    const deployment = saying(stalled("NameTaken", "Service ns/demo-api was not made by this operator."));
+    const deployment = saying(stalled("NameTaken", "Service ns/demo-api was not created by this operator."));
     const text = explanationText(explain(evidence(deployment, { unseen: ["events (not allowed)"] })));
-    expect(text).toContain("TtsDeployment ns/demo: Not ready for 30 min, and nothing gets better by itself");
+    expect(text).toContain("TtsDeployment ns/demo: Not ready for 30 min. A person has to act: 1 problem.");
     expect(text).toContain(
-      "1. spec: NameTaken (since 2025-12-31T23:30:00Z)\n   Service ns/demo-api was not made",
+      "1. spec: NameTaken (since 2025-12-31T23:30:00Z)\n   Service ns/demo-api was not created",
     );
-    expect(text).toContain("Not seen: events (not allowed).");
+    expect(text).toContain("Could not be read: events (not allowed).");
   });
 });
 

@@ -49,7 +49,7 @@ describe("an override that is refused names its place:", () => {
     [
       "an unknown directive",
       { spec: { "$setElementOrder/containers": [] } },
-      /spec\.\$setElementOrder\/containers is not understood/,
+      /spec\.\$setElementOrder\/containers is not supported/,
     ],
     [
       "retained keys that forget one",
@@ -59,12 +59,12 @@ describe("an override that is refused names its place:", () => {
     [
       "a device",
       container({ resources: { limits: { "nvidia.com/gpu": 8 } } }),
-      /containers\[mist\]\.resources asks for nvidia\.com\/gpu: .*accelerator/,
+      /containers\[mist\]\.resources requests nvidia\.com\/gpu; .*accelerator/,
     ],
     [
       "a device of a sidecar",
       { spec: { initContainers: [{ name: "x", resources: { requests: { "a/b": 1 } } }] } },
-      /asks for a\/b/,
+      /requests a\/b/,
     ],
     ["a claim", { spec: { resourceClaims: [{ name: "x" }] } }, /accelerator\.claimTemplateName/],
     ["the end of our container", container({ $patch: "delete" }), /must keep the container mist/],
@@ -108,7 +108,7 @@ describe("an override that is refused names its place:", () => {
   });
 
   it("JSON that somebody spoilt", () => {
-    expect(() => parseOverride("{")).toThrow(/no JSON/);
+    expect(() => parseOverride("{")).toThrow(/not valid JSON/);
   });
 });
 
@@ -136,6 +136,6 @@ describe("an override", () => {
     expect(before?.spec.template.spec?.hostname).toBe("h");
     expect(plannedDeployment(pool, live, granted, server)?.spec.template).toEqual(before?.spec.template);
     const spoilt = ttsModelPool({ podTemplate: "{" });
-    expect(() => plannedDeployment(spoilt, live, granted, server)).toThrow(/no JSON/);
+    expect(() => plannedDeployment(spoilt, live, granted, server)).toThrow(/not valid JSON/);
   });
 });

@@ -79,7 +79,7 @@ describe("a license that is good", () => {
   it("that shrank keeps what runs and says so", async () => {
     const result = await judged({ maxStreams: 16 }, one, { pools: [pool("a", 3)] });
     expect(result).toMatchObject({ valid: false, reason: "TooManyStreams", grants: "a 3" });
-    expect(result.message).toContain("What runs goes on");
+    expect(result.message).toContain("Running pods continue");
   });
 
   it("lets a pool scale down, and follows whoever scales it where the spec does not", async () => {

@@ -29,7 +29,7 @@ describe("a license that several TtsDeployments share", () => {
     const second = await judged(shares, "b", 3);
     expect(second).toMatchObject({ granted: 1, reason: "TooManyGpus" });
     expect(second.message).toBe(
-      "The license allows 4 GPUs in all; other TtsDeployments that share it use 3, and 3 are asked for here. Pool m gets 1 of 3 replicas. Ask for less or for a larger license.",
+      "The license allows 4 GPUs in total. Other TtsDeployments that share it use 3, and this one requests 3. Pool m gets 1 of 3 replicas. Request less, or a larger license.",
     );
   });
 

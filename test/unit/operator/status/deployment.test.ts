@@ -132,7 +132,7 @@ describe("the status of a TtsDeployment", () => {
   it.each<ReconcileProblem["reason"]>(["NoGpu", "Unschedulable", "ImagePullFailed", "PodsNotReady"])(
     "points to Ready before the deadline of a rollout, while Ready is %s",
     (reason) => {
-      const waiting = pool(1, { reason, message: "Pod a fits on no node.", stalled: false });
+      const waiting = pool(1, { reason, message: "Pod a cannot be scheduled.", stalled: false });
       const reports = [
         deploymentStatus(observed(ttsDeployment(), { api, pools: [waiting] }), good, undefined).conditions,
         waiting.pool.status?.conditions ?? [],
@@ -141,7 +141,7 @@ describe("the status of a TtsDeployment", () => {
         const reported = new Map(
           conditions.map(({ type, status, message }) => [type, `${status} ${message}`]),
         );
-        expect(reported.get("Ready")).toMatch(/^False .*fits on no node/);
+        expect(reported.get("Ready")).toMatch(/^False .*cannot be scheduled/);
         expect(reported.get("Stalled")).toBe("False Not stalled so far; see Ready for what is missing.");
         expect(reported.get("RolloutHealthy") ?? "True; see Ready").toMatch(/^True.*see Ready/);
         expect([...reported.values()].join(" ")).not.toMatch(/no action is needed|rollout is on its way/);

@@ -22,7 +22,7 @@ describe("TelemetryReady", () => {
 
   it("names the Secret that is missing, and what to do", () => {
     expect(found({ missingSecrets: ["creds"], monitorsMissing: true })).toMatch(
-      /^False SecretMissing: .*ns\/creds.*Create it/,
+      /^False SecretMissing: .*ns\/creds.*Create them/,
     );
   });
 

@@ -43,7 +43,7 @@ describe("a workload", () => {
     [
       "is draining old pods",
       told(running(2, { replicas: 3 })),
-      /^progressing RollingOut: .*1 pods of earlier settings/,
+      /^progressing RollingOut: .*1 pods with earlier settings/,
     ],
     [
       "is fetching its model",
@@ -98,7 +98,7 @@ describe("a workload", () => {
           ),
         ),
       ),
-      /^failing AdmissionDenied: A pod was refused by the admission webhook g\.example.*no\./,
+      /^failing AdmissionDenied: A pod was rejected by the admission webhook g\.example.*no\./,
     ],
     [
       "is held back in number",
@@ -132,12 +132,12 @@ describe("a pod that does not start", () => {
     [
       "memory",
       waiting("CrashLoopBackOff", { lastState: { terminated: { exitCode: 137, reason: "OOMKilled" } } }),
-      /^failing CrashLoop: .*killed for memory.*Raise its memory limit/,
+      /^failing CrashLoop: .*too much memory.*Raise its memory limit/,
     ],
     [
       "GPU",
       unschedulable("0/3 nodes are available: 3 Insufficient nvidia.com/gpu."),
-      /^failing NoGpu: .*enough free nvidia\.com\/gpu: 0\/3 nodes/,
+      /^failing NoGpu: .*enough free nvidia\.com\/gpu for pod demo-mist-1: 0\/3 nodes/,
     ],
     [
       "node",
