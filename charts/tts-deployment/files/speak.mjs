@@ -33,7 +33,7 @@ async function checkSpeech() {
   const started = performance.now();
   const answer = await ask(`${SPEAK_URL}/v1/svc-tts`, { method: "POST", headers, body });
   const text = await answer.text();
-  if (!answer.ok) throw new Error(`${SPEAK_URL} answered ${answer.status}: ${text.slice(0, 500)}`);
+  if (!answer.ok) throw new Error(`${SPEAK_URL} responded with status ${answer.status}: ${text.slice(0, 500)}`);
   const sound = hear(Buffer.from(JSON.parse(text).audioContent ?? "", "base64"));
   const tookMs = Math.round(performance.now() - started);
   console.log(`${SPEAK_URL} returned ${sound.seconds.toFixed(2)} s of audio at ${sound.rate} Hz after ${tookMs} ms`);

@@ -85,9 +85,9 @@ Validates a JWK set (RFC 7517): JSON with a "keys" list and without private keys
 {{- fail (printf "%s is JSON without a list \"keys\": give a JWK set (RFC 7517), not a single key." .value) -}}
 {{- end -}}
 {{- range $set.keys -}}
-{{- if not (kindIs "map" .) -}}{{- fail (printf "%s holds an entry that is no key object." $.value) -}}{{- end -}}
+{{- if not (kindIs "map" .) -}}{{- fail (printf "%s has an entry that is not a key: give a JWK set (RFC 7517)." $.value) -}}{{- end -}}
 {{- if or (hasKey . "d") (hasKey . "k") -}}
-{{- fail (printf "%s holds a private key (member \"d\" or \"k\"): give the public half alone, and replace that key, since it has now been shown." $.value) -}}
+{{- fail (printf "%s contains a private key (member \"d\" or \"k\"): give only the public key, and replace the key pair, because it was disclosed." $.value) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

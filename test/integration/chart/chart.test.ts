@@ -51,7 +51,7 @@ interface Selecting {
 
 const templates = new Map<string, Promise<string>>();
 
-/** What helm renders; each set of values is rendered once. */
+/** The rendered chart. Each set of values is rendered once. */
 function template(values: unknown = {}, kubeVersion = "1.36.3"): Promise<string> {
   const key = JSON.stringify([values, kubeVersion]);
   const known = templates.get(key) ?? templateAnew(values, kubeVersion);
@@ -103,7 +103,7 @@ const everything = {
 };
 
 describe("the chart", () => {
-  it("hands every value to where it belongs", async () => {
+  it("passes every value to its field", async () => {
     const objects = await render(everything);
     const { spec } = operatorPod(objects);
     expect(spec).toMatchObject({
@@ -130,14 +130,14 @@ describe("the chart", () => {
     expect(Object.keys(keys)).toEqual(["jwks.json", "development-jwks.json"]);
   });
 
-  it("starts new operator pods when the license keys change, and only then", async () => {
+  it("replaces the operator pods only when the license keys change", async () => {
     const hash = async (values: unknown) =>
       operatorPod(await render(values)).metadata.annotations["checksum/license-keys"];
     expect(await hash({ license: { jwks } })).not.toBe(await hash({}));
     expect(await hash({ logLevel: "debug" })).toBe(await hash({}));
   });
 
-  it("keeps to Pod Security restricted, also in its test", async () => {
+  it("complies with Pod Security restricted, also in its test", async () => {
     const objects = await render();
     const pods = [operatorPod(objects).spec, find(objects, "Pod", "tts-tts-operator-test").spec as PodSpec];
     for (const { securityContext, containers } of pods) {
@@ -155,7 +155,7 @@ describe("the chart", () => {
     }
   });
 
-  it("does not select its test's pod by the Service or the Deployment", async () => {
+  it("does not select the pod of its test by the Service or the Deployment", async () => {
     const objects = await render();
     const { labels } = find(objects, "Pod", "tts-tts-operator-test").metadata;
     const service = find(objects, "Service", "tts-tts-operator-metrics").spec as Selecting;
@@ -167,7 +167,7 @@ describe("the chart", () => {
     }
   });
 
-  it("lets nobody connect to the operator but who reads its metrics, where a NetworkPolicy is asked for", async () => {
+  it("allows only connections to the operator's metrics with a NetworkPolicy", async () => {
     expect((await render()).map(({ kind }) => kind)).not.toContain("NetworkPolicy");
     const objects = await render({ networkPolicy: { enabled: true, metricsFrom: ["monitoring"] } });
     const policy = find(objects, "NetworkPolicy", "tts-tts-operator").spec;
@@ -186,7 +186,7 @@ describe("the chart", () => {
     });
   });
 
-  it("leaves the CRDs out, or lets them go with the release, when told so", async () => {
+  it("can omit the CRDs, or delete them with the release", async () => {
     const crds = async (values: unknown) =>
       (await render(values)).filter(({ kind }) => kind === "CustomResourceDefinition");
     const kept = await crds({});
@@ -199,13 +199,13 @@ describe("the chart", () => {
     expect(await crds({ crds: { enabled: false } })).toEqual([]);
   });
 
-  it("binds the operator in its watched namespaces alone, where some are named", async () => {
+  it("binds the operator only in its watched namespaces, if there are any", async () => {
     const kinds = async (values: unknown) => (await render(values)).map(({ kind }) => kind);
     expect(await kinds({})).toContain("ClusterRole");
     expect(await kinds({ watchNamespaces: ["a", "b"] })).not.toContain("ClusterRole");
   });
 
-  it("adds TtsDeployments to the roles that Kubernetes has for users, unless told otherwise", async () => {
+  it("adds TtsDeployments to the user-facing roles of Kubernetes by default", async () => {
     const label = (role: string) => `rbac.authorization.k8s.io/aggregate-to-${role}`;
     const rolesOf = async (values: unknown, role: string) =>
       (await render(values))
@@ -221,7 +221,7 @@ describe("the chart", () => {
   });
 });
 
-describe("the chart refuses", () => {
+describe("the chart rejects", () => {
   it.each([
     ["an unknown value", { replica: 2 }, "replica"],
     ["an unknown image", { images: { sever: {} } }, "sever"],
@@ -260,7 +260,7 @@ describe("the chart refuses", () => {
     await expect(template(values)).rejects.toThrow(why);
   });
 
-  it("a Kubernetes that is too old", async () => {
+  it("a Kubernetes version that is too old", async () => {
     await expect(template({}, "1.29.0")).rejects.toThrow("1.30");
   });
 });
@@ -277,7 +277,7 @@ describe("the samples", () => {
     },
   );
 
-  it("are reached in NOTES by the names that the operator gives", async () => {
+  it("are in NOTES.txt with the names that the operator uses", async () => {
     const notes = await readFile(join(chart, "templates/NOTES.txt"), "utf8");
     expect(notes).toContain(`service/${children.apiService("demo")} `);
   });

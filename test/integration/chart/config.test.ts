@@ -1,4 +1,4 @@
-/** What stands in config/ and in the operator's chart for people and their tools, tried on a real API server. */
+/** The manifests of config/ and of the operator's chart on a real API server. */
 import { execFile } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -68,7 +68,7 @@ describe("the Kustomize bases", () => {
     expect(out).toContain("(server dry run)");
   });
 
-  it("run the operator as the chart does", async () => {
+  it("run the operator like the chart", async () => {
     const deployment = (objects: KubernetesObject[]) =>
       objects.find(({ kind }) => kind === "Deployment")?.spec;
     const ours = objectsOf(
@@ -78,7 +78,7 @@ describe("the Kustomize bases", () => {
     expect(withoutSome(deployment(ours))).toEqual(withoutSome(deployment(charts)));
   });
 
-  it("bind the operator to one namespace where it is namespaced", async () => {
+  it("bind the namespaced operator to one namespace", async () => {
     const text = await kubectlOrThrow(address, ["kustomize", join(root, "config/kustomize/namespaced")]);
     expect(text).not.toMatch(/kind: Cluster|kind: CustomResourceDefinition/);
     expect(text).toMatch(/name: TTS_WATCH_NAMESPACES\n\s+value: speech/);
@@ -86,20 +86,20 @@ describe("the Kustomize bases", () => {
 });
 
 describe("the samples", () => {
-  it("are taken by the API server as Flux applies them", async () => {
+  it("are accepted by the API server as Flux applies them", async () => {
     const flags = ["--dry-run=server", "-n", "speech", "-k", join(root, "config/samples")];
     expect(await kubectlOrThrow(address, ["apply", ...flags])).toContain(
       "mist-only created (server dry run)",
     );
   });
 
-  it("with a database of one's own are taken by the API server", async () => {
+  it("with an existing database are accepted by the API server", async () => {
     const file = join(root, "config/samples/two-replicas.yaml");
     const out = await kubectlOrThrow(address, ["apply", "--dry-run=server", "-n", "speech", "-f", file]);
     expect(out).toContain("two-replicas created (server dry run)");
   });
 
-  it("with a database are taken by the API server where CloudNativePG is installed", async () => {
+  it("with a CloudNativePG database are accepted by the API server", async () => {
     await installForeignKinds(address, "cloudNativePg");
     const file = join(root, "config/samples/cloudnative-pg.yaml");
     const out = await kubectlOrThrow(address, ["apply", "--dry-run=server", "-n", "speech", "-f", file]);
@@ -125,7 +125,7 @@ describe("the GitOps examples", () => {
     },
   );
 
-  it("give the operator values that its chart takes", async () => {
+  it("have values that the chart of the operator accepts", async () => {
     const [release] = await read("flux/operator/release.yaml");
     const { valuesFrom } = (release?.spec ?? {}) as { valuesFrom?: { targetPath: string }[] };
     expect(valuesFrom).toHaveLength(1);
@@ -138,7 +138,7 @@ describe("the GitOps examples", () => {
 });
 
 describe("a second release of the operator", () => {
-  it("is refused beside one that serves every namespace, and installed beside one that does not", async () => {
+  it("is rejected next to one that serves every namespace, and installed next to one that does not", async () => {
     const chart = join(root, "charts/tts-operator");
     const install = (release: string, namespace: string, ...flags: string[]) =>
       execute(join(address.binDirectory, "helm"), [
@@ -153,7 +153,7 @@ describe("a second release of the operator", () => {
   });
 });
 
-describe("monitoring by the chart", () => {
+describe("monitoring in the chart", () => {
   const all = ["serviceMonitor", "rules", "dashboards"].flatMap((what) => [
     ...["--set", `monitoring.${what}.enabled=true`],
   ]);
@@ -169,11 +169,11 @@ describe("monitoring by the chart", () => {
 
   beforeAll(() => installForeignKinds(address, "prometheusOperator"));
 
-  it("is nothing unless it is asked for", async () => {
+  it("is disabled by default", async () => {
     await expect(rendered()).rejects.toThrow(/could not find template/);
   });
 
-  it("is taken by the Prometheus operator's own schema", async () => {
+  it("matches the schema of the Prometheus operator", async () => {
     const text = await rendered(...all, "--set", "monitoring.rules.labels.release=prometheus");
     const told = await kubectlOrThrow(address, ["apply", "--dry-run=server", "-f", "-"], text);
     const names = told.match(/^\S+ created/gm) ?? [];
@@ -184,7 +184,7 @@ describe("monitoring by the chart", () => {
     ]);
   });
 
-  it("brings the alerts and dashboards as they are tested", async () => {
+  it("contains the tested alerts and dashboards", async () => {
     const objects = parseAllDocuments(await rendered(...all)).map((document) => document.toJS());
     const rules = objects.find((object) => object?.kind === "PrometheusRule");
     expect(rules.spec).toEqual(parse(await readFile(join(root, "config/prometheus/rules.yaml"), "utf8")));

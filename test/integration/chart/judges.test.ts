@@ -1,4 +1,4 @@
-/** What both charts render with each of their values files (`charts/*\/ci`), judged by the tools that users have their charts judged by. */
+/** The output of both charts for each of their values files (`charts/*\/ci`), validated by the usual tools. */
 import { execFile } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
@@ -70,7 +70,7 @@ describe.each(cases)("the chart %s with %s", (chart, file) => {
 
 const unittest = async (chart: string) => execute(await judge("helm-unittest"), ["--strict", chart], limits);
 
-describe("the tests that stand beside each chart", () => {
+describe("the helm unit tests of each chart", () => {
   it.each(charts)(
     "pass by helm-unittest: %s",
     async (chart) => {
@@ -81,7 +81,7 @@ describe("the tests that stand beside each chart", () => {
     600_000,
   );
 
-  it("fail for a chart whose root can be written", async () => {
+  it("fail for a chart with a writable root file system", async () => {
     const changed = join(work, "changed");
     await cp(join(root, "charts/tts-operator"), changed, { recursive: true });
     const helpers = join(changed, "templates/_helpers.tpl");
@@ -91,7 +91,7 @@ describe("the tests that stand beside each chart", () => {
   });
 });
 
-it("kubeconform refuses a field that no schema has, ours included", async () => {
+it("kubeconform rejects a field that no schema has, also of the custom resources", async () => {
   const path = join(work, "wrong.yaml");
   const spec = { models: [{ name: "mist", kind: "mist", replica: 1 }] };
   await writeFile(
@@ -101,7 +101,7 @@ it("kubeconform refuses a field that no schema has, ours included", async () => 
   await expect(conform([path])).rejects.toMatchObject({ stdout: expect.stringContaining("replica") });
 });
 
-it("promtool takes the alerts as the chart renders them", async () => {
+it("promtool accepts the rendered alerts", async () => {
   const { stdout } = await helm(
     "template",
     "demo",
@@ -129,7 +129,7 @@ const exceptions: Readonly<Record<string, string>> = {
   "deployment-replicas": "One replica is enough while it works: pods serve without it; replicas is a value.",
 };
 
-it("kube-score finds nothing but what has a reason to stand, and every exception is needed", async () => {
+it("kube-score reports only documented exceptions, and every exception is needed", async () => {
   const found = new Set<string>();
   for (const [chart, file] of cases) {
     const args = [

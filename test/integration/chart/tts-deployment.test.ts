@@ -47,7 +47,7 @@ function find(objects: readonly KubernetesObject[], kind: string, name: string):
 }
 
 describe("the chart tts-deployment", () => {
-  it("makes Secrets of the license and the keys and names them in the spec", async () => {
+  it("creates Secrets of the license and the keys, and names them in the spec", async () => {
     const objects = await template({ secrets: { license: `${license}\n`, keys } });
     expect(find(objects, "TtsDeployment", "demo").spec).toEqual({
       license: { secretRef: { name: "demo-license", key: "license.jwt" } },
@@ -60,7 +60,7 @@ describe("the chart tts-deployment", () => {
     expect(text(dataOf("demo-keys")["keys.yaml"])).toBe(keys);
   });
 
-  it("passes a spec through as it is, large numbers too", async () => {
+  it("passes a spec unchanged, including large numbers", async () => {
     const spec = {
       license: { secretRef: { name: "mine", key: "other.jwt" }, gracePeriod: "48h" },
       api: { replicas: 2, keys: { secretRef: { name: "my-keys" } } },
@@ -80,7 +80,7 @@ describe("the chart tts-deployment", () => {
     expect(objects.filter(({ kind }) => kind === "Secret")).toEqual([]);
   });
 
-  it("asks in its test at the Service that the operator makes", async () => {
+  it("sends the request of its test to the Service that the operator creates", async () => {
     const values = { secrets: { license }, test: { apiKeySecret: { name: "clear" } } };
     const { spec } = find(await template(values), "Pod", "demo-test");
     const [container] = (spec as { containers: { env: { name: string; value?: string }[] }[] }).containers;
@@ -93,7 +93,7 @@ describe("the chart tts-deployment", () => {
     );
   });
 
-  it("is installed, upgraded and taken back on a real API server", async () => {
+  it("is installed, upgraded and uninstalled on a real API server", async () => {
     const admin = await adminClient(address);
     const namespace = await freshNamespace(admin, "chart");
     const ttsd = async () =>
@@ -121,7 +121,7 @@ describe("the chart tts-deployment", () => {
   });
 });
 
-describe("the chart tts-deployment refuses", () => {
+describe("the chart tts-deployment rejects", () => {
   it.each([
     ["no license", {}, "no license is set"],
     [
@@ -148,7 +148,7 @@ describe("the chart tts-deployment refuses", () => {
     await expect(template(values)).rejects.toThrow(why);
   });
 
-  it("a name that the CRD would refuse", async () => {
+  it("a name that the CRD would reject", async () => {
     await expect(template({ secrets: { license } }, "a".repeat(41))).rejects.toThrow("at most 40 characters");
   });
 });

@@ -140,7 +140,7 @@ async function watchTheFirstState(): Promise<void> {
 }
 
 describe("the directory of a cluster", () => {
-  it("knows nothing until the table is there, and then follows it", async () => {
+  it("is empty until the routing table exists, and then follows it", async () => {
     expect(directory.table()).toBeUndefined();
     await eventually("it says that it waits", () => warnings.some((text) => text.includes("demo-routing")));
     await table([route("demo-mist")]);
@@ -149,7 +149,7 @@ describe("the directory of a cluster", () => {
     await eventually("the change is seen", () => directory.table()?.models.mist?.length === 2);
   });
 
-  it("follows the endpoints of just the services in the table", async () => {
+  it("follows only the endpoints of the services in the table", async () => {
     await table([route("demo-mist")]);
     await putSlice("other", ["10.0.0.7"]);
     await putSlice("demo-mist", ["10.0.0.1"]);
@@ -179,7 +179,7 @@ describe("the directory of a cluster", () => {
     await eventually("the state after the fault", sees("demo-mist", "10.0.0.9"));
   });
 
-  it("keeps the last good state while the API server is away, and catches up when it is back", async () => {
+  it("keeps the last state while the API server is unavailable, and updates it afterwards", async () => {
     await watchTheFirstState();
     proxy.rule = () => ({ kind: "answer", status: 500 });
     proxy.cutWatches();
@@ -191,7 +191,7 @@ describe("the directory of a cluster", () => {
     await eventually("the new state", sees("demo-mist", "10.0.0.2"));
   });
 
-  it("keeps the last good table when a wrong one comes, and says so", async () => {
+  it("keeps the last valid table when an invalid one is reported, and logs it", async () => {
     await table([route("demo-mist")]);
     await eventually("the table is read", () => directory.table() !== undefined);
     await putTable('{"version":7}');
@@ -201,7 +201,7 @@ describe("the directory of a cluster", () => {
     expect(directory.table()?.models.mist).toHaveLength(1);
   });
 
-  it("sends the token as it is now, to the API server itself", async () => {
+  it("sends the current token to the API server", async () => {
     await table([route("demo-mist")]);
     directory.close();
     const { server: url, caPem: ca } = plane.address;
@@ -213,7 +213,7 @@ describe("the directory of a cluster", () => {
     await eventually("the table is read", () => directory.table()?.models.mist?.length === 1);
   });
 
-  it("goes on from the last bookmark when the API server ends a watch in time, without listing again", async () => {
+  it("continues from the last bookmark when the API server ends a watch, without another list", async () => {
     await table([route("demo-mist")]);
     directory.close();
     // a real API server sends a bookmark some seconds before the end of a watch

@@ -17,13 +17,13 @@ async function kubectl(...parts: string[]): Promise<string> {
   return stdout;
 }
 
-test("the suite's API server is the pinned Kubernetes and answers an administrator", async () => {
+test("the API server of the suite is the pinned Kubernetes version and accepts an administrator", async () => {
   expect(JSON.parse(await kubectl("version", "-o", "json"))).toMatchObject({
     serverVersion: { gitVersion: "v1.36.3" },
   });
 });
 
-test("foreground deletion waits for children, and a namespace ends with what it holds", async () => {
+test("foreground deletion waits for children, and a namespace is deleted with its objects", async () => {
   const client = await adminClient(inject("controlPlane"));
   const namespace = await freshNamespace(client, "collected");
   const configMap = (name: string, metadata: object = {}) => ({
@@ -47,7 +47,7 @@ test("foreground deletion waits for children, and a namespace ends with what it 
   client.close();
 });
 
-test("a second control plane starts beside the first and leaves nothing when it stops", async () => {
+test("a second control plane starts next to the first one, and leaves nothing when it stops", async () => {
   let directory = "";
   {
     await using other = await controlPlane();
@@ -60,7 +60,7 @@ test("a second control plane starts beside the first and leaves nothing when it 
   await expect(run("pgrep", ["-f", directory])).rejects.toThrow();
 });
 
-test("the programs end with the process that started them, even when it is killed", async () => {
+test("the programs end with the process that started them, also when it is killed", async () => {
   const starter = join(import.meta.dirname, "../../support/cluster/control-plane.ts");
   const script = `import { controlPlane } from ${JSON.stringify(starter)};
     console.log((await controlPlane()).address.directory);

@@ -56,7 +56,7 @@ function askedOfPodman(
 const debian =
   /--build-arg BASE=localhost\/svc-tts-node:bookworm\S* --build-arg RUNTIME=localhost\/svc-tts-debian:bookworm/;
 
-test("without a registry the base is made once from Debian and npm, and given to both builds", () => {
+test("without a registry the base is built once from Debian and npm, and used by both builds", () => {
   const asked = askedOfPodman("none", { SVC_TTS_BASE: "debian" });
   expect(asked.filter((line) => line.startsWith("import"))[0]).toMatch(
     /debian\.tar localhost\/svc-tts-debian:bookworm/,
@@ -68,19 +68,19 @@ test("without a registry the base is made once from Debian and npm, and given to
   expect(builds).toEqual([expect.stringMatching(debian), expect.stringMatching(debian)]);
 });
 
-test("a base that is there is taken", () => {
+test("an existing base is used", () => {
   const asked = askedOfPodman("svc-tts-node", { SVC_TTS_BASE: "debian" });
   expect(asked.filter((line) => line.startsWith("import"))).toEqual([]);
   expect(asked.filter((line) => debian.test(line))).toHaveLength(2);
 });
 
-test("the base of the Containerfile is taken where the engine has it", () => {
+test("the base of the Containerfile is used if the engine has it", () => {
   const asked = askedOfPodman("library/node", {});
   expect(asked.filter((line) => line.startsWith("build --layers"))).toHaveLength(2);
   expect(asked.filter((line) => debian.test(line))).toEqual([]);
 });
 
-test("a base that cannot be made stops it before anything is built", () => {
+test("a base that cannot be built stops the build of the images", () => {
   expect(() => askedOfPodman("none", { SVC_TTS_BASE: "debian" }, "exit 1")).toThrow(
     /could not be assembled into a base image/,
   );

@@ -36,13 +36,13 @@ const kind = (lines: string) => shell(`source ./kind.sh; source ./target.sh; KER
 /** A network of its own, so that a route can be taken without touching this machine's. */
 const ownNetwork = ["unshare", "--map-root-user", "--net"];
 
-test("a user who is not root is told so, and what to do instead", async () => {
+test("an unprivileged user gets an error that says what to do", async () => {
   const { code, said } = await preflight("id() { echo 1000; }; need_linux_root");
   expect(code).toBe(1);
   expect(said).toMatch(/needs root.*\n.*sudo -E make up.*KUBECONFIG.*make run/);
 });
 
-test("too little space is named with the folder, what is needed and what there is", async () => {
+test("missing disk space is reported with the folder, the required and the free space", async () => {
   const { code, said } = await preflight('need_space "$STATE" 1073741824 "the cluster"');
   expect(code).toBe(1);
   expect(said).toContain("the cluster needs about 1048576 GB under");
@@ -64,14 +64,14 @@ test.each(["10.250.0.7/24", "10.96.3.1/24", "10.244.0.1/16"])(
   },
 );
 
-test("a namespace number that somebody else has by now makes nobody a process of the cluster's", async () => {
+test("a reused namespace number does not make a process part of the cluster", async () => {
   const { code, said } = await preflight(
     'mkdir -p "$RUN"; readlink /proc/self/ns/mnt >"$RUN/namespace"; cluster_processes >&2',
   );
   expect({ code, said }).toEqual({ code: 0, said: "" });
 });
 
-test("who sees the cluster's own folders in its namespace is a process of the cluster's", async () => {
+test("a process that sees the folders of the cluster in its namespace is part of the cluster", async () => {
   const { code, said } = await preflight(
     `mkdir -p "$RUN" "$STATE/private/var/lib/kubelet"
      unshare --map-root-user --mount bash -c 'mount -t tmpfs none /var/lib && mkdir /var/lib/kubelet && mount --bind "$0" /var/lib/kubelet &&
@@ -84,12 +84,12 @@ test("who sees the cluster's own folders in its namespace is a process of the cl
   expect({ code, said }).toEqual({ code: 0, said: "" });
 });
 
-test("a cache given by a relative path is the same folder from everywhere", async () => {
+test("a relative cache path is the same folder in every working directory", async () => {
   const { said } = await preflight("echo $STATE >&2", ["env", "SVC_TTS_CACHE=here"]);
   expect(said).toMatch(/^\/.*\/here\/cluster\n$/);
 });
 
-test("a cluster of one's own is asked before there is any cache", async () => {
+test("an existing cluster is checked before the cache is created", async () => {
   const { said } = await preflight(
     `source ./kind.sh; source ./target.sh; kubectl() { echo "no route" >&2; return 1; }; helm() { :; }; KUBECONFIG=/elsewhere; choose_target`,
     ["env", `SVC_TTS_CACHE=${join(cache, "new")}`],
@@ -98,7 +98,7 @@ test("a cluster of one's own is asked before there is any cache", async () => {
   expect(said).toContain("does not answer");
 });
 
-test("memory.sh prints each container's memory less the cache that could be dropped", async () => {
+test("memory.sh prints the memory of each container without its reclaimable cache", async () => {
   const { code, said } = await preflight(
     `kubectl() { case $1 in get) echo "demo api-1 api" ;; *) printf '90000000\\ninactive_file 4000000\\n' ;; esac; }
      export -f kubectl; ./memory.sh | tr -s ' ' >&2`,
@@ -106,12 +106,12 @@ test("memory.sh prints each container's memory less the cache that could be drop
   expect({ code, said }).toEqual({ code: 0, said: "demo/api-1 api 86 MB\n" });
 });
 
-test("a machine whose ranges are free passes", async () => {
+test("a machine with free address ranges is accepted", async () => {
   const { code, said } = await preflight('need_free_range "$POD_RANGE"', ownNetwork);
   expect({ code, said }).toEqual({ code: 0, said: "" });
 });
 
-test("leftovers are listed, one a line, and fail", async () => {
+test("leftovers are listed in one line each, and the command fails", async () => {
   const { code, said } = await preflight(
     'ip link add svc-tts0 type veth peer name svc-tts1; mkdir -p "$STATE/etcd"; "$CLUSTER_DIR"/leftovers.sh >&2',
     ownNetwork,
@@ -121,7 +121,7 @@ test("leftovers are listed, one a line, and fail", async () => {
   expect(said).toContain(`file ${cache}/cluster/etcd\n`);
 });
 
-test("what another container engine keeps on this machine is no leftover of the cluster's", async () => {
+test("files of another container engine are not leftovers of the cluster", async () => {
   const { said } = await preflight(
     'nft add table ip cni_hostport; nft add table ip kube-proxy; "$CLUSTER_DIR"/leftovers.sh >&2',
     ownNetwork,
@@ -130,7 +130,7 @@ test("what another container engine keeps on this machine is no leftover of the 
   expect(said).not.toContain("cni");
 });
 
-test("without a Go toolchain the build says how to get one", async () => {
+test("the build without a Go toolchain says how to install one", async () => {
   const { code, said } = await preflight(
     'PATH=/usr/bin:/bin; command() { return 1; }; source <(sed -n "/^need_go()/,/^}/p" tools.sh); GO_MINOR=26; need_go',
   );
@@ -138,7 +138,7 @@ test("without a Go toolchain the build says how to get one", async () => {
   expect(said).toMatch(/Go is not installed.*\n.*install Go 1\.26/);
 });
 
-test("with a Go that is too old the build names both versions", async () => {
+test("the build with an old Go version names both versions", async () => {
   const { code, said } = await preflight(
     'go() { echo go1.19.8; }; source <(sed -n "/^need_go()/,/^}/p" tools.sh); GO_MINOR=26; need_go',
   );
@@ -147,7 +147,7 @@ test("with a Go that is too old the build names both versions", async () => {
 });
 
 /** Stand-ins for programs that answer, each telling what it was asked to do. */
-const told = (...programs: string[]) =>
+const withCommands = (...programs: string[]) =>
   programs
     .map((name) => `${name}() { echo "$FUNCNAME $*" >&2; }; export -f ${name};`)
     .concat('timeout() { shift; "$@"; };')
@@ -155,36 +155,36 @@ const told = (...programs: string[]) =>
 const absent = (...programs: string[]) => programs.map((name) => `${name}() { return 127; };`).join(" ");
 
 test.each([
-  ["kind, where it is installed and Docker answers", told("kind", "docker"), "kind"],
-  ["kind, where it is installed and Podman answers", absent("docker") + told("kind", "podman"), "kind"],
-  ["the node, where no engine answers", told("kind") + absent("docker", "podman"), "node"],
-  ["the node, where kind is not installed", `${told("docker")}command() { return 1; };`, "node"],
+  ["kind, where it is installed and Docker answers", withCommands("kind", "docker"), "kind"],
+  ["kind, where it is installed and Podman answers", absent("docker") + withCommands("kind", "podman"), "kind"],
+  ["the node, where no engine answers", withCommands("kind") + absent("docker", "podman"), "node"],
+  ["the node, where kind is not installed", `${withCommands("docker")}command() { return 1; };`, "node"],
   [
     "the node that runs already",
-    `${told("kind", "docker")}mkdir -p "$STATE"; echo x >"$KUBECONFIG_FILE";`,
+    `${withCommands("kind", "docker")}mkdir -p "$STATE"; echo x >"$KUBECONFIG_FILE";`,
     "node",
   ],
-  ["what it is told to", `${told("kind", "docker")}SVC_TTS_CLUSTER=node;`, "node"],
-])("make up takes %s", async (_what, given, chosen) => {
+  ["the configured tool", `${withCommands("kind", "docker")}SVC_TTS_CLUSTER=node;`, "node"],
+])("make up uses %s", async (_what, given, chosen) => {
   const { code, said } = await kind(`${given} echo "chosen: $(chosen_cluster)" >&2`);
   expect({ code, said: said.split("\n").at(-2) }).toEqual({ code: 0, said: `chosen: ${chosen}` });
 });
 
-test("an unknown choice is named with what there is", async () => {
+test("an unknown choice is reported with the possible ones", async () => {
   const { code, said } = await kind("SVC_TTS_CLUSTER=minikube; chosen_cluster");
   expect(code).toBe(1);
   expect(said).toContain("SVC_TTS_CLUSTER must be kind or node, not 'minikube'");
 });
 
-test("without an engine it says what to do", async () => {
-  const { code, said } = await kind(`${told("kind")} ${absent("docker", "podman")} start_kind`);
+test("a missing container engine is reported with the remedy", async () => {
+  const { code, said } = await kind(`${withCommands("kind")} ${absent("docker", "podman")} start_kind`);
   expect(code).toBe(1);
   expect(said).toMatch(/neither Docker nor Podman answers.*\n.*SVC_TTS_CLUSTER=node/);
 });
 
-test("Podman is not asked to mount a folder that this machine lacks", async () => {
+test("Podman does not mount a folder that does not exist", async () => {
   const { code, said } = await kind(
-    `${absent("docker")} ${told("kind", "podman")} KERNEL_MODULES=/absent; start_kind`,
+    `${absent("docker")} ${withCommands("kind", "podman")} KERNEL_MODULES=/absent; start_kind`,
   );
   expect({ code, said }).toEqual({
     code: 1,
@@ -192,9 +192,9 @@ test("Podman is not asked to mount a folder that this machine lacks", async () =
   });
 });
 
-test("make down forgets no cluster that it cannot ask about", async () => {
+test("make down keeps the record of a cluster that it cannot query", async () => {
   const { code, said } = await kind(
-    `${told("kind")} ${absent("docker", "podman")} mkdir "$CACHE/kind"; trap 'ls "$CACHE" >&2' EXIT; stop_kind`,
+    `${withCommands("kind")} ${absent("docker", "podman")} mkdir "$CACHE/kind"; trap 'ls "$CACHE" >&2' EXIT; stop_kind`,
   );
   expect({ code, said }).toEqual({
     code: 1,
@@ -202,9 +202,9 @@ test("make down forgets no cluster that it cannot ask about", async () => {
   });
 });
 
-test("kind makes a cluster, offers made-up GPUs, takes the images and is gone after make down", async () => {
+test("kind creates a cluster with fake GPUs and the images, and make down removes it", async () => {
   const { code, said } = await kind(
-    `${absent("docker")} ${told("podman", "kubectl")}
+    `${absent("docker")} ${withCommands("podman", "kubectl")}
      kind() { echo "$KIND_EXPERIMENTAL_PROVIDER: kind $*" >>"$CACHE/asked"; if [ "$1 $2" = "get clusters" ] && [ -e "$CACHE/kind/made" ]; then echo svc-tts; fi
        if [ "$1 $2" = "create cluster" ]; then touch "$CACHE/kind/made"; fi; }
      SVC_TTS_KIND_IMAGE=localhost/node:1; start_kind; start_kind; load_into_kind /images/server.tar; stop_kind; cat "$CACHE/asked" >&2; ls "$CACHE" >&2`,

@@ -26,21 +26,21 @@ function deployment(spec: Json = {}, model: Json = {}, name = "demo"): Json {
   };
 }
 
-/** As `kubectl create --dry-run=server`, which has unknown fields refused. */
+/** Creates an object like `kubectl create --dry-run=server`, which rejects unknown fields. */
 const dryRun = (body: Json) => {
   const path = `/apis/tts.svc.dev/v1alpha1/namespaces/${namespace}/ttsdeployments?dryRun=All&fieldValidation=Strict`;
   return clusterRequest(address, { method: "POST", path, body });
 };
 
 describe("the CRDs", () => {
-  it("are taken by client-side apply too, and applying them again changes nothing", async () => {
+  it("are accepted by client-side apply, and another apply changes nothing", async () => {
     const crds = join(import.meta.dirname, "../../../crds");
     await kubectlOrThrow(address, ["apply", "-f", crds]);
     const again = await kubectlOrThrow(address, ["apply", "-f", crds]);
     expect(again).toMatch(/ttsdeployments.tts.svc.dev unchanged[\s\S]*ttsmodelpools.tts.svc.dev unchanged/);
   });
 
-  it("are structural, by the API server's own word", async () => {
+  it("are structural according to the API server", async () => {
     const crds = JSON.parse(await kubectlOrThrow(address, ["get", "crd", "-o", "json"]));
     const ours = crds.items.filter((crd: { spec: { group: string } }) => crd.spec.group === "tts.svc.dev");
     expect(ours).toHaveLength(2);
@@ -53,7 +53,7 @@ describe("the CRDs", () => {
     }
   });
 
-  it("fill in every default of a deployment that says only what it must", async () => {
+  it("set every default of a deployment with only the required fields", async () => {
     const { body, warning } = await dryRun(deployment({}, { accelerator: {} }));
     expect(warning).toBeUndefined();
     expect((body as Json).spec).toEqual({
@@ -358,7 +358,7 @@ describe("the CRDs", () => {
     ],
     ["a blank image", {}, { image: "my image" }, /image.*should match/],
     ["a field that does not exist", { replica: 3 }, {}, /unknown field "spec.replica"/],
-  ])("refuse %s", async (_what, spec, model, message) => {
+  ])("reject %s", async (_what, spec, model, message) => {
     const body = { kind: "Status", status: "Failure", message: expect.stringMatching(message) };
     expect(await dryRun(deployment(spec, model))).toMatchObject({ body });
   });
@@ -370,12 +370,12 @@ describe("the CRDs", () => {
     expect(await dryRun(deployment({}, {}, name))).toMatchObject({ body: { message } });
   });
 
-  it("show every field's description", async () => {
+  it("show the description of every field", async () => {
     const said = await kubectlOrThrow(address, ["explain", "ttsd.spec.models.rollout.maxSurge"]);
     expect(said).toContain("Pods beyond `replicas` that a rollout may start");
   });
 
-  it("give a pool its scale", async () => {
+  it("provide the scale subresource of a pool", async () => {
     const pool = {
       apiVersion: "tts.svc.dev/v1alpha1",
       kind: "TtsModelPool",
@@ -388,7 +388,7 @@ describe("the CRDs", () => {
     expect(await kubectlOrThrow(address, replicas)).toBe("3");
   });
 
-  it("answer to their short names and the category", async () => {
+  it("have their short names and the category", async () => {
     const columns = await kubectlOrThrow(address, ["get", "-n", namespace, "ttsd", "-o", "wide"]);
     expect(columns.split("\n")[0]).toMatch(
       /^NAME\s+READY\s+LICENSE\s+MODELS\s+STREAMS\s+VERSION\s+AGE\s+ENDPOINT\s+REASON$/,

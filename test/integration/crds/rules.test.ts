@@ -252,14 +252,14 @@ it.each(Object.entries(breaches))("%s", async (message, breach) => {
   await expect(sayNo(deployment(breach))).rejects.toThrow(message);
 });
 
-it("a flag of vLLM that is not allowed is named, with those that are", async () => {
+it("a forbidden flag of vLLM is reported with the allowed ones", async () => {
   const manifest = deployment(parameters({ "max-model-len": "4096", "trust-remote-code": "" }));
   await expect(sayNo(manifest)).rejects.toThrow(
     "without the leading dashes: trust-remote-code is none of attention-backend, block-size, ",
   );
 });
 
-it("every flag of vLLM that the tier accepts is accepted by engine.parameters, too", async () => {
+it("engine.parameters accepts every flag of vLLM that the tier accepts", async () => {
   const flags = [
     ...vllmFlagsWithValue.map((flag) => [flag, "1"]),
     ...vllmFlagsWithoutValue.map((flag) => [flag, ""]),
@@ -267,7 +267,7 @@ it("every flag of vLLM that the tier accepts is accepted by engine.parameters, t
   await sayNo(deployment(parameters(Object.fromEntries(flags))));
 });
 
-it("a dashboard is reached by plain HTTP through a port-forward", async () => {
+it("a dashboard may use plain HTTP through a port-forward", async () => {
   const keys = { postgres };
   for (const url of ["http://localhost:8000", "http://127.0.0.1"])
     await sayNo(deployment(api({ keys, dashboard: { url } })));
@@ -293,7 +293,7 @@ it.each(Object.entries(changes))("%s", async (message, [kind, before, after]) =>
   await expect(sayNo(object(after))).rejects.toThrow(message);
 });
 
-it("these are all rules that there are", () => {
+it("every rule is tested", () => {
   const known = [...Object.keys(breaches), ...Object.keys(changes)].sort();
   expect([...new Set(definitions.flatMap(messagesOf))].sort()).toEqual(known);
 });

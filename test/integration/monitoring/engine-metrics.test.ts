@@ -65,7 +65,7 @@ afterEach(() => {
 const received = () => receiver.metrics().filter((metric) => isDeepStrictEqual(metric.resource, resource()));
 const names = () => [...new Set(received().map(({ name }) => name))].sort();
 
-/** As it was told last. */
+/** The last received value. */
 function latest(name: string): ReceivedMetric | undefined {
   return received().findLast((metric) => metric.name === name);
 }
@@ -89,7 +89,7 @@ describe("the real collector", () => {
   });
   afterAll(() => collector[Symbol.asyncDispose]());
 
-  it("has all five of arcana's container by grpc, with the environment's attributes and no others", async () => {
+  it("receives all five metrics of the arcana container by gRPC, with the attributes of the environment and no others", async () => {
     using gpu = standInNvidiaSmi(["37"]);
     const files = await makeTierFiles();
     writeFileSync(join(files.tokenDir, acceptedTokensKey), internalToken);
@@ -103,7 +103,7 @@ describe("the real collector", () => {
       files.remove();
     });
     const { samples, rate } = await hear(arcana.url, hello);
-    expect((await invoke(arcana.url, { ...hello, speaker: "nobody" })).status).toBe(400);
+    expect((await invoke(arcana.url, { ...hello, speaker: "unknown" })).status).toBe(400);
     await eventually("a reading of the GPU", () => names().includes(gpuLoad));
     await arcana.kill("SIGTERM");
     await eventually("the last flush", () => invocations() === 2 && streams() === 0);
@@ -136,7 +136,7 @@ describe("the real collector", () => {
   it.each([
     ["there is no nvidia-smi", []],
     ["nvidia-smi says [N/A]", ["[N/A]"]],
-  ])("has four where %s", async (_what, loads) => {
+  ])("receives four metrics if %s", async (_what, loads) => {
     using gpu = standInNvidiaSmi(loads);
     // the last flush may take its time: a slow machine needs more than its limit to connect
     const clock = new FakeClock();
@@ -204,7 +204,7 @@ describe("arcana's metrics", () => {
   it.each([
     ["http/json", "application/json"],
     ["http/protobuf", "application/x-protobuf"],
-  ])("go out by %s as %s, to a path of their own", async (protocol, type) => {
+  ])("are sent by %s as %s, to their own path", async (protocol, type) => {
     const telemetry = await start(sending(receiver.url, protocol), noGpu, new FakeClock());
     await telemetry.stop();
     expect(receiver.posts).toMatchObject([{ path: "/v1/metrics", type }]);
@@ -212,7 +212,7 @@ describe("arcana's metrics", () => {
 
   const complaints = () => told.filter((line) => line.includes("cannot be sent"));
 
-  it("leave no more than one send under way while the collector is silent, and one line in the log", async () => {
+  it("have at most one request in progress while the collector does not respond, and one line in the log", async () => {
     await using silent = await startSilentCollector();
     const telemetry = await start(sending(silent.url), noGpu);
     await eventually("several sends", () => silent.tries() > 3 && complaints().length > 0);
@@ -221,7 +221,7 @@ describe("arcana's metrics", () => {
     await telemetry.stop();
   });
 
-  it("are no more than one line in the log by gRPC while there is no collector", async () => {
+  it("cause at most one line in the log by gRPC without a collector", async () => {
     await using absent = await startSilentCollector({ hangsUp: true });
     const telemetry = await start({ OTEL_COLLECTOR_ENDPOINT: absent.url }, noGpu);
     await eventually("the complaint", () => complaints().length > 0);
@@ -231,7 +231,7 @@ describe("arcana's metrics", () => {
     expect(complaints()).toHaveLength(1);
   });
 
-  it("hold no stop back for longer than their last flush", async () => {
+  it("delay a stop only for their last flush", async () => {
     await using silent = await startSilentCollector();
     const clock = new FakeClock();
     const settings = { ...sending(silent.url), OTEL_METRIC_EXPORT_INTERVAL: "3600000" };
@@ -243,7 +243,7 @@ describe("arcana's metrics", () => {
     expect(silent.open(), "the flush itself still waits").toBe(1);
   });
 
-  it("lose no count while the collector is away", async () => {
+  it("lose no count while the collector is unavailable", async () => {
     receiver.status = 400;
     const telemetry = await start(sending(receiver.url, "http/json"), noGpu);
     speak(telemetry);

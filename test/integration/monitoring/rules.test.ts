@@ -21,12 +21,12 @@ async function testChanged(from: string, to: string): Promise<unknown> {
 }
 
 describe("the alerts", () => {
-  it("are rules that Prometheus takes", async () => {
+  it("are valid Prometheus rules", async () => {
     const { stdout } = await promtool("check", "rules", join(folder, "rules.yaml"));
     expect(stdout).toContain("SUCCESS");
   });
 
-  it("fire when they should and not when they should not", async () => {
+  it("fire only in their documented cases", async () => {
     for (const file of ["tests.yaml", "tests-of-days.yaml"]) {
       const { stdout } = await promtool("test", "rules", join(folder, file));
       expect(stdout).toContain("SUCCESS");
@@ -34,18 +34,18 @@ describe("the alerts", () => {
   });
 
   it.each([
-    ["who counts those that hang up as errors", 'outcome="error"', 'outcome!="ok"'],
-    ["who asks for another bound than the server has", '"1|1.0"', '"1"'],
-    ["who forgets a week", "7 * 86400", "3 * 86400"],
-    ["who forgets that the issuer answered another pod", '~"good|revoked"', '="revoked"'],
-    ["who does not notice that nobody is there", " or vector(0)", ""],
-    ["who takes pods that start for a refused object", "AdmissionDenied|", "AdmissionDenied|PodsNotReady|"],
+    ["that counts disconnected clients as errors", 'outcome="error"', 'outcome!="ok"'],
+    ["with another bound than the server has", '"1|1.0"', '"1"'],
+    ["with a missing week", "7 * 86400", "3 * 86400"],
+    ["that ignores the response of the issuer to another pod", '~"good|revoked"', '="revoked"'],
+    ["that does not detect missing pods", " or vector(0)", ""],
+    ["that counts starting pods as a rejected object", "AdmissionDenied|", "AdmissionDenied|PodsNotReady|"],
     [
-      "who looks at one process of the operator alone",
+      "that evaluates each process of the operator separately",
       "max by (kind, namespace)",
       "max by (kind, namespace, pod)",
     ],
-  ])("are held by tests that fail for one %s", async (_what, from, to) => {
+  ])("have tests that fail for an alert %s", async (_what, from, to) => {
     await expect(testChanged(from, to)).rejects.toThrow(/FAILED/);
   });
 });

@@ -50,7 +50,7 @@ async function explained(): Promise<Explanation> {
 const reasons = ({ blockers }: Explanation) => blockers.map(({ about, reason }) => `${about}: ${reason}`);
 
 describe("explain", () => {
-  it("leads from nothing to ready: the license, the keys, the pods", async () => {
+  it("reports each missing part until the TtsDeployment is ready: license, keys, pods", async () => {
     await house.putDeployment({ api: { keys: { secretRef: { name: "keys" } } } });
     await house.untilCondition("Ready", /^False/);
     const missing = await command(["explain", "demo", "-n", house.namespace]);
@@ -78,7 +78,7 @@ describe("explain", () => {
     expect(ready.out).toContain(`http://demo-api.${house.namespace}.svc:8000`);
   });
 
-  it("tells of a pod that finds no device, and of what the scheduler said", async () => {
+  it("reports a pod without a free device, with the message of the scheduler", async () => {
     await house.ready();
     await house.putDeployment({}, [{ name: "mist", kind: "mist", replicas: 2 }]);
     await putUnschedulablePod();
@@ -89,7 +89,7 @@ describe("explain", () => {
     expect(found.blockers[0]?.commands.at(-1)).toBe(`kubectl -n ${house.namespace} describe pod demo-mist-x`);
   });
 
-  it("asks for the operator where none has looked", async () => {
+  it("reports a missing operator if none has reconciled", async () => {
     await house.stopOperator();
     await house.putDeployment();
     const found = await explained();
@@ -97,7 +97,7 @@ describe("explain", () => {
     expect(reasons(found)).toContain("operator: NoOperator");
   });
 
-  it("says what it had no right to see", async () => {
+  it("names the objects that the user may not read", async () => {
     await house.ready();
     const view = await kubeconfigOf("get", "ttsdeployments");
     const { code, out } = await command(["explain", "demo", "-n", house.namespace], view);
@@ -105,7 +105,7 @@ describe("explain", () => {
     expect(out).toMatch(/Could not be read: .*pods \(not allowed\).*Secret license \(not allowed\)/);
   });
 
-  it("says in one line what was wrong with the words that it was given", async () => {
+  it("reports invalid arguments in one line", async () => {
     await house.putDeployment();
     const wrongs: [string[], RegExp][] = [
       [["explain", "other"], /there is no TtsDeployment other in namespace .*; existing ones: demo/],
@@ -122,7 +122,7 @@ describe("explain", () => {
   });
 });
 
-/** A person who may do one thing, in the namespace. */
+/** The kubeconfig of a user with one permission in the namespace. */
 async function kubeconfigOf(verbs: string, resources: string): Promise<string> {
   const { namespace } = house;
   await house.kubectl("create", "serviceaccount", "viewer");
@@ -162,7 +162,7 @@ async function putUnschedulablePod(): Promise<void> {
   });
 }
 
-const hush = "a-value-that-nobody-shall-read";
+const hush = "a-value-that-must-stay-secret";
 
 /** Every file of the one archive in the folder, by its path inside. */
 async function unpacked(): Promise<Map<string, string>> {
@@ -180,7 +180,7 @@ async function unpacked(): Promise<Map<string, string>> {
 }
 
 describe("support-bundle", () => {
-  it("holds objects, events and explanations, and none of the secrets", async () => {
+  it("contains objects, events and explanations, and no secrets", async () => {
     const license = await house.issuer.issue();
     const keys = "keys:\n  - digest: 0123456789abcdef0123456789abcdef\n";
     await house.putLicense(license);
@@ -196,7 +196,7 @@ describe("support-bundle", () => {
     await house.serve("demo-api", "demo-mist");
     await house.untilReady();
     await putUnschedulablePod();
-    // somebody left the license in an annotation of a Secret and of the TtsDeployment
+    // the license is also in an annotation of a Secret and of the TtsDeployment
     const note = `note=${license}`;
     await house.kubectl("annotate", "ttsd/demo", "secret/demo-token", note);
 
@@ -235,7 +235,7 @@ describe("support-bundle", () => {
     }
   });
 
-  it("says in itself what it had no right to see", async () => {
+  it("names in its README the objects that the user may not read", async () => {
     await house.ready();
     const view = await kubeconfigOf("get,list", "ttsdeployments");
     const { code, problems } = await command(["support-bundle", "demo", "-n", house.namespace], view);
@@ -245,7 +245,7 @@ describe("support-bundle", () => {
   });
 });
 
-describe("a container's log", () => {
+describe("the log of a container", () => {
   let url: string;
   let asked: string[];
   const server = createServer((request, response) => {
@@ -265,7 +265,7 @@ describe("a container's log", () => {
   });
   afterAll(() => server.close());
 
-  it("is read as far as its limit, and is nothing where there was no earlier run", async () => {
+  it("is read up to its limit, and is undefined without a previous run", async () => {
     const client = new ClusterClient({
       server: new URL(url),
       namespace: undefined,

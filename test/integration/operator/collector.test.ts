@@ -69,7 +69,7 @@ async function backend(header: string, value: string) {
   };
 }
 
-/** As arcana sends its own. */
+/** Sends metrics in the form of arcana. */
 async function push(port: number, name = "svc.engine.initial_latency"): Promise<number> {
   const dataPoints = [{ asDouble: 0.12, timeUnixNano: `${Date.now()}000000` }];
   const metrics = [{ name, unit: "s", gauge: { dataPoints } }];
@@ -113,7 +113,7 @@ const ways: [
   ],
 ];
 
-describe("the collector beside a model", () => {
+describe("the collector next to a model", () => {
   it.each(ways)(
     "brings arcana's metrics to a backend that demands %s",
     async (_what, auth, files, values, header) => {
@@ -133,7 +133,7 @@ describe("the collector beside a model", () => {
     },
   );
 
-  it("asks for an OAuth 2 token by its client's credentials, and brings that", async () => {
+  it("requests an OAuth 2 token with client credentials, and sends it", async () => {
     await using to = await backend("authorization", `Bearer ${secret}`);
     const auth = { oauth2: { tokenUrl: `${to.url}/token`, scopes: ["metrics"], secretRef: { name: "s" } } };
     const container = sidecar({ protocol: "http/protobuf", endpoint: to.url }, auth);
@@ -150,7 +150,7 @@ describe("the collector beside a model", () => {
     );
   });
 
-  it("reads what the model and vLLM say of themselves at their fixed ports", async () => {
+  it("scrapes the model and vLLM at their fixed ports", async () => {
     await using to = await backend("api-key", secret);
     const auth = { headers: [{ name: "api-key", secretRef: { name: "s", key: "k" } }] };
     const container = sidecar({ protocol: "http/protobuf", endpoint: to.url }, auth);
@@ -176,7 +176,7 @@ describe("the collector beside a model", () => {
     }
   });
 
-  it("sends what it still has when it is stopped, after the model", async () => {
+  it("sends its remaining data when it is stopped after the model", async () => {
     await using to = await backend("authorization", `Bearer ${secret}`);
     const container = sidecar(
       { protocol: "http/protobuf", endpoint: to.url },
@@ -194,8 +194,8 @@ describe("the collector beside a model", () => {
     ["basic", { basic: { secretRef: { name: "s" } } }],
     ["oauth2", { oauth2: { tokenUrl: "http://127.0.0.1:1/token", secretRef: { name: "s" } } }],
     ["headers", { headers: [{ name: "api-key", secretRef: { name: "s", key: "k" } }] }],
-  ])("stays up without its %s credentials, and takes what the model sends", async (_what, auth) => {
-    await using to = await backend("authorization", "nobody has this");
+  ])("keeps running without its %s credentials, and accepts the data of the model", async (_what, auth) => {
+    await using to = await backend("authorization", "an unknown token");
     // the volume of a Secret that is not there is an empty folder
     await using pod = await CollectorPod.prepare(
       sidecar({ protocol: "http/protobuf", endpoint: to.url }, auth),
@@ -206,7 +206,7 @@ describe("the collector beside a model", () => {
     expect(await pod.healthy()).toBe(true);
   });
 
-  it("sends by gRPC over TLS to a backend whose authority it was told, with its token", async () => {
+  it("sends by gRPC over TLS to a backend with a configured authority, with its token", async () => {
     const { key, cert } = await selfSigned();
     const received: string[] = [];
     const server = createSecureServer({ key, cert });

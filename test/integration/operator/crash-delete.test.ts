@@ -28,7 +28,7 @@ async function interruptedCreate(n: number): Promise<Fate> {
 }
 
 describe("a TtsDeployment that is deleted", () => {
-  it("while the operator that was making it is dead goes with all it had; the next operator writes nothing for it", async () => {
+  it("while its operator is dead disappears with its children, and the next operator writes nothing for it", async () => {
     const { house } = crashes;
     for (const n of crashPoints()) {
       if ((await interruptedCreate(n)) === "survived") break;
@@ -44,7 +44,7 @@ describe("a TtsDeployment that is deleted", () => {
     await crashes.sweep();
   }, 1_200_000);
 
-  it("while it is made leaves nothing behind, at whatever write that happens", async () => {
+  it("while it is created leaves no child, independent of the write at which that happens", async () => {
     const { house } = crashes;
     for (const n of crashPoints()) {
       const { promise: removal, resolve: removed } = Promise.withResolvers<void>();

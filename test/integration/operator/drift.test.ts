@@ -162,7 +162,7 @@ afterAll(async () => {
   await plane.stop();
 });
 
-/** All of one TtsDeployment, as they are rendered for an owner that is there. */
+/** All children of a TtsDeployment, rendered for an existing owner. */
 async function childrenOf(
   deployment: TtsDeployment,
   metadata: Pick<TtsDeployment["metadata"], "name" | "namespace">,
@@ -187,7 +187,7 @@ function child(kind: string, name: string): KubernetesObject {
   return found;
 }
 
-/** What the API server keeps of an object apart from its history. */
+/** The stored object without its history. */
 function contentOf({ status: _, metadata, ...rest }: KubernetesObject): Json {
   const { managedFields, resourceVersion, generation, creationTimestamp, ...kept } = metadata;
   return { ...rest, metadata: kept };
@@ -195,7 +195,7 @@ function contentOf({ status: _, metadata, ...rest }: KubernetesObject): Json {
 
 const textOf = (object: KubernetesObject) => JSON.stringify(contentOf(object));
 
-/** As `kubectl edit` would. Undefined where the API server refuses the change, or where it changes nothing. */
+/** Changes the object like `kubectl edit`. Undefined if the API server rejects the change, or if it changes nothing. */
 async function written(
   live: KubernetesObject,
   changed: KubernetesObject,
@@ -229,7 +229,7 @@ async function changedBy(
 
 const placeInAnyList = (change: string) => change.replace(/\/\d+(?=[/ ])/g, "/*");
 
-/** What is changed in one child: everything, but in two of the three Deployments only what the third does not have. */
+/** The changes of one child: all of them, but in two of the three Deployments only those that the third one does not have. */
 function changesIn(live: KubernetesObject): readonly ChildChange[] {
   const changes = changesOf(appliedPart(live));
   if (live.kind !== "Deployment" || live.metadata.name === wholeWorkload) return changes;
@@ -301,7 +301,7 @@ function untouched(made: readonly string[], refused: readonly string[]): string[
   );
 }
 
-/** Fields that the API server lets nobody change, or not without another that belongs to them. */
+/** Fields that are immutable, or that can only change together with another field. */
 const locked: Readonly<Record<string, RegExp>> = {
   Secret: /^\/type$/,
   RoleBinding: /^\/(roleRef|subjects\/0\/kind$)/,
@@ -321,7 +321,7 @@ const locked: Readonly<Record<string, RegExp>> = {
   ),
 };
 
-it("no kind of child is left out", () => {
+it("every kind of child is covered", () => {
   const made = rulesOf("workload").filter(({ verbs }) => verbs.includes("create"));
   const kinds = made.flatMap(({ resources }) => resources).filter((resource) => resource !== "events");
   const pluralsOf = (found: readonly string[]) => [...new Set(found.map((kind) => resourceOf(kind).plural))];
@@ -331,7 +331,7 @@ it("no kind of child is left out", () => {
 
 type Rule = "left alone" | "removed";
 
-/** What becomes of an entry that another client adds to each list and each map of the child. */
+/** Whether an entry that another client adds to a list or map of the child stays. */
 async function additionRules(desired: KubernetesObject): Promise<Map<string, Rule>> {
   const live = await client.apply(desired);
   const whole = textOf(live);
@@ -362,7 +362,7 @@ async function documentedRules(): Promise<Map<string, Record<Rule, string[]>>> {
   );
 }
 
-it("entries that another client adds stay or go as the documentation says for each field", async () => {
+it("entries that another client adds stay or are removed as documented for each field", async () => {
   const found = new Map<string, Record<Rule, string[]>>();
   for (const [kind, name] of names) {
     const fields = found.get(kind) ?? { "left alone": [], removed: [] };
@@ -377,7 +377,7 @@ it("entries that another client adds stay or go as the documentation says for ea
   expect(await documentedRules()).toEqual(found);
 });
 
-describe("additions of others that stand in the way are removed:", () => {
+describe("conflicting additions of other clients are removed:", () => {
   const main = ({ spec }: KubernetesObject) =>
     (spec as { template: { spec: { containers: Json[]; volumes: Json[] } } }).template.spec;
   const named = (list: unknown, name: string) => (list as Json[]).find((item) => item.name === name) as Json;
@@ -439,7 +439,7 @@ describe("additions of others that stand in the way are removed:", () => {
     expect(contentOf(manifest)).toEqual(contentOf(live));
   });
 
-  it("not those beside them", async () => {
+  it("other additions stay", async () => {
     const desired = child("Deployment", "demo-mist");
     const changed = await edited(await client.apply(desired), (object) => {
       Object.assign(mist(object), { image: "theirs:1" });
@@ -461,7 +461,7 @@ describe("additions of others that stand in the way are removed:", () => {
   });
 });
 
-it("the operator repairs a Service whose port and selector were changed, under the chart's own role", async () => {
+it("the operator repairs a Service whose port and selector were changed, with the role of the chart", async () => {
   await using house = await OperatorHouse.open({}, plane.address);
   await house.putLicense(await house.issuer.issue());
   await house.putDeployment();
@@ -476,7 +476,7 @@ it("the operator repairs a Service whose port and selector were changed, under t
   );
 });
 
-describe("labels by which children are found, changed under an operator that runs:", () => {
+describe("changed labels that identify children:", () => {
   let house: OperatorHouse;
   beforeAll(async () => {
     house = await OperatorHouse.open({}, plane.address);
@@ -498,7 +498,7 @@ describe("labels by which children are found, changed under an operator that run
     ["PodDisruptionBudget", "demo-mist"],
     ["TtsModelPool", "demo-mist"],
     ["Deployment", "demo-mist"],
-  ])("those of %s %s are restored, and no route is lost meanwhile", async (kind, name) => {
+  ])("those of %s %s are restored without losing a route", async (kind, name) => {
     const before = await house.mustGet(kind, name);
     const { data: routes } = await house.mustGet("ConfigMap", "demo-routing");
     const patch = JSON.stringify({ metadata: { labels: others } });

@@ -43,7 +43,7 @@ async function walkThroughStages(house: OperatorHouse): Promise<void> {
   await house.untilCondition("LicenseValid", /^True/);
   await house.stopOperator();
   await house.putDeployment({ api: { replicas: 2 } });
-  stages.set("changed, not looked at yet", await house.deployment());
+  stages.set("changed, not reconciled yet", await house.deployment());
   await house.startOperator();
   await house.untilCondition("ApiReady", /^False/);
   stages.set("rolling out", await house.deployment());
@@ -80,14 +80,14 @@ const expected: readonly (readonly [stage: string, kstatus: string, argo: string
   ["ready", "Current", "Healthy"],
   ["ready, its pool", "Current", "Healthy"],
   ["in the license's grace", "Current", "Healthy"],
-  ["changed, not looked at yet", "InProgress", "Progressing"],
+  ["changed, not reconciled yet", "InProgress", "Progressing"],
   ["rolling out", "InProgress", "Progressing"],
   ["suspended", "InProgress", "Suspended"],
   ["being deleted", "Terminating", "Progressing"],
 ];
 
 describe("a TtsDeployment and its pool", () => {
-  it("are judged by kstatus as they stand, at every stage", async () => {
+  it("get the right status from kstatus at every stage", async () => {
     const verdicts = await verdictsOf(
       "kstatus",
       [],
@@ -98,7 +98,7 @@ describe("a TtsDeployment and its pool", () => {
     );
   });
 
-  it("are judged by Argo CD's health check as they stand, at every stage", async () => {
+  it("get the right status from Argo CD's health check at every stage", async () => {
     const seen: (readonly [string, string | undefined])[] = [];
     for (const [stage] of expected) {
       const object = stages.get(stage);
@@ -109,7 +109,7 @@ describe("a TtsDeployment and its pool", () => {
     expect(seen).toEqual(expected.map(([stage, , status]) => [stage, status]));
   });
 
-  it("tell Argo CD of a license that ends", async () => {
+  it("report an expiring license to Argo CD", async () => {
     const object = stages.get("in the license's grace");
     const [verdict] = await argoVerdicts("TtsDeployment", object === undefined ? [] : [object]);
     expect(verdict?.message).toMatch(/^Expired: /);

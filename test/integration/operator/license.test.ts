@@ -10,7 +10,7 @@ useOperatorHouse((opened) => {
 });
 
 describe("the license", () => {
-  it("that is missing starts no pod, says so, and is noticed when it comes", async () => {
+  it("that is missing starts no pod, is reported, and is detected when it is created", async () => {
     await house.putDeployment();
     await house.untilCondition("LicenseValid", /^False Missing/);
     await house.idle();
@@ -36,7 +36,7 @@ describe("the license", () => {
     expect(await house.get("Deployment", "demo-api")).toBeUndefined();
   });
 
-  it("that expires while serving counts down its grace, then holds rollouts and scale-ups but no pod", async () => {
+  it("that expires has a grace period, and then holds rollouts and scale-ups while the pods stay", async () => {
     const exp = Math.floor(house.clock.nowMs() / 1000) + 3_600;
     await house.ready({}, undefined, { exp, graceDays: 1 });
 
@@ -68,7 +68,7 @@ describe("the license", () => {
     await house.untilReplicas("demo-api", 3);
   });
 
-  it("that vanishes while serving starts its grace, which API pods are told of", async () => {
+  it("that disappears has a grace period, which the routing table reports to API pods", async () => {
     await house.ready({}, undefined, { maxStreams: 40, graceDays: 1 });
     const removedMs = house.clock.nowMs();
     await house.remove("Secret", "license");
@@ -100,7 +100,7 @@ describe("the license", () => {
     expect((await house.routing()).licenseFailedAt).toBeUndefined();
   });
 
-  it("that does not cover a model keeps that pool alone from starting", async () => {
+  it("that does not cover a model prevents only the start of its pool", async () => {
     await house.putLicense(await house.issuer.issue({ models: ["mist", "mistv2"] }));
     await house.putDeployment({}, [
       { name: "mist", kind: "mist" },
@@ -113,7 +113,7 @@ describe("the license", () => {
     expect(await house.get("Deployment", "demo-arcana")).toBeUndefined();
   });
 
-  it("that allows fewer streams holds back a scale-up at once", async () => {
+  it("that allows fewer streams limits a scale-up at once", async () => {
     await house.ready({}, undefined, { maxStreams: 40 });
     await house.kubectl("scale", "ttsmp/demo-mist", "--replicas=3");
     await house.untilCondition("LicenseValid", /^False TooManyStreams/);
@@ -125,7 +125,7 @@ describe("the license", () => {
 const mist = (replicas: number) => [{ name: "mist", kind: "mist", replicas, maxConcurrentStreams: 16 }];
 
 describe("a license for the whole cluster", () => {
-  it("is counted over all TtsDeployments that share it, by a new leader too, and given on when it is given back", async () => {
+  it("is counted over all TtsDeployments that share it, also by a new leader, and freed capacity is allocated again", async () => {
     await house.putLicense(await house.issuer.issue({ maxStreams: 32 }));
     await house.putDeployment({}, mist(2));
     await house.untilReplicas("demo-mist", 2);
@@ -146,7 +146,7 @@ describe("a license for the whole cluster", () => {
     await house.untilCondition("LicenseValid", /^True/, "other");
   });
 
-  it("is given on when the answer to a write comes after the word that its TtsDeployment is gone", async () => {
+  it("is allocated again if the response to a write arrives after the deletion of its TtsDeployment was reported", async () => {
     await house.putLicense(await house.issuer.issue({ maxStreams: 32 }));
     await house.putDeployment({}, mist(2));
     await house.untilReplicas("demo-mist", 2);
@@ -171,7 +171,7 @@ describe("a license for the whole cluster", () => {
     await house.untilReplicas("other-mist", 2);
   });
 
-  it("tells once that it ends soon, whoever leads, and again when another one does", async () => {
+  it("is announced once before it expires, by any leader, and again for another license", async () => {
     const dayS = 86_400;
     const warnings = async () =>
       (await house.admin.list("Event", { namespace: house.namespace }))
@@ -196,7 +196,7 @@ describe("a license for the whole cluster", () => {
   });
 });
 
-describe("a license whose issuer is asked", () => {
+describe("a license with an online check", () => {
   let api: ApiPod;
 
   beforeEach(async () => {
@@ -219,7 +219,7 @@ describe("a license whose issuer is asked", () => {
   /** Seconds since the epoch by the operator's clock, as in the answers of the issuer. */
   const hoursAgo = (hours: number) => Math.floor(house.clock.nowMs() / 1000) - hours * 3600;
 
-  it("is asked for by API pods; what one hears all are told, and an operator that starts anew knows it", async () => {
+  it("is checked by API pods; the response of one is sent to all, and kept across restarts of the operator", async () => {
     await serving();
     const [container] = (await house.workload("demo-api")).spec?.template.spec?.containers ?? [];
     expect(container?.env).toEqual(
@@ -245,7 +245,7 @@ describe("a license whose issuer is asked", () => {
     expect(await house.condition("Ready")).toMatch(/^True/);
   });
 
-  it("that is revoked starts its grace, then holds what is new and nothing that serves; an event tells", async () => {
+  it("that is revoked has a grace period with an event, and then holds changes while the pods stay", async () => {
     await serving("10m");
     api.hear(await house.issuer.answer({ iat: hoursAgo(1) }));
     await house.until(async () => (await check())?.answer !== undefined, "the answer");
@@ -271,7 +271,7 @@ describe("a license whose issuer is asked", () => {
     await house.untilReplicas("demo-api", 3);
   });
 
-  it("that cannot be asked is in its grace, by the issuer's last word", async () => {
+  it("that cannot be checked has a grace period after the last response of the issuer", async () => {
     await serving();
     const iat = hoursAgo(5);
     api.hear(await house.issuer.answer({ iat }));
@@ -285,7 +285,7 @@ describe("a license whose issuer is asked", () => {
     expect(await house.condition("Ready")).toMatch(/^True/);
   });
 
-  it("takes no answer that its issuer did not sign, nor one about another license", async () => {
+  it("ignores a response that the issuer did not sign, and one about another license", async () => {
     await serving();
     const stranger = await OperatorHouse.open();
     api.hear(await stranger.issuer.answer({ status: "revoked" }));

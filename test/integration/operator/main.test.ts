@@ -91,7 +91,7 @@ async function ended({ child }: Process): Promise<number | null> {
   return child.exitCode;
 }
 
-it("becomes ready, shows its metrics, hands over the lead and leaves cleanly at a signal", async () => {
+it("becomes ready, serves its metrics, and transfers the leadership when it is stopped by a signal", async () => {
   const first = await start(["run"], { POD_NAME: "first" });
   await until(async () => (await statusOf(`${first.probes}/readyz`)) === 200, first);
   await until(() => first.output.includes('"leading"'), first);
@@ -108,14 +108,14 @@ it("becomes ready, shows its metrics, hands over the lead and leaves cleanly at 
   for (const line of first.output.trim().split("\n")) expect(JSON.parse(line)).toHaveProperty("message");
 });
 
-it("leads beside an operator of another release in its namespace", async () => {
+it("leads next to an operator of another release in its namespace", async () => {
   const first = await start(["run"], { POD_NAME: "first", TTS_LEASE_NAME: "one" });
   const second = await start(["run"], { POD_NAME: "second", TTS_LEASE_NAME: "two" });
   await until(() => first.output.includes('"leading"'), first);
   await until(() => second.output.includes('"leading"'), second);
 });
 
-it("is alive but not ready while the API server cannot be reached, and still ends at a signal", async () => {
+it("is alive but not ready while the API server is unreachable, and ends at a signal", async () => {
   const kubeconfig = join(folder, "nowhere.kubeconfig");
   const config = {
     apiVersion: "v1",
@@ -145,14 +145,14 @@ it.each([
   ],
   ["a port beyond all", ["run"], { TTS_PROBE_PORT: "70000" }, /TTS_PROBE_PORT is 70000/],
   ["an unknown command", ["walk"], {}, /unknown command: walk; see tts-operator --help/],
-])("started with %s it says so in one line", async (_what, words, environment, message) => {
+])("reports %s in one line", async (_what, words, environment, message) => {
   const started = await start(words, environment);
   expect(await ended(started)).toBe(2);
   expect(started.output).toMatch(message);
   expect(started.output.trim().split("\n")).toHaveLength(1);
 });
 
-it("explains itself", async () => {
+it("prints its usage", async () => {
   const started = await start(["--help"]);
   expect(await ended(started)).toBe(0);
   expect(started.output).toContain("TTS_WATCH_NAMESPACES");

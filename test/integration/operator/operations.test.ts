@@ -51,7 +51,7 @@ async function follow(beginning: string, change = (command: string) => command):
 
 const ofTheNamespace = (command: string) => command.replace("--all-namespaces", `-n ${house.namespace}`);
 
-it("backs up, loses everything, and restores it as it was", async () => {
+it("restores a backup after all objects were deleted", async () => {
   await house.putLicense(await house.issuer.issue(), "tts-license");
   await house.putLicense("unused", "tts-keys");
   const spec = { license: { secretRef: { name: "tts-license" } } };
@@ -85,7 +85,7 @@ it("renews the license and rotates the internal token without a restart", async 
   }, "a second token");
 });
 
-it("takes the CRDs over for a release", async () => {
+it("transfers the CRDs to a release", async () => {
   const tried = (command: string) => `${command} --dry-run=server`;
   expect(await follow("kubectl annotate crd", tried)).toContain("ttsdeployments.tts.svc.dev annotate");
   expect(await follow("kubectl label crd", tried)).toContain("ttsmodelpools.tts.svc.dev labeled");

@@ -40,7 +40,7 @@ const children = [
 ] as const;
 
 describe("one TtsDeployment", () => {
-  it("becomes its children, and ready when their pods are", async () => {
+  it("gets its children, and is ready when their pods are", async () => {
     await house.ready();
     for (const [kind, name] of children) await house.mustGet(kind, name);
     const { status } = await house.deployment();
@@ -69,7 +69,7 @@ describe("one TtsDeployment", () => {
     expect(await house.kubectl("get", "ttsd")).toMatch(/^demo\s+True\s+valid\s+1\/1\s+16\s+0\.1\.0\s+/m);
   });
 
-  it("counts the pods that are ready, and the streams that they can take, not those that are there", async () => {
+  it("counts the ready pods and their streams, not all pods", async () => {
     await house.ready({}, [{ name: "mist", kind: "mist", replicas: 2, maxConcurrentStreams: 16 }]);
     const live = await house.workload("demo-mist");
     await house.setStatus(live, { ...live.status, readyReplicas: 1, availableReplicas: 1 });
@@ -79,12 +79,12 @@ describe("one TtsDeployment", () => {
     expect(status?.summary).toMatchObject({ models: "0/1", streams: "16" });
   });
 
-  it("costs no write at rest, also when it is looked at again", async () => {
+  it("causes no write at rest, also when it is reconciled again", async () => {
     await house.ready();
     await staysAtRest(dayMs / 24);
   });
 
-  it("costs no write at rest with every field set, in forms that the server writes otherwise", async () => {
+  it("causes no write at rest with every field set, in forms that the server stores differently", async () => {
     const probe = { initialDelaySeconds: 1, periodSeconds: 7, failureThreshold: 4, timeoutSeconds: 2 };
     const everything = {
       replicas: 2,
@@ -190,7 +190,7 @@ describe("one TtsDeployment", () => {
     expect(await house.writesOfRestart()).toBe(0);
   });
 
-  it("gets each of its children back at once when it is deleted", async () => {
+  it("gets each deleted child recreated at once", async () => {
     await house.ready();
     for (const [kind, name] of children) {
       await house.idle();
@@ -205,7 +205,7 @@ describe("one TtsDeployment", () => {
     }
   });
 
-  it("keeps its internal token when the Secret is deleted, emptied or changed, and when the operator starts again", async () => {
+  it("keeps its internal token when the Secret is deleted, emptied or changed, and when the operator restarts", async () => {
     await house.ready();
     const { data, metadata } = await house.mustGet("Secret", "demo-token");
     await house.remove("Secret", "demo-token");
@@ -227,7 +227,7 @@ describe("one TtsDeployment", () => {
     expect(house.lines.join("\n")).not.toContain(String((data as Record<string, string>).token));
   });
 
-  it("tells of changes in events, for `kubectl describe`", async () => {
+  it("records changes in events, for `kubectl describe`", async () => {
     await house.ready();
     await house.until(async () => {
       const events = await house.admin.list("Event", { namespace: house.namespace });
@@ -244,7 +244,7 @@ describe("one TtsDeployment", () => {
 });
 
 describe("pools", () => {
-  it("are scaled by kubectl where the spec names no replicas, and counted", async () => {
+  it("are scaled by kubectl if the spec sets no replicas", async () => {
     await house.ready();
     await house.kubectl("scale", "ttsmp/demo-mist", "--replicas=3");
     await house.untilReplicas("demo-mist", 3);
@@ -254,14 +254,14 @@ describe("pools", () => {
     expect(await house.condition("Ready")).toMatch(/^True/);
   });
 
-  it("are held to the spec's replicas where it names some", async () => {
+  it("keep the replicas of the spec if it sets them", async () => {
     await house.ready({}, [{ name: "mist", kind: "mist", replicas: 2 }]);
     await house.kubectl("scale", "ttsmp/demo-mist", "--replicas=5");
     await house.until(async () => (await house.pool("demo-mist")).spec.replicas === 2, "two replicas");
     expect(await house.replicas("demo-mist")).toBe(2);
   });
 
-  it("keep their replicas, without a dip, when the spec hands them over, and follow kubectl scale from then on", async () => {
+  it("keep their replicas without a dip when the spec no longer sets them, and then follow kubectl scale", async () => {
     await house.ready({}, [{ name: "mist", kind: "mist", replicas: 3 }]);
     await house.putDeployment({}, [{ name: "mist", kind: "mist", maxConcurrentStreams: 8 }]);
     await house.until(
@@ -280,12 +280,12 @@ describe("pools", () => {
     await house.untilReplicas("demo-mist", 2);
   });
 
-  it("at zero are idle and ready", async () => {
+  it("are ready and idle at zero", async () => {
     await house.ready({}, [{ name: "mist", kind: "mist", replicas: 0 }]);
     expect((await house.routing()).models.mist).toMatchObject([{ pool: "mist", idle: true }]);
   });
 
-  it("that leave the spec are pruned, with their route gone first", async () => {
+  it("that the spec removes are pruned after their route", async () => {
     await house.ready({}, [
       { name: "mist", kind: "mist" },
       { name: "second", kind: "mist" },
@@ -301,7 +301,7 @@ describe("pools", () => {
     expect(lastRoute).toBeLessThan(removal);
   });
 
-  it("take no new requests before a sibling of theirs has a ready pod", async () => {
+  it("get no requests before a pod is ready, if another pool serves the model", async () => {
     await house.putLicense(await house.issuer.issue());
     await house.putDeployment({}, [
       { name: "mist", kind: "mist" },
@@ -316,7 +316,7 @@ describe("pools", () => {
 });
 
 describe("the operator", () => {
-  it("starts no pod under a ServiceAccount of somebody else", async () => {
+  it("starts no pod under a ServiceAccount of another owner", async () => {
     const metadata = { name: "demo-api", namespace: house.namespace };
     await house.admin.create({ apiVersion: "v1", kind: "ServiceAccount", metadata });
     await house.putLicense(await house.issuer.issue());
@@ -327,7 +327,7 @@ describe("the operator", () => {
     expect(await house.get("Deployment", "demo-api")).toBeUndefined();
   });
 
-  it("keeps apart two TtsDeployments whose children would have one name", async () => {
+  it("separates two TtsDeployments whose children would have the same name", async () => {
     await house.ready({ api: { replicas: 2 } }, [
       { name: "b-c", kind: "mist" },
       { name: "b-api", kind: "mist" },
@@ -346,7 +346,7 @@ describe("the operator", () => {
     );
   });
 
-  it("leaves everything alone while suspended, also what drifts", async () => {
+  it("changes nothing while suspended, also in case of drift", async () => {
     await house.ready();
     await house.putDeployment({ suspend: true });
     await house.untilCondition("Reconciling", /^False Suspended/);
@@ -360,7 +360,7 @@ describe("the operator", () => {
     await house.untilThere("Service", "demo-mist");
   });
 
-  it("recreates nothing in a foreground deletion", async () => {
+  it("recreates no child during a foreground deletion", async () => {
     await house.ready();
     await house.idle();
     const writes = house.proxy.count("write");
@@ -373,7 +373,7 @@ describe("the operator", () => {
     expect(house.proxy.count("write")).toBe(writes);
   });
 
-  it("rolls nothing when it is upgraded, until the settings change", async () => {
+  it("replaces no pod when it is upgraded, until the settings change", async () => {
     await house.ready();
     await house.stopOperator();
     const before = await house.workload("demo-mist");

@@ -41,7 +41,7 @@ describe("podTemplate", () => {
     },
   };
 
-  it("has the last word on pods, and costs no write at rest", async () => {
+  it("overrides the operator's pod template, and causes no write at rest", async () => {
     const api = {
       podTemplate: { spec: { terminationGracePeriodSeconds: 7, containers: [{ name: "api", tty: true }] } },
     };
@@ -60,7 +60,7 @@ describe("podTemplate", () => {
     expect(await house.writesOfRestart()).toBe(0);
   });
 
-  it("means null as kubectl does, through the pool too", async () => {
+  it("removes fields with null like kubectl, also through the pool", async () => {
     const withoutProbe = { spec: { containers: [{ name: "mist", startupProbe: null }] } };
     await house.ready({}, [{ name: "mist", kind: "mist", podTemplate: withoutProbe }]);
     const [container] = (await house.workload("demo-mist")).spec?.template.spec?.containers ?? [];
@@ -68,7 +68,7 @@ describe("podTemplate", () => {
     expect(container).toHaveProperty("livenessProbe");
   });
 
-  it("that cannot be merged or stored is told, and the pods stay as they are", async () => {
+  it("that cannot be merged or stored is reported, and the pods stay unchanged", async () => {
     await house.ready();
     const { generation } = (await house.workload("demo-mist")).metadata;
     for (const [podTemplate, message] of [
@@ -88,7 +88,7 @@ describe("podTemplate", () => {
     }
   });
 
-  it("of the API that cannot be merged is told too", async () => {
+  it("of the API that cannot be merged is reported too", async () => {
     await house.ready();
     await house.putDeployment({
       api: { podTemplate: { spec: { containers: [{ name: "api", $patch: "delete" }] } } },
@@ -97,8 +97,8 @@ describe("podTemplate", () => {
   });
 });
 
-describe("safety", () => {
-  it("makes budgets and policies where they are asked for, and takes them back when they are not", async () => {
+describe("budgets, policies and Pod Security", () => {
+  it("exist if the spec enables them, and are deleted otherwise", async () => {
     const children = [
       ["PodDisruptionBudget", "demo-api"],
       ["PodDisruptionBudget", "demo-mist"],
@@ -114,7 +114,7 @@ describe("safety", () => {
     expect((await house.workload("demo-mist")).metadata.generation).toBe(generation);
   });
 
-  it("keeps a policy of somebody else, even one that is labelled like ours", async () => {
+  it("do not affect a policy of another owner, even with the operator's labels", async () => {
     const metadata = {
       name: "theirs",
       namespace: house.namespace,
@@ -127,7 +127,7 @@ describe("safety", () => {
     await house.mustGet("NetworkPolicy", "theirs");
   });
 
-  it("lets its pods into a namespace that enforces `restricted`, whatever devices they ask for", async () => {
+  it("let a namespace that enforces `restricted` admit pods with every kind of device", async () => {
     await house.ready({}, [
       { name: "plain", kind: "mist" },
       { name: "gpu", kind: "mist", accelerator: {}, sharedMemory: "1Gi" },
@@ -141,9 +141,9 @@ describe("safety", () => {
   });
 });
 
-describe("what goes wrong with pods", () => {
+describe("problems of pods", () => {
   // which state gives which condition: test/unit/operator/status/workload.test.ts
-  it("a pod that cannot start is in the conditions at once", async () => {
+  it("a pod that cannot start is reported at once", async () => {
     await house.putLicense(await house.issuer.issue());
     await house.putDeployment();
     await house.untilThere("Deployment", "demo-mist");
@@ -169,7 +169,7 @@ describe("what goes wrong with pods", () => {
     expect(await house.condition("Ready")).toMatch(/^False/);
   });
 
-  it("a Deployment that cannot make pods is in the conditions at once", async () => {
+  it("a Deployment that cannot create pods is reported at once", async () => {
     await house.ready();
     const live = await house.workload("demo-mist");
     const message = 'pods "x" is forbidden: exceeded quota: small';
@@ -181,7 +181,7 @@ describe("what goes wrong with pods", () => {
     await house.untilCondition("ModelsReady", /^False QuotaExceeded: .*exceeded quota/);
   });
 
-  it("keys that are missing are named, and noticed when they come", async () => {
+  it("keys that are missing are reported, and detected when they are created", async () => {
     await house.putLicense(await house.issuer.issue());
     await house.putDeployment({ api: { keys: { secretRef: { name: "keys" } } } });
     await house.serve("demo-api", "demo-mist");
@@ -198,7 +198,7 @@ describe("what goes wrong with pods", () => {
   });
 });
 
-it("keys in an SQLite file have one pod at a time, and go to PostgreSQL and its password as the spec says", async () => {
+it("keys in an SQLite file have one pod at a time, and move to PostgreSQL with its password when the spec changes", async () => {
   const api = () => house.workload("demo-api");
   await house.ready();
   endPlay = house.play();

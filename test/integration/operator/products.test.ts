@@ -28,8 +28,8 @@ type Product = Parameters<typeof installForeignKinds>[1];
 const install = (product: Product) => installForeignKinds(plane.address, product);
 const hostnames = ["tts.example.com"];
 
-describe("the route by an Ingress", () => {
-  it("leads host names to the API, follows the spec, and goes with it; pods stay", async () => {
+describe("the Ingress of the API", () => {
+  it("routes the host names, follows the spec, and is deleted with it, while the pods stay", async () => {
     await house.ready({ api: { route: { hostnames, ingress: { tlsSecretName: "tls" } } } });
     const service = await house.mustGet("Service", "demo-api");
     // neither "/" nor /metrics
@@ -54,12 +54,12 @@ describe("the route by an Ingress", () => {
   });
 });
 
-describe("the route by a Gateway", () => {
+describe("the HTTPRoute of the API", () => {
   const gatewayRef = { name: "public", namespace: "infra", sectionName: "https" };
   const byGateway = { route: { hostnames, gatewayRef } };
   const route = () => house.get("HTTPRoute", "demo-api");
 
-  it("says what to install where the cluster has no Gateway API, and everything else is made", async () => {
+  it("is reported as missing if the cluster has no Gateway API, and all other children are created", async () => {
     await house.ready();
     await house.putDeployment({ api: { ...byGateway, replicas: 2 } });
     await house.untilCondition(
@@ -72,7 +72,7 @@ describe("the route by a Gateway", () => {
     await house.untilReady();
   });
 
-  it("joins it, is repaired, costs no write at rest, and goes when the spec has another", async () => {
+  it("is created, repaired, not written at rest, and deleted when the spec removes it", async () => {
     await install("gatewayApi");
     await house.ready({ api: byGateway });
     const made = await house.mustGet("HTTPRoute", "demo-api");
@@ -95,7 +95,7 @@ describe("the route by a Gateway", () => {
     await house.mustGet("Ingress", "demo-api");
   });
 
-  it("that was given up while no operator ran is taken back by the next", async () => {
+  it("that the spec removed while no operator ran is deleted by the next operator", async () => {
     await install("gatewayApi");
     await house.ready({ api: byGateway });
     await house.stopOperator();
@@ -112,7 +112,7 @@ describe("a pool that KEDA scales", () => {
     scaling: { minReplicas: 1, maxReplicas: 4, ...scaling },
   });
 
-  it("says so while KEDA is not installed and keeps its replicas; it gets a ScaledObject once it is", async () => {
+  it("keeps its replicas and reports it while KEDA is not installed, and then gets a ScaledObject", async () => {
     await house.ready({}, [pool({ provider: "KEDA" })]);
     await house.untilCondition("ScalingReady", /^False KedaMissing/);
     expect(await house.condition("Ready")).toMatch(/^True/);
@@ -147,7 +147,7 @@ describe("a pool that KEDA scales", () => {
     await house.untilGone("ScaledObject", "demo-mist");
   });
 
-  it("runs its pods while KEDA's webhook refuses the ScaledObject, which is made once no HorizontalPodAutoscaler is beside it, as that webhook demands", async () => {
+  it("runs its pods while KEDA's webhook rejects the ScaledObject, which is created after the HorizontalPodAutoscaler is deleted", async () => {
     await install("keda");
     // this one knows the kind from the beginning
     await house.restart();
@@ -178,7 +178,7 @@ describe("monitors for the Prometheus operator", () => {
   const arcana = [{ name: "arcana", kind: "arcana", engine: { type: "vllm" } }];
   const monitorOf = async (kind: "ServiceMonitor" | "PodMonitor") => (await house.get(kind, "demo"))?.spec;
 
-  it("are told to be missing while it is not installed, nothing else waits, and they come with it and are watched from then on", async () => {
+  it("are reported as missing until it is installed, block nothing else, and are then created and watched", async () => {
     await house.ready(monitored, arcana);
     expect(await house.condition("TelemetryReady")).toMatch(/^False MonitorsNotInstalled/);
     expect(await house.condition("Ready")).toMatch(/^True/);
@@ -192,7 +192,7 @@ describe("monitors for the Prometheus operator", () => {
     }
   });
 
-  it("are made as its own schema wants them, and taken back", async () => {
+  it("match its schema, and are deleted when the spec disables them", async () => {
     await install("prometheusOperator");
     await house.ready(monitored, arcana);
     expect(await house.condition("TelemetryReady")).toMatch(/^True Configured/);
@@ -208,7 +208,7 @@ describe("monitors for the Prometheus operator", () => {
     await house.untilGone("PodMonitor", "demo");
   });
 
-  it("go with its CRDs, and the operator goes on", async () => {
+  it("may disappear with its CRDs while the operator continues", async () => {
     await install("prometheusOperator");
     await house.ready(monitored, arcana);
     await removeForeignKinds(plane.address, "prometheusOperator");
@@ -223,7 +223,7 @@ describe("the collector sidecar", () => {
   const auth = { bearer: { secretRef: { name: "otlp" } } };
   const telemetry = { resourceAttributes: { team: "voice" }, collector: { enabled: true, exporter, auth } };
 
-  it("is in the pods that the API server stores, a missing credential is told, and noticed when it comes", async () => {
+  it("is in the stored pods, and a missing credential is reported until it is created", async () => {
     await house.ready({ telemetry }, models);
     const { spec } = await house.workload("demo-arcana");
     const [collector] = (spec?.template.spec?.initContainers ?? []) as V1Container[];
@@ -239,7 +239,7 @@ describe("the collector sidecar", () => {
     expect(JSON.stringify(await house.workload("demo-arcana"))).not.toContain("s3cret-of-the-backend");
   });
 
-  it("is refused by the schema where it could not work", async () => {
+  it("is rejected by the schema if it could not work", async () => {
     const basic = { secretRef: { name: "b" } };
     const wrongs: [object, string][] = [
       [{ ...telemetry, endpoint: "http://c:4317" }, "exclude each other"],
@@ -307,7 +307,7 @@ describe("the chart's role", () => {
     expect(house.lines.filter((line) => /forbidden/i.test(line))).toEqual([]);
   }
 
-  /** As RBAC asks: `verb resource`, of the path of a request. */
+  /** The `verb resource` of a request, as RBAC names it. */
   function asked({ method, path, watch }: ProxiedRequest): string {
     const [, root, ...rest] = path.split("/");
     const parts = rest.slice(root === "api" ? 1 : 2);
@@ -323,12 +323,12 @@ describe("the chart's role", () => {
     return `${verb} ${subresource === undefined ? resource : `${resource}/${subresource}`}`;
   }
 
-  it("is enough for everything the operator does, cluster-wide", async () => {
+  it("allows everything that the operator does, cluster-wide", async () => {
     await using everywhere = await OperatorHouse.open({ clusterWide: true }, plane.address);
     await doEverything(everywhere);
   });
 
-  it("is enough in the namespaces that it watches, and holds nothing that the operator does not use", async () => {
+  it("allows everything in the watched namespaces, and nothing that the operator does not use", async () => {
     await doEverything(house);
     // gives the Lease back
     await house.stopOperator();
@@ -356,7 +356,7 @@ describe("the chart's role", () => {
     expect(answer.status).toBe(403);
   });
 
-  it("deletes pools and what may be switched off: the rest goes with its owner", () => {
+  it("may delete pools and optional children only; others are deleted with their owner", () => {
     const rules = [...rulesOf("workload"), ...rulesOf("own")];
     const deletable = rules.filter(({ verbs }) => verbs.includes("delete"));
     expect(deletable.flatMap(({ resources }) => resources)).toEqual([

@@ -11,7 +11,7 @@ import { type ControlPlane, controlPlane } from "../../support/cluster/control-p
 import { installCrds, kubectlOrThrow } from "../../support/cluster/kubectl.ts";
 import { OperatorHouse } from "../../support/operator/operator-house.ts";
 
-/** What others put in the operator's way: quotas, admission webhooks and policies of other products, names that are taken. */
+/** Obstacles for the operator: quotas, admission webhooks and policies of other products, objects of other owners. */
 
 /** Its own: a webhook or a policy concerns every request to its API server, which asks it or evaluates its selector. */
 let plane: ControlPlane;
@@ -59,7 +59,7 @@ async function untilRefused(
 }
 
 describe("a ResourceQuota", () => {
-  it("that leaves no room for a child is named, with what it counts; nothing is stuck once there is room", async () => {
+  it("that blocks a child is reported with its counts, and the child is created when the quota is raised", async () => {
     const spec = { hard: { "count/deployments.apps": "1" } };
     const metadata = { name: "small", namespace: house.namespace };
     await apply({ apiVersion: "v1", kind: "ResourceQuota", metadata, spec });
@@ -127,7 +127,7 @@ describe("an admission webhook of another product", () => {
     server.close();
   });
 
-  it("that refuses Deployments is named with its words; everything else is made, and all of it once it agrees", async () => {
+  it("that rejects Deployments is reported with its message; other children are created, and the rest when it allows them", async () => {
     answer = (kind) =>
       kind === "Deployment" ? { allowed: false, message: "images must be signed" } : { allowed: true };
     await house.putLicense(await house.issuer.issue());
@@ -146,7 +146,7 @@ describe("an admission webhook of another product", () => {
     await house.untilReady();
   });
 
-  it("that does not answer is named, and waited for", async () => {
+  it("that does not respond is reported, and the request is retried", async () => {
     server.closeAllConnections();
     server.close();
     await house.putLicense(await house.issuer.issue());
@@ -201,7 +201,7 @@ describe("a ValidatingAdmissionPolicy", () => {
 
   afterEach(allow);
 
-  it("that refuses our pods' template is named", async () => {
+  it("that rejects the pod template is reported", async () => {
     await refuse("apps/deployments", "object.metadata.name != 'demo-api'", "no API today");
     await untilRefused(
       "denied request: no API today",
@@ -216,7 +216,7 @@ describe("a ValidatingAdmissionPolicy", () => {
     );
   });
 
-  it("that refuses an Ingress holds back no other child, and the Ingress is made once it is allowed", async () => {
+  it("that rejects an Ingress blocks no other child, and the Ingress is created when it is allowed", async () => {
     const route = { api: { route: { hostnames: ["speech.example.com"], ingress: {} } } };
     const defaultBackend = { service: { name: "s", port: { number: 1 } } };
     await refuse("networking.k8s.io/ingresses", "false", "no host today");
@@ -249,7 +249,7 @@ const selector = { matchLabels: { a: "b" } };
 const containers = [{ name: "c", image: "i" }];
 const template = { metadata: { labels: { a: "b" } }, spec: { containers } };
 
-/** By kind and the end of its name: one object of somebody else. */
+/** Objects of another owner, by kind and suffix of the name. */
 const foreign: [string, string, object][] = [
   ["ServiceAccount", "model", {}],
   ["Role", "api", { rules: [] }],
@@ -265,7 +265,7 @@ const foreign: [string, string, object][] = [
   ["NetworkPolicy", "model", { spec: { podSelector: {} } }],
 ];
 
-it("a name that is taken, of any kind, is told, and what has it is left as it is", async () => {
+it("an existing object of another owner, of any kind, is reported and not changed", async () => {
   await house.putLicense(await house.issuer.issue({ maxStreams: 1000 }));
   const before = new Map<string, KubernetesObject>();
   for (const [index, [kind, end, content]] of foreign.entries()) {
@@ -290,7 +290,7 @@ it("a name that is taken, of any kind, is told, and what has it is left as it is
   for (const [index, [kind, end]] of foreign.entries()) {
     const now = await house.mustGet(kind, `d${index}-${end}`);
     const was = before.get(`d${index}`);
-    // a pool that nobody made is told so in its own status
+    // a pool without an owner reports it in its own status
     const told = ["resourceVersion", "managedFields"];
     const kept = (object: typeof was) =>
       Object.entries(object?.metadata ?? {}).filter(
@@ -304,7 +304,7 @@ it("a name that is taken, of any kind, is told, and what has it is left as it is
   }
 });
 
-it("a TtsModelPool that somebody wrote by hand is told that nothing runs for it", async () => {
+it("a TtsModelPool that a user created by hand reports that no pods run for it", async () => {
   const metadata = { name: "mine", namespace: house.namespace };
   const pool = { apiVersion: "tts.svc.dev/v1alpha1", kind: "TtsModelPool", metadata };
   await house.admin.create({ ...pool, spec: { deployment: "demo", pool: "mine", kind: "mist" } });
@@ -316,7 +316,7 @@ it("a TtsModelPool that somebody wrote by hand is told that nothing runs for it"
   expect(await house.get("Deployment", "mine")).toBeUndefined();
 });
 
-it("clocks that differ are told, as what a license is judged by", async () => {
+it("clocks that differ are reported, because licenses are evaluated by them", async () => {
   await house.ready();
   expect(await house.condition("ClockInStep")).toBe("absent");
   await house.restart({ clockAheadMs: -3 * 3_600_000 });

@@ -9,7 +9,7 @@ import { type OperatorHouse, useOperatorHouse } from "../../support/operator/ope
 /** Rollouts of a pool on a real API server; the Deployment controller is played by hand. */
 
 let house: OperatorHouse;
-/** What the API pods have counted of the canary. */
+/** The metrics of the API pods for the canary. */
 let counted = { ok: 0, error: 0 };
 
 useOperatorHouse((opened) => {
@@ -38,7 +38,7 @@ function metrics(): string {
 }
 let revision = "";
 let label = "";
-/** What they had counted before, of other attempts. */
+/** The metrics of earlier attempts. */
 let earlier = "";
 
 const analysis = { intervalSeconds: 1, minRequests: 10, maxErrorPercent: 5 };
@@ -109,7 +109,7 @@ async function tryChange(): Promise<void> {
 }
 
 describe("a canary", () => {
-  it("that is good takes its shares, and then every pod takes over its settings", async () => {
+  it("with good metrics gets its shares, and is then rolled out to every pod", async () => {
     await begin();
     await tryChange();
     await reached("Analysing");
@@ -140,7 +140,7 @@ describe("a canary", () => {
     expect(await house.writesDuring(1_500)).toBe(0);
   });
 
-  it("that is bad loses its share at once and is given up; the pods keep their settings, and the status says why", async () => {
+  it("with failing streams is rolled back at once; the pods keep their settings, and the status has the reason", async () => {
     await begin();
     const before = await house.workload("demo-mist");
     await tryChange();
@@ -162,7 +162,7 @@ describe("a canary", () => {
     expect(await state()).toBeUndefined();
   });
 
-  it("that is tried again is judged by its new streams alone", async () => {
+  it("that is retried is analysed by its new streams only", async () => {
     await begin();
     await tryChange();
     await reached("Analysing");
@@ -186,7 +186,7 @@ describe("a canary", () => {
     await reached("Starting", 1);
   });
 
-  it("that is given up while its share is still being written is sent no stream after its end", async () => {
+  it("that is rolled back while its share is being written gets no stream afterwards", async () => {
     await begin();
     await house.idle();
     let isHeld = false;
@@ -216,7 +216,7 @@ describe("a canary", () => {
     expect(new Set(served.map(({ object }) => sharesIn(object)))).toEqual(new Set(["mist 100"]));
   });
 
-  it("is held, taken over and given up by kubectl annotate", async () => {
+  it("is paused, promoted and aborted by kubectl annotate", async () => {
     await begin();
     await house.putDeployment({}, mist(changed));
     await reached("Starting");
@@ -232,7 +232,7 @@ describe("a canary", () => {
     await promoted();
   });
 
-  it("comes to its end though every third answer to a write is lost, and the operator starts again all the time", async () => {
+  it("completes although every third response to a write is lost and the operator restarts repeatedly", async () => {
     await begin();
     let [writes, survived, restarts] = [0, 0, 0];
     let restarting = Promise.resolve();
@@ -269,7 +269,7 @@ describe("a canary", () => {
 });
 
 describe("other rollouts", () => {
-  it("wait for their maintenance window, and say when it opens", async () => {
+  it("wait for their maintenance window, and report when it opens", async () => {
     const hour = (new Date().getUTCHours() + 12) % 24;
     const start = `${String(hour).padStart(2, "0")}:00`;
     const maintenanceWindow = { start, duration: "1h" };
@@ -281,7 +281,7 @@ describe("other rollouts", () => {
     await house.until(async () => (await streamsOf("demo-mist")) === "4", "the rollout");
   });
 
-  it("of a newer operator wait until they are asked for", async () => {
+  it("for a newer operator wait until a user requests them", async () => {
     await begin({});
     const before = await house.workload("demo-mist");
     await again("registry.example/svc-tts/server:0.2.0");

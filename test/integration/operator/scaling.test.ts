@@ -84,7 +84,7 @@ describe("the API tier", () => {
   const scaling = { maxReplicas: 3, target: { streamsPerReplica: 10 }, behavior: quick };
   const apiPods = (count: number) => house.untilReplicas("demo-api", count);
 
-  it("follows the streams of all models together, between api.replicas and the most, and costs no write at rest", async () => {
+  it("follows the streams of all models between api.replicas and maxReplicas, without a write at rest", async () => {
     await house.ready({ api: { scaling } });
     const { generation } = (await house.workload("demo-mist")).metadata;
     await heardApiPod();
@@ -106,7 +106,7 @@ describe("the API tier", () => {
     expect(await house.replicas("demo-api")).toBe(2);
   });
 
-  it("keeps its pods while one of them does not tell", async () => {
+  it("keeps its pods while one of them does not report its load", async () => {
     await house.ready({ api: { replicas: 1, scaling } });
     await heardApiPod();
     api.tell("mist", { streams: 21 });
@@ -120,8 +120,8 @@ describe("the API tier", () => {
   });
 });
 
-describe("a pool that scales itself", () => {
-  it("begins at zero, is ready so, wakes for the first caller, and sleeps again", async () => {
+describe("a pool with the built-in scaler", () => {
+  it("is ready at zero, starts for the first request, and scales to zero again", async () => {
     await scaled({ minReplicas: 0 }, 0);
     await house.untilReady();
     expect(await route()).toMatchObject({ idle: true, wakes: true });
@@ -137,7 +137,7 @@ describe("a pool that scales itself", () => {
     await house.until(async () => (await route())?.idle === true, "no route");
   });
 
-  it("follows the load, tells of it, and shows the internal token", async () => {
+  it("follows the load, reports it, and sends the internal token", async () => {
     api.tell("mist", { streams: 9, replicas: { "http://10.0.0.1:8080": 9 } });
     await scaled({ target: { streamsPerReplica: 4 } }, 3);
     await house.serve("demo-mist");
@@ -151,7 +151,7 @@ describe("a pool that scales itself", () => {
     expect(new Set(api.tokens)).toEqual(new Set([`Bearer ${token}`]));
   });
 
-  it("stays ready while it grows and shrinks", async () => {
+  it("stays ready while it scales up and down", async () => {
     await scaled({ target: { streamsPerReplica: 4 } }, 1);
     await house.untilReady();
     const ready = async () =>
@@ -169,7 +169,7 @@ describe("a pool that scales itself", () => {
     expect(await ready()).toEqual(before);
   });
 
-  it("costs a status write a minute of each object while the load changes, and few passes", async () => {
+  it("causes one status write per minute and object while the load changes, and few reconciles", async () => {
     const scaling = { target: { streamsPerReplica: 1_000 } };
     await house.putLicense(await house.issuer.issue());
     await house.putDeployment({}, [mist(scaling), { ...mist(scaling), name: "second" }]);
@@ -196,7 +196,7 @@ describe("a pool that scales itself", () => {
     expect((await house.deployment()).status?.summary.streams).toMatch(/^\d+\/32$/);
   });
 
-  it("costs no write while the load stays as it is", async () => {
+  it("causes no write while the load does not change", async () => {
     await scaled({ target: { streamsPerReplica: 4 } }, 1);
     api.tell("mist", { streams: 3 });
     await house.serve("demo-mist");
@@ -213,11 +213,11 @@ describe("a pool that scales itself", () => {
     expect(house.proxy.count("write")).toBe(before);
   });
 
-  it("takes no replica away while an API pod does not tell, and begins again when it does", async () => {
+  it("does not scale down while an API pod does not report its load", async () => {
     await scaled({ target: { streamsPerReplica: 4 } }, 1);
     api.tell("mist", { streams: 9 });
     await scaledTo(3);
-    await putApiPod("demo-api-2", await leasePort()); // nobody listens there
+    await putApiPod("demo-api-2", await leasePort()); // no process listens there
     await isSilent("demo-api-2");
     api.tell("mist", {});
     await house.hears(api);
@@ -228,7 +228,7 @@ describe("a pool that scales itself", () => {
     await scaledTo(1);
   });
 
-  it("comes back to a pod whose connection broke", async () => {
+  it("reconnects to a pod after its connection was lost", async () => {
     await scaled({ target: { streamsPerReplica: 4 } }, 1);
     const asked = api.tokens.length;
     api.cut();
@@ -237,7 +237,7 @@ describe("a pool that scales itself", () => {
     await scaledTo(3);
   });
 
-  it("marks the pods with the fewest streams before it shrinks", async () => {
+  it("marks the pods with the fewest streams before it scales down", async () => {
     await scaled({ target: { streamsPerReplica: 4 } }, 1);
     const streams = { "http://10.0.0.1:8080": 4, "http://10.0.0.2:8080": 0, "http://10.0.0.3:8080": 5 };
     for (const [index, url] of Object.keys(streams).entries()) {
@@ -253,7 +253,7 @@ describe("a pool that scales itself", () => {
     expect(costs).toEqual([undefined, { "controller.kubernetes.io/pod-deletion-cost": "-1" }, undefined]);
   });
 
-  it("is held by the license, says so, and grows once a larger one is there", async () => {
+  it("is limited by the license, reports it, and scales up with a larger license", async () => {
     await scaled({ target: { streamsPerReplica: 4 } }, 1);
     await house.putLicense(await house.issuer.issue({ maxStreams: 32 }));
     await house.idle();
@@ -264,7 +264,7 @@ describe("a pool that scales itself", () => {
     await scaledTo(4);
   });
 
-  it("puts back what somebody else sets by hand", async () => {
+  it("reverts replicas that a user sets by hand", async () => {
     await scaled({}, 1);
     await house.kubectl("scale", "ttsmp/demo-mist", "--replicas=4");
     await house.until(async () => (await house.pool("demo-mist")).spec.replicas === 1, "one replica");
@@ -272,7 +272,7 @@ describe("a pool that scales itself", () => {
 });
 
 describe("who scales", () => {
-  it("changes without a dip: by hand, built in, HPA, somebody else, by hand", async () => {
+  it("changes without a dip: by hand, built in, HPA, external, by hand", async () => {
     await house.ready({}, [{ name: "mist", kind: "mist", replicas: 3 }]);
     await putApiPod();
     using history = await History.of(house.admin, "Deployment", house.namespace);
@@ -291,7 +291,7 @@ describe("who scales", () => {
     expect(await house.get("HorizontalPodAutoscaler", "demo-mist")).toBeUndefined();
   });
 
-  it("is a HorizontalPodAutoscaler on the pool's scale, and its word is told", async () => {
+  it("can be a HorizontalPodAutoscaler on the scale of the pool, whose condition is reported", async () => {
     await house.ready({}, [mist({ provider: "HPA", minReplicas: 1, target: { streamsPerReplica: 5 } })]);
     const made = await house.mustGet("HorizontalPodAutoscaler", "demo-mist");
     expect(made.spec).toMatchObject({
@@ -324,7 +324,7 @@ describe("who scales", () => {
     await quiet();
   });
 
-  it("is Kubernetes' own HPA controller, which takes the pool from one to two and back", async () => {
+  it("can be the HPA controller of Kubernetes, which scales the pool from one to two and back", async () => {
     let streams = 3;
     await using controller = await startHpaController(inject("controlPlane"), ({ namespace }) =>
       namespace === house.namespace ? streams : undefined,
@@ -344,7 +344,7 @@ describe("who scales", () => {
     });
   });
 
-  it("keeps one replica where HorizontalPodAutoscalers may not scale to zero, and says so", async () => {
+  it("keeps one replica if HorizontalPodAutoscalers may not scale to zero, and reports it", async () => {
     await house.ready({}, [mist({ provider: "HPA", minReplicas: 0 })]);
     const made = await house.mustGet("HorizontalPodAutoscaler", "demo-mist");
     expect(made.spec).toMatchObject({ minReplicas: 1 });

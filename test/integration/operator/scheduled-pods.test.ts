@@ -69,7 +69,7 @@ async function podsOf(pool: string): Promise<Pod[]> {
 const isReady = ({ status }: Pod) =>
   status?.conditions?.some(({ type, status }) => type === "Ready" && status === "True") ?? false;
 
-describe("devices that a driver told of", () => {
+describe("devices that a driver reports", () => {
   const template = "large-gpu";
   const arcana = (replicas: number) => [
     { name: "arcana", kind: "arcana", replicas, accelerator: { count: 1, claimTemplateName: template } },
@@ -99,7 +99,7 @@ describe("devices that a driver told of", () => {
       .flatMap(({ status }) =>
         (status?.allocation?.devices.results ?? []).map(({ device }): [string, string] => [
           device,
-          status?.reservedFor?.[0]?.name ?? "nobody",
+          status?.reservedFor?.[0]?.name ?? "no pod",
         ]),
       )
       .sort();
@@ -111,7 +111,7 @@ describe("devices that a driver told of", () => {
       .map(({ metadata }) => metadata.name)
       .sort();
 
-  it("go to one pod each, by their claims; a missing one is named, and one that is given back is free", async () => {
+  it("are allocated to one pod each by their claims; a missing one is reported, and a released one is free", async () => {
     await house.putDeployment({}, arcana(1));
     await house.untilCondition("ModelsReady", new RegExp(`ResourceClaimTemplate ${template}`));
     await create({
@@ -133,7 +133,7 @@ describe("devices that a driver told of", () => {
   });
 });
 
-describe("a rollout where every GPU is taken", () => {
+describe("a rollout without a free GPU", () => {
   /** The fewest pods that served at one time, once two did. */
   function fewestServing(versions: readonly Version[]): number {
     const serving = new Set<string>();
@@ -163,7 +163,7 @@ describe("a rollout where every GPU is taken", () => {
       .map(({ metadata }) => metadata.labels?.["tts.svc.dev/revision"] ?? "")
       .sort();
 
-  it("does not end while pods wait for room; it ends by the trade, one pod at a time, across restarts", async () => {
+  it("completes by trades, one pod at a time, across restarts of the operator", async () => {
     using history = await History.of(house.admin, "Pod", house.namespace);
     await house.putDeployment({}, arcana("Wait", 4));
     await house.until(async () => (await revisions()).length === 2, "two pods");
@@ -241,7 +241,7 @@ describe("a disruption budget", () => {
     });
   }
 
-  it("lets a drain take a pod, whatever it is set to and however few pods there are", async () => {
+  it("allows a drain to evict a pod for every setting and number of pods", async () => {
     for (const pods of [1, 2]) {
       for (const maxUnavailable of [undefined, 1, 3, "1%", "50%"]) {
         await put(pods, maxUnavailable === undefined ? {} : { maxUnavailable });
@@ -254,7 +254,7 @@ describe("a disruption budget", () => {
     }
   });
 
-  it("lets evictions take one pod of a pool, and the next one only when its replacement is ready", async () => {
+  it("allows the next eviction in a pool only when the replacement of the last pod is ready", async () => {
     await put(2);
     await counted("demo-mist", 2);
     const [first, second] = await podsOf("mist");
@@ -270,7 +270,7 @@ describe("a disruption budget", () => {
     await house.until(async () => (await evict(second)) === 201, "the eviction of the second pod");
   });
 
-  it("lets an eviction take the only pod of a pool", async () => {
+  it("allows the eviction of the only pod of a pool", async () => {
     await put(1);
     await counted("demo-mist", 1);
     const [only] = await podsOf("mist");

@@ -65,16 +65,16 @@ class History {
     return tokens;
   }
 
-  /** As it was this long ago. */
+  /** The token at an earlier time. */
   before(lagMs: number): Tokens {
     const found = this.changes.findLast(({ at }) => at <= house.clock.nowMs() - lagMs) ?? this.changes[0];
-    if (found === undefined) throw new Error("nobody has looked yet");
+    if (found === undefined) throw new Error("no pod has read the token yet");
     return found.tokens;
   }
 }
 
 describe("the internal token", () => {
-  it("is rotated on demand without one request refused, however late each pod follows", async () => {
+  it("is rotated on demand without a rejected request, also if pods update late", async () => {
     const history = new History();
     const first = await history.look();
     const models = await Promise.all([0, 400, slowestKubeletMs].map((lagMs) => modelPod(lagMs, first)));
@@ -102,7 +102,7 @@ describe("the internal token", () => {
     expect(await Promise.all(models.map(({ accepts }) => accepts(first.token)))).not.toContain(true);
   });
 
-  it("is rotated to the end by an operator that starts again after each step", async () => {
+  it("is rotated completely by an operator that restarts after each step", async () => {
     const before = await stored();
     await ask("again");
     const steps = new Set<string>();
@@ -120,7 +120,7 @@ describe("the internal token", () => {
     expect(await house.requestsDuring(1_800_000)).toEqual([]);
   });
 
-  it("comes back, with its overlap, when the Secret is deleted in the middle of a rotation", async () => {
+  it("is restored with its overlap if the Secret is deleted during a rotation", async () => {
     await ask("third");
     await house.idle();
     const middle = await stored();

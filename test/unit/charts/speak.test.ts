@@ -9,7 +9,7 @@ import { describe, expect, it } from "vitest";
 
 const script = join(import.meta.dirname, "../../../charts/tts-operator/files/speak.mjs");
 
-/** What the script asks, and what it is to hear. */
+/** The requests of the script, and their responses. */
 interface Scene {
   readonly ready?: number;
   readonly status?: number;
@@ -69,7 +69,7 @@ const speaking = (url: string) => ({
 });
 
 describe("helm test", () => {
-  it("passes when speech comes back, having asked for it with the key", async () => {
+  it("succeeds when it receives speech for a request with the key", async () => {
     const { code, said, asked } = await run({ answer: tone(1.5, 8000) }, speaking);
     expect(code).toBe(0);
     expect(said).toContain("returned 1.50 s of audio at 22050 Hz");
@@ -86,7 +86,7 @@ describe("helm test", () => {
     });
   });
 
-  it("checks the operator alone where no endpoint is named, and says so", async () => {
+  it("checks only the operator if no endpoint is set, and reports that", async () => {
     const { code, said } = await run({}, () => ({}));
     expect(code).toBe(0);
     expect(said).toContain("no speech was requested: set an API key");
@@ -106,7 +106,7 @@ describe("helm test", () => {
     expect(said).toContain(why);
   });
 
-  it("fails when nothing listens", async () => {
+  it("fails without a server", async () => {
     const { code, said } = await run({}, () => ({ SPEAK_URL: "http://127.0.0.1:9", SPEAK_REQUEST: "{}" }));
     expect(code).toBe(1);
     expect(said).toContain("http://127.0.0.1:9/v1/svc-tts was not reachable");

@@ -10,7 +10,7 @@ const charts = join(import.meta.dirname, "../../../charts");
 const root = join(charts, "..");
 
 describe("the table of a chart's values", () => {
-  it("has a row for each value, with its default and its comment, maps without comments of their own as one", () => {
+  it("has a row for each value with its default and comment, and one row for a map without comments", () => {
     const values = `# About the file.
 
 # How many.
@@ -19,7 +19,7 @@ image:
   # Its name, or
   # another | one.
   name: ""
-# As Kubernetes has them.
+# The form of Kubernetes.
 resources:
   requests:
     cpu: 1
@@ -31,13 +31,13 @@ resources:
     ]);
   });
 
-  it("is refused for a value that nothing is said about", () => {
+  it("is rejected if a value has no comment", () => {
     expect(() => valuesTable("a:\n  # First.\n  b: 1\n  c: 2\n")).toThrow("has no comment for a.c");
   });
 });
 
 describe("the schema of the values", () => {
-  it("refuses what it does not list, and takes what an object keeps of anything", () => {
+  it("rejects unlisted values, and accepts any content of free-form objects", () => {
     const schema = valuesSchemaOf({
       type: "object",
       properties: {
@@ -59,7 +59,7 @@ describe("the schema of the values", () => {
     });
   });
 
-  it("asks for nothing along the way to what the chart fills in", () => {
+  it("requires no value that the chart sets", () => {
     const inner = { type: "object", required: ["name", "key"], properties: { name: {}, key: {} } };
     const schema = { type: "object", required: ["ref"], properties: { ref: inner } };
     expect(withoutRequired(schema, ["ref", "name"])).toEqual({
@@ -85,7 +85,7 @@ describe.each(["tts-operator", "tts-deployment"])("Chart.yaml of %s", (chart) =>
     for (const { image } of images) expect(image).toMatch(new RegExp(`^ghcr\\.io/svc-tts/\\w+:${version}$`));
   });
 
-  it("tells Artifact Hub of every CRD that is in it", async () => {
+  it("lists every CRD of the chart for Artifact Hub", async () => {
     const told = parse((await read()).annotations["artifacthub.io/crds"] ?? "[]") as { name: string }[];
     const installed = chart === "tts-operator" ? definitions.map(({ metadata }) => metadata.name) : [];
     expect(told.map(({ name }) => name)).toEqual(installed);

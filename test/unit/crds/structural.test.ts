@@ -5,7 +5,7 @@ import { definitions } from "../../../crds/definitions.ts";
 import { type Structural, structural } from "../../../crds/structural.ts";
 
 describe("the structural form of a schema", () => {
-  it("leaves out of `required` what has a default", () => {
+  it("omits fields with a default from `required`", () => {
     const schema = Type.Object({
       a: Type.Integer({ default: 1 }),
       b: Type.String(),
@@ -22,7 +22,7 @@ describe("the structural form of a schema", () => {
     });
   });
 
-  it("writes a record as additionalProperties and an integer-or-string as Kubernetes wants it", () => {
+  it("writes a record as additionalProperties, and an integer-or-string in the form of Kubernetes", () => {
     const schema = Type.Record(
       Type.String(),
       Type.Union([Type.Integer({ minimum: 0 }), Type.String({ pattern: "%$" })]),
@@ -44,7 +44,7 @@ describe("the structural form of a schema", () => {
     expect(structural(Type.Enum(["a", "b"]))).toEqual({ type: "string", enum: ["a", "b"] });
   });
 
-  it("refuses a keyword that would be lost", () => {
+  it("rejects a keyword that would be lost", () => {
     expect(() => structural(Type.Array(Type.String(), { uniqueItems: true }))).toThrow(/uniqueItems/);
     expect(() => structural(Type.Union([Type.Boolean(), Type.String()]))).toThrow(/union/);
   });

@@ -7,7 +7,7 @@ import { BoundedLabel } from "../../../server/metrics/bounded-label.ts";
 import { toPrometheusText } from "../../../server/metrics/registry.ts";
 import { apiMetrics, modelMetrics, operatorMetrics, seriesOf } from "../../support/server/metrics.ts";
 
-/** What prom-client knows of a metric besides its values. */
+/** The description of a metric in prom-client. */
 type Described = Metric & {
   readonly name: string;
   readonly help: string;
@@ -21,7 +21,7 @@ function described(tier: keyof typeof tiers): readonly Described[] {
   return tiers[tier].registry.getMetricsAsArray() as unknown as Described[];
 }
 
-/** As a row of the document says it. */
+/** The row of the document for a metric. */
 function rows(): Map<string, string> {
   const found = new Map<string, string>();
   const names = (tier: keyof typeof tiers) => new Set(described(tier).map(({ name }) => name));
@@ -85,7 +85,7 @@ describe("our metrics", () => {
 });
 
 describe("labels", () => {
-  it("of pools grow with no canary: the pair not heard of for longest is shown no more", async () => {
+  it("of pools are limited for canaries: the least recently used pair is dropped", async () => {
     const api = apiMetrics();
     const tell = (revision: string) =>
       api.poolStream({ pool: "p", revision, outcome: "ok", firstAudioSeconds: 1, realTimeFactor: 1 });
@@ -95,7 +95,7 @@ describe("labels", () => {
     expect([...shown]).toEqual(Array.from({ length: 32 }, (_, i) => `r${i + 68}`));
   });
 
-  it("grow with no request, whatever it says", async () => {
+  it("do not depend on the content of requests", async () => {
     const api = apiMetrics();
     const model = modelMetrics();
     const ask = (word: string) => {
@@ -116,11 +116,11 @@ describe("labels", () => {
     expect([...modelSeries].filter((line) => line.startsWith("http_requests_total"))).toHaveLength(1);
   });
 
-  it("of errors are codes of the registry", () => {
+  it("of errors are registered codes", () => {
     for (const code of errorCodes) expect(code).toMatch(/^[a-z_]+$/);
   });
 
-  it("keep the first values and gather the others", () => {
+  it("keep the first values, and combine the others", () => {
     const label = new BoundedLabel(2);
     expect(["a", "b", "c", "a", "d"].map((value) => label.of(value))).toEqual([
       "a",
@@ -147,7 +147,7 @@ describe("an exposition", () => {
     expect(text.endsWith("# EOF\n")).toBe(true);
   });
 
-  it("shows a trace beside an observation in OpenMetrics, and nothing of it in the older format", async () => {
+  it("has a trace with an observation in OpenMetrics only", async () => {
     const api = apiMetrics();
     const traceId = "0af7651916cd43dd8448eb211c80319c";
     api.firstAudio({ model: "mist", variant: "stream-wav", seconds: 0.012, traceId });

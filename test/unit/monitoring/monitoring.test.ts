@@ -84,7 +84,7 @@ describe("dashboards", () => {
     for (const query of queries) expectToExist(query);
   });
 
-  it("show every metric that arcana sends, and the guide names it", async () => {
+  it("show every metric that arcana sends, which the guide also names", async () => {
     const { panels } = JSON.parse(await readFile(join(root, "config/grafana/models.json"), "utf8"));
     const shown = JSON.stringify(panels);
     const guide = await readFile(join(root, "docs/reference/metrics-otlp.md"), "utf8");
@@ -95,7 +95,7 @@ describe("dashboards", () => {
     }
   });
 
-  it("would be caught asking for what is not there", () => {
+  it("fail the check for an unknown metric", () => {
     expect(() => expectToExist('rate(svc_tts_request_total{model="x"}[5m])')).toThrow();
     expect(() => expectToExist('rate(svc_tts_requests_total{voices="x"}[5m])')).toThrow();
   });

@@ -46,7 +46,7 @@ it.each([
     ["TtsDeployment/ns/demo"],
   ],
   [
-    "settings of a pool that no pass has seen: somebody else may have written them",
+    "settings of a pool that were not reconciled, because another client may have written them",
     object("TtsModelPool", "demo-mist", { ...own, generation: 2 }),
     ["TtsDeployment/ns/demo", "TtsModelPool/ns/demo-mist"],
   ],
@@ -57,12 +57,12 @@ it.each([
   ],
   ["any other child", object("Service", "demo-api", own), ["TtsDeployment/ns/demo"]],
   ["a pod of the API", object("Pod", "demo-api-1", own), ["TtsDeployment/ns/demo"]],
-  ["an object of somebody else", object("Service", "other"), []],
-])("wakes who is concerned by %s", (_what, found, keys) => {
+  ["an object of another owner", object("Service", "other"), []],
+])("requeues the keys that depend on %s", (_what, found, keys) => {
   expect(wakes(found)).toEqual(keys);
 });
 
-it("wakes who is concerned by a pool that is gone, whatever had been seen of it", () => {
+it("requeues the keys that depend on a deleted pool, reconciled or not", () => {
   const pool = object("TtsModelPool", "demo-mist", { ...own, generation: 2 });
   const keys = affectedKeys(view, { kind: "TtsModelPool", key: "ns/demo-mist", object: pool, gone: true });
   expect(keys.toSorted()).toEqual(everything);
@@ -80,11 +80,11 @@ it.each([
       spec: { deployment: "demo" },
     },
   ],
-])("wakes the owner of %s whose labels somebody changed", (_what, found) => {
+])("requeues the owner of %s with changed labels", (_what, found) => {
   expect(wakes(found)).toEqual(everything);
 });
 
-it("wakes the owner of a token whose labels somebody changed", () => {
+it("requeues the owner of a token with changed labels", () => {
   const token = object("Secret", "demo-token", relabeled);
   expect(keysOfSecret(view, secrets, "ns/demo-token", token).toSorted()).toEqual(everything);
 });
@@ -92,10 +92,10 @@ it("wakes the owner of a token whose labels somebody changed", () => {
 it.each([
   ["that a TtsDeployment names", "license", object("Secret", "license"), everything],
   ["that a TtsDeployment names, when it is gone", "license", undefined, everything],
-  ["that nobody names", "other", object("Secret", "other"), []],
+  ["without a follower", "other", object("Secret", "other"), []],
   ["of the operator's own", "demo-token", object("Secret", "demo-token", own), everything],
   ["of the operator's own, when it is gone", "demo-token", undefined, everything],
-])("a Secret wakes who is concerned by it: one %s", (_what, name, secret, keys) => {
+])("a Secret requeues the keys that depend on it: one %s", (_what, name, secret, keys) => {
   expect(keysOfSecret(view, secrets, `ns/${name}`, secret).toSorted()).toEqual(keys);
 });
 
@@ -116,7 +116,7 @@ it.each([
   expect(turnFor({ get: (kind, name) => known[`${kind}/${name}`] }, key)).toEqual({ group, alone });
 });
 
-it("who begins to work has every key, a TtsDeployment before its pools, and what nobody acted upon yet as a change", () => {
+it("a new leader gets every key, a TtsDeployment before its pools, and unreconciled objects as changes", () => {
   const seen = { status: { observedGeneration: 1 } };
   const found: Record<string, KubernetesObject[]> = {
     TtsDeployment: [
@@ -157,7 +157,7 @@ it.each([
     object("TtsDeployment", "demo", { ...knownBefore.metadata, uid: "2" }),
     false,
   ],
-])("says whether only the status changed: %s", (_what, after, expected) => {
+])("detects a change of the status only: %s", (_what, after, expected) => {
   const change = {
     kind: "TtsDeployment",
     key: "ns/demo",
@@ -205,7 +205,7 @@ it.each([
     { capacity: { streams: 16, used: 1 } },
     everything,
   ],
-])("wakes nobody in vain by a status that changes %s", (_what, kind, before, after, keys) => {
+])("requeues no unaffected key for a status that changes %s", (_what, kind, before, after, keys) => {
   const name = kind === "TtsDeployment" ? "demo" : "demo-mist";
   const base = object(kind, name, { ...own, uid: "1" });
   const change = {

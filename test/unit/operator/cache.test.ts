@@ -11,7 +11,7 @@ function demo(resourceVersion: string, generation: number): KubernetesObject {
   return { apiVersion: "tts.svc.dev/v1alpha1", kind: "TtsDeployment", metadata };
 }
 
-it("takes what a list says after a restore of etcd, though it is older than what was known", async () => {
+it("uses the listed objects after a restore of etcd, also if they are older than the known ones", async () => {
   const clock = new FakeClock();
   let stored = demo("700", 7);
   let watch = new PassThrough();

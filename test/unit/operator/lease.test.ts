@@ -79,7 +79,7 @@ function alone() {
 }
 
 describe("a leader election", () => {
-  test("gives the lease to one of two, who keeps it", async () => {
+  test("gives the lease to one of two processes, which keeps it", async () => {
     const { clock, one, two } = pair();
     one.election.start();
     two.election.start();
@@ -88,7 +88,7 @@ describe("a leader election", () => {
     expect(one.history).toEqual(["leading"]);
   });
 
-  test("passes the lease on within 20 s when its holder is cut off, and the holder steps down before", async () => {
+  test("gives the lease to another process within 20 s when its holder is disconnected and has stepped down", async () => {
     const { clock, store, one, two } = pair();
     one.election.start();
     await clock.advance(1);
@@ -127,7 +127,7 @@ describe("a leader election", () => {
     },
   );
 
-  test("passes the lease on at the next try when its holder stops", async () => {
+  test("gives the lease to another process at the next attempt when its holder stops", async () => {
     const { clock, one, two } = pair();
     one.election.start();
     await clock.advance(1);
@@ -139,7 +139,7 @@ describe("a leader election", () => {
     expect(one.history).toEqual(["leading"]);
   });
 
-  test("judges the lease by its own clock, whatever times a holder with a wrong clock writes", async () => {
+  test("uses its own clock for the lease, independent of the times that a holder writes", async () => {
     const clock = new FakeClock();
     const store = leaseStore();
     store.put({
@@ -173,7 +173,7 @@ describe("a leader election", () => {
     expect(store.lease?.spec).not.toMatchObject({ acquireTime });
   });
 
-  test("steps down at once when another has taken the lease", async () => {
+  test("steps down at once when another process has taken the lease", async () => {
     const { clock, store, one } = alone();
     await clock.advance(1);
     const taken = store.lease as KubernetesObject;
@@ -183,7 +183,7 @@ describe("a leader election", () => {
     expect(one.history).toEqual(["leading", "the lease is held by thief"]);
   });
 
-  test("stays in office when somebody labels the lease", async () => {
+  test("keeps the leadership when a user labels the lease", async () => {
     const { clock, store, one } = alone();
     await clock.advance(1);
     const lease = store.lease as KubernetesObject;
@@ -193,7 +193,7 @@ describe("a leader election", () => {
     expect(store.lease?.metadata.labels).toEqual({ team: "speech" });
   });
 
-  test("comes back to office after it was cut off for a while", async () => {
+  test("leads again after an interruption", async () => {
     const { clock, store, one } = alone();
     await clock.advance(1);
     store.cutOff.add("one");

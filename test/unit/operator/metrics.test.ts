@@ -18,7 +18,7 @@ async function measured(
   )?.value;
 }
 
-test("a queue is measured under controller-runtime's names", async () => {
+test("a queue has the metrics of controller-runtime", async () => {
   const registry = new Registry();
   const clock = new FakeClock();
   let failures = 1;
@@ -49,7 +49,7 @@ test("a queue is measured under controller-runtime's names", async () => {
   await queue.stop();
 });
 
-test("requests are counted by code, and as <error> without an answer", async () => {
+test("requests are counted by code, and as <error> without a response", async () => {
   const registry = new Registry();
   const observe = callMetrics(registry, "10.96.0.1");
   observe({ method: "GET", kind: "Pod", status: 200, tookMs: 3 });
@@ -63,7 +63,7 @@ test("requests are counted by code, and as <error> without an answer", async () 
   ).toBe(1);
 });
 
-test("the reason is shown of a TtsDeployment that is not ready, and of no other", async () => {
+test("the reason is reported only for a TtsDeployment that is not ready", async () => {
   const statusWith = (status: string, reason: string) =>
     ({
       license: { state: "valid" },
@@ -84,7 +84,7 @@ test("the reason is shown of a TtsDeployment that is not ready, and of no other"
   expect(await shown("Serving")).toBeUndefined();
 });
 
-test("statuses are told by the leader alone, and the grace counts down", async () => {
+test("only the leader reports statuses, and the grace period counts down", async () => {
   const license = { state: "grace", expiresAt: "2026-01-01T00:00:00Z", graceUntil: "2026-01-04T00:00:00Z" };
   const status = {
     license,

@@ -16,7 +16,7 @@ function shelf() {
   };
 }
 
-it("gives back the newest state, whatever it has kept open", () => {
+it("returns the newest state, also of decompressed objects", () => {
   const { shelf: one, put } = shelf();
   put(pod("a", "x"));
   expect(one.get("Pod/a")).toEqual(pod("a", "x"));
@@ -30,7 +30,7 @@ it("gives back the newest state, whatever it has kept open", () => {
   expect(one.group("y")).toEqual([]);
 });
 
-it("opens an object once for passes that read it again and again, and forgets those read long ago", () => {
+it("decompresses an object once for repeated reads, and drops those that were read long ago", () => {
   const { shelf: one, put } = shelf();
   for (let i = 0; i < 300; i++) put(pod(`p${i}`, "all"));
   const first = one.get("Pod/p0");
@@ -40,7 +40,7 @@ it("opens an object once for passes that read it again and again, and forgets th
   expect(one.get("Pod/p0")).toEqual(first);
 });
 
-it("tells all of a kind", () => {
+it("returns all objects of a kind", () => {
   const { shelf: one, put } = shelf();
   put(pod("a", "x"));
   put(pod("b", "x"));

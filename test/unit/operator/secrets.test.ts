@@ -60,7 +60,7 @@ function opened({ late = false } = {}) {
 const closing: (() => Promise<void>)[] = [];
 afterEach(() => Promise.all(closing.splice(0).map((close) => close())));
 
-it("is read once, and again when the watch tells of another version", async () => {
+it("is read once, and again when the watch reports another version", async () => {
   const { read, reads, told, tell } = opened();
   await eventuallyPasses(async () => {
     await read("1");
@@ -77,7 +77,7 @@ it("is read once, and again when the watch tells of another version", async () =
   expect(told).toHaveLength(1);
 });
 
-it("that changes while it is read for the first time is looked at again", async () => {
+it("that changes during its first read is reported again", async () => {
   const { secrets, reads, told, tell } = opened();
   const finding = secrets.read(ref, "version", versionOf);
   tell("MODIFIED", "2");
@@ -89,7 +89,7 @@ it("that changes while it is read for the first time is looked at again", async 
   expect((await again).fact).toBe("2");
 });
 
-it("that one of those who share it finds changed is told to the others, before the watch says so", async () => {
+it("that one follower finds changed is reported to the others before the watch reports it", async () => {
   const { read, told } = opened({ late: true });
   await read("1");
   expect(told).toEqual([]);
@@ -97,7 +97,7 @@ it("that one of those who share it finds changed is told to the others, before t
   expect(told).toEqual(["ns/license 2"]);
 });
 
-it("that is gone is told, and read no more until it is back", async () => {
+it("that was deleted is reported, and not read until it exists again", async () => {
   const { secrets, read, reads, told, tell } = opened();
   await read("1");
   tell("DELETED", "3");
@@ -110,7 +110,7 @@ it("that is gone is told, and read no more until it is back", async () => {
   expect(reads).toHaveLength(asked);
 });
 
-it("that nobody names any more is forgotten, and its watch ends", async () => {
+it("without followers is forgotten, and its watch ends", async () => {
   const { secrets, read, reads, watch, told, tell } = opened();
   await read("1");
   tell("MODIFIED", "2");
@@ -123,7 +123,7 @@ it("that nobody names any more is forgotten, and its watch ends", async () => {
   expect(reads).toHaveLength(asked + 1);
 });
 
-it("of our own that was written before a watch reported it is looked at again when the watch begins anew", async () => {
+it("of the operator that was written before a watch reported it is reported again when the watch restarts", async () => {
   const streams: PassThrough[] = [];
   const openWatch = async () => {
     const stream = new PassThrough();

@@ -26,7 +26,7 @@ const objects: [string, KubernetesObject][] = [
   ["numbers, nothing and empty things", configMap("g", [0, -1.5e30, null, true, "", {}, []])],
 ];
 
-describe("a packed object", () => {
+describe("a compressed object", () => {
   const packer = new TemplateCompressor();
 
   it.each(objects)("is what it was: %s", (_what, object) => {
@@ -35,7 +35,7 @@ describe("a packed object", () => {
     expect(held).toMatchObject({ uid: object.metadata.uid, resourceVersion: "7" });
   });
 
-  it("is what it was when its form has long been given up", () => {
+  it("is read correctly after its form was dropped", () => {
     const first = configMap("a", { key: "value" });
     const held = packer.hold(first);
     for (let fields = 0; fields < 100; fields++) {
@@ -45,7 +45,7 @@ describe("a packed object", () => {
     expect(held.object).toEqual(first);
   });
 
-  it("is what it was when it has more pieces than places have numbers", () => {
+  it("is read correctly if it has more pieces than a position can number", () => {
     const huge = (name: string) =>
       configMap(
         name,
@@ -55,7 +55,7 @@ describe("a packed object", () => {
     expect(packer.hold(huge("b")).object).toEqual(huge("b"));
   });
 
-  it("takes a tenth of the memory of what it was", () => {
+  it("needs a tenth of the memory", () => {
     const env = Array.from({ length: 60 }, (_, i) => ({ name: `VARIABLE_${i}`, value: `value ${i}` }));
     const make = (i: number) => configMap(`object-${i}`, { env });
     const bytesOf = (hold: (object: KubernetesObject) => unknown) => {

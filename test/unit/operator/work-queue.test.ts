@@ -35,7 +35,7 @@ async function running(options: Partial<QueueOptions> = {}) {
 }
 
 describe("a queue of keys", () => {
-  test("a key whose pass failed keeps its backoff when the change cannot have removed the cause", async () => {
+  test("a failed key keeps its backoff when the change cannot have removed the cause", async () => {
     const { clock, queue, begun, end } = await running({ backoff: { baseMs: 1000, capMs: 1000, jitter: 0 } });
     await end("a", new Error("refused"));
     queue.addUnlessFailed("a");
@@ -52,7 +52,7 @@ describe("a queue of keys", () => {
     expect(begun, "a change beside a pass that succeeds is not lost").toHaveLength(4);
   });
 
-  test("a stalled key wakes at the time that its pass names", async () => {
+  test("a stalled key is reconciled at the time that its outcome names", async () => {
     const { clock, begun, end } = await running();
     await end("a", { kind: "stalled", reason: "podTemplate", afterMs: 5000 });
     await clock.advance(4999);
@@ -61,7 +61,7 @@ describe("a queue of keys", () => {
     expect(begun).toEqual(["a", "a"]);
   });
 
-  test("runs one pass for a key however often it was added while it waited", async () => {
+  test("reconciles a key once, however often it was added while it waited", async () => {
     const { queue, begun, end } = handHeld();
     for (const key of ["a", "b", "b", "b"]) queue.add(key);
     queue.start();
@@ -71,7 +71,7 @@ describe("a queue of keys", () => {
     expect(begun).toEqual(["a", "b"]);
   });
 
-  test("never runs two passes of one key at once, and runs one more when it was added meanwhile", async () => {
+  test("never reconciles a key twice at the same time, and reconciles it again if it was added meanwhile", async () => {
     const { queue, begun, end } = await running({ workers: 4 });
     queue.add("a");
     queue.add("a");
@@ -85,7 +85,7 @@ describe("a queue of keys", () => {
 
   const group = (key: string) => ({ group: key.charAt(0), alone: !key.endsWith("p") });
 
-  test("runs nothing of its group beside a pass that is to be alone; others go first, and the held ones follow", async () => {
+  test("runs no other key of the group next to one that must be alone; other groups go first, and the held keys follow", async () => {
     const { queue, begun, end } = handHeld({ workers: 3, turnOf: group });
     queue.start();
     for (const key of ["a1", "a2", "ap", "b1"]) queue.add(key);
@@ -96,7 +96,7 @@ describe("a queue of keys", () => {
     expect(begun).toEqual(["a1", "b1", "c1", "a2"]);
   });
 
-  test("runs passes of a group side by side that need not be alone, and none that would overtake one that must be", async () => {
+  test("runs keys of a group concurrently that need not be alone, and none that would overtake one that must be", async () => {
     const { queue, begun, end } = handHeld({ workers: 9, turnOf: group });
     queue.start();
     for (const key of ["a1p", "a2p", "a", "a3p"]) queue.add(key);
@@ -110,7 +110,7 @@ describe("a queue of keys", () => {
     expect(begun).toEqual(["a1p", "a2p", "a", "a3p"]);
   });
 
-  test("lets others of its group run beside a pass that need no longer be alone, but none that must be", async () => {
+  test("runs other keys of the group next to one that need no longer be alone, but none that must be", async () => {
     const begun: string[] = [];
     const shares: (() => void)[] = [];
     const pass: Reconcile = (key, _signal, share) => {
@@ -128,7 +128,7 @@ describe("a queue of keys", () => {
     expect(begun).toEqual(["a1", "ap"]);
   });
 
-  test("runs as many passes at once as it has workers", async () => {
+  test("runs as many reconciles at the same time as it has workers", async () => {
     const { queue, begun, end } = handHeld({ workers: 2 });
     queue.start();
     for (const key of ["a", "b", "c"]) queue.add(key);
@@ -138,7 +138,7 @@ describe("a queue of keys", () => {
     expect(begun).toEqual(["a", "b", "c"]);
   });
 
-  test("takes a change before everything that only waits for a resync", async () => {
+  test("prefers a change to every resync", async () => {
     const { queue, begun, end } = handHeld();
     for (const key of ["a", "b", "c"]) queue.add(key, "resync");
     queue.add("new");
@@ -151,7 +151,7 @@ describe("a queue of keys", () => {
     expect(begun).toEqual(["new", "b", "a", "c"]);
   });
 
-  test("comes to what waits for a resync however many changes there are", async () => {
+  test("reaches an old resync however many changes there are", async () => {
     const clock = new FakeClock();
     const { queue, begun, end } = handHeld({ clock });
     queue.start();
@@ -167,7 +167,7 @@ describe("a queue of keys", () => {
     expect(begun).toEqual(["change-0", "change-1", "change-2", "timer"]);
   });
 
-  test("keeps a change a change when a resync is added on top, also during the pass", async () => {
+  test("keeps the priority of a change when a resync is added, also during the reconcile", async () => {
     const { queue, begun, end } = handHeld();
     queue.start();
     queue.add("running");
@@ -179,7 +179,7 @@ describe("a queue of keys", () => {
     expect(begun).toEqual(["running", "running"]);
   });
 
-  test("does not run a pass on the stack of whoever adds a key", () => {
+  test("does not run a reconcile on the stack of the caller that adds a key", () => {
     const { queue, begun } = handHeld();
     queue.start();
     queue.add("a");
@@ -187,8 +187,8 @@ describe("a queue of keys", () => {
   });
 });
 
-describe("a pass that throws", () => {
-  test("is repeated after delays that double from 5 ms to 5 minutes", async () => {
+describe("a failed reconcile", () => {
+  test("is retried after delays that double from 5 ms to 5 minutes", async () => {
     const retries: number[] = [];
     const clock = new FakeClock();
     const queue = new WorkQueue({
@@ -206,7 +206,7 @@ describe("a pass that throws", () => {
     expect(Math.max(...retries)).toBe(300_000);
   });
 
-  test("spreads its delays, so that keys which failed together do not come back together", async () => {
+  test("has random delays, so that keys which failed together are not retried together", async () => {
     const retries: number[] = [];
     let turn = 0;
     const clock = new FakeClock();
@@ -224,7 +224,7 @@ describe("a pass that throws", () => {
     expect(new Set(retries).size).toBe(2);
   });
 
-  test("starts from 5 ms again after a success", async () => {
+  test("has a delay of 5 ms again after a success", async () => {
     const retries: number[] = [];
     const { clock, queue, end } = handHeld({
       observer: { failed: (_key, _error, _failures, retryMs) => retries.push(retryMs) },
@@ -239,7 +239,7 @@ describe("a pass that throws", () => {
     expect(retries).toEqual([5, 10, 5]);
   });
 
-  test("does not hold up a change of the same key", async () => {
+  test("does not delay a change of the same key", async () => {
     const { clock, queue, begun, end } = await running({
       backoff: { baseMs: 60_000, capMs: 60_000, jitter: 0 },
     });
@@ -251,7 +251,7 @@ describe("a pass that throws", () => {
     expect(begun).toHaveLength(2);
   });
 
-  test("does not hold up other keys", async () => {
+  test("does not delay other keys", async () => {
     const { queue, begun, end } = await running();
     await end("a", new Error("no"));
     queue.add("b");
@@ -260,8 +260,8 @@ describe("a pass that throws", () => {
   });
 });
 
-describe("a wake-up", () => {
-  test("brings the key back when a pass asked to wait, and leaves no timer once it has settled", async () => {
+describe("a timer", () => {
+  test("adds the key after the requested time, and is removed when the key is settled", async () => {
     const { clock, begun, end } = await running();
     await end("a", { kind: "waiting", afterMs: 2_000, reason: "a pod starts" });
     await clock.advance(1_999);
@@ -272,13 +272,13 @@ describe("a wake-up", () => {
     expect(clock.timers).toBe(0);
   });
 
-  test("does not come for a stalled key", async () => {
+  test("is not set for a stalled key", async () => {
     const { clock, end } = await running();
     await end("a", { kind: "stalled", reason: "the license is missing" });
     expect(clock.timers).toBe(0);
   });
 
-  test("comes once, at the earliest time asked for", async () => {
+  test("fires once, at the earliest requested time", async () => {
     const { clock, queue, begun, end } = handHeld();
     queue.start();
     queue.addAfter("a", 500);
@@ -291,7 +291,7 @@ describe("a wake-up", () => {
     expect(begun).toEqual(["a"]);
   });
 
-  test("is dropped with a forgotten key", async () => {
+  test("is removed with a forgotten key", async () => {
     const { clock, queue, begun } = handHeld();
     queue.start();
     queue.addAfter("a", 100);
@@ -303,7 +303,7 @@ describe("a wake-up", () => {
 });
 
 describe("a stop", () => {
-  test("waits for the passes that run and starts no other", async () => {
+  test("waits for running reconciles and starts no other", async () => {
     const { clock, queue, begun, end } = handHeld();
     queue.start();
     queue.add("a");
@@ -324,7 +324,7 @@ describe("a stop", () => {
     expect(clock.timers).toBe(0);
   });
 
-  test("tells a pass by its signal when the grace is over", async () => {
+  test("aborts the signal of a reconcile when the grace period is over", async () => {
     const clock = new FakeClock();
     const queue = new WorkQueue({
       pass: (_key, signal) =>
@@ -347,8 +347,8 @@ describe("a stop", () => {
   });
 });
 
-describe("what a metric sees", () => {
-  test("the depth while keys wait, the time they waited, and how each pass ended", async () => {
+describe("the observer", () => {
+  test("receives the depth, the waiting times, and the result of each reconcile", async () => {
     const seen: unknown[] = [];
     const { clock, queue, end } = handHeld({
       observer: {

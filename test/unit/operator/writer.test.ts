@@ -25,7 +25,7 @@ const desired = [
   child("Deployment", "api"),
 ];
 
-/** Nothing is there yet; each apply waits until the test answers it. */
+/** A cluster without objects, in which each apply waits for the test. */
 function cluster() {
   const open = new Map<string, PromiseWithResolvers<KubernetesObject>>();
   const client = {
@@ -45,7 +45,7 @@ function cluster() {
   return { writer, open, answer };
 }
 
-test("pools and the API's Deployment are written at once, when what stands before them is", async () => {
+test("pools and the API Deployment are written concurrently after the earlier children", async () => {
   const { writer, open, answer } = cluster();
   const written = writer.ensureAll(owner, desired);
   await settle();
@@ -58,7 +58,7 @@ test("pools and the API's Deployment are written at once, when what stands befor
   expect(failure).toBeUndefined();
 });
 
-test("a write that fails ends the pass only when those beside it have ended", async () => {
+test("a failed write ends the reconcile when all concurrent writes have ended", async () => {
   const { writer, open, answer } = cluster();
   let result: Awaited<ReturnType<Writer["ensureAll"]>> | undefined;
   void writer.ensureAll(owner, desired).then((told) => {
@@ -77,7 +77,7 @@ test("a write that fails ends the pass only when those beside it have ended", as
 
 const optional = [child("Ingress", "api"), child("NetworkPolicy", "model"), ...desired];
 
-test("a refused child does not stop the others, and every refusal is reported", async () => {
+test("a rejected child does not stop the others, and every rejection is reported", async () => {
   const { writer, open, answer } = cluster();
   const written = writer.ensureAll(owner, optional);
   await settle();
@@ -96,7 +96,7 @@ test("a refused child does not stop the others, and every refusal is reported", 
   expect(String(failure)).toContain("no such host");
 });
 
-test("without what pods need no pod is started, and the other children are applied", async () => {
+test("without their prerequisites no pods are started, and the other children are applied", async () => {
   const { writer, open, answer } = cluster();
   const written = writer.ensureAll(owner, [...desired, child("PodMonitor", "mist")]);
   await settle();
@@ -108,7 +108,7 @@ test("without what pods need no pod is started, and the other children are appli
   expect(applied.map(({ kind }) => kind)).toEqual(["Any"]);
 });
 
-test("an API server that does not answer is not asked for the rest", async () => {
+test("no further child is sent to an API server that does not respond", async () => {
   const { writer, open } = cluster();
   const written = writer.ensureAll(owner, optional);
   await settle();
@@ -118,7 +118,7 @@ test("an API server that does not answer is not asked for the rest", async () =>
   expect({ applied, complete }).toEqual({ applied: [], complete: false });
 });
 
-describe("the problem of a pass", () => {
+describe("the problem of a reconcile", () => {
   const refusal = (message: string) =>
     problemOf(child("Ingress", "api"), new ApiError({ status: 500, reason: "InternalError", message }));
 
@@ -129,7 +129,7 @@ describe("the problem of a pass", () => {
     expect(of(41_234).message).toContain("10.0.0.9:443");
   });
 
-  test("names every refusal once, under the reason that a person has to act on", () => {
+  test("contains every rejection once, with the reason that needs a person", () => {
     const later = { reason: "ApplyFailed", message: "Service api was not written.", stalled: false } as const;
     const grave = { reason: "NameTaken", message: "Role api is taken.", stalled: true } as const;
     expect(combineProblems([later, undefined, grave, later])).toEqual({

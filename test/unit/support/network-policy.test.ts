@@ -29,7 +29,7 @@ const api = { matchLabels: { app: "api" } };
 const model = { matchLabels: { app: "model" } };
 
 describe("nftables rules of NetworkPolicies", () => {
-  it("are one table, in which a selected pod's connections are refused but for what is allowed", () => {
+  it("are one table that rejects all connections of a selected pod except the allowed ones", () => {
     const policy = {
       metadata: { name: "policy", namespace: "ns" },
       spec: { podSelector: model, ingress: [{ from: [{ podSelector: api }], ports: [{ port: 8080 }] }] },
@@ -60,7 +60,7 @@ table ip trial {
     ],
     [
       "allow nothing where no pod is selected as a peer",
-      { podSelector: model, ingress: [{ from: [{ podSelector: { matchLabels: { app: "nobody" } } }] }] },
+      { podSelector: model, ingress: [{ from: [{ podSelector: { matchLabels: { app: "unknown" } } }] }] },
       { "ingress-1": [] },
     ],
     [
@@ -104,7 +104,7 @@ table ip trial {
       { podSelector: { matchExpressions: [{ key: "a", operator: "Gt" }] } },
       /operator Gt/,
     ],
-  ])("are not made from %s", (_what, spec, message) => {
+  ])("are not created from %s", (_what, spec, message) => {
     expect(() => chains(spec)).toThrow(message);
   });
 });

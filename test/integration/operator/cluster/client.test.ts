@@ -1,4 +1,4 @@
-/** What the client does with answers and with their absence, on a real API server behind a proxy that misbehaves. */
+/** How the client handles responses and their absence, with a real API server behind a proxy that simulates faults. */
 import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -87,7 +87,7 @@ describe("reading and writing", () => {
     expect(await client.remove(refTo("plain"))).toBe(false);
   });
 
-  test("an apply keeps what others set, prunes what we no longer name, and leaves out null and undefined", async () => {
+  test("an apply keeps fields of others, removes fields that it no longer names, and omits null and undefined", async () => {
     await client.apply(configMap("shared", { ours: "1", dropped: "1" }));
     const live = (await client.get(refTo("shared"))) as KubernetesObject;
     await client.replace({ ...live, data: { ...(live.data as object), theirs: "1" } });
@@ -97,7 +97,7 @@ describe("reading and writing", () => {
     expect(after).not.toHaveProperty("immutable");
   });
 
-  test("an apply of a status changes the status alone", async () => {
+  test("an apply of a status changes only the status", async () => {
     const budget: KubernetesObject = {
       apiVersion: "policy/v1",
       kind: "PodDisruptionBudget",
@@ -111,7 +111,7 @@ describe("reading and writing", () => {
     expect(after.spec).toMatchObject({ maxUnavailable: 1 });
   });
 
-  test("removes only the very object it was told to", async () => {
+  test("deletes only the object with the given uid", async () => {
     const old = await client.apply(configMap("again"));
     await client.remove(refTo("again"));
     const young = await client.apply(configMap("again"));
@@ -119,7 +119,7 @@ describe("reading and writing", () => {
     expect((await client.get(refTo("again")))?.metadata.uid).toBe(young.metadata.uid);
   });
 
-  test("refuses to remove what changed since it was read", async () => {
+  test("does not delete an object that changed since it was read", async () => {
     const read = await client.apply(configMap("changed"));
     await client.apply(configMap("changed", { a: "1" }));
     const { uid = "", resourceVersion = "" } = read.metadata;
@@ -129,8 +129,8 @@ describe("reading and writing", () => {
   });
 });
 
-describe("a refusal", () => {
-  test("names the field and the rule, as the server said them", async () => {
+describe("a rejection", () => {
+  test("has the field and the rule of the server", async () => {
     const error = await refusal(
       client.apply({ ...configMap("x"), metadata: { name: "Not_Allowed", namespace } }),
     );
@@ -139,45 +139,45 @@ describe("a refusal", () => {
     expect(error.message).toContain("RFC 1123");
   });
 
-  test("repeats nothing of a Secret", async () => {
+  test("contains nothing of a Secret", async () => {
     const metadata = { name: "s", namespace, labels: { pasted: "hunter2 in the wrong place" } };
     const secret = { apiVersion: "v1", kind: "Secret", metadata };
     const error = await refusal(client.apply(secret));
     expect(error).toMatchObject({ status: 422, causes: [{ field: "metadata.labels" }] });
     expect(JSON.stringify([error, error.message, error.stack, error.cause])).not.toContain("hunter2");
-    // What the server says of other kinds is repeated, value and all.
+    // For other kinds, the message of the server is included with its values.
     const open = await refusal(client.apply({ ...secret, kind: "ConfigMap" }));
     expect(open.message).toContain("hunter2");
   });
 
-  test("comes at once where repeating cannot help", async () => {
+  test("is not retried if that cannot help", async () => {
     first({ kind: "answer", status: 403 });
     expect(await refusal(client.get(refTo("x")))).toMatchObject({ status: 403 });
     expect(proxy.requests).toHaveLength(1);
   });
 });
 
-describe("repeating", () => {
+describe("a retry", () => {
   test.each([429, 500, 502, 503, 504])("an apply answered %i is sent again", async (status) => {
     first({ kind: "answer", status }, { kind: "answer", status });
     await client.apply(configMap("repeated", { status: String(status) }));
     expect(proxy.requests).toHaveLength(3);
   });
 
-  test("a read whose socket is cut is sent again", async () => {
+  test("repeats a read whose socket was closed", async () => {
     first({ kind: "drop", when: "before" }, { kind: "drop", when: "after" });
     expect(await client.get(refTo("absent"))).toBeUndefined();
     expect(proxy.requests).toHaveLength(3);
   });
 
-  test("an apply that was carried out, though its answer was lost, ends as one", async () => {
+  test("repeats an apply whose response was lost, with the same result", async () => {
     first({ kind: "drop", when: "after" });
     const once = await client.apply(configMap("lost-answer", { a: "1" }));
     expect(await client.get(refTo("lost-answer"))).toEqual(once);
     expect(proxy.count("write")).toBe(2);
   });
 
-  test("a create whose answer was lost is not sent again: it may have been carried out", async () => {
+  test("does not repeat a create whose response was lost, because it may have succeeded", async () => {
     first({ kind: "drop", when: "after" });
     expect(await refusal(client.create(configMap("once")))).toMatchObject({
       status: 0,
@@ -187,13 +187,13 @@ describe("repeating", () => {
     expect(await client.get(refTo("once"))).toBeDefined();
   });
 
-  test("a create refused for load is sent again: it was not carried out", async () => {
+  test("repeats a create that was rejected for overload", async () => {
     first({ kind: "answer", status: 429 });
     await client.create(configMap("after-429"));
     expect(proxy.count("write")).toBe(2);
   });
 
-  test("waits as long as Retry-After says, but leaves a long wait to the queue", async () => {
+  test("waits for the time of Retry-After, but fails for a long one", async () => {
     const { clock, client } = onFakeClock();
     first({ kind: "answer", status: 429, headers: { "retry-after": "1" } });
     const answer = client.get(refTo("absent"));
@@ -206,13 +206,13 @@ describe("repeating", () => {
     client.close();
   });
 
-  test("ends after four attempts", async () => {
+  test("stops after four attempts", async () => {
     proxy.rule = () => ({ kind: "answer", status: 503 });
     expect(await refusal(client.get(refTo("absent")))).toMatchObject({ status: 503 });
     expect(proxy.requests).toHaveLength(4);
   });
 
-  test("reads its credentials anew after a 401, once", async () => {
+  test("reads the credentials again once after a 401", async () => {
     first({ kind: "answer", status: 401 });
     expect(await client.get(refTo("absent"))).toBeUndefined();
     expect(proxy.refreshes).toBe(1);
@@ -222,15 +222,15 @@ describe("repeating", () => {
   });
 });
 
-describe("no answer", () => {
-  test("is given up after the time limit", async () => {
+describe("a missing response", () => {
+  test("fails after the time limit", async () => {
     const hasty = new ClusterClient(proxy.connection(), { timeoutMs: 100, attempts: 1 });
     proxy.rule = () => ({ kind: "hang" });
     expect(await refusal(hasty.get(refTo("x")))).toMatchObject({ status: 0, reason: "Timeout" });
     hasty.close();
   });
 
-  test("is given up when the caller gives up, also while waiting to repeat", async () => {
+  test("is not awaited after an abort, also before a retry", async () => {
     proxy.rule = () => ({ kind: "hang" });
     const { clock, client } = onFakeClock();
     const hanging = new AbortController();
@@ -248,7 +248,7 @@ describe("no answer", () => {
     client.close();
   });
 
-  test("of a server that is not there names the request", async () => {
+  test("of an unreachable server gives an error with the request", async () => {
     const vacant = createServer().listen(0, "127.0.0.1");
     await once(vacant, "listening");
     const { port } = vacant.address() as AddressInfo;
@@ -259,7 +259,7 @@ describe("no answer", () => {
     expect(error.message).toContain("/configmaps/x");
   });
 
-  test("larger than the limit is not read to its end", async () => {
+  test("that is larger than the limit is not read completely", async () => {
     await client.apply(configMap("large", { text: "x".repeat(200_000) }));
     const small = new ClusterClient(proxy.connection(), { maxBodyBytes: 100_000, attempts: 1 });
     expect(await refusal(small.get(refTo("large")))).toMatchObject({ status: 0, reason: "TooLarge" });
@@ -315,7 +315,7 @@ describe("watches of one Secret each", () => {
       timeoutSeconds: 300,
     });
 
-  test("share connections, and each is told of its own Secret", async () => {
+  test("share connections, and each reports its own Secret", async () => {
     const own = await adminClient(inject("controlPlane"));
     const [before, rssBefore] = [connections(), process.memoryUsage().rss];
     const names = Array.from({ length: count }, (_, index) => `s-${index}`);
@@ -333,7 +333,7 @@ describe("watches of one Secret each", () => {
     own.close();
   });
 
-  test("go on over a new connection when theirs is cut, and are refused as any request is", async () => {
+  test("continue over a new connection, and can be rejected like any request", async () => {
     const own = await adminClient(inject("controlPlane"));
     const first = await watchSecret(own, "cut");
     own.close();
@@ -351,7 +351,7 @@ describe("watches of one Secret each", () => {
     own.close();
   });
 
-  test("are plain requests to a server without HTTP/2", async () => {
+  test("use plain requests for a server without HTTP/2", async () => {
     const { key, cert } = await selfSigned();
     const versions: string[] = [];
     const server = createSecureServer({ key, cert }, (request, response) => {

@@ -35,7 +35,7 @@ afterEach(async () => {
 
 afterAll(() => plane.stop());
 
-/** What was patched in goes only by being replaced. */
+/** Replaces the CRD, because a patch cannot remove an added field. */
 async function restore(): Promise<void> {
   const ours = await kubectlOrThrow(address, ["create", "--dry-run=client", "-o", "json", "-f", crds]);
   await kubectlOrThrow(address, ["replace", "-f", "-"], ours);
@@ -49,7 +49,7 @@ async function patch(crd: "ttsdeployments" | "ttsmodelpools", ...steps: Patch[])
   await kubectlOrThrow(address, order);
 }
 
-/** The API server takes a new schema up by and by: asked by an object of ours that nobody keeps. */
+/** Waits until the API server uses the new schema, with a dry run of an object. */
 async function serves(plural: string, isSo: (text: string) => boolean): Promise<void> {
   const metadata = { name: "probe", namespace: house.namespace };
   const content =
@@ -65,7 +65,7 @@ async function serves(plural: string, isSo: (text: string) => boolean): Promise<
 }
 
 describe("a CRD that is newer than the operator", () => {
-  it("has fields that it does not know: they are named, and change no pod", async () => {
+  it("has unknown fields, which are reported and change no pod", async () => {
     const shiny = { type: "string" };
     const model = `${spec}/models/items/properties/shiny`;
     await patch(
@@ -92,7 +92,7 @@ describe("a CRD that is newer than the operator", () => {
 });
 
 describe("a CRD that is older than the operator", () => {
-  it("lacks a field that it needs: said, nothing is touched, and all goes on once the CRD is there", async () => {
+  it("lacks a required field, which is reported; nothing changes until the CRD is installed", async () => {
     await house.ready();
     await patch("ttsdeployments", { op: "remove", path: `${spec}/internalToken` });
     await serves("ttsdeployments", (text) => text !== "" && !text.includes("internalToken"));
@@ -113,7 +113,7 @@ describe("a CRD that is older than the operator", () => {
     await house.untilReady();
   });
 
-  it("has no field for a part of the status: the rest is told, and what is lost", async () => {
+  it("lacks a field of the status, which is reported; the rest of the status is written", async () => {
     await patch(
       "ttsdeployments",
       { op: "remove", path: `${status}/license/properties/licensee` },
@@ -141,7 +141,7 @@ describe("a CRD that is older than the operator", () => {
     expect(house.proxy.count("write")).toBe(writes);
   });
 
-  it("has no field for a part of a pool: said, and the pods that run stay", async () => {
+  it("lacks a field of a pool, which is reported; the running pods stay", async () => {
     await house.ready();
     await patch("ttsmodelpools", { op: "remove", path: `${spec}/sharedMemory` });
     await serves("ttsmodelpools", (text) => text !== "" && !text.includes("sharedMemory"));

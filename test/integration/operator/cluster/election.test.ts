@@ -70,7 +70,7 @@ describe("two operators on one lease", () => {
   const leaderIs = (identity: string, stepMs?: number) =>
     soon(`${identity} leads alone`, () => [...leaders].join() === identity, stepMs);
 
-  test("write times that the server takes, and lead one after the other, never both", async () => {
+  test("write valid times, and lead one after the other, never both", async () => {
     run(behindProxy, "one");
     await leaderIs("one");
     run(admin, "two");
@@ -93,7 +93,7 @@ describe("two operators on one lease", () => {
     expect(most).toBe(1);
   });
 
-  test("that start at the same moment get one leader", async () => {
+  test("that start at the same time get one leader", async () => {
     for (const identity of ["a", "b", "c", "d"]) run(behindProxy, identity);
     await soon("one leads", () => leaders.size === 1);
     // those that do not lead ask for the lease again and again
@@ -102,7 +102,7 @@ describe("two operators on one lease", () => {
     expect(most).toBe(1);
   });
 
-  test("hand the lease over at once when the leader stops", async () => {
+  test("transfer the lease at once when the leader stops", async () => {
     const one = run(behindProxy, "one");
     await leaderIs("one");
     run(admin, "two");
@@ -112,7 +112,7 @@ describe("two operators on one lease", () => {
     await leaderIs("two");
   });
 
-  test("keep their leader through refusals and cut connections that end before the deadline", async () => {
+  test("keep their leader during rejections and lost connections that end before the deadline", async () => {
     run(behindProxy, "one");
     await leaderIs("one");
     run(admin, "two");
@@ -157,7 +157,7 @@ describe("an event", () => {
   });
   const written = () => admin.list("Event", { namespace });
 
-  test("is written as the server wants it", async () => {
+  test("is written in the form that the server requires", async () => {
     const events = recorder();
     events.record(happening());
     await events.flush();
@@ -171,7 +171,7 @@ describe("an event", () => {
     expect(dropped).toEqual([]);
   });
 
-  test("that happens again and again becomes one object with a count, written once a minute", async () => {
+  test("that repeats becomes one object with a count, which is written once a minute", async () => {
     const events = recorder();
     for (let second = 0; second <= 120; second += 1) {
       events.record(happening());
@@ -182,7 +182,7 @@ describe("an event", () => {
     expect(dropped).toEqual([]);
   });
 
-  test("of another note is another object, until there are too many of one object", async () => {
+  test("with another note is another object, up to a limit for each object", async () => {
     const events = recorder();
     for (let number = 0; number < 40; number += 1)
       events.record(happening({ note: `Pod ${number} failed.` }));
@@ -191,7 +191,7 @@ describe("an event", () => {
     expect(dropped).toHaveLength(15);
   });
 
-  test("that warns is not lost among many that do not", async () => {
+  test("of type Warning is not lost among many normal ones", async () => {
     const events = recorder();
     for (let number = 0; number < 40; number += 1)
       events.record(happening({ type: "Normal", reason: "Scaled", note: `From ${number} replicas.` }));
@@ -200,7 +200,7 @@ describe("an event", () => {
     expect((await written()).map(({ reason }) => reason)).toContain("CanaryRolledBack");
   });
 
-  test("with a note of any length and script is cut and written", async () => {
+  test("with a note of any length and script is shortened and written", async () => {
     const events = recorder();
     events.record(happening({ note: "ü".repeat(2_000) }));
     await events.flush();
@@ -209,7 +209,7 @@ describe("an event", () => {
     expect(String(event?.note)).toMatch(/^ü+…$/);
   });
 
-  test("that cannot be written is dropped and told, and breaks nothing", async () => {
+  test("that cannot be written is dropped and reported, without an error", async () => {
     const events = recorder();
     const elsewhere = { ...regarding, metadata: { ...regarding.metadata, namespace: "there-is-none" } };
     events.record(happening({ regarding: elsewhere }));

@@ -87,7 +87,7 @@ const fullPod: Json = {
   ],
 };
 
-describe("what was just applied is seen as applied", () => {
+describe("an applied object counts as applied", () => {
   const kinds: [string, () => KubernetesObject][] = [
     [
       "a Deployment with everything",
@@ -195,7 +195,7 @@ describe("what was just applied is seen as applied", () => {
   });
 });
 
-describe("what we want differently is not applied, and is after an apply", () => {
+describe("a changed desired state is not applied before the apply, and is applied after it", () => {
   const from = (): KubernetesObject => deployment("change", fullPod, { replicas: 2 });
   const withPod = (pod: Json): KubernetesObject =>
     deployment("change", { ...fullPod, ...pod }, { replicas: 2 });
@@ -252,7 +252,7 @@ describe("what we want differently is not applied, and is after an apply", () =>
   test.each<[string, Json, Json]>([
     ["1000m", { cpu: "1000m" }, { cpu: 1 }],
     ["1Gi", { memory: "1Gi" }, { memory: "1024Mi" }],
-  ])("but not a quantity in another form: %s", async (_name, one, other) => {
+  ])("a quantity in another form counts as applied: %s", async (_name, one, other) => {
     const limits = (values: Json) =>
       deployment("quantity", { containers: [container({ resources: { limits: values } })] });
     const live = await client.apply(limits(one));
@@ -261,7 +261,7 @@ describe("what we want differently is not applied, and is after an apply", () =>
   });
 });
 
-describe("what others do", () => {
+describe("a change by another client", () => {
   type Edit = (object: Json) => void;
   const podOf = (object: Json) => (object.spec as { template: { spec: Json } }).template.spec;
   const containerOf = (object: Json) => (podOf(object).containers as Json[])[0] as Json;
@@ -317,13 +317,13 @@ describe("what others do", () => {
     expect(isApplied(await edited(desired, edit), desired)).toBe(true);
   });
 
-  test("an object that somebody else made is not applied, equal as it may be", async () => {
+  test("an equal object that another client created is not applied", async () => {
     const desired = manifest("v1", "ConfigMap", "foreign", { data: { a: "1" } });
     expect(isApplied(await client.create(desired), desired)).toBe(false);
     expect(isApplied(await client.apply(desired), desired)).toBe(true);
   });
 
-  test("a status is judged apart from the rest", async () => {
+  test("a status is compared separately from the rest", async () => {
     const condition = {
       type: "Ready",
       status: "True",
@@ -354,13 +354,13 @@ describe("what others do", () => {
   });
 });
 
-test("where an apply does not bring what we want, it is tried once and not again until something changes", async () => {
+test("an apply without the desired result is tried once, and again only after a change", async () => {
   let writes = 0;
   const stubborn = {
     apply: async (desired: KubernetesObject) => {
       writes += 1;
       const live = await client.apply(desired);
-      // As a webhook would that puts its own value in the place of ours.
+      // Simulates a webhook that replaces the applied value.
       return { ...live, data: { a: "theirs" } };
     },
     applyStatus: client.applyStatus.bind(client),

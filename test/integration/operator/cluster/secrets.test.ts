@@ -16,7 +16,7 @@ function readsOfSecrets(): string[] {
 const putAnother = (name: string) => house.putDeployment({}, undefined, name);
 
 describe("Secrets", () => {
-  it("are read no more once they are known, however many passes there are", async () => {
+  it("are read once, independent of the number of reconciles", async () => {
     await house.ready();
     await house.touch("0");
     await house.idle();
@@ -31,7 +31,7 @@ describe("Secrets", () => {
     expect(readsOfSecrets()).toEqual([]);
   });
 
-  it("are read once each by an operator that starts, and its own are watched together", async () => {
+  it("are read once by an operator that starts, and the operator's own share one watch", async () => {
     await house.ready();
     const names = ["second", "third", "fourth"];
     for (const name of names) await putAnother(name);
@@ -49,12 +49,12 @@ describe("Secrets", () => {
     const reads = readsOfSecrets();
     for (const name of ["demo", ...names])
       expect(reads.filter((read) => read === `${name}-token`).length).toBeLessThanOrEqual(2);
-    // until the watch has told of its version, which passes that begin at once do not wait for
+    // until the watch has reported its version, for which the first reconciles do not wait
     expect(reads.filter((read) => read === "license").length).toBeLessThan(12);
     expect(reads).not.toContain("");
   });
 
-  it("that several share are judged anew for each when they change", async () => {
+  it("that several TtsDeployments share are evaluated again for each when they change", async () => {
     await house.ready();
     await putAnother("second");
     const both = async (wanted: RegExp) => {
@@ -69,7 +69,7 @@ describe("Secrets", () => {
     await both(/^True Valid/);
   });
 
-  it("of our own that somebody changes are repaired, also while the watch has forgotten its place", async () => {
+  it("of the operator are repaired after a change, also while their watch starts without a version", async () => {
     await house.ready();
     await house.idle();
     const { data, ...token } = await house.mustGet("Secret", "demo-token");

@@ -105,7 +105,7 @@ const cases: [string, object][] = [
   ["one container less", { spec: { containers: [{ name: "collector", $patch: "delete" }] } }],
   [
     "a container that is not there taken away",
-    { spec: { containers: [{ name: "nobody", $patch: "delete" }] } },
+    { spec: { containers: [{ name: "unknown", $patch: "delete" }] } },
   ],
   [
     "a mount and its volume",
@@ -218,7 +218,7 @@ function templateIn(object: unknown): object {
   return (object as { template: object }).template;
 }
 
-describe("podTemplate is merged as the API server merges a strategic patch:", () => {
+describe("podTemplate is merged like a strategic merge patch of the API server:", () => {
   it.each(cases)("%s", async (_what, patch) => {
     const before = structuredClone([original, patch]);
     const ours = overridden(original, patch as Record<string, unknown>);
@@ -226,7 +226,7 @@ describe("podTemplate is merged as the API server merges a strategic patch:", ()
     expect([original, patch]).toEqual(before);
   });
 
-  it("a null quantity inside what is new is left out; the API server alone would store it as 0", async () => {
+  it("a null quantity in a new item is omitted, although the API server would store 0", async () => {
     const added = { name: "new", image: "n", resources: { limits: { cpu: "1", memory: null } } };
     const limitsIn = async (merge: Promise<object>) => {
       const { spec } = (await merge) as V1PodTemplateSpec;
@@ -237,7 +237,7 @@ describe("podTemplate is merged as the API server merges a strategic patch:", ()
     expect(await limitsIn(merged(patch))).toEqual({ cpu: "1", memory: "0" });
   });
 
-  it("the judge tells a wrong merge from a right one", async () => {
+  it("the comparison detects a wrong merge", async () => {
     const patch = mist({ env: [{ name: "B", $patch: "delete" }] });
     expect(await stored(original)).not.toEqual(await merged(patch));
   });

@@ -10,12 +10,12 @@ useOperatorHouse((opened) => {
   house = opened;
 });
 
-/** What had a pass, in order. */
+/** The reconciled keys, in order. */
 function passes(): string[] {
   return house.lines.flatMap((line) => /^pass .*"key":"([^"]+)"/.exec(line)?.[1] ?? []);
 }
 
-it("an operator that starts looks first at what changed while there was none", async () => {
+it("an operator that starts first reconciles the objects that changed while none ran", async () => {
   await house.ready();
   const others = ["another", "before", "case"];
   for (const name of others) await house.putDeployment({}, undefined, name);
@@ -29,7 +29,7 @@ it("an operator that starts looks first at what changed while there was none", a
   expect(passes()[0]).toBe(`TtsDeployment/${house.namespace}/demo`);
 });
 
-it("starts although one of its namespaces was deleted, and serves that once it is there with the operator's role", async () => {
+it("starts although one of its namespaces was deleted, and serves it when it exists again with the operator's role", async () => {
   await house.stopOperator();
   const deleted = `${house.namespace}-deleted`;
   await house.startOperator({ moreNamespaces: [deleted] });
@@ -48,7 +48,7 @@ it("starts although one of its namespaces was deleted, and serves that once it i
   await house.ready();
 });
 
-it("removes nothing by a copy of the TtsDeployment that is older than what another operator acted upon", async () => {
+it("deletes nothing because of a TtsDeployment in its cache that is older than the state another operator saw", async () => {
   const mist = { name: "mist", kind: "mist" };
   await house.ready({}, [mist]);
   const before = await house.deployment();
@@ -102,7 +102,7 @@ describe("two operators of one namespace", () => {
   it.each([
     ["the first was there before", "one/tts-operator", "two/tts-operator"],
     ["the second was there before", "two/tts-operator", "one/tts-operator"],
-  ])("say so, and come to rest with one of them at work, when %s", async (_when, before, after) => {
+  ])("report the conflict, and one of them continues, when %s", async (_when, before, after) => {
     await house.startOperator({ release: before, image: image("1") });
     await house.ready();
     expect(await house.condition("SoleOperator")).toBe("absent");
@@ -118,7 +118,7 @@ describe("two operators of one namespace", () => {
     expect(house.lines.join("\n")).toContain("another operator serves this namespace too");
   });
 
-  it("record nothing when one takes over from another that is gone", async () => {
+  it("record nothing when a new leader takes over", async () => {
     await house.startOperator({ release: "two/tts-operator" });
     await house.ready();
     await house.restart({ release: "one/tts-operator" });

@@ -14,7 +14,7 @@ let namespace: string;
 let proxy: FaultProxy;
 let client: ClusterClient;
 let reflector: Reflector;
-/** What the listener was told last of each key, and how often it was told anything. */
+/** The last reported value of each key, and the number of reports. */
 let told: Map<string, KubernetesObject | undefined>;
 let tellings: number;
 
@@ -65,7 +65,7 @@ function remove(name: string): Promise<boolean> {
   return admin.remove({ apiVersion: "v1", kind: "ConfigMap", namespace, name });
 }
 
-/** Name → value, in the cluster, in the copy, and as told. */
+/** Name → value, in the cluster, in the copy, and in the reports. */
 async function inCluster(): Promise<Record<string, unknown>> {
   return valuesOf(await admin.list("ConfigMap", { namespace, labelSelector: "app=tts" }));
 }
@@ -80,7 +80,7 @@ function valuesOf(objects: Iterable<KubernetesObject>): Record<string, unknown> 
   );
 }
 
-/** Waits until the copy, and what the listener knows by being told, are what the cluster is. */
+/** Waits until the copy and the reports match the cluster. */
 async function expectInStep(): Promise<void> {
   const cluster = await inCluster();
   await eventuallyPasses(() => {
@@ -111,8 +111,8 @@ async function expectChangesSeen(): Promise<void> {
   await expectInStep();
 }
 
-describe("a reflector on a sound connection", () => {
-  test("lists in pages, then follows additions, changes and deletions without listing again", async () => {
+describe("a reflector on a healthy connection", () => {
+  test("lists in pages, and then reports additions, changes and deletions without another list", async () => {
     await Promise.all(["a", "b", "c", "d", "e"].map((name) => put(name, "1")));
     await following({ pageSize: 2 });
     expect(proxy.count("list")).toBe(3);
@@ -122,7 +122,7 @@ describe("a reflector on a sound connection", () => {
     expect(proxy.count("list")).toBe(3);
   });
 
-  test("strips managed fields unless told to keep them", async () => {
+  test("removes managed fields unless they are requested", async () => {
     await put("a", "1");
     await follow().synced();
     expect(reflector.get(`${namespace}/a`)?.metadata).not.toHaveProperty("managedFields");
@@ -131,14 +131,14 @@ describe("a reflector on a sound connection", () => {
     expect(reflector.get(`${namespace}/a`)?.metadata.managedFields?.[0]?.manager).toBe("tts-operator");
   });
 
-  test("goes on when the server ends the watch because its time is up", async () => {
+  test("continues when the server ends the watch at its time limit", async () => {
     await following({ watchSeconds: 1 });
     await eventuallyPasses(() => expect(proxy.count("watch")).toBeGreaterThan(1));
     await expectChangesSeen();
     expect(proxy.count("list")).toBe(1);
   });
 
-  test("tells nobody anything after it was stopped, and leaves no watch open", async () => {
+  test("reports nothing after it was stopped, and leaves no watch open", async () => {
     await following();
     await reflector.stop();
     await eventuallyPasses(() => expect(proxy.openWatches).toBe(0));
@@ -147,7 +147,7 @@ describe("a reflector on a sound connection", () => {
     expect(tellings).toBe(before);
   });
 
-  test("goes on when a listener throws", async () => {
+  test("continues when a listener throws", async () => {
     const failed: string[] = [];
     follow({ observer: { listenerFailed: (_kind, key) => failed.push(key) } });
     reflector.onChange(() => {
@@ -160,7 +160,7 @@ describe("a reflector on a sound connection", () => {
 });
 
 describe("no update is lost", () => {
-  test("when the connection is cut in the middle of a line, and the watch resumes without a list", async () => {
+  test("when the connection is closed in the middle of a line, and the watch resumes without a list", async () => {
     await following();
     await put("changed", "before");
     await expectInStep();
@@ -169,7 +169,7 @@ describe("no update is lost", () => {
     expect(proxy.count("list")).toBe(1);
   });
 
-  test("when the connection is cut again and again while everything changes", async () => {
+  test("when the connection is closed repeatedly while objects change", async () => {
     await following();
     for (let round = 0; round < 10; round += 1) {
       await eventuallyPasses(() => expect(proxy.count("watch")).toBeGreaterThan(round));
@@ -181,13 +181,13 @@ describe("no update is lost", () => {
     await expectInStep();
   });
 
-  test("when a watch stalls: its silence is noticed and a new one takes over", async () => {
+  test("when a watch stalls and a new one replaces it", async () => {
     await following({ idleTimeoutMs: 300 });
     proxy.stallWatches();
     await expectChangesSeen();
   });
 
-  test("when the server does not answer the request for a watch", async () => {
+  test("when the server does not respond to the request for a watch", async () => {
     let hung = 0;
     proxy.rule = ({ watch }) => (watch && hung++ < 1 ? { kind: "hang" } : undefined);
     client.close();
@@ -198,7 +198,7 @@ describe("no update is lost", () => {
     expect(hung).toBeGreaterThan(1);
   });
 
-  test("when the server has forgotten the version (410 on the request): it lists anew and tells what vanished", async () => {
+  test("when the server no longer has the version (410): it lists again and reports deleted objects", async () => {
     await put("vanishes", "1");
     await following();
     let refused = 0;
@@ -212,7 +212,7 @@ describe("no update is lost", () => {
     expect(proxy.count("list")).toBe(3);
   });
 
-  test("when a 410 comes as an event of the watch", async () => {
+  test("when a 410 is an event of the watch", async () => {
     await following();
     proxy.stallWatches();
     await change("one");
@@ -222,7 +222,7 @@ describe("no update is lost", () => {
     expect(proxy.count("list")).toBe(2);
   });
 
-  test("when the pages of a list expire halfway", async () => {
+  test("when the pages of a list expire", async () => {
     await Promise.all(["a", "b", "c", "d", "e"].map((name) => put(name, "1")));
     let expired = 0;
     const halfway = ({ query }: ProxiedRequest) => query.has("continue") && expired++ < 1;
@@ -232,7 +232,7 @@ describe("no update is lost", () => {
     expect(expired).toBe(1);
   });
 
-  test("when the server knows no version as new as ours, as after a restored backup", async () => {
+  test("when the server has only older versions, as after a restored backup", async () => {
     await following();
     const details = {
       causes: [{ reason: "ResourceVersionTooLarge", message: "Too large resource version" }],
@@ -267,7 +267,7 @@ describe("no update is lost", () => {
     },
   );
 
-  test("when the server asks for patience: it waits as long as Retry-After says", async () => {
+  test("when the server sends Retry-After", async () => {
     const clock = new FakeClock();
     await following({ clock, random: () => 0.5 });
     let refused = 0;
@@ -294,7 +294,7 @@ describe("no update is lost", () => {
     expect(proxy.count("list")).toBe(4);
   });
 
-  test("when the token has expired: it reads its credentials anew", async () => {
+  test("when the token has expired and is read again", async () => {
     await following();
     proxy.rule = ({ watch }) =>
       watch && proxy.refreshes === 0 ? { kind: "answer", status: 401 } : undefined;
@@ -303,7 +303,7 @@ describe("no update is lost", () => {
     expect(proxy.refreshes).toBe(1);
   });
 
-  test("when a line cannot be parsed: what it said is asked for again", async () => {
+  test("when a line cannot be parsed and is requested again", async () => {
     let broken = 0;
     const spoil = (line: string) =>
       line.includes('"changed"') && broken++ < 2 ? [line.slice(0, 40)] : [line];
@@ -315,7 +315,7 @@ describe("no update is lost", () => {
     expect(proxy.count("list")).toBe(1);
   });
 
-  test("when a line can never be parsed: it lists instead", async () => {
+  test("when a line can never be parsed and the objects are listed", async () => {
     const spoil = (line: string) => (line.includes('"changed"') ? ["{ no event"] : [line]);
     proxy.rule = ({ watch }) => (watch ? { kind: "rewrite", line: spoil } : undefined);
     await following();
@@ -324,7 +324,7 @@ describe("no update is lost", () => {
     expect(proxy.count("list")).toBe(2);
   });
 
-  test("when events come twice and late: an old state never replaces a newer one", async () => {
+  test("when events arrive twice and late: an old state never replaces a newer one", async () => {
     const seen: string[] = [];
     const repeat = (line: string) => {
       seen.push(line);
@@ -343,7 +343,7 @@ describe("no update is lost", () => {
     expect(tellings).toBe(6);
   });
 
-  test("when one fault follows the other", async () => {
+  test("when several faults occur", async () => {
     await following({ idleTimeoutMs: 200 });
     const half = (line: string) => [line, line.slice(0, 20)];
     const faults: (Fault | undefined)[] = [
@@ -388,7 +388,7 @@ describe("watching one Secret", () => {
     await eventuallyPasses(() => expect(known()).toBe(version));
   }
 
-  test("notices that it appears, changes and goes, and never fetches its content nor lists", async () => {
+  test("reports creation, change and deletion, without its content and without a list", async () => {
     followSecret();
     await reflector.synced();
     expect(reflector.get(`${namespace}/license`)).toBeUndefined();
@@ -408,7 +408,7 @@ describe("watching one Secret", () => {
     ).toBe(true);
   });
 
-  test("sees what was there before, and does not mix in other Secrets", async () => {
+  test("reports the existing Secret, and no others", async () => {
     await admin.apply(secret("one"));
     const other = secret("other");
     await admin.apply({ ...other, metadata: { ...other.metadata, name: "other" } });
@@ -419,7 +419,7 @@ describe("watching one Secret", () => {
     expect(tellings).toBe(1);
   });
 
-  test("notices what happened while it was cut off, a deletion included, though its version is forgotten", async () => {
+  test("reports changes and a deletion after an interruption, also if its version has expired", async () => {
     await admin.apply(secret("one"));
     followSecret();
     await untilWatching();

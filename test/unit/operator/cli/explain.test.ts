@@ -65,7 +65,7 @@ const stalled = (reason: string, message: string): Said => ({
 });
 
 describe("explain", () => {
-  it("says where it is reached when it is ready, and asks for nothing", () => {
+  it("shows the address of a ready TtsDeployment, and no commands", () => {
     const found = explain(evidence(saying({ Ready: ["True", "Serving", "All serve."] })));
     expect(found).toMatchObject({ state: "ready", blockers: [], notes: [] });
     expect(found.summary).toBe(
@@ -73,7 +73,7 @@ describe("explain", () => {
     );
   });
 
-  it("tells of a license in its grace although it is ready", () => {
+  it("shows a license in its grace period, also if it is ready", () => {
     const said: Said = {
       Ready: ["True", "Serving", "All serve."],
       LicenseValid: ["False", "Expired", "Grace ends on Friday."],
@@ -81,7 +81,7 @@ describe("explain", () => {
     expect(explain(evidence(saying(said))).notes).toEqual(["License: Grace ends on Friday."]);
   });
 
-  it("says what is wrong once, in whose words it is best told, with the commands for it", () => {
+  it("shows each problem once, with the best message and its commands", () => {
     const message = "There is no license. The license is read from Secret ns/license, key license.jwt.";
     const deployment = saying({
       ...stalled("Missing", message),
@@ -137,7 +137,7 @@ describe("explain", () => {
     ]);
   });
 
-  it("tells of a pod whose trouble no condition tells", () => {
+  it("shows the problem of a pod that no condition reports", () => {
     const unschedulable = pod(
       {
         conditions: [
@@ -154,17 +154,17 @@ describe("explain", () => {
   });
 
   it.each([
-    ["none is there", [], "NoOperator"],
+    ["none exists", [], "NoOperator"],
     ["its pods are not ready", [pod({}, "op")], "OperatorNotReady"],
     ["one runs", [pod({ conditions: [{ type: "Ready", status: "True" }] }, "op")], "OperatorElsewhere"],
-    ["they cannot be seen", undefined, "OperatorUnseen"],
-  ])("asks for the operator when no one has looked: %s", (_what, operators, reason) => {
+    ["they cannot be listed", undefined, "OperatorUnseen"],
+  ])("reports the state of the operator if none has reconciled: %s", (_what, operators, reason) => {
     const { state, blockers } = explain(evidence(ttsDeployment(), { operators }));
     expect(state).toBe("unwatched");
     expect(blockers.map((blocker) => blocker.reason)).toEqual([reason]);
   });
 
-  it("tells what a deletion waits for", () => {
+  it("shows what a deletion waits for", () => {
     const { metadata, ...rest } = saying({ Ready: ["True", "Serving", ""] });
     const going = { ...metadata, deletionTimestamp: since, finalizers: ["foregroundDeletion"] };
     const { state, blockers } = explain(evidence({ ...rest, metadata: going }));
@@ -172,7 +172,7 @@ describe("explain", () => {
     expect(blockers[0]?.message).toContain("foreground deletion");
   });
 
-  it("says how to go on when it is suspended", () => {
+  it("shows how to continue when it is suspended", () => {
     const deployment = saying(
       { Ready: ["Unknown", "Suspended", "spec.suspend is true."] },
       { suspend: true },
@@ -182,7 +182,7 @@ describe("explain", () => {
     expect(blockers[0]?.commands[0]).toContain('\'{"spec":{"suspend":false}}\'');
   });
 
-  it("tells fresh warnings, not old ones and not what is said already", () => {
+  it("shows recent warnings that are not part of another message", () => {
     const warning = (note: string, lastSeen: number) => ({
       kind: "Pod",
       name: "demo-mist-1",
@@ -198,7 +198,7 @@ describe("explain", () => {
     ]);
   });
 
-  it("prints all of it for people, and what it had no right to see", () => {
+  it("prints everything as text, with the objects that the user may not read", () => {
     const deployment = saying(stalled("NameTaken", "Service ns/demo-api was not created by this operator."));
     const text = explanationText(explain(evidence(deployment, { unseen: ["events (not allowed)"] })));
     expect(text).toContain("TtsDeployment ns/demo: Not ready for 30 min. A person has to act: 1 problem.");
@@ -210,7 +210,7 @@ describe("explain", () => {
 });
 
 describe("the Secrets that a spec names", () => {
-  it("are found wherever they stand, but for optional ones", () => {
+  it("are found in all fields, except optional ones", () => {
     const spec = {
       imagePullSecrets: [{ name: "pull" }],
       license: { secretRef: { name: "license", key: "license.jwt" } },

@@ -32,11 +32,11 @@ describe("a text", () => {
       "a\n[redacted]\nb",
     ],
     ["nothing secret", "secretName: tts-keys, Secret ns/license", "secretName: tts-keys, Secret ns/license"],
-  ])("loses %s", (_what, text, clean) => {
+  ])("does not contain %s", (_what, text, clean) => {
     expect(plain.text(text)).toBe(clean);
   });
 
-  it("loses every value it is told of, however it is spelled", () => {
+  it("contains none of the given values in any encoding", () => {
     const value = 'first "line"\nsecond&line';
     const redactor = new Redactor([value, "abc"]);
     const spelled = [
@@ -48,7 +48,7 @@ describe("a text", () => {
     for (const text of spelled) {
       expect(redactor.text(`a ${text} b`)).not.toMatch(/first|second|Zmlyc3Q/);
     }
-    // too short to be told from a word
+    // too short to differ from an ordinary word
     expect(redactor.text("abc")).toBe("abc");
   });
 });
@@ -88,7 +88,7 @@ describe("an object", () => {
     { name: "FROM", valueFrom: { secretKeyRef: { name: "s", key: "k" } } },
   ];
 
-  it("keeps of variables those values that are settings of ours, wherever they stand", () => {
+  it("keeps only the values of variables that are settings of svc-tts", () => {
     const template = { spec: { containers: [{ name: "x", env }] } };
     const pool = { spec: { env, podTemplate: JSON.stringify(template) } };
     expect(plain.object(pool)).toEqual({
@@ -99,7 +99,7 @@ describe("an object", () => {
     });
   });
 
-  it("loses the copy that kubectl keeps of it, what only machines read, and fields that are called secret", () => {
+  it("contains neither kubectl's copy, nor fields for programs, nor fields with the name of a secret", () => {
     const metadata = {
       name: "demo",
       managedFields: [{}],
@@ -113,7 +113,7 @@ describe("an object", () => {
     });
   });
 
-  it("loses a pod template that cannot be read", () => {
+  it("contains no invalid pod template", () => {
     expect(plain.object({ podTemplate: "{ geheim" })).toEqual({ podTemplate: "[redacted]" });
   });
 });

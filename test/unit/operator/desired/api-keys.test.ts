@@ -26,7 +26,7 @@ function deploymentOf(api: object) {
   }
 }
 
-describe("keys of API pods", () => {
+describe("the API keys of API pods", () => {
   it("come from a Secret, and need no database", () => {
     expect(deploymentOf({ keys: { secretRef: { name: "keys" } } }).env).toEqual({
       SVC_TTS_KEYS_FILE: "/var/run/svc-tts/keys/keys.yaml",
@@ -34,7 +34,7 @@ describe("keys of API pods", () => {
     expect(deploymentOf({}).env).toEqual({});
   });
 
-  it("come from an SQLite file on a claim that is written by one pod at a time, beside those of a Secret", () => {
+  it("come from an SQLite file on a claim that one pod at a time writes, in addition to a Secret", () => {
     const { strategy, env, volumeAt, mountAt } = deploymentOf({
       keys: { sqlite, secretRef: { name: "keys" } },
     });
@@ -48,7 +48,7 @@ describe("keys of API pods", () => {
     expect(mountAt(folder)?.readOnly).toBeUndefined();
   });
 
-  it("come from PostgreSQL, whose password is in no variable; without its Secret a pod starts and tries again", () => {
+  it("come from PostgreSQL with its password in a file; without its Secret a pod starts and retries", () => {
     const { strategy, env, volumeAt } = deploymentOf({
       keys: {
         postgres: {
@@ -79,7 +79,7 @@ describe("keys of API pods", () => {
     expect(authority?.optional).toBeUndefined(); // the server reads it when it starts
   });
 
-  it("come from PostgreSQL without TLS, explicitly, where an older object left it open", () => {
+  it("come from PostgreSQL with an explicit sslmode=disable for an older object", () => {
     const postgres = { url: "postgres://db/tts" };
     expect(deploymentOf({ keys: { postgres } }).env.SVC_TTS_DATABASE).toBe(
       "postgres://db/tts?sslmode=disable",
@@ -92,13 +92,13 @@ describe("keys of API pods", () => {
     "postgres://db/tts?sslmode=verify-full&sslkey=/etc/x",
     "mysql://db/tts",
     "postgres://db",
-  ])("refuse a database at %s", (url) => {
+  ])("reject a database at %s", (url) => {
     expect(() => deploymentOf({ keys: { postgres: { url } } })).toThrow("no such spec");
   });
 });
 
 describe("the dashboard of API pods", () => {
-  it("believes the proxies that are named, and an older spec changes no pod", () => {
+  it("trusts the given proxies, and changes no pod of an older spec", () => {
     const trustedProxies = ["10.0.0.0/8", "2001:db8::/32"];
     expect(deploymentOf({ trustedProxies }).env).toEqual({
       SVC_TTS_TRUSTED_PROXIES: "10.0.0.0/8,2001:db8::/32",
@@ -106,7 +106,7 @@ describe("the dashboard of API pods", () => {
     expect(deploymentOf({}).env).toEqual({});
   });
 
-  it("is where people reach it, its first owner made by a text of a Secret", () => {
+  it("has its URL, and the token for its first owner in a Secret", () => {
     const dashboard = { url: "https://tts.example.com", setupSecretRef: { name: "setup" } };
     const { env, volumeAt } = deploymentOf({ keys: { sqlite }, dashboard });
     expect(env).toMatchObject({
@@ -127,7 +127,7 @@ describe("the dashboard of API pods", () => {
     },
   );
 
-  it("lets people sign in by a provider, whose client's secret is in no variable", () => {
+  it("has single sign-on with the client secret in a file", () => {
     const oidc = {
       issuer: "https://login.example.com:8443/realms/staff",
       clientId: "tts",

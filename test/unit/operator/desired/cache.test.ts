@@ -35,7 +35,7 @@ describe("a cache", () => {
       { emptyDir: { sizeLimit: "20Gi" }, sources: [{ url: "hf://o/r" }] },
       { emptyDir: { sizeLimit: "20Gi" } },
     ],
-  ])("%s is mounted read-only, and the model is told where", (_what, cache, volume) => {
+  ])("%s is mounted read-only at the path in a variable", (_what, cache, volume) => {
     const found = podOf({ cache });
     expect(found.volume).toMatchObject(volume);
     expect(found.mount?.readOnly).toBe(true);
@@ -45,14 +45,14 @@ describe("a cache", () => {
     });
   });
 
-  it("is none where none is asked for", () => {
+  it("is absent by default", () => {
     const { pod, container, mount } = podOf({});
     expect(mount).toBeUndefined();
     expect(pod).not.toHaveProperty("initContainers");
     expect(container?.env?.map(({ name }) => name)).not.toContain("SVC_TTS_VOICES_DIR");
   });
 
-  it("is filled before the model starts, source by source, by the operator's own image", () => {
+  it("is filled before the model starts, one source after the other, by the server image", () => {
     const sources = [
       {
         url: "https://host/a.bin",
@@ -105,7 +105,7 @@ describe("network policies", () => {
     ["from Hugging Face", { url: "hf://o/r" }, [443]],
     ["from a store of one's own", { url: "s3://b/k", endpoint: "http://minio:9000" }, [443, 9000]],
     ["from a registry on a port", { url: "oci://reg:5000/a:1" }, [443, 5000]],
-  ])("let models fetch %s, and reach no other port", (_what, source, ports) => {
+  ])("let models fetch %s, and connect to no other port", (_what, source, ports) => {
     const policies = policiesOf([source]);
     const may = (port: number) => isAllowed(policies, { from: model, to: world, port });
     expect([22, 80, 443, 5000, 8443, 9000].filter(may)).toEqual(ports);

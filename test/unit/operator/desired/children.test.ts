@@ -30,7 +30,7 @@ describe("children", () => {
     ).children,
   ];
 
-  it("come in the order in which they need each other", () => {
+  it("are in the order in which they depend on each other", () => {
     expect(all.map(({ kind, metadata }) => `${kind} ${metadata.name}`)).toEqual([
       "ServiceAccount demo-api",
       "ServiceAccount demo-model",
@@ -47,7 +47,7 @@ describe("children", () => {
     ]);
   });
 
-  it("all carry their owner and the labels that select them", () => {
+  it("have their owner and the labels that select them", () => {
     for (const { kind, metadata } of all) {
       expect(metadata.ownerReferences).toMatchObject([{ controller: true, blockOwnerDeletion: true }]);
       expect([kind, metadata.labels]).toEqual([
@@ -73,7 +73,7 @@ describe("children", () => {
     ]);
   });
 
-  it("leave a pool's replicas to whoever scales it, unless the spec names them", () => {
+  it("do not set the replicas of a pool unless the spec does", () => {
     const pools = (spec: object) => {
       const wish = ttsDeployment({}, [{ name: "mist", kind: "mist", ...spec }]);
       return deploymentChildren(observed(wish), granting("mist"), serverSettings).children.find(
@@ -84,7 +84,7 @@ describe("children", () => {
     expect(pools({ replicas: 0 })).toHaveProperty("replicas", 0);
   });
 
-  it("that the spec no longer names are pruned, once", () => {
+  it("that the spec no longer names are pruned once", () => {
     const gone = poolOf({ pool: "old" }, 1);
     const going = poolOf({ pool: "older" }, 1);
     going.pool.metadata.deletionTimestamp = "2026-01-01T00:00:00Z";
@@ -105,7 +105,7 @@ describe("the routing table", () => {
     ["c", { held: false, replicas: 0 }],
   ]);
 
-  it("sends both models of the mist tier to it, and calls a pool at zero idle", () => {
+  it("routes both models of the mist tier, and marks a pool at zero as idle", () => {
     const { models } = routingTable(observed(two), grants, undefined);
     expect(models.mist).toEqual(models.mistv2);
     expect(models.arcana).toEqual([{ pool: "c", service: "http://demo-c:8080", weight: 100, idle: true }]);
@@ -115,13 +115,13 @@ describe("the routing table", () => {
     ["none is ready", 0, 0, [100, 100]],
     ["one is ready", 0, 1, [0, 100]],
     ["both are ready", 2, 1, [100, 100]],
-  ])("weighs pools of one kind where %s", (_what, a, b, weights) => {
+  ])("weighs pools of one kind if %s", (_what, a, b, weights) => {
     const pools = [poolOf({ pool: "a" }, a), poolOf({ pool: "b" }, b)];
     const { models } = routingTable(observed(two, { pools }), grants);
     expect(models.mist?.map(({ weight }) => weight)).toEqual(weights);
   });
 
-  it("tells since when the license is not good", () => {
+  it("has the time since which the license is not valid", () => {
     const table = routingTable(observed(two), grants, { failedAt: Date.parse("2026-01-02T03:04:05Z") });
     expect(table.licenseFailedAt).toBe("2026-01-02T03:04:05.000Z");
   });
@@ -130,7 +130,7 @@ describe("the routing table", () => {
 describe("the internal token", () => {
   const deployment = ttsDeployment();
 
-  it("reads back as it was written, with tokens accepted for longer", () => {
+  it("is read back as it was written, with several accepted tokens", () => {
     const token = { token: "new", accepted: ["old", "new"], changedAt: 7000, askedBy: "me" };
     expect(readTokenSecret(tokenSecret(deployment, token))).toEqual(token);
   });
@@ -138,7 +138,7 @@ describe("the internal token", () => {
   it.each([
     ["is empty", "", [""]],
     ["would not be accepted", "a", ["b"]],
-  ])("counts as none where it %s", (_what, token, accepted) => {
+  ])("counts as missing if it %s", (_what, token, accepted) => {
     const internal = { token, accepted, changedAt: undefined, askedBy: undefined };
     expect(readTokenSecret(tokenSecret(deployment, internal))).toBeUndefined();
   });

@@ -27,7 +27,7 @@ function podOf(child: ReturnType<typeof model>) {
   return { spec, container, env: new Map(container.env?.map(({ name, value }) => [name, value])) };
 }
 
-describe("pods of a model", () => {
+describe("the pods of a model", () => {
   it("run their kind, with probes on the routes of the specification (4.6)", () => {
     const mist = podOf(model()).container;
     expect(mist).toMatchObject({
@@ -43,7 +43,7 @@ describe("pods of a model", () => {
     expect(arcana).toMatchObject({ args: ["arcana"], livenessProbe: { httpGet: { path: "/readyz" } } });
   });
 
-  it("drain: forgotten first, then the whole stream time, and a margin", () => {
+  it("drain with the endpoint delay, the stream time, and a margin", () => {
     const drain = { maxStreamSeconds: 600, endpointDelaySeconds: 7 };
     const { spec, container, env } = podOf(model({ drain }));
     expect(container.lifecycle).toEqual({ preStop: { sleep: { seconds: 7 } } });
@@ -51,12 +51,12 @@ describe("pods of a model", () => {
     expect(env.get("SVC_TTS_DRAIN_SECONDS")).toBe("600");
   });
 
-  it("get no variable from the operator that a user may set too: an apply refuses the same name twice", () => {
+  it("get no variable of the operator that the user sets too, because an apply rejects duplicates", () => {
     const rules = JSON.stringify(Env.items);
     expect([...podOf(model()).env.keys()].filter((name) => !rules.includes(`'${name}'`))).toEqual([]);
   });
 
-  it("keep to Pod Security restricted, without a token of the API server", () => {
+  it("comply with Pod Security restricted, without a token of the API server", () => {
     const { spec, container } = podOf(model());
     expect(spec).toMatchObject({
       automountServiceAccountToken: false,
@@ -82,7 +82,7 @@ describe("pods of a model", () => {
       });
   });
 
-  it("ask for their GPU, and tolerate its taint", () => {
+  it("request their GPU, and tolerate its taint", () => {
     const accelerator = {
       count: 2,
       nodeSelector: { pool: "gpu" },
@@ -99,19 +99,19 @@ describe("pods of a model", () => {
     expect(podOf(model()).spec.tolerations).toBeUndefined();
   });
 
-  it("ask for MIG slices in place of whole devices, and tolerate the taint of the devices", () => {
+  it("request MIG slices in place of whole devices, and tolerate the taint of the devices", () => {
     const { spec, container } = podOf(model({ accelerator: { mig: "1g.10gb", count: 2 } }));
     expect(container.resources).toMatchObject({ limits: { "nvidia.com/mig-1g.10gb": "2" } });
     expect(container.resources?.limits).not.toHaveProperty(["nvidia.com/gpu"]);
     expect(spec.tolerations).toMatchObject([{ key: "nvidia.com/gpu" }]);
   });
 
-  it("ask for a time-shared device by its own name", () => {
+  it("request a time-shared device by its name", () => {
     const { container } = podOf(model({ accelerator: { resourceName: "nvidia.com/gpu.shared" } }));
     expect(container.resources).toMatchObject({ limits: { "nvidia.com/gpu.shared": "1" } });
   });
 
-  it("claim devices by a template, and count none beside it", () => {
+  it("claim devices with a template, without a resource limit", () => {
     const { spec, container } = podOf(model({ accelerator: { claimTemplateName: "two-gpus", count: 2 } }));
     expect(spec.resourceClaims).toEqual([{ name: "accelerator", resourceClaimTemplateName: "two-gpus" }]);
     expect(container.resources?.claims).toEqual([{ name: "accelerator" }]);
@@ -129,7 +129,7 @@ describe("pods of a model", () => {
     expect(volume?.emptyDir).toEqual(sizeLimit && { medium: "Memory", sizeLimit });
   });
 
-  it("have their priority, and spread each revision by itself", () => {
+  it("have their priority, and spread each revision separately", () => {
     const topologySpread = [
       { topologyKey: "topology.kubernetes.io/zone", maxSkew: 2, whenUnsatisfiable: "DoNotSchedule" },
     ];
@@ -145,7 +145,7 @@ describe("pods of a model", () => {
     ]);
   });
 
-  it("are replaced as the rollout says", () => {
+  it("are replaced as the rollout settings specify", () => {
     const rollout = { maxSurge: "50%", maxUnavailable: 0, progressDeadlineSeconds: 60 };
     expect(model({ rollout }).spec).toMatchObject({
       progressDeadlineSeconds: 60,
@@ -154,11 +154,11 @@ describe("pods of a model", () => {
   });
 });
 
-describe("pods of the API", () => {
+describe("the pods of the API", () => {
   const api = { keys: { secretRef: { name: "keys" } }, replicas: 2 };
   const child = apiDeployment(ttsDeployment({ api }), undefined, { held: false, replicas: 2 }, server);
 
-  it("never go below their number in a rollout", () => {
+  it("never have less than their replicas in a rollout", () => {
     expect(child?.spec).toMatchObject({
       replicas: 2,
       strategy: { rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } },
@@ -196,14 +196,14 @@ describe("limits of keys", () => {
     return { env: Object.fromEntries(own), volumes: template?.spec?.volumes };
   };
 
-  it("are each pod's own without a Valkey", () => {
+  it("are counted by each pod without Valkey", () => {
     expect(podOfApi({ requestsPerMinute: 60, streams: 4 }).env).toEqual({
       SVC_TTS_KEY_REQUESTS_PER_MINUTE: "60",
       SVC_TTS_KEY_STREAMS: "4",
     });
   });
 
-  it("are shared through a Valkey, under the deployment's name; a missing Secret keeps no pod from starting", () => {
+  it("are shared through Valkey with the name of the deployment, and a missing Secret does not prevent a start", () => {
     const { env, volumes } = podOfApi({
       valkey: {
         url: "rediss://limits@valkey.infra:6380/2",
@@ -238,7 +238,7 @@ describe("limits of keys", () => {
   });
 });
 
-it("an API pod that starves is given a minute before its streams are cut by a restart", () => {
+it("the liveness probe of an API pod fails after a minute", () => {
   const child = apiDeployment(ttsDeployment(), undefined, granted, server);
   const { periodSeconds = 0, failureThreshold = 0 } =
     child?.spec.template.spec?.containers[0]?.livenessProbe ?? {};
@@ -274,8 +274,8 @@ const firstReleasePool = {
   imagePullSecrets: [{ name: "z" }],
 };
 
-describe("the settings that a pod template is pinned to", () => {
-  it("hash as in the first release, whatever fields came later: an upgrade rolls nothing", () => {
+describe("the settings hash of a pod template", () => {
+  it("is the same hash as in the first release, also with newer fields", () => {
     expect(apiSettings(ttsDeployment())).toBe("f481e54663");
     expect(apiSettings(ttsDeployment(firstReleaseApi))).toBe("cc86d516e4");
     expect(modelSettings(ttsModelPool())).toBe("ddbe172bb4");
@@ -287,12 +287,12 @@ describe("the settings that a pod template is pinned to", () => {
     ["a spread", { topologySpread: [{ topologyKey: "zone" }] }, "other"],
     ["a priority", { priorityClassName: "speech" }, "other"],
     ["shared memory", { sharedMemory: "1Gi" }, "other"],
-  ])("change with what changes pods: %s", (_what, spec, expected) => {
+  ])("depends only on settings of the pods: %s", (_what, spec, expected) => {
     const [before, after] = [modelSettings(ttsModelPool()), modelSettings(ttsModelPool(spec))];
     expect(after === before ? "same" : "other").toBe(expected);
   });
 
-  it("change with the spread of the API's pods, and not with who may reach them", () => {
+  it("changes with the topology spread of the API pods, and not with network policies", () => {
     const before = apiSettings(ttsDeployment());
     const spread = { availability: { topologySpread: [{ topologyKey: "zone" }] } };
     expect(apiSettings(ttsDeployment(spread))).not.toBe(before);
@@ -304,7 +304,7 @@ describe("the settings that a pod template is pinned to", () => {
 });
 
 describe("a pod template", () => {
-  it("is kept through an operator's upgrade, and rendered anew when the settings change", () => {
+  it("is kept in an upgrade of the operator, and rendered again when the settings change", () => {
     const before = model();
     const live: Deployment = { ...running(1), metadata: { ...running(1).metadata, ...before.metadata } };
     expect(model({}, "server:2", live).spec.template).toEqual(before.spec.template);
@@ -313,7 +313,7 @@ describe("a pod template", () => {
     expect(podOf(model({ replicas: 7 }, "server:2", live)).container.image).toBe("server:1");
   });
 
-  it("is rendered anew when somebody tampered with the kept one", () => {
+  it("is rendered again after a manual change of the pinned one", () => {
     const before = model();
     const annotations = { ...before.metadata.annotations };
     for (const forged of ['{"spec":{}}', "no JSON"]) {
@@ -323,7 +323,7 @@ describe("a pod template", () => {
     }
   });
 
-  it("is held as it is while the license does not let it roll", () => {
+  it("is kept while the license does not allow a rollout", () => {
     const before = model();
     const live: Deployment = { ...running(1), metadata: before.metadata };
     expect(model({ maxConcurrentStreams: 3 }, "server:2", live, held).spec.template).toEqual(
@@ -331,7 +331,7 @@ describe("a pod template", () => {
     );
   });
 
-  it("is not made at all where nothing runs yet and the license holds", () => {
+  it("is not rendered if nothing runs and the license does not allow a start", () => {
     expect(plannedDeployment(ttsModelPool(), undefined, held, server)).toBeUndefined();
     expect(apiDeployment(ttsDeployment(), undefined, held, server)).toBeUndefined();
   });

@@ -23,7 +23,7 @@ it.each([[undefined], [1], [3], ["1%"], ["50%"]])(
   },
 );
 
-it("a budget selects its own tier alone", () => {
+it("a budget selects only its own tier", () => {
   const [api] = apiDisruptionBudget(ttsDeployment());
   const [pool] = poolDisruptionBudget(ttsModelPool());
   expect(api?.spec?.selector?.matchLabels).toEqual({
@@ -36,7 +36,7 @@ it("a budget selects its own tier alone", () => {
   });
 });
 
-it("is none where it is switched off", () => {
+it("is absent if it is disabled", () => {
   const off = { enabled: false };
   expect(apiDisruptionBudget(ttsDeployment({ availability: { podDisruptionBudget: off } }))).toEqual([]);
   expect(poolDisruptionBudget(ttsModelPool({ podDisruptionBudget: off }))).toEqual([]);

@@ -4,7 +4,7 @@ import { engineVariables, runsVllm } from "../../../../operator/desired/pods/arc
 const kind = "arcana";
 
 describe("the engine of a pool", () => {
-  it("is told to the container, vLLM's flags in an order of their own", () => {
+  it("is a variable of the container, with the flags of vLLM in a stable order", () => {
     const parameters = { "max-model-len": "4096", "enforce-eager": "", dtype: "bfloat16" };
     expect(engineVariables({ kind, engine: { type: "vllm", parameters } })).toEqual({
       SVC_TTS_ARCANA_GENERATOR: "vllm",
@@ -15,11 +15,11 @@ describe("the engine of a pool", () => {
     });
   });
 
-  it("is left to the image where none is asked for, so that pods stay as they were", () => {
+  it("is that of the image by default, so that pods stay unchanged", () => {
     expect(engineVariables({ kind })).toEqual({});
   });
 
-  it("has metrics of its own where it is vLLM, by whichever way it was asked for", () => {
+  it("has its own metrics if it is vLLM, by field or variable", () => {
     const env = [{ name: "SVC_TTS_ARCANA_GENERATOR", value: "vllm" }];
     expect(runsVllm({ kind, engine: { type: "vllm" } })).toBe(true);
     expect(runsVllm({ kind, env })).toBe(true);

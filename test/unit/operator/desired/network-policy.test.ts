@@ -76,7 +76,7 @@ describe("network policies", () => {
     expect(isAllowed(policiesOf({}), { ...connection, port })).toBe(allowed);
   });
 
-  it("let API pods reach the named API server and license server, and nothing beside them", () => {
+  it("let API pods connect to the given API server and license server only", () => {
     const policies = policiesOf({
       apiServer: { cidrs: ["192.0.2.0/28"], ports: [6443] },
       licenseEgress: [{ cidr: "198.51.100.0/24", port: 8443 }],
@@ -132,13 +132,13 @@ describe("network policies", () => {
     expect(isAllowed(without, { from: api, to: neighbour, port })).toBe(false);
   });
 
-  it("let the named namespaces read metrics of models", () => {
+  it("let the given namespaces read the metrics of models", () => {
     const policies = policiesOf({ metricsFrom: ["monitoring"] });
     expect(isAllowed(policies, { from: prometheus, to: model, port: 8080 })).toBe(true);
     expect(isAllowed(policies, { from: neighbour, to: model, port: 8080 })).toBe(false);
   });
 
-  it("are none where they are not asked for, and then everything goes", () => {
+  it("are absent if they are disabled, which allows all connections", () => {
     expect(networkPolicies(ttsDeployment())).toEqual([]);
     expect(isAllowed([], { from: neighbour, to: model, port: 8080 })).toBe(true);
   });

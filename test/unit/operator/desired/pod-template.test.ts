@@ -28,7 +28,7 @@ const template = {
 type Override = Parameters<typeof overridden>[1];
 const container = (more: object): Override => ({ spec: { containers: [{ name: "mist", ...more }] } });
 
-describe("an override that is refused names its place:", () => {
+describe("a rejected override has a message with the field:", () => {
   it.each<[string, Override, RegExp]>([
     [
       "a container without a name",
@@ -107,28 +107,28 @@ describe("an override that is refused names its place:", () => {
     expect(() => overridden(template, override)).toThrow(message);
   });
 
-  it("JSON that somebody spoilt", () => {
+  it("invalid JSON", () => {
     expect(() => parseOverride("{")).toThrow(/not valid JSON/);
   });
 });
 
 describe("an override", () => {
-  it("leaves a template as it is where there is none", () => {
+  it("does not change the template if it is absent", () => {
     expect(overridden(template, undefined)).toBe(template);
   });
 
-  it("may change what is nobody's limit", () => {
+  it("may change unlimited settings", () => {
     const merged = overridden(template, container({ env: [{ name: "A", value: "2" }] }));
     expect(merged.spec?.containers[0]?.env?.[0]).toEqual({ name: "A", value: "2" });
   });
 
-  it("keeps `kubectl logs` on our container, whatever comes before it", () => {
+  it("keeps the model as the container of `kubectl logs`", () => {
     const { metadata, spec } = overridden(template, { spec: { containers: [{ name: "sidecar" }] } });
     expect(spec?.containers.map(({ name }) => name)).toEqual(["sidecar", "mist"]);
     expect(metadata?.annotations).toEqual({ "kubectl.kubernetes.io/default-container": "mist" });
   });
 
-  it("that is refused later leaves pods that run on what they were pinned to", () => {
+  it("that becomes invalid leaves the pods on their pinned template", () => {
     const { server } = serverSettings;
     const pool = ttsModelPool({ podTemplate: JSON.stringify({ spec: { hostname: "h" } }) });
     const before = plannedDeployment(pool, undefined, granted, server);

@@ -38,12 +38,12 @@ function podOf(telemetry: object | undefined, kind: "mist" | "arcana" = "arcana"
   return { pod, container, variables, collector, config };
 }
 
-describe("the model's own variables", () => {
+describe("the variables of the model", () => {
   it.each([
     ["grpc", "http://127.0.0.1:4317"],
     ["http/protobuf", "http://127.0.0.1:4318"],
     ["http/json", "http://127.0.0.1:4318"],
-  ])("by %s send to the collector beside it", (protocol, endpoint) => {
+  ])("by %s send to its collector", (protocol, endpoint) => {
     const { variables } = podOf({ protocol, collector: { enabled: true, exporter } });
     expect(variables).toMatchObject({
       OTEL_COLLECTOR_PROTOCOL: protocol,
@@ -53,13 +53,13 @@ describe("the model's own variables", () => {
     });
   });
 
-  it("send to the collector that is named, without one beside it", () => {
+  it("send to the given endpoint without a sidecar", () => {
     const { variables, pod } = podOf({ protocol: "http/json", endpoint: "http://otel.ns:4318" });
     expect(variables.OTEL_COLLECTOR_ENDPOINT).toBe("http://otel.ns:4318");
     expect(pod).not.toHaveProperty("initContainers");
   });
 
-  it("say where the pod runs and what the user says of it, percent-encoded", () => {
+  it("have the attributes of the pod and of the user, percent-encoded", () => {
     const { container, variables } = podOf({
       resourceAttributes: { "deployment.environment.name": "a b,c=$(X)" },
     });
@@ -70,12 +70,12 @@ describe("the model's own variables", () => {
     expect(names.indexOf("POD_NAME")).toBeLessThan(names.indexOf("OTEL_RESOURCE_ATTRIBUTES"));
   });
 
-  it("are the specification's for arcana alone", () => {
+  it("are those of the specification, for arcana only", () => {
     const { variables } = podOf({ collector: { enabled: true, exporter } }, "mist");
     expect(Object.keys(variables).filter((name) => /COLLECTOR|VLLM/.test(name))).toEqual([]);
   });
 
-  it("give way to those of the user", () => {
+  it("are overridden by those of the user", () => {
     const owner = ttsModelPool({
       kind: "arcana",
       telemetry: { endpoint: "http://a:1" },
@@ -88,7 +88,7 @@ describe("the model's own variables", () => {
 });
 
 describe("the collector", () => {
-  it("is a native sidecar within Pod Security restricted, and no probe of it keeps the model from serving", () => {
+  it("is a native sidecar within Pod Security restricted, and its probe does not affect the readiness of the model", () => {
     const { collector } = podOf({ collector: { enabled: true, exporter } });
     expect(collector).toMatchObject({
       name: "collector",
@@ -101,7 +101,7 @@ describe("the collector", () => {
     expect(collector).not.toHaveProperty("startupProbe");
   });
 
-  it("reads what the pod says of itself, and vLLM's own where that runs in it", () => {
+  it("scrapes the pod, and vLLM if it runs in the pod", () => {
     const targets = (kind: "mist" | "arcana", more = {}) =>
       podOf(
         { collector: { enabled: true, exporter } },
@@ -121,7 +121,7 @@ describe("the collector", () => {
     ]);
   });
 
-  it("keeps a dollar of the user a dollar", () => {
+  it("keeps a dollar sign of the user", () => {
     const { config } = podOf({
       resourceAttributes: { cost: "$(5) \u0024{env:HOME}" },
       collector: { enabled: true, exporter },
@@ -162,7 +162,7 @@ describe("the collector", () => {
     },
   );
 
-  it("trusts the authority that is named, and packs what it sends", () => {
+  it("trusts the configured authority, and compresses its data", () => {
     const byHttp = {
       protocol: "http/protobuf",
       endpoint: "https://backend/otlp",
@@ -181,7 +181,7 @@ describe("the collector", () => {
     );
   });
 
-  it("rolls the pods when it changes, and a monitor rolls none", () => {
+  it("replaces the pods when it changes, unlike a monitor", () => {
     const settings = (telemetry: object | undefined) => modelSettings(poolOf(telemetry));
     const enabled = { collector: { enabled: true, exporter } };
     expect(settings(enabled)).not.toBe(settings(undefined));
@@ -209,7 +209,7 @@ describe("the collector", () => {
     },
   );
 
-  it("may reach its backend and its tokens where the network is closed, and Prometheus may read vLLM", () => {
+  it("may connect to its backend and token URL with NetworkPolicies, and Prometheus may scrape vLLM", () => {
     const auth = { oauth2: { tokenUrl: "https://idp:8443/token", secretRef: { name: "creds" } } };
     const policies = networkPolicies(
       ttsDeployment({
@@ -241,7 +241,7 @@ describe("monitors", () => {
       spec,
     }));
 
-  it("are made where they are asked for, of pods too where vLLM is in them and has a port", () => {
+  it("are created if the spec enables them, also for pods with the port of vLLM", () => {
     const asked = { telemetry: { serviceMonitor: { enabled: true } } };
     expect(of({})).toEqual([]);
     expect(of(asked).map(({ kind }) => kind)).toEqual(["ServiceMonitor"]);
@@ -253,8 +253,8 @@ describe("monitors", () => {
     expect(portsOf(vllm)).toEqual(["http", "vllm"]);
   });
 
-  it("carry the labels that Prometheus looks for, and stay the operator's", () => {
-    const labels = { release: "prometheus", "app.kubernetes.io/managed-by": "somebody" };
+  it("have the labels of the user and of the operator", () => {
+    const labels = { release: "prometheus", "app.kubernetes.io/managed-by": "another" };
     const [monitor] = of({ telemetry: { serviceMonitor: { enabled: true, labels, intervalSeconds: 15 } } });
     expect(monitor?.metadata.labels).toMatchObject({
       release: "prometheus",

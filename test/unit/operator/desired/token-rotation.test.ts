@@ -18,7 +18,7 @@ function terms(more: Partial<RotationTerms> = {}): RotationTerms {
 }
 
 describe("the internal token", () => {
-  it("is replaced by way of an overlap at both ends, each step as long as pods need to follow", () => {
+  it("is rotated with an overlap, in steps as long as pods need to update", () => {
     const all = terms();
     let held = firstToken(all);
     const seen = [[0, held.token, held.accepted.join(" ")]];
@@ -38,7 +38,7 @@ describe("the internal token", () => {
     ]);
   });
 
-  it("is replaced on demand, once for each demand", () => {
+  it("is rotated once for each request", () => {
     const all = terms({ everyMs: 0 });
     const first = firstToken(all);
     const asked = { ...all, asked: "now" };
@@ -51,12 +51,12 @@ describe("the internal token", () => {
     expect(rotate(third.internal, { ...asked, now: day }).internal).toEqual(third.internal);
   });
 
-  it("whose first demand was there before it is not replaced for it", () => {
+  it("is not rotated for a request that is older than the first token", () => {
     const all = terms({ asked: "earlier" });
     expect(rotate(firstToken(all), all).internal.accepted).toEqual(["t1"]);
   });
 
-  it("without a date counts from now on", () => {
+  it("without a date has the current time", () => {
     const { internal, changesAt } = rotate(
       { token: "a", accepted: ["a"], changedAt: undefined, askedBy: undefined },
       terms({ now: 7 }),

@@ -43,8 +43,8 @@ async function judged(
 
 const one = [{ name: "a", replicas: 3 }];
 
-describe("a license that is good", () => {
-  it("lets everything run, until it ends", async () => {
+describe("a valid license", () => {
+  it("allows everything until it expires", async () => {
     const result = await judged({}, one);
     expect(result).toMatchObject({ valid: true, reason: "Valid", grants: "a 3", changesAt: now + 1000_000 });
     expect(result.api).toEqual({ held: false, replicas: 1 });
@@ -61,12 +61,12 @@ describe("a license that is good", () => {
       "allows 40 streams",
     ],
     ["models", { models: ["arcana"] }, {}, "ModelNotLicensed", "a held at 0", "pools a (mist)"],
-  ])("holds back what is beyond its %s", async (_what, claims, spec, reason, grants, said) => {
+  ])("limits replicas beyond its %s", async (_what, claims, spec, reason, grants, said) => {
     const found = await judged(claims, [{ ...one[0], ...spec }]);
     expect(found).toMatchObject({ valid: false, reason, grants, message: expect.stringContaining(said) });
   });
 
-  it("never takes from a pool what runs, whatever comes before it in the spec", async () => {
+  it("never removes running replicas, independent of the order of pools", async () => {
     const models = [
       { name: "a", replicas: 5 },
       { name: "b", replicas: 3 },
@@ -76,26 +76,26 @@ describe("a license that is good", () => {
     expect(result.message).toContain("Pool a gets 1 of 5 replicas.");
   });
 
-  it("that shrank keeps what runs and says so", async () => {
+  it("with lower limits keeps running replicas and reports it", async () => {
     const result = await judged({ maxStreams: 16 }, one, { pools: [pool("a", 3)] });
     expect(result).toMatchObject({ valid: false, reason: "TooManyStreams", grants: "a 3" });
     expect(result.message).toContain("Running pods continue");
   });
 
-  it("lets a pool scale down, and follows whoever scales it where the spec does not", async () => {
+  it("allows a pool to scale down, and follows its scaler if the spec sets no replicas", async () => {
     expect((await judged({}, one, { pools: [pool("a", 9)] })).grants).toBe("a 3");
     const scaled = [pool("a", 1, { replicas: 4 })];
     expect((await judged({}, [{ name: "a" }], { pools: scaled })).grants).toBe("a 4");
   });
 });
 
-describe("a license that is not good", () => {
+describe("a license that is not valid", () => {
   it.each([
     ["missing", undefined, {}, "Missing"],
     ["expired", { exp: seconds - 2 * 86_400 }, {}, "Expired"],
     ["not yet good", { nbf: seconds + 600 }, {}, "Invalid"],
     ["forged", undefined, { license: forged }, "Invalid"],
-  ])("holds everything when it is %s, and names the Secret", async (_what, claims, more, reason) => {
+  ])("holds all changes if it is %s, and the message names the Secret", async (_what, claims, more, reason) => {
     const fresh = await judged(claims, one, more);
     expect(fresh).toMatchObject({
       valid: false,
@@ -109,7 +109,7 @@ describe("a license that is not good", () => {
     expect(later).toMatchObject({ grants: "a held at 2", api: { held: true, replicas: 1 } });
   });
 
-  it("leaves everything open in its grace, and says until when", async () => {
+  it("allows everything in its grace period, and the message has its end", async () => {
     const result = await judged({ exp: seconds - 60 }, one);
     expect(result).toMatchObject({ valid: false, reason: "Expired", grants: "a 3" });
     expect(result.changesAt).toBe(now - 60_000 + 86_400_000);
@@ -152,7 +152,7 @@ describe("a license that is not good", () => {
   it.each([
     ["vanished", {}],
     ["was spoilt", { license: forged }],
-  ])("lets no more run than the last good one allowed where it %s", async (_what, more) => {
+  ])("allows no more than the last valid one if it %s", async (_what, more) => {
     const fifty = [{ name: "a", replicas: 50, maxConcurrentStreams: 16 }];
     const result = await judged(undefined, fifty, { ...more, pools: [pool("a", 1)] }, last({}));
     expect(result).toMatchObject({ grants: "a 2", lastValid: last({}).lastValid });
@@ -161,13 +161,13 @@ describe("a license that is not good", () => {
     expect(other.grants).toBe("a held at 0");
   });
 
-  it("adds nothing to what runs where nobody knows what it allowed", async () => {
+  it("allows no additional replica if its limits are unknown", async () => {
     const result = await judged(undefined, one, { pools: [pool("a", 1)] }, { state: "valid" });
     expect(result.verdict.state).toBe("grace");
     expect(result.grants).toBe("a held at 1");
   });
 
-  it("goes on counting what runs, for those who share it", async () => {
+  it("still counts running replicas for the TtsDeployments that share it", async () => {
     const shares = new LicenseAllocations();
     const deployment = ttsDeployment({}, [
       { name: "a", kind: "mist", replicas: 2, maxConcurrentStreams: 16 },

@@ -23,7 +23,7 @@ async function judged(shares: LicenseAllocations, name: string, replicas: number
 }
 
 describe("a license that several TtsDeployments share", () => {
-  it("counts once for all of them", async () => {
+  it("has its limits once for all of them", async () => {
     const shares = new LicenseAllocations();
     expect(await judged(shares, "a", 3)).toMatchObject({ granted: 3, reason: "Valid" });
     const second = await judged(shares, "b", 3);
@@ -33,7 +33,7 @@ describe("a license that several TtsDeployments share", () => {
     );
   });
 
-  it("is never given out twice by passes that run side by side", async () => {
+  it("is never allocated twice by concurrent reconciles", async () => {
     const shares = new LicenseAllocations();
     const names = ["a", "b", "c", "d", "e"];
     const granted = await Promise.all(
@@ -42,13 +42,13 @@ describe("a license that several TtsDeployments share", () => {
     expect(granted.reduce((sum, one) => sum + one, 0)).toBe(4);
   });
 
-  it("is shared by its id alone", async () => {
+  it("is identified by its id only", async () => {
     const shares = new LicenseAllocations();
     await judged(shares, "a", 4);
     expect(await judged(shares, "b", 4, { jti: "another" })).toMatchObject({ granted: 4 });
   });
 
-  it("wakes those that got too little when another gives back, goes, or takes another license", async () => {
+  it("requeues those that got too little when another one frees capacity, is deleted, or changes its license", async () => {
     const woken: string[][] = [];
     const shares = new LicenseAllocations((keys) => woken.push([...keys]));
     await judged(shares, "a", 3);
@@ -65,7 +65,7 @@ describe("a license that several TtsDeployments share", () => {
     expect(await judged(shares, "b", 3)).toMatchObject({ granted: 3, reason: "Valid" });
   });
 
-  it("gives a pool that grows what is left, and no more", async () => {
+  it("gives a growing pool only the rest", async () => {
     const shares = new LicenseAllocations();
     await judged(shares, "a", 2);
     await judged(shares, "b", 1);
@@ -76,7 +76,7 @@ describe("a license that several TtsDeployments share", () => {
     expect(shares.elsewhere("shared", "ns/b")).toEqual({ gpus: 3, streams: 3 });
   });
 
-  it("is not freed by a license that vanishes while its pods serve on", async () => {
+  it("is not freed if the license disappears while its pods serve", async () => {
     const shares = new LicenseAllocations();
     await judged(shares, "a", 3);
     await decideLicense(observed(named("a", 3)), issuer.keys, shares);

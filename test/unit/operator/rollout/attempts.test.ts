@@ -82,7 +82,7 @@ async function judge(state: CanaryState) {
   return nextCanary(state, facts({ figures: await look(state) }));
 }
 
-describe("a revision that is tried again", () => {
+describe("a retried revision", () => {
   let second: CanaryState;
 
   /** The first attempt is rolled back because of its errors, and the second one begins within the same interval. */
@@ -99,7 +99,7 @@ describe("a revision that is tried again", () => {
     second = begin(undefined);
   });
 
-  it("is not judged by the streams of its earlier attempt, within the interval of the last look or after it", async () => {
+  it("is not analysed by the streams of its earlier attempt, within the interval of the last reading or after it", async () => {
     expect((await look(second))?.whole).toMatchObject({ streams: 0, failed: 0 });
     expect(await judge(second)).toBe(second);
     await clock.advance(10_000);
@@ -107,7 +107,7 @@ describe("a revision that is tried again", () => {
     expect(await judge(second)).toBe(second);
   });
 
-  it("is judged by its own streams, in its last interval too", async () => {
+  it("is analysed by its own streams, also in its last interval", async () => {
     await look(second);
     speak(second, "ok", 30);
     await clock.advance(10_000);

@@ -55,7 +55,7 @@ const later = (seconds: number) => now + seconds * 1000;
 const annotation = (what: string, revision = "r1") => ({ [`tts.svc.dev/canary-${what}`]: revision });
 
 describe("a canary", () => {
-  it("goes from step to step until every pod takes its settings over", () => {
+  it("goes through its steps until every pod gets its settings", () => {
     const path: string[] = [];
     let state: CanaryState | undefined;
     for (let at = now; path.length < 6 && at < later(600); at += 10_000) {
@@ -72,7 +72,7 @@ describe("a canary", () => {
     ]);
   });
 
-  it("begins when rollouts may, and begins anew for other settings", () => {
+  it("starts when rollouts may start, and starts again for other settings", () => {
     expect(nextCanary(undefined, facts({ open: false }))).toBeUndefined();
     const other = nextCanary({ ...judged, settings: "s0" }, facts());
     expect(other).toMatchObject({ phase: "Starting", settings: "s1", weight: 0 });
@@ -106,9 +106,9 @@ describe("a canary", () => {
       { ready: false, now: later(900) },
       "ProgressDeadlineExceeded",
     ],
-    ["somebody says so while it starts", started, { orders: annotation("abort") }, "CanaryAborted"],
-    ["somebody says so while it speaks", judged, { orders: annotation("abort") }, "CanaryAborted"],
-  ])("is given up when %s, and takes no stream from then on", (_what, state, more, reason) => {
+    ["an annotation aborts it while it starts", started, { orders: annotation("abort") }, "CanaryAborted"],
+    ["an annotation aborts it during its analysis", judged, { orders: annotation("abort") }, "CanaryAborted"],
+  ])("is rolled back when %s, and then gets no streams", (_what, state, more, reason) => {
     const next = nextCanary(state, facts(more));
     expect(next).toMatchObject({ phase: "RolledBack", weight: 0, traded: 0, reason });
     expect(next?.message).toBeTruthy();
@@ -117,21 +117,21 @@ describe("a canary", () => {
   });
 
   it.each([
-    ["its time is not up", { now: later(59) }, /next step is due at 2026-01-01T00:01:00Z/],
+    ["its step has not ended", { now: later(59) }, /next step is due at 2026-01-01T00:01:00Z/],
     [
-      "it has spoken too little",
+      "it has too few streams",
       { figures: { whole: figures(3), recent: undefined } },
       /3 of the 20 streams/,
     ],
-    ["nobody can be asked", { figures: undefined }, /metrics of the API pods cannot be read/],
-    ["somebody holds it", { orders: annotation("pause") }, /canary-pause/],
+    ["no API pod can be read", { figures: undefined }, /metrics of the API pods cannot be read/],
+    ["an annotation pauses it", { orders: annotation("pause") }, /canary-pause/],
   ])("stays at its step while %s", (_what, more, said) => {
     const given = facts({ now: later(3600), ...more });
     expect(nextCanary(judged, given)).toBe(judged);
     expect(stepBlockedBy(judged, given)).toMatch(said);
   });
 
-  it("that is good waits for the maintenance window before every pod follows it", () => {
+  it("with good metrics waits for the maintenance window before its promotion", () => {
     const last = { ...judged, step: 1, weight: 50 };
     const given = facts({ now: later(3600), open: false });
     expect(nextCanary(last, given)).toBe(last);
@@ -139,7 +139,7 @@ describe("a canary", () => {
     expect(nextCanary(judged, given)).toMatchObject({ step: 1 });
   });
 
-  it("is taken over at once when somebody says so, and by its own name alone", () => {
+  it("is promoted at once by an annotation with its revision, and by no other", () => {
     expect(nextCanary(judged, facts({ orders: annotation("promote") }))).toMatchObject({
       phase: "Promoting",
     });
@@ -147,7 +147,7 @@ describe("a canary", () => {
       expect(nextCanary(judged, facts({ orders: annotation(what, "r0") }))).toBe(judged);
   });
 
-  it("takes no stream while none of its pods is ready, and goes on when one is", () => {
+  it("gets no streams while none of its pods is ready, and continues when one is", () => {
     const lost = nextCanary(judged, facts({ serves: false, ready: false, now: later(30) }));
     expect(lost).toMatchObject({ phase: "Starting", step: 0, weight: 0, since: "2026-01-01T00:00:30Z" });
     expect(nextCanary(lost, facts({ now: later(40) }))).toMatchObject({ phase: "Analysing", weight: 10 });
@@ -159,7 +159,7 @@ describe("a canary", () => {
     expect(nextCanary(next, facts({ ready: false, serves: false }))).toMatchObject({ weight: 0 });
   });
 
-  it("has a pod of the pool go for one of its own where there is no room", () => {
+  it("replaces a pod of the pool if its own pod cannot be scheduled", () => {
     const next = nextCanary(started, facts({ ready: false, mayTrade: true }));
     expect(next).toEqual({ ...started, traded: 1 });
   });
@@ -174,7 +174,7 @@ describe("a canary", () => {
     expect(canaryReplicas({ ...started, step }, facts().spec, replicas)).toBe(expected);
   });
 
-  it("is another attempt each time that it begins", () => {
+  it("has another attempt id each time that it starts", () => {
     const first = nextCanary(undefined, facts());
     const again = nextCanary({ ...started, settings: "s0" }, facts({ now: later(1) }));
     expect(first?.attempt).toMatch(/^[a-z0-9]+$/);
@@ -182,7 +182,7 @@ describe("a canary", () => {
     expect(nextCanary(first, facts())?.attempt).toBe(first?.attempt);
   });
 
-  it("says why it was given up in as many characters as a status takes", () => {
+  it("shortens the reason of a rollback to the limit of the status", () => {
     const failure = { reason: reportedReason("R".repeat(2_000)), message: "m".repeat(6_869) };
     const given = nextCanary(started, facts({ failure }));
     expect([given?.reason?.length, given?.message?.length]).toEqual([1_024, 4_096]);

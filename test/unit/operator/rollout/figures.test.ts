@@ -9,7 +9,7 @@ import { apiMetrics } from "../../../support/server/metrics.ts";
 
 const canary = { pool: "mist-canary", revision: "abc" };
 
-/** What an API pod says that heard of these streams. */
+/** The metrics of an API pod after these streams. */
 async function metricsOf(
   streams: { outcome: "ok" | "error" | "refused" | "gone"; count: number }[],
   ms = 80,
@@ -27,8 +27,8 @@ async function metricsOf(
 
 const bounds = { intervalSeconds: 30, minRequests: 20, maxErrorPercent: 1 };
 
-describe("the figures of a canary", () => {
-  it("are its own, summed over the API pods; streams that say nothing of its version do not count", async () => {
+describe("the metrics of a canary", () => {
+  it("are summed over the API pods, without streams of other revisions", async () => {
     const pods = [
       await metricsOf([
         { outcome: "ok", count: 30 },
@@ -48,7 +48,7 @@ describe("the figures of a canary", () => {
     });
   });
 
-  it("are good within their bounds, and each bound that they break is named", async () => {
+  it("are good within their limits, and each exceeded limit is reported", async () => {
     const figures = readCanaryMetrics([await metricsOf([{ outcome: "ok", count: 20 }])], canary);
     expect(evaluateCanaryMetrics(bounds, figures)).toBeUndefined();
     const slow = evaluateCanaryMetrics({ ...bounds, maxFirstAudioMs: 75 }, figures);
@@ -62,7 +62,7 @@ describe("the figures of a canary", () => {
     expect(evaluateCanaryMetrics({ ...bounds, maxRealTimeFactorPercent: 50 }, figures)).toBeUndefined();
   });
 
-  it("break no bound while they are few", async () => {
+  it("exceed no limit with too few streams", async () => {
     const figures = readCanaryMetrics([await metricsOf([{ outcome: "error", count: 19 }])], canary);
     expect(evaluateCanaryMetrics(bounds, figures)).toBeUndefined();
     expect(evaluateCanaryMetrics({ ...bounds, minRequests: 19 }, figures)).toMatchObject({
@@ -73,7 +73,7 @@ describe("the figures of a canary", () => {
     ).toBeUndefined();
   });
 
-  it("of an interval are what came in it, unless a pod that had counted is gone", async () => {
+  it("of an interval are the difference, unless a pod with counts was deleted", async () => {
     const early = readCanaryMetrics([await metricsOf([{ outcome: "ok", count: 100 }])], canary);
     const late = readCanaryMetrics(
       [
@@ -88,7 +88,7 @@ describe("the figures of a canary", () => {
     expect(since(late, early)).toBeUndefined();
   });
 
-  it("are read past lines that are none", () => {
+  it("are read from a text with other lines", () => {
     const text =
       'svc_tts_pool_spoken_total{pool="mist-canary",revision="abc",outcome="ok"} x\nsvc_tts_pool_\n';
     expect(readCanaryMetrics([text], canary)).toMatchObject({ streams: 0, failed: 0 });

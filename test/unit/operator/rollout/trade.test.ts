@@ -55,18 +55,18 @@ function trade(more: Partial<TradeFacts> = {}, rollout: object = {}) {
   });
 }
 
-describe("a rollout where every GPU is taken", () => {
-  it("drains one old pod in exchange for a new one that finds no room", () => {
+describe("a rollout without a free GPU", () => {
+  it("drains one old pod for a new one that cannot be scheduled", () => {
     expect(trade().trading).toBe(true);
   });
 
-  it("goes on with it until no old pod is left, also when the new one is placed and the operator starts again", () => {
+  it("continues until no old pod is left, also after the new one is scheduled and the operator restarts", () => {
     const placed = pod("r1", specOf({ nodeName: "n" }));
     expect(trade({ live: live(1), pods: [old(), placed] }).trading).toBe(true);
     expect(trade({ live: live(1, { replicas: 2, updatedReplicas: 2 }), pods: [placed] }).trading).toBe(false);
   });
 
-  it("gives the new pod a moment first, and says when to look again", () => {
+  it("waits a moment for the new pod first, and returns when to check again", () => {
     const fresh = pod("r1", specOf(), unschedulable(3));
     expect(trade({ pods: [old(), fresh] })).toEqual({ trading: false, changesAt: now + 7_000 });
   });
@@ -82,11 +82,11 @@ describe("a rollout where every GPU is taken", () => {
     ["the old one is on its way out already", [pod("r0", specOf({ nodeName: "n" }), {}, "now"), waiting()]],
     ["it is an old pod that finds no room", [old(), pod("r0", specOf(), unschedulable(60))]],
     ["it waits for something else", [old(), pod("r1", specOf(), { phase: "Pending" })]],
-  ])("drains none where %s", (_what, pods) => {
+  ])("drains no pod if %s", (_what, pods) => {
     expect(trade({ pods })).toEqual({ trading: false, changesAt: undefined });
   });
 
-  it("takes an old pod that has more than the new one needs", () => {
+  it("drains an old pod with more resources than the new one needs", () => {
     expect(trade({ pods: [old({}, 2), waiting({}, 1)] }).trading).toBe(true);
   });
 
@@ -96,11 +96,11 @@ describe("a rollout where every GPU is taken", () => {
     ["half of them may be missing anyway", {}, { maxUnavailable: "50%" }],
     ["nothing is rolled out", { live: live(0, { replicas: 2, updatedReplicas: 2 }) }, {}],
     ["there is no Deployment", { live: undefined }, {}],
-  ])("needs no trade where %s", (_what, more, rollout) => {
+  ])("needs no trade if %s", (_what, more, rollout) => {
     expect(trade(more, rollout).trading).toBe(false);
   });
 
-  it("reads percents as the Deployment controller does: rounded down", () => {
+  it("rounds percentages down like the Deployment controller", () => {
     expect(trade({}, { maxUnavailable: "49%" }).trading).toBe(true);
   });
 });

@@ -41,11 +41,11 @@ describe("a maintenance window", () => {
     // 2026-03-29: 02:00 to 03:00 is left out in Berlin; 2026-10-25: it comes twice
     ["on the night whose 02:30 does not exist", "2026-03-28T12:00:00Z", "closed until 2026-03-29T01:30Z"],
     ["on the night that has 02:30 twice", "2026-10-24T12:00:00Z", "closed until 2026-10-25T01:30Z"],
-  ])("follows the clocks of its zone %s", (_what, time, expected) => {
+  ])("follows the local time of its zone %s", (_what, time, expected) => {
     expect(at({ start: "02:30", timeZone: "Europe/Berlin" }, time)).toBe(expected);
   });
 
-  it("knows the date in its zone, not in UTC", () => {
+  it("uses the date in its zone, not in UTC", () => {
     // Friday 20:00 in UTC is Saturday in Tokyo
     const tokyo = { days: ["Sat"], start: "04:00", duration: "2h", timeZone: "Asia/Tokyo" };
     expect(at(tokyo as unknown as typeof night, "2026-01-02T20:00:00Z")).toBe("open until 2026-01-02T21:00Z");

@@ -68,9 +68,9 @@ class Pool {
   }
 }
 
-describe("what callers ask for", () => {
+describe("the demand", () => {
   it.each([
-    ["nobody", 0, 0],
+    ["no client", 0, 0],
     ["the first caller", 1, 1],
     ["one replica's worth", 10, 1],
     ["one more", 11, 2],
@@ -79,22 +79,22 @@ describe("what callers ask for", () => {
     expect(new Pool(0).after(1, load(streams)).replicas).toBe(replicas);
   });
 
-  it("never goes below the fewest", () => {
+  it("never scales below minReplicas", () => {
     const pool = new Pool(2, { minReplicas: 2 });
     expect(pool.after(3600, load(0)).replicas).toBe(2);
   });
 
-  it("says that there may be no more", () => {
+  it("reports that the maximum is reached", () => {
     expect(new Pool(0).after(1, load(500)).kind).toBe("atMost");
   });
 
-  it("is three quarters of a replica's streams where nothing else is said", () => {
+  it("has a default target of three quarters of a replica's streams", () => {
     expect(rule({ target: {} }).streamsPerReplica).toBe(12);
   });
 });
 
 describe("a burst", () => {
-  it("is followed at once, and remembered for the window", () => {
+  it("is followed at once, and kept for the window", () => {
     const pool = new Pool(1);
     expect(pool.after(0, load(60)).replicas).toBe(6);
     expect(pool.after(1, load(5)).replicas).toBe(6);
@@ -102,14 +102,14 @@ describe("a burst", () => {
     expect(pool.after(2, load(5)).replicas).toBe(1);
   });
 
-  it("waits out the window of growth, where one is given", () => {
+  it("waits for the stabilization window of scale-ups", () => {
     const pool = new Pool(1, { behavior: { scaleUp: { stabilizationWindowSeconds: 30 } } });
     expect(pool.after(0, load(60)).replicas).toBe(1);
     expect(pool.after(29, load(60)).replicas).toBe(1);
     expect(pool.after(2, load(60)).replicas).toBe(6);
   });
 
-  it("grows as fast as its policies let it, and always from zero", () => {
+  it("scales up as fast as its policies allow, and always from zero", () => {
     const pool = new Pool(0, {
       behavior: { scaleUp: { policies: [{ type: "Percent", value: 100, periodSeconds: 60 }] } },
     });
@@ -119,7 +119,7 @@ describe("a burst", () => {
     expect(pool.after(61, load(90)).replicas).toBe(4);
   });
 
-  it("grows by the policy that allows most, or least", () => {
+  it("uses the policy that allows most, or least", () => {
     const policies = [
       { type: "Pods", value: 3, periodSeconds: 60 },
       { type: "Percent", value: 100, periodSeconds: 60 },
@@ -129,7 +129,7 @@ describe("a burst", () => {
     expect(new Pool(1, least).after(0, load(90)).replicas).toBe(2);
   });
 
-  it("changes nothing where growth is switched off", () => {
+  it("changes nothing if scale-ups are disabled", () => {
     const off = { behavior: { scaleUp: { selectPolicy: "Disabled" } } };
     expect(new Pool(0, off).after(0, load(90)).replicas).toBe(0);
   });
@@ -143,7 +143,7 @@ describe("a load that flaps", () => {
     expect(pool.after(61, load(2)).replicas).toBe(1);
   });
 
-  it("is remembered in few words, however often it changes", () => {
+  it("has a bounded history", () => {
     const pool = new Pool(1);
     let longest = 0;
     for (let step = 0; step < 5_000; step += 1) {
@@ -155,7 +155,7 @@ describe("a load that flaps", () => {
 });
 
 describe("a decline", () => {
-  it("is slow: half of the pods a minute, once five minutes ask for fewer", () => {
+  it("removes half of the pods per minute after five minutes of lower demand", () => {
     const pool = new Pool(8, { behavior: undefined });
     pool.after(0, load(0));
     expect(pool.after(299, load(0)).replicas).toBe(8);
@@ -167,7 +167,7 @@ describe("a decline", () => {
     expect(seen).toEqual([4, 2, 1, 0, 0]);
   });
 
-  it("is looked at again when the window is over, though nothing happens", () => {
+  it("is checked again at the end of the window without a change", () => {
     const pool = new Pool(3);
     const { lookAgainMs } = pool.after(1, load(0));
     expect(lookAgainMs).toBe(60_000);
@@ -175,16 +175,16 @@ describe("a decline", () => {
     expect(pool.after(1, load(0)).lookAgainMs).toBeUndefined();
   });
 
-  it("does not come where it is switched off", () => {
+  it("does not happen if scale-downs are disabled", () => {
     const pool = new Pool(8, { behavior: { scaleDown: { selectPolicy: "Disabled" } } });
     expect(pool.after(7200, load(0)).replicas).toBe(8);
   });
 
-  it("comes no sooner because somebody new decides", () => {
+  it("is not faster with a new operator", () => {
     expect(new Pool(8).after(0, load(0)).replicas).toBe(8);
   });
 
-  it("takes back what somebody else added by hand", () => {
+  it("removes replicas that a user added by hand", () => {
     const pool = new Pool(1);
     pool.after(120, load(5));
     pool.replicas = 7;
@@ -192,32 +192,32 @@ describe("a decline", () => {
   });
 });
 
-describe("a load that is not known", () => {
+describe("an unknown load", () => {
   const dark = load(0, { complete: false });
 
-  it("takes no replica away, however long it lasts", () => {
+  it("never removes a replica", () => {
     const pool = new Pool(4);
     for (let hour = 0; hour < 24; hour += 1) expect(pool.after(3600, dark).replicas).toBe(4);
     expect(pool.after(1, dark).kind).toBe("loadUnknown");
   });
 
-  it("still lets the pool grow for what is known of it", () => {
+  it("allows a scale-up for the known part", () => {
     expect(new Pool(1).after(0, load(35, { complete: false })).replicas).toBe(4);
   });
 
-  it("counts as what ran: the window begins when all tell again", () => {
+  it("counts as the current number: the window starts when all pods report again", () => {
     const pool = new Pool(4);
     pool.after(600, dark);
     expect(pool.after(59, load(0)).replicas).toBe(4);
     expect(pool.after(61, load(0)).replicas).toBe(0);
   });
 
-  it("keeps a pool asleep that nobody is known to ask for", () => {
+  it("keeps a pool without known requests at zero", () => {
     expect(new Pool(0).after(1, dark).replicas).toBe(0);
   });
 });
 
-describe("first audio that comes too late", () => {
+describe("late first audio", () => {
   const target = { target: { streamsPerReplica: 10, initialLatencyMs: 200 } };
   const late = (firstAudioMs: number, streams = 5) => load(streams, { firstAudioMs });
 
@@ -230,11 +230,11 @@ describe("first audio that comes too late", () => {
     expect(new Pool(2, target).after(0, late(firstAudioMs)).replicas).toBe(replicas);
   });
 
-  it("asks for no more while those that were asked for are still starting", () => {
+  it("adds no replica while requested ones are starting", () => {
     expect(new Pool(4, target).after(0, late(900), { ready: 2 }).replicas).toBe(4);
   });
 
-  it("takes no replica away, and of nobody who speaks it means nothing", () => {
+  it("removes no replica, and has no effect without streams", () => {
     const pool = new Pool(4, target);
     pool.after(61, late(205));
     expect(pool.after(61, late(205)).replicas).toBe(4);
@@ -244,7 +244,7 @@ describe("first audio that comes too late", () => {
 });
 
 describe("a license", () => {
-  it("holds growth, and says so, and takes nothing away", () => {
+  it("limits a scale-up, which is reported, and removes no replica", () => {
     const pool = new Pool(2);
     pool.licensed = 3;
     expect(pool.after(0, load(80))).toMatchObject({ replicas: 3, kind: "licenseHolds" });

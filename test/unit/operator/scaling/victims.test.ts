@@ -23,7 +23,7 @@ const c = pod("c", "fd00::3");
 const marks = (pods: Pod[], keep: number) =>
   deletionCostsFor(pods, keep, busy).map(({ pod: { metadata }, cost }) => [metadata.name, cost]);
 
-describe("pods that go first", () => {
+describe("pods that are deleted first", () => {
   it.each([
     [3, []],
     [2, [["b", "-1"]]],
@@ -34,11 +34,11 @@ describe("pods that go first", () => {
         ["c", "-1"],
       ],
     ],
-  ])("when %i stay, are those with the fewest streams", (keep, expected) => {
+  ])("are those with the fewest streams when %i stay", (keep, expected) => {
     expect(marks([a, b, c], keep)).toEqual(expected);
   });
 
-  it("are marked once, and no more where another goes now", () => {
+  it("are marked once, and unmarked if another pod is deleted instead", () => {
     expect(marks([a, pod("b", "10.0.0.2", "-1"), c], 2)).toEqual([]);
     expect(marks([pod("a", "10.0.0.1", "-1"), b, c], 2)).toEqual([
       ["a", undefined],
@@ -46,7 +46,7 @@ describe("pods that go first", () => {
     ]);
   });
 
-  it("are not those that somebody else marked, nor those that go already", () => {
+  it("are not those that another controller marked, or that are being deleted", () => {
     expect(marks([a, pod("b", "10.0.0.2", "100"), c], 2)).toEqual([]);
     const going = { ...b, metadata: { ...b.metadata, deletionTimestamp: "2026-01-01T00:00:00Z" } };
     expect(marks([a, going, c], 1)).toEqual([["c", "-1"]]);

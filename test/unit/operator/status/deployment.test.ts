@@ -110,12 +110,12 @@ describe("the status of a TtsDeployment", () => {
       return deploymentStatus(facts, good, undefined).conditions.find(({ type }) => type === "ApiReady");
     };
 
-    it("is told that its database has no password", () => {
+    it("reports that its database has no password", () => {
       const found = apiReady({ postgres }, { databaseSecretExists: false });
       expect(found).toMatchObject({ status: "False", reason: "DatabaseSecretMissing" });
     });
 
-    it("is told to look at the database where the keys are in nothing else", () => {
+    it("refers to the database if the keys are only there", () => {
       const found = apiReady({ postgres }, { databaseSecretExists: true });
       expect(found).toMatchObject({
         reason: "PodsNotReady",
@@ -123,7 +123,7 @@ describe("the status of a TtsDeployment", () => {
       });
       const both = { postgres, secretRef: { name: "keys" } };
       expect(apiReady(both, { databaseSecretExists: true })?.message).toMatch(/0 of 1 pods are ready\.$/);
-      // a Secret that is not there holds none
+      // a missing Secret has no keys
       const neither = { keysSecretExists: false, databaseSecretExists: false };
       expect(apiReady(both, neither)).toMatchObject({ reason: "KeysSecretMissing" });
     });
@@ -149,13 +149,13 @@ describe("the status of a TtsDeployment", () => {
     },
   );
 
-  it("does not believe a pool that has not seen its current generation", () => {
+  it("ignores a pool that has not reconciled its current generation", () => {
     const late = pool();
     late.pool.metadata.generation = 2;
     expect(judged({ api, pools: [late] })).toMatchObject({ Ready: "False Creating" });
   });
 
-  it("adds up the streams of ready replicas and names the version that runs", () => {
+  it("has the streams of ready replicas and the running version", () => {
     const deployment = running(1);
     deployment.spec = {
       replicas: 1,
@@ -170,7 +170,7 @@ describe("the status of a TtsDeployment", () => {
     expect(status).toMatchObject({ summary: { models: "1/1", streams: "48" }, version: "1.2.3" });
   });
 
-  it("names of a very long version as much as a status takes", () => {
+  it("shortens a very long version to the limit of the status", () => {
     const deployment = running(1);
     const image = `host:5000/a/server:${"1".repeat(300)}`;
     deployment.spec = {
@@ -182,7 +182,7 @@ describe("the status of a TtsDeployment", () => {
     expect(deploymentStatus(whole, good, undefined).version).toHaveLength(256);
   });
 
-  it("moves a condition's time only when its status changes", () => {
+  it("changes the time of a condition only if its status changes", () => {
     const wish = ttsDeployment();
     const first = deploymentStatus(observed(wish, { api, pools: [] }), good, undefined);
     wish.status = first;
@@ -195,7 +195,7 @@ describe("the status of a TtsDeployment", () => {
     expect(times.get("ApiReady")).toBe("2026-01-01T00:00:00Z");
   });
 
-  it("tells of good news that ends bad news, and of bad news, but not of progress", () => {
+  it("has events for problems and their ends, but not for progress", () => {
     const before = deploymentStatus(
       observed(ttsDeployment(), { api, pools: [] }),
       good,
@@ -219,7 +219,7 @@ describe("the status of a TtsDeployment", () => {
     ["pods that are not ready yet", "RollingOut", "PodsNotReady", false],
     ["pods that are no longer ready", "Serving", "PodsNotReady", true],
     ["pods that end again and again", "RollingOut", "CrashLoop", true],
-  ])("warns of trouble, not of progress: %s", (_what, before, reason, worse) => {
+  ])("has warnings for problems, not for progress: %s", (_what, before, reason, worse) => {
     const ready = (why: string) => ({
       type: "ModelsReady",
       status: why === "Serving" ? ("True" as const) : ("False" as const),
@@ -232,7 +232,7 @@ describe("the status of a TtsDeployment", () => {
     expect(news.map((one) => one.worse)).toEqual([worse]);
   });
 
-  it("that is suspended promises nothing and keeps what was found", () => {
+  it("is Unknown while suspended, and keeps the observed values", () => {
     const wish = ttsDeployment({ suspend: true });
     wish.status = deploymentStatus(observed(wish, serving), good, undefined);
     wish.metadata.generation = 2;
@@ -249,7 +249,7 @@ describe("the status of a TtsDeployment", () => {
 });
 
 describe("the status of a pool", () => {
-  it("publishes a selector for autoscalers and keeps the old revision until the new one is out", () => {
+  it("has a selector for autoscalers, and the old revision until the rollout is complete", () => {
     const observedPool = { pool: ttsModelPool(), workload: { deployment: running(1), pods: [] } };
     observedPool.workload.deployment.metadata.annotations = { "tts.svc.dev/revision": "r1" };
     const first = poolStatus(observedPool, { now, grant: granted, problem: undefined });
@@ -270,7 +270,7 @@ describe("the status of a pool", () => {
   });
 });
 
-it("settings of the API change with what its pods are made from, not with their number", () => {
+it("the settings hash of the API depends on the pod template, not on replicas", () => {
   const hash = (spec: object) => apiSettings(ttsDeployment({ ...spec }));
   expect(hash({ api: { replicas: 5 } })).toBe(hash({}));
   expect(hash({ api: { service: { type: "NodePort" } } })).toBe(hash({}));

@@ -15,7 +15,7 @@ function figures(daysLeft: number, verdict: Partial<LicenseVerdict> = {}, id = "
   );
 }
 
-/** Of a license whose end comes nearer. */
+/** The status of a license before its expiry. */
 function warnings(daysLeft: readonly number[]): (number | undefined)[] {
   let before: ReturnType<typeof figures> | undefined;
   return daysLeft.map((days) => {
@@ -27,8 +27,8 @@ function warnings(daysLeft: readonly number[]): (number | undefined)[] {
   });
 }
 
-describe("the end of a license", () => {
-  it("is told 30, 7 and 1 days before, each once", () => {
+describe("the expiry of a license", () => {
+  it("is announced once each, 30, 7 and 1 days before", () => {
     expect(warnings([40, 30.1, 30, 29, 8, 7, 6.9, 2, 1, 0.5, -1])).toEqual([
       undefined,
       undefined,
@@ -44,7 +44,7 @@ describe("the end of a license", () => {
     ]);
   });
 
-  it("is told by no warning that was due before the license began", () => {
+  it("has no warning that was due before the license started", () => {
     const within = (daysLeft: number, lifeDays: number) =>
       figures(daysLeft, {}, "l-1", lifeDays).expiresWithinDays;
     expect([within(29.9, 30), within(6, 30), within(6, 7), within(0.5, 7)]).toEqual([
@@ -55,18 +55,18 @@ describe("the end of a license", () => {
     ]);
   });
 
-  it("is told by the nearest warning alone to who was not looking", () => {
+  it("has only the nearest warning after a pause of the operator", () => {
     expect(warnings([40, 0.5])).toEqual([undefined, 1]);
   });
 
-  it("is told again for a license that was renewed, and not by another leader", () => {
+  it("is announced again for a renewed license, and not by another leader", () => {
     const before = figures(6);
     expect(expiryWarning(before, figures(6))).toBeUndefined();
     expect(expiryWarning(before, figures(29))).toMatch(/l-1 of Example GmbH expires at .*less than 30 days/);
     expect(expiryWarning(before, figures(6, {}, "l-2"))).toMatch(/l-2/);
   });
 
-  it("is followed by a countdown to the end of grace", () => {
+  it("is followed by a countdown to the end of the grace period", () => {
     const graceUntil = now + 3_600_000;
     expect(figures(-1, { state: "grace", graceUntil })).toMatchObject({ graceUntil: "2026-01-01T01:00:00Z" });
     expect(figures(5)).not.toHaveProperty("graceUntil");

@@ -12,21 +12,21 @@ function found(missing: object, telemetry: object | undefined = { collector }) {
 }
 
 describe("TelemetryReady", () => {
-  it("is not told where nothing is asked for", () => {
+  it("is absent without telemetry", () => {
     expect(telemetryFinding(observed(ttsDeployment()))).toEqual([]);
   });
 
-  it("is true where nothing is missing", () => {
+  it("is True if nothing is missing", () => {
     expect(found({})).toMatch(/^True Configured/);
   });
 
-  it("names the Secret that is missing, and what to do", () => {
+  it("names the missing Secret, and what to do", () => {
     expect(found({ missingSecrets: ["creds"], monitorsMissing: true })).toMatch(
       /^False SecretMissing: .*ns\/creds.*Create them/,
     );
   });
 
-  it("says that the Prometheus operator is not there", () => {
+  it("reports a missing Prometheus operator", () => {
     expect(found({ monitorsMissing: true })).toMatch(
       /^False MonitorsNotInstalled: .*install the Prometheus operator/,
     );

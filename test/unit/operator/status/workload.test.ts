@@ -32,7 +32,7 @@ const conditions = (type: string, status: string, reason: string, message: strin
 
 describe("a workload", () => {
   it.each<[string, string, RegExp]>([
-    ["is not made yet", told(undefined), /^progressing Creating/],
+    ["does not exist yet", told(undefined), /^progressing Creating/],
     ["serves", told(running(2)), /^ready$/],
     [
       "is not seen yet",
@@ -111,7 +111,7 @@ describe("a workload", () => {
       /^stalled LicenseHold: .*earlier settings/,
     ],
     ["may not start", told(undefined, [], { held: true, replicas: 0 }), /^stalled LicenseHold: Not started/],
-  ])("that %s is told so", (_what, state, expected) => {
+  ])("that %s is reported", (_what, state, expected) => {
     expect(state).toMatch(expected);
   });
 });
@@ -144,11 +144,11 @@ describe("a pod that does not start", () => {
       unschedulable("0/3 nodes are available: 3 Insufficient cpu."),
       /^failing Unschedulable: .*Insufficient cpu/,
     ],
-  ])("for want of its %s is told so", (_what, one, expected) => {
+  ])("without its %s is reported", (_what, one, expected) => {
     expect(told(lacking, [one])).toMatch(expected);
   });
 
-  it("does not count while it is being stopped, nor where enough others serve", () => {
+  it("does not count while it is being deleted, or if enough others serve", () => {
     const bad = waiting("ErrImagePull");
     const going = { ...bad, metadata: { ...bad.metadata, deletionTimestamp: "2026-01-01T00:00:00Z" } };
     expect(told(lacking, [going])).toMatch(/^progressing/);
