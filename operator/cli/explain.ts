@@ -277,7 +277,8 @@ function notesOf(evidence: Evidence, state: Explanation["state"], blockers: read
   return [
     ...(grace?.status === "False" ? [`License: ${grace.message}`] : []),
     ...unowned.map(
-      ({ metadata }) => `TtsModelPool ${metadata.name} was created manually, so the operator starts no pods for it.`,
+      ({ metadata }) =>
+        `TtsModelPool ${metadata.name} was created manually, so the operator starts no pods for it.`,
     ),
     ...evidence.warnings
       .filter(({ lastSeen, note }) => evidence.now - lastSeen < freshMs && !said.includes(note))

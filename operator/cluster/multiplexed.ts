@@ -76,7 +76,9 @@ export class MultiplexedStreams {
 
   async #connect(onOver: () => void): Promise<ClientHttp2Session | undefined> {
     const socket = connectTls(this.#tlsOptions());
-    socket.setTimeout(connectWithinMs, () => socket.destroy(new Error(`no connection within ${connectWithinMs} ms`)));
+    socket.setTimeout(connectWithinMs, () =>
+      socket.destroy(new Error(`no connection within ${connectWithinMs} ms`)),
+    );
     await once(socket, "secureConnect");
     socket.setTimeout(0);
     if (socket.alpnProtocol !== "h2") {

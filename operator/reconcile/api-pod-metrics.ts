@@ -13,7 +13,8 @@ export async function readApiMetrics({ status }: Pod): Promise<string> {
     signal: AbortSignal.timeout(responseWithinMs),
     headers: { accept: "text/plain" },
   });
-  if (!response.ok || response.body === null) throw new Error(`GET /metrics responded with status ${response.status}`);
+  if (!response.ok || response.body === null)
+    throw new Error(`GET /metrics responded with status ${response.status}`);
   const pieces: Uint8Array[] = [];
   let bytes = 0;
   for await (const piece of response.body) {

@@ -241,7 +241,8 @@ export async function reportUnreadable(
     if (!(error instanceof InvalidResource)) throw error;
     const { object, detail, message: reason } = error;
     if (object.kind !== kind) return { kind: "waiting", afterMs: schemaAgainMs, reason };
-    if (await readAgain(context, error)) return { kind: "waiting", afterMs: 1, reason: "the object can be read now" };
+    if (await readAgain(context, error))
+      return { kind: "waiting", afterMs: 1, reason: "the object can be read now" };
     await writeStatus(context, object, unreadableStatus(object, detail, context.clock.nowMs()));
     return { kind: "waiting", afterMs: schemaAgainMs, reason };
   }

@@ -107,8 +107,10 @@ export function stepBlockedBy(last: CanaryState, facts: CanaryFacts): string | u
   const { minRequests } = spec.analysis;
   if (figures === undefined && minRequests > 0) return "the metrics of the API pods cannot be read";
   const streams = figures?.whole.streams ?? 0;
-  if (streams < minRequests) return `it has served ${streams} of the ${minRequests} streams that its analysis needs`;
-  if (last.step + 1 >= spec.steps.length && !open) return "its analysis succeeded, and it waits for the maintenance window";
+  if (streams < minRequests)
+    return `it has served ${streams} of the ${minRequests} streams that its analysis needs`;
+  if (last.step + 1 >= spec.steps.length && !open)
+    return "its analysis succeeded, and it waits for the maintenance window";
   return undefined;
 }
 

@@ -244,7 +244,10 @@ function canaryWaits({ pool }: ObservedPool, next: CanaryState, facts: CanaryFac
     };
   }
   const where = `step ${step + 1} of ${facts.spec.steps.length}`;
-  const what = next.phase === "Starting" ? "its pods are starting" : (stepBlockedBy(next, facts) ?? "its metrics are analysed");
+  const what =
+    next.phase === "Starting"
+      ? "its pods are starting"
+      : (stepBlockedBy(next, facts) ?? "its metrics are analysed");
   const message = `The canary of revision ${revision} receives ${weight}% of the streams, ${where}: ${what}. To control it, set the annotation tts.svc.dev/canary-promote, -pause or -abort to this revision.`;
   return { stalled: false, problem: { reason: "Canary", message } };
 }

@@ -68,7 +68,8 @@ export class LoadCollector {
       stop.abort();
       known.delete(pod);
     }
-    for (const reporter of reporters) if (!known.has(reporter.pod)) known.set(reporter.pod, this.#begin(key, reporter));
+    for (const reporter of reporters)
+      if (!known.has(reporter.pod)) known.set(reporter.pod, this.#begin(key, reporter));
     if (gone.length > 0) this.#options.onChange(key);
   }
 

@@ -5,7 +5,9 @@ import type { Operator } from "./start.ts";
 import type { QueueObserver } from "./work-queue.ts";
 
 /** The buckets of controller-runtime, so that its dashboards and alerts can be used. */
-const reconcileSeconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.25, 0.35, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 30, 60];
+const reconcileSeconds = [
+  0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.25, 0.35, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 30, 60,
+];
 const queueSeconds = [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1, 10, 100, 1000];
 
 /** The results of reconciles as controller-runtime names them. */
@@ -46,7 +48,11 @@ export function queueMetrics(registry: Registry, controller: string): QueueObser
   const reconciles = counter("controller_runtime_reconcile_total", "Reconciles by result", ["result"]);
   const errors = counter("controller_runtime_reconcile_errors_total", "Reconciles that failed");
   const active = gauge("controller_runtime_active_workers", "Reconciles in progress");
-  const took = histogram("controller_runtime_reconcile_time_seconds", "Duration of reconciles", reconcileSeconds);
+  const took = histogram(
+    "controller_runtime_reconcile_time_seconds",
+    "Duration of reconciles",
+    reconcileSeconds,
+  );
   for (const result of new Set(Object.values(results))) reconciles.inc({ controller, result }, 0);
   errors.inc({ controller }, 0);
   return {
@@ -101,7 +107,11 @@ export function watchMetrics(
 type RunningOperator = Pick<Operator, "leading" | "deployments">;
 
 /** `leader_election_master_status` of client-go. */
-export function leaderMetrics(registry: Registry, lease: string, operator: () => RunningOperator | undefined): void {
+export function leaderMetrics(
+  registry: Registry,
+  lease: string,
+  operator: () => RunningOperator | undefined,
+): void {
   new Gauge({
     name: "leader_election_master_status",
     help: "1 while this process leads, else 0",

@@ -189,10 +189,16 @@ function createContext(
       wake: (key) => enqueue(poolKey(key)),
       wakeDeployment: (key) => enqueue(deploymentKey(key)),
       onTrouble: (deployment, pod, error) =>
-        log.warn({ deployment, pod, error: String(error) }, "an API pod does not report its load; the operator retries"),
+        log.warn(
+          { deployment, pod, error: String(error) },
+          "an API pod does not report its load; the operator retries",
+        ),
     }),
     rivals: new OperatorConflicts(options.release, clock, (key, { names }) =>
-      log.error({ key, leases: names }, "another operator serves this namespace too; the operator with the first Lease continues, and the other one waits"),
+      log.error(
+        { key, leases: names },
+        "another operator serves this namespace too; the operator with the first Lease continues, and the other one waits",
+      ),
     ),
     writer: new Writer(client, view, secrets, clock),
     shares: new LicenseAllocations((keys) => {
@@ -208,7 +214,10 @@ function createContext(
       clock,
       readMetrics: options.readMetrics ?? readApiMetrics,
       onUnread: (pod, error) =>
-        log.warn({ pod, error: String(error) }, "the metrics of an API pod cannot be read; the operator retries"),
+        log.warn(
+          { pod, error: String(error) },
+          "the metrics of an API pod cannot be read; the operator retries",
+        ),
     }),
     events: new EventRecorder({
       client,
@@ -259,7 +268,8 @@ function lead(options: OperatorOptions, work: () => void, clock: Clock): LeaderE
       work();
     },
     onLost,
-    onError: (error) => log.warn({ error: String(error) }, "the Lease could not be read or written; the operator retries"),
+    onError: (error) =>
+      log.warn({ error: String(error) }, "the Lease could not be read or written; the operator retries"),
   }).start();
 }
 
@@ -276,10 +286,17 @@ function watchLog(log: OperatorLog): ReflectorObserver {
   return {
     listed: (kind, objects) => log.debug({ kind, objects }, "objects were listed"),
     interrupted: (kind, error, retryMs) => {
-      if (error !== undefined) log.warn({ kind, error: String(error), retryMs }, "a watch was interrupted; it is opened again after retryMs");
+      if (error !== undefined)
+        log.warn(
+          { kind, error: String(error), retryMs },
+          "a watch was interrupted; it is opened again after retryMs",
+        );
     },
     listenerFailed: (kind, key, error) =>
-      log.error({ kind, key, error: String(error) }, "a change could not be processed, because of a bug in the operator"),
+      log.error(
+        { kind, key, error: String(error) },
+        "a change could not be processed, because of a bug in the operator",
+      ),
   };
 }
 
@@ -291,7 +308,10 @@ function queueLog(log: OperatorLog, more: QueueObserver = {}): QueueObserver {
       more.finished?.(key, result, tookMs);
     },
     failed(key, error, failures, retryMs) {
-      log.warn({ key, error: String(error), failures, retryMs }, "a reconcile failed; it is retried after retryMs");
+      log.warn(
+        { key, error: String(error), failures, retryMs },
+        "a reconcile failed; it is retried after retryMs",
+      );
       more.failed?.(key, error, failures, retryMs);
     },
   };

@@ -17,9 +17,16 @@ export function canaryEvents(before: CanaryState | undefined, after: CanaryState
     case "Starting":
       return isNew ? [normal("CanaryStarted", `The canary of revision ${revision} starts.`)] : [];
     case "Analysing":
-      return [normal("CanaryWeighted", `The canary of revision ${revision} receives ${weight}% of the streams.`)];
+      return [
+        normal("CanaryWeighted", `The canary of revision ${revision} receives ${weight}% of the streams.`),
+      ];
     case "Promoting":
-      return [normal("CanaryPromoting", `The canary of revision ${revision} succeeded. All pods of the pool get this revision.`)];
+      return [
+        normal(
+          "CanaryPromoting",
+          `The canary of revision ${revision} succeeded. All pods of the pool get this revision.`,
+        ),
+      ];
     case "RolledBack":
       return [
         {

@@ -239,7 +239,10 @@ function blockage(
 }
 
 function progress(blocked: ReconcileProblem | undefined): ConditionState[] {
-  const settled = { reason: "Settled", message: "The reconciliation is complete; no action is needed." } as const;
+  const settled = {
+    reason: "Settled",
+    message: "The reconciliation is complete; no action is needed.",
+  } as const;
   if (blocked === undefined) {
     return [
       { type: "Reconciling", status: "False", ...settled },
@@ -267,7 +270,12 @@ function isOutdated(pool: TtsModelPool | undefined): boolean {
 function ageFinding({ metadata }: TtsDeployment, outdated: readonly string[]): ConditionState {
   const type = revisionOutdated;
   if (outdated.length === 0)
-    return { type, status: "False", reason: "Current", message: "All pods have the template of this operator." };
+    return {
+      type,
+      status: "False",
+      reason: "Current",
+      message: "All pods have the template of this operator.",
+    };
   const command = `kubectl annotate ttsd -n ${metadata.namespace} ${metadata.name} --overwrite ${requests.restart}="$(date -Is)"`;
   const message = `The pods of ${outdated.join(", ")} have the template of an earlier operator, and continue to serve. They are replaced when their settings change. To replace them now: ${command}`;
   return { type, status: "True", reason: "OperatorChanged", message };

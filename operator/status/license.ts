@@ -35,7 +35,8 @@ function checkFigures({ answer, since }: NonNullable<LicenseDecision["check"]>):
 export function expiryWarning(before: LicenseStatus | undefined, after: LicenseStatus): string | undefined {
   const { expiresWithinDays: days, expiresAt, licensee, id } = after;
   if (days === undefined) return undefined;
-  const reported = before?.id === id && before?.expiresAt === expiresAt ? before?.expiresWithinDays : undefined;
+  const reported =
+    before?.id === id && before?.expiresAt === expiresAt ? before?.expiresWithinDays : undefined;
   if (reported !== undefined && reported <= days) return undefined;
   const soon = days === 1 ? "a day" : `${days} days`;
   return `The license ${id} of ${licensee} expires at ${expiresAt}, in less than ${soon}. Renew it and update the license Secret.`;

@@ -127,7 +127,12 @@ function findings(state: WorkloadState): ConditionState[] {
         reason: "Serving",
         message: "All pods with the current settings are ready.",
       },
-      { type: "Reconciling", status: "False", reason: "Settled", message: "The reconciliation is complete; no action is needed." },
+      {
+        type: "Reconciling",
+        status: "False",
+        reason: "Settled",
+        message: "The reconciliation is complete; no action is needed.",
+      },
       { type: "Stalled", status: "False", reason: "Settled", message: "Nothing blocks the pool." },
     ];
   }

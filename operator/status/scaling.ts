@@ -165,11 +165,15 @@ export function gatheredScaling(pools: readonly ScaledModel[]): ConditionState[]
   }));
   const worst =
     said.find(({ found }) => found?.status === "False") ?? said.find(({ found }) => found?.status !== "True");
-  if (worst === undefined)
-    return [good("Following", "The replicas of every scaled pool follow the demand.")];
+  if (worst === undefined) return [good("Following", "The replicas of every scaled pool follow the demand.")];
   if (worst.found === undefined) {
     return [
-      { type, status: "Unknown", reason: "Starting", message: `pool ${worst.name}: waiting for its first reconcile.` },
+      {
+        type,
+        status: "Unknown",
+        reason: "Starting",
+        message: `pool ${worst.name}: waiting for its first reconcile.`,
+      },
     ];
   }
   const messages = said

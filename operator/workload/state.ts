@@ -57,7 +57,10 @@ function missing(grant: LicenseAllowance): WorkloadState {
     } as const;
     return { kind: "stalled", problem };
   }
-  return { kind: "progressing", problem: { reason: "Creating", message: "The Deployment is being created." } };
+  return {
+    kind: "progressing",
+    problem: { reason: "Creating", message: "The Deployment is being created." },
+  };
 }
 
 function heldBack(
@@ -70,7 +73,8 @@ function heldBack(
     return { reason: "LicenseHold", message };
   }
   if (grant.held && !isRenderedFrom(deployment, wish.settings)) {
-    const message = "The pods keep their earlier settings, because the license does not allow a rollout. See LicenseValid.";
+    const message =
+      "The pods keep their earlier settings, because the license does not allow a rollout. See LicenseValid.";
     return { reason: "LicenseHold", message };
   }
   return undefined;

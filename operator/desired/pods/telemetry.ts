@@ -21,7 +21,8 @@ type Telemetry = NonNullable<TtsModelPoolSpec["telemetry"]>;
 export function podTelemetry(telemetry: TtsDeploymentSpec["telemetry"]): Telemetry | undefined {
   if (telemetry === undefined) return undefined;
   const { serviceMonitor, ...pods } = telemetry;
-  const affectsPods = pods.collector.enabled || pods.endpoint !== undefined || hasAny(pods.resourceAttributes);
+  const affectsPods =
+    pods.collector.enabled || pods.endpoint !== undefined || hasAny(pods.resourceAttributes);
   return affectsPods ? pods : undefined;
 }
 

@@ -156,7 +156,11 @@ const absent = (...programs: string[]) => programs.map((name) => `${name}() { re
 
 test.each([
   ["kind, where it is installed and Docker answers", withCommands("kind", "docker"), "kind"],
-  ["kind, where it is installed and Podman answers", absent("docker") + withCommands("kind", "podman"), "kind"],
+  [
+    "kind, where it is installed and Podman answers",
+    absent("docker") + withCommands("kind", "podman"),
+    "kind",
+  ],
   ["the node, where no engine answers", withCommands("kind") + absent("docker", "podman"), "node"],
   ["the node, where kind is not installed", `${withCommands("docker")}command() { return 1; };`, "node"],
   [

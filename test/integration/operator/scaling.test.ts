@@ -50,7 +50,9 @@ const scaledTo = (count: number) => house.untilReplicas("demo-mist", count);
 const isSilent = (pod: string) =>
   house.until(
     async () =>
-      house.lines.some((line) => line.startsWith("an API pod does not report its load") && line.includes(pod)),
+      house.lines.some(
+        (line) => line.startsWith("an API pod does not report its load") && line.includes(pod),
+      ),
     `no word of ${pod}`,
   );
 

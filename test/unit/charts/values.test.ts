@@ -27,7 +27,7 @@ resources:
     expect(valuesTable(values).split("\n").slice(2, -1)).toEqual([
       "| `replicas` | `1` | How many. |",
       '| `image.name` | `""` | Its name, or another \\| one. |',
-      '| `resources` | `{"requests":{"cpu":1}}` | As Kubernetes has them. |',
+      '| `resources` | `{"requests":{"cpu":1}}` | The form of Kubernetes. |',
     ]);
   });
 

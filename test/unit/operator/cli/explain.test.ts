@@ -86,10 +86,18 @@ describe("explain", () => {
     const deployment = saying({
       ...stalled("Missing", message),
       LicenseValid: ["False", "Missing", message],
-      ApiReady: ["False", "LicenseHold", "Not started, because the license does not allow it. See LicenseValid."],
+      ApiReady: [
+        "False",
+        "LicenseHold",
+        "Not started, because the license does not allow it. See LicenseValid.",
+      ],
     });
     const pool = poolSaying({
-      Ready: ["False", "LicenseHold", "Not started, because the license does not allow it. See LicenseValid."],
+      Ready: [
+        "False",
+        "LicenseHold",
+        "Not started, because the license does not allow it. See LicenseValid.",
+      ],
     });
     const secrets = [{ path: "license.secretRef", name: "license", exists: false }];
     const found = explain(evidence(deployment, { pools: [pool], secrets }));

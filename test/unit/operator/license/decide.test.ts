@@ -51,7 +51,7 @@ describe("a valid license", () => {
   });
 
   it.each([
-    ["GPUs", { maxGpus: 3 }, { accelerator: { count: 2 } }, "TooManyGpus", "a 1", "allows 3 GPUs and 6 are"],
+    ["GPUs", { maxGpus: 3 }, { accelerator: { count: 2 } }, "TooManyGpus", "a 1", "allows 3 GPUs, and this TtsDeployment requests 6"],
     [
       "streams",
       { maxStreams: 40 },
@@ -95,19 +95,22 @@ describe("a license that is not valid", () => {
     ["expired", { exp: seconds - 2 * 86_400 }, {}, "Expired"],
     ["not yet good", { nbf: seconds + 600 }, {}, "Invalid"],
     ["forged", undefined, { license: forged }, "Invalid"],
-  ])("holds all changes if it is %s, and the message names the Secret", async (_what, claims, more, reason) => {
-    const fresh = await judged(claims, one, more);
-    expect(fresh).toMatchObject({
-      valid: false,
-      reason,
-      grants: "a held at 0",
-      api: { held: true, replicas: 0 },
-    });
-    expect(fresh.message).toContain("Secret ns/license, key license.jwt.");
-    const serving = { pools: [pool("a", 2)], api: { deployment: running(1), pods: [] } };
-    const later = await judged(claims, one, { ...more, ...serving });
-    expect(later).toMatchObject({ grants: "a held at 2", api: { held: true, replicas: 1 } });
-  });
+  ])(
+    "holds all changes if it is %s, and the message names the Secret",
+    async (_what, claims, more, reason) => {
+      const fresh = await judged(claims, one, more);
+      expect(fresh).toMatchObject({
+        valid: false,
+        reason,
+        grants: "a held at 0",
+        api: { held: true, replicas: 0 },
+      });
+      expect(fresh.message).toContain("Secret ns/license, key license.jwt.");
+      const serving = { pools: [pool("a", 2)], api: { deployment: running(1), pods: [] } };
+      const later = await judged(claims, one, { ...more, ...serving });
+      expect(later).toMatchObject({ grants: "a held at 2", api: { held: true, replicas: 1 } });
+    },
+  );
 
   it("allows everything in its grace period, and the message has its end", async () => {
     const result = await judged({ exp: seconds - 60 }, one);

@@ -118,11 +118,7 @@ describe("a canary", () => {
 
   it.each([
     ["its step has not ended", { now: later(59) }, /next step is due at 2026-01-01T00:01:00Z/],
-    [
-      "it has too few streams",
-      { figures: { whole: figures(3), recent: undefined } },
-      /3 of the 20 streams/,
-    ],
+    ["it has too few streams", { figures: { whole: figures(3), recent: undefined } }, /3 of the 20 streams/],
     ["no API pod can be read", { figures: undefined }, /metrics of the API pods cannot be read/],
     ["an annotation pauses it", { orders: annotation("pause") }, /canary-pause/],
   ])("stays at its step while %s", (_what, more, said) => {
