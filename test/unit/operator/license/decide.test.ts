@@ -51,7 +51,14 @@ describe("a valid license", () => {
   });
 
   it.each([
-    ["GPUs", { maxGpus: 3 }, { accelerator: { count: 2 } }, "TooManyGpus", "a 1", "allows 3 GPUs, and this TtsDeployment requests 6"],
+    [
+      "GPUs",
+      { maxGpus: 3 },
+      { accelerator: { count: 2 } },
+      "TooManyGpus",
+      "a 1",
+      "allows 3 GPUs, and this TtsDeployment requests 6",
+    ],
     [
       "streams",
       { maxStreams: 40 },
