@@ -40,6 +40,7 @@ const exempt = [
   "docs/glossary.md",
   "docs/openapi.json",
   // Texts that a model speaks or learns from.
+  "test/unit/engine/generator/word-times.test.ts",
   "tools/arcana-training/sentences.ts",
   "tools/bench/chapters/mists.ts",
   "tools/bench/chapters/peers.ts",

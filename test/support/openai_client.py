@@ -20,7 +20,7 @@ with client.audio.speech.with_streaming_response.create(**ask, stream_format="ss
             events.append(json.loads(line[6:])["type"])
 
 try:
-    client.audio.speech.create(**{**ask, "voice": "nobody"})
+    client.audio.speech.create(**{**ask, "voice": "no-such-voice"})
     refused = None
 except BadRequestError as error:
     refused = {"param": error.param, "code": error.code, "message": error.message}

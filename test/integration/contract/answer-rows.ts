@@ -20,7 +20,7 @@ function refusal(rules: Rules, container: Container, request: Route[2], status: 
   return [rules, container, request, status, "application/problem+json", new RegExp(`"code":"${code}"`)];
 }
 
-/** What a route answers without a key: status, media type, and a pattern of the body. */
+/** The response of a route without a key: status, media type, and a pattern of the body. */
 export const routes: readonly Route[] = [
   [["4.6 /health", "/health"], "api", "GET /health", 200, "application/json", /^\{"apiStatus":"ok",/],
   [["/livez and /ready"], "api", "GET /livez", 200, "text/plain", /^ok$/],
@@ -110,11 +110,11 @@ export const openaiSpoken: readonly (readonly [
   [["OpenAI's shape", "null"], { response_format: null, speed: null }, "audio/mpeg", "mp3"],
 ];
 
-/** And that are refused, with the parameter that OpenAI's clients are told. */
+/** Requests that are refused, with the parameter that the error names. */
 export const openaiRefused: readonly (readonly [rules: Rules, body: object, param: string])[] = [
   [["OpenAI's shape", "OpenAI's errors"], { response_format: "aac" }, "response_format"],
   [["OpenAI's errors"], { response_format: "flac" }, "response_format"],
-  [["OpenAI's errors"], { voice: "nobody" }, "voice"],
+  [["OpenAI's errors"], { voice: "no-such-voice" }, "voice"],
   [["OpenAI's errors"], { voice: undefined }, "voice"],
   [["OpenAI's errors"], { model: "gpt-9" }, "model"],
   [["OpenAI's errors"], { model: "mist", voice: "nova" }, "voice"],

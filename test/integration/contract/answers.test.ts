@@ -58,7 +58,7 @@ async function expectProblem(answer: Response, status: number, code: string): Pr
 
 describe("the routes", () => {
   it.each(routes)(
-    "%j: %s answers %s with %i %s",
+    "%j: %s responds to %s with %i %s",
     held.row(async (_rules, container, request, status, type, body) => {
       const [method = "", path = ""] = request.split(" ");
       const answer = await fetch(`${urlOf(container)}${path}`, { method });
@@ -118,7 +118,7 @@ describe("POST /invocations", () => {
       expect(good.status).toBe(200);
       expect(good.headers.get("content-type")).toBe(wireType);
       await good.arrayBuffer();
-      const bad = await invoke(urlOf(container), { speaker: "nobody" });
+      const bad = await invoke(urlOf(container), { speaker: "no-such-voice" });
       await expectBadInvocation(bad);
       for (const answer of [good, bad]) {
         expect(answer.headers.get("endpoint-load-metrics")).toMatch(
@@ -240,7 +240,7 @@ describe("the ceiling of arcana's rates", () => {
   });
 });
 
-describe("a mistake of ours", () => {
+describe("an unexpected error of the server", () => {
   held.it(["500", "problem document"], "tells nothing of the inside", async () => {
     const models = Object.assign(["mist" as const], {
       includes: () => {
@@ -255,9 +255,9 @@ describe("a mistake of ours", () => {
   });
 });
 
-describe("a request that is spoken", () => {
+describe("a request that succeeds", () => {
   it.each(spellings)(
-    "%j: with %j as without",
+    "%j: with %j, the response is the same",
     held.row(async (_rules, headers) => {
       const plain = await server.api.post(mist, { accept: "audio/pcm" });
       const answer = await server.api.post(mist, { accept: "audio/pcm", ...headers });
@@ -275,7 +275,7 @@ describe("a request that is spoken", () => {
     ["x".repeat(129), false],
     ["two words", false],
     ["<script>", false],
-  ])(holds(["request ID", "answer headers"], "keeps the caller's request ID %s: %s"), async (given, kept) => {
+  ])(holds(["request ID", "answer headers"], "keeps the client's request ID %s: %s"), async (given, kept) => {
     for (const body of [mist, {}]) {
       const answer = await server.api.post(body, { accept: "audio/pcm", "x-request-id": given });
       await answer.arrayBuffer();
@@ -317,7 +317,7 @@ describe("an event stream", () => {
 
   held.it(
     ["word times", "2.2 timestamps"],
-    "times each written word in the sound, as the engine told it",
+    "gives each written word the time that the engine reported",
     async () => {
       const engine = await hear(server.mist.url, words);
       for (const samplingRate of [8000, 44_100]) {
@@ -343,7 +343,7 @@ describe("an event stream", () => {
 
   held.it(
     ["4.3 Other request fields", "every model, every variant"],
-    "and every other form take mist's markup",
+    "and every other form accepts mist's markup",
     async () => {
       const marked = {
         speaker: "susan",
@@ -404,10 +404,10 @@ describe("OpenAI's shape", () => {
   );
 });
 
-describe("a model that stops while it speaks", () => {
+describe("a model that stops in the middle of its speech", () => {
   held.it(
     ["late failure of audio", "late failure of events", "503"],
-    "never passes for one that is done",
+    "never looks complete",
     async () => {
       const spoken = { ...arcana, text: long };
       const { api } = server;

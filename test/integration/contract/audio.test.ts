@@ -28,7 +28,7 @@ const greedy = { temperature: 0 };
 const spoken = new Map<ModelId, Promise<Heard>>();
 const references = new Map<string, Promise<Int16Array>>();
 
-/** What the engine itself says, asked past the API tier. */
+/** The engine's own audio, requested without the API tier. */
 function engineSpeech(modelId: ModelId): Promise<Heard> {
   const known = spoken.get(modelId);
   if (known !== undefined) return known;
@@ -86,7 +86,7 @@ async function audioOf(answer: Response, form: Form): Promise<Buffer> {
   return joinChunks(events);
 }
 
-/** What the bytes do not tell of themselves. */
+/** FFmpeg cannot read these properties from the bytes. */
 function formOf(codec: Codec, rate: number): string[] {
   if (codec === "pcm") return ["-f", "s16le", "-ar", String(rate), "-ac", "1"];
   if (codec === "mulaw") return ["-f", "mulaw", "-ar", String(rate), "-ac", "1"];
@@ -105,7 +105,7 @@ const codecNames = {
 const leastLikenessDb = { wav: 35, pcm: 35, mulaw: 33, mp3: 25, ogg: 3 } as const;
 /** Below it speech has nothing left that could be compared. */
 const lowestComparedRate = 1000;
-/** What LAME and a decoder put before the first sample, which a stream, unlike a file, cannot tell. */
+/** Samples that LAME and a decoder add before the first one. A file declares them, a stream cannot. */
 const mp3DelaySamples = 576 + 529;
 
 /** Samples that FFmpeg must hear: Opus is decoded at 48000 Hz, whatever it was made from. */
@@ -115,7 +115,7 @@ async function exactLength({ modelId, rate, codec }: AudioRow): Promise<number> 
   return codec === "ogg" ? (samples * 48_000) / rate : samples;
 }
 
-/** Where a streamed MP3 begins and ends in silence that it cannot tell of: a frame or two. */
+/** Removes the frame or two of silence at both ends of a streamed MP3, which the stream cannot declare. */
 function trimmed(row: AudioRow, { samples, rate }: Heard, exact: number): Int16Array {
   if (row.codec !== "mp3" || row.form === "json") return samples;
   const frameSamples = rate >= 32_000 ? 1152 : 576;
@@ -182,7 +182,7 @@ function expectHeaders(row: AudioRow, answer: Response): void {
 /** Rules that every row holds. */
 const always: readonly RuleId[] = ["Vary", "answer headers", "Server-Timing", "4.1 Response", "2.2 done"];
 
-describe.concurrent(`audio as it must be (${always.join(", ")})`, () => {
+describe.concurrent(`audio in its required form (${always.join(", ")})`, () => {
   it.each(audioRows)("$accept of $modelId with $body is $codec at $rate Hz: $rules", async (row) => {
     const answer = await post(row);
     expect(answer.status).toBe(200);
@@ -205,7 +205,7 @@ describe("where the rates are the same", () => {
 });
 
 describe("a streamed WAV", () => {
-  it("sends its 44 bytes joined to the first audio", async () => {
+  it("sends its 44 bytes together with the first audio", async () => {
     const request = rawSpeech(server.api, { speaker: "luna", text }, "audio/wav");
     const { text: answer } = await rawRequest(server.api.url, request);
     const [, size = "", begins] = /\r\n\r\n([0-9a-f]+)\r\n(....)/.exec(answer) ?? [];

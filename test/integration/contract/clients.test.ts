@@ -47,7 +47,7 @@ describe(`OpenAI's client for JavaScript, with another base URL (${rules.join(",
     expect(bytes / 2 / 24_000).toBeGreaterThan(5);
   });
 
-  it("raises its own errors, with the words of ours", async () => {
+  it("raises its own errors, with our messages", async () => {
     const wrong = await clientWith(server.api.key)
       .audio.speech.create({ ...ask, response_format: "aac" })
       .catch((error: unknown) => error);
@@ -74,7 +74,7 @@ describe("OpenAI's client for Python, with another base URL", () => {
     const got = JSON.parse(stdout) as { wav: number; pcm: number; events: string[] };
     expect(got).toMatchObject({
       riff: "RIFF",
-      refused: { param: "voice", code: "invalid_request", message: expect.stringContaining("nobody") },
+      refused: { param: "voice", code: "invalid_request", message: expect.stringContaining("no-such-voice") },
       models: ["mist", "mistv2", "arcana"],
     });
     expect(got.wav).toBeGreaterThan(20_000);

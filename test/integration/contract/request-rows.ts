@@ -19,12 +19,12 @@ const typicalOf = (field: "repetition_penalty" | "temperature") =>
   [`2.1 arcana ${field}`, "typical is no limit"] as const;
 const without = <Body extends object>(body: Body, field: keyof Body) => ({ ...body, [field]: undefined });
 
-/** What is sent for each kind of wrong type. */
+/** Values of a wrong type, for each type. */
 const noString = [7, true, ["x"], { a: 1 }];
 const noNumber = ["1", true, [1], {}];
 const noBoolean = ["true", 1, 0, []];
 
-/** What each field refuses, beside what it refuses for its type. */
+/** Values that each field refuses, including those of a wrong type. */
 const wrong = {
   modelId: ["", "mistv3", "Mist", "mist ", ...noString],
   audioFormat: ["", "flac", "WAV", "opus", ...noString],
@@ -69,7 +69,7 @@ function each(
 export const refusals: readonly Refusal[] = [
   [["2.1 mist speaker", "400"], pcm, without(mist, "speaker"), ["/speaker"]],
   [["2.1 mist speaker", "null"], pcm, { ...mist, speaker: null }, ["/speaker"]],
-  ...each(["2.1 mist speaker", "strict fields"], pcm, mist, "speaker", ["", "nobody", "ALAN", ...noString]),
+  ...each(["2.1 mist speaker", "strict fields"], pcm, mist, "speaker", ["", "no-such-voice", "ALAN", ...noString]),
   [["2.1 mist speaker", "nothing clamped"], pcm, { ...mist, speaker: "luna" }, ["/speaker"]],
   [["2.1 arcana speaker", "nothing clamped"], wav, { ...arcana, speaker: "alan" }, ["/speaker"]],
   [["2.1 arcana speaker"], wav, without(arcana, "speaker"), ["/speaker"]],

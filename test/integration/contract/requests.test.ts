@@ -61,14 +61,14 @@ async function expectRefused(accept: string, body: unknown, pointers: readonly s
   for (const { detail } of problem.errors ?? []) expect(detail.length).toBeGreaterThan(10);
 }
 
-describe.concurrent("a request that breaks a rule is refused, its field named", () => {
+describe.concurrent("a request that breaks a rule is refused with its field named", () => {
   it.each(refusals)(
     "%j: %s %j",
     held.row((_rules, accept, body, pointers) => expectRefused(accept, body, pointers)),
   );
 });
 
-describe.concurrent("a request at the edge of a rule is spoken", () => {
+describe.concurrent("a request at the limit of a rule is accepted", () => {
   it.each(accepted)(
     "%j: %s %j",
     held.row(async (_rules, accept, body) => {
@@ -77,7 +77,7 @@ describe.concurrent("a request at the edge of a rule is spoken", () => {
   );
 });
 
-describe.concurrent("two requests that mean the same give the same bytes", () => {
+describe.concurrent("two equivalent requests return the same bytes", () => {
   it.each(equal)(
     "%j: %s %j %j",
     held.row(async (_rules, accept, one, other) => {
@@ -88,7 +88,7 @@ describe.concurrent("two requests that mean the same give the same bytes", () =>
   );
 });
 
-describe.concurrent("a field that means something is heard", () => {
+describe.concurrent("a field with an effect changes the audio", () => {
   it.each(different)(
     "%j: %s %j %j",
     held.row(async (_rules, accept, one, other) => {
@@ -106,7 +106,7 @@ describe.concurrent("a field that means something is heard", () => {
     }),
   );
 
-  it("a pause is so many milliseconds of exact silence, at the engine's rate and at another", async () => {
+  it("a pause is exact silence for its milliseconds, at the engine's rate and at another", async () => {
     for (const samplingRate of [16_000, 8000]) {
       const body = { ...mist, text: "one <250> two", pauseBetweenBrackets: true, samplingRate };
       const bytes = await sound("audio/pcm", body);
@@ -129,9 +129,9 @@ function longestSilence(samples: Int16Array): number {
   return longest;
 }
 
-describe.concurrent("Accept chooses the form", () => {
+describe.concurrent("Accept selects the form", () => {
   it.each(negotiation)(
-    "%j: %j is answered with %s",
+    "%j: %j gets %s",
     held.row(async (_rules, accept, expected) => {
       const body = { ...mist, modelId: "mist", audioFormat: "mp3" };
       const answer = await post(accept, body);
@@ -178,7 +178,7 @@ describe("the voices", () => {
     held.exercised("2.1 arcana voices", "2.1 arcana speaker");
   });
 
-  it("of the catalogue are all of one of the models", () => {
+  it("of the catalogue belong to one of the models", () => {
     for (const { id, models } of voices) expect({ id, some: models.length > 0 }).toEqual({ id, some: true });
   });
 });
@@ -206,7 +206,7 @@ describe("the cloud profile", () => {
     held.exercised("8 arcana cloud samplingRate", "cloud arcana");
   });
 
-  it("leaves mist as it is, speedAlpha and rates", async () => {
+  it("leaves mist, speedAlpha and rates unchanged", async () => {
     expect(
       (await sound("audio/pcm", { ...mist, samplingRate: 11_111, speedAlpha: 2 })).length,
     ).toBeGreaterThan(1000);

@@ -1,5 +1,5 @@
 /**
- * What the interface promises, rule by rule: each row of the specification's tables and each numbered sentence that says
+ * The rules of the interface: each row of the specification's tables and each numbered sentence that says
  * something about the server, then each decision where it is silent. Before each rule stands the test file that holds
  * it: that file calls `heldRules`, and fails when its tests did not exercise all rules that it holds. A rule of a part
  * that is not this server names that part instead. `coverage.test.ts` proves that the list is complete.
@@ -178,7 +178,7 @@ const decisions = {
   "the other model's fields": [requests, "Are ignored."],
   "MP3 rates": [
     audio,
-    "The smallest of nine that is at least the one asked for, else 48000; the true one is told.",
+    "The smallest of nine that is at least the one asked for, else 48000; the response names the rate used.",
   ],
   "answer headers": [answers, "X-Sampling-Rate, X-Request-Id, the voice and model used."],
   "Server-Timing": [audio, "Carries the time to first audio."],

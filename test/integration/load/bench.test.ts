@@ -32,7 +32,7 @@ async function bench(words: readonly string[], signal = new AbortController().si
 }
 
 describe("svc-tts bench on the real tiers", () => {
-  it("tells what the streams themselves show, until it is told to end", async () => {
+  it("reports what the streams show, until it is stopped", async () => {
     const model = await modelTier({ tokens: { kind: "fixed", tokens: ["internal-token"] } });
     open.push(() => model.stop());
     const api = await startTestApi(model.url, { voices });
@@ -68,7 +68,7 @@ describe("svc-tts bench on the real tiers", () => {
     expect(written()).not.toContain(api.key);
   });
 
-  it("counts refusals by the code of the problem, and fails where nothing was spoken", async () => {
+  it("counts refusals by the code of the problem, and fails if no stream succeeded", async () => {
     const api = await startTestApi({});
     open.push(() => api.stop());
     const over = new AbortController();
@@ -111,8 +111,8 @@ function serve(answer: RequestListener): Promise<string> {
 }
 
 /**
- * A peer in the OpenAI shape: its header comes at once, its audio late and with a gap in the middle; it refuses each second request.
- * @param onAsk told of each request, the first one as 1.
+ * A peer in the OpenAI shape: its header comes at once, its audio late and with a gap in the middle; it refuses every second request.
+ * @param onAsk called with the number of each request, from 1.
  */
 function stutteringPeer(onAsk: (asked: number) => void = () => undefined): Promise<string> {
   let asked = 0;
@@ -151,7 +151,7 @@ describe("svc-tts bench on a peer in the OpenAI shape", () => {
     return bench(words, over.signal);
   }
 
-  it("waits for audio, not for a header, and hears the gap", async () => {
+  it("measures the first audio rather than the header, and detects the gap", async () => {
     const { code, run } = await benchUntil(5);
     expect(code).toBe(0);
     const { requests, firstAudioMs, realTimeFactor, playback } = run();
@@ -162,7 +162,7 @@ describe("svc-tts bench on a peer in the OpenAI shape", () => {
     expect(realTimeFactor?.p50).toBeGreaterThan(leastFactor - 0.1);
   });
 
-  it("ends early when it is told to, and reports what it has", async () => {
+  it("ends early when it is aborted, and reports what it has", async () => {
     const { run } = await benchUntil(3);
     expect(run().requests).toMatchObject({ complete: 1, failedByCode: { overloaded: 1 } });
   });
@@ -179,8 +179,8 @@ function quickPeer(): Promise<string> {
 const tokenEveryMs = 10;
 
 /**
- * What vLLM shows of itself, writing a token each hundredth of a second for each that asks, and one a tenth for somebody else.
- * @param onAsk told of each completion that is asked for.
+ * The metrics of a vLLM that writes a token each 10 ms for each request, and one each 100 ms for another client.
+ * @param onAsk called for each requested completion.
  */
 function slowVllm(onAsk: () => void): Promise<string> {
   let tokens = 0;
@@ -213,7 +213,7 @@ describe("svc-tts bench --gpu", () => {
     steps: { run: Report; tokensPerSecond: number; plainTokensPerSecond: number }[];
   };
 
-  it("tries each number of streams, and tells vLLM's tokens for them and alone", async () => {
+  it("tries each number of streams, and reports vLLM's tokens for them alone", async () => {
     let asked = 0;
     const vllm = await slowVllm(() => asked++);
     const { code, out, run } = await bench([
@@ -229,14 +229,14 @@ describe("svc-tts bench --gpu", () => {
     expect(out).toContain(`streams a GPU: ${isBounded ? "" : "at least "}${most} (${most} on 1;`);
     expect(steps.map(({ run: { streams } }) => streams)).toEqual([1, 2]);
     expect(asked).toBeGreaterThan(0);
-    // somebody else's tokens alone are ten a second; a machine that stands still for one of the runs shows it in the other
+    // The other client's tokens alone are ten a second. If the machine stalls in one run, the other run has the figure.
     const highest = (of: "tokensPerSecond" | "plainTokensPerSecond") =>
       Math.max(...steps.map((step) => step[of]));
     expect(highest("tokensPerSecond")).toBeGreaterThan(0);
     expect(highest("plainTokensPerSecond")).toBeGreaterThan(highest("tokensPerSecond"));
   });
 
-  it("finds none where one stream is slower than speech, and fails", async () => {
+  it("finds no number of streams if one stream is slower than real time, and fails", async () => {
     const { code, out } = await bench([...openai, "--url", await stutteringPeer(), "--steps", "1"]);
     expect(code).toBe(1);
     expect(out).toContain("streams a GPU: 0 (0 on 1;");
@@ -260,7 +260,7 @@ describe("the bench command line", () => {
     expect(await bench(words)).toMatchObject({ code: 2, out: "", err: expect.stringContaining(says) });
   });
 
-  it("explains itself, switches included", async () => {
+  it("prints its help with all options", async () => {
     const { code, out } = await bench(["--help"]);
     expect(code).toBe(0);
     expect(out).toMatch(/--openai {2,}ask in the OpenAI shape/);

@@ -79,7 +79,7 @@ describe.each([
   const say = (text: string, change?: Partial<Utterance>) =>
     hear(pool.speak(utterance(voice, text, change), never));
 
-  test("times each token in order, inside the audio", async () => {
+  test("returns a time for each token in order, within the audio", async () => {
     const { samples, times } = await say("one two three, four five six.");
     expect(times.map(({ token }) => token)).toEqual([0, 1, 2, 3, 4, 5]);
     let last = 0;
@@ -91,7 +91,7 @@ describe.each([
     expect(last).toBeLessThanOrEqual(samples.length / pool.rate + 0.001);
   });
 
-  test("keeps no process for a listener who has stopped listening", async () => {
+  test("keeps no process for a stream whose client does not read", async () => {
     const slow = Array.from({ length: pool.capacity }, () => pool.speak(utterance(voice, long), never));
     const begun = await Promise.all(slow.map((frames) => frames.next()));
     const { samples } = await say("one two three.");
@@ -104,7 +104,7 @@ describe.each([
     }
   });
 
-  test("serves those who wait in the order in which their listeners run dry", async () => {
+  test("serves waiting streams in the order in which their clients run out of audio", async () => {
     const one = await ProcessPool.open(program(name), { processes: 1, log: quiet }); // two would race each other
     try {
       const busy = hear(one.speak(utterance(voice, long), never));
@@ -131,7 +131,7 @@ describe.each([
     expect(loudest(samples.subarray(-edge))).toBeGreaterThan(20);
   });
 
-  test("stretches the whole, and one word alone", async () => {
+  test("stretches the whole text, and a single word", async () => {
     const plain = await say("we really like it.");
     const slow = await say("we really like it.", { stretch: 1.6 });
     expect(slow.samples.length / plain.samples.length).toBeGreaterThan(1.4);
@@ -144,7 +144,7 @@ describe.each([
     expect(length(one, 3) / length(plain, 3)).toBeLessThan(1.3);
   });
 
-  test("says the same bytes for the same utterance, whatever was said before and by which process", async () => {
+  test("returns the same bytes for the same utterance, whatever was synthesized before and by which process", async () => {
     const first = digest(await say(sentence));
     for (let round = 0; round < 2 * pool.capacity; round++) {
       await say("one two three.", { stretch: 1.3 });
@@ -168,7 +168,7 @@ describe.each([
     },
   );
 
-  test("stretches one word beyond the engine's reach, and leaves its neighbours", async () => {
+  test("stretches one word beyond the engine's range, without changing its neighbors", async () => {
     const plain = await say("we really like it.");
     const { tokens } = utterance(voice, "we really like it.");
     const one = await say("", {
@@ -180,14 +180,14 @@ describe.each([
     expect(length(one, 3) / length(plain, 3)).toBeLessThan(1.3);
   });
 
-  test("does nothing for an utterance without a word", async () => {
+  test("returns nothing for an utterance without a word", async () => {
     expect(await hear(pool.speak({ ...utterance(voice, ""), tokens: [] }, never))).toEqual({
       samples: new Int16Array(0),
       times: [],
     });
   });
 
-  test("stops when the caller does, and is free for the next", async () => {
+  test("stops when the client disconnects, and is free for the next request", async () => {
     const rounds = 8;
     for (let round = 0; round < rounds; round++) {
       const stop = new AbortController();
@@ -200,7 +200,7 @@ describe.each([
     expect(pool.pids()).toHaveLength(2);
   });
 
-  test("a process that dies before it was heard costs the caller nothing, nor its neighbour", async () => {
+  test("hides from the client that a process died before its first audio, and from other streams", async () => {
     const expected = (await say(long)).samples.length;
     const pids = pool.pids();
     for (const pid of pids) process.kill(pid, "SIGSTOP");
@@ -217,7 +217,7 @@ describe.each([
     expect(pool.healthy()).toBe(true);
   });
 
-  test("a process that dies while it is heard fails that caller alone, and others take its place", async () => {
+  test("fails only the stream whose process died after its first audio, and replaces the process", async () => {
     const frames = pool.speak(utterance(voice, long), never)[Symbol.asyncIterator]();
     expect((await frames.next()).value?.samples.length).toBeGreaterThan(0);
     const unheard = say("and still here.");
@@ -230,7 +230,7 @@ describe.each([
     await expect.poll(() => pool.pids().length).toBe(2);
   });
 
-  test("any text is spoken or left out, and no process dies of it", async () => {
+  test("speaks or omits any text, and no process dies of it", async () => {
     const pids = pool.pids();
     const run = name === "arcana" ? 8 : 60; // arcana takes long over each
     const strange = [
@@ -300,7 +300,7 @@ describe("flite", () => {
     expect(await spoken([token({ text: "word" })])).not.toBe(byWord);
   });
 
-  test("makes its audio piece by piece, and goes on when the first pieces are taken", async () => {
+  test("produces its audio in pieces, and continues when the first pieces are read", async () => {
     const engine = spawn(process.execPath, [program("flite").file], {
       stdio: ["ignore", "ignore", "inherit", "pipe"],
       env: {},
@@ -325,7 +325,7 @@ describe("flite", () => {
   });
 });
 
-test("every voice of the catalogue is spoken by its engine", async () => {
+test("every voice of the catalogue is synthesized by its engine", async () => {
   const engines = await Engines.open({ processes: 1, log: quiet });
   try {
     for (const known of voices) {
@@ -340,7 +340,7 @@ test("every voice of the catalogue is spoken by its engine", async () => {
   }
 });
 
-test("where Flite is missing, eSpeak NG speaks English; where both are, a voice says what is wrong", async () => {
+test("eSpeak NG speaks English if Flite is missing; if both are missing, an error of the voice says why", async () => {
   const pool = await ProcessPool.open(program("espeak"), { processes: 1, log: quiet });
   try {
     const engines = new Engines(new Map([["espeak", pool]]), ["install libflite1"]);
@@ -361,7 +361,7 @@ test("where Flite is missing, eSpeak NG speaks English; where both are, a voice 
 
 const programs = fileURLToPath(new URL("../../support/engine-programs/main.ts", import.meta.url));
 
-test("a phrase that nobody else's runs beside is spoken by the process that may use all cores, others by the others", async () => {
+test("a phrase that runs alone uses the multi-threaded process, and concurrent phrases use the others", async () => {
   const args = { args: ["telling", "1"], argsAlone: ["telling", "2"] };
   const telling = { name: "telling", rate: 8_000, file: programs, ...args };
   const pool = await ProcessPool.open(telling, { processes: 3, log: quiet });
@@ -377,7 +377,7 @@ test("a phrase that nobody else's runs beside is spoken by the process that may 
     over.abort();
     await expect.poll(once).toBe(2);
     const crowd = await Promise.all(Array.from({ length: 12 }, once));
-    expect(crowd, "who began while nobody spoke").toEqual([2, ...Array.from({ length: 11 }, () => 1)]);
+    expect(crowd, "the first job starts while no other job runs").toEqual([2, ...Array.from({ length: 11 }, () => 1)]);
     expect(pool.pids(), "one more than may speak at once").toHaveLength(4);
     for (const pid of pool.pids()) process.kill(pid, "SIGKILL");
     await expect.poll(() => pool.restarts).toBe(4);
@@ -405,16 +405,16 @@ describe("processes that die before they read their utterance", () => {
     }
   };
 
-  test("cost their caller nothing, though each of them and one that took a place died", async () => {
+  test("do not fail the request, though each of them and one replacement died", async () => {
     expect(await heardAfter(3)).toBe(1);
   });
 
-  test("end in a failure where none can ever read", async () => {
+  test("fail the request if no process can ever read", async () => {
     await expect(heardAfter(Number.POSITIVE_INFINITY)).rejects.toMatchObject({ code: "model_failed" });
   });
 });
 
-test("an engine whose library is absent says what to install", async () => {
+test("an engine whose library is missing says what to install", async () => {
   const program = { name: "absent", rate: 1, file: programs, args: ["absent"] };
   const opening = ProcessPool.open(program, { processes: 2, log: quiet });
   await expect(opening).rejects.toThrow(EngineMissing);

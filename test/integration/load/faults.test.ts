@@ -13,7 +13,7 @@ import {
 } from "../../support/server/tier-process.ts";
 
 const sentence = "The quick brown fox jumps over the lazy dog, and then it rests under the old tree. ";
-/** Hours of speech: whoever speaks it is in the middle of it. */
+/** Hours of speech, so that a replica is always in the middle of it. */
 const long = sentence.repeat(2000);
 
 /** Much speech whose first audio comes soon. */
@@ -100,7 +100,7 @@ async function metric(tier: TierProcess, line: RegExp): Promise<number> {
 const spokenByApi = () => metric(api, /^svc_tts_streams\{model="arcana"\} (\d+)$/m);
 const spokenBy = (tier: TierProcess) => metric(tier, /^svc_tts_model_streams (\d+)$/m);
 
-/** What a caller saw of the end of an answer that was cut in its middle. */
+/** Describes how a response that was interrupted ended for its client. */
 async function ending(answer: Response): Promise<string> {
   if (answer.status !== 200) return `${answer.status} ${((await answer.json()) as { code: string }).code}`;
   const isEvents = answer.headers.get("content-type") === "text/event-stream";
@@ -121,7 +121,7 @@ const cases: readonly [accept: string, seen: string][] = [
 ];
 
 describe("a model tier that is killed", () => {
-  it("while it speaks breaks every answer off, and as the only one leaves a 503 that says when to come back", async () => {
+  it("during a stream interrupts every response, and then causes a 503 with Retry-After if it was the only one", async () => {
     await useReplicas(replicas.speaksAndDies);
     const answers = await Promise.all(cases.map(([accept]) => ask(long, accept))); // the first audio is out
     await replicas.speaksAndDies.kill("SIGKILL");
@@ -137,7 +137,7 @@ describe("a model tier that is killed", () => {
     await eventually("health tells", async () => (await fetch(`${api.url}/health`)).status === 503);
   });
 
-  it("between requests, is not noticed by callers while another replica is there", async () => {
+  it("between requests is not noticed by clients while another replica exists", async () => {
     await useReplicas(replicas.diesIdle, replicas.stays);
     await replicas.diesIdle.kill("SIGKILL");
     const said = await Promise.all(Array.from({ length: 12 }, () => say("Hello.")));
@@ -150,14 +150,14 @@ describe("an engine process that is killed", () => {
     for (const engine of childrenOf(replicas.stays.pid)) killIfThere(engine);
   };
 
-  it("between requests, costs none of them", async () => {
+  it("between requests, fails none of them", async () => {
     await useReplicas(replicas.stays);
     killEngines();
     const said = await Promise.all(Array.from({ length: 8 }, () => say(sentence)));
     expect(said.map(({ status }) => status)).toEqual(said.map(() => 200));
   });
 
-  it("while it speaks, and so each that takes its place, breaks answers off and never makes them look whole", async () => {
+  it("during a stream, like each of its successors, interrupts responses and never makes them look complete", async () => {
     await useReplicas(replicas.stays);
     const answers = await Promise.all(cases.map(([accept]) => ask(long, accept)));
     let over = false;
@@ -174,7 +174,7 @@ describe("an engine process that is killed", () => {
   });
 });
 
-describe("hundreds of callers who hang up", () => {
+describe("hundreds of clients that disconnect", () => {
   const random = seededRandom("hang-ups");
   const callersAtOnce = 40;
   const mostPieces = 40;
@@ -215,7 +215,7 @@ describe("hundreds of callers who hang up", () => {
       (await Promise.all([spokenByApi(), spokenBy(replicas.stays)])).every((n) => n === 0),
     );
 
-  it("leave no stream, no process and no descriptor behind", async () => {
+  it("leave no stream, no process and no file descriptor behind", async () => {
     await useReplicas(replicas.stays);
     const waves = async (count: number) => {
       for (let i = 0; i < count; i++) {
@@ -239,8 +239,8 @@ describe("hundreds of callers who hang up", () => {
   });
 });
 
-describe("more than the models can take", () => {
-  it("is refused with a time to come back while others speak, and served after them, and health stays true", async () => {
+describe("load above the capacity of the models", () => {
+  it("is refused with Retry-After while others are served, is served afterwards, and keeps the health state true", async () => {
     await useReplicas(replicas.small);
     const held = new AbortController();
     const speaking = await Promise.all([1, 2].map(() => ask(long, "audio/wav", held.signal)));

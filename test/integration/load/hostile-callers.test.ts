@@ -93,7 +93,7 @@ async function expectHealthy({ url } = api): Promise<void> {
 const inFlight = ({ url }: { readonly url: string } = api) =>
   sampleOf(url, 'svc_tts_streams{model="arcana"}');
 
-describe("a caller who sends slowly", () => {
+describe("a client that sends slowly", () => {
   let hasty: TierProcess;
   beforeAll(async () => {
     hasty = await startTierProcess("api", files, { SVC_TTS_REQUEST_SECONDS: "2" });
@@ -104,14 +104,14 @@ describe("a caller who sends slowly", () => {
   it.each<[string, () => string]>([
     ["its headers", () => "GET /livez HTTP/1.1\r\nhost: x\r\nx-slow: "],
     ["its body", () => `POST /v1/svc-tts HTTP/1.1\r\n${headersOf(["content-length: 100000"])}`],
-  ])("%s is told so and loses its connection, and others are served meanwhile", async (_what, opening) => {
+  ])("%s gets an error and its connection is closed, while others are served", async (_what, opening) => {
     const hastyPort = Number(new URL(hasty.url).port);
     const callers: Caller[] = [];
     const open = () => callers.filter(({ socket }) => !socket.closed);
     const stopDrip = sendEvery(100, () => {
       for (const { socket } of open()) if (socket.writable) socket.write(" ");
     });
-    // whoever is cut is replaced, so that there are fifty for as long as it takes to serve somebody else
+    // Each closed connection is replaced, so that fifty stay open until another client is served.
     const fill = () => {
       while (open().length < 50) {
         const caller = new Caller(false, hastyPort);
@@ -125,7 +125,7 @@ describe("a caller who sends slowly", () => {
       const serving = expectHealthy(hasty).finally(() => {
         isServed = true;
       });
-      await eventually("somebody else is served", () => {
+      await eventually("another client is served", () => {
         if (!isServed) fill();
         return isServed;
       });
@@ -142,8 +142,8 @@ describe("a caller who sends slowly", () => {
   });
 });
 
-describe("a body that is not what its headers say", () => {
-  it("shorter, with the connection closed for writing, is a problem", async () => {
+describe("a body that does not match its headers", () => {
+  it("and is shorter, with the connection half-closed, is a problem", async () => {
     const caller = new Caller();
     caller.socket.end(`POST /v1/svc-tts HTTP/1.1\r\n${headersOf(["content-length: 100"])}{"speaker"`);
     await caller.closed;
@@ -151,7 +151,7 @@ describe("a body that is not what its headers say", () => {
     expect(caller.read).toContain("application/problem+json");
   });
 
-  it("shorter, with the connection reset, harms nobody", async () => {
+  it("and is shorter, with the connection reset, affects no other request", async () => {
     const before = descriptorsOf(api.pid);
     for (let i = 0; i < 5; i++) {
       const caller = new Caller();
@@ -194,7 +194,7 @@ describe("headers", () => {
     expect(text).toContain('"code":"headers_too_large"');
   });
 
-  it("in great number but small are taken", async () => {
+  it("are accepted in great number if they are small", async () => {
     const lines = Array.from({ length: 500 }, () => "x: y").join("\r\n");
     const { text } = await rawRequest(
       api.url,
@@ -203,18 +203,18 @@ describe("headers", () => {
     expect(text).toMatch(/^HTTP\/1.1 200 /);
   });
 
-  it("without Host are refused with a problem document in HTTP/1.1, and taken in HTTP/1.0", async () => {
+  it("without Host are refused with a problem document in HTTP/1.1, and accepted in HTTP/1.0", async () => {
     const { text } = await rawRequest(api.url, "GET /livez HTTP/1.1\r\nconnection: close\r\n\r\n");
     expect(text).toMatch(/^HTTP\/1.1 400 /);
     expect(text).toContain('"code":"malformed_http"');
     expect((await rawRequest(api.url, "GET /livez HTTP/1.0\r\n\r\n")).text).toMatch(/^HTTP\/1.1 200 /);
   });
 
-  it("that expect 100-continue get it once the key is known to be good", async () => {
+  it("that expect 100-continue get it once the key is valid", async () => {
     const asking = `POST /v1/svc-tts HTTP/1.1\r\n${headersOf(["expect: 100-continue", "connection: close", "accept: audio/wav", `content-length: ${speech.length}`])}`;
     const caller = new Caller();
     caller.socket.write(asking);
-    await eventually("it is told to go on", () => caller.read.startsWith("HTTP/1.1 100 Continue\r\n\r\n"));
+    await eventually("the server sends 100 Continue", () => caller.read.startsWith("HTTP/1.1 100 Continue\r\n\r\n"));
     caller.socket.write(speech);
     await caller.closed;
     expect(caller.read).toContain("HTTP/1.1 200 OK");
@@ -224,7 +224,7 @@ describe("headers", () => {
     expect(refused.read).toMatch(/^HTTP\/1.1 401 /);
   });
 
-  it("that expect something else are taken as if they did not", async () => {
+  it("with another expectation are accepted as if they had none", async () => {
     const { text } = await rawRequest(
       api.url,
       post(["expect: tea", "connection: close", "accept: audio/wav"]),
@@ -233,8 +233,8 @@ describe("headers", () => {
   });
 });
 
-describe("many at once", () => {
-  it("on one connection are answered in order", async () => {
+describe("many requests", () => {
+  it("on one connection get responses in order", async () => {
     const many = Array.from({ length: 20 }, (_, i) => post([`x-request-id: r${i}`, "accept: audio/pcm"]));
     const last = "GET /livez HTTP/1.1\r\nhost: x\r\nx-request-id: last\r\nconnection: close\r\n\r\n";
     const { text } = await rawRequest(api.url, many.join("") + last);
@@ -242,7 +242,7 @@ describe("many at once", () => {
     expect(ids).toEqual([...many.map((_, i) => `r${i}`), "last"]);
   });
 
-  it("on one connection that is dropped leave nothing in flight", async () => {
+  it("on one connection that is closed leave nothing in flight", async () => {
     model.script = (call) => call.head(24_000); // and never a sound
     const caller = new Caller();
     caller.socket.write(post(["accept: audio/pcm"]).repeat(20));
@@ -252,7 +252,7 @@ describe("many at once", () => {
     model.script = speakTone(0.1);
   });
 
-  it("a thousand connections, most of them half sent, hold nobody else back and leave nothing behind", async () => {
+  it("on a thousand connections, most of them half sent, delay no other client and leave nothing behind", async () => {
     const wave = async () => {
       const callers = Array.from({ length: 1000 }, () => new Caller());
       try {
@@ -283,12 +283,12 @@ describe("many at once", () => {
   });
 });
 
-describe("what is held at once is bounded", () => {
+describe("the memory of concurrent requests is limited", () => {
   let small: TestApi;
   /** Which the test opens. */
   let gate = Promise.withResolvers<void>();
   const heldBytes = 8 * mebibyte;
-  /** Nobody's wait ends but by this clock. */
+  /** Every wait of the server ends by this clock alone. */
   let clock = new FakeClock();
   const start = async () => {
     clock = new FakeClock();
@@ -315,7 +315,7 @@ describe("what is held at once is bounded", () => {
     return answer;
   };
 
-  it("with large bodies: as many as fit are taken, and the others get their turn", async () => {
+  it("with large bodies, as many as fit are read, and the others follow", async () => {
     await start();
     let [now, most] = [0, 0];
     const speak = speakTone(0.1);
@@ -333,7 +333,7 @@ describe("what is held at once is bounded", () => {
     expect({ most, calls: model.calls.length - calls }).toEqual({ most: 2, calls: 12 });
   });
 
-  it("with large bodies: who waited long enough is told to come back", async () => {
+  it("with large bodies, a request that waited too long is refused with Retry-After", async () => {
     await start();
     let now = 0;
     model.script = (call) => {
@@ -358,7 +358,7 @@ describe("what is held at once is bounded", () => {
     expect((await send()).status).toBe(200);
   });
 
-  it("with large JSON answers: those that fit are whole, and who comes last gives up its room", async () => {
+  it("with large JSON responses, those that fit are complete, and the latest one is refused", async () => {
     await start();
     const seconds = 25;
     const second = new Int16Array(24_000);
@@ -387,7 +387,7 @@ describe("what is held at once is bounded", () => {
   });
 });
 
-describe("a reader", () => {
+describe("a client", () => {
   it("that reads nothing loses its stream, and one that reads slowly keeps it", async () => {
     // in this process, so that whatever holds the reader up holds up those who judge it as well
     const judge = await startTestApi({ arcana: routeTo(model.url) }, { limits: { stallMs: 1_000 } });
@@ -424,7 +424,7 @@ describe("a reader", () => {
     await eventually("none is in flight", async () => (await streams()) === 0);
   });
 
-  it("by HTTP/1.0 gets no chunks, and a stream that broke off ends in a reset", async () => {
+  it("of HTTP/1.0 gets no chunks, and an interrupted stream ends in a reset", async () => {
     const ask = post(["accept: audio/wav"]).replace("HTTP/1.1", "HTTP/1.0");
     const whole = new Caller();
     whole.socket.write(ask);

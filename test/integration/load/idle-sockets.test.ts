@@ -1,4 +1,4 @@
-/** What an API process holds for each WebSocket on which nothing is spoken (11.22). `IDLE_SOCKETS=10000` opens more. */
+/** The memory of an API process for each idle WebSocket (11.22). `IDLE_SOCKETS=10000` opens more. */
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, it } from "vitest";
 import { env } from "../../../config/contract/names.ts";

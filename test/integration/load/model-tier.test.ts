@@ -28,7 +28,7 @@ describe("the mist tier", () => {
   });
   afterAll(() => tier.stop());
 
-  test("speaks English, every written word once, in order and inside the audio", async () => {
+  test("speaks English, every written word once, in order and within the audio", async () => {
     const text = "Dr. Smith paid $5, in 1999 — really! U.S. prices (all) rose.";
     const { samples, rate, words, engine } = await hear(tier.url, { text });
     expect(engine).toBe("flite");
@@ -51,12 +51,12 @@ describe("the mist tier", () => {
     },
   );
 
-  test("a pause alone is as long as it was asked to be", async () => {
+  test("makes a pause without text exactly as long as requested", async () => {
     const { samples } = await hear(tier.url, { text: "<30>", pauseBetweenBrackets: true });
     expect(samples).toEqual(new Int16Array(480));
   });
 
-  test("reports its load on every answer", async () => {
+  test("reports its load with every response", async () => {
     // an answer that was just read may hold its place for another moment
     await eventuallyPasses(async () => {
       const response = await invoke(tier.url, {});
@@ -85,7 +85,7 @@ describe("the mist tier", () => {
   });
 
   test.each([
-    [{ speaker: "nobody" }, "/speaker"],
+    [{ speaker: "no-such-voice" }, "/speaker"],
     [{ speaker: "luna" }, "/speaker"],
     [{ lang: "deu" }, "/lang"],
     [{ modelId: "arcana" as const, speaker: "luna" }, "/modelId"],
@@ -98,14 +98,14 @@ describe("the mist tier", () => {
     expect(await response.json()).toMatchObject({ code: "invalid_request", errors: [{ pointer }] });
   });
 
-  test("refuses a long text for what is wrong at its end, before any of it is spoken", async () => {
+  test("refuses a long text for an error at its end before it starts to speak", async () => {
     const text = `${"Hello. ".repeat(20_000)}<60001>`;
     const response = await invoke(tier.url, { text, pauseBetweenBrackets: true });
     expect(response.status).toBe(400);
     expect(await response.json()).toMatchObject({ errors: [{ pointer: "/text" }] });
   });
 
-  test("counts requests by route, and those to no route as one", async () => {
+  test("counts requests by route, and those of unknown routes together", async () => {
     await fetch(`${tier.url}/nowhere?secret=1`);
     const [, text] = await get(tier, "/metrics");
     const labelled = (...labels: string[]) =>
@@ -115,7 +115,7 @@ describe("the mist tier", () => {
     expect(labelled("http_errors_total{", 'endpoint="other"', 'error_message="not_found"')).toBe(true);
   });
 
-  test("takes no request without the internal token, and tells nothing about why", async () => {
+  test("requires the internal token, and does not say why it refuses", async () => {
     const bodies = new Set<string>();
     const wrong = [undefined, "Bearer wrong", `Basic ${internalToken}`, `Bearer ${internalToken}x`];
     for (const authorization of wrong) {
@@ -131,7 +131,7 @@ describe("the mist tier", () => {
     expect(bodies.size).toBe(1);
   });
 
-  test("a caller who hangs up gives the place back at once", async () => {
+  test("frees the slot of a client that disconnects at once", async () => {
     for (let round = 0; round < 12; round++) {
       const hangUp = new AbortController();
       const response = await invoke(tier.url, { text: sentence.repeat(20) }, hangUp.signal);
@@ -145,7 +145,7 @@ describe("the mist tier", () => {
     expect((await hear(tier.url, {})).words).toHaveLength(1);
   });
 
-  test("a caller who does not listen holds the engine back, and others speak on", async () => {
+  test("holds the engine back for a client that does not read, without delaying other streams", async () => {
     const lazy = await invoke(tier.url, { text: sentence.repeat(500) });
     const { samples } = await hear(tier.url, { text: sentence });
     expect(samples.length).toBeGreaterThan(16_000);
@@ -155,7 +155,7 @@ describe("the mist tier", () => {
     await expect.poll(() => sampleOf(tier.url, "svc_tts_model_streams")).toBe(0);
   });
 
-  test("probes answer while every engine process is busy", async () => {
+  test("answers probes while every engine process is busy", async () => {
     const hangUp = new AbortController();
     let ended = 0;
     const listen = async () => {
@@ -180,7 +180,7 @@ describe("the arcana tier", () => {
   });
   afterAll(() => tier.stop());
 
-  test("a word of millions of letters, or of marks, is spoken and kills no engine", async () => {
+  test("speaks a word of millions of letters, or of marks, without killing an engine", async () => {
     for (const text of [
       "a".repeat(5_000_000),
       `hello${"!".repeat(5_000_000)}`,
@@ -198,7 +198,7 @@ describe("the arcana tier", () => {
     }
   });
 
-  test("millions of marks without a word keep nobody waiting", async () => {
+  test("is not blocked by millions of marks without a word", async () => {
     const text = ". ".repeat(1_000_000);
     const long = invoke(tier.url, { modelId: "arcana", speaker: "luna", text });
     let answered = 0;
@@ -221,7 +221,7 @@ async function ownTier(options: Partial<ModelTierOptions>): Promise<RunningTier>
   return tier;
 }
 
-/** Takes a place with speech that nobody reads, until the test ends. */
+/** Occupies a slot with a stream that is not read, until the test ends. */
 async function hold(tier: RunningTier): Promise<Response> {
   const response = await invoke(tier.url, { text: sentence.repeat(500) });
   onTestFinished(() => response.body?.cancel());
@@ -248,7 +248,7 @@ test.each([
   },
 );
 
-test("beyond its streams it queues, and beyond its queue it refuses with a time to come back", async () => {
+test("requests above the stream limit wait in the queue, and above the queue limit they are refused with Retry-After", async () => {
   const tier = await ownTier({ maxConcurrentStreams: 2 });
   const held = [await hold(tier), await hold(tier)];
   const queued = [hear(tier.url, {}), hear(tier.url, {})];
@@ -275,7 +275,7 @@ test("a queued request is refused at its deadline, and not before", async () => 
   rules.exercised("admission");
 });
 
-test("a caller who hangs up while it waits leaves the queue, and the next one has its place", async () => {
+test("a client that disconnects while it waits leaves the queue, and the next request has its slot", async () => {
   const clock = new FakeClock(); // no deadline comes
   const tier = await ownTier({ maxConcurrentStreams: 1, clock });
   const held = await hold(tier);
@@ -284,14 +284,14 @@ test("a caller who hangs up while it waits leaves the queue, and the next one ha
   await eventually("it waits", async () => (await waiting(tier)) === 1);
   hangUp.abort();
   expect(await gone).toBe("AbortError");
-  await eventually("nobody waits", async () => (await waiting(tier)) === 0);
+  await eventually("the queue is empty", async () => (await waiting(tier)) === 0);
   const next = hear(tier.url, {});
   await eventually("the next one waits", async () => (await waiting(tier)) === 1);
   await held.body?.cancel();
   expect((await next).words).toHaveLength(1);
 });
 
-test("while it drains, running speech ends whole and new requests go elsewhere", async () => {
+test("a draining tier finishes its streams and refuses new requests", async () => {
   const tier = await modelTier({ clock: new FakeClock() }); // whose drain has no end
   const { samples: whole } = await hear(tier.url, { text: sentence.repeat(10) });
   const response = await invoke(tier.url, { text: sentence.repeat(10) });
@@ -310,7 +310,7 @@ test("while it drains, running speech ends whole and new requests go elsewhere",
   await expect(fetch(`${tier.url}/ping`)).rejects.toThrow();
 });
 
-test("it is not gone before its answers have left the kernel", async () => {
+test("a draining tier does not end before its responses have left the kernel", async () => {
   const clock = new FakeClock();
   const tier = await modelTier({ drainSeconds: 50, clock });
   const port = Number(new URL(tier.url).port);
@@ -341,7 +341,7 @@ test("it is not gone before its answers have left the kernel", async () => {
   expect(await unsentBytes(port)).toBe(0);
 });
 
-test("speech that outlasts the drain is cut at its end and not before, never as if it were complete", async () => {
+test("a stream that outlasts the drain is interrupted at its end and not before, and never looks complete", async () => {
   const clock = new FakeClock();
   const tier = await modelTier({ drainSeconds: 50, clock });
   const frames = framesOf(await invoke(tier.url, { text: sentence.repeat(2_000) }));
@@ -363,7 +363,7 @@ test("speech that outlasts the drain is cut at its end and not before, never as 
   });
 });
 
-test("tokens are read again when their file changes, and an absent file opens nothing", async () => {
+test("tokens are read again when their file changes, and a missing file admits no request", async () => {
   const tier = await ownTier({ tokens: { kind: "folder", path: folder } });
   const status = async () => (await invoke(tier.url, { text: "" })).status;
   expect(await status()).toBe(401);

@@ -63,8 +63,8 @@ const holdStreams = () => speakUntil(new Promise(() => undefined), 16_000);
 
 const away = async ({ url }: TestApi) => (await sampleOf(url, "svc_tts_shared_limits_away ")) === 1;
 
-describe("a key with a rate", () => {
-  it("is told what it has left, and then to wait", async () => {
+describe("a key with a rate limit", () => {
+  it("gets its remaining requests in headers, and then Retry-After", async () => {
     const api = await start({ requestsPerMinute: 2 }, false);
     const first = await speak(api);
     await first.arrayBuffer();
@@ -85,7 +85,7 @@ describe("a key with a rate", () => {
     held.exercised("429");
   });
 
-  it("has it once over all replicas", async () => {
+  it("has one limit for all replicas", async () => {
     const [one, other] = [await start({ requestsPerMinute: 3 }), await start({ requestsPerMinute: 3 })];
     expect(await statusOf(speak(one))).toBe(200);
     expect(await statusOf(speak(other))).toBe(200);
@@ -94,7 +94,7 @@ describe("a key with a rate", () => {
     expect(await statusOf(speak(one))).toBe(429);
   });
 
-  it("speaks on within each replica's own count when Valkey is killed in mid-run, and shares again after it", async () => {
+  it("is limited by each replica's own count while Valkey is down, and by the shared count after it", async () => {
     const clock = new FakeClock();
     const one = await start({ requestsPerMinute: 3 }, true, clock);
     const other = await start({ requestsPerMinute: 3 });
@@ -114,7 +114,7 @@ describe("a key with a rate", () => {
     expect(await valkey.client.keys("test:rate*")).toHaveLength(1);
   });
 
-  it("speaks on while Valkey hangs", async () => {
+  it("is served while Valkey hangs", async () => {
     const api = await start({ requestsPerMinute: 100 }, true, systemClock);
     expect(await statusOf(speak(api))).toBe(200);
     valkey.process.kill("SIGSTOP");
@@ -147,7 +147,7 @@ describe("a client of Valkey", () => {
     aways.splice(0);
   });
 
-  it("waits once for one that hangs, and asks again a second later", async () => {
+  it("waits once for a server that hangs, and retries a second later", async () => {
     const clock = new FakeClock();
     const relay = await Relay.start(Number(new URL(valkey.url).port));
     const shared = await connectTo(`redis://${new URL(relay.url).host}`, "a password", clock);
@@ -205,7 +205,7 @@ describe("a client of Valkey", () => {
     }
   });
 
-  it("does not take it for away when this process was held up itself", async () => {
+  it("does not report Valkey as unavailable if its own process was delayed", async () => {
     let nowMs = 0;
     const timers: (() => void)[] = [];
     const clock: Clock = {
@@ -233,7 +233,7 @@ describe("a client of Valkey", () => {
     }
   });
 
-  it("tells once of one that lets nobody in, with its reason", async () => {
+  it("reports once, with the reason, a Valkey that refuses its connection", async () => {
     const clock = new FakeClock();
     const relay = await Relay.start(Number(new URL(valkey.url).port));
     const shared = await connectTo(`redis://${new URL(relay.url).host}`, "a wrong one", clock);
@@ -251,8 +251,8 @@ describe("a client of Valkey", () => {
   });
 });
 
-describe("a key with a number of streams", () => {
-  it("has them once over all replicas, and each again when it ends, however it ends", async () => {
+describe("a key with a stream limit", () => {
+  it("has one limit for all replicas, and gets each stream back however it ends", async () => {
     const [one, other] = [await start({ streams: 2 }), await start({ streams: 2 })];
     model.script = holdStreams();
     const [first, second] = [new AbortController(), new AbortController()];
@@ -278,7 +278,7 @@ describe("a key with a number of streams", () => {
     await eventually("all are free", async () => (await valkey.client.zcard("test:streams:good")) === 0);
   });
 
-  it("has them again when the replica that held them is gone, after the lease", async () => {
+  it("gets the streams of a lost replica back after the lease", async () => {
     const api = await start({ streams: 1 });
     const lease = async (leftMs: number) => {
       const [seconds, microseconds] = await valkey.client.time();
@@ -291,7 +291,7 @@ describe("a key with a number of streams", () => {
     await eventually("the lease ends", async () => (await statusOf(speak(api))) === 200);
   });
 
-  it("keeps its limit on each replica while Valkey is away", async () => {
+  it("has its limit on each replica while Valkey is unavailable", async () => {
     const api = await start({ streams: 1 });
     await valkey.kill();
     model.script = holdStreams();
@@ -303,7 +303,7 @@ describe("a key with a number of streams", () => {
     await eventually("it is free", async () => (await statusOf(speak(api))) === 200);
   });
 
-  it("gives the place back when the caller is gone before it was taken", async () => {
+  it("gets a stream back whose client disconnected before it started", async () => {
     const api = await start({ streams: 1 });
     const { hostname, port } = new URL(api.url);
     const socket = connect(Number(port), hostname, () => {

@@ -13,7 +13,7 @@ import { rawRequest, rawSpeech } from "../../support/server/api-tier.ts";
 
 const main = fileURLToPath(new URL("../../../server/main.ts", import.meta.url));
 const folder = folderOfTests("run");
-/** Of the ports of all tiers. */
+/** Added to the ports of all tiers. */
 let offset: number;
 const sentence = "This machine can speak now";
 
@@ -57,7 +57,7 @@ const portOf = (tier: keyof typeof ports) => ports[tier] + offset;
 const speaking = () =>
   eventually("it speaks", () => run.said().includes("==> speaking"), { seen: () => run.said() });
 
-/** Everything whose home is this test's folder: the tiers and their engines, whoever their parent is. */
+/** All processes whose home is this test's folder: the tiers and their engines, with any parent. */
 function ourProcesses(): { pid: number; command: string }[] {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
@@ -84,7 +84,7 @@ function openConnections(port: number): number {
 const curlLine = () => /^curl .*$/m.exec(run.said())?.[0] ?? "";
 
 describe("svc-tts all", () => {
-  it("prints a curl line that speaks as it is pasted, takes SVC_TTS_API_KEY too, and a signal stops everything", async () => {
+  it("prints a working curl command, accepts SVC_TTS_API_KEY, and a signal stops all tiers", async () => {
     start({ SVC_TTS_API_KEY: "my-own-key-of-16" });
     await speaking();
     for (const [key, status] of [
@@ -115,7 +115,7 @@ describe("svc-tts all", () => {
     expect(readdirSync(files).filter((name) => name.startsWith("routing"))).toEqual([]);
   });
 
-  it("says which tier died, stops the others and fails", async () => {
+  it("names the tier that died, stops the others and fails", async () => {
     start();
     await speaking();
     const arcana = ourProcesses().find(({ command }) => command.endsWith("\0arcana\0"));
@@ -124,14 +124,14 @@ describe("svc-tts all", () => {
     expect(run.said()).toContain("arcana ended (SIGKILL)");
   });
 
-  it("leaves nothing behind when it is killed itself", async () => {
+  it("leaves no process behind when it is killed itself", async () => {
     start();
     await speaking();
     run.child.kill("SIGKILL");
     await eventually("the tiers end too", () => ourProcesses().length === 0);
   });
 
-  it("restarts the tiers on save with DEV=1, and leaves nothing behind then either", async () => {
+  it("restarts the tiers on save with DEV=1, and leaves no process behind", async () => {
     start({ DEV: "1" });
     await speaking();
     const pidOfApi = () => ourProcesses().find(({ command }) => command.endsWith("\0api\0"))?.pid;
@@ -142,7 +142,7 @@ describe("svc-tts all", () => {
     await eventually("the tiers end too", () => ourProcesses().length === 0);
   });
 
-  it("names the port that is taken, and how to shift all three", async () => {
+  it("names the port that is in use, and how to shift all three", async () => {
     const taken = createServer();
     const port = portOf("model");
     await new Promise<void>((resolve) => taken.listen(port, "127.0.0.1", resolve));

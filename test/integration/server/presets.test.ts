@@ -113,8 +113,8 @@ async function packTarball(name: string, content: Buffer): Promise<string> {
   return digestOf(tarball);
 }
 
-describe("a model that is installed", () => {
-  test("appears whole, with its licenses, its notice and a manifest that names the rewritten graph", async () => {
+describe("an installed model", () => {
+  test("appears complete, with its licenses, its notice and a manifest that names the rewritten graph", async () => {
     const { installation, isNew } = await install(preset());
     expect(isNew).toBe(true);
     expect(installation).toMatchObject({ preset: kokoro.id, source: `${server.url}/model.onnx`, rewriting });
@@ -134,7 +134,7 @@ describe("a model that is installed", () => {
     });
   });
 
-  test("is not fetched again, and is mended where a file was changed", async () => {
+  test("is not fetched again, and a changed file is repaired", async () => {
     const wanted = preset();
     await install(wanted);
     const requests = server.requests.length;
@@ -145,14 +145,14 @@ describe("a model that is installed", () => {
     expect(digestOf(readFileSync(installed("af_heart.bin")))).toBe(digestOf(style));
   });
 
-  test("speaks with its graph as it came where that cannot be rewritten", async () => {
+  test("speaks with its unchanged graph if that cannot be rewritten", async () => {
     const broken = () => Promise.reject(new Error("no memory"));
     const { installation } = await install(preset(), { rewrite: broken });
     expect(installation.rewriting).toEqual({ kind: "none", reason: "it could not be tried: no memory" });
     expect(readManifest()).not.toHaveProperty("rewritten");
   });
 
-  test("is removed with everything of it", async () => {
+  test("is removed with all of its files", async () => {
     const wanted = preset();
     await install(wanted);
     expect(await removePreset(folder, wanted)).toBe(true);
@@ -183,7 +183,7 @@ describe("sources", () => {
     ]);
   });
 
-  test("begin with a mirror where one is given", async () => {
+  test("begin with a mirror if one is given", async () => {
     const wanted = preset();
     server.files.set("/mirror/model.onnx", model);
     const { installation } = await install(wanted, { mirror: `${server.url}/mirror/` });
@@ -224,7 +224,7 @@ describe("sources", () => {
       () => [{ kind: "url", url: `${server.url}/model.onnx` }],
       /model\.onnx has the SHA-256/,
     ],
-  ])("%s is told, and nothing is installed", async (_what, sources, says) => {
+  ])("%s is reported, and nothing is installed", async (_what, sources, says) => {
     const sha256 = await packTarball("styles-1.0.0.tgz", style);
     fromPublisher();
     const failing = install(preset([file("af_heart.bin", style, sources(sha256))]));
@@ -232,14 +232,14 @@ describe("sources", () => {
     expect(existsSync(join(folder, kokoro.id))).toBe(false);
   });
 
-  test("a client that is not installed is told by its name", async () => {
+  test("a client that is not installed is reported by its name", async () => {
     const source = { kind: "npm", package: "styles", version: "1.0.0", sha256: "", entry: "a" } as const;
     const failing = install(preset([file("a", style, [source])]), { env: { PATH: "/nowhere" } });
     await expect(failing).rejects.toThrow("npm is not installed here");
   });
 });
 
-test("an installation that is interrupted goes on where it was", async () => {
+test("an interrupted installation is resumed", async () => {
   const wanted = preset();
   const stop = new AbortController();
   server.cuts.push(100_000);
@@ -258,7 +258,7 @@ test("an installation that is interrupted goes on where it was", async () => {
   expect(digestOf(readFileSync(installed("model.onnx")))).toBe(digestOf(model));
 });
 
-test("a disk without room is told before anything is fetched", async () => {
+test("a full disk is reported before anything is fetched", async () => {
   const huge = { ...file("model.onnx", model, []), bytes: 2 ** 52 };
   await expect(install(preset([huge]))).rejects.toThrow(
     /needs \d+ MB while it is installed, and .* has \d+ MB left/,
@@ -277,7 +277,7 @@ describe("the folder of models", () => {
 });
 
 describe("Kokoro's preset", () => {
-  test("names a checked file for its model and for each of its voices, and replaces one voice at most once", () => {
+  test("names a verified file for its model and for each of its voices, and replaces one voice at most once", () => {
     const paths = kokoro.files.map(({ path }) => path);
     expect(
       kokoro.manifest.voices.map(({ style: path }) => path).filter((path) => !paths.includes(path)),
@@ -297,7 +297,7 @@ describe("Kokoro's preset", () => {
     ]);
   });
 
-  test("each file has a publisher and a registry to come from", () => {
+  test("names a publisher and a registry for each file", () => {
     for (const { path, sources } of kokoro.files) {
       expect(
         sources.map(({ kind }) => kind),

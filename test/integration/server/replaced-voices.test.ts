@@ -52,7 +52,7 @@ function builtIn(id: string): Voice {
 }
 
 describe("a mounted voice that replaces a built-in one", () => {
-  test("speaks for it while its model is loaded, and is told with what speaks", async () => {
+  test("is used while its model is loaded, and the list of voices names its engine", async () => {
     kokoro({ replaces: ["lucia"] });
     const voices = await open({ folder: folder.path });
     expect(voices.problems()).toEqual([]);
@@ -78,7 +78,7 @@ describe("a mounted voice that replaces a built-in one", () => {
     ["ghost", {}, /ghost is no built-in voice/],
     ["claire", {}, /claire speaks fra, and this voice spa/],
     ["lucia", { models: ["mist"] }, /lucia also speaks with mistv2, and this voice does not/],
-  ])("is refused where it cannot: %s", async (id, change, message) => {
+  ])("is refused if it cannot replace that voice: %s", async (id, change, message) => {
     kokoro({ replaces: [id], ...change });
     const voices = await open({ folder: folder.path });
     const field = "/voices/0/replaces/0";
@@ -89,7 +89,7 @@ describe("a mounted voice that replaces a built-in one", () => {
 });
 
 describe("the folder of installed models", () => {
-  test("may come into being later, and no start waits for it", async () => {
+  test("may appear later, and does not delay the start", async () => {
     const installed = join(folder.path, "installed");
     const voices = await open({ installed });
     expect([voices.voices(), voices.problems()]).toEqual([[], []]);
@@ -101,7 +101,7 @@ describe("the folder of installed models", () => {
     await eventually("its voices speak", () => voices.voices().length === 2);
   });
 
-  test("lies beside the folder that is mounted, which is loaded first", async () => {
+  test("is used in addition to the mounted folder, which is loaded first", async () => {
     const other = new VoicesFolder();
     other.piper("mona");
     kokoro({});

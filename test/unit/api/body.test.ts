@@ -48,7 +48,7 @@ function json(bytes: number): string {
   return JSON.stringify("a".repeat(bytes - 2));
 }
 
-it("of somebody unknown is 64 KiB at most, announced or not, and holds no memory", async () => {
+it("of an unknown client is 64 KiB at most, announced or not, and holds no memory", async () => {
   const send = (payload: string) =>
     app.inject({ method: "POST", url: "/open", headers: { "content-type": "application/json" }, payload });
   expect((await send(json(64 * kibibyte))).json()).toMatchObject({ held: 0 });
@@ -58,7 +58,7 @@ it("of somebody unknown is 64 KiB at most, announced or not, and holds no memory
   expect((await answer).statusCode).toBe(413);
 });
 
-it("that is announced reserves nothing until more than a small body has arrived", async () => {
+it("with an announced length reserves nothing until more than a small body has arrived", async () => {
   const { body, answer } = begin("/guarded", limitBytes);
   body.write(json(limitBytes).slice(0, 64 * kibibyte));
   await eventually("the bytes are read", () => body.readableLength === 0);
@@ -69,7 +69,7 @@ it("that is announced reserves nothing until more than a small body has arrived"
   expect((await answer).json()).toEqual({ held: 4 * limitBytes });
 });
 
-it("that does not arrive in time holds what has arrived, and more as it goes on", async () => {
+it("that does not arrive in time holds what has arrived, and more as it continues", async () => {
   const { body, answer } = begin("/guarded", limitBytes);
   body.write(json(limitBytes).slice(0, 100 * kibibyte));
   await eventually("the whole body has its room", () => budget.heldBytes() === 4 * limitBytes);
@@ -81,7 +81,7 @@ it("that does not arrive in time holds what has arrived, and more as it goes on"
   expect((await answer).json()).toEqual({ held: 4 * limitBytes });
 });
 
-it("of a length that nobody knows holds what it turned out to be", async () => {
+it("of unknown length holds the memory of its real length", async () => {
   const { body, answer } = begin("/guarded");
   body.end(json(300 * kibibyte));
   expect((await answer).json()).toEqual({ held: 4 * 300 * kibibyte });

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { createMemoryBudget } from "../../../server/api/request/memory-budget.ts";
 import { FakeClock, settle } from "../../support/fake-clock.ts";
 
-describe("the memory that requests share", () => {
+describe("the memory budget of requests", () => {
   it("is held until it is freed, and freed once", async () => {
     const budget = createMemoryBudget(100, 1000);
     const mine = budget.open();
@@ -14,7 +14,7 @@ describe("the memory that requests share", () => {
     expect(budget.heldBytes()).toBe(0);
   });
 
-  it("is given in the order in which it was asked for", async () => {
+  it("is granted in the order of the requests", async () => {
     const budget = createMemoryBudget(100, 1000);
     const [first, large, small] = [budget.open(), budget.open(), budget.open()];
     await first.take(60);
@@ -31,7 +31,7 @@ describe("the memory that requests share", () => {
     expect(budget.heldBytes()).toBe(100);
   });
 
-  it("is refused after a bounded wait, and whoever stood behind goes on", async () => {
+  it("is refused after a limited wait, and the next waiting request continues", async () => {
     const clock = new FakeClock();
     const budget = createMemoryBudget(100, 20, clock);
     const [first, late, behind] = [budget.open(), budget.open(), budget.open()];
@@ -44,7 +44,7 @@ describe("the memory that requests share", () => {
     expect(budget.heldBytes()).toBe(70);
   });
 
-  it("is given up by the last to come when all who hold some need more, and the others get it", async () => {
+  it("is released by the latest request if all holders need more, and the others get it", async () => {
     const budget = createMemoryBudget(100, 60_000);
     const [first, second, third] = [budget.open(), budget.open(), budget.open()];
     for (const each of [first, second, third]) await each.take(33);
@@ -57,7 +57,7 @@ describe("the memory that requests share", () => {
     expect(budget.heldBytes()).toBe(63);
   });
 
-  it("is refused at once where no wait would help", async () => {
+  it("is refused at once if waiting would not help", async () => {
     const budget = createMemoryBudget(100, 60_000);
     await expect(budget.open().take(101)).rejects.toMatchObject({ code: "overloaded" });
     const over = budget.open();
@@ -65,7 +65,7 @@ describe("the memory that requests share", () => {
     await expect(over.take(1)).rejects.toMatchObject({ code: "overloaded" });
   });
 
-  it("is not kept by who leaves while waiting, nor by who leaves as its turn comes", async () => {
+  it("is not kept by a request that ends while it waits or as its turn comes", async () => {
     const budget = createMemoryBudget(100, 60_000);
     const [first, gone, lucky] = [budget.open(), budget.open(), budget.open()];
     await first.take(100);

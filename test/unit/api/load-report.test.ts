@@ -11,7 +11,7 @@ describe("a replica's report of its load", () => {
     expect(readLoadReport(orcaReport(admission))).toEqual({ streams: 2, capacity: 2 });
   });
 
-  it("counts those that wait", () => {
+  it("counts waiting streams", () => {
     const text =
       "TEXT application_utilization=1.5, named_metrics.streams=2, named_metrics.capacity=2, named_metrics.queue=1";
     expect(readLoadReport(text)).toEqual({ streams: 3, capacity: 2 });
@@ -28,7 +28,7 @@ describe("a replica's report of its load", () => {
     ["TEXT named_metrics.streams=-1, named_metrics.capacity=2, named_metrics.queue=0"],
     ["TEXT named_metrics.streams=x, named_metrics.capacity=2, named_metrics.queue=0"],
     [`TEXT named_metrics.streams=1, named_metrics.capacity=2, named_metrics.queue=0${" ".repeat(2000)}`],
-  ])("is nothing where it is %j", (header) => {
+  ])("is ignored if it is %j", (header) => {
     expect(readLoadReport(header)).toBeUndefined();
   });
 });

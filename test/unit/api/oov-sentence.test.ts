@@ -7,11 +7,11 @@ it.each([
   ["on one line", "One\nA\u0000 zorblax\t is.", "A zorblax is."],
   ["of markup as it was written", "A [zorblax] is <500> it.", "A [zorblax] is <500> it."],
   ["not where the word is not", "zorblaxes", undefined],
-])("a sentence is found: %s", (_, text, sentence) => {
+])("the sentence of a word is found %s", (_, text, sentence) => {
   expect(sentenceAround("zorblax", text, "eng")).toBe(sentence);
 });
 
-it("is bounded, with the word in it, however long the text", () => {
+it("the sentence of a word is limited in length and contains the word, however long the text is", () => {
   const text = `${"so very ".repeat(1_000)}zorblax${" and more 🎈".repeat(100_000)}`;
   const sentence = sentenceAround("zorblax", text, "eng") ?? "";
   expect(sentence).toContain("zorblax");
@@ -20,7 +20,7 @@ it("is bounded, with the word in it, however long the text", () => {
   expect(sentenceAround("zorblax", `${" ".repeat(200_000)}zorblax`, "eng")).toBeUndefined();
 });
 
-it("is found in another script, and among letters beyond the first plane", () => {
+it("the sentence of a word is found in other scripts, and beside characters beyond the first plane", () => {
   expect(sentenceAround("זורבלקס", "שלום. זה זורבלקס טוב.", "heb")).toBe("זה זורבלקס טוב.");
   expect(sentenceAround("b", "𐐀b. A b.", "eng")).toBe("A b.");
 });

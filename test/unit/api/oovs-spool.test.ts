@@ -67,7 +67,7 @@ function lines(): string[] {
 }
 
 describe("a spool", () => {
-  it("keeps words for the process that comes after one that was killed, and has no file when they are written", async () => {
+  it("keeps words for the process that follows a killed one, and has no file once they are written", async () => {
     const { spool } = await open();
     spool.add([met("zorblax"), met("quux")]);
     spool.add([met("zorblax", { lastSeen: 9 }), met("zorblax", { team: undefined, keyId: "other" })]);
@@ -85,7 +85,7 @@ describe("a spool", () => {
     await spool.close();
   });
 
-  it("keeps the oldest when it is full, counts the others, and takes words again when there is room", async () => {
+  it("keeps the oldest words when it is full, counts the others, and accepts words again when it has space", async () => {
     const line = JSON.stringify(met("w10")).length + 1;
     const { spool, takeAll, dropped } = await open({ maxBytes: 5 * line, fileBytes: 2 * line });
     for (let i = 10; i < 20; i++) {
@@ -98,11 +98,11 @@ describe("a spool", () => {
     expect(await takeAll()).toEqual(["w20 1"]);
   });
 
-  it("reads what it can of a file that was cut off", async () => {
+  it("reads the complete lines of a truncated file", async () => {
     mkdirSync(folder);
     const whole = JSON.stringify(met("whole"));
     writeFileSync(join(folder, "words-00000007.jsonl"), `${whole}\n{"word":1}\n${whole.slice(0, 20)}`);
-    writeFileSync(join(folder, "notes.txt"), "of somebody else");
+    writeFileSync(join(folder, "notes.txt"), "written by another program");
     const { spool, takeAll, dropped } = await open();
     spool.add([met("new")]);
     expect(await takeAll()).toEqual(["whole 1", "new 1"]);
@@ -110,7 +110,7 @@ describe("a spool", () => {
     expect(readdirSync(folder)).toEqual(["notes.txt"]);
   });
 
-  it("lets words wait in memory while the disk is full, and says so once", async () => {
+  it("keeps words in memory while the disk is full, and logs this once", async () => {
     mkdirSync(folder);
     for (const number of [1, 2]) symlinkSync("/dev/full", join(folder, `words-0000000${number}.jsonl`));
     const { spool, takeAll, troubles } = await open();
@@ -123,7 +123,7 @@ describe("a spool", () => {
     expect(troubles).toEqual(["ENOSPC", undefined]);
   });
 
-  it("starts where its folder cannot be made", async () => {
+  it("starts if its folder cannot be created", async () => {
     writeFileSync(folder, "a file");
     const { spool, takeAll, troubles } = await open();
     spool.add([met("zorblax")]);
@@ -131,7 +131,7 @@ describe("a spool", () => {
     expect(troubles).toEqual(["EEXIST"]);
   });
 
-  it("takes over what an earlier process left as soon as its folder can be read", async () => {
+  it("uses the files of an earlier process as soon as its folder can be read", async () => {
     writeFileSync(folder, "a file");
     const { spool, takeAll } = await open();
     rmSync(folder);
@@ -141,7 +141,7 @@ describe("a spool", () => {
     expect(await takeAll()).toEqual(["older 1", "old 1", "new 1"]);
   });
 
-  it("gives its words while more come faster than they are written, and those afterwards", async () => {
+  it("returns its words while more arrive than are written, and those afterwards", async () => {
     leave(1, [met("older")]);
     const { spool, takeAll } = await open({ maxBytes: Number.POSITIVE_INFINITY });
     let added = 0;
@@ -166,7 +166,7 @@ describe("a spool", () => {
     expect(counts.reduce((sum, count) => sum + count, 0)).toBe(added);
   });
 
-  it("goes on beside a file that it cannot read, says so once, and leaves it where it is", async () => {
+  it("continues beside a file that it cannot read, logs this once, and leaves the file in place", async () => {
     const size = leave(1, [met("lost"), met("gone")]);
     leave(2, [met("kept")]);
     const { spool, takeAll, unreadable, dropped } = await open({ maxBytes: 1.5 * size });
@@ -180,7 +180,7 @@ describe("a spool", () => {
     expect(readdirSync(folder)).toEqual(["words-00000001.jsonl", "words-1"]);
   });
 
-  it("leaves what comes while a recorder closes to the process after it", async () => {
+  it("leaves words that arrive while a recorder closes to the next process", async () => {
     const { spool } = await open();
     let written = 0;
     const recorder = createOovRecorder({

@@ -43,7 +43,7 @@ function record(store: OovStore, maxWaiting = 10) {
   return { recorder, troubles, dropped: () => dropped };
 }
 
-test("words are written together, each once with how often it was met", async () => {
+test("words are written together, each once with its number of occurrences", async () => {
   const store = new TestStore();
   const { recorder } = record(store);
   const first = Date.now();
@@ -65,7 +65,7 @@ test("words are written together, each once with how often it was met", async ()
   expect(store.batches).toHaveLength(1);
 });
 
-test("what is met while words are written waits for the next time, at the end too", async () => {
+test("words that arrive during a write are written with the next one, also at the end", async () => {
   const store = new TestStore();
   const { recorder } = record(store);
   store.onAdd = () => {
@@ -78,7 +78,7 @@ test("what is met while words are written waits for the next time, at the end to
   expect(store.batches).toHaveLength(4);
 });
 
-test("what cannot be written waits, up to a bound, and what is above it is counted", async () => {
+test("words that cannot be written wait, up to a limit, and those above it are counted", async () => {
   const store = new TestStore();
   const { recorder, troubles, dropped } = record(store, 3);
   store.failure = new Error("the disk is full");
@@ -94,7 +94,7 @@ test("what cannot be written waits, up to a bound, and what is above it is count
   expect(troubles).toEqual(["the disk is full", undefined]);
 });
 
-test("the sentence around a word is written for a team that wants it, and for no other", async () => {
+test("the sentence around a word is written for a team that stores sentences, and for no other", async () => {
   const store = new TestStore();
   const { recorder } = record(store);
   const text = "First. A zorblax is such, and zorblaxes are not. Last.";

@@ -13,7 +13,7 @@ describe("OpenAI's names", () => {
     expect(read({ voice: name }).invocation.speaker).toBe(id);
   });
 
-  it("are one voice each", () => {
+  it("map to one voice each", () => {
     expect(new Set(Object.values(openaiVoices)).size).toBe(Object.keys(openaiVoices).length);
   });
 
@@ -23,7 +23,7 @@ describe("OpenAI's names", () => {
 });
 
 describe("a request in OpenAI's shape", () => {
-  it("is MP3 at 24 kHz unless it says otherwise", () => {
+  it("is MP3 at 24 kHz by default", () => {
     expect(read()).toMatchObject({ format: "mp3", rate: 24_000, form: "stream", mediaType: "audio/mpeg" });
   });
 
@@ -31,11 +31,11 @@ describe("a request in OpenAI's shape", () => {
     ["opus", "ogg", "audio/ogg"],
     ["wav", "wav", "audio/wav"],
     ["pcm", "pcm", "audio/pcm"],
-  ])("takes response_format %s", (response_format, format, mediaType) => {
+  ])("accepts response_format %s", (response_format, format, mediaType) => {
     expect(read({ response_format })).toMatchObject({ format, mediaType, rate: 24_000 });
   });
 
-  it("takes our own models and voices, ignores what it does not know, and turns speed into length", () => {
+  it("accepts our own models and voices, ignores unknown fields, and converts speed to length", () => {
     const { invocation } = read({ model: "mistv2", voice: "alan", speed: 4, instructions: "Whisper." });
     expect(invocation).toMatchObject({ modelId: "mistv2", speaker: "alan", lang: "eng", stretch: 0.25 });
     expect(read({ stream_format: "sse", speed: null }).form).toBe("events");
@@ -44,7 +44,7 @@ describe("a request in OpenAI's shape", () => {
   it.each<[object, pointer: string, says: string]>([
     [{ model: "tts-2" }, "/model", "one of mist, mistv2, arcana, tts-1"],
     [{ model: undefined }, "/model", "is required"],
-    [{ voice: "nobody" }, "/voice", "must be a voice of arcana"],
+    [{ voice: "no-such-voice" }, "/voice", "must be a voice of arcana"],
     [{ model: "mist" }, "/voice", "must be a voice of mist"],
     [{ input: "" }, "/input", "not empty"],
     [{ input: "secret ".repeat(100), model: "mist", voice: "alan" }, "/input", "may have 500 characters"],
@@ -63,7 +63,7 @@ describe("a request in OpenAI's shape", () => {
     );
   });
 
-  it("has no speed on the cloud's arcana, as the specification says", () => {
+  it("has no speed with the cloud's arcana, as the specification says", () => {
     expect(() => read({ speed: 2 }, "cloud")).toThrow(/self-hosted/);
     expect(read({ speed: 1 }, "cloud").invocation.stretch).toBe(1);
   });

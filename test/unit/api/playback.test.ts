@@ -14,7 +14,7 @@ function play(steps: string, finishedMs?: number): boolean {
   return playback.ranDry;
 }
 
-describe("a listener who plays a stream as it comes", () => {
+describe("a client that plays a stream as it arrives", () => {
   it.each<[string, steps: string, finishedMs: number | undefined, boolean]>([
     ["has enough when all comes at once", "0 500, 1 500", 2, false],
     ["does not mind how late the first audio is", "5000 500, 5400 500", 5401, false],

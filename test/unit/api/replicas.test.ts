@@ -25,8 +25,8 @@ function chooser(
   return createReplicaSelector(directory, random, now);
 }
 
-describe("the replica chooser", () => {
-  it("takes the replica with the fewest streams, and forgets a stream that ended once", () => {
+describe("the replica selection", () => {
+  it("selects the replica with the fewest streams, and counts the end of a stream once", () => {
     const replicas = chooser([route("a")], { a: ["http://1", "http://2"] });
     const first = { url: "http://1", pool: "a" };
     const end = replicas.occupy(first);
@@ -39,7 +39,7 @@ describe("the replica chooser", () => {
     expect(replicas.choose("mist", new Set())?.url).toBe("http://1");
   });
 
-  it("draws pools by weight, and none with weight 0 or without replicas", () => {
+  it("selects pools by weight, and none with weight 0 or without replicas", () => {
     let draw = 0;
     const replicas = chooser(
       [route("a", 90), route("b", 10), route("zero", 0), route("empty", 100)],
@@ -54,7 +54,7 @@ describe("the replica chooser", () => {
     expect(urls.filter((url) => url === "http://b")).toHaveLength(10);
   });
 
-  it("leaves out what was tried, and has nothing when all was", () => {
+  it("skips replicas that were tried, and returns nothing when all were", () => {
     const replicas = chooser([route("a"), route("b")], { a: ["http://a"], b: ["http://b"] });
     expect(replicas.choose("mist", new Set(["http://a"]))?.url).toBe("http://b");
     expect(replicas.choose("mist", new Set(["http://a", "http://b"]))).toBeUndefined();
@@ -62,7 +62,7 @@ describe("the replica chooser", () => {
   });
 });
 
-describe("the replica chooser's knowledge", () => {
+describe("the known load of a replica", () => {
   const [one, two] = [
     { url: "http://1", pool: "a" },
     { url: "http://2", pool: "a" },
@@ -79,7 +79,7 @@ describe("the replica chooser's knowledge", () => {
   };
   const chosen = (replicas: ReturnType<typeof chooser>) => replicas.choose("mist", new Set())?.url;
 
-  it("is what a replica reported, other processes' streams included, for a second", () => {
+  it("is what the replica reported, including other processes' streams, for a second", () => {
     const replicas = twoReplicas();
     replicas.occupy(two);
     replicas.reported(one, { streams: 4, capacity: 4 });
@@ -90,7 +90,7 @@ describe("the replica chooser's knowledge", () => {
     expect(chosen(replicas)).toBe(one.url);
   });
 
-  it("adds its own streams since the report, and takes those that ended off", () => {
+  it("includes the streams started since the report, and excludes those that ended", () => {
     const replicas = twoReplicas();
     const end = replicas.occupy(one);
     replicas.reported(one, { streams: 3, capacity: 4 });
@@ -105,7 +105,7 @@ describe("the replica chooser's knowledge", () => {
     expect(chosen(replicas)).toBe(one.url);
   });
 
-  it("keeps away from a replica that failed for five seconds, unless no other is left", () => {
+  it("avoids a replica that failed for five seconds, unless no other is left", () => {
     const replicas = twoReplicas();
     replicas.occupy(two);
     replicas.failed(one);
@@ -126,7 +126,7 @@ describe("the replica chooser's knowledge", () => {
   });
 });
 
-describe("endpoints that take a request", () => {
+describe("endpoints that receive requests", () => {
   const slice = (...conditions: object[]): EndpointSlice => ({
     metadata: { name: "s" },
     ports: [

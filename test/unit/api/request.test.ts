@@ -57,29 +57,29 @@ describe("defaults", () => {
   });
 });
 
-describe("what is accepted", () => {
-  it.each(["eng", "en", "en-US", "ENG"])("includes %s for an English voice", (lang) => {
+describe("accepted values", () => {
+  it.each(["eng", "en", "en-US", "ENG"])("include %s for an English voice", (lang) => {
     expect(read(pcm, { ...mist, lang }).invocation.lang).toBe("eng");
   });
 
-  it("takes noTextNormalization before reduceLatency when both are there", () => {
+  it("prefer noTextNormalization to reduceLatency if both are present", () => {
     const both = { reduceLatency: true, noTextNormalization: false };
     expect(read(pcm, { ...mist, ...both }).invocation.noTextNormalization).toBe(false);
   });
 
-  it("reads inlineSpeedAlpha as a list", () => {
+  it("include a list of inlineSpeedAlpha", () => {
     expect(read(pcm, { ...mist, inlineSpeedAlpha: "0.5, 2,1" }).invocation.inlineStretch).toEqual([
       0.5, 2, 1,
     ]);
     expect(read(pcm, { ...mist, inlineSpeedAlpha: " " }).invocation.inlineStretch).toEqual([]);
   });
 
-  it("leaves no half surrogate pair in the text", () => {
+  it("have no half surrogate pair in the text", () => {
     expect(read(pcm, { ...mist, text: "a\ud800b" }).invocation.text).toBe("a\ufffdb");
   });
 });
 
-describe("what is refused, with its pointer", () => {
+describe("refused values, with their pointer", () => {
   it.each<[accept: string, body: unknown, pointer: string, says: string]>([
     [pcm, { text: "x" }, "/speaker", "is required"],
     [pcm, { speaker: "abbie" }, "/text", "is required"],
@@ -94,7 +94,7 @@ describe("what is refused, with its pointer", () => {
     [pcm, { ...mist, lang: "!!" }, "/lang", "speaks eng"],
     [pcm, { ...mist, speaker: "luna" }, "/speaker", '"luna" speaks with arcana: set modelId to arcana'],
     [wav, mist, "/speaker", '"abbie" speaks with mist and mistv2: set modelId to mist'],
-    [pcm, { ...mist, speaker: "nobody" }, "/speaker", '"nobody" is none. GET /v1/voices lists them'],
+    [pcm, { ...mist, speaker: "no-such-voice" }, "/speaker", '"no-such-voice" is none. GET /v1/voices lists them'],
     [pcm, { ...mist, text: ["secret"] }, "/text", "not a list"],
     [pcm, { ...mist, text: "" }, "/text", "not an empty text"],
     [
@@ -139,7 +139,7 @@ describe("what is refused, with its pointer", () => {
     expect(failure.fields).toEqual([{ pointer, detail: expect.stringContaining(says) }]);
   });
 
-  it("holds arcana to the cloud's rates and without speedAlpha on the cloud profile", () => {
+  it("include speedAlpha and other than the cloud's rates for arcana on the cloud profile", () => {
     expect(read(pcm, { ...arcana, samplingRate: 96_000 }, "cloud").rate).toBe(96_000);
     const failure = refusal(pcm, { ...arcana, samplingRate: 9999, speedAlpha: 2 }, "cloud");
     expect(failure.fields.map((field) => field.pointer)).toEqual(["/samplingRate", "/speedAlpha"]);

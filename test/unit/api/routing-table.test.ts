@@ -5,7 +5,7 @@ const route = { pool: "p", service: "http://demo-mist:8080", weight: 100, idle: 
 const table = (more: object) => JSON.stringify({ version: 1, profile: "self-hosted", ...more });
 
 describe("a routing table", () => {
-  it("maps models to their routes, and without any is empty", () => {
+  it("maps models to their routes, and is empty without any", () => {
     expect(parseRoutingTable(table({ models: { mist: [route] } })).models).toEqual({ mist: [route] });
     expect(parseRoutingTable(table({})).models).toEqual({});
   });

@@ -8,7 +8,7 @@ function name(accept: string | undefined): string {
   return variant.form === "json" ? `json${variant.formatRequired ? "!" : ""}` : variant.form;
 }
 
-describe("Accept names the form of the answer", () => {
+describe("Accept selects the form of the response", () => {
   it.each(audioFormats.flatMap((format) => streamTypes[format].map((type) => [type, format] as const)))(
     "%s is a stream of %s, under its first media type",
     (type, format) => {
@@ -53,7 +53,7 @@ describe("Accept names the form of the answer", () => {
     ["audio/PCMU", "audio/basic"],
     ["nonsense", "json"],
     ["audio/wav;q=2", "audio/wav"],
-  ])("%s is answered with %s", (accept, expected) => {
+  ])("%s gets %s", (accept, expected) => {
     expect(name(accept)).toBe(expected);
   });
 
@@ -65,7 +65,7 @@ describe("Accept names the form of the answer", () => {
     "audio/wav;q=0",
     "text/event-stream;q=0, audio/x-unknown",
     "text/html, */*;q=0",
-  ])("%s leaves nothing, and the refusal names what is offered", (accept) => {
+  ])("%s matches nothing, and the refusal lists what is offered", (accept) => {
     expect(() => chooseVariant(accept)).toThrow(
       expect.objectContaining<Partial<Failure>>({
         code: "not_acceptable",
@@ -74,7 +74,7 @@ describe("Accept names the form of the answer", () => {
     );
   });
 
-  it("reads no more than the first hundred ranges of a hostile header", () => {
+  it("reads at most the first hundred ranges of a hostile header", () => {
     const behind = (count: number) => name(`${"audio/x-unknown,".repeat(count)}audio/pcm`);
     const refusal = expect.objectContaining<Partial<Failure>>({ code: "not_acceptable" });
     expect(behind(99)).toBe("audio/pcm");

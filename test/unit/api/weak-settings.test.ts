@@ -15,6 +15,6 @@ it.each([
   "svc-tts.db",
   "postgres://db.example/tts?sslmode=verify-full&sslrootcert=/ca.pem",
   "postgres://localhost/tts",
-])("%s is not warned of", (database) => {
+])("%s causes no warning", (database) => {
   expect(weakSettings({ database })).toEqual([]);
 });

@@ -30,7 +30,7 @@ const bytesOf = ({ buffer, byteOffset, byteLength }: Int16Array) =>
 const mp3Rates = [8000, 11_025, 12_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000];
 
 describe("an MP3 file", () => {
-  it.each(mp3Rates)("at %i Hz is as long as the speech to the sample, and nowhere shifted", async (rate) => {
+  it.each(mp3Rates)("at %i Hz has the exact length of the speech, without a shift", async (rate) => {
     // in each run one rate of each version of MPEG
     const isTurn = mp3Rates.indexOf(rate) % 3 === turnOf(3);
     const edges = isTurn ? [1700, 576 * 20, 1152 * 13 - 1] : [];
@@ -45,7 +45,7 @@ describe("an MP3 file", () => {
     }
   });
 
-  it("is the same whatever pieces it was encoded from, and however often the encoder was used", async () => {
+  it("is the same for any division of its input, and for any number of uses of the encoder", async () => {
     const samples = sweep(30_000, 24_000);
     const first = encodeAll(await createMp3Encoder(24_000), samples, 30_000);
     const abandoned = await createMp3Encoder(8000);
@@ -85,7 +85,7 @@ describe("an Ogg Opus file", () => {
     },
   );
 
-  it("is the same whatever pieces it was encoded from, but for its pages", async () => {
+  it("is the same for any division of its input, except for its pages", async () => {
     const samples = sweep(24_000, 24_000);
     const abandoned = await createOpusEncoder(24_000, 7);
     abandoned.encode(samples.subarray(0, 5000));
@@ -101,11 +101,11 @@ describe("an Ogg Opus file", () => {
     expect(toneOf({ samples: heard[0] as Int16Array, rate: 48_000 })).toBeGreaterThan(300);
   });
 
-  it("is refused at rates that Opus has not", async () => {
+  it("is refused at rates that Opus does not have", async () => {
     await expect(createOpusEncoder(22_050, 1)).rejects.toThrow("22050");
   });
 
-  it("survives a minute in one piece", async () => {
+  it("encodes a minute in one piece", async () => {
     const file = encodeAll(await createOpusEncoder(8000, 7), sweep(480_000, 8000), 480_000);
     expect((await decodeAudio(file)).samples.length).toBe(60 * 48_000);
   });

@@ -12,7 +12,7 @@ describe("WAV", () => {
     expect(hex(wavHeader(24_000, 1000))).toBe(`${riff}${format}64617461e8030000`);
   });
 
-  it("streams its header joined to the first samples, with the sizes that mean unknown", () => {
+  it("streams its header together with the first samples, with sizes that mean unknown", () => {
     const encoder = createWavStreamEncoder(8000);
     expect(encoder.encode(new Int16Array(0)).length).toBe(0);
     const first = encoder.encode(Int16Array.of(1, -1));
@@ -23,13 +23,13 @@ describe("WAV", () => {
     expect(encoder.finish().length).toBe(0);
   });
 
-  it("is a header alone when nothing was said", () => {
+  it("is a header alone if the audio is empty", () => {
     expect(createWavStreamEncoder(8000).finish().length).toBe(44);
   });
 });
 
 describe("PCM", () => {
-  it("is little-endian, also of a part of a larger array", () => {
+  it("is little-endian, also for a part of a larger array", () => {
     expect(hex(createPcmEncoder().encode(Int16Array.of(9, 258, -2, 9).subarray(1, 3)))).toBe("0201feff");
   });
 });
@@ -50,11 +50,11 @@ describe("mu-law", () => {
     [-32_768, 0x00],
     [1000, 0xce],
     [-1000, 0x4e],
-  ])("writes %i as G.711 does", (sample, byte) => {
+  ])("encodes %i as G.711 does", (sample, byte) => {
     expect(encode(sample)).toBe(byte);
   });
 
-  it("is never farther from the sample than half a step", () => {
+  it("differs from the sample by at most half a step", () => {
     for (let sample = -32_600; sample <= 32_600; sample += 7) {
       const step = 8 * 2 ** Math.max(0, Math.floor(Math.log2(Math.abs(sample) + 132)) - 7);
       expect(Math.abs(decode(encode(sample)) - sample)).toBeLessThanOrEqual(step / 2 + 1);

@@ -65,7 +65,7 @@ describe("the resampler", () => {
     },
   );
 
-  it("gives the same samples however the input is cut", () => {
+  it("returns the same samples however the input is divided", () => {
     const samples = tone(440, 22_050, 5000);
     const whole = inPieces(createResampler(22_050, 16_000), samples, 5000);
     for (const piece of [1, 17, 999]) {
@@ -82,20 +82,20 @@ describe("the resampler", () => {
     [24_000, 44_100],
     [24_000, 383_999],
     [24_000, 4000],
-  ])("keeps a tone from %i Hz to %i Hz clean and as loud", (from, to) => {
+  ])("keeps a tone from %i Hz to %i Hz clean and at the same level", (from, to) => {
     const out = inPieces(createResampler(from, to), tone(997, from, from / 2), 1000);
     const { dB, gain } = toneToNoise(out, 997, to);
     expect(dB).toBeGreaterThan(90);
     expect(gain).toBeCloseTo(1, 4);
   });
 
-  it("leaves nothing of a tone that the lower rate cannot hold", () => {
+  it("removes a tone above the range of the lower rate", () => {
     const out = inPieces(createResampler(22_050, 8000), tone(6000, 22_050, 22_050), 1000);
     const rms = Math.sqrt(out.subarray(1600, 6400).reduce((sum, y) => sum + y * y, 0) / 4800);
     expect(20 * Math.log10(rms / amplitude)).toBeLessThan(-85);
   });
 
-  it("changes no bit when both rates are equal, and cuts at full scale instead of wrapping", () => {
+  it("changes no bit if both rates are equal, and clips at full scale instead of wrapping", () => {
     const samples = tone(440, 24_000, 100);
     expect(createRateConverter(24_000, 24_000).push(samples)).toBe(samples);
     const square = Int16Array.from({ length: 400 }, (_, i) => (i % 40 < 20 ? 32_767 : -32_768));

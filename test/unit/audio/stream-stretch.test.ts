@@ -29,7 +29,7 @@ test.each([
   },
 );
 
-test("and sounds as when it is stretched as a whole, but for its end", () => {
+test("a stretched stream sounds like the stretched whole, except at its end", () => {
   const whole = [...stretchRuns(speech, rate, [{ samples: speech.length, stretch: 1.3 }])].flatMap(
     (piece) => [...piece],
   );
@@ -37,7 +37,7 @@ test("and sounds as when it is stretched as a whole, but for its end", () => {
   expect(streamed(1.3, 2048).slice(0, same)).toEqual(whole.slice(0, same));
 });
 
-test("what is final comes at once", () => {
+test("final samples are returned at once", () => {
   const stretcher = createStreamStretcher(rate, 1.5);
   const first = stretcher.push(speech.subarray(0, rate / 2));
   expect(first.length).toBeGreaterThan(0.6 * rate);

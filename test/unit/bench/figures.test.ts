@@ -22,7 +22,7 @@ describe("a quantile", () => {
     expect(quantile(values, share)).toBe(expected);
   });
 
-  it("is not there where nothing was measured", () => {
+  it("is absent if nothing was measured", () => {
     expect(quantiles([])).toBeUndefined();
     expect(distribution([])).toEqual([]);
   });
@@ -35,7 +35,7 @@ describe("a quantile", () => {
   });
 });
 
-describe("a listener at real time", () => {
+describe("playback in real time", () => {
   it.each<[string, arrivals: string, cutAtMs: number | undefined, stallMs: number]>([
     ["hears one piece without a stall", "40 100", undefined, 0],
     ["does not count the wait before the first audio", "5000 100", undefined, 0],
@@ -83,7 +83,7 @@ describe("an audio meter", () => {
     ["our header", speech, 5000],
     ["a header with another chunk in it, of odd length", listed, 7],
     ["a header with another chunk in it, of odd length", listed, 5000],
-  ])("passes over %s, whatever the pieces", (_name, file, pieceBytes) => {
+  ])("skips %s, for any division into pieces", (_name, file, pieceBytes) => {
     const meter = createAudioMeter("audio/wav", undefined);
     let [bytes, ms] = [0, 0];
     for (let at = 0; at < file.length; at += pieceBytes) {
@@ -95,7 +95,7 @@ describe("an audio meter", () => {
     expect(ms).toBeCloseTo(100, 6);
   });
 
-  it("does not gather a WAV header without end", () => {
+  it("does not collect a WAV header without an end", () => {
     const meter = createAudioMeter("audio/wav", undefined);
     meter.push(speech.subarray(0, 12));
     expect(() => meter.push(Buffer.alloc(100_000, "LIST\xff\xff\0\0", "latin1"))).toThrow("without audio");
@@ -121,7 +121,7 @@ const refused: StreamRecord = {
 };
 
 describe("a report", () => {
-  it("counts what ended, what failed by its code, and what was cut", () => {
+  it("counts completed streams, failures by code, and interrupted streams", () => {
     const cut = { ...spoke, outcome: "unfinished", stallMs: 30 } as const;
     const late = { ...spoke, firstAudioMs: 40, wallMs: 500, stallMs: 101 };
     const gone = { ...refused, code: "ECONNRESET" };
@@ -139,11 +139,11 @@ describe("a report", () => {
     expect(run).toMatchObject({ bytes: 96_000, audioSeconds: 3, audioSecondsPerSecond: 0.75 });
   });
 
-  it("takes exactly 100 ms for no starvation", () => {
+  it("counts a gap of exactly 100 ms as no starvation", () => {
     expect(summarizeRun(1, 1, [{ ...spoke, stallMs: 100 }]).playback).toMatchObject({ brief: 1, starved: 0 });
   });
 
-  it("leaves open what nothing was measured of", () => {
+  it("omits figures without measurements", () => {
     const run = summarizeRun(1, 1, [refused]);
     expect(run.firstAudioMs).toBeUndefined();
     expect(run.playback.starvedShare).toBeUndefined();
@@ -151,7 +151,7 @@ describe("a report", () => {
     expect(renderRun(run)).toMatch(/first audio +not known/);
   });
 
-  it("leaves open the audio's length where the format does not tell it", () => {
+  it("omits the length of the audio if the format does not have it", () => {
     const opaque = { ...spoke, audioMs: undefined, stallMs: undefined };
     const run = summarizeRun(1, 1, [opaque]);
     expect(run.audioSeconds).toBeUndefined();
@@ -159,7 +159,7 @@ describe("a report", () => {
     expect(run.bytes).toBe(32_000);
   });
 
-  it("reads as a table", () => {
+  it("is printed as a table", () => {
     const text = renderRun(summarizeRun(4, 10, [spoke, { ...spoke, stallMs: 900 }, refused]));
     expect(text).toMatch(/streams +4 for 10\.0 s/);
     expect(text).toMatch(/complete +2 \(66\.7 % of those that ended\)/);

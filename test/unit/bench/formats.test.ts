@@ -32,7 +32,7 @@ describe("the meter of MP3", () => {
     }
   });
 
-  it("passes over a tag before the first frame", async () => {
+  it("skips a tag before the first frame", async () => {
     const file = encoded(await createMp3Encoder(24_000), 24_000);
     const tagged = Buffer.concat([Buffer.from("ID3\x04\0\0\0\0\0\x05hello", "latin1"), file]);
     expect(metered("audio/mpeg", tagged, 10)).toEqual(metered("audio/mpeg", file, 10));
@@ -40,7 +40,7 @@ describe("the meter of MP3", () => {
 });
 
 describe("the meter of Ogg Opus", () => {
-  it.each([8000, 24_000])("reads seconds from pages at %s Hz and counts no header as audio", async (rate) => {
+  it.each([8000, 24_000])("reads seconds from pages at %s Hz and does not count headers as audio", async (rate) => {
     const file = encoded(await createOpusEncoder(rate, 7), 3 * rate);
     for (const pieceBytes of [1, 1000, file.length]) {
       const { bytes, ms } = metered("audio/ogg", file, pieceBytes);
@@ -51,7 +51,7 @@ describe("the meter of Ogg Opus", () => {
     }
   });
 
-  it("does not take anything else for a page", () => {
+  it("recognizes only pages", () => {
     expect(() => metered("audio/ogg", Buffer.alloc(100), 100)).toThrow("between two Ogg pages");
   });
 });
@@ -81,7 +81,7 @@ describe("the audio of events", () => {
     expect(await heard(`${delta}data: {"type":"speech.audio.done"}\n\ndata: [DONE]\n\n`, 9)).toBe("one");
   });
 
-  it("fails with the code of an error event, and where the end is missing", async () => {
+  it("fails with the code of an error event, and without the end", async () => {
     const failed = heard(`${chunk("one")}event: error\ndata: {"code":"model_failed"}\n\n`, 9);
     await expect(failed).rejects.toMatchObject({ code: "model_failed" } satisfies Partial<FailedEvent>);
     await expect(failed).rejects.toBeInstanceOf(FailedEvent);

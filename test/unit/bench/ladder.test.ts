@@ -40,7 +40,7 @@ describe("a climb", () => {
     return { tried, found };
   };
 
-  it("halves what lies between the last that held and the first that did not, to an eighth", async () => {
+  it("halves the range between the last success and the first failure, to an eighth", async () => {
     const { tried, found } = await climbTo(41);
     expect(tried).toEqual([1, 8, 32, 64, 128, 48, 40, 44]);
     expect(found).toMatchObject({ most: 40, isBounded: true });
@@ -52,7 +52,7 @@ describe("a climb", () => {
     ["all hold", 1_000, 128, false, "at least 128 (128 on 1;"],
     ["none holds", 0, 0, true, "0 (0 on 1;"],
     ["one holds", 1, 1, true, "1 (1 on 1;"],
-  ])("ends where %s", async (_what, capacity, most, isBounded, says) => {
+  ])("ends if %s", async (_what, capacity, most, isBounded, says) => {
     const { found } = await climbTo(capacity);
     expect(found).toMatchObject({ most, isBounded });
     expect(ladderTable(found, 1)).toContain(`streams a GPU: ${says}`);

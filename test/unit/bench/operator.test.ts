@@ -28,7 +28,7 @@ function line(user: string, verb: string, resource: string, subresource?: string
 }
 
 describe("the audit log", () => {
-  it("is read on from where it was read last, to the microsecond, however its lines are cut", () => {
+  it("is read on from the last position, to the microsecond, however its lines are cut", () => {
     const whole = line("me", "patch", "deployments", "status");
     writeFileSync(path, whole.slice(0, 40));
     const log = new AuditLog(path);
@@ -42,7 +42,7 @@ describe("the audit log", () => {
     log.close();
   });
 
-  it("tells at rest each operator's own requests, and a Lease's writes apart", () => {
+  it("separates each operator's own requests at rest from a Lease's writes", () => {
     writeFileSync(
       path,
       [
@@ -81,7 +81,7 @@ describe("the results", () => {
     { kind: "change", name: "twin", latencyMs: 90 },
   ];
 
-  it("of a run that was killed in the middle of a line are those before it, and what is missing is said", () => {
+  it("of a run that was killed in the middle of a line are those before it, and the missing part is named", () => {
     const file = new ResultsFile(join(directory, "kept/results.jsonl"));
     for (const finding of findings) file.add(finding);
     appendFileSync(file.path, '{"kind":"change","na');
@@ -97,7 +97,7 @@ describe("the results", () => {
     expect(page).toContain("| start → in sync | 0.9 s | 0.8 s |");
   });
 
-  it("of a run that had measured nothing make a page too", () => {
+  it("of a run without measurements also make a page", () => {
     const file = new ResultsFile(join(directory, "kept/nothing.jsonl"));
     file.add(run);
     expect(operatorTargets(file.result).map(({ measured }) => measured)).toEqual(

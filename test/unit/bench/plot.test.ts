@@ -48,7 +48,7 @@ describe("the plot", () => {
     { name: "8 streams", run: slow },
   ]);
 
-  it("is well-formed and says in words what it shows", () => {
+  it("is well-formed and describes its content in words", () => {
     expect(tags(svg).length).toBeGreaterThan(20);
     expect(svg).toContain("a &lt;title&gt; &amp; more");
     expect(svg).toContain("p50 200, p95 500, p99 500 ms");
@@ -77,7 +77,7 @@ describe("the plot", () => {
     }
   });
 
-  it("divides each bar by how its listeners fared", () => {
+  it("divides each bar by the outcome of its streams", () => {
     const widths = (kind: string) =>
       tags(svg)
         .filter(({ attributes }) => attributes.class === kind && attributes.height === "14")
@@ -87,7 +87,7 @@ describe("the plot", () => {
     expect(widths("starved")).toEqual([0, 100]);
   });
 
-  it("stays whole where nothing was measured", () => {
+  it("stays valid if nothing was measured", () => {
     const nothing = plotRuns("nothing", [{ name: "none", run: summarizeRun(1, 1, []) }]);
     expect(tags(nothing).length).toBeGreaterThan(10);
     expect(nothing).toContain("no audio");

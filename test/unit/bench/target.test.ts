@@ -15,7 +15,7 @@ const ours: Target = {
 const peer: Target = { ...ours, shape: "openai", key: undefined, accept: "audio/mpeg" };
 
 describe("a request of the load tool", () => {
-  it("has our shape, and names a rate only where one was asked for", () => {
+  it("has our shape, and names a rate only if one was requested", () => {
     const { origin, path, headers, body } = requestFor(ours, "Hello.");
     expect([origin, path]).toEqual(["http://127.0.0.1:8000", "/v1/svc-tts"]);
     expect(headers).toMatchObject({ accept: "audio/pcm", authorization: "Bearer k" });
@@ -25,7 +25,7 @@ describe("a request of the load tool", () => {
     });
   });
 
-  it("has the OpenAI shape for peers, without a key where none is given", () => {
+  it("has the OpenAI shape for peers, without a key if none is given", () => {
     const { path, headers, body } = requestFor(peer, "Hello.");
     expect(path).toBe("/v1/audio/speech");
     expect(headers).not.toHaveProperty("authorization");
@@ -37,7 +37,7 @@ describe("a request of the load tool", () => {
     });
   });
 
-  it("asks for events in both shapes", () => {
+  it("requests events in both shapes", () => {
     const accept = "text/event-stream";
     const body = (target: Target) => JSON.parse(requestFor({ ...target, accept }, "Hello.").body);
     expect(body(ours)).toMatchObject({ audioFormat: "mp3" });
@@ -49,7 +49,7 @@ describe("a request of the load tool", () => {
   });
 });
 
-describe("the form of an answer", () => {
+describe("the form of a response", () => {
   it.each([
     [ours, { "content-type": "audio/pcm", "x-sampling-rate": "16000" }, "audio/pcm", 16_000],
     [ours, { "content-type": "Audio/L16; rate=44100;channels=1" }, "audio/l16", 44_100],
@@ -58,11 +58,11 @@ describe("the form of an answer", () => {
     [ours, { "content-type": "audio/pcm", "x-sampling-rate": "many" }, "audio/pcm", undefined],
     [peer, {}, "audio/mpeg", 24_000],
     [{ ...peer, rate: 22_050 }, { "content-type": "audio/pcm" }, "audio/pcm", 22_050],
-  ] as const)("is told by its headers first %#", (target, headers, mediaType, rate) => {
+  ] as const)("is given by its headers first %#", (target, headers, mediaType, rate) => {
     expect(formOf(target, headers)).toEqual({ mediaType, rate, inEvents: false });
   });
 
-  it("is that of the audio which events carry", () => {
+  it("is that of the audio in the events", () => {
     const headers = { "content-type": "text/event-stream; charset=utf-8", "x-sampling-rate": "24000" };
     expect(formOf(ours, headers)).toEqual({ mediaType: "audio/mpeg", rate: 24_000, inEvents: true });
   });

@@ -77,7 +77,7 @@ interface ChartFile {
 describe.each(["tts-operator", "tts-deployment"])("Chart.yaml of %s", (chart) => {
   const read = async () => parse(await readFile(join(charts, chart, "Chart.yaml"), "utf8")) as ChartFile;
 
-  it("has the version of package.json, for its images too", async () => {
+  it("has the version of package.json, also for its images", async () => {
     const { version } = JSON.parse(await readFile(join(root, "package.json"), "utf8"));
     const { appVersion, annotations } = await read();
     expect(appVersion).toBe(version);

@@ -2,12 +2,12 @@ import { describe, expect, it } from "vitest";
 import { judge, judgeText } from "../../check/rules.ts";
 import { readSource } from "../../check/source.ts";
 
-/** What the rules say about one file with this text. */
+/** The findings of the rules for one file with this text. */
 function messages(path: string, text: string): string[] {
   return judge([readSource(path, text)]).map(({ message }) => message);
 }
 
-describe("the rules of the house refuse", () => {
+describe("the rules of the project refuse", () => {
   it.each([
     ["operator/serve/observe.ts", 'import { Failure } from "../../server/errors.ts";', "config/contract"],
     ["server/api/app.ts", 'import { permissions } from "../../operator/permissions.ts";', "two programs"],
@@ -56,7 +56,7 @@ describe("the rules of the house refuse", () => {
     expect(messages(path, text)).toContainEqual(expect.stringContaining(why));
   });
 
-  it("a cycle, once, and names its files", () => {
+  it("a cycle, once, with the names of its files", () => {
     const found = judge([
       readSource("server/a.ts", 'import { b } from "./b.ts";'),
       readSource("server/b.ts", 'import { c } from "./c.ts";'),
@@ -82,7 +82,7 @@ describe("the rules of the house refuse", () => {
   });
 });
 
-describe("the rules of the house allow", () => {
+describe("the rules of the project allow", () => {
   it.each([
     ["operator/desired/service.ts", 'import { children } from "../../config/contract/names.ts";'],
     ["operator/desired/service.ts", 'import { createHash } from "node:crypto";'],
@@ -106,7 +106,7 @@ describe("the rules of the house allow", () => {
   });
 });
 
-describe("a source that is no TypeScript", () => {
+describe("a source that is not valid TypeScript", () => {
   it("is refused with its line", () => {
     expect(() => readSource("server/a.ts", "const a = 1;\nconst = 2;")).toThrow("server/a.ts:2");
   });

@@ -21,7 +21,7 @@ describe("the rules for tests refuse", () => {
     expect(found(text)).toEqual(why(message));
   });
 
-  it("a limit of a file's own", () => {
+  it("a file's own wait limit", () => {
     expect(found("vi.setConfig({ testTimeout: 240_000 });")).toEqual(why("sets testTimeout for a file"));
   });
 
@@ -57,7 +57,7 @@ describe("the rules for tests refuse", () => {
     ["const port = 9000; server.listen(port);", "listens on a fixed port"],
     ["const port = await freePort();", "closed again (freePort)"],
     ["const [a, b] = await freePorts(2);", "closed again (freePorts)"],
-  ])("a port that others may have: %s", (text, message) => {
+  ])("a port that another program may have: %s", (text, message) => {
     expect(found(text)).toEqual(why(message));
   });
 
@@ -66,7 +66,7 @@ describe("the rules for tests refuse", () => {
     "await admin.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'shared' } });",
     "await kubectl('create', 'namespace', 'shared');",
     "await helm(['install', 'a', chart, '--namespace', 'shared', '--create-namespace']);",
-  ])("a namespace that two files make: %s", (text) => {
+  ])("a namespace that two files create: %s", (text) => {
     const other = { path: "test/e2e/b.test.ts", text: "const kubectl = new Kubectl('shared');" };
     const both = judgeTests([{ path: "test/e2e/a.test.ts", text }, other]);
     expect(both.map(({ path }) => path)).toEqual(["test/e2e/a.test.ts", "test/e2e/b.test.ts"]);
@@ -96,7 +96,7 @@ describe("the rules for tests allow", () => {
     expect(found(text)).toEqual([]);
   });
 
-  it("everything outside of test/unit, test/integration and test/e2e", () => {
+  it("files outside of test/unit, test/integration and test/e2e", () => {
     const text = "await new Promise((resolve) => setTimeout(resolve, 500)); server.listen(8080);";
     expect(found(text, "test/support/a.ts")).toEqual([]);
     expect(found(text, "test/bench/a.ts")).toEqual([]);

@@ -23,7 +23,7 @@ async function put(path: string, text: string): Promise<void> {
   await writeFile(join(house, path), text);
 }
 
-/** What a tool of `make check` says about the house, and whether it is content. */
+/** The output of a tool of `make check`, and whether it succeeded. */
 async function ask(tool: string, ...args: string[]): Promise<{ content: boolean; said: string }> {
   const program = join(root, "node_modules/.bin", tool);
   try {
@@ -40,7 +40,7 @@ const biome = () => ask("biome", "check", "--error-on-warnings", "--vcs-enabled=
 describe("make check", () => {
   it.each([
     [
-      "a promise that nobody waits for",
+      "a promise that is not awaited",
       "export async function save(): Promise<void> {\n  await Promise.resolve();\n}\nsave();\n",
       "noFloatingPromises",
     ],
@@ -66,7 +66,7 @@ describe("make check", () => {
     expect(content).toBe(false);
   });
 
-  it("refuses an export that nobody imports, and a file that nothing reaches, by knip", async () => {
+  it("refuses an export without an import, and an unreachable file, by knip", async () => {
     await put("server/main.ts", 'import { used } from "./part.ts";\n\nconsole.log(used);\n');
     await put("server/part.ts", "export const used = 1;\nexport const forgotten = 2;\n");
     await put("server/lonely.ts", "export const alone = 1;\n");

@@ -27,8 +27,8 @@ function start(program: string) {
   return { printed, stop, ended: fetchInBackground(shell, { id: "kokoro-82m", example }, stop.signal) };
 }
 
-describe("a model that is installed beside running tiers", () => {
-  it("tells what happens, and prints the command that tries a voice once they are here", async () => {
+describe("a model that is installed while the tiers run", () => {
+  it("reports its progress, and prints the command that tries a voice at the end", async () => {
     const { printed, ended } = start(
       'console.log("asked: " + process.argv.slice(2).join(" ")); process.disconnect();',
     );
@@ -39,7 +39,7 @@ describe("a model that is installed beside running tiers", () => {
     ]);
   });
 
-  it("tells why it failed, and nothing else ends", async () => {
+  it("reports why it failed, and the tiers continue", async () => {
     const { printed, ended } = start(
       'console.error("no network"); process.exitCode = 1; process.disconnect();',
     );

@@ -23,14 +23,14 @@ const folder = folderOfTests("cli");
 const run = (...words: string[]) => runInProcess(commands, words);
 
 describe("the command line", () => {
-  it("explains itself, whole and by group and by command", async () => {
+  it("prints help for all commands, for a group and for a command", async () => {
     expect(await run("--help")).toMatchObject({ code: 0, out: expect.stringContaining("keys create") });
     expect((await run("license", "--help")).out).not.toContain("keys create");
     const help = await run("license", "issue", "--help");
     expect(help).toMatchObject({ code: 0, out: expect.stringMatching(/--days DAYS.*\(default 365\)/) });
   });
 
-  it("takes help as a word, and tells its version", async () => {
+  it("accepts help as a command, and prints its version", async () => {
     expect(await run("help")).toEqual(await run("--help"));
     expect(await run("help", "license", "issue")).toEqual(await run("license", "issue", "--help"));
     expect(await run("--version")).toEqual({
@@ -65,7 +65,7 @@ describe("the command line", () => {
 });
 
 describe("keys create", () => {
-  it("prints the key alone on standard output, and keeps only its digest", async () => {
+  it("prints only the key on standard output, and stores only its digest", async () => {
     const file = join(folder, "keys.yaml");
     const create = (...words: string[]) => run("keys", "create", "--file", file, "--name", ...words);
     const first = await create("app");
@@ -82,7 +82,7 @@ describe("keys create", () => {
     expect(await create("app")).toMatchObject({ code: 2, err: expect.stringContaining("named app already") });
   });
 
-  it("prints the entry to paste where no file is given", async () => {
+  it("prints the entry to paste if no file is given", async () => {
     const { out, err } = await run("keys", "create", "--name", "app", "--expires", "2099-01-01");
     const entry = err.slice(err.indexOf("keys:\n"));
     expect(new KeyIndex(parseKeyFile(entry)).find(digestKey(out))).toMatchObject({
@@ -93,7 +93,7 @@ describe("keys create", () => {
 });
 
 describe("license", () => {
-  it("goes from keygen over issue to inspect", async () => {
+  it("supports keygen, issue and inspect", async () => {
     const at = (name: string) => join(folder, "vendor", name);
     const keygen = () => run("license", "keygen", "--out", join(folder, "vendor"));
     expect((await keygen()).code).toBe(0);
@@ -146,7 +146,7 @@ describe("settings", () => {
     expect(readModelSettings("arcana", {})).toMatchObject({ tier: "arcana", port: 8080 });
   });
 
-  it("of WebSockets are limits, and names besides those of published clients", () => {
+  it("of WebSockets are limits, and names in addition to those of published clients", () => {
     expect(readApiSettings(routing).sockets).toEqual(defaultSocketOptions);
     const { sockets } = readApiSettings({
       ...routing,
@@ -217,11 +217,11 @@ describe("settings", () => {
     [{}, "neither is set"],
     [{ ...routing, [env.routingConfigMap]: "x" }, "both is set"],
     [{ [env.routingConfigMap]: "x", [env.namespace]: "n" }, "KUBERNETES_SERVICE_HOST is not set"],
-  ])("refuse %o and name variable, value and what is allowed", (environment, says) => {
+  ])("refuse %o and name the variable, the value and the allowed values", (environment, says) => {
     expect(() => readApiSettings(environment)).toThrow(says);
   });
 
-  it("choose what writes arcana's speech", () => {
+  it("select the generator of arcana", () => {
     expect(readModelSettings("arcana", { [env.arcanaGenerator]: "flite" })).toMatchObject({
       generator: "flite",
     });
@@ -230,7 +230,7 @@ describe("settings", () => {
     );
   });
 
-  it("leave traces off unless they are asked for", () => {
+  it("turn traces off by default", () => {
     expect(readTracing({}, "api")).toBeUndefined();
     expect(readTracing({ OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318" }, "api")).toBeUndefined();
     expect(readTracing({ ...tracesOn, OTEL_TRACES_EXPORTER: "none" }, "api")).toBeUndefined();
@@ -278,7 +278,7 @@ describe("settings", () => {
 
   const sends = { OTEL_COLLECTOR_ENDPOINT: "http://otel:4317" };
 
-  it("send no metrics unless arcana is told where to", () => {
+  it("send no metrics unless arcana's endpoint is set", () => {
     const telemetryOf = (tier: ModelKind, environment: Environment) =>
       readModelSettings(tier, environment).telemetry;
     expect(telemetryOf("arcana", { OTEL_COLLECTOR_PROTOCOL: "grpc" })).toBeUndefined();
@@ -309,7 +309,7 @@ describe("settings", () => {
   it.each([
     [{ OTEL_RESOURCE_ATTRIBUTES: "service.name=a,team=b" }, { "service.name": "a", team: "b" }],
     [{ OTEL_RESOURCE_ATTRIBUTES: "service.name=a", OTEL_SERVICE_NAME: "b" }, { "service.name": "b" }],
-  ])("say of metrics what %o says", (environment, resourceAttributes) => {
+  ])("set for metrics what %o says", (environment, resourceAttributes) => {
     expect(readTelemetry({ ...sends, ...environment })?.resourceAttributes).toEqual(resourceAttributes);
   });
 
@@ -331,14 +331,14 @@ describe("settings", () => {
     expect(() => readTelemetry({ ...sends, ...environment })).toThrow(says);
   });
 
-  it("refuse an offset that is no number of ports", () => {
+  it("refuse an offset that is not a valid number of ports", () => {
     expect(readPortOffset({ PORT_OFFSET: "100" })).toBe(100);
     expect(() => readPortOffset({ PORT_OFFSET: "ten" })).toThrow("PORT_OFFSET must be an integer");
   });
 });
 
 describe("the files of a run", () => {
-  it("are made once, kept between runs, and readable by their owner alone", async () => {
+  it("are created once, kept between runs, and readable by their owner alone", async () => {
     const options = { folder: join(folder, "run"), ports: { mist: 8080, arcana: 8090 }, now: Date.now() };
     const first = await prepareRunFiles(options);
     const license = readFileSync(first.licenseFile, "utf8");

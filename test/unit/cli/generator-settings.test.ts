@@ -3,7 +3,7 @@ import { readModelSettings } from "../../../server/cli/settings/settings.ts";
 
 const vllm = { SVC_TTS_ARCANA_GENERATOR: "vllm" };
 
-test("a model that vLLM serves is run here, from the usual folder, with measured capacity", () => {
+test("a model that vLLM serves is run by the process itself, from the default folder, with measured capacity", () => {
   expect(readModelSettings("arcana", vllm)).toMatchObject({
     generator: "vllm",
     model: {
@@ -18,7 +18,7 @@ test("a model that vLLM serves is run here, from the usual folder, with measured
   expect(readModelSettings("mist", vllm).model).toBeUndefined();
 });
 
-test("vLLM gets its environment and its arguments, and none of our own", () => {
+test("vLLM gets its own environment and arguments, without those of the server", () => {
   const environment = {
     ...vllm,
     PATH: "/bin",
@@ -40,7 +40,7 @@ test("vLLM gets its environment and its arguments, and none of our own", () => {
   });
 });
 
-test("one that runs elsewhere is only asked", () => {
+test("a vLLM that runs elsewhere is only sent requests", () => {
   const elsewhere = { ...vllm, GENERATOR_URL: "http://vllm:8000/", GENERATOR_API_KEY: "k", PATH: "/bin" };
   expect(readModelSettings("arcana", elsewhere).model?.server).toEqual({
     kind: "elsewhere",
@@ -49,7 +49,7 @@ test("one that runs elsewhere is only asked", () => {
   });
 });
 
-test("the folder of mounted voices holds none where the model lies", () => {
+test("the default folder of mounted voices is none if it holds the model", () => {
   const environment = { ...vllm, SVC_TTS_VOICES_DIR: "/models", GENERATOR_MODEL_DIR: "/models/big" };
   expect(readModelSettings("arcana", environment).voices).toMatchObject({
     folder: "/models",
@@ -68,6 +68,6 @@ test.each([
     { GENERATOR_CODEC_PROVIDERS: "tpu" },
     'GENERATOR_CODEC_PROVIDERS must list cpu, cuda with commas between; it has "tpu".',
   ],
-])("%o is refused by name, value and what is allowed", (environment, says) => {
+])("%o is refused by name and value, with the allowed values", (environment, says) => {
   expect(() => readModelSettings("arcana", { ...vllm, ...environment })).toThrow(says);
 });

@@ -9,7 +9,7 @@ import { runInProcess } from "../../support/server/command-line.ts";
 const folder = folderOfTests("models");
 const run = (...words: string[]) => runInProcess([allCommand, ...modelsCommands], words);
 
-/** As `models get` leaves it. */
+/** Writes the files that `models get` writes. */
 function install(into: string): void {
   const installation = {
     preset: "kokoro-82m",
@@ -22,7 +22,7 @@ function install(into: string): void {
 }
 
 describe("svc-tts models", () => {
-  it("lists what can be installed and what is", async () => {
+  it("lists the installable and the installed models", async () => {
     const into = join(folder, "list");
     expect((await run("models", "list", "--into", into)).out).toMatch(
       /^kokoro-82m {2}not installed {2}114 MB/,
@@ -31,7 +31,7 @@ describe("svc-tts models", () => {
     expect((await run("models", "list", "--into", into)).out).toMatch(/^kokoro-82m {2}installed/);
   });
 
-  it("shows sources, license, voices and how the installed model speaks", async () => {
+  it("shows sources, license, voices and the variant of the installed model", async () => {
     const into = join(folder, "show");
     install(into);
     const { code, out } = await run("models", "show", "kokoro-82m", "--into", into);
@@ -44,7 +44,7 @@ describe("svc-tts models", () => {
     );
   });
 
-  it("removes what is installed, and says where nothing is", async () => {
+  it("removes installed files, and reports a model that is not installed", async () => {
     const into = join(folder, "remove");
     install(into);
     expect((await run("models", "remove", "kokoro-82m", "--into", into)).out).toMatch(/is removed/);

@@ -16,11 +16,11 @@ test.each([
   ["fra", "2 000 000 habitants", "deux millions d'habitants"],
   ["spa", "N° 4", "número cuatro"],
   ["ita", "21 gatti", "ventuno gatti"],
-])("prints how a line of %s would be spoken", async (lang, written, spoken) => {
+])("prints how a line of %s is spoken", async (lang, written, spoken) => {
   expect(await run([written], "--lang", lang)).toEqual({ code: 0, out: spoken, err: "" });
 });
 
-test("prints one line for each line, an empty one for an empty one", async () => {
+test("prints one line for each line, including empty ones", async () => {
   const { out } = await run(["1", "", "2"], "--lang", "eng");
   expect(out).toBe("one\n\ntwo");
 });
@@ -30,13 +30,13 @@ test.each(Object.keys(languages))("reads %s", async (lang) => {
   expect({ code, out }).toEqual({ code: 0, out: "Test" });
 });
 
-test.each(["klingon", "", "toString"])("refuses the language %j and names those there are", async (lang) => {
+test.each(["klingon", "", "toString"])("refuses the language %j and lists the known ones", async (lang) => {
   const { code, out, err } = await run(["1"], "--lang", lang);
   expect({ code, out }).toEqual({ code: 2, out: "" });
   expect(err).toContain("eng");
 });
 
-test("needs a language, and explains itself", async () => {
+test("requires a language, and prints its help", async () => {
   expect((await run([])).err).toContain("--lang LANG is required");
   expect((await run([], "--help")).out).toContain("svc-tts normalize");
 });

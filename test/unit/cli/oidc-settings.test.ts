@@ -14,7 +14,7 @@ const least = {
 };
 
 describe("settings of single sign-on", () => {
-  it("take an issuer and a client for enough, and let nobody in by a group then", () => {
+  it("need only an issuer and a client, and then admit no user by a group", () => {
     expect(readApiSettings(dashboard).dashboard?.oidc).toBeUndefined();
     expect(readApiSettings(least).dashboard?.oidc).toEqual({
       issuer: "https://login.example.com/realms/staff",
@@ -28,7 +28,7 @@ describe("settings of single sign-on", () => {
     });
   });
 
-  it("say what groups give, whatever signs are in their names", () => {
+  it("map groups to roles, whatever characters their names have", () => {
     const groups = [
       { group: "CN=admins,OU=it", role: "owner" },
       { group: "speech", role: "member", team: "blue" },
@@ -70,7 +70,7 @@ describe("settings of single sign-on", () => {
       { [env.oidcGroups]: '[{"group":"a","role":"owner","teams":"b"}]' },
       "SVC_TTS_OIDC_GROUPS must be a JSON list",
     ],
-  ])("refuse %o and name variable, value and what is allowed", (more, says) => {
+  ])("refuse %o and name the variable, the value and the allowed values", (more, says) => {
     expect(() => readApiSettings({ ...least, ...more })).toThrow(says);
   });
 });

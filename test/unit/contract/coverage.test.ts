@@ -7,12 +7,12 @@ const root = join(import.meta.dirname, "../../..");
 const testFiles = new Set(heldBy.map(([, holder]) => holder).filter((holder) => holder.startsWith("test/")));
 
 describe("the contract's rules", () => {
-  it.each(Object.entries(tableRows))("have all rows of the specification's table %s", (table, rows) => {
+  it.each(Object.entries(tableRows))("include all rows of the specification's table %s", (table, rows) => {
     expect(Object.keys(specification).filter((id) => id.startsWith(table))).toHaveLength(rows);
   });
 
   // such a file fails when its tests did not exercise every rule that it holds
-  it.each([...testFiles])("are recorded by %s as its tests exercise them", (file) => {
+  it.each([...testFiles])("are recorded by %s when its tests exercise them", (file) => {
     expect(existsSync(join(root, file))).toBe(true);
     expect(readFileSync(join(root, file), "utf8")).toContain("= heldRules(import.meta.filename);");
   });

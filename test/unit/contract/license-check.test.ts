@@ -42,7 +42,7 @@ function judge(hours: number, answers: IssuerResponse[], failedAtHours?: number)
   });
 }
 
-describe("a license whose issuer is asked", () => {
+describe("a license with an online check", () => {
   it.each([
     ["is good as long as the answer counts", 33, [answer()], "valid", undefined],
     ["is in its grace when there is no new one", 35, [answer()], "grace", "unconfirmed"],
@@ -73,7 +73,7 @@ describe("a license whose issuer is asked", () => {
     expect(mayServe(verdict)).toBe(state === "valid" || state === "grace");
   });
 
-  it("serves on for its grace when it is revoked while it serves, and says why", async () => {
+  it("has its grace period if it is revoked in use, with the reason", async () => {
     const revoked = answer({ status: "revoked", reason: "contract ended" });
     const verdict = await judge(20, [revoked], 11);
     expect(verdict).toMatchObject({
@@ -85,12 +85,12 @@ describe("a license whose issuer is asked", () => {
     expect((await judge(11 + 73, [revoked], 11)).state).toBe("invalid");
   });
 
-  it("gets no second grace from when it turned bad", async () => {
+  it("gets no second grace period from the time it became invalid", async () => {
     expect((await judge(10 + 24 + 73, [answer()], 10 + 24 + 72)).state).toBe("invalid");
   });
 });
 
-describe("an answer of the issuer", () => {
+describe("a response of the issuer", () => {
   const now = start * 1000 + hour * 1000;
 
   it("is read as it was signed", async () => {
@@ -106,7 +106,7 @@ describe("an answer of the issuer", () => {
 
   it.each([
     [
-      "of somebody else",
+      "of another issuer",
       async () => (await licenseIssuer()).answer({ iat: start }),
       /not signed by a trusted key/,
     ],
@@ -118,7 +118,7 @@ describe("an answer of the issuer", () => {
     await expect(readLicenseAnswer(await made(), issuer.keys, now)).rejects.toThrow(message);
   });
 
-  it("counts when it is the newest; of two at once the bad one", () => {
+  it("is used if it is the newest; of two with the same time, the negative one is used", () => {
     const [old, bad, good] = [answer({ iat: 1 }), answer({ iat: 2, status: "revoked" }), answer({ iat: 2 })];
     expect(newestResponse([old, good, bad], "1")).toBe(bad);
     expect(newestResponse([bad, good, old], "1")).toBe(bad);

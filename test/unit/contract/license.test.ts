@@ -25,13 +25,13 @@ describe("a license", () => {
     ["in the last moment", 29.99, "valid", true],
     ["in the shorter grace of the two", 32, "grace", true],
     ["after the shorter grace", 33.01, "expired", false],
-  ] as const)("%s is judged by its dates", async (_when, days, state, serves) => {
+  ] as const)("%s is evaluated by its dates", async (_when, days, state, serves) => {
     const verdict = await judge(await issuer.issue(dates), daysIn(days));
     expect(verdict.state).toBe(state);
     expect(mayServe(verdict)).toBe(serves);
   });
 
-  it("that was changed after it was issued is invalid", async () => {
+  it("is invalid if it was changed after it was issued", async () => {
     const [head, claims = "", signature] = (await issuer.issue(dates)).split(".");
     const more = { ...JSON.parse(Buffer.from(claims, "base64url").toString()), maxGpus: 999 };
     const payload = Buffer.from(JSON.stringify(more)).toString("base64url");
@@ -39,7 +39,7 @@ describe("a license", () => {
     expect(verdict).toMatchObject({ state: "invalid", message: expect.stringContaining("signature") });
   });
 
-  it("signed by an unknown key is invalid and says whose key is missing", async () => {
+  it("signed by an unknown key is invalid, and the message names the missing key", async () => {
     const verdict = await evaluateLicense({
       token: await issuer.issue(dates),
       keys: { keys: [] },
@@ -50,7 +50,7 @@ describe("a license", () => {
     expect(verdict).toMatchObject({ state: "invalid", message: expect.stringContaining("not trusted") });
   });
 
-  it.each([undefined, "", "  \n"])("that is absent (%j) is missing", async (token) => {
+  it.each([undefined, "", "  \n"])("is missing if it is absent (%j)", async (token) => {
     expect((await judge(token, daysIn(1))).state).toBe("missing");
   });
 
@@ -61,12 +61,12 @@ describe("a license", () => {
     },
   );
 
-  it("without a claim names the claim", async () => {
+  it("without a required claim is invalid, and the message names the claim", async () => {
     const token = await issuer.issue({ ...dates, ...{ maxStreams: undefined as unknown as number } });
     expect((await judge(token, daysIn(1))).message).toContain("maxStreams");
   });
 
-  it("that goes missing while serving has the grace period from then, then is missing", async () => {
+  it("has the grace period if it is deleted in use, and is then missing", async () => {
     expect((await judge(undefined, daysIn(2), daysIn(1))).state).toBe("grace");
     expect((await judge(undefined, daysIn(5), daysIn(1))).state).toBe("missing");
   });

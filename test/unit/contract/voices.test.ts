@@ -8,10 +8,10 @@ import {
   voicesOf,
 } from "../../../config/contract/voices.ts";
 
-test("no two voices share an id, and every id is found", () => {
+test("voices have unique ids, and each id is found", () => {
   expect(new Set(voices.map(({ id }) => id)).size).toBe(voices.length);
   for (const voice of voices) expect(findVoice(voice.id)).toBe(voice);
-  expect(findVoice("nobody")).toBeUndefined();
+  expect(findVoice("no-such-voice")).toBeUndefined();
 });
 
 test("arcana has exactly the sixteen voices of specification 2.1", () => {
@@ -24,7 +24,7 @@ test("arcana has exactly the sixteen voices of specification 2.1", () => {
   ).toEqual(names.split(" ").sort());
 });
 
-test("no two voices of a model are one engine voice with the same parameters", () => {
+test("no two voices of a model have the same engine voice and parameters", () => {
   const key = (engine: EngineVoice) => Object.values(engine).join(" ");
   for (const model of ["mist", "arcana"] as const) {
     const keys = voicesOf(model).map(({ engine }) => key(engine));
@@ -32,16 +32,16 @@ test("no two voices of a model are one engine voice with the same parameters", (
   }
 });
 
-test("mist and mistv2 speak the same voices, in at least twelve languages", () => {
+test("mist and mistv2 have the same voices, in at least twelve languages", () => {
   expect(voicesOf("mistv2")).toEqual(voicesOf("mist"));
   expect(new Set(voicesOf("mist").map(({ language }) => language)).size).toBeGreaterThanOrEqual(12);
 });
 
-test("the first English voice is one that telephones carry well", () => {
+test("the first English voice is one that is clear over telephones", () => {
   expect(voicesOf("mist").find(({ language }) => language === "eng")?.engine.voice).toMatch(/^(awb|rms)$/);
 });
 
-test("each voice's language is known by both codes, and no language is without a voice", () => {
+test("each voice's language has both codes, and each language has a voice", () => {
   const spoken = new Set(voices.map(({ language }) => language));
   expect([...spoken].sort()).toEqual(Object.keys(languages).sort());
   expect(languageOf("en")).toBe("eng");
@@ -51,6 +51,6 @@ test("each voice's language is known by both codes, and no language is without a
   expect(languageOf("constructor")).toBeUndefined();
 });
 
-test("each voice says under which license its source is", () => {
+test("each voice names the license of its source", () => {
   for (const { license } of voices) expect(license).toMatch(/BSD|GPL/);
 });

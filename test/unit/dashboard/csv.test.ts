@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { csv } from "../../../server/dashboard/html/csv.ts";
 
 describe("comma-separated values", () => {
-  it("quote what would end a cell", () => {
+  it("quote characters that would end a cell", () => {
     expect(csv([["a", 'b "c"', "d,e", "f\ng", -1]])).toBe('a,"b ""c""","d,e","f\ng",-1\r\n');
   });
 

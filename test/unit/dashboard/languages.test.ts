@@ -18,7 +18,7 @@ const alike = new Set([
   "({ message }) => message",
 ]);
 
-/** Each text, as `section.key` or deeper; a text with places in it is told by what it is made of. */
+/** Each text with its path, as `section.key`. A text with placeholders is given by its source. */
 function textsOf(words: object, path: readonly string[] = []): (readonly [string, string])[] {
   return Object.entries(words).flatMap(([key, value]) =>
     typeof value === "object"
@@ -27,7 +27,7 @@ function textsOf(words: object, path: readonly string[] = []): (readonly [string
   );
 }
 
-describe("the words of the dashboard", () => {
+describe("the texts of the dashboard", () => {
   it("are all translated", () => {
     const translations = new Map(textsOf(germanTexts));
     const untranslated = textsOf(englishTexts).filter(
@@ -51,7 +51,7 @@ describe("the words of the dashboard", () => {
     expect(keys.filter((key) => !used.has(key))).toEqual([]);
   });
 
-  it("leave scripts the same places to fill in", () => {
+  it("have the same placeholders for scripts in each language", () => {
     const places = (texts: object) =>
       Object.entries(texts).map(([key, text]) => [
         key,
@@ -63,7 +63,7 @@ describe("the words of the dashboard", () => {
   });
 });
 
-describe("a person's language", () => {
+describe("a user's language", () => {
   it.each([
     [undefined, undefined, "en"],
     ["*", undefined, "en"],
@@ -87,7 +87,7 @@ describe("a person's language", () => {
     ["en-US", "1,234,567", "0.5", "Jan 31, 2030, 1:05 PM", "Jan 31, 2030", "Spanish"],
     ["en-GB", "1,234,567", "0.5", "31 Jan 2030, 13:05", "31 Jan 2030", "Spanish"],
     ["de-DE", "1.234.567", "0,5", "31.01.2030, 13:05", "31.01.2030", "Spanisch"],
-  ])("%s writes numbers, times and names so", (tag, whole, tenths, time, day, name) => {
+  ])("%s formats numbers, times and names accordingly", (tag, whole, tenths, time, day, name) => {
     const locale = chooseLocale(tag, undefined);
     const at = Date.UTC(2030, 0, 31, 13, 5);
     expect([locale.whole(1_234_567), locale.tenths(0.5)]).toEqual([whole, tenths]);

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { html } from "../../../server/dashboard/html/html.ts";
 import { createPasswords } from "../../../server/dashboard/sign-in/passwords.ts";
 
-test("a password is kept as Argon2id with a salt of its own, and known again in any Unicode form", async () => {
+test("a password is stored as Argon2id with its own salt, and verified in any Unicode form", async () => {
   const passwords = createPasswords();
   const [one, other] = await Promise.all([
     passwords.hash("fünf kleine Mäuse"),
@@ -15,13 +15,13 @@ test("a password is kept as Argon2id with a salt of its own, and known again in 
   expect(await passwords.verify("fünf kleine Mäuse", undefined)).toBe(false);
 });
 
-test("a hash that another program made of the reference's own test is known", async () => {
+test("a hash of the reference implementation's own test is verified", async () => {
   // argon2 "somesalt" -id -t 2 -m 16 -p 1 over "password" (the C reference's test vector)
   const kept = "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc";
   expect(await createPasswords().verify("password", kept)).toBe(true);
 });
 
-test("no more than four are worked on at once, as each takes 19 MiB", async () => {
+test("at most four passwords are hashed at once, because each takes 19 MiB", async () => {
   const passwords = createPasswords();
   const tries = await Promise.allSettled(
     Array.from({ length: 6 }, () => passwords.hash("correct horse battery")),
@@ -32,7 +32,7 @@ test("no more than four are worked on at once, as each takes 19 MiB", async () =
   ]);
 });
 
-test("a page says what people wrote, and never does it", () => {
+test("a page shows user input as text and never executes it", () => {
   const name = `<script>"&'</script>`;
   expect(html`<p title="${name}">${[name, html`<b>${1}</b>`, false, undefined]}</p>`.text).toBe(
     '<p title="&#60;script&#62;&#34;&#38;&#39;&#60;/script&#62;">&#60;script&#62;&#34;&#38;&#39;&#60;/script&#62;<b>1</b></p>',

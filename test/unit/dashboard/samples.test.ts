@@ -2,6 +2,6 @@ import { expect, it } from "vitest";
 import { languages } from "../../../config/contract/voices.ts";
 import { samples } from "../../../server/dashboard/pages/playground.ts";
 
-it("there is a sample for every language of the catalogue", () => {
+it("every language of the catalogue has a sample", () => {
   expect(Object.keys(samples)).toEqual(Object.keys(languages));
 });

@@ -4,7 +4,7 @@ import { createThrottle, networkOf } from "../../../server/dashboard/sign-in/thr
 const limited = { code: "rate_limited", retryAfterSeconds: expect.any(Number) };
 
 describe("the limits of the sign-in", () => {
-  it("close a name after ten tries from one network, and leave it open to others", async () => {
+  it("block a name after ten attempts from one network, and not for others", async () => {
     const throttle = createThrottle();
     for (let i = 0; i < 10; i++) await throttle.enter("login", "ada", `2001:db8::${i}`);
     await expect(throttle.enter("login", "ada", "2001:db8::ffff:1")).rejects.toMatchObject(limited);
@@ -13,20 +13,20 @@ describe("the limits of the sign-in", () => {
     await throttle.enter("account", "ada", "2001:db8::1");
   });
 
-  it("close a name after a hundred tries from all networks", async () => {
+  it("block a name after a hundred attempts from all networks", async () => {
     const throttle = createThrottle();
     for (let i = 0; i < 100; i++) await throttle.enter("login", "ada", `192.0.2.${i}`);
     await expect(throttle.enter("login", "ada", "198.51.100.1")).rejects.toMatchObject(limited);
   });
 
-  it("close one way in to a network after 200 tries, and leave the others open", async () => {
+  it("block one path of a network after 200 attempts, and leave the others open", async () => {
     const throttle = createThrottle();
     for (let i = 0; i < 200; i++) await throttle.enter("setup", `name ${i}`, "192.0.2.1");
     await expect(throttle.enter("setup", "another", "192.0.2.1")).rejects.toMatchObject(limited);
     await throttle.enter("login", "ada", "192.0.2.1");
   });
 
-  it("do not count who gave the right password", async () => {
+  it("do not count attempts with the right password", async () => {
     const throttle = createThrottle();
     for (let i = 0; i < 300; i++) {
       await throttle.enter("login", "ada", "192.0.2.1");

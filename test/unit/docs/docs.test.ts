@@ -54,7 +54,7 @@ describe("docs/reference/conditions.md", () => {
     expect(conditionReasons.filter((reason) => !explained.includes(reason))).toEqual([]);
   });
 
-  it("names only conditions, reasons and events that the operator has", async () => {
+  it("names only existing conditions, reasons and events", async () => {
     const rows = (await read("docs/reference/conditions.md")).match(/^\| `.*$/gm) ?? [];
     const names = rows.flatMap((row) =>
       [...(row.split("|")[1] ?? "").matchAll(/`(\w+)`/g)].map(([, name]) => name),
@@ -113,7 +113,7 @@ async function documents(): Promise<string[]> {
   ];
 }
 
-/** Of a page: longer ones are split by task or topic. */
+/** The limit of a page. Longer pages are split by task or topic. */
 const mostWords = 1_250;
 
 interface Link {
@@ -163,7 +163,7 @@ async function anchorsOf(document: string): Promise<Set<string>> {
 }
 
 describe("the documents", () => {
-  it("number each decision once, in its name and its heading", async () => {
+  it("number each decision once, in its file name and its heading", async () => {
     const names = (await readdir(join(root, "docs/adr"))).sort();
     const numbers = names.map((name) => Number.parseInt(name, 10));
     expect(numbers).toEqual(names.map((_, i) => i + 1));
@@ -171,7 +171,7 @@ describe("the documents", () => {
     expect(headings.map((text) => Number(/^# (\d+)\. /.exec(text)?.[1]))).toEqual(numbers);
   });
 
-  it("link to files that exist, and to headings that exist", async () => {
+  it("link to files and headings that exist", async () => {
     const all = (await Promise.all((await documents()).map(links))).flat();
     expect(all.length).toBeGreaterThan(50);
     expect(all.filter(({ path }) => !existsSync(join(root, path)))).toEqual([]);
@@ -189,7 +189,7 @@ describe("the documents", () => {
     expect(named.filter((path) => !existsSync(join(root, path)))).toEqual([]);
   });
 
-  it("are short, unless they are generated", async () => {
+  it("are short, except generated ones", async () => {
     const generated = ["docs/reference.md", "docs/benchmarks.md"];
     const pages = (await documents()).filter((path) => !generated.includes(path));
     const counted = await Promise.all(
@@ -200,18 +200,18 @@ describe("the documents", () => {
     expect(counted.filter(([, words]) => words > mostWords)).toEqual([]);
   });
 
-  it("are all listed by the index of docs/", async () => {
+  it("are all listed in the index of docs/", async () => {
     const listed = new Set((await links("docs/README.md")).map(({ path }) => path));
     const pages = (await documents()).filter((path) => path.startsWith("docs/") && path !== "docs/README.md");
     expect(pages.filter((path) => !listed.has(path))).toEqual([]);
   });
 });
 
-/** Where fragments of a TtsDeployment in the documents belong, by one of their fields. */
+/** The schemas that fragments of a TtsDeployment in the pages may belong to. */
 const { api, models } = TtsDeploymentSpecSchema.properties;
 const places: readonly TSchema[] = [TtsDeploymentSpecSchema, models.items, api, api.properties.keys];
 
-/** What a fragment has that the place it belongs to has not. */
+/** The fields of a fragment that its schema does not have. */
 function unknownFields(fragment: Record<string, unknown>): readonly string[] {
   const [first = ""] = Object.keys(fragment);
   if (first === "spec" || fragment.kind === "TtsDeployment")

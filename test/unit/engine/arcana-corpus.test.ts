@@ -15,7 +15,7 @@ function some(seed: number, count: number): string[] {
   return found;
 }
 
-test("what the recognizer judges by is held out of the corpus", () => {
+test("the sentences of the recognizer's test are not in the corpus", () => {
   expect(heldOut).toEqual([...englishSentences]);
   const runs = runsOfFour(heldOut);
   const words = "I said she opened the window wide".split(" ").map((text) => ({ text, mark: "" }));
@@ -23,7 +23,7 @@ test("what the recognizer judges by is held out of the corpus", () => {
   expect(sharesWords(words.slice(0, 4), runs)).toBe(false);
 });
 
-test("a seed makes the same sentences, another seed others", () => {
+test("the same seed makes the same sentences, and another seed others", () => {
   expect(some(1, 50)).toEqual(some(1, 50));
   expect(some(1, 50)).not.toEqual(some(2, 50));
 });

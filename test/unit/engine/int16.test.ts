@@ -17,6 +17,6 @@ test.each([
     given: [0.4 * step, 0.6 * step, -0.4 * step, -0.6 * step],
     made: [0, 1, 0, -1],
   },
-])("$what becomes the nearest sample", ({ given, made }) => {
+])("$what is converted to the nearest sample", ({ given, made }) => {
   expect([...toInt16(Float32Array.from(given))]).toEqual(made);
 });

@@ -62,7 +62,7 @@ describe("integer convolutions as products", () => {
     { taps: 5, dilation: 2 },
     { taps: 7, pads: [2, 4] },
     { outputs: 96, inputs: 80, taps: 3, pads: [1, 1] },
-  ])("%o says the same to the last bit, with int8 and with uint8", async (convolution) => {
+  ])("%o gives exactly the same result, with int8 and with uint8", async (convolution) => {
     const original = graphWith(convolution);
     const expected = await run(original, convolution.inputs);
     for (const weights of ["int8", "uint8"] as const) {
@@ -78,13 +78,13 @@ describe("integer convolutions as products", () => {
     ["few channels", graphWith({ outputs: 32 })],
     ["strides", graphWith({ taps: 3, stride: 2 })],
     ["no integer convolution", tinyKokoro()],
-  ])("a graph with %s stays as it is", (_what, original) => {
+  ])("a graph with %s is not changed", (_what, original) => {
     const { model, convolutions } = convolutionsAsProducts(original, "int8");
     expect(convolutions).toBe(0);
     expect(model).toBe(original);
   });
 });
 
-test("whether this processor multiplies 8-bit integers exactly is found out by the product of the largest ones", async () => {
+test("the largest 8-bit integers show whether this processor multiplies them exactly", async () => {
   expect(typeof (await isExactForInt8())).toBe("boolean");
 });

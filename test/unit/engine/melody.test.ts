@@ -5,7 +5,7 @@ import { melody } from "../../../server/engine/arcana/synthesize.ts";
 /** Two codes of melody: one rises from 0 to 0.2, one stays at 1. */
 const codec = { pitches: [0, 0.2, 1, 1] } as unknown as CodecTables;
 
-test("a melody goes straight through a quarter and three quarters of each sound, and is level before and after", () => {
+test("a melody is linear between a quarter and three quarters of each sound, and constant before and after", () => {
   const heights = melody(
     [
       { frames: 4, pitch: 0 },

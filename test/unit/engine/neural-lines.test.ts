@@ -18,7 +18,7 @@ class LetterModel implements NeuralModel {
   readonly reach = neuralSpeedRange;
   readonly borders = exactBorders;
   readonly maxSymbols: number;
-  /** What it was asked to say. */
+  /** The lines that were requested. */
   readonly lines: string[] = [];
 
   constructor(maxSymbols: number) {
@@ -78,13 +78,13 @@ describe("a text that is too long for the model", () => {
     expect(lines).toEqual(["aaaa bbbb", "cccc dddd"]);
   });
 
-  test("is split inside a word that is longer than the model can say, of which nothing is lost", async () => {
+  test("is split inside a word that is longer than the model accepts, without loss", async () => {
     const { lines, times } = await say("abcdefghijklmnop.", new LetterModel(6));
     expect(lines.join("")).toBe("abcdefghijklmnop.");
     expect(new Set(times.map(({ token }) => token))).toEqual(new Set([0]));
   });
 
-  test("has a pause where it was split at the end of a phrase, and its times count it", async () => {
+  test("has a pause if it was split at the end of a phrase, which its times include", async () => {
     const split = await say("one, two.", new LetterModel(5));
     expect(split.lines).toEqual(["one,", "two."]);
     const [first, second] = split.times;
@@ -93,7 +93,7 @@ describe("a text that is too long for the model", () => {
   });
 });
 
-test("a word of which the model knows no sound is left out, and nothing is asked of the model for it", async () => {
+test("a word without a sound that the model knows is omitted, and the model is not called for it", async () => {
   const { lines, times, samples } = await say("ЖЖ", new LetterModel(50));
   expect([lines, times, samples]).toEqual([[], [], 0]);
 });

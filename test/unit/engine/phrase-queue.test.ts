@@ -15,7 +15,7 @@ function orderOf(waiting: readonly QueuedUtterance[], { phraseMs = 100, capacity
   return places;
 }
 
-describe("phrases that wait", () => {
+describe("waiting phrases", () => {
   it.each<[string, readonly QueuedUtterance[], readonly number[]]>([
     ["by the earliest deadline", [heard(1900), heard(1300), heard(1600), heard(1300)], [1, 3, 2, 0]],
     ["new streams in the order in which they came", [first(1260), first(1250), first(1260)], [1, 0, 2]],
@@ -32,13 +32,13 @@ describe("phrases that wait", () => {
     expect(orderOf(waiting)).toEqual(order);
   });
 
-  it("are spoken by several at once", () => {
+  it("are processed by several workers at once", () => {
     const waiting = [heard(1200), heard(1200), first(1250)];
     expect(orderOf(waiting, { capacity: 2 })).toEqual([2, 0, 1]);
     expect(orderOf(waiting, { capacity: 1 })).toEqual([0, 2, 1]);
   });
 
-  it("leave the queue when nobody waits for them any more", () => {
+  it("leave the queue when their requests end", () => {
     const queue = new UtteranceQueue<QueuedUtterance>(1);
     const gone = heard(1100);
     queue.add(gone);
@@ -133,7 +133,7 @@ function newStream(askedAtMs: number, random: () => number): Stream {
   return { phrases, heardSinceMs: undefined, seconds: 0, askedAtMs };
 }
 
-/** What the queue was before: the earliest deadline alone. */
+/** The previous design of the queue, which considers the earliest deadline alone. */
 class EarliestDeadline {
   readonly #waiting: Phrase[] = [];
   add(phrase: Phrase): void {
@@ -145,10 +145,10 @@ class EarliestDeadline {
   }
 }
 
-describe("sixteen places and callers in a loop, whose sentences have one to four phrases", () => {
+describe("sixteen workers with clients in a loop, whose sentences have one to four phrases", () => {
   const crowd = { callers: 32, places: 16, processes: 2, seed: 7 };
 
-  it.each([55, 24, 17.7])("break off nowhere where engines make %d seconds of audio a second", (speed) => {
+  it.each([55, 24, 17.7])("have no underrun if the engines make %d seconds of audio a second", (speed) => {
     const { longestGapMs, longestFirstMs, streams } = serve({
       ...crowd,
       speed,
@@ -159,11 +159,11 @@ describe("sixteen places and callers in a loop, whose sentences have one to four
     expect(longestFirstMs).toBeLessThan(patienceMs + 5000);
   });
 
-  it("are short of speed by the earliest deadline alone, which this test would notice", () => {
+  it("have underruns if only the earliest deadline counts, which this test detects", () => {
     expect(serve({ ...crowd, speed: 17.7, queue: new EarliestDeadline() }).longestGapMs).toBeGreaterThan(200);
   });
 
-  it("have bounded gaps where the engines are slower than speech, and everybody is served", () => {
+  it("have limited gaps if the engines are slower than real time, and every client is served", () => {
     const { streams, longestFirstMs } = serve({ ...crowd, speed: 8, queue: new UtteranceQueue(2) });
     expect(streams).toBeGreaterThan(500);
     expect(longestFirstMs).toBeLessThan(30_000);

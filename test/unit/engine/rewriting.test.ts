@@ -7,7 +7,7 @@ const said = (audio: readonly number[], samples: readonly number[] = [2]): Measu
   realTimeFactor: 1,
 });
 
-describe("what two graphs say is compared", () => {
+describe("the outputs of two graphs are compared", () => {
   test.each([
     { what: "the same", other: said([0.1, 0.2]), wrong: undefined },
     { what: "the same but for rounding", other: said([0.1, 0.2005]), wrong: undefined },

@@ -17,7 +17,7 @@ function shares(scores: readonly number[], change: Partial<typeof plain>, recent
 }
 
 describe("the sampler", () => {
-  test("draws by the softmax of the scores, flatter the higher the temperature", () => {
+  test("samples from the softmax of the scores, which a higher temperature flattens", () => {
     const [first, second] = shares([Math.log(3), 0], {}) as [number, number];
     expect(first).toBeCloseTo(0.75, 1);
     expect(second).toBeCloseTo(0.25, 1);
@@ -25,7 +25,7 @@ describe("the sampler", () => {
     expect(shares([Math.log(3), 0], { temperature: 4 })[0]).toBeLessThan(0.62);
   });
 
-  test("takes the best at temperature 0 and throws no die", () => {
+  test("selects the best code at temperature 0, without randomness", () => {
     const loaded = () => {
       throw new Error("a die was thrown");
     };
@@ -33,13 +33,13 @@ describe("the sampler", () => {
     expect(sampler.pick(Float32Array.of(0.1, 2, 1.9), none)).toBe(1);
   });
 
-  test("keeps the fewest likeliest codes that reach top_p", () => {
+  test("keeps the fewest most likely codes that reach top_p", () => {
     const scores = [0.1, 0.5, 0.15, 0.25].map(Math.log);
     expect(shares(scores, { topP: 0.7 }).map((share) => share > 0)).toEqual([false, true, false, true]);
     expect(shares(scores, { topP: 0.01 })).toEqual([0, 1, 0, 0]);
   });
 
-  test("makes what was written lately less likely, be its score above zero or below", () => {
+  test("makes recent codes less likely, for scores above and below zero", () => {
     expect(shares([2, 2], { repetitionPenalty: 2 }, new Set([0]))[0]).toBeLessThan(0.35);
     expect(shares([-2, -2], { repetitionPenalty: 2 }, new Set([0]))[0]).toBeLessThan(0.2);
   });

@@ -7,13 +7,13 @@ const margin = 40;
 const kokoro = { shiftSeconds: -0.06, byLevel: true };
 const line: SpelledLine = { ids: [0, 5, 6, 9, 0], tokens: [-1, 0, 1, -1, -1] };
 
-/** Sound between two samples, and a noise that nobody hears around it. */
+/** Sound between two samples, and inaudible noise around it. */
 function sound(length: number, from: number, to: number): Float32Array {
   return Float32Array.from({ length }, (_, i) => (i >= from && i < to ? 0.5 : 0.002) * (i % 2 ? 1 : -1));
 }
 
-describe("where the words of a line are heard", () => {
-  test("exact durations are taken as they are, with a margin around the speech", () => {
+describe("the times of the words of a line", () => {
+  test("are the exact durations, with a margin around the speech", () => {
     const samples = [300, 200, 200, 100, 200];
     const placed = placeSpeech(line, { audio: sound(1000, 0, 1000), samples }, exactBorders, rate);
     expect(placed).toEqual({
@@ -27,7 +27,7 @@ describe("where the words of a line are heard", () => {
     });
   });
 
-  test("Kokoro's borders are moved, and the silence that its last word has is cut by the level", () => {
+  test("have Kokoro's borders moved, and the silence of its last word cut by its level", () => {
     const samples = [300, 200, 400, 100, 200];
     const placed = placeSpeech(line, { audio: sound(1200, 260, 600), samples }, kokoro, rate);
     expect(placed).toEqual({
@@ -52,20 +52,20 @@ describe("where the words of a line are heard", () => {
     expect(placed?.words[0]?.from).toBe(240);
   });
 
-  test("a sound that goes on after the last word is kept for a moment", () => {
+  test("keep a short part of a sound that continues after the last word", () => {
     const samples = [100, 200, 200, 100, 400];
     const placed = placeSpeech(line, { audio: sound(1000, 100, 1000), samples }, kokoro, rate);
     expect(placed?.to).toBe(440 + 50 + margin);
     expect(placed?.words.at(-1)?.to).toBe(440);
   });
 
-  test("silence alone is not cut to nothing", () => {
+  test("keep silence from being cut to nothing", () => {
     const samples = [100, 200, 200, 100, 400];
     const placed = placeSpeech(line, { audio: new Float32Array(1000), samples }, kokoro, rate);
     expect(placed).toMatchObject({ from: 0, words: [{ token: 0 }, { token: 1, to: 440 }] });
   });
 
-  test("a line without words has no place", () => {
+  test("are absent for a line without words", () => {
     const silent = { ids: [0, 0], tokens: [-1, -1] };
     expect(placeSpeech(silent, { audio: sound(100, 0, 100), samples: [50, 50] }, kokoro, rate)).toBe(
       undefined,

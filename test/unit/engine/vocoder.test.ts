@@ -51,13 +51,13 @@ function power(samples: readonly number[]): number {
 }
 
 describe("the vocoder", () => {
-  test("makes exactly as many samples as its frames last, whatever their length", () => {
+  test("makes exactly as many samples as its frames require, whatever their length", () => {
     const lengths = [200, 100.4, 350.3, 80, 200.3];
     const { whole } = say(lengths.map((samples) => frame({ samples })));
     expect(whole.length).toBe(931);
   });
 
-  test("says the same twice, and what is out is final: later frames change none of it", () => {
+  test("is deterministic, and later frames do not change earlier samples", () => {
     const frames = Array.from({ length: 40 }, (_, i) => frame({ aperiodicityDb: i > 20 ? 0 : -20 }));
     const { whole, pieces } = say(frames);
     expect(say(frames).whole).toEqual(whole);
@@ -72,14 +72,14 @@ describe("the vocoder", () => {
     expect(pitchOf(whole.slice(1000, 6000)) / pitchHz).toBeCloseTo(1, 1);
   });
 
-  test("moves resonances up for a smaller speaker, and leaves the pitch", () => {
+  test("raises resonances for a smaller speaker, without a change of pitch", () => {
     const frames = Array.from({ length: 40 }, () => frame());
     const [own, small] = [say(frames).whole, say(frames, 1.2).whole];
     expect(brightness(small)).toBeGreaterThan(1.05 * brightness(own));
     expect(pitchOf(small.slice(1000, 6000))).toBeCloseTo(pitchOf(own.slice(1000, 6000)), 0);
   });
 
-  test("has no direct current", () => {
+  test("has no constant component", () => {
     const { whole } = say(Array.from({ length: 40 }, () => frame()));
     const mean = whole.reduce((sum, sample) => sum + sample, 0) / whole.length;
     expect(mean * mean).toBeLessThan(0.001 * power(whole));

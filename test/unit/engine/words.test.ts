@@ -25,7 +25,7 @@ const align = (text: string) => {
   return new TokenAligner(read).align(text.split(" "))?.map((sounds) => sounds.join(""));
 };
 
-describe("a reading's words are given to the tokens that they are of", () => {
+describe("the words of a reading are assigned to their tokens", () => {
   test.each([
     ["one word each", "big sea", ["big", "sea"]],
     ["a token of two words", "big 90 sea", ["big", "naɪnti", "sea"]],
@@ -41,12 +41,12 @@ describe("a reading's words are given to the tokens that they are of", () => {
     expect(align(text)).toEqual(sounds);
   });
 
-  test("nothing is told where context changes the number of words", () => {
+  test("tokens have no words if context changes the number of words", () => {
     const aligner = new TokenAligner((text) => (text === "big sea" ? [["b"], ["i"], ["g"]] : read(text)));
     expect(aligner.align(["big", "sea"])).toBeUndefined();
   });
 
-  test("a word is read by itself once", () => {
+  test("a word is read separately once", () => {
     const heard: string[] = [];
     const aligner = new TokenAligner((text) => {
       heard.push(text);

@@ -33,7 +33,7 @@ function zip(name: string, content: Buffer, method: "stored" | "deflated", crc =
 }
 
 describe("a zip archive", () => {
-  test.each(["stored", "deflated"] as const)("gives its file where it is %s", (method) => {
+  test.each(["stored", "deflated"] as const)("returns its file if it is %s", (method) => {
     expect(zipEntry(zip("a/part.bin", text, method), "a/part.bin").equals(text)).toBe(true);
   });
 
@@ -43,7 +43,7 @@ describe("a zip archive", () => {
     ["that is cut", zip("a/part.bin", text, "deflated").subarray(0, 60), /is no zip archive/],
     ["that is a page of a web server", Buffer.from("<html>not found</html>"), /is no zip archive/],
     ["whose directory is elsewhere", misplaced(), /is broken/],
-  ])("%s is told so", (_what, archive, says) => {
+  ])("%s is refused with a message", (_what, archive, says) => {
     expect(() => zipEntry(archive, "a/part.bin")).toThrow(says);
   });
 });
@@ -62,7 +62,7 @@ function tar(files: Readonly<Record<string, Buffer>>): Promise<Uint8Array> {
 }
 
 describe("a tarball", () => {
-  test("gives its files by their whole names, and nothing else", async () => {
+  test("returns its files by their full names, and nothing else", async () => {
     const long = `package/${"voices/".repeat(20)}b.bin`;
     const archive = await packTar([
       { header: { name: "pax_global_header", type: "pax-global-header", size: 14 }, body: "14 comment=it\n" },
@@ -85,7 +85,7 @@ describe("a tarball", () => {
     ["is cut between its files", tar({ a: text }).then((whole) => gzipSync(whole.subarray(0, 1536)))],
     ["has a changed header", tar({ a: text }).then((whole) => gzipSync(whole.fill(98, 0, 1)))],
     ["has no sizes", Promise.resolve(gzipSync(Buffer.alloc(2048, "x")))],
-  ])("that %s is told so", async (_what, archive) => {
+  ])("is refused with a message if it %s", async (_what, archive) => {
     await expect(tarEntries(Buffer.from(await archive))).rejects.toThrow("the archive is broken");
   });
 });

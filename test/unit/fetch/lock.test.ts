@@ -7,7 +7,7 @@ import { folderOfTests } from "../../support/folder.ts";
 
 const folder = folderOfTests("lock");
 
-it("a lock is whole whenever it is read, and stays away once it is given back", async () => {
+it("a lock file is complete at every read, and is not recreated after its release", async () => {
   const path = join(folder, "lock");
   const { signal } = new AbortController();
   const seen = new Set<string>();

@@ -16,7 +16,7 @@ describe("a source", () => {
     ],
     ["oci://reg/a", { kind: "oci", registry: "reg", repository: "a", reference: "latest" }],
     [`oci://reg/a@${digest}`, { kind: "oci", registry: "reg", repository: "a", reference: digest }],
-  ])("%s is understood", (text, source) => {
+  ])("%s is parsed", (text, source) => {
     expect(parseSource(text)).toEqual(source);
   });
 
@@ -29,11 +29,11 @@ describe("a source", () => {
     "oci://reg",
     "model.bin",
     "",
-  ])("%s is refused with the forms that there are", (text) => {
+  ])("%s is refused with a list of the accepted forms", (text) => {
     expect(() => parseSource(text)).toThrow(/must be https:\/\/HOST\/PATH, s3:.*hf:.*oci:/);
   });
 
-  it("that is refused is told without what it may hold in secret", () => {
+  it("is refused without the parts that may be secret in the message", () => {
     expect(() => parseSource("ftp://me:secret@host/a?token=secret")).not.toThrow(/secret/);
     expect(() => parseSource("https://me:secret@host/a")).toThrow(
       /not contain a user name or a password.*secretRef/,

@@ -40,7 +40,7 @@ test("the base image has the Node that package.json pins", () => {
   expect(containerfile).toContain(`ARG BASE=docker.io/library/node:${pinned}-`);
 });
 
-test("the label of each image names the licenses of its packages that ask for more than a notice", () => {
+test("the label of each image names those licenses of its packages that require more than a notice", () => {
   const stages = containerfile.split(/^FROM /m).slice(1);
   const labels = new Map(
     stages.flatMap((stage) => {
@@ -63,7 +63,7 @@ test("the label of each image names the licenses of its packages that ask for mo
   });
 });
 
-test("no install script of a package runs, in images and in make, but the one that links Node", () => {
+test("only the script that links Node runs at the installation of packages, in images and in make", () => {
   const texts = [containerfile, readFileSync(join(root, "Makefile"), "utf8")];
   const commands = texts.flatMap((text) => text.match(/npm (?:ci|install|rebuild)\b[^\n&#]*/gu) ?? []);
   expect(commands.length).toBeGreaterThanOrEqual(3);

@@ -12,18 +12,18 @@ async function read(stream: AsyncIterable<Buffer>, maxBytes = 1_000): Promise<st
 }
 
 describe("the lines of a stream", () => {
-  test("are whole however the bytes arrive, also within a character", async () => {
+  test("are complete for any division into pieces, also within a character", async () => {
     const bytes = Buffer.from("eins\nzwölf\n");
     const each = [...bytes].map((byte) => Uint8Array.of(byte));
     expect(await read(pieces(...each))).toEqual(["eins", "zwölf"]);
     expect(await read(pieces("a\nb", "\nc\n\n", "d\n"))).toEqual(["a", "b", "c", "d"]);
   });
 
-  test("leave out what was cut off at the end", async () => {
+  test("omit an incomplete last line", async () => {
     expect(await read(pieces('{"a":1}\n{"a"'))).toEqual(['{"a":1}']);
   });
 
-  test("are refused when one grows without end, before it fills the memory", async () => {
+  test("fail if one grows without end, before it fills the memory", async () => {
     await expect(read(pieces("x".repeat(600), "x".repeat(600)))).rejects.toThrow(LineTooLong);
     expect(await read(pieces(`${"x".repeat(600)}\n`, `${"y".repeat(600)}\n`))).toHaveLength(2);
   });

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { LruCache } from "../../../lib/lru-cache.ts";
 
-it("drops the value that was used least recently, and returns it", () => {
+it("the LRU cache drops the least recently used value, and returns it", () => {
   const cache = new LruCache<string, number>(2);
   cache.set("a", 1);
   cache.set("b", 2);
@@ -10,7 +10,7 @@ it("drops the value that was used least recently, and returns it", () => {
   expect([cache.has("a"), cache.has("b"), cache.has("c")]).toEqual([true, false, true]);
 });
 
-it("counts a value that is set again as used, once", () => {
+it("the LRU cache counts setting a value as use, and stores it once", () => {
   const cache = new LruCache<string, number>(2);
   cache.set("a", 1);
   cache.set("b", 2);

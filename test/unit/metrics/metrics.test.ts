@@ -59,7 +59,7 @@ describe("the pages of metrics", () => {
   });
 });
 
-describe("our metrics", () => {
+describe("metrics", () => {
   const ours = [...described("API"), ...described("model")].filter(({ name }) => /^(svc|http)_/.test(name));
 
   it.each(ours.map((metric) => [metric.name, metric] as const))(
@@ -133,7 +133,7 @@ describe("labels", () => {
 });
 
 describe("an exposition", () => {
-  it("is Prometheus text unless OpenMetrics is accepted by name", async () => {
+  it("is Prometheus text unless Accept names OpenMetrics", async () => {
     const api = apiMetrics();
     for (const accept of [undefined, "*/*", "text/plain;version=0.0.4", "text/html"]) {
       const { contentType, text } = await api.exposition(accept);
@@ -160,7 +160,7 @@ describe("an exposition", () => {
     expect(older).not.toContain(traceId);
   });
 
-  it("names a counter with _total in the older format's comments, and without in OpenMetrics'", () => {
+  it("names a counter with _total in the older format's comments, and without it in OpenMetrics", () => {
     const text =
       '# HELP http_requests x # {y\n# TYPE http_requests counter\nhttp_requests_total{a="b # {c} d"} 1\n# EOF\n';
     expect(toPrometheusText(text)).toBe(

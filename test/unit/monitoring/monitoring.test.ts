@@ -75,7 +75,7 @@ function expectToExist(query: string): void {
 }
 
 describe("dashboards", () => {
-  it.each(dashboards)("%s asks only for metrics and labels that there are", async (file) => {
+  it.each(dashboards)("%s queries only existing metrics and labels", async (file) => {
     const { panels } = JSON.parse(await readFile(join(root, "config/grafana", file), "utf8"));
     const queries = panels.flatMap((panel: { targets: { expr: string }[] }) =>
       panel.targets.map(({ expr }) => expr),
@@ -109,7 +109,7 @@ describe("alerts", () => {
     },
   );
 
-  it("have a severity and a runbook each, and every runbook an alert", async () => {
+  it("have a severity and a runbook each, and every runbook has an alert", async () => {
     for (const { alert, annotations, labels } of alerts) {
       expect(annotations?.runbook_url).toMatch(new RegExp(`/docs/runbooks/${alert}\\.md$`));
       expect(["warning", "critical"]).toContain(labels?.severity);

@@ -7,7 +7,7 @@ describe("eventually", () => {
     expect(await eventually("a value", () => values.shift())).toBe(0);
   });
 
-  it("takes an error for not yet", async () => {
+  it("retries after an error", async () => {
     const seen: string[] = [];
     await eventuallyPasses(() => {
       seen.push("look");
@@ -16,7 +16,7 @@ describe("eventually", () => {
     expect(seen).toHaveLength(3);
   });
 
-  it("fails with what it waited for, what it saw last and the state", async () => {
+  it("fails with what it waited for, the last value and the state", async () => {
     const wait = eventually("a pod", () => undefined, {
       limitMs: 0,
       seen: () => ({ phase: "Pending" }),

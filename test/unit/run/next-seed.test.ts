@@ -6,7 +6,7 @@ import { folderOfTests } from "../../support/folder.ts";
 const folder = folderOfTests("seed");
 
 describe("the seed of a whole run", () => {
-  it("is the given whole number, or refused", () => {
+  it("is the given integer, or refused", () => {
     expect(readSeed("42")).toBe(42);
     expect(() => readSeed("monday")).toThrow("SEED must be a whole number, not 'monday'");
   });

@@ -5,7 +5,7 @@ describe("a slow peer", () => {
   beforeEach(() => void vi.useFakeTimers());
   afterEach(() => void vi.useRealTimers());
 
-  it("answers once after its delay, and not when it is called off", () => {
+  it("responds once after its delay, and not after it is cancelled", () => {
     const answers: string[] = [];
     answerAfter(100, () => answers.push("kept"));
     const callOff = answerAfter(100, () => answers.push("called off"));
@@ -16,7 +16,7 @@ describe("a slow peer", () => {
     expect(answers).toEqual(["kept"]);
   });
 
-  it("sends at every interval until it is ended", () => {
+  it("sends at every interval until it is stopped", () => {
     let sent = 0;
     const end = sendEvery(10, () => {
       sent += 1;

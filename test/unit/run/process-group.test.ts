@@ -21,7 +21,7 @@ const log = () => readFileSync(logFile, "utf8");
 const loggedPid = () => eventually("the process id", () => Number(/^(\d+)\n/.exec(log())?.[1]) || undefined);
 
 describe("a command in a process group of its own", () => {
-  it("has its output in the log and by whole lines, and its exit code", async () => {
+  it("writes its output to the log, returns it as complete lines, and reports its exit code", async () => {
     const lines: string[] = [];
     const end = await groups.run(shell("echo out; echo error >&2; printf rest; exit 3"), {
       logFile,
@@ -33,13 +33,13 @@ describe("a command in a process group of its own", () => {
     expect(lines.join("")).toBe("out\nerror\nrest\n");
   });
 
-  it("is ended with what it started once its time is over", async () => {
+  it("is ended with its children when its time is over", async () => {
     const end = await groups.run(shell("sleep 1000 & echo $!; wait"), { logFile, endAfterMs: 1 });
     expect(end).toMatchObject({ timedOut: true, exitCode: 1 });
     await eventuallyPasses(() => expect(groups.leftovers()).toEqual([]));
   });
 
-  it("is ended with what it started on request", async () => {
+  it("is ended with its children on request", async () => {
     const running = groups.run(shell("sleep 1000 & echo $!; wait"), { logFile, endAfterMs: NO_LIMIT_MS });
     const pid = await loggedPid();
     await groups.stop();
@@ -50,13 +50,13 @@ describe("a command in a process group of its own", () => {
     expect(log()).not.toContain("late");
   });
 
-  it("takes along what it leaves in its group", async () => {
+  it("is ended with what it leaves in its group", async () => {
     await groups.run(shell("sleep 1000 & echo $!"), { logFile, endAfterMs: NO_LIMIT_MS });
     const pid = await loggedPid();
     await eventually("the child's end", () => processGone(pid));
   });
 
-  it("is known for what left its group", async () => {
+  it("reports processes that left its group", async () => {
     // bash stays until the child has a session of its own
     const leaves = 'setsid sleep 1000 & echo $!; until [ "$(ps -o sid= -p $!)" -eq $! ]; do :; done';
     await groups.run(shell(leaves), { logFile, endAfterMs: NO_LIMIT_MS });

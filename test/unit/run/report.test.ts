@@ -14,7 +14,7 @@ const empty = report({});
 const counted = { ...empty, numPassedTests: 5 };
 
 describe("a suite of tests", () => {
-  it("is fine when every test ran and passed", () => {
+  it("succeeds if every test ran and passed", () => {
     const counts = countTests(counted, 0);
     expect(counts).toEqual({ passed: 5, failed: 0, skipped: 0 });
     expect(isGood(counts)).toBe(true);
@@ -28,7 +28,7 @@ describe("a suite of tests", () => {
     ["no test at all", { ...counted, numPassedTests: 0 }, 0],
     ["no report", undefined, 1],
     ["no report and a good end", undefined, 0],
-  ])("is not fine with %s", (_what, found, exitCode) => {
+  ])("fails with %s", (_what, found, exitCode) => {
     expect(isGood(countTests(found, exitCode))).toBe(false);
   });
 });
@@ -36,7 +36,7 @@ describe("a suite of tests", () => {
 describe("the summary", () => {
   const good = { suite: "test-unit", passed: 40, failed: 0, skipped: 0, tookMs: 90_000, cpuMs: 120_000 };
 
-  it("ends with the totals alone on a line", () => {
+  it("ends with a line of the totals", () => {
     const text = summary([good, { ...good, suite: "test-e2e", passed: 2 }]);
     expect(text.split("\n").at(-1)).toBe("42 passed, 0 failed");
     expect(text).toMatch(/^test-unit +1\.5 +2\.0 +40 +0 +0$/m);
@@ -48,7 +48,7 @@ describe("the summary", () => {
 });
 
 describe("the failures of a suite", () => {
-  it("name file, title and message of each failed test", () => {
+  it("have file, title and message of each failed test", () => {
     const stack =
       "no\nway\n    at new Promise (<anonymous>)\n    at file:///repo/node_modules/vitest/run.js:1:1";
     const found = report({ "test/a.test.ts": { works: [], breaks: [stack] } });
@@ -57,14 +57,14 @@ describe("the failures of a suite", () => {
     ]);
   });
 
-  it("name a skipped test", () => {
+  it("include a skipped test", () => {
     const found = report({ "test/a.test.ts": { works: "skipped" } });
     expect(failuresOf(found, 0, "/repo")).toEqual([
       { file: "test/a.test.ts", title: "works", message: "the test did not run (skipped)" },
     ]);
   });
 
-  it("name a file whose setup failed once, with its message", () => {
+  it("include a file whose setup failed, once, with its message", () => {
     const [file] = report({ "test/a.test.ts": { one: "skipped", two: "skipped" } }).testResults;
     const found = {
       ...empty,
@@ -90,7 +90,7 @@ describe("the failures of a suite", () => {
   });
 });
 
-describe("what the end of a run lists", () => {
+describe("the list at the end of a run", () => {
   it("has the slowest tests first, with their files", () => {
     const found = report({ "test/a.test.ts": { quick: [], slow: [] } });
     const [file] = found.testResults;

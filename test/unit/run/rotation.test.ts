@@ -4,7 +4,7 @@ import { chooseProof } from "../../run/rotation.ts";
 const proofs = ["upgrade", "accounts", "keda", "scaling"];
 const seeds = Array.from({ length: 8 }, (_, index) => 41 + index);
 
-describe("the heavy proof of a run", () => {
+describe("the long test of a run", () => {
   it("is each of them once in as many consecutive seeds", () => {
     const chosen = seeds.slice(0, 4).map((seed) => chooseProof(proofs, seed, true).proof);
     expect(chosen.toSorted()).toEqual(["accounts", "keda", "scaling", "upgrade"]);
@@ -15,7 +15,7 @@ describe("the heavy proof of a run", () => {
       expect(chooseProof(proofs.toReversed(), seed, true)).toEqual(chooseProof(proofs, seed, true));
   });
 
-  it("is another one than KEDA, with the reason, where nothing is built", () => {
+  it("is another one than KEDA, with the reason, if nothing is built", () => {
     const choices = seeds.map((seed) => chooseProof(proofs, seed, false));
     expect(choices.map(({ proof }) => proof)).not.toContain("keda");
     const replaced = seeds.filter((seed) => chooseProof(proofs, seed, true).proof === "keda");

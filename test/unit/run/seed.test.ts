@@ -13,7 +13,7 @@ const sequence = (purpose: string) => {
   return Array.from({ length: 20 }, () => random.below(1000));
 };
 
-it("the same seed repeats the choices, another seed and another purpose do not", () => {
+it("the same seed repeats the choices, and another seed or purpose changes them", () => {
   const first = sequence("texts");
   expect(sequence("texts")).toEqual(first);
   expect(sequence("ports")).not.toEqual(first);
@@ -28,7 +28,7 @@ it("choices are spread over the whole range", () => {
   expect(random.next()).toBeLessThan(1);
 });
 
-it("consecutive seeds take every turn once", () => {
+it("consecutive seeds select every item once", () => {
   const turns = Array.from({ length: 11 }, (_, run) => {
     vi.stubEnv("SEED", String(2_147_483_640 + run));
     return turnOf(11);

@@ -8,7 +8,7 @@ import { folderOfTests } from "../../support/folder.ts";
 const folder = folderOfTests("tokens");
 
 describe("the tokens of a model tier", () => {
-  it("let in everybody of the first burst, not just whoever came first", async () => {
+  it("admit all requests of the first burst, not only the first request", async () => {
     writeFileSync(join(folder, acceptedTokensKey), "new\nold\n");
     const tokens = new AcceptedTokens({ kind: "folder", path: folder }, (error) => {
       throw error;
@@ -18,7 +18,7 @@ describe("the tokens of a model tier", () => {
     expect(judged).toEqual([true, true, true, true, false]);
   });
 
-  it("refuse the whole burst, and say so once, where they cannot be read", async () => {
+  it("refuse the whole burst, and log this once, if they cannot be read", async () => {
     const complaints: unknown[] = [];
     const tokens = new AcceptedTokens({ kind: "folder", path: join(folder, "gone") }, (error) =>
       complaints.push(error),

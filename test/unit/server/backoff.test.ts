@@ -3,8 +3,8 @@ import { RestartBackoff } from "../../../lib/backoff.ts";
 
 const never = new AbortController().signal;
 
-describe("what ends and is started again", () => {
-  test("waits twice as long each time, up to the most, and the first wait again once one was fine", () => {
+describe("a process that is restarted", () => {
+  test("waits twice as long each time, up to the limit, and starts again with the first delay after a success", () => {
     const backoff = new RestartBackoff({ firstMs: 100, mostMs: 1_000, provenAfterMs: 10_000 });
     const waits = (times: number) =>
       Array.from({ length: times }, () => {
@@ -19,7 +19,7 @@ describe("what ends and is started again", () => {
     expect(waits(2_000).at(-1)).toBe(1_000); // however often
   });
 
-  test("is tried until it starts, and each failure is told", async () => {
+  test("is retried until it starts, and each failure is reported", async () => {
     const backoff = new RestartBackoff({ firstMs: 1, mostMs: 1, provenAfterMs: 10_000 });
     const told: unknown[] = [];
     let tries = 0;
@@ -31,7 +31,7 @@ describe("what ends and is started again", () => {
     expect(told).toEqual(["try 1", "try 2"]);
   });
 
-  test("is not tried after its owner has closed, though it waited", async () => {
+  test("is not retried after its owner has closed, even during a wait", async () => {
     const backoff = new RestartBackoff({ firstMs: 60_000, mostMs: 60_000, provenAfterMs: 0 });
     const closing = new AbortController();
     let tries = 0;

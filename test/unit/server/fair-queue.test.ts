@@ -18,14 +18,14 @@ test("callers are served in turn, each in the order of its own requests", () => 
   expect(drained(filled(20, "abab"))).toBe("a0 b1 a2 b3");
 });
 
-test("a caller who comes again after its turn waits for the others' turns", () => {
+test("a caller that returns after its turn waits for the turns of the others", () => {
   const queue = filled(20, "aab");
   expect(queue.next()).toBe("a0");
   queue.add("c", "c9");
   expect(drained(queue)).toBe("b2 a1 c9");
 });
 
-test("a full queue turns away the latest of whoever has most, for one who has less", () => {
+test("a full queue drops the latest request of the caller with the most, for a caller with fewer", () => {
   const queue = filled(5, "aaaab");
   expect(queue.add("c", "c5")).toEqual({ waits: true, turnedAway: "a3" });
   expect(queue.add("c", "c6")).toEqual({ waits: true, turnedAway: "a2" } satisfies object);
@@ -33,7 +33,7 @@ test("a full queue turns away the latest of whoever has most, for one who has le
   expect(drained(queue)).toBe("a0 b4 c5 a1 c6");
 });
 
-test("a full queue refuses who has as much as the others", () => {
+test("a full queue refuses a caller with as many requests as the others", () => {
   const queue = filled(4, "aabb");
   expect(queue.add("a", "a9")).toEqual({ waits: false });
   expect(queue.add("b", "b9")).toEqual({ waits: false });
@@ -41,7 +41,7 @@ test("a full queue refuses who has as much as the others", () => {
   expect(new FairQueue<string>(0).add("a", "a0")).toEqual({ waits: false });
 });
 
-test("who leaves is not served, and leaves no empty line behind", () => {
+test("a cancelled request is not served, and leaves no empty queue behind", () => {
   const queue = filled(9, "aab");
   queue.remove("b", "b2");
   queue.remove("b", "b2");
@@ -51,7 +51,7 @@ test("who leaves is not served, and leaves no empty line behind", () => {
   expect(drained(queue)).toBe("a1");
 });
 
-test("how many are ahead is counted in turns, not in requests", () => {
+test("the position in the queue is counted in turns, not in requests", () => {
   const queue = filled(200, `${"a".repeat(100)}bb`);
   expect(queue.ahead("c")).toBe(2);
   expect(queue.ahead("b")).toBe(2 + 3);

@@ -2,7 +2,7 @@ import type { Socket } from "node:net";
 import { describe, expect, it } from "vitest";
 import { parseSendQueues, parseUnsentBytes } from "../../../server/http/send-queues.ts";
 
-/** As /proc/net/tcp and /proc/net/tcp6 have them. */
+/** The format of /proc/net/tcp and /proc/net/tcp6. */
 const table = `
   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
    0: 0100007F:1F40 0200007F:C350 01 0000ABCD:00000001 01:00000014 00000000     0        0 12345 1 0000000000000000 20 4 30 10 -1
@@ -14,7 +14,7 @@ const table = `
 const socket = (remoteAddress: string, remotePort: number) =>
   ({ localPort: 8000, remoteAddress, remotePort }) as Socket;
 
-describe("what the kernel still has to send", () => {
+describe("the kernel's send queue", () => {
   const queues = parseSendQueues(table);
 
   it.each([
@@ -29,7 +29,7 @@ describe("what the kernel still has to send", () => {
     expect(queues(socket(address, port))).toBe(bytes);
   });
 
-  it("is summed up by our port", () => {
+  it("is summed over the connections of a local port", () => {
     expect(parseUnsentBytes(table, 8000)).toBe(0xabcd + 7 + 9 + 5);
     expect(parseUnsentBytes(table, 8001)).toBe(0);
   });

@@ -7,7 +7,7 @@ const limits = { maxStreams: 1, maxQueued: 2, deadlineMs: 10_000 };
 
 afterEach(() => vi.useRealTimers());
 
-test("waiting requests get their turn in the order they came", async () => {
+test("waiting requests get their turn in the order of their arrival", async () => {
   const admission = new Admission(limits);
   const first = await admission.enter(never);
   const turns: number[] = [];
@@ -24,7 +24,7 @@ test("waiting requests get their turn in the order they came", async () => {
   expect(admission.speaking).toBe(0);
 });
 
-test("nobody slips in between a stream's end and the turn of who waits", async () => {
+test("no new request starts between a stream's end and the turn of a waiting one", async () => {
   const admission = new Admission({ ...limits, maxQueued: 1 });
   const first = await admission.enter(never);
   const waiting = admission.enter(never);
@@ -36,13 +36,13 @@ test("nobody slips in between a stream's end and the turn of who waits", async (
   expect(admission.speaking).toBe(0);
 });
 
-test("a full queue refuses at once, with a time to come back", async () => {
+test("a full queue refuses at once, with Retry-After", async () => {
   const admission = new Admission({ ...limits, maxQueued: 0 });
   await admission.enter(never);
   await expect(admission.enter(never)).rejects.toMatchObject({ code: "saturated", retryAfterSeconds: 1 });
 });
 
-test("a caller who hangs up while waiting leaves the queue", async () => {
+test("a client that disconnects while it waits leaves the queue", async () => {
   const admission = new Admission(limits);
   const release = await admission.enter(never);
   const gone = new AbortController();
@@ -54,7 +54,7 @@ test("a caller who hangs up while waiting leaves the queue", async () => {
   expect(admission.speaking).toBe(0);
 });
 
-test("a place given back twice is free once", async () => {
+test("a slot that is released twice is free once", async () => {
   const admission = new Admission({ ...limits, maxStreams: 2 });
   const release = await admission.enter(never);
   await admission.enter(never);
@@ -63,7 +63,7 @@ test("a place given back twice is free once", async () => {
   expect(admission.speaking).toBe(1);
 });
 
-test("idle waits for the last stream", async () => {
+test("the tier is idle only after the last stream", async () => {
   const admission = new Admission(limits);
   const release = await admission.enter(never);
   let idle = false;
@@ -84,7 +84,7 @@ async function speak(admission: Admission, caller: string, served: string[]): Pr
   answerAfter(2_000, () => release?.());
 }
 
-test("a caller with a hundred requests waiting does not keep another's first from its turn", async () => {
+test("a client with a hundred waiting requests does not delay the first request of another", async () => {
   vi.useFakeTimers();
   const admission = new Admission({ maxStreams: 1, maxQueued: 100, deadlineMs: 1_000_000 });
   const served: string[] = [];
@@ -99,7 +99,7 @@ test("a caller with a hundred requests waiting does not keep another's first fro
   expect(refused).toEqual(["busy saturated", "busy saturated"]);
 });
 
-test("the time to come back is that of the caller's own turn, by the time that streams took", async () => {
+test("Retry-After is the time until the client's own turn, estimated from earlier streams", async () => {
   vi.useFakeTimers();
   const admission = new Admission({ maxStreams: 2, maxQueued: 10, deadlineMs: 30_000 });
   for (let i = 0; i < 60; i++) {
@@ -113,6 +113,6 @@ test("the time to come back is that of the caller's own turn, by the time that s
   const quiet = speak(admission, "quiet", served).catch((error: unknown) => error);
   await vi.advanceTimersByTimeAsync(30_000);
   await Promise.all(busy);
-  // one of its own, were it still there, and nobody else's
+  // The wait counts the caller's own requests alone.
   expect(await quiet).toMatchObject({ code: "saturated", retryAfterSeconds: 4 });
 });

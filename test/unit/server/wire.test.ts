@@ -20,13 +20,13 @@ async function decode(pieces: Iterable<Uint8Array>): Promise<WireFrame[]> {
   return frames;
 }
 
-test("what was encoded comes back, whichever byte the stream was split at", async () => {
+test("encoded frames are decoded unchanged, at whichever byte the stream is split", async () => {
   for (let at = 0; at <= bytes.length; at++) {
     expect(await decode([bytes.subarray(0, at), bytes.subarray(at)])).toEqual(stream);
   }
 });
 
-test("what was encoded comes back byte by byte", async () => {
+test("encoded frames are decoded unchanged byte by byte", async () => {
   expect(await decode([...bytes].map((byte) => Uint8Array.of(byte)))).toEqual(stream);
 });
 
@@ -39,7 +39,7 @@ test("a view into a larger buffer sends its own samples only", async () => {
   ]);
 });
 
-test("an error frame brings code and sentence, and ends a stream as well as an end does", async () => {
+test("an error frame has a code and a message, and ends a stream like an end frame", async () => {
   const failure = new Failure("saturated", "Try again in 2 s.");
   const [frame] = await decode([encodeFrame({ kind: "error", failure })]);
   expect(frame).toMatchObject({
@@ -48,7 +48,7 @@ test("an error frame brings code and sentence, and ends a stream as well as an e
   });
 });
 
-test("a stream that was cut anywhere is never taken for a whole one", async () => {
+test("a stream that is interrupted anywhere is never decoded as complete", async () => {
   for (let length = 0; length < bytes.length; length++) {
     await expect(decode([bytes.subarray(0, length)])).rejects.toMatchObject({ code: "model_failed" });
   }

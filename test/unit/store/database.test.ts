@@ -39,17 +39,17 @@ function opened(path = newPath()): Database {
 const now = Date.UTC(2030, 0, 1);
 const facts: KeyFacts = { name: "app", scopes: ["tts:write"], limits: { streams: 3 }, team: "blue" };
 
-describe("a database that is not well says what to do", () => {
+describe("a database that fails is reported with what to do", () => {
   const use = (database: Database) => createKeyTable(database, () => now).revision();
 
-  it("when its folder is not there", async () => {
+  it("when its folder does not exist", async () => {
     const path = join(folder, "nowhere", "a.db");
     await expect(use(opened(path))).rejects.toThrow(
       `the database ${path} is missing, perhaps with its folder`,
     );
   });
 
-  it("when it is no database, and is well again once a good one lies there", async () => {
+  it("when it is not a database, and works again once a valid one is in its place", async () => {
     const path = newPath();
     writeFileSync(path, "This is a letter, not a database. ".repeat(100));
     const database = opened(path);
@@ -75,7 +75,7 @@ describe("a database that is not well says what to do", () => {
     await expect(use(opened(path))).rejects.toThrow("is corrupt; stop the server and restore a backup");
   });
 
-  it("when it is taken away while in use, and follows the one that is put back", async () => {
+  it("when it is removed in use, and the restored one is used", async () => {
     const path = newPath();
     const database = opened(path);
     await openKeyTableBook(database, () => now).create(createKey(), facts);
@@ -88,7 +88,7 @@ describe("a database that is not well says what to do", () => {
     expect(await use(database)).toBe(2);
   });
 
-  it("when another process holds its lock for too long, and goes on when it is free", async () => {
+  it("when another process holds its lock for too long, and continues when it is free", async () => {
     const path = newPath();
     const database = opened(path);
     const book = openKeyTableBook(database, () => now);
@@ -113,7 +113,7 @@ describe("a database that is not well says what to do", () => {
       for (let i = 0; i < 500; i++) await book.create(createKey(), { ...facts, name: `key ${i}` });
     };
     await expect(fill()).rejects.toThrow("cannot be written because the disk is full; free some space");
-    expect(await use(database)).toBeGreaterThan(1); // and what is there is still read
+    expect(await use(database)).toBeGreaterThan(1); // Existing rows can still be read.
   });
 
   it("when its user may not write it", async () => {
@@ -126,7 +126,7 @@ describe("a database that is not well says what to do", () => {
   });
 });
 
-/** What the command line says where it runs as a user without rights. */
+/** The output of the command line when it runs as a user without permissions. */
 function createAsNobody(path: string): Promise<string> {
   const main = join(import.meta.dirname, "../../../server/main.ts");
   const command = [process.execPath, main, "keys", "create", "--name", "x", "--database", path];

@@ -48,7 +48,7 @@ async function follow(table: TestTable, staleMs = 60_000) {
   return { keys, troubles, unwritten };
 }
 
-test("a revoked key is unknown within five seconds, and nothing is read while nothing changes", async () => {
+test("a revoked key is unknown within five seconds, and an unchanged table is not read again", async () => {
   const table = new TestTable();
   const { keys } = await follow(table);
   expect(await keys.find(digest)).toMatchObject({ name: "app" });
@@ -61,7 +61,7 @@ test("a revoked key is unknown within five seconds, and nothing is read while no
   expect(table.loads).toBe(2);
 });
 
-test("times of use that cannot be written are told once, apart from keys that can be read", async () => {
+test("times of use that cannot be written are reported once, separately from unreadable keys", async () => {
   const table = new TestTable();
   const { keys, troubles, unwritten } = await follow(table);
   table.isReadOnly = true;
@@ -74,7 +74,7 @@ test("times of use that cannot be written are told once, apart from keys that ca
   expect(table.written).toHaveLength(1);
 });
 
-test("keys count for the stated time when the table cannot be read, and no longer; it is told once", async () => {
+test("keys stay valid for the configured time if the table cannot be read, which is reported once", async () => {
   const table = new TestTable();
   const { keys, troubles } = await follow(table);
   table.failure = new Error("the database is corrupt");
@@ -90,7 +90,7 @@ test("keys count for the stated time when the table cannot be read, and no longe
   expect(troubles).toEqual(["the database is corrupt", undefined]);
 });
 
-test("a table that cannot be read at the start is no reason not to start", async () => {
+test("a table that cannot be read at the start does not prevent the start", async () => {
   const table = new TestTable();
   table.failure = new Error("gone");
   const { keys } = await follow(table);
@@ -104,7 +104,7 @@ test("a table that cannot be read at the start is no reason not to start", async
   expect(keys.isRead()).toBe(true);
 });
 
-test("times of use are written together, to the minute, and wait while they cannot be", async () => {
+test("times of use are written together, to the minute, and wait while they cannot be written", async () => {
   const table = new TestTable();
   const { keys } = await follow(table);
   const start = Date.now();

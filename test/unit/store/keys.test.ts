@@ -33,7 +33,7 @@ function add(text: string, key: string, facts: KeyFacts): Promise<string> {
 }
 
 describe("keys.yaml", () => {
-  it("gives entries that are found by digest alone", async () => {
+  it("has entries that are found by digest alone", async () => {
     const key = createKey();
     const text = await add("", key, {
       name: "app",
@@ -50,7 +50,7 @@ describe("keys.yaml", () => {
     expect(new KeyIndex(entries).find(digestKey(`${key}x`))).toBeUndefined();
   });
 
-  it("may be empty, and keeps what was there when a key is added", async () => {
+  it("may be empty, and keeps its content when a key is added", async () => {
     expect(parseKeyFile("")).toEqual([]);
     expect(parseKeyFile("keys: []")).toEqual([]);
     const one = await add("", createKey(), { name: "one", scopes: ["tts:write"] });
@@ -73,20 +73,20 @@ describe("keys.yaml", () => {
       "keys[0] (app): streams must be a whole",
     ],
     [`keys: [{name: app, sha256: ${sha256}, scopes: [], team: 7}]`, "keys[0] (app): team"],
-  ])("refuses %s and says where", (text, says) => {
+  ])("refuses %s and names the location", (text, says) => {
     expect(() => parseKeyFile(text)).toThrow(says);
   });
 });
 
-describe("stores", () => {
-  it("answer in turn", async () => {
+describe("key stores", () => {
+  it("are queried in turn", async () => {
     const store = joinStores([createSingleKeyStore("first", "a"), createSingleKeyStore("second", "b")]);
     expect((await store.find(digestKey("second")))?.name).toBe("b");
     expect(await store.find(digestKey("third"))).toBeUndefined();
   });
 });
 
-it("a keys file that is no YAML is complained about by its place, never by its content", () => {
+it("an error in a keys file that is not YAML has its position, never its content", () => {
   const read = () => parseKeyFile(`keys: [ {{{ ${createKey()}`);
   expect(read).toThrow(/^a keys file must be YAML, and this one is not at line 1, column \d+$/);
   expect(() => parseKeyFile(`a: b: ${createKey()}`)).not.toThrow(/svc_/);

@@ -35,7 +35,7 @@ function isAlive(pid: number | undefined): boolean {
 }
 
 describe("the load of GPUs", () => {
-  it("is the mean of those that tell, from one process that ends with its reader", async () => {
+  it("is the mean of the GPUs that report it, from one process that ends with its reader", async () => {
     using program = standInNvidiaSmi(["31", "[N/A]", "44"]);
     watch(program);
     await until(() => expect(gpus.percent()).toBe(37.5));
@@ -55,7 +55,7 @@ describe("the load of GPUs", () => {
     },
   );
 
-  it("is absent where there is no nvidia-smi, which is not looked for again", async () => {
+  it("is absent without nvidia-smi, which is not looked for again", async () => {
     using nothing = standInNvidiaSmi([]);
     watch(nothing);
     await until(() =>
@@ -64,7 +64,7 @@ describe("the load of GPUs", () => {
     expect(gpus.percent()).toBeUndefined();
   });
 
-  it("is absent once its program has ended, and back when that is started again, ever more slowly; the log says so once", async () => {
+  it("is absent after its program ended, which is restarted with growing delays and logged once", async () => {
     using program = standInNvidiaSmi(["12"]);
     watch(program);
     for (const [runs, pauseMs] of [1_000, 2_000, 4_000].entries()) {

@@ -12,7 +12,7 @@ const options = {
   lexicon: readLexicon({ zorblax: "z1Orbl2@ks", "o'quux": "0xkw1Aks", broken: "?" }),
 };
 
-/** What each token is said by: its sounds where the lexicon, or the writer, gave some. */
+/** The sounds of each token if the lexicon or the text gives some, otherwise its letters. */
 function said(text: string): string[] {
   return [...planSpeech(text, options)].flatMap((segment) =>
     segment.kind === "phrase"
@@ -24,7 +24,7 @@ function said(text: string): string[] {
   );
 }
 
-test("words of a lexicon have its sounds, however they are written, with the punctuation around them", () => {
+test("words of a lexicon have its sounds, in any case and with punctuation around them", () => {
   expect(said("“Zorblax!” said ZORBLAX, O’Quux.")).toEqual([
     "“{z1Orbl2@ks}!”",
     "said",
@@ -33,11 +33,11 @@ test("words of a lexicon have its sounds, however they are written, with the pun
   ]);
 });
 
-test("other words, what the writer wrote in sounds, and entries that cannot be read are as before", () => {
+test("other words, phonemes in the text, and unreadable entries are unchanged", () => {
   expect(said("Zorblaxes are {b1Et} broken")).toEqual(["Zorblaxes", "are", "{b1Et}", "broken"]);
 });
 
-test("a word has one form in every lexicon", () => {
+test("a word has the same form in every lexicon", () => {
   expect(["STRASSE", "Café", "O’Quux", "co‐op"].map(lexiconForm)).toEqual([
     "strasse",
     "café",

@@ -106,7 +106,7 @@ test.each([...languages, "ita"])(
   },
 );
 
-test.each(languages)("%s: digits, signs and letters in any order leave no digit", (language) => {
+test.each(languages)("%s leaves no digit of digits, signs and letters in any order", (language) => {
   const random = seededRandom(`digits, signs and letters ${language}`).next;
   const pieces = [
     ..."0123456789.,:;/-–+$€£%°#@&*()' hXIVkmepu½²",
@@ -127,14 +127,14 @@ test.each(languages)("%s: digits, signs and letters in any order leave no digit"
   }
 });
 
-test.each(languages)("%s: what is said is read again as it is", (language) => {
+test.each(languages)("%s does not change a normalized text again", (language) => {
   const plain = gold(language).filter(
     ({ category, spoken }) => category === "cardinal" || (category === "plain" && spoken !== ""),
   );
   for (const { spoken } of plain) expect(say(spoken, language)).toBe(spoken);
 });
 
-test("names that every object has are words", () => {
+test("names of object properties are ordinary words", () => {
   const text =
     "constructor toString $constructor 5 valueOf 5constructor hasOwnProperty. __proto__ #constructor 5 __proto__";
   for (const language of languages) expect(say(text, language)).not.toMatch(/native|object|undefined/u);
@@ -155,7 +155,7 @@ const hostile: readonly (readonly [string, string])[] = [
 /** Words that a rule sees beyond the one it reads. */
 const lookahead = 9;
 
-test.each(hostile)("%s is read word by word, each within a bounded window", (_name, text) => {
+test.each(hostile)("%s is read word by word, each within a limited window", (_name, text) => {
   for (const language of languages) {
     let taken = 0;
     let takenBefore = 0;

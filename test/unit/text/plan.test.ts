@@ -58,7 +58,7 @@ test.each([
   ["tur", "Prof. Dr. Yılmaz 3,5 km koştu. Sonra uyudu."],
   ["swe", "Dr. Berg och prof. Lind sprang 3,5 km, s. 7. Sedan sov de."],
   ["ell", "Ο κ. Παπάς και ο Δρ. Νίκου έτρεξαν 3,5 χιλιόμετρα. Μετά κοιμήθηκαν."],
-])("in %s a sentence ends at its end alone", (language, text) => {
+])("in %s a sentence ends only at its end", (language, text) => {
   const pauses = [...planSpeech(text, { ...plain, language })].map((segment) =>
     segment.kind === "phrase" ? segment.pauseMs : -1,
   );
@@ -71,12 +71,12 @@ test("a German ordinal does not end the sentence", () => {
   expect(plan("Am 3. Oktober. Gut.", { language: "deu" })).toEqual(["Am dritten Oktober.~350", "Gut.~0"]);
 });
 
-test("without normalization abbreviations stay as they are written, and still end no sentence", () => {
+test("without normalization abbreviations are not expanded, and still end no sentence", () => {
   expect(plan("Meet Dr. Smith.", { normalize: false })).toEqual(["Meet Dr. Smith.~0"]);
   expect(plan("$5 at 3 pm spell(AB)", { normalize: false })).toEqual(["$5 at 3 pm spell(AB)~0"]);
 });
 
-test("the first phrase ends at its first comma, later ones run to the end of the sentence", () => {
+test("the first phrase ends at its first comma, and later ones extend to the end of the sentence", () => {
   expect(plan("Well, this is, as I said, long. And this, too.")).toEqual([
     "Well,~130",
     "this is, as I said, long.~350",
@@ -85,17 +85,17 @@ test("the first phrase ends at its first comma, later ones run to the end of the
   held.exercised("first phrase first");
 });
 
-test("a quick start breaks a long first sentence before a part of it, and leaves a short one whole", () => {
-  const long = "The old man told us a very long story about the sea and everything that lives in it.";
+test("a quick start splits a long first sentence at a natural break, and keeps a short one whole", () => {
+  const long = "The old man gave us a very long story about the sea and everything that lives in it.";
   expect(plan(long, { quickStart: true })).toEqual([
-    "The old man told us a very long story~0",
+    "The old man gave us a very long story~0",
     "about the sea and everything that lives in it.~0",
   ]);
-  expect(plan(long)[0]).toBe("The old man told us a very long story about the sea~0");
+  expect(plan(long)[0]).toBe("The old man gave us a very long story about the sea~0");
   expect(plan("They came home late in the evening.", { quickStart: true })).toHaveLength(1);
 });
 
-test("a first sentence that is hardly longer than a first phrase stays whole, so that no stump of it is spoken by itself", () => {
+test("a first sentence that is hardly longer than a first phrase is not split, so that no short rest is spoken by itself", () => {
   const words = (count: number) => `${"word ".repeat(count - 1)}end.`;
   const lengths = (text: string, more: Partial<SpeechPlanOptions> = {}) =>
     [...planSpeech(text, { ...plain, ...more })].map((part) =>
@@ -107,7 +107,7 @@ test("a first sentence that is hardly longer than a first phrase stays whole, so
   expect(lengths(words(16), { quickStart: true })).toEqual([10, 6]);
 });
 
-test("a sentence without any comma is cut before it grows too long for memory", () => {
+test("a sentence without a comma is split before it grows too long for memory", () => {
   const phrases = [...planSpeech(`${"word ".repeat(200)}.`, plain)];
   const lengths = phrases.map((phrase) => (phrase.kind === "phrase" ? phrase.tokens.length : 0));
   expect(Math.max(...lengths)).toBeLessThanOrEqual(28);
@@ -115,7 +115,7 @@ test("a sentence without any comma is cut before it grows too long for memory", 
   expect(lengths.reduce((sum, length) => sum + length)).toBe(200);
 });
 
-test("a pause in angle brackets is exact and takes the place of the punctuation's own", () => {
+test("a pause in angle brackets is exact and replaces the pause of the punctuation", () => {
   expect(plan("One. <500> Two <0> three<20><30>", { pauses: true })).toEqual([
     "One.~0",
     "<500>",
@@ -126,11 +126,11 @@ test("a pause in angle brackets is exact and takes the place of the punctuation'
   ]);
 });
 
-test("markup that is off is ordinary text", () => {
+test("disabled markup is ordinary text", () => {
   expect(plan("<500> {k1Ast0xm} [slow]", { normalize: false })).toEqual(["<500> {k1Ast0xm} [slow]~0"]);
 });
 
-test("words in square brackets take their stretch in order", () => {
+test("words in square brackets get their stretch in order", () => {
   const [segment] = planSpeech("[a] b [c d]", { ...plain, inlineStretch: [2, 0.5] });
   expect(segment).toMatchObject({
     tokens: [
@@ -159,13 +159,13 @@ test.each([
   ["a {k9}", "position 2"],
   ["a {}", "empty"],
   ["a {kx1}", "stress digit"],
-])("phonemes %j: refused with %j", (text, detail) => {
+])("phonemes %j are refused with %j", (text, detail) => {
   const run = () => planSpeech(text, { ...plain, phonemes: true });
   if (detail === undefined) expect([...run()]).toHaveLength(1);
   else expect(failure(run).message).toContain(detail);
 });
 
-test("a word of more than 200 phonemes is refused before its sounds are read, by its place", async () => {
+test("a word of more than 200 phonemes is refused before its sounds are read, with its position", async () => {
   const options = { ...plain, phonemes: true };
   expect([...planSpeech(`a {${"s".repeat(200)}}`, options)]).toHaveLength(1);
   for (const count of [201, 1_000_000]) {
@@ -189,13 +189,13 @@ test.each(["😀! ", "😀. ", "(😀) "])(
   },
 );
 
-test("a pause longer than a minute is refused, by its place in the text and without the text", () => {
+test("a pause longer than a minute is refused with its position and without the text", () => {
   const { message } = failure(() => planSpeech("secret 😀 <60001>", { ...plain, pauses: true }));
   expect(message).toContain("character 10 ");
   expect(message).not.toContain("secret");
 });
 
-test("pauses of more than ten minutes together are refused, however few characters they are", () => {
+test("pauses of more than ten minutes together are refused, however few characters they have", () => {
   const pauses = (count: number) => () =>
     planSpeech(`secret ${"<60000>".repeat(count)}`, { ...plain, pauses: true });
   expect([...pauses(10)()]).not.toEqual([]);
@@ -205,7 +205,7 @@ test("pauses of more than ten minutes together are refused, however few characte
   );
 });
 
-test("word indices count written words, and a word of endless letters is spoken in pieces of one index", () => {
+test("word indices count written words, and the pieces of an endless word share one index", () => {
   const [segment] = planSpeech(`one ${"a".repeat(130)} two`, plain);
   const tokens = segment?.kind === "phrase" ? segment.tokens : [];
   expect(tokens.map(({ word }) => word)).toEqual([0, 1, 1, 1, 2]);
@@ -249,13 +249,13 @@ test.each(["<0>", "{k1Ast0xm} "])(
   },
 );
 
-test("the markup of a long text is refused before anything is read, by its place", async () => {
+test("the markup of a long text is refused before it is planned, with its position", async () => {
   const text = `${"a <0> ".repeat(100_000)}<60001>`;
   const checked = checkLongMarkup(text, { ...plain, pauses: true }, async () => undefined);
   await expect(checked).rejects.toThrow("The pause at character 600001 is longer than 60000 ms");
 });
 
-test("a rest breaks no phrase and no number", () => {
+test("a rest point splits no phrase and no number", () => {
   const sentence = "It is 5 km to the old town, and it is late. ";
   const segments = plan(sentence.repeat(2000));
   const phrases = segments.filter((segment) => segment !== "rest");

@@ -40,21 +40,21 @@ function problemsOf(reading: PlsReading): string[] {
     : [];
 }
 
-describe("a lexicon that is written", () => {
-  it.each(alphabets)("in %s is what the specification demands, and is read back as it was", async (name) => {
+describe("an exported lexicon", () => {
+  it.each(alphabets)("in %s conforms to the specification, and is imported unchanged", async (name) => {
     const text = writePls(words, "en", name);
     const judged = await validateXML({ xml: text, schema, extension: "relaxng" });
     expect(judged.errors).toEqual([]);
     expect(read(text)).toEqual({ lexicon: { language: "eng", words } });
   });
 
-  it("has its stress before the syllable, for other readers", () => {
+  it("has its stress before the syllable, for other programs", () => {
     const text = writePls([{ word: "custom", phonemes: "k1Ast0xm" }], "en", "ipa");
     expect(text).toContain("<phoneme>ˈkʌstəm</phoneme>");
     expect(writePls([{ word: "about", phonemes: "0xb1Wt" }], "en", "ipa")).toContain(">əˈbaʊt<");
   });
 
-  it("would be refused by that judge with a mistake in it", async () => {
+  it("with an error would be refused by that validator", async () => {
     const text = writePls(words, "en", "ipa").replaceAll("grapheme>", "graph>");
     expect((await validateXML({ xml: text, schema, extension: "relaxng" })).valid).toBe(false);
   });
@@ -81,7 +81,7 @@ describe("a lexicon of another program", () => {
     });
   });
 
-  it("tells of each entry that is wrong, with its line, and gives no words then", () => {
+  it("reports each wrong entry with its line, and then returns no words", () => {
     const text = lexicon(
       [
         entry("good", "ɡʊd"),
@@ -145,21 +145,21 @@ describe("a lexicon of another program", () => {
       ),
       /^2: A document type .* is not read/,
     ],
-    ["an entity of nobody", lexicon(entry("passwd", "&file;")), /^3: This cannot be read as XML .*entity/],
+    ["an entity without a declaration", lexicon(entry("passwd", "&file;")), /^3: This cannot be read as XML .*entity/],
   ])("is refused as a whole: %s", (name, text, problem) => {
     expect(problemsOf(read(text, { words: name === "too many words" ? 1 : 5_000 }))).toEqual([
       expect.stringMatching(problem),
     ]);
   });
 
-  it("is refused when it is not UTF-8", () => {
+  it("is refused if it is not UTF-8", () => {
     const text = lexicon(entry("é", "e"));
     expect(problemsOf(readPls(Buffer.from(text, "latin1"), limits))).toEqual([
       "1: The file must be UTF-8, and is not.",
     ]);
   });
 
-  it("is told of no more than the first mistakes, with their number", () => {
+  it("reports only the first errors, with their number", () => {
     const reading = read(lexicon(entry("1", "e").repeat(1_000)));
     expect(reading).toMatchObject({ count: 1_000 });
     expect(problemsOf(reading)).toHaveLength(20);

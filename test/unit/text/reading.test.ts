@@ -43,7 +43,7 @@ test("every symbol of the alphabet is read, and only those", () => {
   }
 });
 
-test("nothing that a user writes acts as markup of eSpeak NG", () => {
+test("user text never acts as markup of eSpeak NG", () => {
   const ssml = toSsml([
     {
       text: '<break time="9s"/>&amp;[[h@l\'oU]]\u0000\ud800',
@@ -59,14 +59,14 @@ test("nothing that a user writes acts as markup of eSpeak NG", () => {
   expect(escapeSsml("[[[[a]]]]")).not.toMatch(/\[\[|\]\]/);
 });
 
-test("brackets around a word never join into eSpeak NG's own markup", () => {
+test("brackets around a word never form eSpeak NG's own markup", () => {
   expect(toSsml([{ text: "[h@]", before: "[", after: "]", stretch: 1 }])).not.toMatch(/\[\[|\]\]/);
   const phonemes = [{ symbol: "a", stress: 1 as const }];
   const spoken = toSsml([{ text: "{1a}", before: "[(", after: ")]", stretch: 1, phonemes }]);
   expect(spoken).toBe(`<speak><mark name="0"/>([['A:]])</speak>`);
 });
 
-test("any Unicode goes through the text front end, with word indices in order", () => {
+test("any Unicode passes the text processing, with word indices in order", () => {
   const random = seededRandom("text front end").next;
   for (let round = 0; round < 1_000; round++) {
     const text = randomText(random);

@@ -50,14 +50,14 @@ test.each([
   expect(marked(text, language)).toBe(expected);
 });
 
-test("a comma ends a part where it is asked for, and never inside a number", () => {
+test("a comma ends a part if requested, and never inside a number", () => {
   expect(marked("Yes, it is 1,000.5, no", "eng", true)).toBe("Yes,| it is 1,000.5,| no");
   expect(marked("Yes, it is")).toBe("Yes, it is");
 });
 
 const words = "Hello Dr. etc. e.g. 2.5 3. no you! “Go?” me... 你好。".split(" ");
 
-test.each(Object.keys(languages))("%s: an end that was found stays one, whatever arrives", (language) => {
+test.each(Object.keys(languages))("%s keeps a sentence end that was found, whatever arrives later", (language) => {
   const random = seededRandom(`sentence ends ${language}`);
   for (let round = 0; round < 100; round++) {
     let text = "";

@@ -34,7 +34,7 @@ for (const language of withRules) {
   });
 }
 
-test.each(withRules)("%s has at least 150 sentences, none twice", (language) => {
+test.each(withRules)("%s has at least 150 sentences, and each once", (language) => {
   const written = corpus(language).map(([sentence]) => sentence);
   expect(new Set(written).size).toBe(written.length);
   expect(written.length).toBeGreaterThanOrEqual(150);
@@ -48,7 +48,7 @@ function digits(random: () => number): string {
 }
 
 /** The same text with each group of digits replaced by another is spoken in another way: none is left out. */
-test.each(Object.keys(languages))("%s: every group of digits is heard", (language) => {
+test.each(Object.keys(languages))("%s reads every group of digits", (language) => {
   const random = seededRandom(`digits ${language}`).next;
   for (let round = 0; round < 400; round++) {
     const groups = Array.from({ length: 2 + Math.floor(random() * 2) }, () => digits(random));
@@ -64,7 +64,7 @@ test.each(Object.keys(languages))("%s: every group of digits is heard", (languag
 });
 
 /** A dot or a comma may set thousands apart. */
-test.each(withRules)("%s: every sign between two numbers is heard", (language) => {
+test.each(withRules)("%s reads every sign between two numbers", (language) => {
   const random = seededRandom(`signs ${language}`).next;
   for (const sign of signs.filter((each) => !/^[.,]$/u.test(each))) {
     for (let round = 0; round < 20; round++) {
@@ -132,7 +132,7 @@ test.each([
   ".".repeat(10_000),
   `${"😀".repeat(4_000)}!`,
   `${"!".repeat(5_000)}a${"!".repeat(5_000)}`,
-])("the ends of a word are found by looking at each character twice at most", (word) => {
+])("the end of a word is found with at most two looks at each character", (word) => {
   let looks = 0;
   const counted = {
     length: word.length,

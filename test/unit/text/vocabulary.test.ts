@@ -32,7 +32,7 @@ describe("words to look up", () => {
     expect(words(text, options).toSorted()).toEqual(looked.toSorted());
   });
 
-  it("are bounded", () => {
+  it("are limited in number", () => {
     const letters = "abcdefghij";
     const spelled = (i: number) => [...String(i)].map((digit) => letters[Number(digit)]).join("");
     const text = Array.from({ length: 30_000 }, (_, i) => `w${spelled(i)}`).join(" ");
@@ -40,7 +40,7 @@ describe("words to look up", () => {
   });
 });
 
-describe("a word is known", () => {
+describe("a word of the vocabulary", () => {
   const dictionary = new Set(["hello", "don't", "smith", "well", "known", "Amsterdam", "o'clock", "dogs"]);
   const has = (word: string) => dictionary.has(word);
   it.each([

@@ -19,7 +19,7 @@ interface Example {
   readonly page: string;
   readonly language: string;
   readonly code: string;
-  /** What it writes. */
+  /** The files that the example writes. */
   readonly files: readonly string[];
   readonly line: number;
 }
@@ -96,7 +96,7 @@ describe("the guides to the API", () => {
     },
   );
 
-  it("have the tables of OpenAI's names as they are", () => {
+  it("list OpenAI's names as the code has them", () => {
     const text = textOf("docs/how-to/use-openai-clients.md");
     const rows = [...text.matchAll(/^\| `([\w-]+)` \| `(\w+)` \|$/gm)].map(([, name, id]) => [name, id]);
     expect(rows).toEqual([...Object.entries(openaiModels), ...Object.entries(openaiVoices)]);

@@ -25,7 +25,7 @@ const accept = { accept: "text/event-stream" };
 const mist = { speaker: "abbie", text: "Hello there.", audioFormat: "pcm" };
 
 describe("an event stream", () => {
-  it("has a chunk and three empty lists when nothing was said", async () => {
+  it("has a chunk and three empty lists when the audio is empty", async () => {
     const { api } = await start(async (call) => {
       await call.head(16_000);
       await call.end(0);
@@ -38,7 +38,7 @@ describe("an event stream", () => {
     ]);
   });
 
-  it("sends its first chunk at once, while the model still speaks, and comments only after it", async () => {
+  it("sends its first chunk at once, while the model is still working, and comments only after it", async () => {
     const release = Promise.withResolvers<void>();
     const clock = new FakeClock();
     const { heartbeatMs } = defaultLimits;
@@ -67,7 +67,7 @@ describe("an event stream", () => {
     expect(parseEvents(rest).map(({ name }) => name)).toEqual(["timestamps", "done"]);
   });
 
-  it("that fails after the first chunk says why in an error event, and has no done", async () => {
+  it("sends an error event and no done if it fails after the first chunk", async () => {
     const { api } = await start(fail({ rate: 16_000 }));
     const answer = await api.post({ ...mist, samplingRate: 16_000 }, accept);
     expect(answer.status).toBe(200);
@@ -84,14 +84,14 @@ describe("an event stream", () => {
     );
   });
 
-  it("that fails before the first chunk is a problem document", async () => {
+  it("is a problem document if it fails before the first chunk", async () => {
     const { api } = await start((call) => call.refuse(503, { code: "saturated", detail: "full" }));
     const answer = await api.post(mist, accept);
     expect(answer.status).toBe(503);
     expect(answer.headers.get("content-type")).toBe("application/problem+json");
   });
 
-  it("stops the model when its reader hangs up", async () => {
+  it("stops the model when its client disconnects", async () => {
     const { api, model } = await start(async (call) => {
       await call.head(16_000);
       await call.tone(1600, 16_000);

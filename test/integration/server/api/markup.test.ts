@@ -25,7 +25,7 @@ const phonemeWords =
     .split(",")
     .map((pair) => pair.trim().split(" "));
 
-test("words written as phonemes are heard as those words, with every symbol of the alphabet among them", async () => {
+test("words written as phonemes are heard as those words, and cover every symbol of the alphabet", async () => {
   const symbols = new Set(phonemeWords.map(([, phonemes = ""]) => phonemes.replace(/\d/g, "")).join(""));
   expect([...symbols].sort().join("")).toBe([..."@aAWxYEReIioOUuNbCdDfghJklmnGprsStTvwyzZ"].sort().join(""));
   const spoken = await Promise.all(
@@ -65,7 +65,7 @@ test.each([
   ["robert", "mistv2"],
   ["greta", "mist"],
   ["luna", "arcana"],
-])("%s (%s) is quicker and slower by as much as it is asked, at one pitch", async (speaker, modelId) => {
+])("%s (%s) is as much faster and slower as requested, at the same pitch", async (speaker, modelId) => {
   const text =
     speaker === "greta" ? "Die Kinder spielten im Garten am Haus." : "The children played in the garden.";
   const speeds = [0.25, 0.7, 1, 1.5, 3];
@@ -84,7 +84,7 @@ test.each([
   }
 });
 
-test("spell(…) takes its letters one by one, unless text is spoken as it is written", async () => {
+test("spell(…) reads its letters one by one, unless normalization is off", async () => {
   const seconds = async (body: object) => {
     const { samples, rate } = await server.speak({ speaker: "alan", ...body });
     return samples.length / rate;
@@ -100,7 +100,7 @@ test("spell(…) takes its letters one by one, unless text is spoken as it is wr
   expect(written.samples).not.toEqual(read.samples);
 });
 
-test("any Unicode is answered with sound or silence, in every language", async () => {
+test("any Unicode gets sound or silence, in every language", async () => {
   const random = pseudoRandom(11);
   for (const language of Object.keys(languages)) {
     const voice = voices.find((one) => one.language === language);

@@ -28,7 +28,7 @@ const post = (more: object, headers: Record<string, string> = {}) =>
   api.post({ ...body, ...more }, headers, { path: "/v1/audio/speech" });
 
 describe("POST /v1/audio/speech", () => {
-  it("asks the model for OpenAI's speed as its own length", async () => {
+  it("converts OpenAI's speed to the length of the speech", async () => {
     await (await post({ speed: 2 })).arrayBuffer();
     expect(model.calls.at(-1)?.invocation).toMatchObject({
       modelId: "arcana",
@@ -49,7 +49,7 @@ describe("POST /v1/audio/speech", () => {
     expect(joinChunks(events, "speech.audio.delta", "audio").length).toBe(24_000);
   });
 
-  it("ends events in OpenAI's error when the model fails on the way", async () => {
+  it("ends events with OpenAI's error when the model fails in the middle", async () => {
     model.script = fail();
     const events = parseEvents(await (await post({ stream_format: "sse", response_format: "pcm" })).text());
     model.script = speak;
@@ -72,7 +72,7 @@ describe("POST /v1/audio/speech", () => {
     expect(problem).toMatchObject({ status, error: { ...error, message: problem.detail } });
   });
 
-  it("keeps OpenAI's error to its own route", async () => {
+  it("uses OpenAI's error on its own route alone", async () => {
     expect(await (await api.post({}, {})).json()).not.toHaveProperty("error");
   });
 });

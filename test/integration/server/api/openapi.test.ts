@@ -48,7 +48,7 @@ describe("GET /openapi.json", () => {
     expect(await (await fetch(`${api.url}/openapi.json`)).json()).toEqual(committed);
   });
 
-  it("refers only to schemas that are there", () => {
+  it("refers only to schemas that exist", () => {
     const names = [...JSON.stringify(committed).matchAll(/"#\/components\/schemas\/(\w+)"/g)].map(
       ([, n]) => n,
     );
@@ -57,7 +57,7 @@ describe("GET /openapi.json", () => {
   });
 });
 
-describe("what is answered is what the document describes", () => {
+describe("responses match the document", () => {
   it.each(
     Object.entries(committed.paths)
       .filter(([, methods]) => methods.get)
@@ -79,11 +79,11 @@ describe("what is answered is what the document describes", () => {
     ["/v1/audio/speech", { model: "mist", voice: "abbie", input: "x", stream_format: "sse" }, {}],
     ["/v1/audio/speech", { model: "mist", voice: "abbie", input: "x", response_format: "aac" }, {}],
     ["/v1/audio/speech", {}, { authorization: "" }],
-  ])("at POST %s with %o %o", async (path, body, headers) => {
+  ])("of POST %s with %o %o", async (path, body, headers) => {
     await expectDescribed(path, "post", await api.post(body, headers, { path }));
   });
 
-  it("down to the bounds of each field", () => {
+  it("including the limits of each field", () => {
     const request = committed.components.schemas.SpeechRequest as object;
     const fits = (more: object) => Schema.Check(request, { ...mist, ...more });
     expect(fits({ speedAlpha: null, unknown: 1 })).toBe(true);

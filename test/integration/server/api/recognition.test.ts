@@ -42,7 +42,7 @@ test("a recognizer understands every English voice of mist", async () => {
 });
 
 describe("the default voice of English", () => {
-  test("is understood, also as mulaw over a telephone, and not at all backwards", async () => {
+  test("is understood, also as mulaw over a telephone, and not at all if it is reversed", async () => {
     const spoken = await speakAll("alan", someSentences);
     const telephone = await Promise.all(
       someSentences.slice(0, 4).map(async (sentence) => ({
@@ -58,7 +58,7 @@ describe("the default voice of English", () => {
   });
 });
 
-test("a recognizer that may choose among the sentences takes eSpeak NG's English for the right ones", async () => {
+test("a recognizer that chooses among the sentences understands eSpeak NG's English", async () => {
   const espeak = await openEspeak({ processes: 1, log: { info: () => undefined, warn: () => undefined } });
   try {
     const engines = new Engines(new Map([["espeak", espeak]]), []); // as on a machine without Flite
@@ -79,7 +79,7 @@ async function speakBy(engines: Engines, text: string): Promise<Spoken> {
   return { samples: Int16Array.from(samples), rate: speech.speaker.engine.rate, sentence: text };
 }
 
-describe("word times of English", () => {
+describe("word timestamps of English", () => {
   const heard = new Map<string, { answer: TimedAnswer; aligned: WordTimestamp[] }[]>();
   beforeAll(async () => {
     const answers: TimedAnswer[] = [];

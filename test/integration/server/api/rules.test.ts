@@ -50,7 +50,7 @@ async function problem(answer: Response) {
 }
 
 describe("a request that is refused", () => {
-  it("is a 401 without a key and a 403 for one without the scope, and says how to authenticate", async () => {
+  it("gets 401 without a key and 403 without the scope, with the way to authenticate", async () => {
     const none = await api.post(arcana, { authorization: "" });
     expect(none.headers.get("www-authenticate")).toBe('Bearer realm="svc-tts"');
     const answer = await api.post(arcana, { authorization: `Bearer ${api.otherKeys.unscoped}` });
@@ -60,19 +60,19 @@ describe("a request that is refused", () => {
     held.exercised("403");
   });
 
-  it("is a 405 for the wrong method, whatever its body is", async () => {
+  it("gets 405 for the wrong method, whatever its body is", async () => {
     const wrong = await fetch(`${api.url}/v1/voices`, { method: "POST", body: "x" });
     expect((await problem(wrong)).code).toBe("method_not_allowed");
   });
 
-  it("for more bytes of headers than the setting allows is a problem on the bare socket", async () => {
+  it("gets a problem on the bare socket if its headers exceed the limit", async () => {
     const { text } = await rawRequest(api.url, `GET / HTTP/1.1\r\nhost: x\r\nx: ${"y".repeat(9000)}\r\n\r\n`);
     expect(text).toMatch(/^HTTP\/1.1 431 .*"code":"headers_too_large"/s);
   });
 });
 
 describe("GET /health", () => {
-  it("turns 503 when no model can serve", async () => {
+  it("responds with 503 when no model can serve", async () => {
     model.ready = false;
     await soon("health turns 503", async () => (await fetch(`${api.url}/health`)).status === 503);
     expect(await (await fetch(`${api.url}/health`)).json()).toMatchObject({ modelReachable: false });
@@ -82,7 +82,7 @@ describe("GET /health", () => {
     await soon("health recovers", async () => (await fetch(`${api.url}/health`)).ok);
   });
 
-  it("counts a pool that is meant to be idle as reachable, and one that is gone as not", async () => {
+  it("counts an intentionally idle pool as reachable, and a missing one as unreachable", async () => {
     const gone = { pool: "gone", service: "http://127.0.0.1:9", weight: 100, idle: false };
     const health = async () => (await fetch(`${api.url}/health`)).json();
     const reachable = async () => ((await health()) as { modelReachable: boolean }).modelReachable;
@@ -97,7 +97,7 @@ describe("GET /health", () => {
 });
 
 describe("the license", () => {
-  it("refuses synthesis once it is expired, and takes a new one without a restart", async () => {
+  it("refuses synthesis once it is expired, and is replaced without a restart", async () => {
     await api.license({ expires: clock.nowMs() - 1000, graceDays: 0 });
     const status = async () => (await api.post(arcana, { accept: "audio/wav" })).status;
     await soon("synthesis is refused", async () => (await status()) === 403);
@@ -117,7 +117,7 @@ describe("the license", () => {
 });
 
 describe("the keys file", () => {
-  it("is read again when it changes, and keeps its last good state when it breaks", async () => {
+  it("is read again when it changes, and keeps its last valid state when it becomes invalid", async () => {
     const other = await startTestApi({ arcana: route() }, {}, { clock });
     const works = async () => (await other.post(arcana, { accept: "audio/wav" })).ok;
     const path = join(other.folder, "keys.yaml");
@@ -136,7 +136,7 @@ describe("the keys file", () => {
   });
 });
 
-it("the list of models has those alone that the routing table has", async () => {
+it("the list of models has exactly those of the routing table", async () => {
   const list = (await (await fetch(`${api.url}/v1/models`)).json()) as { data: { id: string }[] };
   expect(list.data.map((entry) => entry.id)).toEqual(["mist", "arcana"]);
 });

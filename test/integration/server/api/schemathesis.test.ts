@@ -48,7 +48,7 @@ async function fuzz(): Promise<{ passed: boolean; said: string }> {
   );
 }
 
-it("whatever is generated from the document is answered as the document says, and never by a 500", async () => {
+it("requests generated from the document get responses that the document describes, and never a 500", async () => {
   const { passed, said } = await fuzz();
   expect(passed, said).toBe(true);
   expect(said).toMatch(/\d+ generated/);

@@ -71,7 +71,7 @@ function killEngines(): void {
   for (const pid of childrenOf(arcana ?? 0)) process.kill(pid, "SIGKILL");
 }
 
-/** The process would give connections that nobody uses five seconds before it ends. */
+/** Without this header, the process would keep idle connections for five seconds before it ends. */
 const closing = { connection: "close" };
 let posts = 0;
 async function post(
@@ -102,7 +102,7 @@ const mist = { speaker: "alan", modelId: "mist", text };
 const arcana = { speaker: "luna", modelId: "arcana", text };
 
 describe("at the log level trace, with traces on", () => {
-  it("every kind of request is answered as it should be", async () => {
+  it("every kind of request gets its response", async () => {
     for (const accept of ["audio/wav", "audio/pcm", "audio/mpeg", "audio/ogg", "text/event-stream"]) {
       const rate = { samplingRate: 24_000 };
       const both = [mist, arcana].map((body) => post({ ...body, ...rate }, { accept }));
@@ -120,7 +120,7 @@ describe("at the log level trace, with traces on", () => {
       [{ ...mist, text: { [word]: word } }],
       [{ ...mist, text: [word] }],
       [{ ...mist, lang: "deu" }],
-      [{ ...mist, modelId: "mist", speaker: "nobody" }],
+      [{ ...mist, modelId: "mist", speaker: "no-such-voice" }],
       [`{"speaker":"alan","text":"${word}`],
       [`${word}`],
       [text, { "content-type": "text/plain" }],
@@ -141,7 +141,7 @@ describe("at the log level trace, with traces on", () => {
     await rawRequest(url, `GET / HTTP/1.1\r\nx: ${word.repeat(5000)}\r\n\r\n`);
   });
 
-  it("a caller hangs up, and an engine dies on the way", async () => {
+  it("a client disconnects, and an engine dies during a request", async () => {
     const long = { ...arcana, text: `${text} `.repeat(400) };
     const hangUp = new AbortController();
     const gone = post(long, { accept: "audio/wav" }, "/v1/svc-tts", {
@@ -149,7 +149,7 @@ describe("at the log level trace, with traces on", () => {
       call: () => hangUp.abort(),
     });
     await expect(gone).rejects.toThrow();
-    await eventually("the line of whoever hung up", () =>
+    await eventually("the access log has the disconnected client", () =>
       accessLines({ tier: "api" }).some(({ clientGone }) => clientGone === true),
     );
     const enough = new AbortController();
@@ -162,7 +162,7 @@ describe("at the log level trace, with traces on", () => {
     await cutOrRetried;
   });
 
-  it("one line a request tells who, what and how long", async () => {
+  it("one line for each request has who, what and how long", async () => {
     const id = "a-request-of-my-own";
     await post(mist, { accept: "audio/wav", "x-request-id": id });
     const line = () => accessLines({ tier: "api" }).find(({ requestId }) => requestId === id);
@@ -194,7 +194,7 @@ describe("at the log level trace, with traces on", () => {
     await eventually("a line for each request", () => mine().length === posts);
   });
 
-  it("no output, metric or trace has any of what was spoken, or the key", async () => {
+  it("no output, metric or trace contains the text or the key", async () => {
     const metrics = await Promise.all(
       [8000, 8080, 8090].map(async (port) =>
         (await fetch(`http://127.0.0.1:${port + offset}/metrics`, { headers: closing })).text(),

@@ -50,7 +50,7 @@ it.each([["/ws3?speaker=abbie"], ["/ws?speaker=abbie"], ["/ws"]])(
   },
 );
 
-it("a client that answers no ping is dropped after two", async () => {
+it("a client that answers no ping is disconnected after two", async () => {
   const [silent, answering] = [
     await connect("/ws3?speaker=abbie", false),
     await connect("/ws3?speaker=abbie"),

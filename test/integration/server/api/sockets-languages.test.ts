@@ -44,7 +44,7 @@ describe.each(Object.keys(languages))("in %s (11.10)", (language) => {
   const [text = ""] = longTexts[language] ?? [];
   const speaker = voiceOf(language).id;
 
-  it("/ws3 sends word times once for each synthesis, from its start", async () => {
+  it("/ws3 sends word timestamps once for each synthesis, from its start", async () => {
     const query = `speaker=${speaker}&modelId=mist&audioFormat=pcm&samplingRate=${rate}&segment=never`;
     const client = await connectSocket(server.api.url, `/ws3?${query}`, { key: server.api.key });
     for (const contextId of ["a", "b"]) {
@@ -63,7 +63,7 @@ describe.each(Object.keys(languages))("in %s (11.10)", (language) => {
     client.socket.terminate();
   });
 
-  it("a context of v1 has the word times of all of its text", async () => {
+  it("a context of v1 has the word timestamps of all of its text", async () => {
     const client = await connectV1(server.api.url, "binary", { key: server.api.key });
     const audioParameters = { audioFormat: "audio/pcm", samplingRate: rate };
     client.send("a", { start: { speaker, audioParameters, timestamps: { enable: true } } });

@@ -96,7 +96,7 @@ describe.each(["json", "binary"] as const)("in %s (11.16)", (encoding) => {
     expect(spokenTexts()).toEqual(["One. Two.", "One. Two."]);
   });
 
-  it("a context that names none is the context default", async () => {
+  it("a message without a context id belongs to the context default", async () => {
     const client = await connect(encoding);
     client.send("", { start: oneShot("One.") });
     await client.ended("default");
@@ -105,7 +105,7 @@ describe.each(["json", "binary"] as const)("in %s (11.16)", (encoding) => {
 });
 
 describe("text", () => {
-  it("of the default strategy is a sentence each, with or without white space between", async () => {
+  it("of the default strategy is spoken sentence by sentence, with or without white space between", async () => {
     const client = await connect();
     client.send("a", { start: streaming });
     for (const text of ["One.", "Two", "Three."]) client.send("a", { text });
@@ -129,7 +129,7 @@ describe("text", () => {
     expect(spokenTexts()).toEqual(["Dr. Smith takes 2.5 ml.", "Next"]);
   });
 
-  it("that is not to be divided is spoken as a whole", async () => {
+  it("that must not be divided is spoken as a whole", async () => {
     const client = await connect();
     client.send("a", { start: { ...streaming, splitStrategy: "SPLIT_STRATEGY_NONE" } });
     for (const text of ["One. ", "Two."]) client.send("a", { text });
@@ -174,7 +174,7 @@ describe("text", () => {
 });
 
 describe("audio", () => {
-  it("is one stream with one header, however many sentences there are", async () => {
+  it("is one stream with one header, for any number of sentences", async () => {
     const client = await connect();
     for (const [contextId, audioFormat] of [
       ["wav", "audio/wav"],
@@ -197,7 +197,7 @@ describe("audio", () => {
     expect(model.calls.length).toBe(4);
   });
 
-  it("has word times in done where they are asked for, before the time scale", async () => {
+  it("has word timestamps in done on request, measured before the time scale", async () => {
     const client = await connect("binary");
     const scaled = { ...audioParameters, timeScaleFactor: 2 };
     client.send("a", { start: { ...streaming, audioParameters: scaled, timestamps: { enable: true } } });
@@ -221,8 +221,8 @@ describe("audio", () => {
   });
 });
 
-describe("contexts side by side (11.17)", () => {
-  it("are spoken at the same time, sixteen of them", async () => {
+describe("concurrent contexts (11.17)", () => {
+  it("are synthesized at the same time, sixteen of them", async () => {
     const { promise: allBegan, resolve } = Promise.withResolvers<void>();
     model.script = async (call) => {
       await call.head(scriptedRate);
@@ -246,7 +246,7 @@ describe("contexts side by side (11.17)", () => {
     }
   });
 
-  it("are 64 at most", async () => {
+  it("are limited to 64", async () => {
     const client = await connect();
     for (let i = 0; i <= 64; i++) client.send(`${i}`, { start: streaming });
     await client.ended("64");
@@ -256,7 +256,7 @@ describe("contexts side by side (11.17)", () => {
     await client.until("done", "64");
   });
 
-  it("fail alone", async () => {
+  it("fail independently", async () => {
     model.script = async (call) => {
       if (call.invocation.text !== "Bad.") return speakWords(call);
       await call.head(scriptedRate);
@@ -277,7 +277,7 @@ describe("contexts side by side (11.17)", () => {
     expect(client.sequence("good")).toEqual(["started", "audio", "done"]);
   });
 
-  it("are refused with resource_exhausted where every stream is taken", async () => {
+  it("are refused with resource_exhausted when no stream is free", async () => {
     model.script = (call) => call.refuse(503, { code: "saturated", detail: "full" });
     const client = await connect();
     client.send("a", { start: oneShot("One.") });
@@ -286,7 +286,7 @@ describe("contexts side by side (11.17)", () => {
     expect(client.client.closing).toBeUndefined();
   });
 
-  it("have one name each", async () => {
+  it("have unique ids", async () => {
     const client = await connect();
     client.send("a", { start: streaming });
     client.send("a", { start: streaming });
@@ -300,7 +300,7 @@ describe("contexts side by side (11.17)", () => {
 });
 
 describe("cancel (11.17)", () => {
-  it("frees the engine, and nothing comes after cancelled", async () => {
+  it("frees the engine, and no message follows cancelled", async () => {
     model.script = speakAndWait;
     const client = await connect();
     client.send("a", { start: streaming });
@@ -316,7 +316,7 @@ describe("cancel (11.17)", () => {
     await client.until("done", "a");
   });
 
-  it("is counted, as open contexts are", async () => {
+  it("is counted, as are open contexts", async () => {
     model.script = speakAndWait;
     const cancelled = () => sampleOf(api.url, "svc_tts_socket_cancelled_total");
     const before = await cancelled();
@@ -333,14 +333,14 @@ describe("cancel (11.17)", () => {
     expect(await openContexts()).toBe(0);
   });
 
-  it("of an id that is not known is cancelled too", async () => {
+  it("of an unknown id gets cancelled too", async () => {
     const client = await connect();
     client.send("never", { cancel: {} });
     await client.ended("never");
     expect(client.sequence("never")).toEqual(["cancelled"]);
   });
 
-  it("is what a client that vanished means (11.14)", async () => {
+  it("is implied when a client disconnects (11.14)", async () => {
     model.script = speakAndWait;
     const client = await connect();
     for (const contextId of ["a", "b"]) client.send(contextId, { start: oneShot("One.") });
@@ -352,7 +352,7 @@ describe("cancel (11.17)", () => {
 });
 
 describe("ready (11.18)", () => {
-  it("waits for an engine, and a start that came before it is spoken then", async () => {
+  it("waits for an engine, and then an earlier start is synthesized", async () => {
     const late = await startScriptedModel(speakWords);
     late.ready = false;
     const waiting = await startTestApi(late.url, { timing: { probeIntervalMs: 50 } });
@@ -367,7 +367,7 @@ describe("ready (11.18)", () => {
     await late.close();
   });
 
-  it("is an error of the kind unavailable where no engine is reachable", async () => {
+  it("is an error of the kind unavailable if no engine is reachable", async () => {
     const clock = new FakeClock();
     const alone = await startTestApi({ mist: routeTo("http://127.0.0.1:1") }, {}, { clock });
     const client = await connect("json", { url: alone.url, key: alone.key });
@@ -381,7 +381,7 @@ describe("ready (11.18)", () => {
 describe("a client without a header", () => {
   const withoutKey = { key: undefined };
 
-  it.each(["Api-Key", "Bearer"])("sends its key first, with the scheme %s", async (scheme) => {
+  it.each(["Api-Key", "Bearer"])("sends its key in the first message, with the scheme %s", async (scheme) => {
     const client = await connect("json", withoutKey);
     await client.until("ready");
     const defaults = { ...streaming, text: "ignored" };
@@ -405,14 +405,14 @@ describe("a client without a header", () => {
     expect(model.calls).toEqual([]);
   });
 
-  it("is refused with a key that may not speak", async () => {
+  it("is refused with a key without the scope", async () => {
     const client = await connect("json", withoutKey);
     client.send("", { config: { authorization: `Bearer ${api.otherKeys.unscoped}` } });
     expect((await client.closed()).code).toBe(1008);
     expect(kindOf(client)).toBe("permission_denied");
   });
 
-  it("is refused after ten seconds of silence", async () => {
+  it("is refused after ten seconds without a message", async () => {
     const clock = new FakeClock();
     const patient = await startTestApi(model.url, {}, { clock });
     const client = await connect("json", { url: patient.url, ...withoutKey });
@@ -423,8 +423,8 @@ describe("a client without a header", () => {
   });
 });
 
-describe("messages that are wrong (11.18)", () => {
-  it("with a key that the upgrade had, or after another config or a start, are invalid_input", async () => {
+describe("invalid messages (11.18)", () => {
+  it("with a second key, or a config after another config or a start, are invalid_input", async () => {
     const client = await connect();
     client.send("", { config: { authorization: `Bearer ${api.key}` } });
     client.send("", { config: { defaults: streaming } });
@@ -436,7 +436,7 @@ describe("messages that are wrong (11.18)", () => {
     await client.until("started", "a");
   });
 
-  it("with an id of 129 bytes are invalid_input, with 128 they are not", async () => {
+  it("with an id of 129 bytes are invalid_input, with 128 they are accepted", async () => {
     const client = await connect("binary");
     client.send("é".repeat(64), { start: oneShot("One.") });
     await client.ended("é".repeat(64));
@@ -446,7 +446,7 @@ describe("messages that are wrong (11.18)", () => {
   });
 
   it.each([
-    { speaker: "nobody" },
+    { speaker: "no-such-voice" },
     {},
     { ...streaming, customLexicon: [{ spelling: "a", pronunciation: "b" }] },
   ])("to start are an error of their context: %j", async (start) => {
@@ -457,14 +457,14 @@ describe("messages that are wrong (11.18)", () => {
     expect(kindOf(client, "a")).toBe("invalid_input");
   });
 
-  it("without a payload that is known are invalid_input", async () => {
+  it("without a known payload are invalid_input", async () => {
     const client = await connect();
     client.client.send({ contextId: "a", flush: {} });
     await client.until("error", "");
     expect(kindOf(client)).toBe("invalid_input");
   });
 
-  it.each(["{", "[]", '{"text":"a","end":{}}'])("that are none close the socket: %s", async (frame) => {
+  it.each(["{", "[]", '{"text":"a","end":{}}'])("that cannot be parsed close the socket: %s", async (frame) => {
     const client = await connect();
     client.client.send(frame);
     expect((await client.closed()).code).toBe(1007);
@@ -486,11 +486,11 @@ describe("the upgrade", () => {
     ["other, rime.v1.json, rime.v1.binary", "rime.v1.json"],
     ["other", undefined],
     [undefined, undefined],
-  ])("that offers %s is answered with %s", async (offer, expected) => {
+  ])("that offers %s gets %s", async (offer, expected) => {
     expect(await answeredSubprotocol(offer)).toEqual({ status: 101, subprotocol: expected });
   });
 
-  it("without a subprotocol is answered in JSON", async () => {
+  it("without a subprotocol gets JSON", async () => {
     const client = await connect("json", { subprotocol: undefined });
     await client.until("ready");
   });
@@ -527,7 +527,7 @@ function answeredSubprotocol(offer: string | undefined): Promise<object> {
   return promise;
 }
 
-it("a context is open through five minutes of silence (11.18)", async () => {
+it("a context stays open through five minutes of silence (11.18)", async () => {
   const clock = new FakeClock();
   const patient = await startTestApi(model.url, {}, { clock });
   const client = await connect("json", { url: patient.url, key: patient.key });
@@ -549,7 +549,7 @@ it("a context is open through five minutes of silence (11.18)", async () => {
   await patient.stop();
 });
 
-it("each synthesis is one stream of its key, and its context fails where the key has none left", async () => {
+it("each synthesis is one stream of its key, and its context fails if the key has none left", async () => {
   model.script = speakAndWait;
   const limited = await startTestApi(model.url, { keyLimits: { streams: 1 } });
   const client = await connect("json", { url: limited.url, key: limited.key });
@@ -571,7 +571,7 @@ it("each synthesis is one stream of its key, and its context fails where the key
   await limited.stop();
 });
 
-it("a server that drains finishes contexts, takes no new one, and closes with 1001 (11.15)", async () => {
+it("a server that drains finishes contexts, refuses new ones, and closes with 1001 (11.15)", async () => {
   const draining = await startTestApi(model.url, { drainSeconds: 300 });
   const { promise: mayEnd, resolve: end } = Promise.withResolvers<void>();
   model.script = async (call) => {

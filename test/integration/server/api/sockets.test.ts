@@ -60,7 +60,7 @@ async function countRequests(outcome: string): Promise<number> {
 const spokenTexts = () => model.calls.map(({ invocation }) => invocation.text);
 
 describe("a turn", () => {
-  it("is chunks, timestamps and done, whose audio is whole samples", async () => {
+  it("consists of chunks, timestamps and done, and its audio of whole samples", async () => {
     const client = await connect(`/ws3?${pcm}`);
     client.send({ text: "Hello there. ", contextId: "a" }, { operation: "flush", contextId: "a" });
     await client.until("done");
@@ -79,7 +79,7 @@ describe("a turn", () => {
     expect(client.events.at(-1)).toEqual({ type: "done", contextId: "a" });
   });
 
-  it("of several sentences has one done, which waits for the flush (11.3)", async () => {
+  it("of several sentences has one done, after the flush (11.3)", async () => {
     const client = await connect(`/ws3?${pcm}`);
     client.send({ text: "One. ", contextId: "a" });
     await client.until("timestamps");
@@ -93,7 +93,7 @@ describe("a turn", () => {
     expect(spokenTexts()).toEqual(["One.", "Two."]);
   });
 
-  it("follows the next on the same socket, with as much audio (11.2)", async () => {
+  it("follows another on the same socket, with as much audio (11.2)", async () => {
     const client = await connect(`/ws3?${pcm}`);
     client.send({ text: "One.", contextId: "a" }, { operation: "flush" });
     await client.until("done");
@@ -103,7 +103,7 @@ describe("a turn", () => {
     expect(client.audio.length).toBe(2 * first);
   });
 
-  it("is told apart from others that were sent without a pause (11.5)", async () => {
+  it("is separate from others that were sent without a pause (11.5)", async () => {
     const client = await connect(`/ws3?${pcm}`);
     for (const contextId of ["a", "b", "c"]) {
       client.send({ text: `Text ${contextId}.`, contextId }, { operation: "flush", contextId });
@@ -136,7 +136,7 @@ describe("segments", () => {
     expect(spokenTexts()).toEqual(["Take 2.5 ml, Dr. Smith."]);
   });
 
-  it("of the mode never end at a flush alone (11.6)", async () => {
+  it("of the mode never end only at a flush (11.6)", async () => {
     const client = await connect(`/ws3?${pcm}&segment=never`);
     client.send({ operation: "flush" }, { text: "One. Two. " });
     await client.settled();
@@ -146,7 +146,7 @@ describe("segments", () => {
     expect(spokenTexts()).toEqual(["One. Two.", "Three."]);
   });
 
-  it("of the mode immediate need no end", async () => {
+  it("of the mode immediate need no sentence end", async () => {
     const client = await connect(`/ws3?${pcm}&segment=immediate`);
     client.send({ text: "One tw" });
     await client.until("done");
@@ -154,8 +154,8 @@ describe("segments", () => {
   });
 });
 
-describe("clear", () => {
-  it("stops the engine, with the words that were heard and one done (11.4)", async () => {
+describe("a clear", () => {
+  it("stops the engine, and is followed by the words that were spoken and one done (11.4)", async () => {
     model.script = speakAndWait;
     const client = await connect(`/ws3?${pcm}`);
     client.send({ text: "First second. Third. ", contextId: "a" });
@@ -173,7 +173,7 @@ describe("clear", () => {
     expect(spokenTexts()).toEqual(["First second. Third.", "Next."]);
   });
 
-  it("after a finished turn causes no frame", async () => {
+  it("sends no frame after a finished turn", async () => {
     const client = await connect(`/ws3?${pcm}`);
     client.send({ text: "One.", contextId: "a" }, { operation: "flush" });
     await client.until("done");
@@ -185,7 +185,7 @@ describe("clear", () => {
 });
 
 describe("the end of a socket", () => {
-  it("without text is a done and the code 1000 (11.8)", async () => {
+  it("sends a done and the code 1000 if there was no text (11.8)", async () => {
     const client = await connect(`/ws3?${pcm}`);
     client.send({ operation: "eos", contextId: null });
     expect(await client.closed()).toEqual({ code: 1000, reason: "" });
@@ -199,7 +199,7 @@ describe("the end of a socket", () => {
     expect(client.sequence).toEqual(["chunk", "timestamps", "done"]);
   });
 
-  it("by a reset stops the engine, and counts as no error (11.14)", async () => {
+  it("by a reset stops the engine, and is not counted as an error (11.14)", async () => {
     const [errors, gone] = [await countRequests("error"), await countRequests("gone")];
     model.script = speakAndWait;
     const client = await connect(`/ws3?${pcm}`);
@@ -212,8 +212,8 @@ describe("the end of a socket", () => {
   });
 });
 
-describe("messages that are wrong", () => {
-  it("are answered with an error each, and the socket lives (11.11)", async () => {
+describe("invalid messages", () => {
+  it("get an error each, and the socket stays open (11.11)", async () => {
     const client = await connect(`/ws3?${pcm}`);
     const wrong = ["{", "[]", "text", '{"operation":"stop"}', '{"text":5}', '{"text":"a","contextId":5}'];
     for (let i = 0; i < 100; i++) client.send(wrong[i % wrong.length] ?? "");
@@ -224,13 +224,13 @@ describe("messages that are wrong", () => {
     expect(client.ofType("error").length).toBe(100);
   });
 
-  it("that are too large close the socket", async () => {
+  it("close the socket if they are too large", async () => {
     const client = await connect(`/ws3?${pcm}`);
     client.send({ text: "a".repeat(17 * 1024) });
     expect((await client.closed()).code).toBe(1009);
   });
 
-  it("with a text above the limit of its model close the socket", async () => {
+  it("close the socket if a text exceeds the limit of its model", async () => {
     const client = await connect(`/ws3?${pcm}`);
     client.send({ text: "word ".repeat(250) }, { operation: "flush" });
     expect(await client.closed()).toEqual({ code: 1011, reason: "400: text is too long" });
@@ -238,7 +238,7 @@ describe("messages that are wrong", () => {
 });
 
 describe("a model that fails", () => {
-  it("ends the context with an error, and the socket lives", async () => {
+  it("ends the context with an error, and the socket stays open", async () => {
     model.script = async (call) => {
       await call.head(8000);
       await call.tone(1600, 8000);
@@ -255,7 +255,7 @@ describe("a model that fails", () => {
     expect(client.ofType("done")).toEqual([{ type: "done", contextId: "b" }]);
   });
 
-  it("that is full closes the socket with 1013", async () => {
+  it("closes the socket with 1013 if it is full", async () => {
     model.script = (call) => call.refuse(503, { code: "saturated", detail: "full" });
     const client = await connect(`/ws3?${pcm}`);
     client.send({ text: "One. " });
@@ -264,7 +264,7 @@ describe("a model that fails", () => {
 });
 
 describe("protocols and paths", () => {
-  it("/ws2 says done: true, /ws3 does not (11.12)", async () => {
+  it("/ws2 sends done: true, /ws3 does not (11.12)", async () => {
     for (const [path, done] of [
       ["/ws2", { type: "done", done: true, contextId: null }],
       ["/ws3", { type: "done", contextId: null }],
@@ -276,7 +276,7 @@ describe("protocols and paths", () => {
     }
   });
 
-  it("/ws takes bare text and answers in audio alone", async () => {
+  it("/ws accepts bare text and sends only audio", async () => {
     const client = await connect(`/ws?${pcm}`);
     client.send("Hello there, ");
     await eventually("audio", () => client.binary.length > 0);
@@ -293,7 +293,7 @@ describe("protocols and paths", () => {
     expect((await client.closed()).code).toBe(1000);
   });
 
-  it("takes an upgrade that is sent as POST, and the scheme Api-Key", async () => {
+  it("an upgrade may be sent as POST, and with the scheme Api-Key", async () => {
     expect(await postUpgrade(api.url, `/ws3?${pcm}`, api.key)).toBe(101);
     await connect(`/ws3?${pcm}`, { key: undefined, headers: { authorization: `Api-Key ${api.key}` } });
   });
@@ -306,13 +306,13 @@ describe("the query", () => {
     "speaker=abbie&speaker=other&modelId=mist&temperature=",
     "speaker=abbie&lang=en&modelId=mistv1&timeScaleFactor=9",
     "speaker=luna&modelId=coda&repetition_penalty=1.5&temperature=0.5&top_p=1&max_tokens=1200",
-  ])("%s is taken (11.19)", async (query) => {
+  ])("%s is accepted (11.19)", async (query) => {
     await connect(`/ws3?${query}`);
   });
 
   it.each([
     ["modelId=mist", "speaker is required"],
-    ["speaker=nobody", "speaker must be a voice"],
+    ["speaker=no-such-voice", "speaker must be a voice"],
     ["speaker=abbie&audioFormat=flac", "audioFormat must be one of"],
     ["speaker=abbie&samplingRate=fast", "samplingRate must be"],
     ["speaker=abbie&lang=fra", "lang must match"],
@@ -325,7 +325,7 @@ describe("the query", () => {
     expect(refusal.headers["x-request-id"]).toBeTruthy();
   });
 
-  it("names models and voices as published clients do, and turns the speed their way (11.20)", async () => {
+  it("names models and voices as published clients do, and has their direction of speed (11.20)", async () => {
     const turns = [
       ["speaker=luna&modelId=coda&speedAlpha=2", "arcana", "luna", 0.5],
       ["speaker=abbie&modelId=mist&speedAlpha=2", "mist", "abbie", 2],
@@ -341,7 +341,7 @@ describe("the query", () => {
     }
   });
 
-  it("has WAV with its header in the first chunk where it names no format (11.9)", async () => {
+  it("gets WAV with its header in the first chunk if it names no format (11.9)", async () => {
     const client = await connect("/ws3?speaker=abbie");
     client.send({ text: "One. " });
     await client.until("done");
@@ -357,14 +357,14 @@ describe("a refused upgrade", () => {
     [{}, 401, "Missing Authorization header"],
     [{ headers: { authorization: "Bearer " } }, 401, "empty apikey"],
     [{ key: "svc_wrong" }, 401, "invalid api key"],
-  ])("is plain text: %j", async (options, status, body) => {
+  ])("has plain text: %j", async (options, status, body) => {
     const refusal = await refusedUpgrade(api.url, `/ws3?${pcm}`, options);
     expect(refusal).toMatchObject({ status, body });
     expect(refusal.headers["content-type"]).toMatch(/^text\/plain/);
     expect(refusal.headers["x-request-id"]).toBeTruthy();
   });
 
-  it("tells a key without the scope that access is forbidden", async () => {
+  it("reports a key without the scope as forbidden", async () => {
     const refusal = await refusedUpgrade(api.url, `/ws3?${pcm}`, { key: api.otherKeys.unscoped });
     expect(refusal).toMatchObject({ status: 403, body: "access forbidden" });
   });
@@ -376,8 +376,8 @@ describe("a refused upgrade", () => {
   });
 });
 
-describe("limits of a key", () => {
-  it("refuse a socket above them with 429 and Retry-After (11.13)", async () => {
+describe("the limits of a key", () => {
+  it("refuse further sockets with 429 and Retry-After (11.13)", async () => {
     const route = [{ pool: "p", service: model.url, weight: 100, idle: false }];
     const limited = await startTestApi({ mist: route }, { sockets: { perKey: 1 } });
     const first = await connectSocket(limited.url, `/ws3?${pcm}`, { key: limited.key });
@@ -397,7 +397,7 @@ describe("limits of a key", () => {
 });
 
 describe("a server that drains", () => {
-  it("finishes what is spoken, closes idle sockets with 1001 and refuses new ones (11.15)", async () => {
+  it("finishes running streams, closes idle sockets with 1001 and refuses new ones (11.15)", async () => {
     const route = [{ pool: "p", service: model.url, weight: 100, idle: false }];
     const draining = await startTestApi({ mist: route });
     const { promise: mayEnd, resolve: end } = Promise.withResolvers<void>();
@@ -423,7 +423,7 @@ describe("a server that drains", () => {
   });
 });
 
-it("speaks through the same admission as HTTP: one stream of its key", async () => {
+it("a socket uses the same admission as HTTP: one stream of its key", async () => {
   const route = [{ pool: "p", service: model.url, weight: 100, idle: false }];
   const limited = await startTestApi({ mist: route }, { keyLimits: { streams: 1 } });
   model.script = speakAndWait;

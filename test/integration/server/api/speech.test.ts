@@ -66,8 +66,8 @@ function stop(api: TestApi): Promise<void> {
 const arcana = { speaker: "luna", text: "Hello there." };
 const mist = { speaker: "abbie", text: "Hello there." };
 
-describe("a spoken answer", () => {
-  it("says which model and voice spoke, its request ID, and how soon", async () => {
+describe("a successful response", () => {
+  it("names the model, the voice and the request ID, and has the time to first audio", async () => {
     const { api, model } = await start(speakTone(0.1));
     const answer = await api.post(arcana, { accept: "audio/wav", "x-request-id": "mine-1" });
     await answer.arrayBuffer();
@@ -88,7 +88,7 @@ describe("a spoken answer", () => {
   });
 });
 
-describe("a caller who hangs up", () => {
+describe("a client that disconnects", () => {
   it("stops the model, before the first audio and after it", async () => {
     const never = new Promise<void>(() => undefined);
     for (const piece of [0, 2400]) {
@@ -112,7 +112,7 @@ describe("a caller who hangs up", () => {
 });
 
 describe("a model that fails", () => {
-  it("after the first audio, ends the stream with no terminating chunk", async () => {
+  it("after the first audio, ends the stream without the terminating chunk", async () => {
     for (const ending of ["cut", "error", "short"] as const) {
       const firstAudioIsOut = Promise.withResolvers<void>();
       const { api } = await start(async (call) => {
@@ -134,7 +134,7 @@ describe("a model that fails", () => {
     }
   });
 
-  it("after the first audio, is a 502 where the answer is JSON: no byte of it is out", async () => {
+  it("after the first audio, causes a 502 if the response is JSON, of which nothing was sent", async () => {
     const { api } = await start(async (call) => {
       await call.head(24_000);
       await call.tone(2400, 24_000);
@@ -146,7 +146,7 @@ describe("a model that fails", () => {
     expect(await answer.json()).toMatchObject({ code: "model_failed" });
   });
 
-  it("before the first audio, is a 502 in problem details", async () => {
+  it("before the first audio, causes a 502 with problem details", async () => {
     const { api } = await start(fail({ seconds: 0 }));
     const answer = await api.post(arcana, { accept: "audio/wav" });
     expect(answer.status).toBe(502);
@@ -155,7 +155,7 @@ describe("a model that fails", () => {
     held.exercised("502");
   });
 
-  it("is replaced by another replica while no byte is out", async () => {
+  it("is replaced by another replica before the first byte of the response", async () => {
     const refuse = (call: Call) =>
       call.refuse(503, { code: "saturated", detail: "full" }, { "retry-after": "7" });
     // whichever replica is asked first breaks off, the second is full, the third speaks
@@ -177,7 +177,7 @@ describe("a model that fails", () => {
     expect(models.map(({ calls }) => calls.length).sort()).toEqual([1, 1, 2]);
   });
 
-  it("is replaced in mid-speech where the answer is one JSON document, once", async () => {
+  it("is replaced once in the middle of the speech if the response is one JSON document", async () => {
     const dying = fail();
     const first = await startScriptedModel(dying);
     const second = await startScriptedModel(dying);
@@ -200,7 +200,7 @@ describe("a model that fails", () => {
     await eventually("both are counted", async () => (await sampleOf(api.url, retries)) === 2);
   });
 
-  it("keeps its own words, fields and Retry-After when it refuses", async () => {
+  it("keeps its message, fields and Retry-After when it refuses", async () => {
     const { api, model } = await start((call) => {
       call.refuse(400, {
         code: "invalid_request",
@@ -219,7 +219,7 @@ describe("a model that fails", () => {
     expect(full.headers.get("retry-after")).toBe("7");
   });
 
-  it("that is not there is a 503, and one that never speaks a 504", async () => {
+  it("causes a 503 if it is unreachable, and a 504 if it never sends audio", async () => {
     const { api: impatient, model } = await start(() => undefined, {
       timing: { firstAudioTimeoutMs: 200 },
     });
@@ -234,8 +234,8 @@ describe("a model that fails", () => {
   });
 });
 
-describe("a JSON answer", () => {
-  it("larger than the limit is refused with a hint to stream", async () => {
+describe("a JSON response", () => {
+  it("above the size limit is refused with a hint to stream", async () => {
     const { api, model } = await start(speakTone(120), {
       limits: { jsonAudioBytes: 100_000 },
     });
@@ -250,7 +250,7 @@ describe("a JSON answer", () => {
 });
 
 describe("a server that shuts down", () => {
-  it("refuses what was on its way, as a representation that depends on Accept", async () => {
+  it("refuses requests in progress, in a representation that depends on Accept", async () => {
     const { api } = await start(speakTone(0.1), { timing: { idleCloseMs: 20_000 } });
     const { hostname, port } = new URL(api.url);
     const request = rawSpeech(api, mist, "audio/wav");
@@ -266,7 +266,7 @@ describe("a server that shuts down", () => {
     await stopped;
   });
 
-  it("finishes the running stream, refuses new work, and then is gone", async () => {
+  it("finishes the running stream, refuses new requests, and then ends", async () => {
     const release = Promise.withResolvers<void>();
     const { api } = await start(async (call) => {
       await call.head(24_000);
@@ -283,7 +283,7 @@ describe("a server that shuts down", () => {
     await stopped;
   });
 
-  it("serves what comes on a kept connection for a last while, and asks the caller to come anew", async () => {
+  it("serves requests on kept-alive connections for a short time, and asks clients to reconnect", async () => {
     const { api } = await start(speakTone(0.1), { timing: { keepAliveGraceMs: 300_000 } });
     expect((await api.post(arcana, { accept: "audio/wav" })).headers.get("connection")).toBe("keep-alive");
     const stopped = stop(api);
@@ -295,7 +295,7 @@ describe("a server that shuts down", () => {
     await stopped;
   });
 
-  it("serves who was not told to close the connection, as the stream on it had begun before", async () => {
+  it("serves a client that was not asked to close its connection, because its stream had begun before", async () => {
     const release = Promise.withResolvers<void>();
     const timing = { keepAliveGraceMs: 300, idleCloseMs: 120_000 };
     const { api } = await start(speakUntil(release.promise), { timing });
@@ -320,7 +320,7 @@ describe("a server that shuts down", () => {
     await caller.close();
   });
 
-  it("is not gone before its answers have left the kernel", async () => {
+  it("does not end before its responses have left the kernel", async () => {
     const clock = new FakeClock();
     const { api } = await start(speakTone(8), { drainSeconds: 30 }, { clock });
     const { hostname, port } = new URL(api.url);
@@ -340,7 +340,7 @@ describe("a server that shuts down", () => {
     socket.destroy();
   });
 
-  it("cuts what is not done in time", async () => {
+  it("interrupts streams at the time limit", async () => {
     const { api } = await start(speakUntil(new Promise(() => undefined)), { drainSeconds: 0.3 });
     const running = await api.post(arcana, { accept: "audio/wav" });
     await stop(api);

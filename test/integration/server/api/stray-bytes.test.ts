@@ -62,7 +62,7 @@ async function listenToAudio(): Promise<Listener> {
   return listener;
 }
 
-describe("bytes that are not HTTP, behind a request whose audio is on its way", () => {
+describe("bytes that are not HTTP, after a request whose audio is being sent", () => {
   it.each([
     ["alone", "not HTTP\r\n\r\n"],
     ["behind a pipelined request", "GET /livez HTTP/1.1\r\nhost: x\r\n\r\nnot HTTP\r\n\r\n"],
@@ -79,10 +79,10 @@ describe("bytes that are not HTTP, behind a request whose audio is on its way", 
   });
 });
 
-describe("bytes that are not HTTP, behind a request", () => {
+describe("bytes that are not HTTP, after a request", () => {
   const statuses = (listener: Listener) => listener.text().match(/HTTP\/1\.1 \d+/g);
 
-  it("that still waits for its audio are refused, and the model is told to stop", async () => {
+  it("that waits for its audio, end the request and stop the model", async () => {
     model.script = () => Promise.withResolvers<void>().promise;
     const calls = model.calls.length;
     const listener = await sendSpeech();
@@ -94,7 +94,7 @@ describe("bytes that are not HTTP, behind a request", () => {
     model.script = speakWithoutEnd;
   });
 
-  it("that was answered before its body came whole add nothing to the answer and leave it whole", async () => {
+  it("that was answered before its whole body arrived, do not change the response", async () => {
     const listener = await send(head("wrong", "transfer-encoding: chunked"));
     await eventually("it is refused", () => listener.text().includes('"code":"unauthorized"'));
     listener.socket.write("not a length\r\n");
@@ -102,7 +102,7 @@ describe("bytes that are not HTTP, behind a request", () => {
     expect(statuses(listener)).toEqual(["HTTP/1.1 401"]);
   });
 
-  it("that was answered whole get an answer of their own", async () => {
+  it("that was answered completely, get a response of their own", async () => {
     const listener = await send("GET /livez HTTP/1.1\r\nhost: x\r\n\r\n");
     await eventually("it is answered", () => listener.text().includes("\r\n\r\n"));
     listener.socket.write("not HTTP\r\n\r\n");

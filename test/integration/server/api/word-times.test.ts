@@ -68,7 +68,7 @@ interface Span {
 
 const windowSeconds = 0.005;
 
-/** What is heard between the pauses: from the first to the last window that is at most 40 dB below the loudest of its own. */
+/** The sounds between the pauses: each from its first to its last window that is at most 40 dB below its loudest. */
 function soundsBetweenPauses(samples: Int16Array, rate: number): Span[] {
   const power = powers(samples, Math.round(windowSeconds * rate));
   const silent = Math.round((0.9 * pauseMs) / 1000 / windowSeconds);

@@ -36,13 +36,13 @@ function alertOf({ text }: Page): string | undefined {
   return /role="alert">([^<]*)</.exec(text)?.[1];
 }
 
-/** Where the switch of the language leads. */
+/** The path to which the language switch returns. */
 function backOf({ text }: Page): string | undefined {
   return /name="back" value="([^"]*)"/.exec(text)?.[1];
 }
 
 describe("the language of a page", () => {
-  it("is the browser's, until somebody chooses another, signed in or not", async () => {
+  it("follows the browser until the user chooses another, signed in or not", async () => {
     const visitor = new Visitor(api.url);
     const page = await visitor.get("/dashboard/login", inGerman);
     expect(languageOf(page)).toEqual(["de-AT", "de-AT"]);
@@ -72,7 +72,7 @@ describe("the language of a page", () => {
     expect([changed.headers.get("location"), changed.headers.get("a")]).toEqual([location, null]);
   });
 
-  it("is changed by who has a link and whose form was refused, and the link is kept", async () => {
+  it("can be changed on the page of a link after a refused form, and the link is kept", async () => {
     const fields = { token: "a&b", name: "ada", password };
     const first = await new Visitor(api.url).post("/dashboard/setup", fields);
     expect([first.status, backOf(first)]).toEqual([400, "/dashboard/setup?token=a%26b"]);
@@ -82,7 +82,7 @@ describe("the language of a page", () => {
     expect([refused.status, backOf(refused)]).toEqual([400, `/dashboard/join?link=${link}`]);
   });
 
-  it("is none that there is not, and not another site's to choose", async () => {
+  it("is never an unknown one, and cannot be changed by another site", async () => {
     const visitor = new Visitor(api.url);
     const unknown = await visitor.post("/dashboard/language", { language: "__proto__" }, inGerman);
     expect([unknown.status, unknown.setCookie, alertOf(unknown)]).toEqual([
@@ -99,8 +99,8 @@ describe("the language of a page", () => {
   });
 });
 
-describe("what is refused", () => {
-  it("is said in the reader's language, beside the field", async () => {
+describe("an error message", () => {
+  it("is in the user's language, beside the field", async () => {
     await owner.get("/dashboard/keys");
     const wrong = { name: "=cmd()", scopes: "tts:write", streams: "0", expiresAt: "2001-01-01" };
     const page = await owner.post("/dashboard/keys", wrong, inGerman);
@@ -120,14 +120,14 @@ describe("what is refused", () => {
       "auf eine Betonungsziffer muss ein Vokal folgen",
     ],
     ["keys/revoke", { key: "none" }, "Das gibt es hier nicht"],
-    ["login", { name: "nobody", password: "x" }, "Der Name oder das Passwort ist falsch."],
-  ])("at %s, of %j, is said in German too: %s", async (path, fields, says) => {
+    ["login", { name: "unknown", password: "x" }, "Der Name oder das Passwort ist falsch."],
+  ])("at %s, for %j, is in German too: %s", async (path, fields, says) => {
     await owner.get("/dashboard/keys");
     const page = await owner.post(`/dashboard/${path}`, fields, inGerman);
     expect(alertOf(page)).toContain(says);
   });
 
-  it("is told to viewers with their role, and to scripts in the page's language; the interface stays English", async () => {
+  it("names a viewer's role, and uses the page's language for scripts; the API stays English", async () => {
     const viewer = await joined(owner, api.url, { name: "eve", role: "viewer", team: "red", password });
     const refused = await viewer.get("/dashboard/people", inGerman);
     expect(alertOf(refused)).toBe("Nur für die Rollen: Eigentümer. Ihre Rolle: Betrachter.");
@@ -142,7 +142,7 @@ describe("what is refused", () => {
       const init = { method: "POST", headers: { ...headers, ...more }, body: JSON.stringify(body) };
       return (await (await fetch(`${api.url}${path}`, init)).json()) as { code: string; detail: string };
     };
-    const body = { modelId: "mist", speaker: "nobody", text: "Hello." };
+    const body = { modelId: "mist", speaker: "no-such-voice", text: "Hello." };
     expect(await ask("/dashboard/playground/speech", {}, body)).toMatchObject({
       code: "invalid_request",
       detail: expect.stringContaining("Diese Stimme spricht das gewählte Modell nicht"),
@@ -151,7 +151,7 @@ describe("what is refused", () => {
     expect((await ask("/v1/svc-tts", { authorization }, body)).detail).toContain("must be a voice of mist");
   });
 
-  it("in a file that is imported is told with its line", async () => {
+  it("of an imported file names its line", async () => {
     await owner.post("/dashboard/language", { language: "de" });
     await owner.get("/dashboard/words");
     const page = await owner.upload("/dashboard/words/import", { team: "" }, "<lexicon/>");
@@ -159,7 +159,7 @@ describe("what is refused", () => {
   });
 });
 
-it("numbers, dates and names of languages are written as in the reader's region; a table as CSV is the same for all", async () => {
+it("numbers, dates and names of languages follow the user's region; a table as CSV is the same for all", async () => {
   const page = await owner.get("/dashboard/usage", inGerman);
   expect(page.text).toMatch(
     /aria-label="Anfragen pro Tag vom \d\d\.\d\d\.\d{4} bis zum \d\d\.\d\d\.\d{4}, höchstens 0"/,

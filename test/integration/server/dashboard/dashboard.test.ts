@@ -71,7 +71,7 @@ async function statusOf(key: string): Promise<number> {
 }
 
 describe("the first owner", () => {
-  it("is made by the server's link, once", async () => {
+  it("is created with the server's link, once", async () => {
     expect((await owner.get("/dashboard")).headers.get("location")).toBe("/dashboard/setup");
     expect((await owner.get("/dashboard/login")).headers.get("location")).toBe("/dashboard/setup");
     const wrong = await setUp(owner, { token: "another" });
@@ -87,7 +87,7 @@ describe("the first owner", () => {
     expect((await owner.get("/dashboard/setup")).headers.get("location")).toBe("/dashboard/login");
   });
 
-  it("is made by nobody while the link's text is nowhere", async () => {
+  it("cannot be created without the link", async () => {
     await api.stop();
     api = await start("http://127.0.0.1:8000", "none");
     const refused = await setUp(new Visitor(api.url));
@@ -95,7 +95,7 @@ describe("the first owner", () => {
     expect(refused.text).toContain("This link is not the one that the server made");
   });
 
-  it("has a cookie that only TLS carries where the dashboard is reached by it", async () => {
+  it("has a cookie that is sent over TLS alone if the dashboard uses TLS", async () => {
     await api.stop();
     api = await start("https://tts.example.com");
     const made = await setUp(new Visitor(api.url));
@@ -107,7 +107,7 @@ describe("the first owner", () => {
 describe("a sign-in", () => {
   beforeEach(() => setUp(owner));
 
-  it("reads no JSON, and forms of 64 KiB at most, where nobody need be signed in", async () => {
+  it("accepts no JSON, and forms of at most 64 KiB, on pages that need no session", async () => {
     const send = async (page: string, type: string, body: string) => {
       const headers = { "content-type": type, "sec-fetch-site": "same-origin", cookie: owner.cookie };
       const init = { method: "POST", redirect: "manual", headers, body } as const;
@@ -120,12 +120,12 @@ describe("a sign-in", () => {
     }
   });
 
-  it("takes the name in any case and the right password alone, and ends for good", async () => {
+  it("accepts the name in any case and the exact password, and its session ends at the sign-out", async () => {
     const visitor = new Visitor(api.url);
     expect((await visitor.get("/dashboard/keys")).headers.get("location")).toBe("/dashboard/login");
     const refused = [
       await visitor.post("/dashboard/login", { name: "ada", password: `${password} ` }),
-      await visitor.post("/dashboard/login", { name: "nobody", password }),
+      await visitor.post("/dashboard/login", { name: "unknown", password }),
     ];
     for (const { status, text, setCookie } of refused) {
       expect([status, setCookie]).toEqual([401, undefined]);
@@ -139,7 +139,7 @@ describe("a sign-in", () => {
     expect((await visitor.get("/dashboard/keys")).headers.get("location")).toBe("/dashboard/login");
   });
 
-  it("is refused before the audit log has it, so that the time of the response tells nothing about the name", async () => {
+  it("is refused before it is written to the audit log, so that the time of the response does not depend on the name", async () => {
     const other = new DatabaseSync(database);
     other.exec("BEGIN IMMEDIATE"); // nothing can be written into the audit log
     try {
@@ -151,7 +151,7 @@ describe("a sign-in", () => {
     }
   });
 
-  it("is in the log with where it came from, refused ones too, and no name that nobody has", async () => {
+  it("is in the audit log with its address, also a refused one, and without names that do not exist", async () => {
     const lines: Record<string, unknown>[] = [];
     const logTo = { write: (line: string) => void lines.push(JSON.parse(line)) };
     await restart({ trustedProxies: ["127.0.0.0/8"], logLevel: "info" }, { logTo });
@@ -187,7 +187,7 @@ describe("a sign-in", () => {
     expect(text).not.toMatch(/kwyjibo/i);
   });
 
-  it("is slowed down after ten wrong passwords from a network, and who is signed in or elsewhere goes on", async () => {
+  it("is slowed down after ten wrong passwords from a network, while sessions and other networks continue", async () => {
     await restart({ trustedProxies: ["127.0.0.0/8"] });
     const visitor = new Visitor(api.url);
     const signIn = async (from: string, given: string) => {
@@ -205,7 +205,7 @@ describe("a sign-in", () => {
     expect(await signIn("2001:db8:0:1::1", password)).toBe(303);
   });
 
-  it("is not slowed down by junk sent to /setup and /join, which count nothing", async () => {
+  it("is not slowed down by invalid forms sent to /setup and /join, which are not counted", async () => {
     const visitor = new Visitor(api.url);
     const junk = Array.from({ length: 210 }, () => setUp(visitor, { token: "junk" }));
     for (const { status } of await Promise.all(junk)) expect(status).toBe(400);
@@ -217,7 +217,7 @@ describe("a sign-in", () => {
     expect((await (await joined("bob", "member", "blue")).get("/dashboard/keys")).status).toBe(200);
   });
 
-  it("is seen among one's sessions, from each of which the others can be ended", async () => {
+  it("is listed among the user's sessions, any of which can end the others", async () => {
     const [one, other] = [new Visitor(api.url), new Visitor(api.url)];
     for (const visitor of [one, other]) await visitor.post("/dashboard/login", { name: "ada", password });
     const { text } = await owner.get("/dashboard/account");
@@ -232,7 +232,7 @@ describe("a sign-in", () => {
     expect([await isIn(one), await isIn(other), await isIn(owner)]).toEqual([false, false, true]);
   });
 
-  it("has a new password by who knows the present one, which ends every other session", async () => {
+  it("gets a new password with the present one, which ends every other session", async () => {
     const other = new Visitor(api.url);
     await other.post("/dashboard/login", { name: "ada", password });
     await owner.get("/dashboard/account");
@@ -260,7 +260,7 @@ describe("a sign-in", () => {
     expect((await owner.get("/dashboard/changes")).text).toContain("<td>password chosen</td>");
   });
 
-  it("does nothing for other sites: not for their forms, and not without the session's own token", async () => {
+  it("accepts no forms of other sites, and none without the session's own token", async () => {
     await owner.get("/dashboard/keys");
     const form = { name: "stolen", scopes: "tts:write" };
     const elsewhere = await owner.post("/dashboard/keys", form, { "sec-fetch-site": "cross-site" });
@@ -275,7 +275,7 @@ describe("a sign-in", () => {
     expect((await owner.get("/dashboard/keys")).text).not.toContain("stolen");
   });
 
-  it("shows pages that run no script of others and are framed by nobody", async () => {
+  it("protects its pages against scripts of other sites and against frames", async () => {
     const { headers, text } = await owner.post("/dashboard/login", {
       name: "<script>alert(1)</script>",
       password: "x",
@@ -295,7 +295,7 @@ describe("a sign-in", () => {
 describe("the token page", () => {
   beforeEach(() => setUp(owner));
 
-  it("makes a key that speaks, shows it once, counts its use, and revokes it", async () => {
+  it("creates a key that works, shows it once, counts its use, and revokes it", async () => {
     const key = await newKey(owner, "app", { streams: "3" });
     await eventuallyOn(clock, "the key is known", async () => (await statusOf(key)) === 200);
     const page = await owner.get("/dashboard/keys");
@@ -312,7 +312,7 @@ describe("the token page", () => {
     expect(await statusOf(fresh)).toBe(401);
   });
 
-  it("says what is wrong with a form beside its field, keeps what was written, and makes nothing", async () => {
+  it("shows an error beside its field, keeps what was entered, and creates nothing", async () => {
     await owner.get("/dashboard/keys");
     const wrong = { name: "=cmd()", scopes: "tts:write", streams: "0", expiresAt: "2001-01-01" };
     const page = await owner.post("/dashboard/keys", wrong);
@@ -326,7 +326,7 @@ describe("the token page", () => {
     expect(await newKey(owner, "app")).toBe("no key: 409");
   });
 
-  it("shows members and viewers their team's keys alone, and lets viewers change nothing", async () => {
+  it("shows members and viewers only the keys of their team, and lets viewers change nothing", async () => {
     await newKey(owner, "red-app", { team: "red" });
     const member = await joined("bob", "member", "blue");
     expect(await newKey(member, "blue-app")).toMatch(/^svc_/);
@@ -351,7 +351,7 @@ describe("the token page", () => {
 describe("a member's keys", () => {
   beforeEach(() => setUp(owner));
 
-  it("may not manage keys or exceed the server's limits, and an admin key is rotated by owners alone", async () => {
+  it("cannot manage keys or exceed the server's limits, and only owners rotate an admin key", async () => {
     await restart({ keyLimits: { streams: 4 } });
     const member = await joined("bob", "member", "blue");
     expect((await member.get("/dashboard/keys")).text).not.toContain('value="admin"');
@@ -372,7 +372,7 @@ describe("a member's keys", () => {
 describe("the playground", () => {
   beforeEach(() => setUp(owner));
 
-  /** As its script asks, with the token of the page. */
+  /** Sends the request of the page's script, with the page's token. */
   async function speak(visitor: Visitor, body: object, more: Record<string, string> = {}) {
     const page = await visitor.get("/dashboard/playground");
     const csrf = /name="csrf" value="([^"]+)"/.exec(page.text)?.[1] ?? "";
@@ -411,23 +411,23 @@ describe("the playground", () => {
     },
   );
 
-  it("offers every audio format with the media type that its script asks for", async () => {
+  it("offers every audio format with the media type that its script requests", async () => {
     const { text } = await owner.get("/dashboard/playground");
     const options = text.matchAll(/<option data-media-type="([^"]+)">(\w+)<\/option>/g);
     const offered = [...options].map(([, mediaType, format]) => [format, mediaType]);
     expect(offered).toEqual(audioFormats.map((format) => [format, streamTypes[format][0]]));
   });
 
-  it("speaks for owners and members who are signed in, from this site alone", async () => {
+  it("serves signed-in owners and members, from this site alone", async () => {
     // an element with a label has a role that takes one (ARIA)
     expect((await owner.get("/dashboard/playground")).text).toContain('<p id="words" role="group"');
     const body = { modelId: "mist", speaker: "abbie", text: "Hello." };
     const viewer = await joined("eve", "viewer", "red");
-    const nobody = new Visitor(api.url);
+    const signedOut = new Visitor(api.url);
     const answers = [
       await speak(await joined("bob", "member", "red"), body),
       await speak(viewer, body),
-      await speak(nobody, body),
+      await speak(signedOut, body),
       await speak(owner, body, { "sec-fetch-site": "cross-site" }),
       await speak(owner, body, { "x-csrf-token": "guessed" }),
     ];
@@ -435,10 +435,10 @@ describe("the playground", () => {
   });
 });
 
-describe("people", () => {
+describe("users", () => {
   beforeEach(() => setUp(owner));
 
-  it("are removed with their sessions, and the last owner stays", async () => {
+  it("are removed with their sessions, but not the last owner", async () => {
     const member = await joined("bob", "member", "blue");
     const page = await owner.get("/dashboard/people");
     const [own = "", bobs = ""] = [...page.text.matchAll(/name="id" value="([\w-]+)"/g)]
@@ -456,7 +456,7 @@ describe("people", () => {
     expect(refused.text).toContain("This user is the only owner");
   });
 
-  it("use a link once, which then ends their other sessions", async () => {
+  it("use a link once, which ends their other sessions", async () => {
     const member = await joined("bob", "member", "blue");
     const page = await owner.get("/dashboard/people");
     const id = [...page.text.matchAll(/name="id" value="([\w-]+)"/g)].at(-1)?.[1] ?? "";
@@ -472,7 +472,7 @@ describe("people", () => {
   });
 });
 
-it("the record of changes is shown page by page, and kept as long as the setting says", async () => {
+it("the audit log is shown page by page, and kept for the configured time", async () => {
   await setUp(owner);
   const opened = openDatabase(database);
   const at = (i: number) => Date.UTC(2020, 0, 1) + i;
@@ -523,7 +523,7 @@ describe("/v1/keys", () => {
     return key;
   }
 
-  it("makes, lists, rotates and revokes keys for a key with the scope admin", async () => {
+  it("creates, lists, rotates and revokes keys for a key with the scope admin", async () => {
     const admin = await adminKey({});
     const facts = { name: "app", streams: 2, scopes: ["tts:write", "oov:read"] };
     const made = await call("POST", "", admin, facts);
@@ -543,7 +543,7 @@ describe("/v1/keys", () => {
     expect((await call("DELETE", "/app", admin)).status).toBe(404);
   });
 
-  it("keeps an admin key of a team to that team", async () => {
+  it("limits an admin key of a team to that team", async () => {
     const admin = await adminKey({ team: "blue" });
     expect((await call("POST", "", admin, { name: "app" })).status).toBe(201);
     expect((await call("POST", "", admin, { name: "sly", team: "red" })).status).toBe(400);

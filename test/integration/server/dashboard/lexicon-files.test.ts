@@ -48,10 +48,10 @@ function exportBy(visitor: Visitor, team = "blue", alphabet = "x-svc-tts") {
   return visitor.get(`/dashboard/words/export?team=${team}&language=eng&alphabet=${alphabet}`);
 }
 
-describe("a lexicon's file", () => {
+describe("a lexicon file", () => {
   const file = pls(["quux", "kw1Aks"], ["zorblax", "z1Orbl2@ks"]);
 
-  it("is taken in, and comes out again as it was", async () => {
+  it("is imported, and exported unchanged", async () => {
     const taken = await importBy(owner, file);
     expect(taken.headers.get("location")).toBe("/dashboard/words?team=blue&imported=2");
     const page = await owner.get(taken.headers.get("location") ?? "");
@@ -69,24 +69,24 @@ describe("a lexicon's file", () => {
     );
   });
 
-  it("of the keys without a team leads an owner who has one back to their words", async () => {
+  it("of keys without a team returns an owner with a team to that team's words", async () => {
     const chief = await joined(owner, api.url, { name: "cleo", role: "owner", team: "blue", password });
     const taken = await importBy(chief, pls(["teamless", "t1Im"]), "");
     expect((await chief.get(taken.headers.get("location") ?? "")).text).toContain('value="t1Im"');
     expect((await owner.get("/dashboard/changes")).text).toContain("<td>1 word</td>");
   });
 
-  it("is of the member's own team, whatever the form says, and nothing for viewers", async () => {
+  it("is imported into the member's own team, whatever the form says, and refused for viewers", async () => {
     expect((await importBy(member, pls(["mine", "m1Yn"]), "red")).status).toBe(303);
     expect((await exportBy(owner, "red")).text).not.toContain("mine");
     expect((await exportBy(member, "red")).text).toContain("mine");
     expect((await importBy(viewer, file)).status).toBe(403);
     expect((await exportBy(viewer)).status).toBe(403);
-    const nobody = new Visitor(api.url);
-    expect((await importBy(nobody, file)).headers.get("location")).toBe("/dashboard/login");
+    const signedOut = new Visitor(api.url);
+    expect((await importBy(signedOut, file)).headers.get("location")).toBe("/dashboard/login");
   });
 
-  it("with a mistake changes nothing, and the mistake is named with its line and no markup of its own", async () => {
+  it("with an error changes nothing, and the error is shown with its line and without markup", async () => {
     const before = (await exportBy(owner)).text;
     const refused = await importBy(owner, pls(["fine", "f1Yn"], ["&lt;b&gt;x", "z?"], ["<b>", "z"]));
     expect(refused.status).toBe(400);
@@ -98,7 +98,7 @@ describe("a lexicon's file", () => {
     expect((await importBy(owner, bomb)).text).toContain("Line 2: A document type");
   });
 
-  it("must be one, of 2 MiB at most, in a form of this page", async () => {
+  it("must be present and at most 2 MiB, in a form of this page", async () => {
     expect((await importBy(owner, "")).text).toContain("There is no file, or it is empty");
     const large = await importBy(owner, `${file}${" ".repeat(2 * 1024 * 1024)}`);
     expect(large.status).toBe(413);

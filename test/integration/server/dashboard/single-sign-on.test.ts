@@ -27,7 +27,7 @@ writeFileSync(join(folder, "setup"), "setup");
 let postgres: TestPostgres;
 let provider: TestProvider;
 let api: TestApi;
-/** Of one test alone. */
+/** The server of a single test. */
 let own: TestApi | undefined;
 let database: string;
 
@@ -78,7 +78,7 @@ function newFile(): string {
   return join(mkdtempSync(join(folder, "db-")), "svc-tts.db");
 }
 
-/** Where the provider is asked to sign somebody in. */
+/** Returns the URL to which the browser is sent to sign in at the provider. */
 async function begin(visitor: Visitor, path = "/dashboard/oidc/start"): Promise<URL> {
   const { status, headers, text } = await visitor.get(path, { "sec-fetch-site": "same-origin" });
   if (status !== 303) throw new Error(`status ${status}: ${text}`);
@@ -95,7 +95,7 @@ function alertOf({ text }: Page): string | undefined {
   return /role="alert">([^<]*)</.exec(text)?.[1]?.replaceAll("&#39;", "'");
 }
 
-/** Who the page says is signed in. */
+/** The signed-in user whom the page shows. */
 async function whoIs(visitor: Visitor): Promise<string | undefined> {
   const { text } = await visitor.get("/dashboard/keys");
   return /<span>(\S+) <span class="quiet">\(([^)]*)\)/.exec(text)?.slice(1).join(": ");
@@ -120,10 +120,10 @@ async function firstOwner(): Promise<Visitor> {
 describe.each([
   ["SQLite", async () => newFile()],
   ["PostgreSQL", () => postgres.newDatabase()],
-])("people of a provider, in %s", (_, newPlace) => {
+])("users of an identity provider, in %s", (_, newPlace) => {
   beforeEach(async () => start(await newPlace()));
 
-  it("come in by their groups, get what the groups give each time, and nothing any more when they left them", async () => {
+  it("are admitted by their groups, get the role of their groups at each sign-in, and lose access with the groups", async () => {
     const first = await signInAs(root);
     expect(first.page.headers.get("location")).toBe("/dashboard/keys");
     expect(await whoIs(first.visitor)).toBe("root: owner");
@@ -149,7 +149,7 @@ describe.each([
     ]);
   });
 
-  it("leave no use to the link of the first owner, though the only owner is none any more", async () => {
+  it("make the link of the first owner unusable, also when the only owner loses the role", async () => {
     await signInAs(root);
     await signInAs({ ...root, claims: { groups: ["auditors"] } });
     const late = new Visitor(api.url);
@@ -163,7 +163,7 @@ describe.each([
     expect(await whoIs((await signInAs(root)).visitor)).toBe("root: owner"); // the groups say who is one
   });
 
-  it("come in by an address that the provider has checked when they were invited by it, once", async () => {
+  it("are linked once to an invitation by an e-mail address that the provider has verified", async () => {
     const owner = await firstOwner();
     await invite(owner, "eve@example.com");
     const claims = { email: "Eve@Example.com" };
@@ -182,7 +182,7 @@ describe.each([
     expect(await whoIs(again.visitor)).toBe("eve@example.com: member of red");
   });
 
-  it("take over nobody who has a password, neither by an address nor by a name", async () => {
+  it("are never linked to an account that has a password, by address or by name", async () => {
     const owner = await firstOwner();
     const link = await invite(owner, "bob@example.com");
     const bob = new Visitor(api.url);
@@ -201,7 +201,7 @@ describe.each([
     expect(await whoIs(bob)).toBe("bob@example.com: member of red");
   });
 
-  it("come in by a link whatever their names are, and by the provider alone from then on", async () => {
+  it("are linked by an invitation link whatever their names are, and then sign in through the provider alone", async () => {
     const owner = await firstOwner();
     const link = await invite(owner, "carol");
     const page = await new Visitor(api.url).get(`/dashboard/join?link=${link}`);
@@ -224,7 +224,7 @@ describe.each([
   });
 });
 
-describe("an answer that does not fit", () => {
+describe("an invalid response of the provider", () => {
   let shared: TestApi;
   let owner: Visitor;
   beforeAll(async () => {
@@ -236,7 +236,7 @@ describe("an answer that does not fit", () => {
   });
   afterAll(() => shared.stop());
 
-  /** What comes of it, and what was written down. */
+  /** The response to a refused sign-in, and its audit log entries. */
   async function refusal(visitor: Visitor, back: URL) {
     const before = await changes(owner);
     const page = await visitor.get(`${back.pathname}${back.search}`);
@@ -249,7 +249,7 @@ describe("an answer that does not fit", () => {
     return { status: page.status, says: alertOf(page), written };
   }
 
-  it("is refused when it is shown again, here or in another browser", async () => {
+  it("is refused if it is repeated, in the same browser or in another one", async () => {
     const { visitor, back } = await signInAs(ada);
     const { cookie } = visitor;
     const begun = new Visitor(api.url);
@@ -270,7 +270,7 @@ describe("an answer that does not fit", () => {
     expect(await whoIs(visitor)).toBe("ada: member of blue");
   });
 
-  it("is refused when its code was used, though its browser kept the cookie", async () => {
+  it("is refused if its code was used, though its browser kept the cookie", async () => {
     const visitor = new Visitor(api.url);
     const back = await provider.visit(await begin(visitor));
     const { cookie } = visitor;
@@ -321,7 +321,7 @@ describe("an answer that does not fit", () => {
     expect([status, said]).toEqual([400, expect.stringContaining(says)]);
   });
 
-  it("is refused when its code is too old, and after ten minutes", async () => {
+  it("is refused if its code is too old, or after ten minutes", async () => {
     const visitor = new Visitor(api.url);
     provider.codesAreOld = true;
     const old = await provider.visit(await begin(visitor));
@@ -360,7 +360,7 @@ describe("a provider", () => {
       503,
       "The client secret for Example Login is missing on this server.",
     ],
-  ])("%s keeps nobody from signing in by a password", async (_, more, status, says) => {
+  ])("%s does not prevent a sign-in with a password", async (_, more, status, says) => {
     await start(newFile(), await more());
     const owner = await firstOwner();
     const page = await new Visitor(api.url).get("/dashboard/oidc/start");
@@ -372,7 +372,7 @@ describe("a provider", () => {
     );
   });
 
-  it("that refuses the client's secret is told of, and asked with the new one when it was replaced", async () => {
+  it("that refuses the client secret is reported, and the replaced secret is used afterwards", async () => {
     const clientSecretFile = join(folder, "replaced");
     writeFileSync(clientSecretFile, "wrong");
     await start(newFile(), { clientSecretFile });
@@ -385,7 +385,7 @@ describe("a provider", () => {
     expect(await whoIs((await signInAs(root)).visitor)).toBe("root: owner");
   });
 
-  it("is asked with PKCE, a state and a nonce, and sends the browser back to the dashboard alone", async () => {
+  it("receives PKCE, a state and a nonce, and returns the browser to the dashboard alone", async () => {
     await start(newFile());
     const visitor = new Visitor(api.url);
     const { setCookie } = await visitor.get("/dashboard/oidc/start");
@@ -405,7 +405,7 @@ describe("a provider", () => {
     });
   });
 
-  it("that knows nobody's group leaves the first owner to the link, who is still made after others came", async () => {
+  it("without a mapping of groups leaves the first owner to the link, which works after others have signed in", async () => {
     await start(newFile());
     expect((await new Visitor(api.url).get("/dashboard/setup")).text).toContain("Sign in with Example Login");
     expect(await whoIs((await signInAs(ada)).visitor)).toBe("ada: member of blue");
@@ -413,7 +413,7 @@ describe("a provider", () => {
   });
 });
 
-it("an answer is read to its end, whatever stands in it", async () => {
+it("a provider's response is read to its end, whatever it contains", async () => {
   await start(newFile());
   const visitor = new Visitor(api.url);
   provider.somebody = root;
@@ -422,7 +422,7 @@ it("an answer is read to its end, whatever stands in it", async () => {
   expect(await whoIs(visitor)).toBe("root: owner");
 });
 
-it("a sign-in is finished by another replica than began it", async () => {
+it("a sign-in is finished by another replica than the one that started it", async () => {
   await start(await postgres.newDatabase());
   const first = api;
   await start(database);
@@ -436,7 +436,7 @@ it("a sign-in is finished by another replica than began it", async () => {
   expect(await whoIs(other)).toBe("root: owner");
 });
 
-it("another site's link uses up no invitation, whatever the browser tells", async () => {
+it("a link on another site uses no invitation, whatever headers the browser sends", async () => {
   await start(newFile());
   const link = await invite(await firstOwner(), "dave");
   const follow = (headers: Record<string, string>) =>

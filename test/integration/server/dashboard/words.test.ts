@@ -52,7 +52,7 @@ async function speak(team: keyof typeof keys, text: string, more: object = {}): 
 describe("a word that no dictionary has", () => {
   const page = () => owner.get("/dashboard/words?team=blue");
 
-  it("appears for review, is saved by its sounds, and is then spoken by them for that team alone", async () => {
+  it("is listed for review, is saved with its sounds, and is then pronounced with them for that team alone", async () => {
     const plain = await speak("blue", "zorblax");
     const wanted = await speak("blue", `{${sounds}}`, { phonemizeBetweenBrackets: true });
     expect(plain.equals(wanted)).toBe(false);
@@ -72,7 +72,7 @@ describe("a word that no dictionary has", () => {
     expect((await speak("blue", "zorblax")).equals(plain)).toBe(true);
   });
 
-  it("is dismissed, and does not come back when it is met again", async () => {
+  it("is dismissed, and is not listed again when it occurs again", async () => {
     await speak("blue", "Blorquent.", { saveOovs: true });
     await eventuallyOn(clock, "it appears", async () => (await page()).text.includes(">Blorquent</h2>"));
     await owner.post("/dashboard/words/dismiss", { team: "blue", word: "Blorquent", language: "eng" });
@@ -81,7 +81,7 @@ describe("a word that no dictionary has", () => {
     expect((await page()).text).not.toMatch(/>blorquent<\/h2>/i);
   });
 
-  it("comes with its sentence for a team that wants it, until it does not any more", async () => {
+  it("is listed with its sentence for a team that stores sentences, until the team turns this off", async () => {
     const turn = (keep: string, by = owner) => by.post("/dashboard/words/sentences", { team: "blue", keep });
     const spoken = "First of all. That glumfrag is <new> here. Last.";
     const quoted = '<blockquote dir="auto" lang="en">That glumfrag is &#60;new&#62; here.</blockquote>';
@@ -95,7 +95,7 @@ describe("a word that no dictionary has", () => {
     expect((await turn("yes")).headers.get("location")).toBe("/dashboard/words?team=blue");
     await speak("blue", spoken, { saveOovs: true });
     await speak("red", spoken, { saveOovs: true });
-    await eventuallyOn(clock, "the sentence is there", async () => (await page()).text.includes(quoted));
+    await eventuallyOn(clock, "the page shows the sentence", async () => (await page()).text.includes(quoted));
     expect((await member.get("/dashboard/words")).text).toContain(quoted);
     expect((await owner.get("/dashboard/words?team=red")).text).not.toContain("<blockquote");
     await page();
@@ -108,7 +108,7 @@ describe("a word that no dictionary has", () => {
     );
   });
 
-  it("is a word: neither markup nor a formula is taken for one", async () => {
+  it("is shown as text: neither as markup nor as a formula", async () => {
     await page();
     for (const word of ["<b>x</b>", "=cmd", "two words", "1st"]) {
       const form = { team: "blue", word, language: "eng", phonemes: sounds };

@@ -39,8 +39,8 @@ function deviation(values: readonly number[]): number {
   return Math.sqrt(values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / values.length);
 }
 
-describe("arcana, as it comes", () => {
-  test("is spoken by the model of this repository, and understood", async () => {
+describe("arcana without further settings", () => {
+  test("is spoken by the model of this repository, and a recognizer understands it", async () => {
     const spoken: Spoken[] = [];
     for (const text of englishSentences.slice(0, 4)) {
       const { engine, ...speech } = await say(text, { temperature: 0 }); // repeatable: no gate that the dice open
@@ -50,7 +50,7 @@ describe("arcana, as it comes", () => {
     expect((await recognize(spoken)).wordErrorRate).toBeLessThanOrEqual(0.35);
   });
 
-  test("varies how it says a thing the more, the higher the temperature; at 0 not at all", async () => {
+  test("varies more with a higher temperature, and not at all with 0", async () => {
     expect(await spread({ temperature: 0 }, 2)).toBeLessThan(1e-6);
     // Takes are drawn at random: with 12 of them the two spreads lie near 20 and 45 ms, and five were too few to tell.
     const [cool, hot] = [await spread({ temperature: 0.1 }, 12), await spread({ temperature: 1.5 }, 12)];
@@ -58,7 +58,7 @@ describe("arcana, as it comes", () => {
     expect(hot).toBeGreaterThan(1.5 * cool);
   });
 
-  test("says something else with another repetition penalty or top_p", async () => {
+  test("changes with the repetition penalty and with top_p", async () => {
     const greedy = await say(sentence, { temperature: 0, repetitionPenalty: 1 });
     const penalized = await say(sentence, { temperature: 0, repetitionPenalty: 2 });
     expect(penalized.samples).not.toEqual(greedy.samples);
@@ -66,7 +66,7 @@ describe("arcana, as it comes", () => {
     expect(narrow.samples).toEqual(greedy.samples); // only the likeliest code is left
   });
 
-  test("is exactly as much slower or faster as asked, word by word", async () => {
+  test("is exactly as much slower or faster as requested, word by word", async () => {
     const plain = await say(sentence, { temperature: 0 });
     for (const stretch of [0.5, 2, 3]) {
       const other = await say(sentence, { temperature: 0 }, stretch);
@@ -86,7 +86,7 @@ describe("a model folder", () => {
     ["codes.onnx", "another file", "codes.onnx: its sha256 is"],
     ["manifest.json", '{"kind":"tokens","sha256":{}}', "manifest.json: unknown kind tokens"],
     ["encoder.onnx", undefined, "encoder.onnx"],
-  ])("with a wrong %s is refused, by name", async (name, content, says) => {
+  ])("is refused with a wrong %s, which the message names", async (name, content, says) => {
     const folder = join(folders, name);
     await cp(own, folder, { recursive: true });
     if (content === undefined) await rm(join(folder, name));

@@ -54,11 +54,11 @@ function run(source: string, more: Partial<FetchOptions> = {}) {
   });
 }
 
-/** By digest: the difference between two files of random bytes tells nobody anything. */
+/** A digest, because a difference between two files of random bytes would not be readable. */
 const fetched = async (name = "model.bin") => digestOf(await readFile(join(folder, name)));
 const partial = (name = "model.bin") => join(folder, ".fetch", `${name}.partial`);
 
-describe("a file by HTTP", () => {
+describe("a file over HTTP", () => {
   beforeEach(() => {
     server.files.set("/model.bin", weights);
     server.beforeCut = async (sentBytes) => {
@@ -78,7 +78,7 @@ describe("a file by HTTP", () => {
     await expect(dying).rejects.toThrow();
   }
 
-  it("is fetched, checked, and not asked for again", async () => {
+  it("is fetched, verified, and not requested again", async () => {
     const sha256 = digestOf(weights);
     expect(await run(`${server.url}/model.bin?token=secret`, { sha256 })).toEqual({ files: 1, fetched: 1 });
     expect(await fetched()).toBe(digestOf(weights));
@@ -87,7 +87,7 @@ describe("a file by HTTP", () => {
     expect(lines.join()).not.toContain("secret");
   });
 
-  it("that breaks off again and again is gone on with where it ended", async () => {
+  it("is resumed each time the connection breaks", async () => {
     server.cuts.push(100_000, 50_000, 0, 70_000);
     await run(`${server.url}/model.bin`, { sha256: digestOf(weights) });
     expect(await fetched()).toBe(digestOf(weights));
@@ -96,7 +96,7 @@ describe("a file by HTTP", () => {
     expect(lines.filter((told) => told.startsWith("broken off"))).toHaveLength(4);
   });
 
-  it("is gone on with by the next process, after this one died in the middle", async () => {
+  it("is resumed by the next process after one was killed", async () => {
     await dieInTheMiddle();
     expect(existsSync(join(folder, "model.bin"))).toBe(false);
     expect((await stat(partial())).size).toBeGreaterThan(0);
@@ -109,7 +109,7 @@ describe("a file by HTTP", () => {
     ["ETag and If-Range", 200_000, () => undefined],
     ["neither ETag nor Last-Modified", weights.length, () => (server.validator = "none")],
     ["no If-Range", weights.length, () => (server.ifRange = false)],
-  ])("that became another one meanwhile is whole from a server with %s", async (_what, bytes, change) => {
+  ])("is fetched whole if it changed in between, from a server with %s", async (_what, bytes, change) => {
     change();
     const other = randomBytes(bytes);
     server.cuts.push(100_000);
@@ -121,7 +121,7 @@ describe("a file by HTTP", () => {
     expect(await fetched()).toBe(digestOf(other));
   });
 
-  it("without ETag and Last-Modified is gone on with where a digest judges the whole", async () => {
+  it("is resumed without ETag and Last-Modified if a digest verifies the whole", async () => {
     server.validator = "none";
     server.cuts.push(100_000);
     await run(`${server.url}/model.bin`, { sha256: digestOf(weights) });
@@ -129,7 +129,7 @@ describe("a file by HTTP", () => {
     expect(await fetched()).toBe(digestOf(weights));
   });
 
-  it("for which there is no room fails, and is not taken for whole", async () => {
+  it("fails if the disk is full, and is not treated as complete", async () => {
     // a limit of the size of files writes short at its edge, as a full disk does
     const source = ["--source", `${server.url}/model.bin`, "--sha256", digestOf(weights)];
     const words = [process.execPath, main, "fetch", ...source, "--into", folder];
@@ -143,14 +143,14 @@ describe("a file by HTTP", () => {
   it.each([
     ["knows no parts", () => (server.ranges = false)],
     ["does not say how long files are", () => (server.lengths = false)],
-  ])("comes whole from a server that %s", async (_what, change) => {
+  ])("is fetched whole from a server that %s", async (_what, change) => {
     change();
     server.cuts.push(100_000);
     await run(`${server.url}/model.bin`, { sha256: digestOf(weights) });
     expect(await fetched()).toBe(digestOf(weights));
   });
 
-  it("with another digest is not kept, not even in part", async () => {
+  it("is deleted with its partial file if the digest differs", async () => {
     const sha256 = "0".repeat(64);
     await expect(run(`${server.url}/model.bin`, { sha256 })).rejects.toThrow(
       `has the SHA-256 ${digestOf(weights)} instead of ${sha256}`,
@@ -159,7 +159,7 @@ describe("a file by HTTP", () => {
     expect(existsSync(partial())).toBe(false);
   });
 
-  it("that was spoilt on the disk while half was there is found out", async () => {
+  it("is fetched again if its partial file was damaged on the disk", async () => {
     await dieInTheMiddle();
     await writeFile(partial(), randomBytes((await stat(partial())).size));
     await expect(run(`${server.url}/model.bin`, { sha256: digestOf(weights) })).rejects.toThrow(/SHA-256/);
@@ -167,7 +167,7 @@ describe("a file by HTTP", () => {
     expect(await fetched()).toBe(digestOf(weights));
   });
 
-  it("that is not there fails at once; one that is overloaded is tried again", async () => {
+  it("fails at once if it does not exist, and is retried if the server is overloaded", async () => {
     await expect(run(`${server.url}/other.bin`)).rejects.toThrow(/answers 404; the file does not exist/);
     expect(server.requests).toHaveLength(1);
     let refusals = 3;
@@ -180,13 +180,13 @@ describe("a file by HTTP", () => {
     expect(await fetched()).toBe(digestOf(weights));
   });
 
-  it("from a server that never answers is given up after a bounded number of tries", async () => {
+  it("fails after a limited number of attempts if the server never responds", async () => {
     server.rule = (_request, response) => response.destroy() !== undefined;
     await expect(run(`${server.url}/model.bin`)).rejects.toThrow(/was interrupted/);
     expect(server.requests.length).toBeLessThan(20);
   });
 
-  it("from a server that falls silent in the middle is gone on with", async () => {
+  it("is resumed if the server stops sending", async () => {
     server.rule = (_request, response) => {
       if (server.requests.length > 1) return false;
       response.writeHead(200, { "content-length": weights.length }).write(weights.subarray(0, 1000));
@@ -196,7 +196,7 @@ describe("a file by HTTP", () => {
     expect(await fetched()).toBe(digestOf(weights));
   });
 
-  it("takes its Authorization from the Secret, and tells no other host", async () => {
+  it("is requested with the Authorization of the Secret, which no other host receives", async () => {
     await using other = await FileServer.start();
     other.files.set("/there.bin", weights);
     server.rule = (_request, response) => {
@@ -210,12 +210,12 @@ describe("a file by HTTP", () => {
     expect(await fetched()).toBe(digestOf(weights));
   });
 
-  it("tells its progress", async () => {
+  it("has its progress reported", async () => {
     await run(`${server.url}/model.bin`, { progressEveryMs: 0 });
     expect(lines.some((told) => /^fetching .*"percent":\d+,"bytesPerSecond":\d+/.test(told))).toBe(true);
   });
 
-  it("is fetched once by two pods that share a cache, and by the second when the first died", async () => {
+  it("is fetched once by two pods that share a cache, and by the second if the first died", async () => {
     server.cuts.push(100_000);
     await Promise.all([run(`${server.url}/model.bin`), run(`${server.url}/model.bin`)]);
     expect(server.requests).toHaveLength(2);
@@ -233,7 +233,7 @@ describe("svc-tts fetch", () => {
   const command = (...words: string[]) =>
     promisify(execFile)(process.execPath, [main, "fetch", "--into", folder, ...words]);
 
-  it("is the same as a command, and logs its progress as lines of JSON", async () => {
+  it("fetches like the library, and logs its progress as lines of JSON", async () => {
     server.files.set("/model.bin", weights);
     const { stdout } = await command("--source", `${server.url}/model.bin`, "--sha256", digestOf(weights));
     expect(await fetched()).toBe(digestOf(weights));
@@ -241,7 +241,7 @@ describe("svc-tts fetch", () => {
     expect(JSON.parse(last)).toMatchObject({ files: 1, fetched: 1, message: "the cache is complete" });
   });
 
-  it("understands what the operator tells its init containers", async () => {
+  it("accepts what the operator gives its init containers", async () => {
     server.files.set("/model.bin", weights);
     const source = { url: `${server.url}/model.bin`, path: "a/b.bin", sha256: digestOf(weights) };
     const initContainers = fetchers({ emptyDir: {}, sources: [source] }, {});
@@ -250,7 +250,7 @@ describe("svc-tts fetch", () => {
     expect(await fetched("a/b.bin")).toBe(digestOf(weights));
   });
 
-  it("ends with one sentence and a failure where it cannot", async () => {
+  it("fails with one sentence", async () => {
     const failure = command("--source", `${server.url}/model.bin`);
     await expect(failure).rejects.toMatchObject({
       code: 1,
@@ -260,7 +260,7 @@ describe("svc-tts fetch", () => {
 });
 
 describe("an object of S3", () => {
-  it("is fetched from a compatible store, signed or by nobody", async () => {
+  it("is fetched from a compatible store, signed or unsigned", async () => {
     server.files.set("/bucket/a/my model.bin", weights);
     await run("s3://bucket/a/my model.bin", { endpoint: server.url });
     expect(server.requests[0]?.authorization).toBeUndefined();
@@ -271,7 +271,7 @@ describe("an object of S3", () => {
     expect(await fetched("again.bin")).toBe(digestOf(weights));
   });
 
-  it("with half of the credentials is refused", async () => {
+  it("is refused with half of the credentials", async () => {
     const credentials = { AWS_ACCESS_KEY_ID: "id" };
     await expect(run("s3://bucket/a", { endpoint: server.url, credentials })).rejects.toThrow(
       /are needed together/,
@@ -286,12 +286,12 @@ describe("plain HTTP to another machine", () => {
     ["s3://bucket/model.bin", { endpoint }],
     ["hf://o/r", { endpoint }],
     ["oci://registry.example/tts/arcana:1", { endpoint }],
-  ])("is refused for %s without a digest, before anything is asked", async (source, more) => {
+  ])("is refused for %s without a digest, before any request", async (source, more) => {
     const refused = run(source, more);
     await expect(refused).rejects.toThrow(/^http:\/\/models\.example\S* is plain HTTP, .* add its sha256/);
   });
 
-  it("is where no redirect of TLS may lead", () => {
+  it("is never reached by a redirect from HTTPS", () => {
     const to = (url: string) => () => refuseDowngrade("https://models.example/a", { url } as Response);
     expect(to("http://other.example/a")).toThrow(
       "https://models.example/a redirects to plain HTTP, which does not protect the file; use a source that stays on https",
@@ -304,7 +304,7 @@ describe("a repository of Hugging Face", () => {
   const commit = "c0ffee";
   const list = (siblings: object[]) => Buffer.from(JSON.stringify({ sha: commit, siblings }));
 
-  it("is fetched whole, of one commit, with the digests that it tells", async () => {
+  it("is fetched whole, at one commit, with the digests that it reports", async () => {
     server.files.set(
       "/api/models/o/r/revision/main",
       list([
@@ -321,7 +321,7 @@ describe("a repository of Hugging Face", () => {
     for (const { authorization } of server.requests) expect(authorization).toBe("Bearer hf_x");
   });
 
-  it("gives one file by its resolve URL", async () => {
+  it("is fetched as one file by its resolve URL", async () => {
     server.files.set("/o/r/resolve/v2/w/a.bin", weights);
     await run("hf://o/r@v2/w/a.bin", { endpoint: server.url });
     expect(await fetched("a.bin")).toBe(digestOf(weights));
@@ -351,7 +351,7 @@ describe("an artifact of an OCI registry", () => {
     server.files.set(`/v2/tts/arcana/blobs/${digest}`, weights);
   });
 
-  it("is fetched file by file, each checked by its digest", async () => {
+  it("is fetched file by file, each verified by its digest", async () => {
     await runArcana();
     expect(await fetched("arcana.bin")).toBe(digestOf(weights));
   });
@@ -374,7 +374,7 @@ describe("an artifact of an OCI registry", () => {
   });
 
   const elsewhere = ["https://auth.other.example/token", "http://localhost:9/token"];
-  it.each(elsewhere)("whose registry wants the password sent to %s is refused", async (realm) => {
+  it.each(elsewhere)("is refused if its registry wants the password sent to %s", async (realm) => {
     server.rule = (_request, response) => {
       response.writeHead(401, { "www-authenticate": `Bearer realm="${realm}",service="s"` }).end();
       return true;
@@ -402,12 +402,12 @@ describe("an artifact of an OCI registry", () => {
       /not a single named file/,
     ],
     ["a layer without a name", {}, /not a single named file/],
-  ])("with %s is refused", async (_what, annotations, message) => {
+  ])("is refused with %s", async (_what, annotations, message) => {
     server.files.set("/v2/tts/arcana/manifests/1", manifest(annotations));
     await expect(runArcana()).rejects.toThrow(message);
   });
 
-  it("whose blob or manifest does not match its digest is refused", async () => {
+  it("is refused if a blob or the manifest does not match its digest", async () => {
     server.files.set(`/v2/tts/arcana/blobs/${digest}`, randomBytes(weights.length));
     await expect(runArcana()).rejects.toThrow(/SHA-256/);
     const named = `sha256:${"0".repeat(64)}`;
@@ -415,7 +415,7 @@ describe("an artifact of an OCI registry", () => {
     await expect(runArcana({}, `@${named}`)).rejects.toThrow(/does not match its digest/);
   });
 
-  it("that asks for a password that there is not says so", async () => {
+  it("is refused with a message if a password is required and missing", async () => {
     server.rule = (_request, response) => response.writeHead(401).end() !== undefined;
     await expect(runArcana()).rejects.toThrow(/401; credentials are required: name a Secret in secretRef/);
   });

@@ -56,7 +56,7 @@ async function streams(): Promise<number> {
   return Number(/^svc_tts_model_streams(?:\{[^}]*\})? (\d+)$/mu.exec(exposition)?.[1]);
 }
 
-test("it is heard phrase by phrase, with an estimate of when each word is", async () => {
+test("the audio of a generator arrives phrase by phrase, with an estimated time for each word", async () => {
   const {
     engine,
     rate: heardRate,
@@ -74,18 +74,18 @@ test("it is heard phrase by phrase, with an estimate of when each word is", asyn
     expect(end).toBeGreaterThan(start);
     expect(start).toBeGreaterThanOrEqual(words[i - 1]?.end ?? 0);
   }
-  expect(words.at(-1)?.end).toBeLessThanOrEqual(seconds + 0.001); // told to the millisecond
+  expect(words.at(-1)?.end).toBeLessThanOrEqual(seconds + 0.001); // Times are rounded to the millisecond.
 });
 
-test("its other voices sound otherwise", async () => {
+test("the generator's other voices sound different", async () => {
   const say = (speaker: string) => hear(tier.url, { modelId: "arcana", speaker, text: "Good morning." });
   const [luna, walnut] = [await say("luna"), await say("walnut")];
   expect(walnut.samples).not.toEqual(luna.samples);
 });
 
-test("a caller who hangs up stops it", async () => {
+test("a client's disconnect stops the generator", async () => {
   const leave = new AbortController();
-  const long = `${text} `.repeat(100); // more than the connection holds while nobody reads
+  const long = `${text} `.repeat(100); // More than the connection buffers while the client does not read.
   const response = await invoke(tier.url, { modelId: "arcana", speaker: "luna", text: long }, leave.signal);
   expect(response.status).toBe(200);
   expect(await streams()).toBeGreaterThan(0);
@@ -93,9 +93,9 @@ test("a caller who hangs up stops it", async () => {
   await eventually("it speaks nothing", async () => (await streams()) === 0);
 });
 
-test("a voice that it does not have is a model that fails", async () => {
+test("a voice that the generator does not have fails with an error of the model", async () => {
   const odd = audioFolder(
-    Object.fromEntries(voicesOf("arcana").map(({ id }) => [id, id === "luna" ? id : "nobody"])),
+    Object.fromEntries(voicesOf("arcana").map(({ id }) => [id, id === "luna" ? id : "unknown"])),
   );
   const other = await modelTier({ tier: "arcana", generator: "vllm", model: settings(odd) });
   const ask = (speaker: string) => invoke(other.url, { modelId: "arcana", speaker, text: "Good morning." });

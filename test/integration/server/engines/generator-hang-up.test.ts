@@ -56,7 +56,7 @@ function leaveAmidSpeech(): Promise<void> {
   });
 }
 
-test("a caller's end reaches vLLM through both tiers while it writes nothing, and it writes nothing more", async () => {
+test("a client's disconnect reaches vLLM through both tiers before its first token, and ends the generation", async () => {
   for (let take = 1; take <= 3; take++) {
     await leaveAmidSpeech();
     await eventually("vLLM knows", async () => (await vllm.asked()).hungUp === take);

@@ -78,14 +78,14 @@ async function framesIn(response: Response): Promise<WireFrame[]> {
   return frames;
 }
 
-describe("arcana of a model that vLLM serves", () => {
-  test("speaks as many frames as it may, at the codec's rate", async () => {
+describe("arcana with a model that vLLM serves", () => {
+  test("speaks as many frames as max_tokens allows, at the codec's rate", async () => {
     const { engine, rate, samples } = await hear(tier.url, arcana);
     expect([engine, rate, samples.length]).toEqual(["vllm", 24_000, 10 * frameSamples]);
     expect(samples.some((sample) => Math.abs(sample) > 100)).toBe(true);
   });
 
-  test("asks by token ids, and says every sampling value", async () => {
+  test("sends token ids and every sampling value", async () => {
     await hear(tier.url, {
       ...arcana,
       text: "Ask <|eot_id|> me.",
@@ -104,15 +104,15 @@ describe("arcana of a model that vLLM serves", () => {
     expect(String.fromCharCode(...(last?.prompt.slice(2, -3) ?? []))).toMatch(/^voice-luna: Ask .*me\.$/u);
   });
 
-  test("max_tokens is of each phrase", async () => {
+  test("applies max_tokens to each phrase", async () => {
     const { samples } = await hear(tier.url, {
       ...arcana,
-      text: "One sentence is here. Another one is there.",
+      text: "One sentence is here. Another one is near.",
     });
     expect(samples.length).toBe(20 * frameSamples + Math.round(0.35 * 24_000)); // and the pause between
   });
 
-  test("sounds as its codes do when they are decoded at once, though it is spoken as it is written", async () => {
+  test("sounds as if its codes were decoded at once, though it is spoken while it is written", async () => {
     await vllm.script({ does: "speak", tokensPerSecond: 120 }); // half as fast again as speech: windows are short and long
     const { samples } = await hear(tier.url, {
       ...arcana,
@@ -123,9 +123,9 @@ describe("arcana of a model that vLLM serves", () => {
     expect(seamError(whole, samples)).toBeLessThanOrEqual(0.005);
   });
 
-  test("tells when each word is heard, as an estimate within what is heard of its phrase", async () => {
+  test("estimates the time of each word within the audio of its phrase", async () => {
     await vllm.script({ does: "speak", mostTokens: 8 * frameTokens });
-    const text = "One sentence is here. Another is there.";
+    const text = "One sentence is here. Another is near.";
     const { samples, words } = await hear(tier.url, { ...arcana, text });
     expect(words.map(({ word }) => word)).toEqual([
       "One",
@@ -134,7 +134,7 @@ describe("arcana of a model that vLLM serves", () => {
       "here",
       "Another",
       "is",
-      "there",
+      "near",
     ]);
     const phraseSeconds = (8 * frameSamples) / 24_000;
     for (const [i, { start, end }] of words.entries()) {
@@ -147,21 +147,21 @@ describe("arcana of a model that vLLM serves", () => {
     expect(words[6]?.end).toBeCloseTo(samples.length / 24_000, 1);
   });
 
-  test("tells no times of a phrase that max_tokens cut: nobody knows which words are heard", async () => {
+  test("has no word timestamps for a phrase that max_tokens cut", async () => {
     const { samples, words } = await hear(tier.url, arcana);
     expect([samples.length, words]).toEqual([10 * frameSamples, []]);
   });
 
-  test("is longer or shorter as asked", async () => {
+  test("changes its speed as requested", async () => {
     const { samples } = await hear(tier.url, { ...arcana, stretch: 1.5 });
     expect(samples.length).toBe(Math.round(1.5 * 10 * frameSamples));
   });
 
-  test("the next phrase is written while the last is heard", async () => {
+  test("writes the next phrase while the last one is played", async () => {
     const before = (await vllm.asked()).asked.length;
     const sampling = { ...usual, maxTokens: 300 * frameTokens };
     const leave = new AbortController();
-    const text = "One sentence is here. Another one is there. A third one is behind.";
+    const text = "One sentence is here. Another one is near. A third one is behind.";
     await invoke(tier.url, { ...arcana, text, sampling }, leave.signal);
     // nothing is read; how much the connections hold, and so whether the third is asked for too, is the kernel's to say
     await eventually("two are asked for", async () => (await vllm.asked()).asked.length >= before + 2);
@@ -169,7 +169,7 @@ describe("arcana of a model that vLLM serves", () => {
     await eventually("it is over", async () => (await metric("svc_tts_generator_phrases")) === 0); // and counted
   });
 
-  test("a caller who hangs up stops the generator", async () => {
+  test("stops the generator when a client disconnects", async () => {
     await vllm.script({ does: "speak", tokensPerSecond: 200 });
     const aborted = await metric("svc_tts_generator_aborted_total");
     const leave = new AbortController();
@@ -188,27 +188,27 @@ describe("arcana of a model that vLLM serves", () => {
     );
   });
 
-  test("eight streams at once all finish", async () => {
+  test("finishes eight concurrent streams", async () => {
     await vllm.script({ does: "speak", tokensPerSecond: 400 });
     const heard = await Promise.all(Array.from({ length: 8 }, () => hear(tier.url, arcana)));
     for (const { samples } of heard) expect(samples.length).toBe(10 * frameSamples);
   });
 });
 
-describe("a generator in trouble", () => {
+describe("a generator that fails", () => {
   const nonsense = 'svc_tts_generator_troubles_total{kind="nonsense"}';
 
   test.each([
     ["that writes nonsense", "nonsense"],
     ["that says nothing at all", "no speech"],
-  ] as const)("%s once is asked once more", async (_, does) => {
+  ] as const)("is asked once more if it %s once", async (_, does) => {
     const troubles = await metric(nonsense);
     await vllm.script({ does, times: 1 });
     expect((await hear(tier.url, arcana)).samples.length).toBe(10 * frameSamples);
     expect(await metric(nonsense)).toBe(troubles + 1);
   });
 
-  test("that writes nonsense again, or refuses, is a model that failed", async () => {
+  test("is an error of the model if its output is invalid twice, or if it refuses", async () => {
     const dropped = await metric("svc_tts_generator_dropped_tokens_total");
     await vllm.script({ does: "nonsense" });
     expect((await invoke(tier.url, arcana)).status).toBe(502);
@@ -217,7 +217,7 @@ describe("a generator in trouble", () => {
     expect((await invoke(tier.url, arcana)).status).toBe(502);
   });
 
-  test("that breaks off amid speech ends this stream with an error, and no other", async () => {
+  test("ends a stream with an error if it breaks off in the middle, and no other stream", async () => {
     const sampling = { ...usual, maxTokens: 40 * frameTokens };
     await vllm.script({ does: "break off", times: 1, tokensPerSecond: 400 });
     const broken = invoke(tier.url, { ...arcana, sampling });
@@ -229,7 +229,7 @@ describe("a generator in trouble", () => {
     expect((await other).samples.length).toBe(10 * frameSamples);
   });
 
-  test("that runs out of memory ends its streams with an error, and is back by itself", async () => {
+  test("ends its streams with an error if it runs out of memory, and recovers by itself", async () => {
     const restarts = await metric("svc_tts_engine_restarts_total");
     await vllm.script({ does: "out of memory", tokensPerSecond: 400 });
     const sampling = { ...usual, maxTokens: 40 * frameTokens };
@@ -242,7 +242,7 @@ describe("a generator in trouble", () => {
     expect(await metric("svc_tts_engine_restarts_total")).toBe(restarts + 1);
   });
 
-  test("that dies is away until it is back, and says so", async () => {
+  test("is not ready from its death until its return, and says so", async () => {
     const restarts = await metric("svc_tts_engine_restarts_total");
     await vllm.script({ does: "die" });
     const answer = await invoke(tier.url, arcana);
@@ -252,7 +252,7 @@ describe("a generator in trouble", () => {
     expect((await hear(tier.url, arcana)).samples.length).toBe(10 * frameSamples);
   });
 
-  test("a codec process that dies is no trouble for who listens", async () => {
+  test("does not interrupt streams when a codec process dies", async () => {
     const [pid = 0] = childrenWith("codec/main.ts");
     await vllm.script({ does: "speak", tokensPerSecond: 200 });
     const heard = hear(tier.url, { ...arcana, sampling: { ...usual, maxTokens: 40 * frameTokens } });
@@ -262,7 +262,7 @@ describe("a generator in trouble", () => {
   });
 });
 
-describe("a tier that waits seconds only", () => {
+describe("a tier with a time limit of seconds", () => {
   let slow: ScriptedVllm;
   let impatient: RunningTier;
   let reader: number;
@@ -286,7 +286,7 @@ describe("a tier that waits seconds only", () => {
     expect(await away()).toBe(troubles + 1);
   });
 
-  test("starts one anew that hangs whoever asks", async () => {
+  test("restarts a generator that hangs on every request", async () => {
     const restarts = await metric("svc_tts_engine_restarts_total", impatient);
     await slow.script({ does: "freeze" });
     expect((await invoke(impatient.url, arcana)).status).toBe(503);
@@ -294,7 +294,7 @@ describe("a tier that waits seconds only", () => {
     expect((await hear(impatient.url, arcana)).samples.length).toBe(10 * frameSamples);
   });
 
-  test("ends speech without word times where nobody says in time how long the words are", async () => {
+  test("ends speech without word timestamps if the word lengths do not arrive in time", async () => {
     const short = { ...arcana, sampling: { ...usual, maxTokens: 40 * frameTokens } };
     const ending: Script = { does: "speak", mostTokens: 20 * frameTokens };
     await vllm.script(ending);
@@ -310,7 +310,7 @@ describe("a tier that waits seconds only", () => {
   });
 });
 
-describe("the vLLM that is run here", () => {
+describe("the vLLM that this process runs", () => {
   const lines: { fields: object; message: string }[] = [];
   const log: EngineLog = {
     info: (fields, message) => lines.push({ fields, message }),
@@ -321,7 +321,7 @@ describe("the vLLM that is run here", () => {
     return VllmEngine.open({ ...scripted.settings, ...change, maxStreams: 4, host, log });
   }
 
-  test("logs as we do, shows the network its metrics alone, is told to end, and leaves nothing behind", async () => {
+  test("logs in our format, exposes its metrics alone, is stopped on request, and leaves nothing behind", async () => {
     const own = await ScriptedVllm.create();
     const metricsPort = await leasePort();
     const server = { ...own.settings.server, metricsPort };
@@ -344,22 +344,22 @@ describe("the vLLM that is run here", () => {
     own.delete();
   });
 
-  test("is told to end when what is opened after it cannot be opened", async () => {
+  test("is stopped if a later part of the start fails", async () => {
     const own = await ScriptedVllm.create();
     const model = { ...own.settings, maxStreams: 4, host: "127.0.0.1" };
     const broken = {
       get folder(): string {
-        throw new Error("nobody knows the folder");
+        throw new Error("the folder cannot be read");
       },
     } as MountSettings;
     const before = childrenWith("codec/main.ts");
-    await expect(Engines.open({ processes: 1, log, model }, broken)).rejects.toThrow("nobody knows");
+    await expect(Engines.open({ processes: 1, log, model }, broken)).rejects.toThrow("the folder cannot be read");
     expect(childrenWith(own.model.path)).toEqual([]);
     expect(childrenWith("codec/main.ts")).toEqual(before);
     own.delete();
   });
 
-  test("ends with its owner, however that goes", async () => {
+  test("ends with its owner, however that ends", async () => {
     const own = await ScriptedVllm.create();
     const owner = spawn(process.execPath, [ownerFile, "generator-owner", JSON.stringify(own.settings)], {
       stdio: ["ignore", "pipe", "inherit"],
@@ -372,7 +372,7 @@ describe("the vLLM that is run here", () => {
     own.delete();
   });
 
-  test("streams at once are what was measured", async () => {
+  test("allows as many concurrent streams as were measured", async () => {
     const own = await ScriptedVllm.create();
     const engine = await open(own, { capacity: undefined });
     expect(engine.realTimeStreams).toBeGreaterThanOrEqual(1);
@@ -381,7 +381,7 @@ describe("the vLLM that is run here", () => {
     own.delete();
   });
 
-  test("one that is slower than speech speaks one stream at a time, and the log says so", async () => {
+  test("allows one stream if it is slower than real time, and logs it", async () => {
     const own = await ScriptedVllm.create();
     const slow: Script = { does: "speak", tokensPerSecond: 70 };
     const server = { ...own.settings.server, environment: { SCRIPT: JSON.stringify(slow) } };
@@ -392,7 +392,7 @@ describe("the vLLM that is run here", () => {
     own.delete();
   });
 
-  test("one whose first phrase is silent is asked once more, and no oftener", async () => {
+  test("is asked once more if its first phrase is silent, and no more often", async () => {
     const own = await ScriptedVllm.create();
     const silent = (times: number) => {
       const script: Script = { does: "no speech", times };
@@ -403,7 +403,7 @@ describe("the vLLM that is run here", () => {
     own.delete();
   });
 
-  test("one that has no memory for its model is tried thrice, and what it said is in the log", async () => {
+  test("is started three times if its model does not fit in memory, and its output is logged", async () => {
     const own = await ScriptedVllm.create();
     const said = "torch.OutOfMemoryError: CUDA out of memory.";
     own.model.write(".vllm", `#!/bin/sh\necho "ERROR 11-22 01:00:00 [core.py:1] ${said}" >&2\nexit 1\n`);
@@ -426,7 +426,7 @@ describe("the vLLM that is run here", () => {
       'manifest.json: /kind must be tokens or audio; it is "video"',
       (folder: TinyModelFolder) => folder.write("manifest.json", '{"kind":"video"}'),
     ],
-  ])("a model %s is named, and its tier stays not ready", async (_, says, spoil) => {
+  ])("names a model %s, and its tier stays not ready", async (_, says, spoil) => {
     const own = await ScriptedVllm.create();
     spoil(own.model);
     const cold = await coldModelTier({ tier: "arcana", generator: "vllm", model: own.settings });
@@ -437,7 +437,7 @@ describe("the vLLM that is run here", () => {
     own.delete();
   });
 
-  test("a model that speaks samples itself needs no codec", async () => {
+  test("needs no codec if its model generates samples", async () => {
     const own = await ScriptedVllm.create();
     const { license, voices } = tinyManifest;
     const { sha256 } = own.model;
@@ -460,7 +460,7 @@ describe("the vLLM that is run here", () => {
     own.delete();
   });
 
-  test("a program that is not there is named, and a model that is not whole", async () => {
+  test("names a missing program and an incomplete model", async () => {
     const own = await ScriptedVllm.create();
     const program = `${own.model.path}/no-vllm`;
     const server = {

@@ -56,7 +56,7 @@ async function say(mounted: MountedVoices, id: string, text: string, stretch = 1
   return { seconds: samples / speaker.engine.rate, order };
 }
 
-describe("Kokoro is served as it comes", () => {
+describe("Kokoro is served as it is published", () => {
   test.each<[string, KokoroChoice]>([
     ["with an output for its durations", {}],
     ["with its durations inside the graph", { durations: "inside" }],
@@ -77,7 +77,7 @@ describe("Kokoro is served as it comes", () => {
     ["a letter without a mark", "I"],
     ["a sound", "Hm?"],
     ["a word of 1,200 letters", "supercalifragilistic".repeat(60)],
-  ])("%s is spoken, though the model takes no more than 510 symbols", async (_what, text) => {
+  ])("%s is spoken, though the model accepts at most 510 symbols", async (_what, text) => {
     folder.kokoro("koko", { durations: "inside" });
     const { seconds, order } = await say(await mount(), "koko-a", text);
     expect(seconds).toBeGreaterThan(0.05);
@@ -118,14 +118,14 @@ function rewrite(): Promise<RewriteOutcome> {
 }
 
 describe("the graph of an installed model", () => {
-  test("is kept as it came where nothing in it can be rewritten", async () => {
+  test("is kept unchanged if nothing in it can be rewritten", async () => {
     folder.kokoro("koko", { durations: "inside" });
     const reason = "its graph has no integer convolutions to rewrite";
     expect(await rewrite()).toEqual({ kind: "none", reason });
     expect(existsSync(at("koko/rewritten.onnx"))).toBe(false);
   });
 
-  test("is rewritten only where the result says the same in less time", async () => {
+  test("is rewritten only if the result gives the same output in less time", async () => {
     folder.kokoro("koko", quantized);
     const outcome = await rewrite();
     // a graph this small may well be slower when it is rewritten; it must say the same
@@ -144,7 +144,7 @@ describe("the graph of an installed model", () => {
       Buffer.alloc(500),
       /^graph as it came: .* cannot be used: its sha256/,
     ],
-  ])("speaks %s, and the log says so", async (_what, file, variant) => {
+  ])("is used with %s, and the log says so", async (_what, file, variant) => {
     folder.kokoro("koko", quantized);
     if (file) folder.write("koko/rewritten.onnx", file);
     const manifest = JSON.parse(readFileSync(at("koko/manifest.json"), "utf8")) as object;

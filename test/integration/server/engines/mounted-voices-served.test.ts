@@ -41,7 +41,7 @@ const speak = (more: object = {}) =>
     { accept: "audio/pcm" },
   );
 
-test("a mounted voice is listed and spoken like any other, by the replica that has it", async () => {
+test("a mounted voice is listed and served like any other, by the replica that has it", async () => {
   await eventually("it is listed", async () => (await listed()) !== undefined);
   expect(await listed()).toEqual({
     id: "en_gb-nora-low",
@@ -65,11 +65,11 @@ test("a mounted voice is listed and spoken like any other, by the replica that h
   expect(/"words":(\[.*?\])/.exec(await events.text())?.[1]).toBe('["I","paid","$5","there"]');
 });
 
-test("the model tier tells what it has, what is wrong, and how much of each", async () => {
+test("the model tier lists its mounted voices and their problems, and counts both", async () => {
   folder.write("broken.onnx", "no model");
   const tier = tiers[0]?.url;
   const list = async () => (await (await fetch(`${tier}/voices`)).json()) as { problems: unknown[] };
-  await eventually("the problem is told", async () => (await list()).problems.length > 0);
+  await eventually("the problem is listed", async () => (await list()).problems.length > 0);
   expect(await list()).toMatchObject({
     voices: [{ id: "en_gb-nora-low" }],
     problems: [{ file: "broken.onnx.json", message: expect.stringMatching(/cannot be read/) }],
@@ -80,7 +80,7 @@ test("the model tier tells what it has, what is wrong, and how much of each", as
   expect((await fetch(`${tier}/ready`)).status).toBe(200);
 });
 
-test("a voice that is removed is no voice any more, and one that is added is", async () => {
+test("a removed voice is no longer served, and an added one is", async () => {
   folder.piper("de_DE-otto-low", { language: "de_DE", espeak: "de" });
   folder.remove("en_GB-nora-low.onnx", "en_GB-nora-low.onnx.json");
   await eventually("it is gone", async () => (await listed()) === undefined);

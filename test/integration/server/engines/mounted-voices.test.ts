@@ -114,8 +114,8 @@ async function say(mounted: MountedVoices, id: string, words: readonly Token[], 
 const hello = (mounted: MountedVoices, id: string) => say(mounted, id, tokens("Hello there."));
 const digest = ({ audio }: Heard) => createHash("sha256").update(audio).digest("hex");
 
-describe("what is spoken", () => {
-  test("Piper's files are served as they come, Kokoro's by their manifest", async () => {
+describe("mounted voices", () => {
+  test("are served from Piper's files without changes, and from Kokoro's with a manifest", async () => {
     const folder = newFolder();
     folder.piper("en_US-tiny-low");
     folder.kokoro("koko");
@@ -153,7 +153,7 @@ describe("what is spoken", () => {
     },
   );
 
-  test("the speakers of one model are voices of their own", async () => {
+  test("have an id for each speaker of one model", async () => {
     const folder = newFolder();
     const sha256 = folder.piper("mona", { speakers: 3, alignments: true });
     const voices = ["speaker2", 1].map((speaker, i) => ({ id: `mona-${i}`, gender: "male", speaker }));
@@ -169,7 +169,7 @@ describe("what is spoken", () => {
     config: { inference: { noise_scale: 0, length_scale: 1, noise_w: 0 } },
   };
 
-  test("word times are where the words are heard", async () => {
+  test("have word timestamps that match the audio", async () => {
     const folder = newFolder();
     folder.piper("gapped", gapped);
     const mounted = await mount(folder.path);
@@ -186,7 +186,7 @@ describe("what is spoken", () => {
     }
   });
 
-  test("a whole text and a single word take as long as asked", async () => {
+  test("change the speed of a whole text and of a single word as requested", async () => {
     const folder = newFolder();
     folder.piper("gapped", gapped);
     const mounted = await mount(folder.path);
@@ -220,10 +220,10 @@ function silences(audio: Int16Array, least: number): { from: number; to: number 
   return found;
 }
 
-describe("what is wrong with a voice is told, and no other voice suffers", () => {
+describe("an invalid voice is reported, and does not affect the others", () => {
   const sha256 = createHash("sha256").update(tinyPiper()).digest("hex");
   const name = "mona.manifest.json";
-  /** Of a manifest with such fields, or such a voice. */
+  /** Writes a manifest with these fields, or with a voice that has them. */
   const field =
     (change: object) =>
     (folder: VoicesFolder): void =>
@@ -290,7 +290,7 @@ describe("what is wrong with a voice is told, and no other voice suffers", () =>
     folder.piper("mona");
     write(folder);
     const mounted = await mount(folder.path, { ...quiet, warn: (fields) => void logged.push(fields) });
-    await eventually("the problem is told", () => mounted.problems().length > 0);
+    await eventually("the problem is listed", () => mounted.problems().length > 0);
     const [problem, ...others] = mounted.problems();
     expect([`${problem?.file}${problem?.field ?? ""}`, others]).toEqual([where, []]);
     expect(problem?.message).toMatch(says);
@@ -300,8 +300,8 @@ describe("what is wrong with a voice is told, and no other voice suffers", () =>
   });
 });
 
-describe("the folder changes while it is served", () => {
-  test("a voice that is added, replaced and removed is so within seconds, and no stream is cut", async () => {
+describe("a mounted folder that changes", () => {
+  test("adds, replaces and removes voices within seconds, and interrupts no stream", async () => {
     const folder = newFolder();
     const mounted = await mount(folder.path);
     expect(ids(mounted)).toEqual([]);
@@ -334,20 +334,20 @@ describe("the folder changes while it is served", () => {
     expect(mounted.problems()).toEqual([]);
   });
 
-  test("bad new files leave the old model speaking, and good ones mend it", async () => {
+  test("keeps the old model while the new files are invalid, and loads valid ones", async () => {
     const folder = newFolder();
     folder.piper("mona", { seed: 1 });
     const mounted = await mount(folder.path);
     await served(mounted, "mona");
     folder.write("mona.onnx", Buffer.alloc(5000, "x"));
-    await eventually("it is told", () => mounted.problems().length === 1);
+    await eventually("the problem is listed", () => mounted.problems().length === 1);
     expect((await hello(mounted, "mona")).audio.length).toBeGreaterThan(1000);
     folder.piper("mona", { seed: 2 });
     await eventually("it is mended", () => mounted.problems().length === 0);
     expect(ids(mounted)).toEqual(["mona"]);
   });
 
-  test("a model that could not be loaded is tried again, though its files are the same", async () => {
+  test("retries a model that failed to load, though its files are the same", async () => {
     const folder = newFolder();
     folder.piper("mona");
     const path = join(folder.path, "mona.onnx");
@@ -359,14 +359,14 @@ describe("the folder changes while it is served", () => {
     rewrite(Buffer.alloc(model.length, "x"));
     const logged: object[] = [];
     const mounted = await mount(folder.path, { ...quiet, warn: (fields) => void logged.push(fields) });
-    await eventually("it is told", () => mounted.problems().length === 1);
+    await eventually("the problem is listed", () => mounted.problems().length === 1);
     rewrite(model);
     await served(mounted, "mona");
     expect(mounted.problems()).toEqual([]);
     expect(logged).toHaveLength(1);
   });
 
-  test("an id that another voice gives up is taken by who waited for it", async () => {
+  test("gives an id that becomes free to the voice that was refused for it", async () => {
     const folder = newFolder();
     const sha256 = folder.piper("mona");
     folder.json("first/manifest.json", manifest(sha256, { model: "mona.onnx" }));
@@ -374,13 +374,13 @@ describe("the folder changes while it is served", () => {
     folder.write("first/mona.onnx", tinyPiper());
     folder.write("first/mona.onnx.json", readFileSync(join(folder.path, "mona.onnx.json")));
     const mounted = await mount(folder.path);
-    await eventually("it is told", () => mounted.problems().length === 1);
+    await eventually("the problem is listed", () => mounted.problems().length === 1);
     folder.remove("first");
     await eventually("it is mended", () => mounted.problems().length === 0);
     await served(mounted, "mona");
   });
 
-  test("links that are swapped at once, as Kubernetes does it, are followed", async () => {
+  test("follows links that are swapped atomically, as Kubernetes does", async () => {
     const folder = newFolder();
     const version = (name: string, seed: number) => {
       mkdirSync(join(folder.path, name), { recursive: true });
@@ -403,7 +403,7 @@ describe("the folder changes while it is served", () => {
     expect(digest(await hello(mounted, "mona"))).not.toBe(before);
   });
 
-  test("a model that is still being copied is not loaded", async () => {
+  test("waits until a model is copied completely", async () => {
     const folder = newFolder();
     const logged: object[] = [];
     folder.piper("mona");
@@ -432,7 +432,7 @@ function pidOf(mounted: MountedVoices, id: string): number | undefined {
   return speaker && pidsOf(speaker)[0];
 }
 
-test("a model's process that dies is replaced, and the phrase is spoken all the same", async () => {
+test("a model's process that dies is replaced, and its phrase is synthesized by the new one", async () => {
   const folder = newFolder();
   folder.piper("mona");
   const mounted = await mount(folder.path);

@@ -54,7 +54,7 @@ async function growth(name: string, labels: Record<string, string>, act: () => P
 }
 
 describe("the API tier counts", () => {
-  it("a stream whose audio came too late as one that ran dry, however often it did, and no other", async () => {
+  it("a stream with at least one underrun once, and no other stream", async () => {
     const clock = new FakeClock();
     const shared = api;
     api = await startTestApi({ mist: routeTo(model.url) }, {}, { clock });
@@ -89,7 +89,7 @@ describe("the API tier counts", () => {
     expect(await dryAfter("audio/pcm", true)).toBe(1);
   });
 
-  it("seconds of audio and of the encoder's work by format, and first audio by variant", async () => {
+  it("seconds of audio and of encoding by format, and time to first audio by variant", async () => {
     const before = await total("svc_tts_audio_seconds_total", { format: "mp3" });
     await growth("svc_tts_first_audio_seconds_count", { variant: "stream-mp3" }, () => speak("audio/mpeg"));
     expect((await total("svc_tts_audio_seconds_total", { format: "mp3" })) - before).toBeCloseTo(0.2, 2);
@@ -99,7 +99,7 @@ describe("the API tier counts", () => {
     );
   });
 
-  it("a caller who hung up as gone, before the answer under status 499", async () => {
+  it("a client that disconnected, before the response with status 499", async () => {
     const wait = Promise.withResolvers<void>();
     model.script = () => wait.promise;
     const gone = { endpoint: "/v1/svc-tts", http_status: "499" };
@@ -119,7 +119,7 @@ describe("the API tier counts", () => {
     model.script = speakTone(0.2);
   });
 
-  it("a stream that fails after its first byte, under the status that its caller saw", async () => {
+  it("a stream that fails after its first byte, under the status that its client received", async () => {
     model.script = async (call) => {
       await call.head(24_000);
       await call.tone(24_000, 24_000);
@@ -131,7 +131,7 @@ describe("the API tier counts", () => {
     model.script = speakTone(0.2);
   });
 
-  it("the replica that was asked instead of one that refused", async () => {
+  it("the replica that served a request after another one refused it", async () => {
     let asked = 0;
     // whichever replica is asked first refuses
     const firstRefuses: ScriptedModel["script"] = (call) =>
@@ -153,7 +153,7 @@ describe("the API tier counts", () => {
     for (const replica of replicas) await replica.close();
   });
 
-  it("what is not even HTTP, and a path that is no path", async () => {
+  it("bytes that are not HTTP, and a malformed path", async () => {
     const other = { endpoint: "other", error_message: "malformed_http", http_status: "400", method: "other" };
     await growth("http_errors_total", other, () => rawRequest(api.url, "hello?\r\n\r\n"));
     const lost = { endpoint: "other", error_message: "not_found", http_status: "404", method: "GET" };
@@ -161,8 +161,8 @@ describe("the API tier counts", () => {
   });
 });
 
-describe("whatever 1,000 requests say", () => {
-  it("no series is added for it", async () => {
+describe("the content of 1,000 requests", () => {
+  it("adds no series", async () => {
     const client = new Client(api.url, { pipelining: 16 });
     const headers = { authorization: `Bearer ${api.key}`, "content-type": "application/json" };
     const send = async (i: number) => {
@@ -191,8 +191,8 @@ describe("whatever 1,000 requests say", () => {
   });
 });
 
-describe("an exposition of either tier", () => {
-  it("is read by Prometheus' own Python parsers, both formats alike", async () => {
+describe("the metrics page of either tier", () => {
+  it("is read by Prometheus' own Python parsers in both formats, with equal results", async () => {
     await speak();
     const tier = await modelTier();
     await fetch(`${tier.url}/ping`);

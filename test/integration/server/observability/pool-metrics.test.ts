@@ -4,7 +4,7 @@ import { eventually } from "../../../support/eventually.ts";
 import { startTestApi, type TestApi } from "../../../support/server/api-tier.ts";
 import { type ScriptedModel, speakTone, startScriptedModel } from "../../../support/server/scripted-model.ts";
 
-/** What canaries are judged by: an API tier with a good pool and a canary whose every stream fails. */
+/** An API tier with a good pool and a canary whose streams all fail, for the metrics by which canaries are judged. */
 
 let api: TestApi;
 let models: ScriptedModel[] = [];
@@ -29,7 +29,7 @@ const speak = async () => {
 
 const metrics = async () => (await fetch(`${api.url}/metrics`)).text();
 
-it("failures of a canary are counted for it, while every caller is answered by the good pool", async () => {
+it("failures of a canary are counted for the canary, while the good pool serves every client", async () => {
   const good = await model(speakTone(0.2));
   const bad = await model((call) => call.refuse(502, { code: "model_failed", detail: "broken" }));
   api = await startTestApi({
@@ -51,7 +51,7 @@ it("failures of a canary are counted for it, while every caller is answered by t
   });
 });
 
-it("first audio and real-time factor are those of the replica, and hang-ups and full replicas count as no failure", async () => {
+it("time to first audio and real-time factor are those of the replica; disconnects and full replicas are no failures", async () => {
   const replica = await model(async (call) => {
     if (replica.calls.length === 1) return call.refuse(503, { code: "saturated", detail: "full" });
     await call.head(24_000);

@@ -36,7 +36,7 @@ function named(name: string): ReceivedSpan {
 }
 
 describe("a request through both tiers", () => {
-  it("is one trace, from the caller's own span to the engine", async () => {
+  it("is one trace, from the client's own span to the engine", async () => {
     const model = await modelTier({
       tokens: { kind: "fixed", tokens: ["internal-token"] },
       tracing: tracingTo(receiver.url, "model"),
@@ -107,14 +107,14 @@ describe("traces", () => {
     return model.calls.at(-1)?.headers;
   };
 
-  it("are off unless asked for: no header goes on, nothing is sent", async () => {
+  it("are off by default: no header is forwarded and nothing is sent", async () => {
     api = await startTestApi(model.url);
     expect(await speak({ traceparent })).not.toHaveProperty("traceparent");
     await api.stop();
     expect(receiver.posts).toEqual([]);
   });
 
-  it("begin anew where the caller's header is wrong", async () => {
+  it("start a new trace if the client's header is invalid", async () => {
     await start();
     for (const wrong of ["", "00-0-0-01", `00-${"0".repeat(32)}-${callerSpan}-01`, "x".repeat(5000)]) {
       const passed = String((await speak({ traceparent: wrong }))?.traceparent);
@@ -127,7 +127,7 @@ describe("traces", () => {
     for (const { parentSpanId } of roots) expect(parentSpanId).toBe("");
   });
 
-  it("are not sampled where the caller says so, who is told on", async () => {
+  it("are not sampled if the client's header says so, and the header is forwarded", async () => {
     await start();
     const passed = String((await speak({ traceparent: `00-${traceId}-${callerSpan}-00` }))?.traceparent);
     expect(passed).toMatch(new RegExp(`^00-${traceId}-[0-9a-f]{16}-00$`));
@@ -135,9 +135,9 @@ describe("traces", () => {
     expect(receiver.spans()).toEqual([]);
   });
 
-  it("say the code of a failure, and call it an error where it is ours", async () => {
+  it("have the code of a failure, and are errors if the server caused it", async () => {
     await start();
-    await api.post({ ...body, speaker: "nobody" });
+    await api.post({ ...body, speaker: "no-such-voice" });
     model.script = (call) => call.refuse(503, { code: "saturated", detail: "full" });
     await api.post(body);
     model.script = speakTone(0.2);
@@ -151,10 +151,10 @@ describe("traces", () => {
     });
     const asked = receiver.spans().filter(({ name }) => name === "POST /invocations");
     expect(asked.map(({ attributes }) => attributes["error.type"])).toEqual(["saturated"]);
-    expect(JSON.stringify(receiver.spans())).not.toContain("nobody");
+    expect(JSON.stringify(receiver.spans())).not.toContain("no-such-voice");
   });
 
-  it("go out as protobuf, to a path of their own", async () => {
+  it("are sent as protobuf, to a path of their own", async () => {
     await start({ protocol: "http/protobuf" });
     await speak({ traceparent });
     await api.stop();
@@ -164,7 +164,7 @@ describe("traces", () => {
     expect(post?.body.includes(Buffer.from(traceId, "hex"))).toBe(true);
   });
 
-  it("cost only themselves while the collector is away: speech goes on, the log tells once, and once when it is back", async () => {
+  it("do not delay requests while the collector is unavailable, which is logged once, as is its return", async () => {
     const told: string[] = [];
     const log = {
       info: (_facts: object, message: string) => told.push(message),
@@ -187,7 +187,7 @@ describe("traces", () => {
     expect(receiver.spans().map(({ name }) => name)).toEqual(["kept"]);
   });
 
-  it("hold no stop back for longer than their last flush", async () => {
+  it("delay a stop by no more than their last flush", async () => {
     await using silent = await startSilentCollector();
     const clock = new FakeClock();
     api = await startTestApi(model.url, { tracing: tracingTo(silent.url, "api") }, { clock });
@@ -199,7 +199,7 @@ describe("traces", () => {
     expect([silent.tries(), silent.open()], "the flush itself still waits").toEqual([1, 1]);
   });
 
-  it("are seen beside the metrics: the first audio's observation names its trace", async () => {
+  it("are linked from the metrics: the first audio's observation names its trace", async () => {
     await start();
     await speak({ traceparent });
     await eventually("the exemplar", async () => {

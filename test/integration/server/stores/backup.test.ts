@@ -59,7 +59,7 @@ async function holdings(database: Database): Promise<{ keys: number; words: stri
 const whole = { keys: 1, words: ["zorblax"] };
 
 describe("a backup", () => {
-  it("of SQLite is made while it is written, and is all there when it is put back", async () => {
+  it("of SQLite is made during writes, and is complete when it is restored", async () => {
     const place = join(folder, "svc-tts.db");
     const copy = join(folder, "copy.db");
     const database = openDatabase(place);
@@ -92,7 +92,7 @@ describe("a backup", () => {
     await restored.close();
   });
 
-  it("of SQLite is not made over another file, of nothing, or of what is no database of ours", async () => {
+  it("of SQLite overwrites no other file, and refuses a missing file and a foreign database", async () => {
     const place = join(folder, "there.db");
     const database = openDatabase(place);
     await fill(database);
@@ -107,7 +107,7 @@ describe("a backup", () => {
     expect(existsSync(join(folder, "new"))).toBe(false);
   });
 
-  it("of PostgreSQL is put back under a server that goes on", async () => {
+  it("of PostgreSQL is restored under a running server", async () => {
     const place = await postgres.newDatabase();
     const dump = join(folder, "tts.dump");
     const database = openDatabase(place);

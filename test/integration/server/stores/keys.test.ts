@@ -83,7 +83,7 @@ async function statusOf(key: string): Promise<number> {
 }
 
 describe("keys of a database", () => {
-  it("count in a running server soon after they are made, rotated and revoked", async () => {
+  it("take effect in a running server soon after they are created, rotated and revoked", async () => {
     await start();
     expect(await statusOf(api.key)).toBe(200); // of the file, beside it
     const key = await keysProcess("create", "--name", "app", "--streams", "3");
@@ -97,7 +97,7 @@ describe("keys of a database", () => {
     expect(await statusOf(fresh)).toBe(401);
   });
 
-  it("all get the same answer when they are not good: unknown, expired, revoked or misspelt", async () => {
+  it("get the same response when they are unknown, expired, revoked or misspelt", async () => {
     const revoked = await makeKey("app");
     const read = await makeKey("reader", ["oov:read"]);
     await change((book) => book.revoke("app"));
@@ -121,7 +121,7 @@ describe("keys of a database", () => {
     );
   });
 
-  it("go on when the database is lost, for the stated time, and then are asked to wait", async () => {
+  it("stay valid for the configured time after the database is lost, and then get 503", async () => {
     const key = await makeKey("app");
     await start();
     expect(await statusOf(key)).toBe(200);
@@ -135,7 +135,7 @@ describe("keys of a database", () => {
     await becomes(key, 200);
   });
 
-  it("cannot be told from unknown ones while there was no database to read: 503, and speech by the file's keys", async () => {
+  it("get 503 before the database was read once, while keys of the file are accepted", async () => {
     writeFileSync(database, "no database at all ".repeat(1000));
     await start();
     const key = `svc_${"x".repeat(38)}`;

@@ -45,14 +45,14 @@ async function oovsOf(invocation: Parameters<typeof invoke>[1]): Promise<readonl
 }
 
 describe("a model tier", () => {
-  it("tells words that no dictionary has, before the end of the stream, only to who asks", async () => {
+  it("reports words that no dictionary has, before the end of the stream, only on request", async () => {
     const text = "Dr. Smith's well-known zorblaxian came at 3:30, said quuxly.";
     expect(await oovsOf({ text, saveOovs: true })).toEqual(["zorblaxian", "quuxly"]);
     expect(await oovsOf({ text })).toBeUndefined(); // as an API tier asks that does not know of them
     expect(await oovsOf({ text: "Hello there.", saveOovs: true })).toBeUndefined();
   });
 
-  it("has Dutch of its own, other languages by a mounted dictionary, and none is no failure", async () => {
+  it("checks Dutch by its own dictionary, other languages by a mounted one, and skips a language without any", async () => {
     const dutch = { speaker: "sanne", lang: "nld", text: "De huizen zorblaxen." };
     await oovsOf({ ...dutch, saveOovs: true }); // its dictionary is loaded by this
     expect(await oovsOf({ ...dutch, saveOovs: true })).toEqual(["zorblaxen"]);
@@ -91,7 +91,7 @@ async function saved(to: TestApi, key: string, query = ""): Promise<{ word: stri
 describe("saveOovs", () => {
   const body = { speaker: "abbie", text: "The zorblaxian.", saveOovs: true };
 
-  it("keeps words for the team's readers, and for nobody else", async () => {
+  it("stores words for readers of the team alone", async () => {
     const running = await start(model.url);
     const keys = addKeys(running);
     model.script = async (call) => {
@@ -130,7 +130,7 @@ describe("saveOovs", () => {
     expect(await saved(running, keys.loner)).toMatchObject([{ word: "zorblaxian", count: 1 }]);
   });
 
-  it("is read with oov:read alone, by questions that make sense", async () => {
+  it("is read with the scope oov:read alone, and refuses queries that make no sense", async () => {
     const running = await start(model.url);
     const ask = (query: string, key: string) =>
       fetch(`${running.url}/v1/oovs${query}`, { headers: { authorization: `Bearer ${key}` } });
@@ -142,7 +142,7 @@ describe("saveOovs", () => {
     for (const query of wrong) expect((await ask(`?${query}`, keys.reader)).status).toBe(400);
   });
 
-  it("goes the whole way to an engine and back", async () => {
+  it("reaches the engine and returns its words", async () => {
     const running = await start(tier.url);
     writeFileSync(join(running.folder, "token"), internalToken);
     const keys = addKeys(running);

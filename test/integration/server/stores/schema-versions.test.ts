@@ -69,7 +69,7 @@ describe.each([
   ["SQLite", async () => join(folder, `${files++}.db`)],
   ["PostgreSQL", () => postgres.newDatabase()],
 ])("a database in %s", (_, newPlace) => {
-  it("that a newer release has extended serves this release beside the newer one", async () => {
+  it("serves this release beside a newer one that has extended it", async () => {
     const place = await newPlace();
     await create(opened(place), "before");
     const newer = opened(place, next);
@@ -82,7 +82,7 @@ describe.each([
     expect(await executed(opened(place, next))).toEqual(Object.keys(next.migrations));
   });
 
-  it("that a newer release has reserved for itself is refused with a sentence and not changed", async () => {
+  it("is refused unchanged, with a message, when a newer release has reserved it", async () => {
     const place = await newPlace();
     await create(opened(place), "before");
     const newest = opened(place, afterNext);
@@ -101,7 +101,7 @@ describe.each([
     await expect(names(opened(place))).rejects.toThrow("Start a newer release");
   });
 
-  it("of another line of releases is refused with what it has and what it lacks", async () => {
+  it("is refused with what it has and what it lacks when it belongs to another line of releases", async () => {
     const place = await newPlace();
     const { "010-schema-readers": _own, ...before } = migrations;
     const other = {

@@ -81,7 +81,7 @@ async function speak({ url }: { readonly url: string }, text: string): Promise<n
   return answer.status;
 }
 
-/** What the database has, as `word count`. */
+/** The rows of the database, each as `word count`. */
 async function kept(): Promise<string[]> {
   const database = openDatabase(place);
   const rows = database.run((db) =>
@@ -97,11 +97,11 @@ function spooled(): number {
   );
 }
 
-describe("unknown words", () => {
-  it("are kept while PostgreSQL is away, and by the process that comes after one that was killed", async () => {
+describe("out-of-vocabulary words", () => {
+  it("are kept while PostgreSQL is unavailable, and stored by the process that follows a killed one", async () => {
     const first = await start();
     expect(await speak(first, "before")).toBe(200);
-    await eventuallyOn(clock, "the first is there", async () => (await kept()).length === 1);
+    await eventuallyOn(clock, "the first word is stored", async () => (await kept()).length === 1);
     await postgres.kill();
     expect(await speak(first, "zorblax")).toBe(200);
     await first.stop();
@@ -119,7 +119,7 @@ describe("unknown words", () => {
     await third.stop();
   });
 
-  it("cost no speech while the disk is full, and are not lost by it", async () => {
+  it("survive a full disk, and requests are served meanwhile", async () => {
     for (let i = 1; i < 100; i++)
       symlinkSync("/dev/full", join(spool, `words-${String(i).padStart(8, "0")}.jsonl`));
     const running = await startProcess();

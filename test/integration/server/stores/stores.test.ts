@@ -47,7 +47,7 @@ function opened(place: string): Database {
 
 const now = Date.UTC(2030, 0, 1);
 const hour = 3_600_000;
-/** Of what looks at it more than once. */
+/** The time of the objects that read it more than once. */
 let clock = now;
 const facts: KeyFacts = { name: "app", scopes: ["tts:write"], limits: { streams: 3 }, team: "blue" };
 
@@ -73,7 +73,7 @@ const books: readonly [string, () => Promise<KeyManager>][] = [
   ],
 ];
 
-describe.each(books)("a key book %s", (_, openBook) => {
+describe.each(books)("a key store %s", (_, openBook) => {
   it("makes, lists, rotates and revokes keys", async () => {
     const book = await openBook();
     const [first, second] = [createKey(), createKey()];
@@ -99,7 +99,7 @@ describe.each(books)("a key book %s", (_, openBook) => {
     await book.create(createKey(), facts); // the name is free again
   });
 
-  it("rotates a key with the end that it has, and none that has ended", async () => {
+  it("rotates a key with its expiry, and refuses an expired one", async () => {
     const book = await openBook();
     await book.create(createKey(), { ...facts, expiresAt: now + 9 * hour });
     for (const overlap of [hour, 2 * hour]) {
@@ -121,7 +121,7 @@ describe.each(books)("a key book %s", (_, openBook) => {
 
 describe.each(kinds)("%s", (_, newPlace) => {
   describe("the table of keys", () => {
-    it("has what is good now, by the same id through a rotation, and never the key itself", async () => {
+    it("lists the valid keys, keeps the id of a rotated one, and never has the key itself", async () => {
       const place = await newPlace();
       const database = opened(place);
       const book = openKeyTableBook(database, () => now);
@@ -147,7 +147,7 @@ describe.each(kinds)("%s", (_, newPlace) => {
       if (!place.startsWith("postgres:")) expect(statSync(place).mode & 0o777).toBe(0o600);
     });
 
-    it("is shared by processes: each sees the other's changes, and both may start at once", async () => {
+    it("is shared by processes, which see each other's changes and may start together", async () => {
       const place = await newPlace();
       const tables = [opened(place), opened(place), opened(place)].map((database) => ({
         table: createKeyTable(database, () => now),
@@ -173,7 +173,7 @@ describe.each(kinds)("%s", (_, newPlace) => {
       ...more,
     });
 
-    it("are counted by word, and seen by their key or team alone", async () => {
+    it("are counted by word, and visible to their key or team alone", async () => {
       const store = createOovStore(opened(await newPlace()));
       await store.add([met("zorblax"), met("quuxly", { count: 2, language: "nld" })]);
       await store.add([met("zorblax", { count: 3, firstSeen: now + 1, lastSeen: now + 2 })]);
@@ -193,7 +193,7 @@ describe.each(kinds)("%s", (_, newPlace) => {
       expect(await store.list({ keyId: "k1", team: undefined }, { limit: 1 })).toHaveLength(1);
     });
 
-    it("keep when they were met first and last, and the sentence met last, in whatever order they come", async () => {
+    it("keep the first and last time of a word and its latest sentence, in whatever order they arrive", async () => {
       const database = opened(await newPlace());
       await createSentenceSetting(database, () => now).turn("ada", "blue", true);
       const store = createOovStore(database);
@@ -210,7 +210,7 @@ describe.each(kinds)("%s", (_, newPlace) => {
       expect(word?.sentence).toBe("A newer zorblax.");
     });
 
-    it("are bounded: those met longest ago give way", async () => {
+    it("are limited in number: the oldest are removed first", async () => {
       const store = createOovStore(opened(await newPlace()));
       const words = Array.from({ length: 10_003 }, (_, i) => met(`w${i}`, { lastSeen: now + i }));
       await store.add(words);
@@ -221,7 +221,7 @@ describe.each(kinds)("%s", (_, newPlace) => {
   });
 });
 
-describe.each(kinds)("people in %s", (_, newPlace) => {
+describe.each(kinds)("users in %s", (_, newPlace) => {
   const people = async () => {
     const database = opened(await newPlace());
     return {
@@ -235,7 +235,7 @@ describe.each(kinds)("people in %s", (_, newPlace) => {
     clock = now;
   });
 
-  it("have one first owner, however many ask at once", async () => {
+  it("have one first owner, however many requests arrive together", async () => {
     const { accounts, changes } = await people();
     const tries = ["ada", "eve", "mallory"].map((name) => accounts.setUp(name, "kept"));
     const made = (await Promise.allSettled(tries)).filter(({ status }) => status === "fulfilled");
@@ -254,7 +254,7 @@ describe.each(kinds)("people in %s", (_, newPlace) => {
     expect(await accounts.list()).toHaveLength(1);
   });
 
-  it("leave keys behind that are revoked with them on demand: those they made or rotated, and what those made", async () => {
+  it("can be removed with the keys that they or these keys created or rotated", async () => {
     const database = opened(await newPlace());
     const accounts = createAccounts(database, () => now);
     const books = (maker?: KeyCreator) =>
@@ -284,7 +284,7 @@ describe.each(kinds)("people in %s", (_, newPlace) => {
     expect(revoked.filter(({ action }) => action === "key revoked")).toHaveLength(4);
   });
 
-  it("use a link once and in time, a new one in place of the old", async () => {
+  it("use a link once and before it expires, and a new link replaces the old one", async () => {
     const { accounts, changes } = await people();
     await accounts.setUp("ada", "kept");
     const first = await accounts.add("ada", bob);
@@ -308,7 +308,7 @@ describe.each(kinds)("people in %s", (_, newPlace) => {
     ]);
   });
 
-  it("change the password that was verified alone, which ends sessions and links", async () => {
+  it("change the password only with the verified one, which ends sessions and links", async () => {
     const { accounts, sessions } = await people();
     const ada = await accounts.setUp("ada", "kept");
     const secret = await sessions.begin(ada.id);
@@ -322,7 +322,7 @@ describe.each(kinds)("people in %s", (_, newPlace) => {
     expect([await sessions.find(secret), await accounts.invited(link)]).toEqual([undefined, undefined]);
   });
 
-  it("have sessions that end after a day without use, a week, a sign-out and with the person", async () => {
+  it("have sessions that end after a day without use, a week, a sign-out, and the user's removal", async () => {
     const { accounts, sessions } = await people();
     const ada = await accounts.setUp("ada", "kept");
     const secret = await sessions.begin(ada.id);
@@ -347,7 +347,7 @@ describe.each(kinds)("people in %s", (_, newPlace) => {
     expect(await sessions.find(last)).toBeUndefined();
   });
 
-  it("have sessions that are listed, and ended one by one or all but one, by whom they are of alone", async () => {
+  it("list and end their own sessions alone, one by one or all but one", async () => {
     const { accounts, sessions } = await people();
     const ada = await accounts.setUp("ada", "kept");
     const eve = await accounts.join(await accounts.add("ada", { name: "eve", role: "owner" }), "kept");
@@ -369,7 +369,7 @@ describe.each(kinds)("people in %s", (_, newPlace) => {
     expect(await sessions.find(eves)).toEqual(eve);
   });
 
-  it("have a hundred sessions listed at most, the newest, and all of them ended at once", async () => {
+  it("see at most their hundred newest sessions, and can end all of them together", async () => {
     const { accounts, sessions } = await people();
     const ada = await accounts.setUp("ada", "kept");
     const oldest = await sessions.begin(ada.id);
@@ -383,7 +383,7 @@ describe.each(kinds)("people in %s", (_, newPlace) => {
     expect([await sessions.find(oldest), await sessions.find(own)]).toEqual([undefined, ada]);
   });
 
-  it("have what keys are used for counted by the day, and what cannot be written waits", async () => {
+  it("have the use of keys counted by day, and keep counts that cannot be written yet", async () => {
     const database = opened(await newPlace());
     const troubles: (string | undefined)[] = [];
     const time = new FakeClock(Date.UTC(2030, 0, 1));
@@ -409,11 +409,11 @@ describe.each(kinds)("people in %s", (_, newPlace) => {
   });
 });
 
-describe.each(kinds)("a database in %s of before the first owner was written down", (_, newPlace) => {
+describe.each(kinds)("a database in %s from before the first owner was recorded", (_, newPlace) => {
   /** The migrations of the release before it. */
   const earlier = Object.fromEntries(Object.entries(migrations).filter(([name]) => name < "009-set-up"));
 
-  /** What it is after the migration, of people as they were before. */
+  /** Whether the database counts as set up after the migration, given the users before it. */
   async function isSetUpAfter(people: (accounts: Accounts, database: Database) => Promise<unknown>) {
     const current = opened(await newPlace());
     const accounts = createAccounts(current, () => now);
@@ -432,7 +432,7 @@ describe.each(kinds)("a database in %s of before the first owner was written dow
   const demote = (database: Database) =>
     database.run((db) => db.updateTable("users").set({ role: "viewer" }).execute());
 
-  it("counts as set up where there is an owner, or was one", async () => {
+  it("counts as set up if it has or had an owner", async () => {
     const setUp = (accounts: Accounts) => accounts.setUp("ada", "kept");
     const byGroup = (accounts: Accounts) => accounts.add("ada", { name: "ada", role: "owner" });
     expect(await isSetUpAfter(setUp)).toBe(true);
@@ -446,7 +446,7 @@ describe.each(kinds)("a database in %s of before the first owner was written dow
 });
 
 describe.each(kinds)("sentences in %s", (_, newPlace) => {
-  it("are kept of teams that want them alone, and are forgotten when they do not any more", async () => {
+  it("are stored for teams that want them alone, and deleted when a team no longer does", async () => {
     const database = opened(await newPlace());
     const store = createOovStore(database);
     const setting = createSentenceSetting(database, () => now);
@@ -477,12 +477,12 @@ describe.each(kinds)("sentences in %s", (_, newPlace) => {
   });
 });
 
-describe.each(kinds)("the record of changes in %s", (_, newPlace) => {
+describe.each(kinds)("the audit log in %s", (_, newPlace) => {
   const day = 24 * hour;
   const write = (database: Database, at: number, subject: string) =>
     database.run((db) => writeAudit(db, { actor: "ada", action: "signed in", subject }, at));
 
-  it("is read page by page, also where many changes have one time", async () => {
+  it("is read page by page, also if many entries have the same time", async () => {
     const database = opened(await newPlace());
     for (let i = 0; i < 7; i++) await write(database, now + Math.floor(i / 4), `${i}`);
     const seen: string[] = [];
@@ -494,7 +494,7 @@ describe.each(kinds)("the record of changes in %s", (_, newPlace) => {
     expect(seen.slice(3).toSorted()).toEqual(["0", "1", "2", "3"]);
   });
 
-  it("forgets what is older than it keeps, at once and as time goes on", async () => {
+  it("deletes entries beyond its retention, at the start and as time passes", async () => {
     const database = opened(await newPlace());
     const fake = new FakeClock(now);
     for (const age of [31, 30, 29]) await write(database, now - age * day, `${age}`);
@@ -510,7 +510,7 @@ describe.each(kinds)("the record of changes in %s", (_, newPlace) => {
 });
 
 describe.each(kinds)("a lexicon in %s", (_, newPlace) => {
-  it("takes in words together, over those that are there, and none when there would be too many", async () => {
+  it("imports words together over existing ones, and none if the limit would be exceeded", async () => {
     const database = opened(await newPlace());
     const table = createLexiconTable(database, () => now);
     const entry = (word: string, phonemes: string) => ({ language: "eng", word, phonemes });
@@ -536,10 +536,10 @@ describe.each(kinds)("a lexicon in %s", (_, newPlace) => {
   });
 });
 
-describe("PostgreSQL that is not well says what to do", () => {
+describe("an unavailable PostgreSQL is reported with what to do", () => {
   const use = (database: Database) => createKeyTable(database, () => now).revision();
 
-  it("when it is stopped, and is used again once it is back", async () => {
+  it("when it is stopped, and is used again after its return", async () => {
     const database = opened(await postgres.newDatabase());
     expect(await use(database)).toBe(1);
     await postgres.kill();
@@ -550,7 +550,7 @@ describe("PostgreSQL that is not well says what to do", () => {
     expect(await use(database)).toBe(1);
   });
 
-  it("when it goes between two queries of one change, and the process lives on", async () => {
+  it("when it stops between two queries of one change, without ending the process", async () => {
     const database = opened(await postgres.newDatabase());
     const change = database.run((db) =>
       db.transaction().execute(async (trx) => {
@@ -565,7 +565,7 @@ describe("PostgreSQL that is not well says what to do", () => {
     expect(await database.run((db) => db.selectFrom("revisions").selectAll().execute())).not.toEqual([]);
   });
 
-  it("when it refuses the password, which no message repeats, and reads it anew from its file", async () => {
+  it("when it refuses the password, which is not in the message and is read again from its file", async () => {
     const url = await postgres.newDatabase();
     const wrong = url.replace(encodeURIComponent(postgres.password), "not-the-one");
     const refused = use(opened(wrong));
@@ -580,12 +580,12 @@ describe("PostgreSQL that is not well says what to do", () => {
     expect(await use(database)).toBe(1);
   });
 
-  it("when there is no database of that name", async () => {
+  it("when it has no database of that name", async () => {
     const url = `${await postgres.newDatabase()}-away`;
     await expect(use(opened(url))).rejects.toThrow("does not exist on the server; create it");
   });
 
-  it("when its tables are gone, which are made anew", async () => {
+  it("when its tables are missing, which are recreated", async () => {
     const database = opened(await postgres.newDatabase());
     await use(database);
     await database.run(async (db) => {

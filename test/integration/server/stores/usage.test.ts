@@ -56,7 +56,7 @@ describe.each([
     return listVoiceUsage(database, { since: "2000-01-01", team }, 1000);
   }
 
-  it("is counted by key, voice and day, beside the requests, and seen by the team alone", async () => {
+  it("is counted by key, voice and day, beside the requests, and visible to the team alone", async () => {
     const { api, owner } = await start();
     const blue = await newKey(owner, "app", { team: "blue" });
     const red = await newKey(owner, "other", { team: "red" });
@@ -68,7 +68,7 @@ describe.each([
     await speak(api, blue, { text: "Hello." });
     await speak(api, blue, { text: "Hello.", audioFormat: "wav" }, "application/json");
     await speak(api, blue, { text: "Hello.", speaker: "luna", modelId: "arcana" });
-    await speak(api, blue, { text: "Hello.", speaker: "nobody" });
+    await speak(api, blue, { text: "Hello.", speaker: "no-such-voice" });
     model.script = (call) => call.refuse(500, {});
     await speak(api, red, { text: "Hello." });
     model.script = speakTone(0.5);
@@ -112,7 +112,7 @@ describe.each([
     },
   );
 
-  it("beyond what one file holds goes out without the oldest, and the page and the file's name say so", async () => {
+  it("is exported without the oldest rows beyond the limit of one file, as the page and the file's name say", async () => {
     const { owner } = await start();
     const [today, before] = [dayOf(clock.nowMs()), dayOf(clock.nowMs() - 86_400_000)];
     await database.run((db) =>
@@ -129,7 +129,7 @@ describe.each([
     expect((await owner.get("/dashboard/usage")).text).toContain("the newest 100,000 rows of 100,001");
   });
 
-  it("adds up over replicas, keeps the longest wait, and is forgotten after 400 days", async () => {
+  it("is summed over replicas, keeps the longest wait, and is deleted after 400 days", async () => {
     const recorder = () =>
       recordUsage({
         database,

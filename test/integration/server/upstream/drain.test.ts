@@ -12,7 +12,7 @@ import { FakeClock } from "../../../support/fake-clock.ts";
 /** More than the kernel takes: the server has ended the answer, and holds the most of it. */
 const longBytes = 32 * 1024 * 1024;
 const pollMs = 100;
-/** What `drain` itself has waiting on the clock: the cut, the end of new work, and the pause between two looks. */
+/** The timers of `drain` itself: the time limit, the end of new work, and the pause between two checks. */
 const timersOfDrain = 3;
 const sockets: Socket[] = [];
 
@@ -107,7 +107,7 @@ async function refusesConnections(port: number): Promise<boolean> {
 }
 
 describe("a server that drains", () => {
-  it("gives the whole of an answer to a slow reader who keeps the connection", async () => {
+  it("sends a slow client its whole response, also on a kept-alive connection", async () => {
     const { port, stop } = await start();
     const caller = await call(port);
     caller.ask("/long");
@@ -122,7 +122,7 @@ describe("a server that drains", () => {
     expect(caller.bytes()).toBeGreaterThan(longBytes);
   });
 
-  it("answers the next request of who was long in reading the last answer", async () => {
+  it("answers the next request of a client that read its last response slowly", async () => {
     const { port, stop } = await start();
     const caller = await call(port);
     caller.ask("/long");
@@ -139,7 +139,7 @@ describe("a server that drains", () => {
     await eventually("the end", () => caller.socket.readableEnded);
   });
 
-  it("ends at once what nobody uses, and waits for nobody to close the other half", async () => {
+  it("closes idle connections at once, and does not wait for half-closed ones", async () => {
     const { port, stop } = await start();
     const idle = await call(port);
     idle.ask("/short");

@@ -139,8 +139,8 @@ const counted = (url: string, name: string) =>
 const failedChecks = 'svc_tts_license_checks_total{result="failed"}';
 const goodChecks = 'svc_tts_license_checks_total{result="good"}';
 
-describe("the license's issuer", () => {
-  it("is asked by the license's id alone, again before its answer is too old, and counted", async () => {
+describe("the online license check", () => {
+  it("sends the license's id alone, repeats before the response expires, and is counted", async () => {
     const url = await startConfirmed();
     await clock.advance(nextQuestionMs - lookMs);
     expect(asked).toHaveLength(1);
@@ -159,14 +159,14 @@ describe("the license's issuer", () => {
     });
   });
 
-  it("is never asked where nobody said so", async () => {
+  it("is not sent unless it is configured", async () => {
     const url = await start({ isAsked: false });
     await clock.advance(2 * intervalSeconds * 1000);
     expect([asked, await state(url)]).toEqual([[], "valid"]);
     expect(await figure(url, "svc_tts_license_checks_total")).toBeUndefined();
   });
 
-  it("revokes: grace counts from there, then requests are refused with the reason; a later good word mends it", async () => {
+  it("starts the grace period on revocation, then refuses requests with the reason; a later valid response ends it", async () => {
     const url = await startConfirmed({ graceSeconds: 120 });
     answer = async (response) =>
       void response.end(await issuer.answer({ iat: seconds(), status: "revoked", reason: "unpaid" }));
@@ -184,7 +184,7 @@ describe("the license's issuer", () => {
     await becomes(url, "valid");
   });
 
-  it("that cannot be reached changes nothing within the interval, then counts down the grace, then ends it", async () => {
+  it("changes nothing within the interval when the issuer is unreachable, then counts down the grace period, then refuses", async () => {
     const url = await startConfirmed({ graceSeconds: 120 });
     expect(await state(url)).toBe("valid");
     server.closeAllConnections();
@@ -199,7 +199,7 @@ describe("the license's issuer", () => {
     await becomes(url, "invalid");
   });
 
-  it("that could not be reached for long is no trouble to a pod that starts anew, by what the operator keeps", async () => {
+  it("uses the operator's stored result in a new pod while the issuer is unreachable", async () => {
     server.close();
     const kept = await issuer.answer({ iat: seconds() - 5 });
     const url = await start({ kept: { answer: kept } });
@@ -209,7 +209,7 @@ describe("the license's issuer", () => {
     await becomes(url, "invalid");
   });
 
-  it("has no longer to answer for the first time than it is awaited, whichever pod awaits it", async () => {
+  it("counts the wait for the first response from the time that the operator stored, not from the start of the pod", async () => {
     server.close();
     const since = new Date(clock.nowMs() - 3_600_000).toISOString();
     const url = await start({ graceSeconds: 120, kept: { since } });
@@ -223,7 +223,7 @@ describe("the license's issuer", () => {
     ["is huge", (response) => void response.end("x".repeat(1_000_000))],
     ["never ends", (response) => void sendEvery(20, () => response.write("x".repeat(9_000)))],
     [
-      "is signed by somebody else",
+      "is signed by another key",
       async (response) => void response.end(await (await licenseIssuer()).answer({ iat: seconds() })),
     ],
     [
@@ -233,7 +233,7 @@ describe("the license's issuer", () => {
     ["is an error", (response) => void response.writeHead(500).end("no")],
     ["sends elsewhere", (response) => void response.writeHead(302, { location: "/other" }).end()],
     ["breaks off", (response) => void response.socket?.destroy()],
-  ])("whose answer %s is as one that cannot be reached", async (_what, how, failsAfterMs = 0) => {
+  ])("treats a response that %s like an unreachable issuer", async (_what, how, failsAfterMs = 0) => {
     answer = how;
     const url = await start({ graceSeconds: 3600, kept: { since: new Date(0).toISOString() } });
     await clock.advance(lookMs);
@@ -247,7 +247,7 @@ describe("the license's issuer", () => {
     await becomes(url, "valid");
   });
 
-  it("with a certificate that nobody vouches for is not believed", async () => {
+  it("refuses a certificate of an unknown authority", async () => {
     const url = await start({ authority: (await selfSigned()).cert });
     await clock.advance(lookMs);
     await counted(url, failedChecks);

@@ -30,7 +30,7 @@ const full = (call: Call) => call.refuse(503, { code: "saturated", detail: "full
 const calls = () => models.map((model) => model.calls.length);
 const queued = () => models.flatMap((model) => model.calls.filter(mayQueue)).length;
 
-it("a request never waits at a full replica while another has room", async () => {
+it("a request never waits at a full replica while another has capacity", async () => {
   const spoken = speakTone(0.1);
   const to = await start([full, full, spoken]);
   for (let i = 0; i < 20; i++) expect((await speak(to)).status).toBe(200);
@@ -39,7 +39,7 @@ it("a request never waits at a full replica while another has room", async () =>
   expect(queued()).toBe(0);
 });
 
-it("a request waits for its turn once every replica has said that it is full", async () => {
+it("a request waits in a queue once every replica has reported that it is full", async () => {
   const speakToWaiting = (call: Call) => (mayQueue(call) ? speakTone(0.1)(call) : full(call));
   const to = await start([speakToWaiting, speakToWaiting]);
   expect((await speak(to)).status).toBe(200);
@@ -47,14 +47,14 @@ it("a request waits for its turn once every replica has said that it is full", a
   expect(queued()).toBe(1);
 });
 
-it("a request may wait at the only replica without being refused first", async () => {
+it("a request may wait at the only replica without a refusal first", async () => {
   const to = await start([speakTone(0.1)]);
   expect((await speak(to)).status).toBe(200);
   expect(calls()).toEqual([1]);
   expect(queued()).toBe(1);
 });
 
-it("a text that breaks engines is tried on two replicas, however many there are", async () => {
+it("a text that crashes engines is tried on two replicas, however many exist", async () => {
   const broken = (call: Call) => call.refuse(502, { code: "model_failed", detail: "broken" });
   const to = await start([broken, broken, broken, broken]);
   const answer = await speak(to);

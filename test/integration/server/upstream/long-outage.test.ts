@@ -81,7 +81,7 @@ async function isWritten(count: number): Promise<void> {
   });
 }
 
-it("loses no word in ten minutes, and of more keeps those that came first and counts the others", async () => {
+it("ten minutes of outage lose no word; beyond the limit, the oldest words are kept and the others are counted", async () => {
   await postgres.kill();
   await meet(600);
   expect(dropped).toBe(0);

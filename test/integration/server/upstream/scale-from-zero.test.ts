@@ -11,7 +11,7 @@ import {
   startScriptedModel,
 } from "../../../support/server/scripted-model.ts";
 
-/** A pool at zero over real sockets: who asks is held until it is there, within bounds. */
+/** A pool at zero over real sockets: requests are held until it has a replica, within limits. */
 
 const words = { text: "Good morning.", speaker: "luna", modelId: "arcana" };
 let api: TestApi;
@@ -69,8 +69,8 @@ const health = async () => {
   return { status: answer.status, ...((await answer.json()) as { modelReachable: boolean }) };
 };
 
-describe("a pool that sleeps at zero", () => {
-  it("holds the first request, tells the operator of it, and answers once the pool is there", async () => {
+describe("a pool that is scaled to zero", () => {
+  it("holds the first request, reports the demand to the operator, and responds once the pool has a replica", async () => {
     await asleep();
     const answer = speak();
     await eventually("the operator hears of it", async () => (await load()).waiting === 1);
@@ -83,7 +83,7 @@ describe("a pool that sleeps at zero", () => {
     expect(await load()).toMatchObject({ streams: 0, waiting: 0, replicas: {} });
   });
 
-  it("counts as reachable while it wakes, for as long as requests are held for it", async () => {
+  it("counts as reachable while it starts, for as long as requests are held for it", async () => {
     await asleep();
     model.ready = false;
     await reroute({ idle: false });
@@ -93,7 +93,7 @@ describe("a pool that sleeps at zero", () => {
     expect((await health()).modelReachable).toBe(false);
   });
 
-  it("sends the next away with 503 and Retry-After when as many wait as may", async () => {
+  it("refuses further requests with 503 and Retry-After when the limit of held requests is reached", async () => {
     await asleep();
     const held = [speak(), speak()];
     await eventually("both wait", async () => (await load()).waiting === 2);
@@ -108,7 +108,7 @@ describe("a pool that sleeps at zero", () => {
     for (const answer of held) expect((await answer).status).toBe(200);
   });
 
-  it("sends away with 503 and Retry-After who waited too long", async () => {
+  it("refuses a held request with 503 and Retry-After when its time is over", async () => {
     await asleep();
     const asked = speak();
     await eventually("it waits", async () => (await load()).waiting === 1);
@@ -121,7 +121,7 @@ describe("a pool that sleeps at zero", () => {
     expect((await load()).waiting).toBe(0);
   });
 
-  it("forgets a caller who hangs up while held", async () => {
+  it("forgets a held request when its client disconnects", async () => {
     await asleep(1);
     const caller = new AbortController();
     const answer = speak(caller.signal).catch((error: Error) => error.name);
@@ -132,12 +132,12 @@ describe("a pool that sleeps at zero", () => {
     expect(model.calls).toHaveLength(0);
   });
 
-  it("holds nobody for a pool that nothing wakes", async () => {
+  it("holds no request for a pool that nothing starts", async () => {
     await asleep(undefined, { wakes: false });
     expect(await (await speak()).json()).toMatchObject({ status: 503, code: "model_unreachable" });
   });
 
-  it("holds who finds its last replica stopping", async () => {
+  it("holds a request that finds the last replica stopping", async () => {
     await asleep(undefined, { idle: false });
     model.script = (call) =>
       call.refuse(503, { code: "draining", detail: "going", status: 503, title: "draining" });
@@ -151,14 +151,14 @@ describe("a pool that sleeps at zero", () => {
   });
 });
 
-describe("what the operator scales by", () => {
-  it("is told to nobody without the internal token", async () => {
+describe("the load that the operator scales by", () => {
+  it("requires the internal token", async () => {
     await asleep();
     await expect(load("another")).rejects.toThrow("status 401");
     await expect(load(api.key)).rejects.toThrow("status 401");
   });
 
-  it("counts streams by replica, and how soon their first audio came", async () => {
+  it("counts streams by replica, and their time to first audio", async () => {
     const finish = Promise.withResolvers<void>();
     await asleep(undefined, { idle: false });
     model.script = speakUntil(finish.promise);
@@ -172,7 +172,7 @@ describe("what the operator scales by", () => {
     await eventually("both are over", async () => (await load()).streams === 0);
   });
 
-  it("ends with the server, and holds its stop up by no more than a moment", async () => {
+  it("ends with the server, and delays its stop only briefly", async () => {
     await asleep();
     const answer = await fetch(`${api.url}/load`, { headers: { authorization: "Bearer internal-token" } });
     const read = answer.text();

@@ -56,14 +56,14 @@ async function answeredByBoth(key: string, status: number): Promise<void> {
   });
 }
 
-it("a key that is made, and revoked, at one is known, and refused, at the other", async () => {
+it("a key that is created or revoked at one replica is accepted or refused at the other", async () => {
   const key = await newKey(owner, "app");
   await eventuallyOn(clock, "a key is known", async () => (await statusAt(other, key)) === 200);
   await owner.post("/dashboard/keys/revoke", { key: "app" });
   await answeredByBoth(key, 401);
 });
 
-it("a word that is written at one is spoken so at the other", async () => {
+it("a word that is saved at one replica is spoken that way by the other", async () => {
   const key = await newKey(owner, "speaker");
   await eventuallyOn(clock, "the key is known", async () => (await statusAt(other, key)) === 200);
   await owner.get("/dashboard/words");
@@ -75,7 +75,7 @@ it("a word that is written at one is spoken so at the other", async () => {
   await eventuallyOn(clock, "the word is spoken as written", spoken);
 });
 
-it("no caller with a known key hears that PostgreSQL was killed, and what is made once it is back counts", async () => {
+it("clients with a known key notice no outage of PostgreSQL, and changes after it take effect", async () => {
   const key = await newKey(owner, "listener");
   await answeredByBoth(key, 200);
   const statuses = new Map<number | undefined, number>();
@@ -103,7 +103,7 @@ it("no caller with a known key hears that PostgreSQL was killed, and what is mad
   await eventuallyOn(clock, "a key made after it", async () => (await statusAt(other, fresh)) === 200);
 });
 
-it("one that starts while PostgreSQL is away leaves callers to the others, unless it has keys of its own", async () => {
+it("a replica that starts while PostgreSQL is unavailable leaves requests to the others, unless it has keys of its own", async () => {
   const key = await newKey(owner, "early");
   await postgres.kill();
   const [fresh, withFile] = await Promise.all([start({ keysFile: undefined }), start()]);

@@ -18,11 +18,11 @@ test.each<[SegmentMode, string, string]>([
   ["bySentence", "One.", ""],
   ["immediate", "One. Two. Thr", "One. Two. Thr"],
   ["never", "One. Two. Thr", ""],
-])("%s makes ready of %j: %j", (mode, text, ready) => {
+])("%s commits of %j %j", (mode, text, ready) => {
   expect(splitReady(text, { ...usual, mode })).toEqual({ ready, rest: text.slice(ready.length) });
 });
 
-test("the binary socket cuts at commas too", () => {
+test("the binary socket also ends segments at commas", () => {
   expect(splitReady("Yes, of cour", { ...usual, commas: true }).ready).toBe("Yes,");
 });
 

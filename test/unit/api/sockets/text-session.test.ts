@@ -46,21 +46,21 @@ function perform(session: TextSession, event: string, running: number) {
   }
 }
 
-describe("by sentence", () => {
-  test("a sentence is spoken once a space follows it", () => {
+describe("the mode bySentence", () => {
+  test("synthesizes a sentence once a space follows it", () => {
     expect(play(["Hello", "."])).toEqual([]);
     expect(play(["Hello.", " "])).toEqual(["speak 0 null Hello."]);
     expect(play(["2.5 ml Dr. Smith"])).toEqual([]);
   });
 
-  test("while one synthesis runs, sentences gather for the next", () => {
+  test("collects sentences for the next synthesis while one is running", () => {
     expect(play(["One. ", "Two. ", "Three. Fo", "<finished>"])).toEqual([
       "speak 0 null One.",
       "speak 1 null Two. Three.",
     ]);
   });
 
-  test("without a context id, done follows when everything is spoken", () => {
+  test("without a context id, sends done after everything is synthesized", () => {
     expect(play(["One. ", "<finished>", "Two. ", "<finished>"])).toEqual([
       "speak 0 null One.",
       "done null",
@@ -71,8 +71,8 @@ describe("by sentence", () => {
   });
 });
 
-describe("immediate", () => {
-  test("speaks what there is, and gathers while it speaks", () => {
+describe("the mode immediate", () => {
+  test("synthesizes the available text, and collects text during a synthesis", () => {
     expect(play(["One", " two", " three", "<finished>", "<finished>"], { mode: "immediate" })).toEqual([
       "speak 0 null One",
       "speak 1 null two three",
@@ -81,8 +81,8 @@ describe("immediate", () => {
   });
 });
 
-describe("never", () => {
-  test("speaks at a flush alone, with one done for each", () => {
+describe("the mode never", () => {
+  test("synthesizes only at a flush, with one done for each", () => {
     const events = ["One. Two. ", "<flush>", "Three.", "<flush>", "<finished>", "<finished>"];
     expect(play(events, { mode: "never" })).toEqual([
       "speak 0 null One. Two.",
@@ -92,7 +92,7 @@ describe("never", () => {
     ]);
   });
 
-  test("a new context does not commit the text before it", () => {
+  test("does not commit a text when a new context follows it", () => {
     expect(play(["a: One.", "b: Two."], { mode: "never" })).toEqual([]);
     expect(play(["a: One.", "b: Two.", "<flush>", "<finished>", "<finished>"], { mode: "never" })).toEqual([
       "speak 0 a One.",
@@ -112,7 +112,7 @@ describe("a context", () => {
     ]);
   });
 
-  test("ends by a new context, and no synthesis mixes the two", () => {
+  test("ends when a new context starts, and no synthesis mixes the two", () => {
     expect(play(["a: One", "b: Two. ", "<finished>", "<finished>", "<flush>"])).toEqual([
       "speak 0 a One",
       "done a",
@@ -131,12 +131,12 @@ describe("a context", () => {
     expect(play(["One.", "<silence>"])).toEqual([]);
   });
 
-  test("has one done also when nothing of it can be spoken", () => {
+  test("has one done also if nothing in it can be synthesized", () => {
     expect(play(["a:  ", "<flush>"])).toEqual(["done a"]);
     expect(play(["a: ", "b: ", "<eos>"])).toEqual(["done a", "done b", "close ended"]);
   });
 
-  test("its id holds for later texts without one", () => {
+  test("keeps its id for later texts without one", () => {
     expect(play(["a: One. ", "Two. ", "<flush>", "<finished>", "<finished>"])).toEqual([
       "speak 0 a One.",
       "speak 1 a Two.",
@@ -144,7 +144,7 @@ describe("a context", () => {
     ]);
   });
 
-  test("a space behind its flush does not open it again", () => {
+  test("is not opened again by a space after its flush", () => {
     expect(play(["a: One.", "<flush>", "<finished>", "a:  ", "b: Two. "])).toEqual([
       "speak 0 a One.",
       "done a",
@@ -153,13 +153,13 @@ describe("a context", () => {
   });
 });
 
-describe("flush", () => {
-  test("with nothing to speak causes no event", () => {
+describe("a flush", () => {
+  test("with nothing to synthesize causes no event", () => {
     expect(play(["<flush>", " ", "<flush>"])).toEqual([]);
     expect(play(["One. ", "<finished>", "<flush>"])).toEqual(["speak 0 null One.", "done null"]);
   });
 
-  test("while the last text is spoken joins its done", () => {
+  test("during the synthesis of the last text adds no second done", () => {
     expect(play(["a: One. ", "<flush>", "<flush>", "<finished>"])).toEqual(["speak 0 a One.", "done a"]);
   });
 
@@ -179,8 +179,8 @@ describe("flush", () => {
   );
 });
 
-describe("clear", () => {
-  test("stops the synthesis and drops everything that waits, with one done", () => {
+describe("a clear", () => {
+  test("stops the synthesis and drops all waiting text, with one done", () => {
     expect(play(["a: One. Two. ", "<flush>", "a: Three", "<clear>", "<finished>"])).toEqual([
       "speak 0 a One. Two.",
       "stop",
@@ -188,7 +188,7 @@ describe("clear", () => {
     ]);
   });
 
-  test("causes no event when nothing is spoken or owed", () => {
+  test("causes no event if nothing is running or waiting", () => {
     expect(play(["<clear>"])).toEqual([]);
     expect(play(["a: One.", "<flush>", "<finished>", "<clear>", "<flush>"])).toEqual([
       "speak 0 a One.",
@@ -205,14 +205,14 @@ describe("clear", () => {
     ]);
   });
 
-  test("in the mode buffer drops only what was not committed", () => {
+  test("in the mode buffer drops only text that was not committed", () => {
     const sent = ["a: One. ", "a: Two. ", "<clear>", "<finished>", "<flush>"];
     expect(play(sent, { clearMode: "buffer" })).toEqual(["speak 0 a One.", "done a"]);
     expect(play(["a: One", "<clear>", "<flush>"], { clearMode: "buffer" })).toEqual([]);
   });
 });
 
-describe("the end", () => {
+describe("the end of a session", () => {
   test("without text is a done and a close", () => {
     expect(play(["<eos>"])).toEqual(["done null", "close ended"]);
     expect(play(["a: One.", "<flush>", "<finished>", "<eos>"])).toEqual([
@@ -223,7 +223,7 @@ describe("the end", () => {
     ]);
   });
 
-  test("waits for everything that was sent, and ignores what comes later", () => {
+  test("waits for all earlier text, and ignores later text", () => {
     expect(play(["One.", "<eos>", "Two.", "<flush>", "<finished>"])).toEqual([
       "speak 0 null One.",
       "done null",
@@ -231,7 +231,7 @@ describe("the end", () => {
     ]);
   });
 
-  test("still says done when its last synthesis fails or is cleared", () => {
+  test("still sends done if its last synthesis fails or is cleared", () => {
     expect(play(["a: One.", "<eos>", "<failed>"])).toEqual(["speak 0 a One.", "done a", "close ended"]);
     expect(play(["a: One.", "<eos>", "<clear>"])).toEqual([
       "speak 0 a One.",
@@ -241,7 +241,7 @@ describe("the end", () => {
     ]);
   });
 
-  test("of the server waits for the contexts that are open", () => {
+  test("of the server waits for the open contexts", () => {
     expect(play(["<drain>"])).toEqual(["close draining"]);
     expect(play(["a: One. ", "<drain>", "<finished>", "a: Two. ", "<flush>", "<finished>"])).toEqual([
       "speak 0 a One.",
@@ -257,8 +257,8 @@ describe("the end", () => {
   });
 });
 
-describe("a failure", () => {
-  test("ends its turn without a done, and the next turn is spoken", () => {
+describe("a failed synthesis", () => {
+  test("ends its turn without a done, and the next turn is synthesized", () => {
     expect(play(["a: One. Two.", "<flush>", "b: Three. ", "<failed>"])).toEqual([
       "speak 0 a One.",
       "speak 2 b Three.",
@@ -274,8 +274,8 @@ describe("a failure", () => {
   });
 });
 
-describe("limits", () => {
-  test("text is divided between sentences, with one done for all", () => {
+describe("the limits of a session", () => {
+  test("divide a text between sentences, with one done for all", () => {
     expect(play(["a: One. Two.", "<flush>", "<finished>", "<finished>"], { longestText: 5 })).toEqual([
       "speak 0 a One.",
       "speak 1 a Two.",
@@ -283,18 +283,18 @@ describe("limits", () => {
     ]);
   });
 
-  test("a sentence above the limit closes the socket", () => {
+  test("close the socket for a sentence above the limit", () => {
     expect(play(["One two. ", "Three. "], { longestText: 5 })).toEqual(["close tooLong"]);
   });
 
-  test("a backlog above the limit closes the socket", () => {
+  test("close the socket for a backlog above the limit", () => {
     expect(play(["12345", "6", "7"], { longestBacklog: 6 })).toEqual(["close tooLong"]);
     const empty = Array.from({ length: 8 }, (_, i) => `${i}: `);
     expect(play(["a: One. ", ...empty], { longestBacklog: 6 }).at(-1)).toBe("close tooLong");
   });
 });
 
-test("texts with other markup are spoken apart", () => {
+test("texts with different markup are synthesized separately", () => {
   const session = new TextSession(usual);
   const phonemes = { phonemizeBetweenBrackets: true };
   const speak = [

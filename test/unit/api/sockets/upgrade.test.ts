@@ -46,7 +46,7 @@ describe("parameters", () => {
     expect(Object.fromEntries(readParameters(query))).toEqual(expected);
   });
 
-  test("are numbers and switches where they look like it", () => {
+  test("are parsed as numbers and booleans if they have that form", () => {
     expect(["1", "0.5", ".5", " 2 ", "1e3", "x", "0x1"].map(numberOrText)).toEqual([
       1,
       0.5,
@@ -68,7 +68,7 @@ describe("parameters", () => {
   });
 });
 
-describe("names that clients send", () => {
+describe("model and voice names of clients", () => {
   test.each([
     ["coda", "lyra", "arcana", "lyra"],
     ["arcana", "celeste", "arcana", "estelle"],
@@ -77,7 +77,7 @@ describe("names that clients send", () => {
     [undefined, "luna", "arcana", "luna"],
     [undefined, "alan", "mist", "alan"],
     ["unknown", "alan", "mist", "alan"],
-    ["constructor", "nobody", "mist", "nobody"],
+    ["constructor", "no-such-voice", "mist", "no-such-voice"],
   ])("%s with the speaker %s are %s and %s", (requested, speaker, model, voice) => {
     expect(resolveModel(requested, speaker, voices, defaultAliases)).toBe(model);
     expect(resolveSpeaker(speaker, model as "mist", voices, defaultAliases)).toBe(voice);
@@ -140,7 +140,7 @@ describe("the request for one synthesis", () => {
     expect(values("[a] [b] [c]")).toEqual([0.5, 2, 1]);
   });
 
-  test("writes pauses in whole milliseconds where pauses are on", () => {
+  test("writes pauses in whole milliseconds if pauses are on", () => {
     const paused = settingsOf("speaker=alan&pauseBetweenBrackets=true");
     expect(speechRequestFor(paused, synthesis("a <200.0> b")).invocation.text).toBe("a <200> b");
     expect(speechRequestFor(settingsOf("speaker=alan"), synthesis("a <200.0> b")).invocation.text).toBe(
@@ -148,7 +148,7 @@ describe("the request for one synthesis", () => {
     );
   });
 
-  test("takes the options of its text", () => {
+  test("has the options of its text", () => {
     const settings = settingsOf("speaker=alan");
     const { invocation } = speechRequestFor(
       settings,
@@ -160,7 +160,7 @@ describe("the request for one synthesis", () => {
 });
 
 describe("the limits of a key", () => {
-  test("bound its open sockets, and free a place with each that closes", () => {
+  test("limit its open sockets, and free one with each that closes", () => {
     const limits = createSocketLimits({ perKey: 1, newPerSecond: 100, clock: new FakeClock() });
     const leave = limits.enter("a");
     expect(() => limits.enter("a")).toThrow(Failure);
@@ -171,7 +171,7 @@ describe("the limits of a key", () => {
     expect(() => limits.enter("a")).toThrow(Failure);
   });
 
-  test("bound its new sockets by the second", async () => {
+  test("limit its new sockets in each second", async () => {
     const clock = new FakeClock();
     const limits = createSocketLimits({ perKey: 100, newPerSecond: 2, clock });
     limits.enter("a")();

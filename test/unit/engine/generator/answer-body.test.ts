@@ -35,8 +35,8 @@ function ask() {
 const textOf = (piece: IteratorResult<Uint8Array, void>) =>
   piece.done ? undefined : Buffer.from(piece.value).toString();
 
-describe("the pieces of a generator's answer", () => {
-  it("come on after a listener who paused for longer than the generator may be silent", async () => {
+describe("the response of a generator", () => {
+  it("continues after a client paused for longer than the generator may be silent", async () => {
     const pieces = ask();
     expect(textOf(await pieces.next())).toBe("first");
     await clock.advance(60_000);
@@ -49,7 +49,7 @@ describe("the pieces of a generator's answer", () => {
   it.each([
     ["before its first piece", 0],
     ["after a piece", 1],
-  ])("end where the generator is silent %s", async (_when, heard) => {
+  ])("ends if the generator is silent %s", async (_when, heard) => {
     if (heard === 0) {
       server.removeAllListeners("request");
       server.on("request", (_request, answer) => (response = answer));

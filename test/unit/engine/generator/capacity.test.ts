@@ -12,6 +12,6 @@ test.each([
   ["no more than were seen to fit", server(4.7, 5), 32, 4],
   ["one, where two do not fit", server(1.5, 1.5), 32, 1],
   ["none, of one that is slower than speech", server(0.8, 0.8), 32, 0],
-])("a server has room for %s", async (_, speedOf, most, streams) => {
+])("a server has capacity for %s", async (_, speedOf, most, streams) => {
   expect((await measureCapacity(most, speedOf)).streams).toBe(streams);
 });

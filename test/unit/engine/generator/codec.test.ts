@@ -23,11 +23,11 @@ function tokensOf(frames: readonly CodecFrame[]): number[] {
   return frames.flatMap((frame) => frame.map((code, slot) => base + slot * codebook + code));
 }
 
-describe("tokens", () => {
+describe("codec tokens", () => {
   const frames = someFrames(3);
   const [first = [], second = [], third = []] = frames;
 
-  test("become frames, however they are cut", () => {
+  test("become frames, for any division into pieces", () => {
     const reader = new FrameReader(tinyCodec);
     const tokens = tokensOf(frames);
     const read = tokens.flatMap((_, i) => (i % 5 === 0 ? reader.push(tokens.slice(i, i + 5)) : []));
@@ -40,14 +40,14 @@ describe("tokens", () => {
     ["a token above all codes", [base + slots.length * codebook], 1],
     ["a slot that is not due", [base + 3 * codebook], 1],
     ["a frame that breaks off", tokensOf([second]).slice(0, 4), 4],
-  ])("that are %s are dropped up to the next frame", (_, strange, dropped) => {
+  ])("are dropped up to the next frame if they are %s", (_, strange, dropped) => {
     const reader = new FrameReader(tinyCodec);
     expect(reader.push([...tokensOf([first]), ...strange, ...tokensOf([third])])).toEqual([first, third]);
     expect(reader.dropped).toBe(dropped);
   });
 });
 
-describe("decoding window by window", () => {
+describe("decoding in windows", () => {
   const folder = folderOfTests("codec");
   let decoder: Decoder;
   beforeAll(async () => {
@@ -84,22 +84,22 @@ describe("decoding window by window", () => {
     return largestError(whole, heard);
   }
 
-  test.each([1, 2, 3, 4, 17, 40])("%i frames sound as when they are decoded at once", async (count) => {
+  test.each([1, 2, 3, 4, 17, 40])("makes %i frames sound as if they were decoded at once", async (count) => {
     expect(await seamError(someFrames(count), tinyCodec)).toBeLessThanOrEqual(0.005);
   });
 
-  test("the context is what hides the seams", async () => {
+  test("needs its context to avoid audible seams", async () => {
     expect(await seamError(someFrames(40), { left: 0, right: 0 })).toBeGreaterThan(0.05);
     expect(await seamError(someFrames(40), { left: 2, right: 0 })).toBeGreaterThan(0.05);
   });
 
-  test("several windows at once sound as one by one", async () => {
+  test("gives the same result for parallel windows as for sequential ones", async () => {
     const windows = [someFrames(8).slice(0, 4), someFrames(8).slice(4)];
     const both = await decoder.decode(windows);
     for (const [i, window] of windows.entries()) expect(both[i]).toEqual((await decoder.decode([window]))[0]);
   });
 
-  test("a graph that is not the manifest's is refused", async () => {
+  test("refuses a graph that does not match the manifest", async () => {
     const file = join(folder, tinyCodec.onnx);
     const load = (change: object) =>
       Decoder.load({ file, codec: { ...tinyCodec, ...change }, providers: ["cpu"] });
@@ -109,7 +109,7 @@ describe("decoding window by window", () => {
   });
 });
 
-test("hops grow, and a listener who would run dry gets less than one", () => {
+test("windows grow, and a client that would run out of audio gets a shorter one", () => {
   const plan = new WindowPlan({ left: 2, right: 2, hops: [1, 4] });
   expect(plan.wanted).toBe(3);
   expect(plan.next(2, false)).toBeUndefined();

@@ -23,7 +23,7 @@ describe("a prompt", () => {
   const tokenize = createTokenize(JSON.stringify(byteTokenizer()), tinyManifest.prompt);
   const { pre, post } = tinyManifest.prompt;
 
-  test("is the text between the manifest's own tokens", () => {
+  test("is the text between the tokens of the manifest", () => {
     expect(tokenize("tara", "Hi, you.")).toEqual([...pre, ...Buffer.from("tara: Hi, you."), ...post]);
   });
 
@@ -35,7 +35,7 @@ describe("a prompt", () => {
     },
   );
 
-  test("of a tokenizer that reads letters as a special token is refused", () => {
+  test("is refused if the tokenizer reads letters as a special token", () => {
     const { model, ...rest } = byteTokenizer() as { model: { vocab: object } };
     const odd = { ...rest, model: { ...model, vocab: { ...model.vocab, A: special.stop } } };
     const tokenizeOddly = createTokenize(JSON.stringify(odd), tinyManifest.prompt);
@@ -43,7 +43,7 @@ describe("a prompt", () => {
   });
 });
 
-describe("a manifest", () => {
+describe("a model manifest", () => {
   const { luna, ...others } = tinyManifest.voices;
 
   test.each([
@@ -69,13 +69,13 @@ describe("a manifest", () => {
     ],
     ["whose end is a code", { stop: [tinyCodec.base + 9] }, "/stop 273 is a code of the codec, 264 to 711"],
     ["that leads out of its folder", { codec: { ...tinyCodec, onnx: "../decoder.onnx" } }, "/codec/onnx"],
-  ])("%s is refused, by field", (_, change, says) => {
+  ])("%s is refused, and the message names the field", (_, change, says) => {
     const json = typeof change === "string" ? change : JSON.stringify({ ...tinyManifest, ...change });
     expect(() => readArcanaManifest(json)).toThrow(says);
     expect(luna).toBe("voice-luna");
   });
 
-  test("of a model that speaks samples needs no codec", () => {
+  test("needs no codec if the model generates samples", () => {
     const { license, sha256, voices } = tinyManifest;
     expect(
       readArcanaManifest(JSON.stringify({ kind: "audio", license, sha256, voices, rate: 24_000 })).kind,
@@ -84,7 +84,7 @@ describe("a manifest", () => {
 });
 
 describe("a model folder", () => {
-  test("is read when every file is the manifest's", async () => {
+  test("is accepted if every file matches the manifest", async () => {
     const model = await readModelFolder(newFolder().path);
     expect(model.manifest).toMatchObject({ kind: "tokens", context: 4096 });
   });
@@ -106,14 +106,14 @@ describe("a model folder", () => {
       (folder: TinyModelFolder) => folder.write("decoder.onnx", "x"),
       "decoder.onnx: its sha256 is",
     ],
-  ])("%s is refused, by folder and file", async (_, change, says) => {
+  ])("%s is refused, and the message names folder and file", async (_, change, says) => {
     const folder = newFolder();
     change(folder);
     await expect(readModelFolder(folder.path)).rejects.toThrow(says);
     await expect(readModelFolder(folder.path)).rejects.toThrow(folder.path);
   });
 
-  test("with a file that the manifest does not vouch for is refused, but for texts and hidden ones", async () => {
+  test("with a file that the manifest does not list is refused, except texts and hidden files", async () => {
     const folder = newFolder();
     for (const name of ["README.md", "LICENSE", ".fetch-lock"]) folder.write(name, "x");
     await readModelFolder(folder.path);
@@ -139,7 +139,7 @@ describe("a model folder", () => {
     [["-tp", "2"], "-tp"],
     [["--dtyp", "auto"], "--dtyp"],
     [["--max_model_len", "2"], "--max_model_len"],
-  ])("whose manifest or GENERATOR_VLLM_ARGS gives vLLM %j is refused for %s", (args, foreign) => {
+  ])("whose manifest or GENERATOR_VLLM_ARGS gives vLLM %j is refused because of %s", (args, foreign) => {
     const read = () => readArcanaManifest(JSON.stringify({ ...tinyManifest, vllm: { args } }));
     const refusal = `may not have ${JSON.stringify(foreign)}; the allowed flags of vLLM are --attention-backend, `;
     expect(read).toThrow(`manifest.json: /vllm/args ${refusal}`);
@@ -148,13 +148,13 @@ describe("a model folder", () => {
     expect(() => readModelSettings("arcana", environment)).toThrow(`GENERATOR_VLLM_ARGS ${refusal}`);
   });
 
-  test("whose manifest says how vLLM computes is taken", () => {
+  test("whose manifest sets the precision of vLLM is accepted", () => {
     const args = ["--dtype", "bfloat16", "--enforce-eager", "--gpu-memory-utilization=0.9", "--seed=-1"];
     const manifest = readArcanaManifest(JSON.stringify({ ...tinyManifest, vllm: { args } }));
     expect(manifest.vllm?.args).toEqual(args);
   });
 
-  test("whose manifest leaves out the checksum of what is read here is refused", async () => {
+  test("without the checksum of a required file is refused", async () => {
     await expect(readModelFolder(newFolder({ sha256: {} }).path)).rejects.toThrow(
       "/sha256 must have tokenizer.json",
     );

@@ -16,7 +16,7 @@ function sound(seconds: number, loudness: number): Int16Array {
 }
 
 describe("the edges of speech", () => {
-  test("are found in pieces of any length, silence and noise around them left out", () => {
+  test("are found in pieces of any length, without silence and noise around them", () => {
     const pieces = [sound(0.3, 20), sound(0.05, 8000), sound(0.4, 3000), sound(0.2, 0), sound(0.35, 5000)];
     const whole = [...pieces, sound(0.5, 20)].flatMap((piece) => [...piece]);
     const finder = new EdgeFinder(rate);
@@ -26,7 +26,7 @@ describe("the edges of speech", () => {
     expect(edges?.end).toBeCloseTo(1.3, 2);
   });
 
-  test("are none in silence", () => {
+  test("do not exist in silence", () => {
     const finder = new EdgeFinder(rate);
     finder.push(sound(0.5, 0));
     expect(finder.edges()).toBeUndefined();
@@ -34,7 +34,7 @@ describe("the edges of speech", () => {
   });
 });
 
-test("a reading is drawn out between the edges of the speech", () => {
+test("word times are stretched between the edges of the speech", () => {
   const reading = [
     { token: 0, start: 0.1, end: 0.3 },
     { token: 1, start: 0.5, end: 1.1 },
@@ -90,7 +90,7 @@ describe("words of real speech", () => {
     return told.flatMap(({ start, end }, i) => [start - (known[i]?.start ?? 0), end - (known[i]?.end ?? 0)]);
   }
 
-  test("are off by less than a syllable, though another engine spoke them", async () => {
+  test("have a time that is off by less than a syllable, though another engine spoke them", async () => {
     const errors: number[] = [];
     for (const voice of voices)
       for (const sentence of sentences) errors.push(...(await errorsOf(utterance(sentence, voice))));

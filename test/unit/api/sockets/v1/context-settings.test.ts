@@ -45,7 +45,7 @@ describe("the settings of a context", () => {
     expect(settingsOf(start).socket.speech.invocation).toMatchObject({ modelId, speaker });
   });
 
-  test("take the model of their connection", () => {
+  test("use the model of their connection", () => {
     expect(settingsOf({ speaker: "lyra" }, "coda").socket.speech.invocation.modelId).toBe("arcana");
     expect(settingsOf({ speaker: "cove" }, "mist").socket.speech.invocation.speaker).toBe("robert");
   });
@@ -60,7 +60,7 @@ describe("the settings of a context", () => {
     expect(settings).toMatchObject({ wholeText, textsAreSentences, socket: { segment } });
   });
 
-  test("carry the markup of the mist models, and the time scale", () => {
+  test("have the markup of the mist models, and the time scale", () => {
     const { socket } = settingsOf({
       speaker: "alan",
       audioParameters: { timeScaleFactor: 2 },
@@ -78,7 +78,7 @@ describe("the settings of a context", () => {
 
   test.each([
     {},
-    { speaker: "nobody" },
+    { speaker: "no-such-voice" },
     { speaker: "alan", language: "fra" },
     { speaker: "alan", audioParameters: { audioFormat: "audio/x-unknown" } },
     { speaker: "alan", audioParameters: { samplingRate: -1 } },
@@ -87,7 +87,7 @@ describe("the settings of a context", () => {
     expect(() => settingsOf(start)).toThrow(Failure);
   });
 
-  test("come from the defaults of the connection where a context has none", () => {
+  test("use the defaults of the connection if the context has none", () => {
     const defaults = startOf({ speaker: "alan", text: "ignored", audioParameters: { samplingRate: 8000 } });
     const merged = mergeDefaults(defaults, startOf({ audioParameters: { audioFormat: "audio/pcm" } }));
     expect(merged).toMatchObject({ speaker: "alan", text: "" });

@@ -93,7 +93,7 @@ describe("a message of the client (11.16)", () => {
     expect(Buffer.from(toBinary(requestSchema, text)).toString("hex")).toBe(hex);
   });
 
-  test("may have the names of the schema, and fields of a later one", () => {
+  test("may have the names of the schema, and fields of a later schema", () => {
     const json = '{"context_id":"a","start":{"split_strategy":"SPLIT_STRATEGY_LATER","more":1},"more":[]}';
     const { contextId, payload } = decodeRequest(bytes(json), false);
     expect([contextId, payload.case]).toEqual(["a", "start"]);
@@ -108,7 +108,7 @@ describe("a message of the client (11.16)", () => {
     },
   );
 
-  test("is not any bytes", () => {
+  test("is not arbitrary bytes", () => {
     expect(() => decodeRequest(Buffer.from("0aff", "hex"), true)).toThrow();
   });
 
