@@ -1,6 +1,8 @@
 import { type Encoder, noBytes } from "./encoder.ts";
 
-/** One encoder for audio that is made in several parts and heard as one stream: a header is written once, and the end once. */
+/**
+ * One encoder for audio that is made in several parts and played as one stream, with one header and one end.
+ */
 export class ContinuedEncoder {
   readonly #create: () => Encoder | Promise<Encoder>;
   #made: Promise<Encoder> | undefined;
@@ -9,14 +11,14 @@ export class ContinuedEncoder {
     this.#create = create;
   }
 
-  /** The encoder as one part sees it, whose end neither ends the stream nor frees the encoder. */
+  /** The encoder for one part. The end of a part neither ends the stream nor frees the encoder. */
   async part(): Promise<Encoder> {
     this.#made ??= Promise.resolve(this.#create());
     const encoder = await this.#made;
     return { encode: (samples) => encoder.encode(samples), finish: () => noBytes };
   }
 
-  /** @returns what the encoder still held; nothing where there was no part. */
+  /** @returns the bytes that the encoder still held, or none if there was no part. */
   async finish(): Promise<Uint8Array> {
     return (await this.#made)?.finish() ?? noBytes;
   }

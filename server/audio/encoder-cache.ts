@@ -1,11 +1,11 @@
-/** Codecs that are dear to make, kept for the next stream. */
+/** Keeps codecs that are expensive to create for the next stream. */
 export interface EncoderCache<Codec> {
   take(): Promise<Codec>;
-  /** Only a codec that may be used again. */
+  /** Returns a codec. It must be in a state in which it can be used again. */
   give(codec: Codec): void;
 }
 
-/** @param idle how many unused codecs are kept; more are left to the garbage collector. */
+/** @param idle number of unused codecs to keep. The garbage collector removes the others. */
 export function createEncoderCache<Codec>(make: () => Promise<Codec>, idle: number): EncoderCache<Codec> {
   const unused: Codec[] = [];
   return {

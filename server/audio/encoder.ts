@@ -1,9 +1,11 @@
-/** One audio format, written as a stream. Bytes may lag behind the samples; `finish` gives the rest. */
+/** Encodes one audio format as a stream. Bytes may lag behind the samples; `finish` returns the rest. */
 export interface Encoder {
-  /** @param samples mono, at the rate that the encoder was made for. */
+  /** @param samples mono, at the rate of the encoder. */
   encode(samples: Int16Array): Uint8Array;
   finish(): Uint8Array;
-  /** Gives back what the encoder holds, where it holds anything; called once, at any time, and the last call. */
+  /**
+   * Frees the encoder's resources, if it has any. It is called once, as the last call, also before `finish`.
+   */
   close?(): void;
 }
 

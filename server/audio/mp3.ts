@@ -8,16 +8,18 @@ const mp3Rates = [8000, 11_025, 12_000, 16_000, 22_050, 24_000, 32_000, 44_100, 
 type Mp3Rate = (typeof mp3Rates)[number];
 const highestRate: Mp3Rate = 48_000;
 
-/** The rate that speech asked for at `rate` Hz is written at: the smallest that loses nothing, else the highest. */
+/**
+ * The rate of the MP3 for speech at `rate` Hz: the lowest MP3 rate that loses nothing, or else the highest.
+ */
 export function mp3RateFor(rate: number): number {
   return mp3Rates.find((offered) => offered >= rate) ?? highestRate;
 }
 
-/** Instances of LAME kept for the next stream; each holds about a megabyte. */
+/** Number of LAME instances kept for the next streams. Each one holds about a megabyte. */
 const idleInstances = 32;
-/** Samples given to LAME at once: its buffers grow with the longest piece and never shrink. */
+/** Number of samples given to LAME at once. Its buffers grow with the longest piece and never shrink. */
 const sliceSamples = 9216;
-/** Samples of silence that LAME writes before the first one, besides the decoder's own delay. */
+/** Samples of silence that LAME adds before the first one, in addition to the decoder's own delay. */
 const encoderDelaySamples = 576;
 
 /** The part of a LAME instance that we use. It returns bytes in its own memory, which the next call overwrites. */
@@ -50,8 +52,8 @@ function lamePool(): EncoderCache<Lame> {
 }
 
 /**
- * @param rate Hz, one of those that `mp3RateFor` gives.
- * @throws RangeError for another rate, which LAME would change by itself.
+ * @param rate in Hz, one of the results of `mp3RateFor`.
+ * @throws RangeError for another rate, which LAME would silently change.
  */
 export async function createMp3Encoder(rate: number): Promise<Encoder> {
   const outputRate = mp3Rates.find((offered) => offered === rate);
@@ -67,7 +69,7 @@ export async function createMp3Encoder(rate: number): Promise<Encoder> {
 }
 
 function pooledEncoder(lame: Lame): Encoder {
-  let usable = true; // a call that throws leaves the instance in an unknown state
+  let usable = true; // An instance is in an unknown state after a call that throws.
   const call = (work: () => Uint8Array) => {
     usable = false;
     const bytes = work().slice();
@@ -99,9 +101,10 @@ function toFloats(samples: Int16Array): Float32Array {
 const tagBytes = 4 + 4 + 4 + 4 + 36;
 
 /**
- * The frame that goes before a whole MP3 file and tells decoders how much of it is padding, so that they play exactly
- * the samples that were spoken (the "Info" tag with LAME's extension, as LAME itself writes it into files).
- * @param audio every byte of the encoder. @param samples how many were encoded, at `rate` Hz.
+ * The frame before a complete MP3 file. It tells decoders how much of the file is padding, so that they play
+ * exactly the synthesized samples (the "Info" tag with LAME's extension, as LAME writes it into files).
+ * @param audio all bytes of the encoder.
+ * @param samples number of encoded samples, at `rate` Hz.
  */
 export function mp3FileHeader(rate: number, audio: Uint8Array, samples: number): Uint8Array {
   const isMpeg1 = rate >= 32_000;
@@ -123,7 +126,7 @@ export function mp3FileHeader(rate: number, audio: Uint8Array, samples: number):
 
 const paddingBit = 0b10;
 
-/** Every frame has the same length but for one byte of padding. */
+/** All frames have the same length, except for one byte of padding. */
 function countFrames(audio: Uint8Array, frameBytes: number): number {
   let count = 0;
   for (let at = 0; at + 4 <= audio.length; count++) {
@@ -136,7 +139,7 @@ function writeInfoTag(tag: Uint8Array, facts: { frames: number; bytes: number; p
   const view = new DataView(tag.buffer, tag.byteOffset, tag.byteLength);
   const text = (offset: number, value: string) => tag.set(new TextEncoder().encode(value), offset);
   text(0, "Info");
-  view.setUint32(4, 0b11); // the two numbers that follow are there
+  view.setUint32(4, 0b11); // The next two numbers are present.
   view.setUint32(8, facts.frames);
   view.setUint32(12, facts.bytes);
   text(16, "LAME3.100");

@@ -1,7 +1,7 @@
 /** Pages of one logical Ogg stream (RFC 3533). */
 import { joinBytes } from "./encoder.ts";
 
-/** A page holds 255 lacing values; an Opus packet of ours needs one or two. */
+/** A page holds 255 lacing values. An Opus packet of this encoder needs one or two. */
 const maxSegments = 255;
 
 export interface PageFlags {
@@ -11,14 +11,14 @@ export interface PageFlags {
 
 export interface OggStream {
   /**
-   * One page of whole packets.
+   * Writes one page of complete packets.
    * @param granule position at the end of the page, in samples at 48 kHz for Opus (RFC 7845, section 4).
-   * @throws RangeError when the packets do not fit one page.
+   * @throws RangeError if the packets do not fit into one page.
    */
   page(packets: readonly Uint8Array[], granule: number, flags?: PageFlags): Uint8Array;
 }
 
-/** @param serial tells streams apart that someone joins into one file: 32 bits, best random. */
+/** @param serial 32 bits, preferably random. It separates streams that are joined into one file. */
 export function createOggStream(serial: number): OggStream {
   let sequence = 0;
   return {
@@ -41,7 +41,7 @@ export function createOggStream(serial: number): OggStream {
   };
 }
 
-/** A packet's length as bytes: 255 as often as it fits, then the rest, which may be 0. */
+/** The length of a packet as bytes: 255 as often as it fits, then the rest, which may be 0. */
 function lacing({ length }: Uint8Array): number[] {
   return [...new Array<number>(Math.floor(length / 255)).fill(255), length % 255];
 }
@@ -53,7 +53,7 @@ const checksumTable = Uint32Array.from({ length: 256 }, (_, byte) => {
   return rest >>> 0;
 });
 
-/** CRC-32 as Ogg has it: not reflected, from 0, over the page with its own field zero. */
+/** CRC-32 of the Ogg format: not reflected, from 0, over the page with its own field set to zero. */
 function checksum(page: Uint8Array): number {
   let sum = 0;
   for (const byte of page) sum = ((sum << 8) ^ (checksumTable[(sum >>> 24) ^ byte] as number)) >>> 0;

@@ -1,4 +1,7 @@
-/** Ogg Opus (RFC 6716 by libopus, in Ogg as RFC 7845 says), exact in length by pre-skip and final granule. */
+/**
+ * Ogg Opus (RFC 6716 with libopus, in Ogg according to RFC 7845). Pre-skip and final granule make its length
+ * exact.
+ */
 
 import { type Encoder, joinBytes, noBytes } from "./encoder.ts";
 import { createEncoderCache, type EncoderCache } from "./encoder-cache.ts";
@@ -8,23 +11,28 @@ import { createOggStream, type OggStream } from "./ogg-page.ts";
 interface Libopus {
   /** Bits per second. */
   bitrate: number;
-  /** Samples, at the encoder's rate, that decoding lags behind. */
+  /** Delay of the decoder, in samples at the encoder's rate. */
   readonly lookahead: number;
   /** @param samples one frame. */
   encode(samples: Int16Array): Uint8Array;
-  /** Forgets the stream and keeps the settings. */
+  /** Resets the stream and keeps the settings. */
   reset(): void;
 }
 
-/** Hz; the specification allows these for Ogg (part 2.1), and Opus takes them as they are. */
+/**
+ * Rates in Hz. The specification allows them for Ogg (part 2.1), and Opus accepts them without resampling.
+ */
 export const opusRates = [8000, 12_000, 16_000, 24_000] as const;
 type OpusRate = (typeof opusRates)[number];
 
-/** Granules count samples at this rate, whatever the input's (RFC 7845, section 4). */
+/** Granules count samples at this rate, whatever the rate of the input (RFC 7845, section 4). */
 const granuleRate = 48_000;
 const framesPerSecond = 50;
 const packetGranules = granuleRate / framesPerSecond;
-/** At most a second of speech to a page; a packet of speech needs one or two of a page's 255 segments. */
+/**
+ * A page has at most one second of speech. A packet of speech needs one or two of the 255 segments of a
+ * page.
+ */
 const packetsPerPage = 50;
 const bitsPerSecond = 32_000;
 const idleEncoders = 16;
@@ -46,7 +54,8 @@ function libopusPool(rate: OpusRate): EncoderCache<Libopus> {
 }
 
 /**
- * @param rate Hz, one of `opusRates`. @param serial of the Ogg stream: 32 bits, best random.
+ * @param rate in Hz, one of `opusRates`.
+ * @param serial of the Ogg stream: 32 bits, preferably random.
  * @throws RangeError for another rate.
  */
 export async function createOpusEncoder(rate: number, serial: number): Promise<Encoder> {
@@ -60,7 +69,7 @@ class OggOpusEncoder implements Encoder {
   readonly #rate: OpusRate;
   readonly #ogg: OggStream;
   readonly #frame: Int16Array;
-  /** Samples in `#frame` that wait for the rest of it. */
+  /** Number of samples in `#frame`, which is not complete yet. */
   #waiting = 0;
   #samples = 0;
   #packets = 0;
@@ -74,7 +83,7 @@ class OggOpusEncoder implements Encoder {
     this.#frame = new Int16Array(rate / framesPerSecond);
   }
 
-  /** The headers leave joined to the first packets. */
+  /** The headers are returned together with the first packets. */
   encode(samples: Int16Array): Uint8Array {
     this.#samples += samples.length;
     const packets = this.#encodeFrames(samples);
@@ -88,7 +97,9 @@ class OggOpusEncoder implements Encoder {
     return joinBytes(pages);
   }
 
-  /** Silence pushes out what libopus holds back; the last granule then says where the speech ends. */
+  /**
+   * Silence pushes out the samples that libopus delays. The last granule then marks the end of the speech.
+   */
   finish(): Uint8Array {
     const samples = this.#samples;
     const wanted = Math.ceil((samples + this.#libopus.lookahead) / this.#frame.length);
@@ -119,7 +130,7 @@ class OggOpusEncoder implements Encoder {
   }
 
   #encodeFrame(): Uint8Array {
-    this.#usable = false; // a call that throws leaves libopus in an unknown state
+    this.#usable = false; // libopus is in an unknown state after a call that throws.
     const packet = this.#libopus.encode(this.#frame).slice();
     this.#usable = true;
     return packet;
@@ -151,7 +162,7 @@ function identification(rate: number, preSkip: number): Uint8Array {
   return packet; // no gain, and the family of plain mono
 }
 
-/** RFC 7845, section 5.2: who encoded, and no comments. */
+/** RFC 7845, section 5.2: the name of the encoder, and no comments. */
 function comments(): Uint8Array {
   const vendor = new TextEncoder().encode("svc-tts, libopus");
   const packet = new Uint8Array(8 + 4 + vendor.length + 4);

@@ -5,7 +5,7 @@ export function createPcmEncoder(): Encoder {
   return { encode: pcmBytes, finish: () => noBytes };
 }
 
-/** A view, not a copy; every machine that we run on keeps samples little-endian. */
+/** Returns a view, not a copy: all supported machines store samples in little-endian order. */
 export function pcmBytes(samples: Int16Array): Uint8Array {
   return new Uint8Array(samples.buffer, samples.byteOffset, samples.byteLength);
 }

@@ -5,25 +5,28 @@ import { LruCache } from "../../lib/lru-cache.ts";
  * round(n * to / from) samples. Positions are kept as fractions, so nothing drifts however long the stream.
  */
 
-/** Zero crossings of the sinc on each side; with the window below, images and aliases lie under -110 dB. */
+/** Zero crossings of the sinc on each side. With the window below, images and aliases are below -110 dB. */
 const zeroCrossings = 48;
 const kaiserBeta = 11.5;
-/** Cutoff against the lower Nyquist frequency: leaves room for the filter's slope. */
+/** Cutoff relative to the lower Nyquist frequency, which leaves space for the slope of the filter. */
 const cutoff = 0.92;
-/** Points per zero crossing where a ratio has too many phases for a table of its own (linear interpolation, -130 dB). */
+/**
+ * Points per zero crossing for ratios with too many phases for their own table (linear interpolation, -130
+ * dB).
+ */
 const kernelResolution = 2048;
-/** Coefficients in one table of phases, and tables kept. */
+/** Maximum number of coefficients in one table, and of tables that are kept. */
 const maxTableSize = 262_144;
 const maxTables = 24;
 
 export interface Resampler {
-  /** Samples on the scale of the input, unrounded. */
+  /** Samples in the scale of the input, not rounded. */
   push(samples: Int16Array): Float32Array;
-  /** The rest, so that the whole has its exact length. */
+  /** Returns the rest, so that the total length is exact. */
   finish(): Float32Array;
 }
 
-/** How many samples `count` samples become. */
+/** Number of samples that `count` samples become. */
 export function resampledLength(count: number, from: number, to: number): number {
   return Math.round((count * to) / from);
 }
@@ -38,7 +41,7 @@ export interface RateConverter {
   finish(): Int16Array;
 }
 
-/** The resampler with its ends rounded to 16 bits; equal rates change no bit. */
+/** The resampler with a 16-bit interface. With equal rates it changes no bit. */
 export function createRateConverter(from: number, to: number): RateConverter {
   if (from === to) return { push: (samples) => samples, finish: () => new Int16Array(0) };
   const resampler = createResampler(from, to);
@@ -48,7 +51,7 @@ export function createRateConverter(from: number, to: number): RateConverter {
   };
 }
 
-/** Rounds to 16 bits; what lies beyond full scale is cut to it. */
+/** Rounds to 16 bits, and clips samples beyond full scale. */
 function toInt16(samples: Float32Array): Int16Array {
   const out = new Int16Array(samples.length);
   for (let i = 0; i < samples.length; i++) {
@@ -140,7 +143,7 @@ class SincResampler implements Resampler {
   }
 }
 
-/** Built tables by ratio. */
+/** Tables by ratio. */
 const tables = new LruCache<string, Float32Array>(maxTables);
 
 function filterFor(scale: number, phases: number): Filter {
@@ -168,7 +171,7 @@ function tableFilter(table: Float32Array, half: number): Filter {
 function buildTable(scale: number, half: number, phases: number): Float32Array {
   const taps = 2 * half;
   const table = new Float32Array(phases * taps);
-  // every distance stands twice, before a position and after one
+  // Every distance occurs twice: before a position and after one.
   const weights = Float64Array.from({ length: half * phases + 1 }, (_, i) => kernel((i / phases) * scale));
   const row = new Float64Array(taps);
   for (let phase = 0; phase < phases; phase++) {
@@ -213,7 +216,7 @@ function kernelPoints(): Float64Array {
 
 const windowPeak = besselI0(kaiserBeta);
 
-/** A sinc under a Kaiser window. @param x distance in samples of the lower rate, not negative. */
+/** A sinc with a Kaiser window. @param x distance in samples of the lower rate, not negative. */
 function kernel(x: number): number {
   if (x >= zeroCrossings) return 0;
   const window = besselI0(kaiserBeta * Math.sqrt(1 - (x / zeroCrossings) ** 2)) / windowPeak;

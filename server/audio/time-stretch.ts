@@ -1,9 +1,10 @@
 /**
- * Waveform-similarity overlap-add (Verhelst and Roelands, 1993): makes speech longer or shorter and keeps its pitch. Frames are
- * taken where the input is due, moved a little to where it looks like what would have come next.
+ * Waveform-similarity overlap-add (Verhelst and Roelands, 1993): changes the length of speech and keeps its
+ * pitch. Frames are taken at the expected position of the input, shifted slightly to where it resembles the
+ * continuation of the last frame.
  */
 
-/** A run of samples and how much longer it becomes; 1 leaves it. */
+/** A run of samples and the factor of its length; 1 means unchanged. */
 export interface StretchedRun {
   readonly samples: number;
   readonly stretch: number;
@@ -11,10 +12,13 @@ export interface StretchedRun {
 
 const frameSeconds = 0.03;
 const searchSeconds = 0.012;
-/** Every so many places are looked at first, then each one around the best. */
+/**
+ * The search first checks every position that is a multiple of this step, then each position around the
+ * best.
+ */
 const coarseStep = 4;
 
-/** Pieces of one run after the other, each run to the sample as long as `stretchedLength` says. */
+/** Yields the pieces of the runs in order. The length of each run is exactly `stretchedLength`. */
 export function* stretchRuns(
   input: Int16Array,
   rate: number,
@@ -30,11 +34,11 @@ export function* stretchRuns(
   }
 }
 
-/** Speech of one stretch that is made longer or shorter while it comes. */
+/** Stretches speech by one factor while it arrives. */
 export interface StreamStretcher {
-  /** @returns what is final by now. */
+  /** @returns the samples that are final. */
   push(samples: Int16Array): Int16Array;
-  /** @returns the rest: all together is as long as `stretchedLength` says. */
+  /** @returns the rest. The total length is that of `stretchedLength`. */
   finish(): Int16Array;
 }
 
@@ -42,9 +46,9 @@ export interface StreamStretcher {
 export function createStreamStretcher(rate: number, stretch: number): StreamStretcher {
   const frames = framesAt(rate);
   const { half, search } = frames;
-  /** The input that may still be needed. */
+  /** The part of the input that may still be needed. */
   let input = new Int16Array(0);
-  /** Samples before it, which are done with. */
+  /** Number of samples before `input`, which are no longer needed. */
   let gone = 0;
   let from = 0;
   let at = 0;
@@ -89,7 +93,7 @@ function framesAt(rate: number): Frames {
   return { half, search: Math.round(rate * searchSeconds), fade };
 }
 
-/** From one frame into the next. */
+/** Crossfades from one frame to the next. */
 function overlapped(
   input: Int16Array,
   from: number,
@@ -115,12 +119,15 @@ function joined(pieces: readonly Int16Array[]): Int16Array<ArrayBuffer> {
   return all;
 }
 
-/** How many samples a run becomes. */
+/** Number of samples that a run becomes. */
 export function stretchedLength({ samples, stretch }: StretchedRun): number {
   return Math.round(samples * stretch);
 }
 
-/** Near the place that is due, the one whose way there looks most like the way on from the last frame. */
+/**
+ * Finds the position near the expected one from which the input most resembles the continuation of the last
+ * frame.
+ */
 function similar(
   input: Int16Array,
   following: number,
@@ -145,7 +152,7 @@ function best(from: number, to: number, step: number, score: (place: number) => 
   return place;
 }
 
-/** Normalized by the energy of the candidate; every second sample is enough. */
+/** Normalized by the energy of the candidate. Every second sample is sufficient. */
 function correlation(input: Int16Array, wanted: number, place: number, length: number): number {
   let product = 0;
   let energy = 1;
@@ -157,7 +164,7 @@ function correlation(input: Int16Array, wanted: number, place: number, length: n
   return product / Math.sqrt(energy);
 }
 
-/** The position in the input that belongs to a position in the output. */
+/** Maps a position in the output to a position in the input. */
 class TimeMap {
   readonly length: number;
   readonly #ends: { readonly input: number; readonly output: number }[] = [];

@@ -2,7 +2,10 @@ import { type Encoder, noBytes } from "./encoder.ts";
 import { pcmBytes } from "./pcm.ts";
 
 const wavHeaderBytes = 44;
-/** The length of a stream of unknown length, as FFmpeg, SoX, browsers and OpenAI's service read or write it. */
+/**
+ * The length of a stream of unknown length, as FFmpeg, SoX, browsers and OpenAI's service write or accept
+ * it.
+ */
 const unknownSize = 0xffff_ffff;
 
 /**
@@ -28,7 +31,7 @@ export function wavHeader(rate: number, dataBytes: number | undefined): Uint8Arr
   return header;
 }
 
-/** A WAV of unknown length (specification 4.5); its header leaves joined to the first samples. */
+/** A WAV of unknown length (specification 4.5). Its header is sent together with the first samples. */
 export function createWavStreamEncoder(rate: number): Encoder {
   let started = false;
   const withHeader = (bytes: Uint8Array): Uint8Array => {

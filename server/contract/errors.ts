@@ -1,6 +1,6 @@
 /**
- * Every failure a caller can meet, once. `code` is stable and is the only thing about an error that becomes a
- * metric label; `docs/reference/errors.md` documents each (RFC 9457 problem details).
+ * Every failure that a client can receive, once. `code` is stable, and the only part of an error that
+ * becomes a metric label. `docs/reference/errors.md` documents each code (RFC 9457 problem details).
  */
 const registry = {
   malformed_http: { status: 400, title: "The request is not valid HTTP" },
@@ -42,7 +42,7 @@ export function isErrorCode(value: unknown): value is ErrorCode {
   return typeof value === "string" && Object.hasOwn(registry, value);
 }
 
-/** One wrong field: where (RFC 6901 pointer into the body) and what to do. */
+/** An invalid field: its location (an RFC 6901 pointer into the body) and what to do. */
 export interface FieldError {
   readonly pointer: string;
   readonly detail: string;
@@ -54,7 +54,10 @@ export interface FailureOptions {
   readonly cause?: unknown;
 }
 
-/** A failure with a code, and a sentence that a caller can act on. Never holds spoken text, keys or tokens. */
+/**
+ * A failure with a code, and a sentence that a client can act on. It never contains text to synthesize, keys
+ * or tokens.
+ */
 export class Failure extends Error {
   readonly code: ErrorCode;
   readonly fields: readonly FieldError[];

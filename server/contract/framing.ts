@@ -1,14 +1,16 @@
-/** Messages on a byte stream: a type byte, the payload's length (uint32, big-endian), the payload. */
+/**
+ * Messages on a byte stream: a type byte, the length of the payload (uint32, big-endian), and the payload.
+ */
 
 const headerBytes = 5;
 
 export interface Framed {
   readonly type: number;
-  /** Its parts are joined. */
+  /** Pieces of the payload, which are joined. */
   readonly payload: readonly Uint8Array[];
 }
 
-/** Messages one after the other; every byte is copied once. */
+/** Joins messages. Every byte is copied once. */
 export function joinFramed(messages: readonly Framed[]): Buffer {
   const lengths = messages.map(({ payload }) => payload.reduce((sum, part) => sum + part.length, 0));
   const out = Buffer.allocUnsafe(lengths.reduce((sum, length) => sum + headerBytes + length, 0));
@@ -29,22 +31,25 @@ export interface Message {
   readonly payload: Buffer;
 }
 
-/** Splits a byte stream into messages, whatever its pieces. What comes in one piece is not copied, what comes in several once. */
+/**
+ * Splits a byte stream into messages, however it is divided into pieces. A message in one piece is not
+ * copied, one in several pieces is copied once.
+ */
 export class MessageSplitter {
   readonly #tooLong: (bytes: number) => Error;
   readonly #maxPayloadBytes: number;
   readonly #pieces: Buffer[] = [];
   #bytes = 0;
-  /** The header of the message whose payload is awaited. */
+  /** The header of the message whose payload has not arrived completely. */
   #head: { readonly type: number; readonly length: number } | undefined;
 
-  /** @param tooLong what to throw at a payload beyond all reason. */
+  /** @param tooLong creates the error for a payload above the limit. */
   constructor(maxPayloadBytes: number, tooLong: (bytes: number) => Error) {
     this.#maxPayloadBytes = maxPayloadBytes;
     this.#tooLong = tooLong;
   }
 
-  /** Part of a message is here. */
+  /** Whether a part of a message has arrived. */
   get isAmidst(): boolean {
     return this.#bytes > 0 || this.#head !== undefined;
   }
@@ -71,7 +76,7 @@ export class MessageSplitter {
     return { type: head.readUInt8(0), length };
   }
 
-  /** Takes so many bytes, which are here. */
+  /** Removes a number of bytes that have arrived. */
   #cut(length: number): Buffer {
     this.#bytes -= length;
     const first = this.#pieces[0];
@@ -99,7 +104,7 @@ export function samplesOf(bytes: Buffer): Int16Array {
   return new Int16Array(buffer, byteOffset, bytes.length >> 1);
 }
 
-/** The same bytes, not copied: samples are little-endian, as every machine that we run on keeps them. */
+/** A view of the bytes, not a copy: all supported machines store samples in little-endian order. */
 export function bytesOf({ buffer, byteOffset, byteLength }: Int16Array): Buffer {
   return Buffer.from(buffer, byteOffset, byteLength);
 }

@@ -1,14 +1,14 @@
 import type { ModelId } from "../../config/contract/models.ts";
 import type { EngineVoice, GeneratedVoice, NeuralVoice } from "../../config/contract/voices.ts";
 
-/** When one written word is heard, in seconds from the first sample. */
+/** The time of one written word in the audio, in seconds from the first sample. */
 export interface WordTimestamp {
   readonly word: string;
   readonly start: number;
   readonly end: number;
 }
 
-/** A piece of audio that describes itself: mono signed 16-bit samples, and the words that begin in it. */
+/** A piece of audio: mono signed 16-bit samples, and the words that begin in it. */
 export interface Frame {
   readonly samples: Int16Array;
   /** Hz. */
@@ -33,66 +33,78 @@ export interface Invocation {
   /** ISO 639-3. */
   readonly lang: string;
   readonly text: string;
-  /** Length of the speech against the voice's own: 2 takes twice as long. The API tier turns arcana's `speedAlpha` around. */
+  /**
+   * Length of the speech relative to the voice's own: 2 takes twice as long. The API tier inverts arcana's
+   * `speedAlpha`.
+   */
   readonly stretch: number;
   readonly noTextNormalization: boolean;
   readonly pauseBetweenBrackets: boolean;
   readonly phonemizeBetweenBrackets: boolean;
-  /** Stretch of each word in square brackets, in order; empty leaves brackets as ordinary text. */
+  /** Stretch of each word in square brackets, in order. If it is empty, brackets are ordinary text. */
   readonly inlineStretch: readonly number[];
   readonly sampling: Sampling;
-  /** Tell words that no dictionary has. Older API tiers never ask, and older model tiers never tell. */
+  /**
+   * Report out-of-vocabulary words. Older API tiers never request them, and older model tiers never report
+   * them.
+   */
   readonly saveOovs?: boolean;
-  /** How the caller's team says words: in small letters, with their sounds in the public phonetic alphabet. For the mist models. */
+  /**
+   * The lexicon of the client's team, for the mist models: words in lower case, with their sounds in the
+   * public phonetic alphabet.
+   */
   readonly lexicon?: Readonly<Record<string, string>>;
 }
 
-/** One sound of the public phonetic alphabet, with its stress where it is a vowel. */
+/** One sound of the public phonetic alphabet, and its stress if it is a vowel. */
 export interface Phoneme {
   readonly symbol: string;
-  /** 0 none, 1 primary, 2 secondary; undefined where the writer gave none. */
+  /** 0 none, 1 primary, 2 secondary; undefined if the text gave none. */
   readonly stress: 0 | 1 | 2 | undefined;
 }
 
-/** One word for an engine. The engine reports its times under its index. */
+/** A word for an engine. The engine reports its times under its index. */
 export interface Token {
   readonly text: string;
-  /** Punctuation written around it. */
+  /** Punctuation before and after it. */
   readonly before: string;
   readonly after: string;
-  /** Length against its neighbours; 1 leaves it. */
+  /** Length relative to its neighbors; 1 means unchanged. */
   readonly stretch: number;
-  /** Spoken instead of `text` when given. */
+  /** Synthesized instead of `text` if present. */
   readonly phonemes?: readonly Phoneme[];
-  /** Its sounds, for engines that read no text. */
+  /** Sounds of the token, for engines that read no text. */
   readonly sounds?: Sounds;
 }
 
-/** The sounds of one token in order, in IPA, stress marks before their vowels. */
+/** The sounds of one token in order, in IPA, with stress marks before their vowels. */
 export type Sounds = readonly string[];
 
-/** A phrase or sentence with everything an engine needs to speak it: a pure value. */
+/** A phrase or sentence with all inputs of an engine, as plain data. */
 export interface Utterance {
   readonly voice: EngineVoice | NeuralVoice | GeneratedVoice;
   readonly tokens: readonly Token[];
-  /** Length against the voice's own, on top of it. */
+  /** Length relative to the voice's own length. */
   readonly stretch: number;
-  /** For an engine that samples. */
+  /** Parameters for engines that sample. */
   readonly sampling?: Sampling;
-  /** When its listener runs dry, in milliseconds of `performance.now`: who runs dry first is spoken first. */
+  /**
+   * When the client runs out of audio, in milliseconds of `performance.now`. The earliest one is served
+   * first.
+   */
   readonly dueAtMs?: number;
-  /** It begins a stream, whose listener hears nothing yet. */
+  /** Whether it starts a stream, whose client has no audio yet. */
   readonly isFirst?: boolean;
 }
 
-/** When one token of an utterance is heard, in seconds from the utterance's first sample. */
+/** The time of one token in the audio of an utterance, in seconds from the utterance's first sample. */
 export interface TokenTimestamp {
   readonly token: number;
   readonly start: number;
   readonly end: number;
 }
 
-/** A piece of an utterance's audio. Silence around the utterance is not part of it. */
+/** A piece of an utterance's audio, without the silence around the utterance. */
 export interface EngineFrame {
   readonly samples: Int16Array;
   /** Hz. */

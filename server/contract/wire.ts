@@ -1,33 +1,43 @@
 /**
- * The stream between API and model tiers: the answer to `POST /invocations`. It is a run of frames, messages as
- * `framing.ts` has them. A head comes first, an end or an error last; a
- * stream without either was cut. A failure before the first audio is an HTTP error with problem+json instead.
+ * The stream between the API tier and the model tier: the response to `POST /invocations`. It consists of
+ * frames, which are messages of `framing.ts`. A head is the first frame, an end or an error the last one; a
+ * stream without either was interrupted. A failure before the first audio is an HTTP error with problem+json
+ * instead.
  */
 import { Failure, isErrorCode } from "./errors.ts";
 import { bytesOf, type Framed, joinFramed, type Message, MessageSplitter, samplesOf } from "./framing.ts";
 import type { WordTimestamp } from "./speech.ts";
 
 export const wireType = "application/vnd.svc-tts.frames";
-/** Header of a model tier's answers: its load, as Open Request Cost Aggregation writes it. */
+/** Header of a model tier's responses: its load in the format of Open Request Cost Aggregation. */
 export const orcaHeader = "endpoint-load-metrics";
-/** Header of `POST /invocations`, `1`: refuse the request at once rather than let it wait; another replica may have room. */
+/**
+ * Header of `POST /invocations`, `1`: reject the request instead of queueing it, because another replica may
+ * have capacity.
+ */
 export const noQueueHeader = "x-svc-no-queue";
-/** Header of `POST /invocations`: the id of the API key that the request came with, percent-encoded. Queues are fair by it. */
+/** Header of `POST /invocations`: the percent-encoded id of the request's API key, for the fair queue. */
 export const callerHeader = "x-svc-caller";
 
 export type WireFrame =
-  /** `rate` in Hz, for all audio that follows. */
+  /** `rate` in Hz, for all following audio. */
   | { readonly kind: "head"; readonly rate: number; readonly engine: string }
   | { readonly kind: "audio"; readonly samples: Int16Array }
   | { readonly kind: "words"; readonly words: readonly WordTimestamp[] }
-  /** Words that no dictionary has; sent only where `saveOovs` asks for it, as older API tiers do not know it. */
+  /**
+   * Out-of-vocabulary words. They are sent only if `saveOovs` requests them, because older API tiers do not
+   * know this frame.
+   */
   | { readonly kind: "oovs"; readonly words: readonly string[] }
-  /** `workMs` was spent on making the audio; a model tier of an earlier version does not tell. */
+  /** `workMs` is the duration of the synthesis. Model tiers of earlier versions do not send it. */
   | { readonly kind: "end"; readonly samples: number; readonly workMs?: number }
   | { readonly kind: "error"; readonly failure: Failure };
 
 const types = { head: 1, audio: 2, words: 3, end: 4, error: 5, oovs: 6 } as const;
-/** Far above any real frame (an engine's chunk is below a megabyte); stops a broken peer from taking all memory. */
+/**
+ * Far above any real frame (an engine's chunk is below a megabyte). It limits the memory that a faulty peer
+ * can take.
+ */
 const maxPayloadBytes = 16 * 1024 * 1024;
 
 export function encodeFrame(frame: WireFrame): Buffer {
@@ -61,8 +71,8 @@ function json(value: unknown): Buffer {
 }
 
 /**
- * Reads frames out of a byte stream.
- * @throws Failure `model_failed` when the bytes are no frames, or end before an end or error frame.
+ * Decodes frames from a byte stream.
+ * @throws Failure `model_failed` if the bytes are not frames, or end before an end or error frame.
  */
 export async function* decodeFrames(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<WireFrame, void, void> {
   const splitter = new MessageSplitter(maxPayloadBytes, (length) => broken(`a frame of ${length} bytes`));

@@ -6,7 +6,10 @@ interface Exchange {
   readonly response: ServerResponse;
 }
 
-/** Knows for each connection which answers are not complete, so that the bytes of an error never become a part of one. */
+/**
+ * Tracks which responses on each connection are incomplete, so that an error never becomes a part of a
+ * response.
+ */
 export class OpenResponses {
   readonly #exchanges = new WeakMap<Socket, readonly Exchange[]>();
 
@@ -18,9 +21,9 @@ export class OpenResponses {
   }
 
   /**
-   * Ends a connection that sent bytes which are not valid HTTP. It gets `answer` unless that would become a part of another
-   * answer: nothing more where the last one is complete, and a reset where one is under way, whose listener would take an
-   * orderly end for its end.
+   * Ends a connection that sent bytes which are not valid HTTP. It gets `answer` unless that would become a
+   * part of another response: after a complete response nothing is sent, and a response in progress ends in
+   * a reset, because its client would take an orderly end for the end of the response.
    */
   refuse(socket: Socket, answer: string): void {
     const [first, ...pipelined] = (this.#exchanges.get(socket) ?? []).filter((one) => !isOver(one));
@@ -30,7 +33,7 @@ export class OpenResponses {
       socket.end();
     } else {
       socket.resetAndDestroy();
-      socket.destroy(); // at once: by itself the reset waits until everything that was written is sent
+      socket.destroy(); // Otherwise the reset would wait until all written bytes are sent.
     }
   }
 }

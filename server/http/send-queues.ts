@@ -33,18 +33,20 @@ export function parseSendQueues(text: string): SendQueues {
     queues.get(keyOf(localPort, canonical(remoteAddress), remotePort));
 }
 
-/** Bytes that callers of a port have not acknowledged, on connections that this process has closed too. */
+/**
+ * Bytes that the clients of a port have not acknowledged, also on connections that this process has closed.
+ */
 export async function unsentBytes(localPort: number): Promise<number> {
   return parseUnsentBytes(await readTables(), localPort);
 }
 
 const pollMs = 100;
-/** A client that acknowledges nothing for so long counts as gone. */
+/** A client that acknowledges nothing for this time counts as disconnected. */
 const deadMs = 30_000;
 
 /**
- * Waits, after a server is closed, until clients have received what was written. The network of a pod ends with its process, and the kernel may
- * still hold megabytes of audio then.
+ * Waits, after a server is closed, until clients have received all written bytes. The network of a pod ends
+ * with its process, and the kernel may still hold megabytes of audio then.
  */
 export function watchUnsentBytes(server: Server, clock: Clock): { gone(endMs: number): Promise<void> } {
   const address = server.address();
@@ -99,10 +101,10 @@ function readAddress(hex: string): string {
   return canonical(groups.join(":"));
 }
 
-/** One spelling of each address; an IPv4 caller of a dual socket is an IPv4 caller. */
+/** Returns one spelling for each address: an IPv4 client of a dual-stack socket has its IPv4 address. */
 function canonical(address: string): string {
   if (!address.includes(":")) return address;
-  const [unscoped] = address.split("%"); // Node tells the interface of a link-local address, the table does not
+  const [unscoped] = address.split("%"); // Node appends the interface to a link-local address, the table does not.
   const { hostname } = new URL(`http://[${unscoped}]`);
   const mapped = /^\[::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})\]$/.exec(hostname);
   if (!mapped) return hostname;

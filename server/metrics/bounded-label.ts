@@ -1,4 +1,4 @@
-/** Keeps a label from growing with a catalogue that others write: values past the limit count as `other`. */
+/** Limits the values of a label that come from outside. Values beyond the limit are counted as `other`. */
 export class BoundedLabel {
   readonly #limit: number;
   readonly #seen = new Set<string>();

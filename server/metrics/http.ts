@@ -3,37 +3,42 @@ import { Counter, Histogram } from "prom-client";
 import type { ErrorCode } from "../contract/errors.ts";
 import type { TierRegistry } from "./registry.ts";
 
-/** Everything that a label `endpoint` or `method` may say; a caller cannot add to it. */
+/**
+ * The value of the labels `endpoint` and `method` for all unknown values, so that clients cannot add series.
+ */
 const other = "other";
 const methods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
 const durationBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 
-/** The status that a caller who hung up before any answer is counted under, as proxies do; never sent. */
+/**
+ * The status under which a client is counted that disconnected before the response, as in proxies. It is
+ * never sent.
+ */
 const hungUp = 499;
 
-/** How an answer that is over ended; it is whole when its last byte was sent. */
+/** The result of a finished response. It is complete if its last byte was sent. */
 export function endOf({ raw, statusCode }: FastifyReply): { isWhole: boolean; status: number } {
   const isWhole = raw.writableFinished;
   return { isWhole, status: isWhole || raw.headersSent ? statusCode : hungUp };
 }
 
-/** Asked every few seconds, and said aloud only when it fails in an unusual way. */
+/** Probes arrive every few seconds, so they are logged only if they fail in an unusual way. */
 export function isProbe(method: string, status: number): boolean {
   return method === "GET" && (status < 400 || status === 503);
 }
 
 export interface Answered {
-  /** The route's pattern; undefined where no route was found, or what came was not HTTP. */
+  /** The pattern of the route. Undefined if no route matched, or if the bytes were not HTTP. */
   readonly endpoint: string | undefined;
   readonly method: string | undefined;
   readonly status: number;
   /** The error code, also of a failure after the status was sent. */
   readonly code: ErrorCode | undefined;
-  /** Undefined where it was not measured. */
+  /** Undefined if it was not measured. */
   readonly seconds: number | undefined;
 }
 
-/** The two counters of the specification (4.6), and how long answers take. */
+/** The two counters of the specification (4.6), and the duration of responses. */
 export class HttpMetrics {
   readonly #requests: Counter;
   readonly #errors: Counter;

@@ -1,26 +1,28 @@
 import { readFileSync } from "node:fs";
 import { collectDefaultMetrics, Gauge, type OpenMetricsContentType, Registry } from "prom-client";
 
-/** It keeps exemplars, which only OpenMetrics can show; `expose` writes the older text format from it. */
+/**
+ * The registry keeps exemplars, which only OpenMetrics can show. `expose` converts to the older text format.
+ */
 export type TierRegistry = Registry<OpenMetricsContentType>;
 
-/** Seconds, fit for speech: dense where a listener begins to notice, up to two seconds. */
+/** Buckets in seconds, dense up to two seconds, where listeners begin to notice a delay. */
 export const firstAudioBuckets = [
   0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 1.5, 2, 5, 10,
   30,
 ];
-/** Time over audio; below 1 is faster than speech. */
+/** Buckets of the real-time factor. Below 1 is faster than real time. */
 export const realTimeBuckets = [
   0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1, 1.5, 2, 5,
 ];
-/** Seconds in a queue; most wait none. */
+/** Buckets of the time in a queue, in seconds. Most requests do not wait. */
 export const waitBuckets = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
 const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as {
   version: string;
 };
 
-/** A registry with what every container tells of itself: its build, and Node's own metrics. */
+/** Creates a registry with the metrics of every container: its build, and Node's own metrics. */
 export function createRegistry(tier: string): TierRegistry {
   const registry: TierRegistry = new Registry();
   registry.setContentType(Registry.OPENMETRICS_CONTENT_TYPE);
@@ -34,7 +36,7 @@ export function createRegistry(tier: string): TierRegistry {
   return registry;
 }
 
-/** A gauge whose values are looked up when it is read. */
+/** A gauge whose values are computed when it is read. */
 export function watchedGauge(registry: TierRegistry, name: string, help: string, value: () => number): void {
   new Gauge({
     name,
@@ -52,7 +54,8 @@ export interface Exposition {
 }
 
 /**
- * Everything in the registry: OpenMetrics for who accepts it by name, as Prometheus does, else Prometheus text.
+ * The content of the registry: OpenMetrics if `Accept` names it, as Prometheus does, or else Prometheus
+ * text.
  * @param accept the header.
  */
 export async function expose(registry: TierRegistry, accept: string | undefined): Promise<Exposition> {
@@ -63,8 +66,9 @@ export async function expose(registry: TierRegistry, accept: string | undefined)
 }
 
 /**
- * OpenMetrics as the Prometheus text format 0.0.4: a counter's name has its `_total` in the comments too, and there are neither
- * exemplars nor an end mark. (When prom-client writes the other format, it renames the counters of the registry for good.)
+ * Converts OpenMetrics to the Prometheus text format 0.0.4: the comments name counters with their `_total`,
+ * and there are neither exemplars nor an end mark. (prom-client's own conversion would rename the counters
+ * of the registry permanently.)
  */
 export function toPrometheusText(openMetrics: string): string {
   const counters = new Set(

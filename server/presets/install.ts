@@ -10,23 +10,23 @@ import { type Preset, presetFolder } from "./preset.ts";
 import { type SourceContext, Sources } from "./sources.ts";
 
 export interface InstallOptions extends Omit<SourceContext, "archives"> {
-  /** Presets are installed in folders of it. */
+  /** Folder that contains a folder for each preset. */
   readonly folder: string;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
-  /** `rewriteGraph` unless given. */
+  /** `rewriteGraph` by default. */
   readonly rewrite?: typeof rewriteGraph;
 }
 
 const rewrittenName = "rewritten.onnx";
 /** The same license that this program has. */
 const apacheLicense = new URL("../../LICENSE", import.meta.url);
-/** Archives, parts and the rewritten graph, against the files themselves. */
+/** Disk space for archives, partial files and the rewritten graph, relative to the size of the files. */
 const roomFactor = 3;
 
 /**
- * Fetches a preset's files, checks them, rewrites its graph and lets the folder appear whole under its name. What an earlier try left is
- * used.
+ * Fetches a preset's files, verifies them, rewrites its graph, and renames the complete folder to its final
+ * name. Files of an interrupted attempt are used.
  * @throws FetchFailure with a sentence that the user can act on.
  */
 export async function installPreset(
@@ -74,7 +74,7 @@ async function install(preset: Preset, options: InstallOptions): Promise<Install
   return installation;
 }
 
-/** @returns where the files came from that were not there yet. */
+/** @returns the sources of the files that were missing. */
 async function fetchFiles(
   preset: Preset,
   { staging, archives }: { readonly staging: string; readonly archives: string },
@@ -113,7 +113,7 @@ async function addOwnFiles(preset: Preset, staging: string): Promise<void> {
   await copyFile(fileURLToPath(apacheLicense), join(staging, "LICENSE-Apache-2.0"));
 }
 
-/** Also where it fails: the model speaks with the graph as it came. */
+/** Rewrites the graph. If that fails, the model uses the original graph. */
 async function rewritten(
   preset: Preset,
   staging: string,

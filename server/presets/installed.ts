@@ -29,7 +29,7 @@ export function modelsFolder(env: Readonly<Record<string, string | undefined>>):
   return join(data, "svc-tts", "models");
 }
 
-/** Undefined where it is not installed. */
+/** Undefined if the preset is not installed. */
 export async function readInstallation(folder: string, { id }: Preset): Promise<Installation | undefined> {
   const text = await readIfExists(readFile(join(folder, id, installationName), "utf8"));
   return text === undefined ? undefined : (JSON.parse(text) as Installation);
@@ -48,18 +48,18 @@ async function digestOf(file: string): Promise<string> {
   return hash.digest("hex");
 }
 
-/** @returns false where it was not installed. */
+/** @returns false if the preset was not installed. */
 export async function removePreset(folder: string, { id }: Preset): Promise<boolean> {
   const gone = join(folder, `.${id}.removed`);
   await rm(gone, { recursive: true, force: true });
-  // at once: a server that looks at the folder sees all of it or nothing
+  // The rename is atomic: a server that reads the folder sees all files or none.
   const isThere = (await readIfExists(rename(join(folder, id), gone).then(() => true))) ?? false;
   await rm(gone, { recursive: true, force: true });
   await rm(join(folder, stagingName(id)), { recursive: true, force: true });
   return isThere;
 }
 
-/** Hidden from servers that look at the folder. */
+/** A hidden name, which servers ignore. */
 export function stagingName(id: string): string {
   return `.${id}.partial`;
 }

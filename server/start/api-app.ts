@@ -34,11 +34,11 @@ declare module "fastify" {
   }
 }
 
-/** Headers are small: who sends them slower holds a connection for nothing. */
+/** Headers are small, so a client that needs longer only occupies a connection. */
 const headersTimeoutMs = 15_000;
 /** Longest escaped name in a path. */
 const longestName = 1024;
-/** How often slow senders are looked for. */
+/** Interval of the check for slow clients. */
 const slowCheckMs = 5_000;
 
 interface AppServices {
@@ -71,7 +71,7 @@ export function createApp(services: AppServices, trustedProxies: readonly string
       requireHostHeader: false, // Node's own answer has no problem document
       shouldUpgradeCallback: isSocketUpgrade,
     },
-    return503OnClosing: false, // the drain hook answers with a problem document instead
+    return503OnClosing: false, // The drain hook sends a problem document instead.
     forceCloseConnections: false,
     routerOptions: { maxParamLength: longestName },
     genReqId: ({ headers }) => requestId(headers["x-request-id"]),
@@ -106,7 +106,7 @@ function refuser({ log, metrics }: AppServices) {
   };
 }
 
-/** A caller's own request ID is kept where it is harmless in headers and logs. */
+/** Keeps the client's request ID if it is safe in headers and logs. */
 function requestId(given: string | string[] | undefined): string {
   return typeof given === "string" && /^[\w.:-]{1,128}$/.test(given) ? given : randomUUID();
 }

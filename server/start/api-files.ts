@@ -6,7 +6,7 @@ import { parseKeyFile } from "../store/keys/key-file.ts";
 import type { KeyEntry } from "../store/keys/key-store.ts";
 import type { ApiSettings } from "./api-settings.ts";
 
-/** Files of the settings, each read again when it changes. */
+/** The files of the settings. Each is read again when it changes. */
 export interface Files {
   readonly token: WatchedFile<string> | undefined;
   readonly license: WatchedFile<string> | undefined;

@@ -8,7 +8,7 @@ import { createSingleKeyStore, joinStores, type KeyEntry, type KeyStore } from "
 import { createKeyTable } from "../store/keys/key-table.ts";
 import type { ApiSettings } from "./api-settings.ts";
 
-/** Keys of the database. */
+/** Reads the keys of the database periodically, and logs when this fails. */
 export function openKeys(
   database: Database,
   { keysStaleSeconds }: ApiSettings,

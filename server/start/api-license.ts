@@ -11,7 +11,7 @@ const issuerWithinMs = 10_000;
 
 export interface ApiLicense {
   readonly license: LicenseGate;
-  /** Undefined where the issuer is never asked. */
+  /** Undefined if the online check is off. */
   readonly check: LicenseCheck | undefined;
 }
 
@@ -21,7 +21,10 @@ interface LicenseEnvironment extends Pick<CheckOptions, "clock" | "random" | "lo
   readonly intervalMs: number;
 }
 
-/** Evaluates the license, and again whenever its file, its keys, the routing table or the issuer's answer changes. */
+/**
+ * Evaluates the license, and repeats this when its file, its keys, the routing table or the issuer's
+ * response changes.
+ */
 export async function openLicense(
   settings: ApiSettings,
   { files, directory, intervalMs, clock, random, log, onResult }: LicenseEnvironment,

@@ -19,26 +19,29 @@ export interface ApiSettings {
   readonly licenseFile: string | undefined;
   readonly licenseKeysFile: string | undefined;
   readonly licenseGraceSeconds: number;
-  /** Undefined: the license's issuer is never asked. */
+  /** Undefined if the online check is off. */
   readonly licenseCheck?: LicenseCheckSettings | undefined;
   readonly keysFile: string | undefined;
-  /** One more key, in the clear. */
+  /** An additional key, in plain text. */
   readonly apiKey: string | undefined;
-  /** SQLite file or `postgres://` URL of keys and words; words are kept in memory without one. */
+  /** SQLite file or `postgres://` URL of keys and words. Without a database, words are kept in memory. */
   readonly database: string | undefined;
   /** The password of PostgreSQL. It overrides the URL's. */
   readonly databasePasswordFile?: string | undefined;
-  /** A folder of this process's own, where words wait until the database has them; they wait in memory without one. */
+  /**
+   * A folder of this process, where words wait until they are stored in the database. Without it, they wait
+   * in memory.
+   */
   readonly spoolFolder?: string | undefined;
-  /** Undefined: there is no dashboard. Needs a database. */
+  /** Undefined if the dashboard is off. It needs a database. */
   readonly dashboard?: DashboardSettings | undefined;
-  /** How long its keys count when it cannot be read any more. */
+  /** How long keys of the database stay valid while it cannot be read. */
   readonly keysStaleSeconds: number;
   /** The limits of keys without limits of their own. */
   readonly keyLimits: KeyLimits;
   /** Undefined keeps the counts of keys in this process. */
   readonly valkey: ValkeySettings | undefined;
-  /** Addresses and networks of proxies whose `X-Forwarded-For` is believed; none unless given. */
+  /** Addresses and networks of proxies whose `X-Forwarded-For` is trusted. By default there are none. */
   readonly trustedProxies?: readonly string[];
   readonly drainSeconds: number;
   readonly logLevel: string;
@@ -56,7 +59,7 @@ export interface LicenseCheckSettings {
   /** An https URL. */
   readonly endpoint: string;
   readonly intervalSeconds: number;
-  /** PEM of a private authority. */
+  /** PEM of a private certificate authority. */
   readonly caFile: string | undefined;
 }
 
@@ -64,7 +67,7 @@ export interface ValkeySettings {
   /** `redis://host:6379`, or `rediss://` with TLS. */
   readonly url: string;
   readonly password: string | undefined;
-  /** Wins over `password`; followed when it changes. */
+  /** Overrides `password`. It is read again when it changes. */
   readonly passwordFile: string | undefined;
   readonly caFile: string | undefined;
   readonly prefix: string;

@@ -16,7 +16,10 @@ import { recordUsage, type UsageRecorder } from "../store/usage.ts";
 import { openKeys } from "./api-keys.ts";
 import type { ApiSettings } from "./api-settings.ts";
 
-/** The database and what is read from it and written to it. Without a database in the settings, words are kept in memory. */
+/**
+ * The database and the objects that read and write it. Without a database in the settings, words are kept in
+ * memory.
+ */
 export interface Stores {
   readonly database: Database;
   readonly lexiconTable: LexiconTable;
@@ -120,7 +123,7 @@ async function openOovRecorder(
   });
 }
 
-/** Undefined where changes are kept for ever. */
+/** Deletes old entries periodically. Undefined days keep entries forever. */
 function limitAuditLog(days: number | undefined, database: Database, log: Log, clock: Clock) {
   if (days === undefined) return undefined;
   return limitAudit({

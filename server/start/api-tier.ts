@@ -12,7 +12,7 @@ import { weakSettings } from "./weak-settings.ts";
 
 export interface RunningApi {
   readonly url: string;
-  /** Drains, then frees everything. */
+  /** Drains, then frees all resources. */
   stop(): Promise<void>;
 }
 
@@ -21,14 +21,11 @@ export interface ApiEnvironment {
   readonly clock?: Clock;
   /** 0 to below 1. */
   readonly random?: () => number;
-  /** Standard output unless given. */
+  /** Standard output by default. */
   readonly logTo?: DestinationStream;
 }
 
-/**
- * Starts the public tier.
- * @throws Error when a file is wrong, or the port is taken.
- */
+/** Starts the public tier. @throws Error if a file is invalid, or the port is in use. */
 export async function startApiTier(
   settings: ApiSettings,
   { clock = systemClock, random = Math.random, logTo }: ApiEnvironment = {},

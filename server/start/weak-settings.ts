@@ -1,6 +1,9 @@
 import type { ApiSettings } from "./api-settings.ts";
 
-/** Warnings about insecure settings that were chosen explicitly. The tier starts nevertheless, because there may be reasons for them. */
+/**
+ * Warnings about insecure settings that were set explicitly. The tier starts anyway, because there may be
+ * reasons for them.
+ */
 export function weakSettings({ database }: Pick<ApiSettings, "database">): string[] {
   if (database === undefined || !/^postgres(ql)?:\/\/.*[?&]sslmode=(disable|no-verify)/u.test(database))
     return [];

@@ -6,11 +6,11 @@ import { RestartBackoff } from "../../lib/backoff.ts";
 import { type Clock, sleep } from "../../lib/clock.ts";
 import type { CollectorLog } from "./otlp.ts";
 
-/** Between two readings, seconds. */
+/** Seconds between two readings. */
 const intervalSeconds = 5;
-/** A reading counts this long, and not after its program has ended or hangs. */
+/** A reading is valid for this time. It becomes invalid when its program ends or hangs. */
 const freshMs = 3 * intervalSeconds * 1_000;
-/** The end of a program that was fine so long is news. */
+/** The end of a program that ran for at least this long is logged. */
 const backoffPolicy = { firstMs: 1_000, mostMs: 60_000, provenAfterMs: 30_000 };
 
 const command = [
@@ -26,8 +26,8 @@ interface Reading {
 }
 
 /**
- * Load of the GPUs that this process sees, read from one `nvidia-smi` that runs as long as this does. Where there is no such
- * program, there is no retry. A program that ends is restarted with growing delays.
+ * Load of the GPUs that this process sees, read from one `nvidia-smi` that runs as long as this object. If
+ * the program does not exist, it is not started again. A program that ends is restarted with growing delays.
  */
 export class GpuLoad {
   readonly #log: CollectorLog;
@@ -42,7 +42,7 @@ export class GpuLoad {
     void this.#watch();
   }
 
-  /** The mean over all GPUs, 0 to 100; undefined where none tells. */
+  /** The mean over all GPUs, 0 to 100, or undefined if none reports its load. */
   percent(): number | undefined {
     const since = this.#clock.monotonicMs() - freshMs;
     const fresh = [...this.#readings.values()].filter(({ atMs }) => atMs > since);
@@ -72,11 +72,11 @@ export class GpuLoad {
     }
   }
 
-  /** Resolves with how it ended. */
+  /** Resolves with the reason of the end. */
   async #run(): Promise<string> {
     const { signal } = this.#closing;
     const child = spawn("nvidia-smi", command, { stdio: ["ignore", "pipe", "ignore"], signal });
-    // without file descriptors Node gives no `stdout`, whatever its type says, and tells the error a moment later
+    // Without file descriptors Node sets no `stdout`, contrary to its type, and reports the error later.
     const stdout: Readable | undefined = child.stdout;
     if (stdout) createInterface(stdout).on("line", (line) => this.#read(line));
     try {
@@ -88,7 +88,7 @@ export class GpuLoad {
     }
   }
 
-  /** `37, 0`; `[N/A], 0` for a GPU that does not tell, as one that is cut in slices (MIG). */
+  /** `37, 0`, or `[N/A], 0` for a GPU that does not report its load, such as one that is divided by MIG. */
   #read(line: string): void {
     const [load = "", index = ""] = line.split(",").map((field) => field.trim());
     const atMs = this.#clock.monotonicMs();

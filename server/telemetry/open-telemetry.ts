@@ -12,12 +12,12 @@ import { type CollectorLog, collectorNews, exportTimeoutMs, lastFlushMs, withinM
 import type { TelemetrySettings } from "./settings.ts";
 import type { Telemetry } from "./telemetry.ts";
 
-/** Milliseconds, fit for speech: dense where listeners begin to notice, from 100 to 500. */
+/** Bounds in milliseconds, dense between 100 and 500, where listeners begin to notice a delay. */
 const latencyBounds = [
   5, 10, 25, 50, 75, 100, 125, 150, 175, 200, 225, 250, 275, 300, 325, 350, 375, 400, 425, 450, 475, 500, 600,
   700, 800, 900, 1_000, 1_500, 2_000, 3_000, 5_000, 10_000, 30_000,
 ];
-/** Seconds: from a word to a chapter. */
+/** Bounds in seconds, from a word to a chapter. */
 const durationBounds = [0.25, 0.5, 1, 2, 3, 4, 5, 7.5, 10, 15, 20, 30, 45, 60, 120, 300, 600, 1_800];
 
 interface Instrument {
@@ -68,7 +68,7 @@ export async function openTelemetryMetrics(
   clock: Clock,
 ): Promise<Telemetry> {
   const provider = new MeterProvider({
-    // where there is one, the SDK adds nothing of its own
+    // With a resource, the SDK adds no attributes.
     resource: resourceFromAttributes(settings.resourceAttributes),
     readers: [
       new PeriodicExportingMetricReader({
@@ -80,7 +80,7 @@ export async function openTelemetryMetrics(
   });
   const gpus = new GpuLoad(log, clock);
   const { invocations, pipelines, latency, duration } = createInstruments(provider, gpus);
-  // there from the start, so that a rate sees the first request
+  // The counter exists from the start, so that a rate includes the first request.
   invocations.add(0);
   pipelines.add(0);
   return {
@@ -117,12 +117,12 @@ function createInstruments(provider: MeterProvider, gpus: GpuLoad) {
   };
 }
 
-/** The next send finds the last one over. */
+/** Two sends never overlap, because the timeout is at most the interval. */
 function timeoutOf({ intervalMs }: TelemetrySettings): number {
   return Math.min(exportTimeoutMs, intervalMs);
 }
 
-/** Only the package of the protocol that is used is loaded. */
+/** Loads only the package of the selected protocol. */
 async function createExporter(settings: TelemetrySettings): Promise<OTLPMetricExporterBase> {
   const { url, protocol } = settings;
   const timeoutMillis = timeoutOf(settings);
@@ -137,7 +137,7 @@ async function createExporter(settings: TelemetrySettings): Promise<OTLPMetricEx
   }
 }
 
-/** Tells the log of failures; the reader would only repeat them. */
+/** Logs failures of the exporter. The reader's own message would only repeat them. */
 function telling(exporter: OTLPMetricExporterBase, log: CollectorLog): PushMetricExporter {
   const tell = collectorNews("metrics", log);
   return {

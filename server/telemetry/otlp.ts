@@ -8,12 +8,15 @@ export interface CollectorLog {
   warn(facts: object, message: string): void;
 }
 
-/** Longest wait for the last of them when a tier stops; its streams have ended by then. */
+/** Longest wait for the last export when a tier stops. All streams have ended before. */
 export const lastFlushMs = 3_000;
-/** Longest wait for the collector's answer (OTLP's own default). */
+/** Longest wait for the collector's response (OTLP's default). */
 export const exportTimeoutMs = 10_000;
 
-/** Tells the log once when the collector goes away, and once when it is back: it is called after each try. */
+/**
+ * Logs once when the collector becomes unavailable, and once when it returns. It is called after each
+ * attempt.
+ */
 export function collectorNews(
   what: "metrics" | "traces",
   log: CollectorLog,
@@ -32,7 +35,7 @@ export function collectorNews(
   };
 }
 
-/** Whatever is not done by then is given up. */
+/** Waits for the work, and stops waiting at the limit. */
 export async function withinMs(work: Promise<void>, limitMs: number, clock: Clock): Promise<void> {
   const { promise: tooLate, resolve } = Promise.withResolvers<void>();
   const cancel = clock.after(limitMs, resolve);
@@ -40,7 +43,7 @@ export async function withinMs(work: Promise<void>, limitMs: number, clock: Cloc
   cancel();
 }
 
-/** For the log: a collector's address may hold a password. */
+/** Prepares a URL for the log: a collector's address may contain a password. */
 export function withoutSecrets(url: string): string {
   const { origin, pathname } = new URL(url);
   return origin + pathname;

@@ -1,13 +1,13 @@
-/** The first is what specification 6.4 recommends, and the default. */
+/** The first one is the default, and recommended by specification 6.4. */
 export const collectorProtocols = ["grpc", "http/protobuf", "http/json"] as const;
 
 /** The collector of the metrics of arcana, and its resource attributes. */
 export interface TelemetrySettings {
   readonly protocol: (typeof collectorProtocols)[number];
-  /** Path included where it is HTTP; gRPC has none. */
+  /** Includes the path for HTTP; gRPC has none. */
   readonly url: string;
-  /** Nothing is added to them (specification 6.4). */
+  /** No attribute is added to them (specification 6.4). */
   readonly resourceAttributes: Readonly<Record<string, string>>;
-  /** Between two sends. */
+  /** Time between two exports. */
   readonly intervalMs: number;
 }

@@ -3,7 +3,9 @@ import { type CollectorLog, withoutSecrets } from "./otlp.ts";
 import type { TelemetrySettings } from "./settings.ts";
 import { noTelemetry, type Telemetry } from "./telemetry.ts";
 
-/** Metrics by OpenTelemetry, whose packages are loaded, and GPUs watched, only where it is asked for. */
+/**
+ * Starts OpenTelemetry metrics. Its packages are loaded, and GPUs are watched, only if metrics are enabled.
+ */
 export async function startTelemetry(
   settings: TelemetrySettings | undefined,
   log: CollectorLog,

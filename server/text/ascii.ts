@@ -1,4 +1,7 @@
-/** Any script into the ASCII that Flite reads: letters that resemble, symbols as words, the rest left out. */
+/**
+ * Converts any script to the ASCII that Flite reads: similar letters, and words for symbols. Other
+ * characters are removed.
+ */
 
 const symbols: Readonly<Record<string, string>> = {
   "€": " euros ",

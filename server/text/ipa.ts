@@ -50,7 +50,10 @@ const consonants: Readonly<Record<string, string>> = {
   Z: "ʒ",
 };
 
-/** Other ways to write the same, and sounds that have no sign of their own here: "thought" is said as "father". */
+/**
+ * Other spellings of the same sound, and sounds without their own sign here: the vowel of "thought" is that
+ * of "father".
+ */
 const alsoRead: Readonly<Record<string, string>> = {
   ɚ: "R",
   ɜ: "R",
@@ -73,10 +76,10 @@ const alsoRead: Readonly<Record<string, string>> = {
 
 const stressMarks = { 1: "ˈ", 2: "ˌ" } as const;
 const stressDigits: Readonly<Record<string, string>> = { [stressMarks[1]]: "1", [stressMarks[2]]: "2" };
-/** Consonants with which a syllable of English may begin, at the end of those before its vowel. */
+/** Consonants at which an English syllable may begin, at the end of the consonants before its vowel. */
 const onset = /(?:s[ptk][lrwy]|[ptkbdgfTSv][lrwy]|s[ptkmnlwf]|hy|my|ny|[^G])$/;
 
-/** The stress stands before its syllable, and a vowel without a mark has none. */
+/** The stress mark is written before its syllable, and a vowel without a mark is unstressed. */
 export function toIpa(phonemes: readonly Phoneme[]): string {
   const signs: string[] = [];
   let before = "";
@@ -98,7 +101,7 @@ function signsOf(symbols: string): string[] {
   return [...symbols].map((symbol) => consonants[symbol] ?? "");
 }
 
-/** A dot keeps neighbours apart that would be read as one: "cat-show" has no "ch". */
+/** A dot separates neighbors that would be read as one sound: "cat-show" has no "ch". */
 function joined(signs: readonly string[]): string {
   return signs.reduce((text, sign, i) => {
     const last = (signs[i - 1] ?? "").normalize("NFD");
@@ -113,20 +116,20 @@ const symbolByIpa = new Map([
     ([symbol, ipa]) => [ipa.normalize("NFD"), symbol] as const,
   ),
 ]);
-/** Units of UTF-16. */
+/** Length in UTF-16 units. */
 const longest = Math.max(...[...symbolByIpa.keys()].map(({ length }) => length));
-/** Length and ties: no sound differs by them alone. */
+/** Marks of length and ties, because no two sounds differ only by them. */
 const meaningless = /ː|ˑ|\u0361|\u035c/gu;
-/** Ends of syllables and words, and what encloses a transcription. */
+/** Ends of syllables and words, and the brackets of a transcription. */
 const between = /[.‿|\s/]/u;
 
 export type IpaReading =
-  /** In the public phonetic alphabet; every vowel has its stress digit. */
+  /** In the public phonetic alphabet, where every vowel has its stress digit. */
   { readonly phonemes: string } | { readonly fault: IpaFault };
 
 export type IpaFault =
   | { readonly kind: "no-sound"; readonly sign: string }
-  /** No syllable follows it. */
+  /** No syllable follows the mark. */
   | { readonly kind: "stress-mark" }
   | { readonly kind: "empty" };
 
@@ -147,7 +150,9 @@ export function readIpa(written: string): IpaReading {
   return phonemes === "" ? { fault: { kind: "empty" } } : { phonemes };
 }
 
-/** The longest that are known, stress marks among them; what is not known comes character by character. */
+/**
+ * Yields the longest known signs, including stress marks. An unknown sign is yielded character by character.
+ */
 function* signsIn(text: string): Generator<string> {
   for (let at = 0; at < text.length; ) {
     const sign = longestAt(text, at) ?? String.fromCodePoint(text.codePointAt(at) ?? 0);

@@ -2,10 +2,10 @@ import type { Phoneme } from "../contract/speech.ts";
 import { readPhonemes } from "./phonemes.ts";
 import type { WrittenItem, WrittenToken } from "./tokens.ts";
 
-/** Words as `lexiconForm` writes them, and their sounds. */
+/** The words in the form of `lexiconForm`, and their sounds. */
 export type Lexicon = ReadonlyMap<string, readonly Phoneme[]>;
 
-/** Entries as they are kept; what cannot be read is left out. */
+/** Parses stored entries, and omits invalid ones. */
 export function readLexicon(entries: Readonly<Record<string, string>>): Lexicon {
   return new Map(
     Object.entries(entries).flatMap(([word, written]) => {
@@ -15,18 +15,21 @@ export function readLexicon(entries: Readonly<Record<string, string>>): Lexicon 
   );
 }
 
-/** A word as lexicons are asked for it: in small letters, with one kind of apostrophe and hyphen. */
+/** The form in which lexicons store words: in lower case, with one kind of apostrophe and hyphen. */
 export function lexiconForm(written: string): string {
   return written.normalize("NFC").toLowerCase().replaceAll("’", "'").replaceAll("‐", "-");
 }
 
-/** A word as a lexicon may hold it; undefined where it is none. */
+/** The form of a word for a lexicon, or undefined if a lexicon cannot contain it. */
 export function lexiconWord(written: string): string | undefined {
   const word = lexiconForm(written);
   return /^\p{L}[\p{L}\p{M}'-]{0,59}$/u.test(word) ? word : undefined;
 }
 
-/** Gives words of the lexicon their sounds; what the writer or the normalizer reads in another way stays. */
+/**
+ * Gives words of the lexicon their sounds. Words that the text or the normalizer reads differently are
+ * unchanged.
+ */
 export function* pronounce(items: Iterable<WrittenItem>, lexicon: Lexicon): Generator<WrittenItem> {
   for (const item of items) {
     yield item.kind === "token" ? { kind: "token", token: pronounced(item.token, lexicon) } : item;

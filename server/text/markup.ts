@@ -8,7 +8,7 @@ export interface MarkupOptions {
   readonly pauses: boolean;
   /** `{…}` is a word in the phonetic alphabet. */
   readonly phonemes: boolean;
-  /** Stretch of each `[…]`, in order; empty leaves square brackets as text. */
+  /** Stretch of each `[…]`, in order. If it is empty, square brackets are ordinary text. */
   readonly inlineStretch: readonly number[];
 }
 
@@ -17,14 +17,15 @@ export type Piece =
   | { readonly kind: "phonemes"; readonly written: string; readonly phonemes: readonly Phoneme[] }
   | { readonly kind: "pause"; readonly durationMs: number };
 
-/** Longer silences are asked for by a slip of the finger. */
+/** Longer silences are typing errors. */
 const maxPauseMs = 60_000;
-/** Longest sum of the pauses of a text. A few characters each could otherwise make hours of audio. */
+/** Longest sum of the pauses of a text. Otherwise a few characters could request hours of audio. */
 const maxPausesMs = 600_000;
 
 /**
  * Splits a text at its markup, lazily.
- * @throws Failure `invalid_request` that points at the field and tells the place, never the text; where pieces do not fit together, at the end.
+ * @throws Failure `invalid_request` with the field and the position, never the text. If the number of items
+ * does not match, it is thrown at the end.
  */
 export function* readMarkup(text: string, options: MarkupOptions): Generator<Piece> {
   let pausesMs = 0;
@@ -56,9 +57,9 @@ function* splitAtMarkup(text: string, options: MarkupOptions): Generator<Piece> 
   checkPairs(brackets, options.inlineStretch.length);
 }
 
-/** Texts up to here are checked in one go, within milliseconds. */
+/** Texts up to this length are checked in one step, which takes milliseconds. */
 const longestCheckedAtOnce = 10_000;
-/** So many take a millisecond. */
+/** This number of pieces takes about a millisecond. */
 const piecesBetweenRests = 500;
 
 /** Checks a short text at once. Long texts are checked by {@link checkLongMarkup}. @throws Failure as {@link readMarkup} */
@@ -68,8 +69,8 @@ export function checkShortMarkup(text: string, options: MarkupOptions): void {
 }
 
 /**
- * Finds what is wrong with the markup of a long text before any of it is spoken.
- * @param rest lets others run; called every so many pieces.
+ * Finds errors in the markup of a long text before synthesis starts.
+ * @param rest lets other requests run; called after a number of pieces.
  * @throws Failure as {@link readMarkup}.
  */
 export async function checkLongMarkup(
@@ -115,7 +116,7 @@ function readPause(digits: string, text: string, index: number): Piece {
 }
 
 function readPhonemeWord(written: string, text: string, index: number): Piece {
-  // a word of a million sounds would be read in one step, and would hold an engine
+  // A word of a million sounds would be read in one step and block an engine.
   if (written.length > longestPhonemes) {
     throw invalid(
       "/text",
@@ -138,7 +139,7 @@ function checkPairs(brackets: number, values: number): void {
   );
 }
 
-/** Lengths in this interface count code points, from 1 where a person reads them. */
+/** The API counts code points, from 1 in messages. */
 function codePoint(text: string, index: number): number {
   let count = 1;
   for (let at = 0; at < index; count++) at += (text.codePointAt(at) ?? 0) > 0xffff ? 2 : 1;

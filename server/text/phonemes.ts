@@ -63,7 +63,7 @@ export type PhonemesProblem =
   | "this character is not in the phonetic alphabet"
   | "the braces are empty";
 
-/** Longest pronunciation of a word, in characters: of an entry of a lexicon, and between braces. */
+/** Longest pronunciation of a word in characters, in a lexicon and between braces. */
 export const longestPhonemes = 200;
 
 /** Reads the inside of a pair of braces. */
@@ -98,7 +98,7 @@ export function toArpabet(phonemes: readonly Phoneme[]): string {
     .map(({ symbol, stress }) => {
       const vowel = vowels[symbol];
       if (!vowel) return consonants[symbol]?.arpabet ?? "";
-      // Flite knows stressed and unstressed; a second stress is a stress
+      // Flite has stressed and unstressed vowels only, so a secondary stress becomes a stress.
       return vowel.arpabet.replace(/^\w+/, (sound) => `${sound}${(stress ?? 0) > 0 ? 1 : 0}`);
     })
     .join(" ");
@@ -113,5 +113,5 @@ export function toEspeakMnemonics(phonemes: readonly Phoneme[]): string {
       const vowel = vowels[symbol];
       return vowel ? `${espeakStress[stress ?? 0]}${vowel.espeak}` : (consonants[symbol]?.espeak ?? "");
     })
-    .join("|"); // the bar keeps neighbours apart: "t|S" is two sounds, "tS" is one
+    .join("|"); // The bar separates neighbors: "t|S" is two sounds, "tS" is one.
 }

@@ -3,41 +3,44 @@ import type { Piece } from "./markup.ts";
 
 /** A token that knows which written word it belongs to. */
 export interface WrittenToken extends Token {
-  /** Counts the written words from 0; a very long word is several tokens of one index. */
+  /** Index of the written word, from 0. The tokens of a very long word share one index. */
   readonly word: number;
   /** The word as it was written, without the punctuation around it. */
   readonly written: string;
-  /** An empty line follows. */
+  /** Whether an empty line follows. */
   readonly paragraphEnd: boolean;
 }
 
 export type WrittenItem =
   | { readonly kind: "token"; readonly token: WrittenToken }
   | { readonly kind: "pause"; readonly durationMs: number }
-  /** Nothing: a place to let others run, since a long text may have nothing to say for long. */
+  /** A point without text where other requests may run, because a long text may contain nothing to speak. */
   | { readonly kind: "rest" };
 
-/** No word of any language is longer; a longer run would hold an engine for minutes. */
+/** No word of any language is longer. A longer run would block an engine for minutes. */
 const maxTokenCharacters = 60;
 
-/** Code points that are read at once: regular expressions overflow on runs of millions. */
+/** Code points per regular expression, because expressions overflow on runs of millions. */
 const maxRunCharacters = 10_000;
 const runs = new RegExp(`\\S{1,${maxRunCharacters}}|\\s{1,${maxRunCharacters}}`, "gu");
-/** So many take some milliseconds. */
+/** This number of characters takes some milliseconds. */
 const charactersBetweenRests = 2_000;
-/** A pause or a phoneme string is as much work as so many of text. */
+/** A pause or a phoneme string costs as much work as this number of characters. */
 const markupCharacters = 10;
-/** Punctuation on one side of a word that is kept: more says nothing new, and what reads it stays bounded. */
+/**
+ * Limit of punctuation on one side of a word. More adds no information, and the limit bounds the work of its
+ * readers.
+ */
 export const maxPunctuation = 100;
 
-/** Punctuation stays out of a word, but what is read aloud (`%`, `&`, `@`, `#`, `*`, `/`) stays in. */
+/** Punctuation is separated from a word, except spoken signs (`%`, `&`, `@`, `#`, `*`, `/`). */
 const spokenPunctuation = String.raw`%&@#*\/\\‰†§`;
 const punctuation = String.raw`[\p{P}--[${spokenPunctuation}]]`;
 const isPunctuation = new RegExp(`^${punctuation}$`, "v");
-/** U.S.A. and e.g. keep their last dot: it is theirs. */
+/** U.S.A. and e.g. keep their last dot, which belongs to them. */
 const dotted = /^(?:\p{L}\.)+\p{L}$/u;
 const soundless = new RegExp(`^[${punctuation}\\p{Z}\\p{C}\\p{M}\\ufffd]*$`, "v");
-/** Scripts that write no spaces. */
+/** Scripts without spaces. */
 const unspaced = /[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmr}\p{sc=Mymr}]/u;
 const segmenter = new Intl.Segmenter(undefined, { granularity: "word" });
 
@@ -48,7 +51,7 @@ export function* readTokens(pieces: Iterable<Piece>): Generator<WrittenItem> {
   yield* words.flush();
 }
 
-/** Holds the last token back, since punctuation or an empty line after it may still come. */
+/** Holds the last token until the next one, because punctuation or an empty line may still follow it. */
 class WordReader {
   #word = 0;
   #sinceRest = 0;
@@ -133,7 +136,7 @@ class WordReader {
   }
 }
 
-/** A written word and the punctuation on its two sides, of which no more is kept than matters. */
+/** A written word and the relevant part of the punctuation on both sides. */
 export interface WordParts {
   readonly before: string;
   readonly core: string;
@@ -149,13 +152,16 @@ export function partsOf(written: string): WordParts {
   return keepsDot ? { before, core: `${core}.`, after: after.slice(1) } : { before, core, after };
 }
 
-/** Characters of a word as they are looked at, one at a time. */
+/** The characters of a word, which are read one at a time. */
 export interface Characters {
   readonly length: number;
   codePointAt(index: number): number | undefined;
 }
 
-/** Finds the ends of a word inside its punctuation. Both ends are scanned once: an expression with two ends is quadratic. */
+/**
+ * Finds the ends of a word inside its punctuation. Each end is scanned once, because an expression with two
+ * ends is quadratic.
+ */
 export function coreOf(written: Characters): readonly [from: number, to: number] {
   let from = 0;
   while (from < written.length && isMark(written.codePointAt(from))) from += width(written.codePointAt(from));
@@ -169,12 +175,12 @@ function isMark(code: number | undefined): boolean {
   return code !== undefined && isPunctuation.test(String.fromCodePoint(code));
 }
 
-/** In units of UTF-16. */
+/** Length in UTF-16 units. */
 function width(code = 0): number {
   return code > 0xffff ? 2 : 1;
 }
 
-/** The character that ends at a place; undefined where nothing is left. */
+/** The character that ends at a position, or undefined if none is left. */
 function lastBefore(to: number, from: number, written: Characters): number | undefined {
   if (to <= from) return undefined;
   const unit = written.codePointAt(to - 1) ?? 0;
@@ -190,7 +196,7 @@ function withoutControls(run: string): string {
   return run.replace(/[\p{Cc}\p{Co}\p{Cn}\ufeff\ufffd]/gu, "");
 }
 
-/** A run of a script without spaces is cut into its words by the Unicode dictionary. */
+/** Splits a run of a script without spaces into words by the Unicode dictionary. */
 function splitUnspaced(run: string): string[] {
   if (!unspaced.test(run)) return [run];
   return [...segmenter.segment(run)].map(({ segment }) => segment);

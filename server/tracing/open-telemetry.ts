@@ -30,7 +30,10 @@ import {
 import type { TracingSettings } from "./settings.ts";
 import type { Attributes, IncomingHeaders, SpanKind as Kind, Span, Tracing } from "./span.ts";
 
-/** Spans that wait to be sent; more are dropped, so that an absent collector costs no more memory than these. */
+/**
+ * Limit of spans that wait to be sent. Further spans are dropped, so that an unavailable collector costs
+ * bounded memory.
+ */
 const maxWaiting = 2_048;
 
 const propagator = new W3CTraceContextPropagator();
@@ -87,14 +90,14 @@ function spanIn(context: Context, start: Start): Span {
     child: (name, attributes, kind = "internal") => start(name, kinds[kind], context, attributes),
     set: (attributes) => void span.setAttributes(attributes),
     end: (code) => {
-      if (!span.isRecording()) return; // it ended before, or is not sampled
+      if (!span.isRecording()) return; // The span has ended, or is not sampled.
       if (code) fail(span, code);
       span.end();
     },
   };
 }
 
-/** The code alone: a failure's sentence may name what a caller wrote. */
+/** Sets only the code, because the message of a failure may quote the client's input. */
 function fail(span: OtelSpan, code: ErrorCode): void {
   span.setAttribute("error.type", code);
   if (new Failure(code, "").status >= 500) span.setStatus({ code: SpanStatusCode.ERROR, message: code });
@@ -115,7 +118,7 @@ async function createExporter({ url, protocol }: TracingSettings): Promise<SpanE
   return new OTLPTraceExporter({ url, timeoutMillis: exportTimeoutMs });
 }
 
-/** Tells the log of failures; the processor would only repeat them. */
+/** Logs failures of the exporter. The processor's own message would only repeat them. */
 function telling(exporter: SpanExporter, log: CollectorLog): SpanExporter {
   const tell = collectorNews("traces", log);
   return {

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from "fastify";
 import { noSpan, type Span, type Tracing } from "./span.ts";
 
-/** The span of a request that came in. Probes and scrapes are no traces. */
+/** Starts the span of an incoming request. Probes and scrapes have no spans. */
 export function beginSpan(
   tracing: Tracing,
   { method, headers, id, routeOptions: { url } }: FastifyRequest,

@@ -14,7 +14,7 @@ export interface TracingSettings {
   readonly url: string;
   readonly protocol: (typeof otlpProtocols)[number];
   readonly serviceName: string;
-  /** Said of every span: where it runs and the like. */
+  /** Attributes of every span, such as its location. */
   readonly resourceAttributes: Readonly<Record<string, string>>;
   readonly sampler: { readonly name: (typeof samplerNames)[number]; readonly ratio: number };
 }

@@ -3,7 +3,7 @@ import { type CollectorLog, withoutSecrets } from "../telemetry/otlp.ts";
 import type { TracingSettings } from "./settings.ts";
 import { noTracing, type Tracing } from "./span.ts";
 
-/** Traces by OpenTelemetry, whose packages are loaded only where it is asked for. */
+/** Starts OpenTelemetry traces. Its packages are loaded only if traces are enabled. */
 export async function startTracing(
   settings: TracingSettings | undefined,
   log: CollectorLog,

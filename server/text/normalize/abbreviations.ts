@@ -44,7 +44,7 @@ function isDotted(window: NormalizationWindow, distance: number): boolean {
   return word !== undefined && (word.after.startsWith(".") || word.text.endsWith("."));
 }
 
-/** "p. 42", "No. 5": only a number shows that it is one. */
+/** "p. 42", "No. 5": only a following number identifies the abbreviation. */
 function readNumbered(
   window: NormalizationWindow,
   { abbreviations: { numbered } }: LanguageRules,
@@ -78,7 +78,7 @@ function readInitials(text: string, language: LanguageRules): WordReading {
   return { spoken: [phrase(...letters)] };
 }
 
-/** Without the dot of the abbreviation, unless it ends the sentence too. */
+/** The text after the abbreviation, without its dot unless the dot also ends the sentence. */
 function afterDot(window: NormalizationWindow, distance: number, mayEnd: boolean): string {
   const { after = "" } = window.at(distance) ?? {};
   const isLast = window.at(distance + 1) === undefined;

@@ -13,7 +13,7 @@ const withH = /^(?<hour>\d{1,2})h(?<minute>\d{2})?(?:min)?$/iu;
 const withHalf = /^(?<hour>\d{1,2})(?<tail>[ap]\.?m\.?)$/iu;
 const halves = /^[ap]\.? ?m\.?$/iu;
 
-/** @param first the first of two, as "9:00" in "9:00–17:00". */
+/** @param first whether the time is the first of two, as "9:00" in "9:00–17:00". */
 export function readClock(
   window: NormalizationWindow,
   language: LanguageRules,
@@ -67,14 +67,14 @@ function withMarker(
 ): WordReading {
   const all = language.clock(time).split(" ");
   const bare = language.clock({ ...time, half: undefined, marked: false, first: true }).split(" ");
-  // up to the marker the words are those of the time without it
+  // Up to the marker, the words are those of the time without it.
   let same = 0;
   while (same < bare.length && same < all.length - 1 && bare[same] === all[same]) same++;
   const spoken = [all.slice(0, same).join(" "), ...spreadOverWords(all.slice(same).join(" "), words)];
   return { spoken, ...(kind === "half" && { after: dotAfterHalf(window, words) }) };
 }
 
-/** The dot of "p.m." ends the sentence too when a capital follows. */
+/** The dot of "p.m." also ends the sentence if a capital letter follows. */
 function dotAfterHalf(window: NormalizationWindow, words: number): string {
   const { text = "", after = "" } = window.at(words) ?? {};
   const next = window.at(words + 1);

@@ -38,7 +38,10 @@ function spellOut(text: string, language: LanguageRules): string {
 
 const acronym = /^(?<lead>\p{L}{1,3}['’])?(?<core>\p{Lu}{2,6})(?<tail>['’]?s)?$/u;
 
-/** FBI by its letters, NASA as a word; a text in capitals throughout is neither. */
+/**
+ * Reads FBI letter by letter, and NASA as a word. In a text that consists of capitals, both are ordinary
+ * words.
+ */
 export function readAcronym(window: NormalizationWindow, language: LanguageRules): WordReading | undefined {
   const { special, spelled } = language.acronyms;
   const { text } = window;
@@ -62,14 +65,14 @@ function isShouted(window: NormalizationWindow): boolean {
   return capitals.length >= 2;
 }
 
-/** Letters and digits in one word: each in its own way. */
+/** Reads letters and digits in one word separately. */
 export function readMixed(window: NormalizationWindow, language: LanguageRules): WordReading | undefined {
   const { text } = window;
   if (!/\p{N}/u.test(text) || !/[^\d]/u.test(text)) return undefined;
   return { spoken: [sayMixed(text, language)] };
 }
 
-/** Times before and after a year: "pre-1990". */
+/** Prefixes of a year: "pre-1990". */
 const beforeYear = /^(?:pre|post|mid|early|late|vor|nach|ante|avant|après)-$/iu;
 
 export function sayMixed(text: string, language: LanguageRules): string {

@@ -30,11 +30,11 @@ import { readWholeNumber } from "./whole-numbers.ts";
 
 const languages = ownEntries<LanguageRules>({ eng: english, spa: spanish, fra: french, deu: german });
 
-/** How far a rule sees; what it does for a word is bounded by it. */
+/** The number of words that a rule sees, which limits its work for each word. */
 const wordsBehind = 5;
 const wordsAhead = 8;
 
-/** In this order: what could be several things is read as the first. */
+/** The order matters: an ambiguous word is read by the first matching rule. */
 const numeric: readonly Rule[] = [
   readDate,
   readVersion,
@@ -70,12 +70,12 @@ function readSigns(window: NormalizationWindow, language: LanguageRules): WordRe
   return readSymbols(window, language, (rest) => readWord(rest, language));
 }
 
-/** Its slashes divide. */
+/** Whether a word is a formula, in which slashes divide. */
 function isFormula({ text }: NormalizationWindow): boolean {
   return /[=+×÷^]/u.test(text);
 }
 
-/** "24/7", "C++": as a whole. */
+/** "24/7", "C++": words that are read as a whole. */
 function readSaying(
   { text, word }: NormalizationWindow,
   { sayings }: LanguageRules,
@@ -90,9 +90,9 @@ function readSpecial(window: NormalizationWindow, language: LanguageRules): Word
 }
 
 /**
- * Says what is written: each token gets the words for it as its text, and keeps its place in the written text. A token
- * without words of its own (a unit said with its number) is joined to the one before it; one with nothing to say
- * (an emoji) leaves its punctuation to that.
+ * Replaces the text of each token by its spoken words, and keeps the token's index in the written text. A
+ * token without words of its own (a unit that is spoken with its number) is joined to the previous one. The
+ * punctuation of a token without speech (an emoji) moves to the previous one.
  */
 export function* normalize(items: Iterable<WrittenItem>, language: string): Generator<WrittenItem> {
   const read = readerOf(language);
@@ -115,7 +115,7 @@ function readerOf(language: string): Reader {
   return known ? (window) => readWord(window, known) : (window) => readWholeNumber(window, language);
 }
 
-/** Letters alone are a word as it stands, but for abbreviations without a dot. */
+/** A word of letters is not changed, except for abbreviations without a dot. */
 const plainWord = /^(?![IVXLC]+(?:er|re|e)$)\p{Lu}?\p{Ll}+$/u;
 
 function readWord(window: NormalizationWindow, language: LanguageRules): WordReading | undefined {
@@ -136,7 +136,7 @@ function readWord(window: NormalizationWindow, language: LanguageRules): WordRea
   return undefined;
 }
 
-/** A word with a letter, a digit or a mathematical sign has something to say, whatever the rule made of it. */
+/** A word with a letter, a digit or a mathematical sign is always spoken, whatever a rule returned. */
 function neverSilent(
   reading: WordReading,
   { text }: NormalizationWindow,
@@ -153,7 +153,7 @@ function neverSilent(
   return { ...reading, spoken: reading.spoken.with(0, said === "" ? name : said) };
 }
 
-/** "prize—$5—now": each part by itself. */
+/** "prize—$5—now": each part is read separately. */
 function readParts(window: NormalizationWindow, language: LanguageRules): WordReading | undefined {
   if (!/[—…]/u.test(window.text)) return undefined;
   const parts = window.text.split(/[—…]+/u).map((text) => {
@@ -206,7 +206,10 @@ function readSpacedNumber(window: NormalizationWindow, language: LanguageRules):
 const emoji =
   /(?![©®™])(?:\p{Extended_Pictographic}|\p{Emoji_Modifier}|\p{Regional_Indicator}|\u200d|\ufe0f|\u20e3)+/gu;
 
-/** The word as the rules take it: digits of every script as 0 to 9, no emoji, a dot that begins a number. */
+/**
+ * Prepares a word for the rules: digits of every script become 0 to 9, emoji are removed, and a dot may
+ * begin a number.
+ */
 function prepare(token: WrittenToken): WrittenToken {
   let { text, before } = token;
   if (/[^\x21-\x7e]/u.test(text)) text = withAsciiDigits(text.replace(emoji, ""));
@@ -223,7 +226,7 @@ function prepare(token: WrittenToken): WrittenToken {
   return text === token.text ? token : { ...token, text, before };
 }
 
-/** Signs that are typed by several characters. */
+/** Signs that consist of several typed characters. */
 const signs = ownEntries<string>({
   "<=": "≤",
   ">=": "≥",
@@ -247,7 +250,7 @@ function withAsciiDigits(text: string): string {
   });
 }
 
-/** Unicode puts the ten digits of a script in order, zero first: how many stand before this one is its value. */
+/** Unicode orders the ten digits of a script from zero, so the number of digits before one is its value. */
 function asciiDigit(character: string): string {
   const code = character.codePointAt(0) ?? 0;
   if (!/\p{Nd}/u.test(character) || code < 128) return character;
@@ -256,7 +259,7 @@ function asciiDigit(character: string): string {
   return String(value);
 }
 
-/** Tokens on their way: some already read, some looked ahead at. */
+/** The queue of tokens: some are already read, and some are read in advance. */
 class Tokens {
   readonly #read: Reader;
   readonly #past: Word[] = [];
@@ -270,7 +273,7 @@ class Tokens {
   *add(token: WrittenToken): Generator<WrittenItem> {
     this.#ahead.push(prepare(token));
     if (token.paragraphEnd)
-      yield* this.flush(); // a number and its unit do not stand in two paragraphs
+      yield* this.flush(); // A number and its unit are never in two paragraphs.
     else if (this.#ahead.length > wordsAhead) yield* this.#next();
   }
 
@@ -321,7 +324,7 @@ class Tokens {
     const held = this.#held;
     this.#held = {
       ...held,
-      // a run of emoji would otherwise gather punctuation without end, which the next step reads at once
+      // A run of emoji would otherwise collect unlimited punctuation, which the next step reads at once.
       after: `${held.after}${before}${after}`.slice(0, maxPunctuation),
       paragraphEnd: held.paragraphEnd || paragraphEnd,
       written: said ? `${held.written} ${written}` : held.written,

@@ -2,10 +2,10 @@ import type { LanguageRules } from "./common/language.ts";
 import { readQuantity } from "./common/quantity.ts";
 import { NormalizationWindow, phrase, type WordReading } from "./common/window.ts";
 
-/** The slash stands in one of these words: "$9.99/month", "5 €/Monat", "2 Mio. €/Jahr", "5 € / Monat". */
+/** The slash is in one of these words: "$9.99/month", "5 €/Monat", "2 Mio. €/Jahr", "5 € / Monat". */
 const mostWords = 4;
 
-/** A quantity divided by a unit, a period or a thing. */
+/** A quantity that is divided by a unit, a period or a noun. */
 export function readPer(window: NormalizationWindow, language: LanguageRules): WordReading | undefined {
   if (!/^[^\p{L}\d]{0,2}\p{L}{0,3}[^\p{L}\d]?\d/u.test(window.text)) return undefined;
   for (let at = 0; at < mostWords; at++) {
@@ -54,7 +54,7 @@ function divided(
   };
 }
 
-/** The words of both, each where it is written. */
+/** The words of both parts, each at its position. */
 function joined(
   quantity: readonly string[],
   divisor: readonly string[],
@@ -67,7 +67,7 @@ function joined(
   return [...quantity.slice(0, -1), phrase(quantity.at(-1) ?? "", beneath[0] ?? ""), ...beneath.slice(1)];
 }
 
-/** The words of the quantity alone, the last of them cut before the slash. */
+/** The words of the quantity alone. The last one is cut before the slash. */
 function until(window: NormalizationWindow, words: number, cut: string | undefined): NormalizationWindow {
   const all = Array.from({ length: words }, (_, at) => window.at(at) ?? { text: "", before: "", after: "" });
   const last = all[words - 1];
@@ -77,7 +77,7 @@ function until(window: NormalizationWindow, words: number, cut: string | undefin
   return new NormalizationWindow([], first ?? window.word, rest);
 }
 
-/** @param isPlain nothing is said of what is divided: only a unit or a period can stand beneath. */
+/** @param isPlain the dividend has no unit, so that the divisor can only be a unit or a period. */
 function sayDivisor(
   window: NormalizationWindow,
   isPlain: boolean,
@@ -94,7 +94,7 @@ function sayDivisor(
   return isWord && (!isPlain || periods.has(text.toLowerCase())) ? { spoken: [text] } : undefined;
 }
 
-/** The dot of an abbreviated unit, where the sentence goes on. */
+/** Removes the dot of an abbreviated unit if the sentence continues. */
 function withoutDot(window: NormalizationWindow): Partial<WordReading> {
   const goesOn = window.at(1) !== undefined && !/^\p{Lu}/u.test(window.textAt(1));
   return window.word.after.startsWith(".") && goesOn ? { after: window.word.after.slice(1) } : {};

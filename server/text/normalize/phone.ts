@@ -13,16 +13,16 @@ const single = [
   /^\+\d{1,3}\(\d{1,4}\)[-./]?\d{2,10}(?:[-./]\d{1,8}){0,4}$/u,
   /^0[1-9]\d{8}$/u,
 ];
-/** Numbers of several groups, as `3 3 4`; brackets are left out. */
+/** Numbers of several groups, as `3 3 4`, without brackets. */
 const spaced = [
   /^\d{3} \d{3} \d{4}$/u,
   /^[6-9]\d{2} \d{3} \d{3}$/u,
   /^[6-9]\d{2} \d{2} \d{2} \d{2}$/u,
   /^[89]\d \d{3} \d{2} \d{2}$/u,
   /^\d{2} \d{4} \d{4}$/u,
-  /^\d{4}(?: \d{4}){3}$/u, // a card
+  /^\d{4}(?: \d{4}){3}$/u, // A credit card.
 ];
-/** They begin with a zero or a plus: no quantity does. */
+/** Numbers that begin with a zero or a plus, as no quantity does. */
 const national = [
   /^0\d(?: \d{2}){4}$/u,
   /^0\d{1,5} \d{3,10}(?:-\d{1,4})?$/u,
@@ -72,7 +72,7 @@ function countsSomething(window: NormalizationWindow, count: number, language: L
   return isRound || isMeasure || language.isPlural(next);
 }
 
-/** The number and the groups that follow it with nothing but a space, a slash or round brackets between. */
+/** The number and the following groups, separated only by a space, a slash or round brackets. */
 function phoneGroups(window: NormalizationWindow): string[] {
   const groups = [window.text];
   while (groups.length < maxGroups) {

@@ -12,7 +12,7 @@ type ReadEnd = (window: NormalizationWindow, first: boolean) => WordReading | un
 
 /**
  * "3–5 km", "$5–10", "$5–$10", "9:00–17:00", "9am–5pm", "Mon–Fri".
- * @param read reads one end of it.
+ * @param read reads one end of the range.
  */
 export function readRange(
   window: NormalizationWindow,
@@ -57,7 +57,7 @@ function sayYears({ from, to }: Ends, language: LanguageRules): string | undefin
   return phrase(language.year(from), language.to, last);
 }
 
-/** The word for the dash: none where it is no range but a number in parts, as of an article of law. */
+/** The word for the dash. Undefined if it is not a range but a number in parts, such as an article of law. */
 function jointOf(
   { kind, from, to }: Ends,
   window: NormalizationWindow,
@@ -76,7 +76,7 @@ function alone(text: string): NormalizationWindow {
   return new NormalizationWindow([], { text, before: "", after: "" }, []);
 }
 
-/** Both ends are numbers of one kind; a currency before the first counts for both. */
+/** Both ends are numbers of one kind. A currency before the first also applies to the second. */
 function numericEnds(from: string, to: string): Ends | undefined {
   const { lead = "", number = "" } = /^(?<lead>[^\d\p{L}]?)(?<number>\d[\d.,:h]*)$/u.exec(from)?.groups ?? {};
   if (number === "" || !/^\d/u.test(to)) return undefined;
@@ -85,7 +85,7 @@ function numericEnds(from: string, to: string): Ends | undefined {
   return { kind: "numbers", from: number, to: lead + to };
 }
 
-/** Each end is complete in itself. */
+/** Each end is complete without the other. */
 function valueEnds(from: string, to: string): Ends | undefined {
   return value.test(from) && value.test(to) ? { kind: "values", from, to } : undefined;
 }
@@ -101,7 +101,10 @@ function namedEnds(from: string, to: string, language: LanguageRules): Ends | un
 
 const endsInDash = /^\.?[–—-]$/u;
 
-/** "3 – 5", "9 am – 5 pm", "Mo. – Fr.": the word for a dash that stands by itself after the words read; undefined where it is a pause. */
+/**
+ * "3 – 5", "9 am – 5 pm", "Mo. – Fr.": the word for a separate dash after the words read. Undefined if the
+ * dash is a pause.
+ */
 export function sayLoneDash(
   window: NormalizationWindow,
   words: number,
@@ -121,7 +124,7 @@ export function sayLoneDash(
 const arithmetic = /^[=+×÷*/·⋅≈≠<>≤≥−]$/u;
 const farthestSign = 6;
 
-/** "9 - 5 = 4": another sign of arithmetic stands beside it. */
+/** "9 - 5 = 4": another arithmetic sign is next to it. */
 function isSubtraction(window: NormalizationWindow, words: number): boolean {
   if (words !== 1) return false;
   if (arithmetic.test(window.textAt(-1))) return true;

@@ -1,7 +1,10 @@
 import type { LanguageRules } from "./common/language.ts";
 import { type NormalizationWindow, phrase, type WordReading } from "./common/window.ts";
 
-/** "01.05.2024/02.05.2024", "v1.2.3/v1.2.4", "192.168.1.0/24": what no rule takes as a whole is read part by part. */
+/**
+ * "01.05.2024/02.05.2024", "v1.2.3/v1.2.4", "192.168.1.0/24": words that no rule reads as a whole are read
+ * part by part.
+ */
 export function readSlashed(
   window: NormalizationWindow,
   language: LanguageRules,

@@ -35,7 +35,7 @@ export function readNumberSign(
   return { spoken: [phrase(language.number, sayMixed(digits, language))] };
 }
 
-/** After these a relation has no verb of its own: "must be ≤ 5". */
+/** Words after which a relation has no verb of its own: "must be ≤ 5". */
 const beforeBareSign =
   /^(?:is|be|are|was|were|at|to|of|for|with|by|than|from|only|stay|ist|sind|bei|auf|von|mit|est|sont|à|de|du|avec|es|son|con|en|un|una|une)$/u;
 
@@ -50,7 +50,7 @@ function readOperator(window: NormalizationWindow, language: LanguageRules): Wor
   const sentence = isBetween || (isRelation && !beforeBareSign.test(before));
   if (sentence && operators[text] !== undefined) return { spoken: [operators[text]] };
   if (text === "#" && /^\d/u.test(after)) return { spoken: [language.number] };
-  if (/^[*#\\/†]+$/u.test(text)) return { spoken: [""] }; // a bullet, a heading
+  if (/^[*#\\/†]+$/u.test(text)) return { spoken: [""] }; // A bullet or a heading.
   const name = currencies[text]?.many ?? symbols[text];
   return { spoken: [name ?? sayPieces(text, language)] };
 }
@@ -72,7 +72,7 @@ function sayTerm(part: string, language: LanguageRules): string {
   return language.operators[part] ?? language.symbols[part] ?? sayMixed(part, language);
 }
 
-/** "#1", "#tag", "@name", "~5 km", "≥38 °C", "*bold*", "AT&T", "x²" and words joined by signs. */
+/** "#1", "#tag", "@name", "~5 km", "≥38 °C", "*bold*", "AT&T", "x²" and words that are joined by signs. */
 function readMarked(
   window: NormalizationWindow,
   language: LanguageRules,
@@ -101,7 +101,7 @@ function sayMark(mark: string, word: string, language: LanguageRules): string {
   return language.symbols[mark] ?? sayPieces(mark, language);
 }
 
-/** Reads the text after a mark, or between stars, as if it stood alone. */
+/** Reads the text after a mark, or between asterisks, without its context. */
 function rest(window: NormalizationWindow, text: string, mark: string, read: ReadRest): WordReading {
   const reading = read(window.with({ text, before: "" }));
   const [first = "", ...others] = reading?.spoken ?? [text];

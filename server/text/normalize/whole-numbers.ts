@@ -27,12 +27,15 @@ const numbers: Readonly<Record<string, Numbers>> = {
   tur: { decimal: ",", cardinal: tur },
 };
 
-/** From a million on the package forgets the plural in some of these: the engine reads those by its own rules. */
+/**
+ * From a million on, the package omits the plural in some of these languages, so the engine's own rules are
+ * used.
+ */
 const maxDigits = 6;
-/** Beyond this a number is a code, which an engine reads digit by digit. */
+/** A longer number is a code, which an engine reads digit by digit. */
 const maxEngineDigits = 12;
 
-/** In a language without rules of its own: whole numbers in words; all else is left to the engine. */
+/** Reads whole numbers in languages without rules of their own. The engine reads everything else. */
 export function readWholeNumber(window: NormalizationWindow, language: string): WordReading | undefined {
   const known = Object.hasOwn(numbers, language) ? numbers[language] : undefined;
   if (!known) return undefined;

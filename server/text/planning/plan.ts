@@ -5,13 +5,13 @@ import { readTokens, type WrittenItem, type WrittenToken } from "../tokens.ts";
 import { type Boundary, boundaryAfter } from "./sentences.ts";
 
 export interface SpeechPlanOptions extends MarkupOptions {
-  /** False leaves numbers, abbreviations and the like as they are written. */
+  /** False leaves numbers, abbreviations and similar words unchanged. */
   readonly normalize: boolean;
   /** ISO 639-3. */
   readonly language: string;
-  /** A long first sentence is broken early, before a word that begins a part of it, so that its first audio leaves sooner. */
+  /** A long first sentence is split early at a natural break, so that its first audio is sent sooner. */
   readonly quickStart: boolean;
-  /** How words are said that the voice may not know. */
+  /** Pronunciations of words that the voice may not know. */
   readonly lexicon?: Lexicon;
 }
 
@@ -20,24 +20,27 @@ export type Segment =
   | {
       readonly kind: "phrase";
       readonly tokens: readonly WrittenToken[];
-      /** Silence that the punctuation after it asks for, at the voice's own speed. */
+      /** Silence of the punctuation after the phrase, at the voice's own speed. */
       readonly pauseMs: number;
     }
   | { readonly kind: "silence"; readonly durationMs: number }
   /** A point without audio, where other requests may run. */
   | { readonly kind: "rest" };
 
-/** One utterance of an engine: long enough for a good melody, short enough to hold in memory. */
+/** Longest utterance of an engine: long enough for a good melody, short enough for the memory. */
 const maxPhraseTokens = 28;
 const maxPhraseCharacters = 240;
-/** Words that begin a part of an English sentence: before them a break is no surprise. */
+/** Words before which an English sentence has a natural break. */
 const englishPartStarts = new Set(
   `and or but nor so yet because although though while when where if unless until since that which who whose what how why as than
    in on at by for with from to into onto of over under about after before through during without across near behind between`.split(
     /\s+/u,
   ),
 );
-/** The first phrase is short, so that the first audio leaves early; a sentence that is hardly longer stays whole. */
+/**
+ * The first phrase is short, so that the first audio is sent early. A sentence that is only slightly longer
+ * is not split.
+ */
 const maxFirstPhraseTokens = 12;
 const maxStumpTokens = 4;
 const quickFirstPhrase = { least: 4, most: 10 };
@@ -46,8 +49,8 @@ const pauseMs: Readonly<Record<Boundary, number>> = { none: 0, clause: 130, sent
 
 /**
  * Plans a text, phrase by phrase and lazily.
- * @throws Failure `invalid_request` when its markup is wrong: at once, before the first segment, where the text is short. The markup of a
- * long text is to be checked before by `checkLongMarkup`.
+ * @throws Failure `invalid_request` for invalid markup. For a short text it is thrown before the first
+ * segment; the markup of a long text must be checked before with `checkLongMarkup`.
  */
 export function planSpeech(text: string, options: SpeechPlanOptions): Iterable<Segment> {
   checkShortMarkup(text, options);
@@ -77,7 +80,7 @@ function* phrases(
   const closed = next?.kind !== "token";
   while (state.phrase.isFull() || (state.phrase.length > 0 && (closed || state.phrase.isDone()))) {
     const { segment, rest } = state.phrase.cut();
-    // a silence that was asked for is exact: punctuation adds nothing to it, nor to the end
+    // An explicit silence is exact, so punctuation adds nothing to it, nor to the end.
     yield closed && rest.length === 0 ? { ...segment, pauseMs: 0 } : segment;
     state.phrase = rest;
   }
@@ -87,11 +90,14 @@ type PhraseSegment = Extract<Segment, { kind: "phrase" }>;
 
 interface PhraseLimits {
   readonly most: number;
-  /** A sentence that goes on for so few tokens more is not cut: they would be spoken as if they stood alone. */
+  /**
+   * A remainder up to this number of tokens is not cut off, because it would be spoken like a sentence of
+   * its own.
+   */
   readonly stump: number;
-  /** The very first ends at its first comma already. */
+  /** The first phrase of a text ends at its first comma. */
   readonly first: boolean;
-  /** It may end before this word, the so manieth, where it would grow too long. */
+  /** Whether a long phrase may end before this word. `place` is the position of the word. */
   beginsPart(text: string, place: number): boolean;
 }
 
@@ -105,7 +111,7 @@ function firstLimits({ quickStart, language }: SpeechPlanOptions): PhraseLimits 
   return { ...laterLimits, most, first: true, beginsPart };
 }
 
-/** Tokens gathered until they make an utterance. */
+/** Collects tokens for one utterance. */
 class Phrase {
   readonly #limits: PhraseLimits;
   readonly #tokens: WrittenToken[] = [];
@@ -126,7 +132,7 @@ class Phrase {
     this.#characters += token.text.length + 1;
   }
 
-  /** It ends where a sentence ends; the very first at its first comma already. */
+  /** A phrase ends at the end of a sentence, and the first one of a text at its first comma. */
   isDone(): boolean {
     const last = this.#boundaries.at(-1);
     return last === "sentence" || last === "paragraph" || (this.#limits.first && last === "clause");
@@ -137,7 +143,10 @@ class Phrase {
     return this.length > most + stump || (this.#characters > maxPhraseCharacters && this.length > 1);
   }
 
-  /** Everything when it is done; else up to its last comma, before a word that begins a part, or as much as it may have. */
+  /**
+   * Cuts the whole phrase if it is complete. Otherwise it cuts at the last comma, at a natural break, or at
+   * the maximum length.
+   */
   cut(): { segment: PhraseSegment; rest: Phrase } {
     const at = this.isFull() ? this.#cutPlace() : this.length;
     const rest = new Phrase();

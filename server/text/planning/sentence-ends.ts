@@ -1,4 +1,4 @@
-/** Recognises sentences in text that is still arriving. */
+/** Recognizes sentences in text that is still arriving. */
 
 import { partsOf, type WordParts, type WrittenToken } from "../tokens.ts";
 import { boundaryAfter } from "./sentences.ts";
@@ -6,11 +6,11 @@ import { boundaryAfter } from "./sentences.ts";
 export interface SentenceEndOptions {
   /** ISO 639-3. */
   readonly language: string;
-  /** Also cuts behind a comma. */
+  /** Also cuts after a comma. */
   readonly commas: boolean;
 }
 
-/** Scripts that write no spaces end a sentence with one of these, so that the next sentence follows without a space. */
+/** Sentence ends of scripts without spaces, after which the next sentence follows directly. */
 const fullWidthEnd = "。！？｡";
 const closingMark = String.raw`"'”’»)\]」』）】》〉`;
 const wordPattern = new RegExp(
@@ -22,15 +22,16 @@ const comma = /[,，،、]/u;
 const lowerCase = /^\p{Ll}/u;
 const blankLine = /(?:\n|\r\n?)[^\S\r\n]*(?:\n|\r)|\u2029/u;
 
-/** A word of the text, with the place behind the punctuation that follows it. */
+/** A word of the text, with the position after its punctuation. */
 interface PlacedWord extends WordParts {
   readonly end: number;
   readonly paragraphEnd: boolean;
 }
 
 /**
- * Finds the places where a sentence has ended, whatever text arrives next. A full stop counts once a space follows it, since `2.` may
- * become `2.5`. An abbreviation that may end a sentence (`etc.`) and an ellipsis count once the next word begins with a capital.
+ * Finds the positions where a sentence has ended, whatever text arrives next. A full stop counts once a
+ * space follows it, since `2.` may become `2.5`. An abbreviation that may end a sentence (`etc.`) and an
+ * ellipsis count once the next word begins with a capital.
  */
 export function sentenceEnds(text: string, options: SentenceEndOptions): number[] {
   const words = placeWords(text);
@@ -46,7 +47,7 @@ function placeWords(text: string): PlacedWord[] {
     const last = words.at(-1);
     if (parts.core !== "") words.push({ ...parts, end, paragraphEnd });
     else if (last && end < text.length) {
-      // punctuation that stands apart belongs to the word before it
+      // Separate punctuation belongs to the word before it.
       words[words.length - 1] = { ...last, after: `${last.after}${match[0]}`, end, paragraphEnd };
     }
   }
@@ -71,7 +72,7 @@ function hasEnded(
   return nextWords.every((after) => boundaryAfter(tokenOf(word), tokenOf(after), language) === "sentence");
 }
 
-/** Stands for a word that has not arrived: the sentence has surely ended where it ends before either. */
+/** Placeholders for a word that has not arrived. The sentence has ended if it ends before either of them. */
 const anyWord: readonly WordParts[] = ["a", "A"].map((core) => ({ before: "", core, after: "" }));
 
 function tokenOf({ before, core, after }: WordParts): WrittenToken {

@@ -1,6 +1,9 @@
 import type { WrittenToken } from "../tokens.ts";
 
-/** Abbreviations that stand before the name they belong to: never an end. Lower case, without the dot. */
+/**
+ * Abbreviations before the name to which they belong, which never end a sentence. Lower case, without the
+ * dot.
+ */
 const leading = new Set(
   `dr mr mrs ms prof st sr sra srta dra sig dott mme mlle mm mgr gen col capt cpt lt sgt maj cmdr adm gov sen rep
    rev hon pres fr hr bzw ca nr no nos vol vs fig figs art abs ggf evtl inkl zzgl dhr mevr ir drs bijv blz p pp pag
@@ -9,12 +12,12 @@ const leading = new Set(
     /\s+/u,
   ),
 );
-/** Abbreviations that may end a sentence: then the next word begins with a capital. */
+/** Abbreviations that end a sentence if the next word begins with a capital. */
 const trailing = new Set(
   `etc inc ltd co corp jr bros ave blvd rd jan feb mar apr jun jul aug sep sept oct nov dec mon tue wed thu fri sat
    sun usw usf ff enz itp itd tzn etcétera д др`.split(/\s+/u),
 );
-/** "am 3. Oktober": a number and a dot is an ordinal. ISO 639-3. */
+/** Languages in which a number and a dot are an ordinal: "am 3. Oktober". ISO 639-3. */
 const ordinalDot = new Set([
   "deu",
   "pol",
@@ -38,7 +41,7 @@ const lowerCase = /^[\p{Ll}]/u;
 /** The position of a token: inside a phrase, or at the end of a clause, a sentence or a paragraph. */
 export type Boundary = "none" | "clause" | "sentence" | "paragraph";
 
-/** Judges by the token and the one that follows it (undefined at the end of the text). */
+/** The boundary between a token and the next one, which is undefined at the end of the text. */
 export function boundaryAfter(
   token: WrittenToken,
   next: WrittenToken | undefined,

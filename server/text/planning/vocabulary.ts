@@ -5,17 +5,20 @@ import { readTokens, type WrittenToken } from "../tokens.ts";
 export interface VocabularyOptions extends MarkupOptions {
   /** ISO 639-3. */
   readonly language: string;
-  /** Whether the text is normalized before it is spoken: what the normalizer reads in its own way is then known. */
+  /** Whether the text is normalized before synthesis. The normalizer then knows the words that it expands. */
   readonly normalize: boolean;
 }
 
-/** Words of one text that are looked up; a text of more repeats itself mostly. */
+/** Limit of looked-up words of one text. Longer texts mostly repeat words. */
 const maxWords = 20_000;
-/** Letters alone, with the marks that words are written with; so neither numbers nor addresses. */
+/** Only letters and the marks of words, so neither numbers nor addresses. */
 const word = /^\p{L}[\p{L}\p{M}'’\-‐]*$/u;
 const shortest = 2;
 
-/** The different written words of a text that a dictionary should know: no numbers, abbreviations, phoneme strings. */
+/**
+ * The distinct written words that a dictionary should have, without numbers, abbreviations and phoneme
+ * strings.
+ */
 export function wordsToLookUp(text: string, options: VocabularyOptions): ReadonlySet<string> {
   const items = readTokens(readMarkup(text, options));
   const words = new Set<string>();
@@ -35,12 +38,12 @@ export function wordsToLookUp(text: string, options: VocabularyOptions): Readonl
   return words;
 }
 
-/** Spoken as it is written, by its letters. */
+/** Whether the word is spoken as it is written. */
 function isPlain({ text, written, phonemes }: WrittenToken): boolean {
   return !phonemes && text === written && written.length >= shortest && word.test(written);
 }
 
-/** Whether a dictionary has the word, as it is, in small letters, without its 's, or in its parts. */
+/** Whether a dictionary has the word unchanged, in lower case, without its 's, or in parts. */
 export function isKnown(written: string, has: (word: string) => boolean): boolean {
   const plain = written.replaceAll("’", "'").replaceAll("‐", "-");
   const knows = (form: string) => has(form) || has(form.toLowerCase());

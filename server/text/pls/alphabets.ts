@@ -2,8 +2,8 @@
 export const plsNamespace = "http://www.w3.org/2005/01/pronunciation-lexicon";
 
 /**
- * `ipa` is what every reader of the format must know; the other is the public phonetic alphabet, as the specification
- * lets a vendor name its own (PLS 1.0, section 2).
+ * `ipa` is the alphabet that every program with this format must support. The other one is the public
+ * phonetic alphabet, under a vendor's name as the specification allows (PLS 1.0, section 2).
  */
 export const alphabets = ["ipa", "x-svc-tts"] as const;
 

@@ -3,14 +3,14 @@ import type { PhonemesProblem } from "../phonemes.ts";
 
 /** An error in a file that a user can correct. */
 export interface PlsProblem {
-  /** From 1. */
+  /** Counted from 1. */
   readonly line: number;
   readonly fault: PlsFault;
 }
 
 /** An error in a file. Long quotes of the file are shortened. */
 export type PlsFault =
-  /** From here on the file cannot be made sense of. */
+  /** The rest of the file cannot be parsed. */
   | { readonly kind: "xml"; readonly column: number; readonly saying: string }
   | { readonly kind: "encoding"; readonly encoding: string }
   | { readonly kind: "not-utf-8" | "doctype" | "version" | "language" }
@@ -22,7 +22,7 @@ export type PlsFault =
   | { readonly kind: "no-grapheme" | "no-phoneme" }
   | { readonly kind: "phoneme"; readonly text: string; readonly why: SoundsFault }
   | { readonly kind: "grapheme"; readonly text: string }
-  /** With other sounds, in an earlier line. */
+  /** An earlier line has the word with other sounds. */
   | { readonly kind: "twice"; readonly text: string; readonly line: number };
 
 export type SoundsFault =

@@ -15,19 +15,19 @@ export interface PlsLexicon {
 
 export type PlsReading =
   | { readonly lexicon: PlsLexicon }
-  /** The first of them, in the order of the file, and how many there are. */
+  /** The first errors, in the order of the file, and the number of all errors. */
   | { readonly problems: readonly PlsProblem[]; readonly count: number };
 
 export interface PlsLimits {
   readonly words: number;
 }
 
-/** Elements within each other; PLS has three. What stands in metadata may have some more. */
+/** Limit of nested elements. PLS has three levels, and metadata may have more. */
 const deepest = 16;
 const keptProblems = 20;
 
 /**
- * Reads PLS 1.0. Nothing that a file points to is opened, and no entity of its own is known: a document type is refused.
+ * Reads PLS 1.0. No file or entity that the document references is opened, and a document type is refused.
  * @param file UTF-8.
  */
 export function readPls(file: Uint8Array, limits: PlsLimits): PlsReading {
@@ -63,7 +63,7 @@ export function readPls(file: Uint8Array, limits: PlsLimits): PlsReading {
   }
 }
 
-/** The rest of the file cannot be made sense of. */
+/** The rest of the file cannot be parsed. */
 class Unreadable extends Error {
   readonly problem: PlsProblem;
 
@@ -96,7 +96,7 @@ interface Placed extends LexiconEntryToWrite {
   readonly line: number;
 }
 
-/** The entries and errors that were read so far. */
+/** The entries and errors found so far. */
 class PlsDocument {
   readonly problems: PlsProblem[] = [];
   problemCount = 0;

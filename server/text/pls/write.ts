@@ -4,14 +4,11 @@ import { type Alphabet, plsNamespace } from "./alphabets.ts";
 
 export interface LexiconEntryToWrite {
   readonly word: string;
-  /** In the public phonetic alphabet. */
+  /** Sounds in the public phonetic alphabet. */
   readonly phonemes: string;
 }
 
-/**
- * A lexicon of one language, as PLS 1.0.
- * @param language BCP 47, as `en`.
- */
+/** Writes a lexicon of one language as PLS 1.0. @param language BCP 47, as `en`. */
 export function writePls(
   words: readonly LexiconEntryToWrite[],
   language: string,

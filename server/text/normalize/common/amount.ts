@@ -11,7 +11,7 @@ const decimal = /^(?<whole>\d+)(?<mark>[.,])(?<fraction>\d+)$/u;
 
 type Digits = Omit<Amount, "sign">;
 
-/** Reads "1,234.50" or "1.234,50" as the language writes them, and as another does where it can only be that. */
+/** Reads "1,234.50" or "1.234,50" in the language's format, and in the other format if it is unambiguous. */
 export function readAmount(
   text: string,
   { decimal: own }: Pick<LanguageRules, "decimal">,
@@ -29,7 +29,7 @@ function readPlain(body: string, own: Amount["mark"]): Digits | undefined {
 function readGrouped(body: string, own: Amount["mark"]): Digits | undefined {
   const { head = "", tail = "", by, mark, fraction = "" } = groups.exec(body)?.groups ?? {};
   if (by === undefined || by === mark) return undefined;
-  if (by === own && mark === undefined && tail.length === 4) return undefined; // 3.141 in English: a decimal
+  if (by === own && mark === undefined && tail.length === 4) return undefined; // In English, 3.141 is a decimal number.
   const whole = head + tail.replace(/\D/gu, "");
   return { whole, fraction, mark: mark === "." || mark === "," ? mark : own, grouped: true };
 }
@@ -75,7 +75,7 @@ function saySign({ sign }: Amount, { minus, plus }: LanguageRules): string {
   return sign === "-" ? minus : plus;
 }
 
-/** Hundredths of a currency, as a number: "5" of "1.5" is fifty. Undefined where there are more than two digits. */
+/** Hundredths of a currency as a number: "5" of "1.5" is fifty. Undefined for more than two digits. */
 export function hundredths({ fraction }: Amount): number | undefined {
   return fraction.length > 2 ? undefined : Number(fraction.padEnd(2, "0"));
 }

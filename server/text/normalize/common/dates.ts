@@ -33,7 +33,7 @@ function readNumeric(window: NormalizationWindow, language: LanguageRules): Word
   return isDate(date) ? { spoken: [language.date(date, window)] } : undefined;
 }
 
-/** "due 12/25", "le 25/12": a day and a month without a year, after a word that dates stand behind. */
+/** "due 12/25", "le 25/12": a day and a month without a year, after a word that precedes dates. */
 function readDayMonth(window: NormalizationWindow, language: LanguageRules): WordReading | undefined {
   const {
     first = "",
@@ -56,7 +56,7 @@ function readDayMonth(window: NormalizationWindow, language: LanguageRules): Wor
 /** "by 2/3" is a fraction. */
 const commonParts = new Set([2, 3, 4, 5, 6, 8, 10]);
 
-/** The century of "26" is ours, that of "76" the last. */
+/** The century of "26" is the current one, that of "76" the previous one. */
 function fullYear(year: string): string {
   if (year.length !== 2) return year;
   return Number(year) < 50 ? `20${year}` : `19${year}`;
@@ -66,7 +66,7 @@ function isDate({ month, day }: CalendarDate): boolean {
   return month >= 1 && month <= 12 && day >= 1 && day <= 31;
 }
 
-/** An abbreviated month beside its number, an abbreviated weekday before a date. */
+/** An abbreviated month next to its number, or an abbreviated weekday before a date. */
 function readName(window: NormalizationWindow, language: LanguageRules): WordReading | undefined {
   const dotted = window.word.after.startsWith(".");
   const month = monthOf(window, language);
@@ -86,7 +86,7 @@ function readName(window: NormalizationWindow, language: LanguageRules): WordRea
   return { spoken: [weekday], after: last ? window.word.after : window.word.after.replace(/^\./u, "") };
 }
 
-/** The month that a word names, when it is written as months are. */
+/** The month that a word names, if it is written like a month. */
 export function monthOf(
   { text }: Pick<NormalizationWindow, "text">,
   { months, monthNames }: LanguageRules,
@@ -113,14 +113,17 @@ function beforeDate(window: NormalizationWindow, language: LanguageRules): boole
   return next !== undefined && (/^\d/u.test(next.text) || monthOf(next, language) !== undefined);
 }
 
-/** "am Sa.", "on Fri.", "le sam.": the dot shows that it is short, the word before that it is a day. */
+/**
+ * "am Sa.", "on Fri.", "le sam.": the dot marks the abbreviation, and the word before it shows that it is a
+ * day.
+ */
 function isAlone(window: NormalizationWindow): boolean {
   const lead =
     /^(?:on|every|next|last|this|am|jeden|nächsten|letzten|diesen|le|chaque|du|au|el|los|cada|del|al)$/iu;
   return window.word.after.startsWith(".") && lead.test(window.textAt(-1));
 }
 
-/** "Mo. bis Fr.", "Sat. and Sun.": another weekday stands on the other side of a joint. */
+/** "Mo. bis Fr.", "Sat. and Sun.": a joining word is followed or preceded by another weekday. */
 function inSeries(window: NormalizationWindow, { weekdays, joints, monthNames }: LanguageRules): boolean {
   const isCapital = /^\p{Lu}/u.test(monthNames[0] ?? "");
   const isDay = (distance: number) => {

@@ -3,7 +3,7 @@ import type { Amount, CalendarDate, ClockTime, Fraction } from "./written.ts";
 
 export type Rule = (window: NormalizationWindow, language: LanguageRules) => WordReading | undefined;
 
-/** How a number agrees with what it counts; undefined where it counts nothing. */
+/** The gender of a number's noun, with which the number agrees. Undefined without a noun. */
 export type Gender = "masculine" | "feminine" | undefined;
 
 export interface Unit {
@@ -13,11 +13,11 @@ export interface Unit {
 }
 
 export interface Currency extends Unit {
-  /** Hundredths, where they are said. */
+  /** The unit of hundredths, if the language names it. */
   readonly minor: Unit | undefined;
 }
 
-/** The vocabulary of a language: tables, without any rule. */
+/** The vocabulary of a language: tables without rules. */
 export interface LanguageWords {
   readonly decimal: "." | ",";
   /** "1 234" is one number. */
@@ -26,32 +26,32 @@ export interface LanguageWords {
   readonly fractionAsNumber: boolean;
   readonly minus: string;
   readonly plus: string;
-  /** Between two ends of a range. */
+  /** Word between the two ends of a range. */
   readonly to: string;
   /** "2:1" */
   readonly score: string;
   /** Ten names, from zero. */
   readonly digitNames: readonly string[];
   readonly about: string;
-  /** Names of characters, in addresses, spelling and by themselves. */
+  /** Names of characters in addresses, in spelling, and on their own. */
   readonly symbols: Readonly<Record<string, string>>;
   readonly superscripts: Readonly<Record<string, string>>;
-  /** Between numbers: "2 + 2 = 4". */
+  /** Words for signs between numbers: "2 + 2 = 4". */
   readonly operators: Readonly<Record<string, string>>;
   /** Name of a mathematical sign that has no name in `symbols`. */
   readonly sign: string;
-  /** Between a quantity and what it is divided by: "5 €/kg". */
+  /** Word between a quantity and its divisor: "5 €/kg". */
   readonly per: string;
-  /** Divisors that are no units: abbreviations of periods and the like. */
+  /** Divisors that are not units, such as abbreviations of periods. */
   readonly divisors: Readonly<Record<string, string>>;
-  /** Whole written words that are read in a way of their own: "24/7". */
+  /** Whole written words with a special reading: "24/7". */
   readonly sayings: Readonly<Record<string, string>>;
-  /** Between two names of a series, as "to" in "Mon. to Fri.". Lower case. */
+  /** Words between two names of a series, as "to" in "Mon. to Fri.", in lower case. */
   readonly joints: ReadonlySet<string>;
-  /** Words before a day and a month that are written as "12/25". Lower case. */
+  /** Words that precede a day and a month written as "12/25", in lower case. */
   readonly dateLeads: {
     readonly always: ReadonlySet<string>;
-    /** Only before what cannot be a fraction. */
+    /** These words count only before numbers that cannot be a fraction. */
     readonly unlessFraction: ReadonlySet<string>;
   };
   readonly number: string;
@@ -59,11 +59,11 @@ export interface LanguageWords {
   readonly versionWord: string;
   readonly versionDot: string;
   readonly percent: Readonly<Record<string, string>>;
-  /** The number before "percent". */
+  /** Gender of the number before "percent". */
   readonly percentGender: Gender;
   readonly scales: Readonly<Record<string, Scale>>;
   readonly units: Readonly<Record<string, Unit>>;
-  /** Units that are words too: read only where they touch the number. */
+  /** Units that are also words. They are units only directly after the number. */
   readonly gluedUnits: ReadonlySet<string>;
   readonly currencies: Readonly<Record<string, Currency>>;
   /** Names and abbreviations in lower case, without the dot → 1 to 12. */
@@ -76,21 +76,24 @@ export interface LanguageWords {
   readonly acronyms: Acronyms;
 }
 
-/** Everything that a language knows. The classifier recognises what stands there, and asks it for the words. */
+/**
+ * The vocabulary and the rules of a language. The classifier recognizes the class of a text, and the
+ * language gives its words.
+ */
 export interface LanguageRules extends LanguageWords {
-  /** Rules of this language alone, which come before all others. */
+  /** Rules of this language only, which are applied before all others. */
   readonly special: readonly Rule[];
 
   /** @param digits a whole number of up to 15 digits without leading zeros. */
   cardinal(digits: string, gender: Gender): string;
   decimalMark(mark: "." | ",", grouped: boolean): string;
   year(digits: string): string;
-  /** Four digits by themselves are a year here. */
+  /** Whether four digits without context are a year. */
   isYear(window: NormalizationWindow): boolean;
   genderOf(noun: string): Gender;
   isOne(amount: Amount): boolean;
   date(date: CalendarDate, window: NormalizationWindow): string;
-  /** Which of two numbers is the month. */
+  /** Whether the first of two numbers is the month. */
   monthFirst(separator: string): boolean;
   clock(time: ClockTime): string;
   fraction(fraction: Fraction): string;
@@ -102,7 +105,7 @@ export interface LanguageRules extends LanguageWords {
   power(exponent: string, negative: boolean): string;
   /** A noun in the plural, which can be counted: "users" of "100k users". */
   isPlural(word: string): boolean;
-  /** The noun after whole millions where it needs a word between: "d'habitants". */
+  /** The noun after whole millions with its connecting word, as "d'habitants". */
   afterMillions?(noun: string): string;
   phoneGroup(digits: string): string;
   letter(letter: string): string;
@@ -113,30 +116,30 @@ export interface Scale {
   readonly one: string;
   readonly many: string;
   readonly gender: Gender;
-  /** "M€", "£3m": it stands for the word. */
+  /** Whether it abbreviates the word directly at a unit: "M€", "£3m". */
   readonly short: boolean;
-  /** A thousand: zeros after a whole number say the same. */
+  /** Whether it means thousand, so that a whole number can get three zeros instead. */
   readonly thousand?: boolean;
 }
 
 export interface Abbreviations {
-  /** Lower case → full, where a dot follows. */
+  /** Lower case to full form, for abbreviations with a dot. */
   readonly dotted: Readonly<Record<string, string>>;
-  /** With or without a dot; case counts. */
+  /** Abbreviations with or without a dot, which are case-sensitive. */
   readonly bare: Readonly<Record<string, string>>;
-  /** Before a number only; case counts, a dot may follow. */
+  /** Abbreviations before a number, which are case-sensitive and may have a dot. */
   readonly numbered: Readonly<Record<string, string>>;
-  /** Several in a row, by spaces, without dots: "z B". */
+  /** Abbreviations of several parts, separated by spaces, without dots: "z B". */
   readonly phrases: Readonly<Record<string, string>>;
-  /** May end a sentence: lower case. */
+  /** Abbreviations that may end a sentence, in lower case. */
   readonly final: ReadonlySet<string>;
 }
 
 export interface Acronyms {
   /** Capitals that are read as a word. */
   readonly words: ReadonlySet<string>;
-  /** Letter by letter although they could be a word. */
+  /** Read letter by letter, although they could be read as a word. */
   readonly spelled: ReadonlySet<string>;
-  /** Read in a way of their own. */
+  /** Words with a special reading. */
   readonly special: Readonly<Record<string, string>>;
 }

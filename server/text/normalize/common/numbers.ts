@@ -33,7 +33,7 @@ export function readFraction(window: NormalizationWindow, language: LanguageRule
   if (after?.whole !== "") return undefined;
   const spoken = language.fraction({ ...after, whole: text, noun: window.textAt(2) });
   const whole = language.cardinal(text, undefined);
-  if (!spoken.startsWith(`${whole} `)) return { spoken: [spoken, ""] }; // "eineinhalb" is one word
+  if (!spoken.startsWith(`${whole} `)) return { spoken: [spoken, ""] }; // "eineinhalb" is one word.
   return { spoken: [whole, spoken.slice(whole.length + 1)] };
 }
 
@@ -72,7 +72,7 @@ export function readYear(window: NormalizationWindow, language: LanguageRules): 
 const maxThousands = 4;
 const number = /^(?:\D{0,1}[1-9]\d{0,2})$/u;
 
-/** "1 234 567 €" as one word, with how many there were; undefined where the number stands in one word. */
+/** "1 234 567 €" as one word, with the number of words. Undefined if the number is a single word. */
 export function gluedThousands(
   window: NormalizationWindow,
   language: LanguageRules,
@@ -114,7 +114,7 @@ export function spreadThousands(
   return [0, ...ends].map((from, at) => all.slice(from, ends[at]).join(" "));
 }
 
-/** A numeral after the name of what it numbers: "Chapter IV". */
+/** A Roman numeral after the noun that it numbers: "Chapter IV". */
 export function romanAfter(window: NormalizationWindow, heads: ReadonlySet<string>): number | undefined {
   const value = readRoman(window.text);
   return value !== undefined && heads.has(window.textAt(-1).toLowerCase()) ? value : undefined;

@@ -12,8 +12,8 @@ interface Piece {
 }
 
 /**
- * Reads what no other rule reads: numbers as numbers, versions or digits, capitals letter by letter, signs by name. No group
- * of digits and no sign between numbers is left out.
+ * Reads words that no other rule reads: numbers as numbers, versions or digits, capitals letter by letter,
+ * and signs by name. No group of digits and no sign between numbers is omitted.
  */
 export function sayPieces(text: string, language: LanguageRules): string {
   const all = Array.from(text.matchAll(pieces), ({ groups = {} }): Piece => {
@@ -40,7 +40,7 @@ function sayPiece({ kind, text }: Piece, all: readonly Piece[], at: number, lang
 
 const plainDigits = "⁰¹²³⁴⁵⁶⁷⁸⁹";
 
-/** After a number or the name of a variable a power, after a word the number of a note. */
+/** A superscript is a power after a number or the name of a variable, and a note number after a word. */
 function sayPower(text: string, before: Piece | undefined, language: LanguageRules): string {
   const digits = Array.from(text.replace(/[⁺⁻]/u, ""), (digit) => plainDigits.indexOf(digit)).join("");
   const isPower = before?.kind !== "word" || before.text.length <= 3;
@@ -68,7 +68,10 @@ function sayNumberPiece(text: string, language: LanguageRules): string {
   );
 }
 
-/** "2.1.3" with the word for the dot of versions, "192.168.0.1" digit by digit; thousands are neither. */
+/**
+ * "2.1.3" with the word for the dot of versions, "192.168.0.1" digit by digit. Numbers with thousands
+ * separators are neither.
+ */
 export function sayVersion(text: string, language: LanguageRules): string | undefined {
   if (!/^\d{1,6}(?:\.\d{1,6}){2,7}$/u.test(text) || readAmount(text, language)) return undefined;
   const parts = text.split(".");
@@ -94,14 +97,14 @@ function sayWordPiece(text: string, all: readonly Piece[], language: LanguageRul
   return text;
 }
 
-/** A lower-case letter beside digits ("2x") is that letter. */
+/** A lower-case letter next to digits ("2x") is read as that letter. */
 function sayLetter(letter: string, language: LanguageRules): string {
   const name = language.letter(letter);
   if (letter === letter.toUpperCase()) return name;
   return name === letter.toUpperCase() ? letter : name;
 }
 
-/** Vowels and consonants alternate closely enough for a mouth. */
+/** Whether vowels and consonants alternate closely enough to be pronounced. */
 export function isPronounceable(capitals: string): boolean {
   const shape = capitals
     .normalize("NFD")
@@ -120,7 +123,10 @@ function saySign(sign: string, all: readonly Piece[], at: number, language: Lang
   return isBetween || /[\p{Sm}\p{Sc}]/u.test(sign) ? language.sign : "";
 }
 
-/** A minus before a number, a dash between two, and nothing between a word and a number. */
+/**
+ * Reads a dash: a minus before a number, a dash between two numbers, and nothing between a word and a
+ * number.
+ */
 function sayDash(sign: string, all: readonly Piece[], at: number, language: LanguageRules): string {
   const [before, after] = [all[at - 1], all[at + 1]];
   if (after?.kind !== "number") return sign === "−" ? language.minus : "";

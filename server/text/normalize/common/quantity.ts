@@ -3,14 +3,14 @@ import type { Currency, LanguageRules, Scale, Unit } from "./language.ts";
 import { endsSentence, type NormalizationWindow, phrase, type WordReading } from "./window.ts";
 import type { Amount } from "./written.ts";
 
-/** A number with what it counts: `$5 million`, `3,50 €`, `100 km/h`, `50 %`. */
+/** A number with its unit or noun: `$5 million`, `3,50 €`, `100 km/h`, `50 %`. */
 interface Quantity {
   readonly amount: Amount;
   readonly scale: Part<Scale> | undefined;
   readonly unit: Part<Measure> | undefined;
 }
 
-/** The index of the word in which it is written, from 0. */
+/** Index of the word that contains the part, from 0. */
 interface Part<T> {
   readonly is: T;
   readonly word: number;
@@ -49,7 +49,7 @@ function readParts(window: NormalizationWindow, language: LanguageRules): Quanti
   return followed(first, window, language);
 }
 
-/** "$1,400" is a thousand in every language: who writes the dollar first writes its thousands so too. */
+/** "$1,400" is a thousand in every language, because thousands have the format of the currency's country. */
 function customOf(lead: string, number: string, language: LanguageRules): Pick<LanguageRules, "decimal"> {
   return /[$£]$/u.test(lead) && /^\d{1,3}(?:,\d{3})+$/u.test(number) ? { decimal: "." } : language;
 }
@@ -85,7 +85,7 @@ function readMeasure(text: string, language: LanguageRules, touches: boolean): M
   return unit && (touches || !language.gluedUnits.has(text)) ? { kind: "unit", unit } : undefined;
 }
 
-/** Goes on in the next words: a scale, then what is counted. */
+/** Continues with the next words: a scale, then a unit. */
 function followed(
   first: Quantity,
   window: NormalizationWindow,
@@ -99,7 +99,9 @@ function followed(
   return isBareLetter ? undefined : wholeThousands({ amount: first.amount, scale, unit });
 }
 
-/** "100k users", "2M downloads": the letter is the scale where something is counted; "4K" and "5M" alone are names. */
+/**
+ * "100k users", "2M downloads": the letter is a scale before a plural noun, as is k after several digits. "4K" alone is a name.
+ */
 function countsThousands(
   { amount }: Quantity,
   window: NormalizationWindow,
@@ -109,7 +111,7 @@ function countsThousands(
   return language.isPlural(next) || (/k$/u.test(window.text) && amount.whole.length > 1);
 }
 
-/** "200 k€" is 200,000: a whole number, as languages join the two words in ways of their own. */
+/** Converts "200 k€" to 200,000, because languages join the two words in different ways. */
 function wholeThousands(quantity: Quantity): Quantity {
   const { amount, scale, unit } = quantity;
   if (scale?.is.thousand !== true || !scale.is.short || amount.fraction !== "") return quantity;
@@ -122,7 +124,7 @@ function wholeThousands(quantity: Quantity): Quantity {
   };
 }
 
-/** Nothing is said for it. */
+/** A unit without a name. */
 const nameless: Unit = { one: "", many: "", gender: undefined };
 
 /** "5 M€" */
@@ -153,7 +155,7 @@ function readUnit(
   return measure && part(measure, after + 1);
 }
 
-/** A unit may follow: nothing stands between, or the dot of "Mio.", or the dash of "3,–". */
+/** Whether a unit may follow: nothing is in between, or only the dot of "Mio.", or the dash of "3,–". */
 function isOpen(window: NormalizationWindow, at: number): boolean {
   const { after = "" } = window.at(at) ?? {};
   const open = after === "" || (at > 0 && after === ".") || /^,[-–—]+$/u.test(after);
@@ -187,7 +189,9 @@ function say(
   return { spoken, ...signless(window, amount), ...dotless(window, words, language) };
 }
 
-/** "un million", but "un virgule deux millions": the difference is inaudible, and readers expect the plural. */
+/**
+ * "un million", but "un virgule deux millions": the difference is inaudible, and readers expect the plural.
+ */
 function isOneOf(amount: Amount, language: LanguageRules): boolean {
   return amount.fraction === "" && language.isOne(amount);
 }
@@ -204,7 +208,7 @@ function sayNumber(amount: Amount, window: NormalizationWindow, language: Langua
   return { spoken: [sayAmount(amount, language, gender)], ...signless(window, amount) };
 }
 
-/** The number and the name of what it counts. */
+/** The number and the name of its unit. */
 function sayCounted({ amount, scale, unit }: Quantity, language: LanguageRules): readonly [string, string] {
   const measure = unit?.is;
   if (scale) {
@@ -234,7 +238,7 @@ function sayMoney(amount: Amount, currency: Currency, language: LanguageRules): 
   return language.money(amount, currency);
 }
 
-/** "un million d'euros", "deux millions d'euros": the name hangs on the million. */
+/** "un million d'euros", "deux millions d'euros": the name depends on the word for million. */
 function wholeMillions({ whole, fraction }: Amount): boolean {
   return fraction === "" && /^[1-9]\d*0{6}$/u.test(whole);
 }
@@ -246,7 +250,7 @@ function nameOf(measure: Measure | undefined, one: boolean): string {
   return one ? unit.one : unit.many;
 }
 
-/** A sign that stood before as punctuation is said now. */
+/** Removes a sign from the punctuation before a number, because the sign is spoken. */
 function signless({ word }: NormalizationWindow, { sign }: Amount): Partial<WordReading> {
   return sign !== "" && /[-−+]$/u.test(word.before) ? { before: word.before.slice(0, -1) } : {};
 }

@@ -1,16 +1,16 @@
 import type { Currency, Gender, LanguageRules, Scale, Unit } from "./language.ts";
 
-/** A table that has its own entries only: a user may well write "constructor". */
+/** Creates a table without inherited properties, because a text may contain "constructor". */
 export function ownEntries<T>(entries: Readonly<Record<string, T>>): Readonly<Record<string, T>> {
   return Object.assign(Object.create(null), entries);
 }
 
-/** A set from words by spaces. */
+/** Creates a set of words that are separated by spaces. */
 export function wordSet(words: string): ReadonlySet<string> {
   return new Set(words.split(/\s+/u).filter((word) => word !== ""));
 }
 
-/** Lines of `keys = one / many [f]`: a table that a person can read. */
+/** Parses lines of `keys = one / many [f]`, a format that is easy to read. */
 export function unitTable(lines: string): Readonly<Record<string, Unit>> {
   const units: Record<string, Unit> = Object.create(null);
   for (const { keys, value } of tableLines(lines)) {
@@ -20,7 +20,7 @@ export function unitTable(lines: string): Readonly<Record<string, Unit>> {
   return units;
 }
 
-/** How currencies are written in every language; each language names the code. */
+/** Signs and names of currencies in every language, with their code. */
 const currencySigns = wordTable(`
   US$ U$S = USD
   CA$ C$ Can$ CAN$ = CAD
@@ -43,7 +43,7 @@ const currencySigns = wordTable(`
   ₿ = BTC
 `);
 
-/** Lines of `keys = one / many [f] : hundredth / hundredths`; the part after the colon where hundredths are said. */
+/** Parses lines of `keys = one / many [f] : hundredth / hundredths`. The part after the colon is optional. */
 export function currencyTable(lines: string): Readonly<Record<string, Currency>> {
   const currencies: Record<string, Currency> = Object.create(null);
   for (const { keys, value } of tableLines(lines)) {
@@ -97,7 +97,7 @@ function* tableLines(lines: string): Generator<{ keys: readonly string[]; value:
   }
 }
 
-/** Makes the words of a language for thousands and above, which agree in one gender. */
+/** Creates the words of a language for thousands and above, which have one gender. */
 export function scalesOf(gender: Gender): (one: string, many: string, short?: boolean) => Scale {
   return (one, many, short = false) => ({ one, many, gender, short });
 }

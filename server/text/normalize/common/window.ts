@@ -1,4 +1,4 @@
-/** A written word as the rules see it. */
+/** A written word with its punctuation, the input of the rules. */
 export interface Word {
   readonly text: string;
   /** Punctuation around it. */
@@ -6,17 +6,17 @@ export interface Word {
   readonly after: string;
 }
 
-/** How one or several written words are read. */
+/** The reading of one or several written words. */
 export interface WordReading {
   /** The spoken words for each consumed word, in order. Consumed words are not read again. */
   readonly spoken: readonly string[];
-  /** Punctuation that stays before the first word, where it changes. */
+  /** Punctuation before the first word, if it changes. */
   readonly before?: string;
-  /** Punctuation that stays after the last word, where it changes. */
+  /** Punctuation after the last word, if it changes. */
   readonly after?: string;
 }
 
-/** A word with those around it: a rule sees this and nothing else, so its work is bounded. */
+/** A word with its neighbors. A rule sees only these, so its work is bounded. */
 export class NormalizationWindow {
   readonly word: Word;
   readonly #past: readonly Word[];
@@ -39,17 +39,17 @@ export class NormalizationWindow {
     return distance > 0 ? this.#ahead[distance - 1] : this.#past[this.#past.length + distance];
   }
 
-  /** Its text, or "" beyond the ends. */
+  /** The text of the word, or "" beyond the ends. */
   textAt(distance: number): string {
     return this.at(distance)?.text ?? "";
   }
 
-  /** The same place with another word there. `taken` words after it belong to that word. */
+  /** The same window with another word at its center. The `taken` words after it belong to that word. */
   with(word: Partial<Word>, taken = 0): NormalizationWindow {
     return new NormalizationWindow(this.#past, { ...this.word, ...word }, this.#ahead.slice(taken));
   }
 
-  /** Another word after the same words, with nothing behind it. */
+  /** A window with another word after the same words, and no words after it. */
   ending(text: string): NormalizationWindow {
     return new NormalizationWindow(this.#past, { text, before: "", after: "" }, []);
   }
@@ -65,7 +65,7 @@ export class NormalizationWindow {
     );
   }
 
-  /** Nothing stands between a word and the next one but a space. */
+  /** Whether only a space separates a word from the next one. */
   joins(distance = 0): boolean {
     return this.at(distance)?.after === "" && this.at(distance + 1)?.before === "";
   }
@@ -75,13 +75,16 @@ export function isCapitalized(text: string): boolean {
   return /^\p{Lu}/u.test(text);
 }
 
-/** The dot after an abbreviation also ends the sentence: nothing follows, or a capital letter does. */
+/**
+ * Whether the dot after an abbreviation also ends the sentence: no word follows, or one with a capital
+ * letter.
+ */
 export function endsSentence(window: NormalizationWindow, distance: number): boolean {
   const next = window.at(distance + 1);
   return !next || isCapitalized(next.text);
 }
 
-/** Shares words out over written words, in order and as evenly as they go. */
+/** Distributes spoken words over written words, in order and as evenly as possible. */
 export function spreadOverWords(words: string, count: number): string[] {
   const all = words.split(" ").filter((word) => word !== "");
   const step = Math.max(1, all.length / count);

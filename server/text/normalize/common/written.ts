@@ -1,13 +1,13 @@
-/** The classes of written text, before a language puts them into words. */
+/** The classes of written text, which a language converts to words. */
 
-/** A number as written: digits, never a float, so that nothing is lost. */
+/** A number in digits as written, never a float, so that no digit is lost. */
 export interface Amount {
   readonly sign: "" | "-" | "+";
   /** "" in ".5". */
   readonly whole: string;
   readonly fraction: string;
   readonly mark: "." | ",";
-  /** Its thousands are set apart. */
+  /** Whether its thousands are separated. */
   readonly grouped: boolean;
 }
 
@@ -15,7 +15,7 @@ export interface CalendarDate {
   readonly day: number;
   /** 1 to 12. */
   readonly month: number;
-  /** Digits; "" where none is given. */
+  /** Digits, or "" without a year. */
   readonly year: string;
 }
 
@@ -24,14 +24,14 @@ export interface ClockTime {
   readonly minute: number;
   readonly second: number | undefined;
   readonly half: "am" | "pm" | undefined;
-  /** "Uhr" or "h" is written. */
+  /** Whether "Uhr" or "h" is written. */
   readonly marked: boolean;
-  /** It is the first of two: the word for the hour may wait. */
+  /** Whether it is the first of two times, in which the word for the hour may be omitted. */
   readonly first: boolean;
 }
 
 export interface Fraction {
-  /** Whole number before it, as digits; "" for none. */
+  /** The integer before the fraction as digits, or "" for none. */
   readonly whole: string;
   readonly over: number;
   readonly under: number;

@@ -21,7 +21,7 @@ const rulers = wordSet(`
 const beforeYear =
   wordSet(`in since by from until till before after during circa around est founded year years of spring summer autumn fall winter
   early late mid between and christmas copyright © class ca c born died back class q1 q2 q3 q4 fy`);
-/** Before what is a year or a number: a round one counts. */
+/** Words before a year or a number. A round number is read as a number. */
 const beforeAnyNumber = wordSet("was is were be it's than to fy");
 const sentenceStarts = wordSet(
   "He She It They We You I The A An This That These Those In On At But And So Then There My His Her Our Their If When What",
@@ -213,14 +213,14 @@ function readStreet(window: NormalizationWindow, street: string): WordReading | 
   return { spoken: [street], after: goesOn ? after.slice(1) : after };
 }
 
-/** "Then Dr. Jones": a name follows that begins no sentence. */
+/** "Then Dr. Jones": a name follows that does not begin a sentence. */
 function readTitle(window: NormalizationWindow, title: string): WordReading | undefined {
   const next = window.textAt(1);
   const isName = isCapitalized(next) && window.word.after === "." && !sentenceStarts.has(next);
   return isName ? { spoken: [title], after: window.word.after.slice(1) } : undefined;
 }
 
-/** Keeps the dot that ends the sentence too. */
+/** Keeps a dot that also ends the sentence. */
 function endOf(window: NormalizationWindow): string {
   const { after } = window.word;
   const ends = after === "." && (!window.at(1) || isCapitalized(window.textAt(1)));
@@ -255,7 +255,7 @@ function sayPower(exponent: string, negative: boolean): string {
   return negative ? `to the minus ${cardinal(exponent)}` : `to the ${ordinal(exponent)}`;
 }
 
-/** "Boeing 747": by its digit and its pair. */
+/** "Boeing 747": the first digit, and then the pair. */
 function readModel(window: NormalizationWindow): WordReading | undefined {
   if (window.textAt(-1) !== "Boeing" || !/^7\d7$/u.test(window.text)) return undefined;
   return { spoken: [`seven ${cardinal(String(Number(window.text.slice(1))))}`] };

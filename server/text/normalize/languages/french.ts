@@ -23,7 +23,7 @@ const feminineNouns =
   chose pièce place porte bouteille tasse pomme journée partie ligne lettre livre-sterling famille équipe chambre route tête main mère sœur
   île étoile carte clé question réponse image photo vidéo`);
 
-/** They end like a plural. */
+/** Words that look like a plural. */
 const notPlural = wordSet(
   "dans plus moins sans mais sous vers depuis puis alors très pas des les aux jours-là après dès hors sauf fois-ci eux deux ceux vous nous",
 );
@@ -197,7 +197,7 @@ function sayMoney(amount: Amount, { one, many, minor, gender }: Currency): reado
   ];
 }
 
-/** Numbers are dictated two digits at a time; an odd one goes first. */
+/** Splits a dictated number into groups of two digits. The first group may have one digit. */
 function pairs(digits: string): string[] {
   return digits.match(digits.length % 2 === 1 ? /^\d|\d\d/gu : /\d\d/gu) ?? [];
 }

@@ -29,7 +29,7 @@ function cardinal(digits: string, gender: Gender): string {
   return gender === "feminine" ? "eine" : "ein";
 }
 
-/** Without its ending: "dritt". */
+/** The ordinal without its ending: "dritt". */
 function ordinalStem(digits: string): string {
   if (digits === "0") return "nullt";
   const value = BigInt(digits);
@@ -55,7 +55,7 @@ function isYear(window: NormalizationWindow): boolean {
   return alone || /\($/u.test(window.word.before);
 }
 
-/** "Er wurde 1984 geboren.", "Es war 1984.": a noun would follow what is counted. */
+/** "Er wurde 1984 geboren.", "Es war 1984.": a number of objects would be followed by a noun. */
 function standsAsYear(window: NormalizationWindow, previous: string, next: string): boolean {
   if (/00$/u.test(window.text) || !/^(?:1[1-9]|20)/u.test(window.text)) return false;
   const follows = previous !== "" && /^\p{Ll}/u.test(previous) && !beforeAmount.has(previous);
@@ -63,7 +63,7 @@ function standsAsYear(window: NormalizationWindow, previous: string, next: strin
   return (follows || opens) && (window.word.after !== "" || next === "" || /^\p{Ll}/u.test(next));
 }
 
-/** "etwa 1984" may be any number. */
+/** Words before any number, not only before years: "etwa 1984". */
 const beforeAmount = wordSet(
   "etwa circa rund fast über unter mehr als genau nur mit auf kostet zahlt zahlte hat haben gleich",
 );
@@ -83,11 +83,11 @@ const articles: Readonly<Record<string, string>> = wordTable(`
   ein mein dein sein ihr unser kein = er
 `);
 const beforeDative = wordSet("in an auf zu mit bei von nach aus seit ab vor unter über zwischen neben");
-/** A number after these counts, unless a month follows: "von 3 bis 5." */
+/** Words before a number, unless a month follows: "von 3 bis 5." */
 const bareBefore = wordSet("bis seit ab nach vor");
 const joints = wordSet("und oder bis");
 
-/** The ending that the words before call for: am dritten, der dritte, dritter. */
+/** The ending that the preceding words require: am dritten, der dritte, dritter. */
 function ending(window: NormalizationWindow, from = -1): string {
   const previous = window.textAt(from).toLowerCase();
   const isList =

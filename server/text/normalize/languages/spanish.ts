@@ -23,12 +23,12 @@ const hundreds =
     " ",
   );
 
-/** They end like a plural. */
+/** Words that look like a plural. */
 const notPlural = wordSet(
   "más menos entonces después antes tras pues además los las unos unas estos estas somos vamos",
 );
 
-/** The number agrees with what it counts: veintiún libros, veintiuna casas, veintiuno. */
+/** The number agrees with its noun: veintiún libros, veintiuna casas, veintiuno. */
 function cardinal(digits: string, gender: Gender): string {
   const value = Number(digits); // at most 15 digits: exact
   return value === 0
@@ -82,7 +82,7 @@ const ordinalHundreds =
     " ",
   );
 
-/** Up to 999; beyond, people say the cardinal. */
+/** Ordinals up to 999. Above, the cardinal is used. */
 function ordinal(value: number, feminine: boolean): string {
   if (value < 1 || value > 999) return cardinal(String(value), undefined);
   const special = ownEntries({ 11: "undécimo", 12: "duodécimo" })[value % 100];
@@ -248,7 +248,7 @@ export const spanish: LanguageRules = {
   cardinal,
   decimalMark: (mark) => (mark === "." ? "punto" : "coma"),
   year: (digits) => cardinal(digits, undefined),
-  isYear: () => false, // a year is read as any number
+  isYear: () => false, // A year is read like any number.
   genderOf,
   isOne: ({ whole, fraction: after }) => whole === "1" && after === "",
   date,
