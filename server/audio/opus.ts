@@ -60,7 +60,7 @@ function libopusPool(rate: OpusRate): EncoderCache<Libopus> {
  */
 export async function createOpusEncoder(rate: number, serial: number): Promise<Encoder> {
   const opusRate = opusRates.find((offered) => offered === rate);
-  if (opusRate === undefined) throw new RangeError(`Opus takes no ${rate} Hz`);
+  if (opusRate === undefined) throw new RangeError(`Opus does not support ${rate} Hz`);
   return new OggOpusEncoder(await libopusPool(opusRate).take(), opusRate, serial);
 }
 

@@ -13,9 +13,9 @@ export const backupCommand: Command = {
   },
   notes: "PostgreSQL is copied by pg_dump. How to put a copy back: docs/how-to/back-up.md.",
   async run(shell, { to = "", database = shell.env[names.database] || undefined }) {
-    if (database === undefined) throw new UsageError("Say what to copy: --database PATH.");
+    if (database === undefined) throw new UsageError("Name the database to copy: --database PATH.");
     if (isPostgresUrl(database)) {
-      throw new UsageError(`${shownPlace(database)} is PostgreSQL: copy it by pg_dump.`);
+      throw new UsageError(`${shownPlace(database)} is a PostgreSQL database; back it up with pg_dump.`);
     }
     try {
       backUpSqlite(database, to);

@@ -125,7 +125,7 @@ function parse(payload: Buffer): unknown {
 function broken(what: string, cause?: unknown): Failure {
   return new Failure(
     "model_failed",
-    `The model tier sent ${what}; its version may not fit this API tier's.`,
+    `The model tier sent ${what}; its version may be incompatible with this API tier.`,
     { cause },
   );
 }

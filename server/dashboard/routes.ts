@@ -118,7 +118,7 @@ function warnOfUntrustedProxy() {
     isSaid = true;
     log.warn(
       { proxy: ip },
-      `requests have X-Forwarded-For from an address that ${env.trustedProxies} does not name; limits of the sign-in count its callers as one`,
+      `requests have X-Forwarded-For from an address that ${env.trustedProxies} does not contain; the sign-in limits count all its clients together`,
     );
   };
 }
@@ -145,7 +145,7 @@ function tell(error: unknown, request: FastifyRequest, reply: FastifyReply): Fas
     return sendProblem(reply, request, new Failure(code, said, options));
   }
   request.failure = failure;
-  if (failure.code === "internal") request.log.error({ err: failure.cause }, "unforeseen failure");
+  if (failure.code === "internal") request.log.error({ err: failure.cause }, "unexpected error");
   if (failure.code === "store_unavailable")
     request.log.error({ err: failure.cause }, "the dashboard's database");
   if (failure.retryAfterSeconds !== undefined)

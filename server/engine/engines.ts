@@ -133,7 +133,7 @@ export class Engines {
     if (espeak && voice.kind === "flite") return { engine: espeak, voice: asEspeak(voice), release: keep };
     throw new Failure(
       "model_unreachable",
-      "The engine of this voice is not installed on the server; its log says what to install.",
+      "The engine of this voice is not installed on the server; the server's log says what to install.",
       { retryAfterSeconds: 60 },
     );
   }

@@ -127,7 +127,7 @@ class Part {
       const { path } = this.#file;
       this.#options.log.warn(
         { file: path, bytes: this.#bytes, error: failure.message, pauseMs },
-        "broken off; going on",
+        "the download was interrupted; resuming",
       );
       await delay(pauseMs, undefined, { signal: this.#options.signal });
       pauseMs = Math.min(pauseMs * 2, longestPauseMs);
@@ -346,7 +346,7 @@ export async function writeWhole(out: Appendable, bytes: Uint8Array): Promise<vo
   for (let written = 0; written < bytes.length; ) {
     const { bytesWritten } = await out.write(bytes.subarray(written));
     if (bytesWritten === 0)
-      throw Object.assign(new Error("the file system takes no more bytes"), { code: "ENOSPC" });
+      throw Object.assign(new Error("the file system accepts no more bytes"), { code: "ENOSPC" });
     written += bytesWritten;
   }
 }

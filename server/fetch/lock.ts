@@ -78,7 +78,7 @@ async function take(path: string, id: string): Promise<boolean> {
 
 async function beat(path: string, id: string, count: number): Promise<void> {
   const content = await contentOf(path);
-  if (!content.startsWith(`${id} `)) throw new Error("another fetcher took the lock of the cache");
+  if (!content.startsWith(`${id} `)) throw new Error("another process took the lock of the cache");
   const next = `${path}.${id}.beat`;
   await writeFile(next, `${id} ${count}`);
   await rename(next, path); // The rename lets readers see the file only when it is complete.

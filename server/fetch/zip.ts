@@ -34,7 +34,7 @@ interface Entry {
 function directory(archive: Buffer): Entry[] {
   const end = archive.lastIndexOf(Buffer.from([0x50, 0x4b, 5, 6]));
   if (end < 0 || end + endBytes > archive.length || archive.readUInt32LE(end) !== endSignature) {
-    throw new FetchFailure("the file is no zip archive");
+    throw new FetchFailure("the file is not a zip archive");
   }
   const entries: Entry[] = [];
   let at = archive.readUInt32LE(end + 16);
@@ -66,5 +66,5 @@ function read(archive: Buffer, { name, method, crc, packedBytes, bytes, offset }
 function unpacked(packed: Buffer, method: number, bytes: number): Buffer {
   if (method === methods.stored) return packed;
   if (method === methods.deflated) return inflateRawSync(packed, { maxOutputLength: Math.max(1, bytes) });
-  throw new FetchFailure(`the archive is packed by method ${method}, which is not known here`);
+  throw new FetchFailure(`the archive is packed with method ${method}, which is not supported`);
 }

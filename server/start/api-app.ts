@@ -115,7 +115,7 @@ function identify(lifecycle: Lifecycle) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     void reply.header("x-request-id", request.id);
     if (request.headers.host === undefined && request.raw.httpVersion === "1.1") {
-      throw new Failure("malformed_http", "A request in HTTP/1.1 has the header Host.");
+      throw new Failure("malformed_http", "An HTTP/1.1 request must have the header Host.");
     }
     if (lifecycle.isLeaving()) void reply.header("connection", "close");
     else lifecycle.leaveOpen(request.raw.socket);

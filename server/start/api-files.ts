@@ -30,7 +30,7 @@ export function openFiles(settings: ApiSettings, log: Log, clock: Clock): Files 
           whenAbsent: absent,
           clock,
           onError: (error) =>
-            log.error({ err: error }, "a file changed for the worse; its last good state stays"),
+            log.error({ err: error }, "a changed file is invalid; its last valid state stays in use"),
         });
   return {
     token: open(settings.tokenFile, (text) => text.trim(), "keep"),

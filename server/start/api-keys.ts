@@ -20,12 +20,12 @@ export function openKeys(
     staleMs: keysStaleSeconds * 1000,
     clock,
     onTrouble: (error) => {
-      if (error) log.error({ err: error }, "API keys cannot be read; those read last count for a while");
+      if (error) log.error({ err: error }, "API keys cannot be read; the last known keys stay valid for a limited time");
       else log.info({}, "API keys are read from the database");
     },
     onUnwritten: (error) => {
-      if (error) log.error({ err: error }, "the times that API keys were used cannot be written; they wait");
-      else log.info({}, "the times that API keys were used are written again");
+      if (error) log.error({ err: error }, "the times of use of API keys cannot be written; they wait");
+      else log.info({}, "the times of use of API keys are written again");
     },
   });
 }
@@ -45,9 +45,9 @@ export function joinKeys(
   log: Log,
 ): JoinedKeys {
   if (!file && !apiKey && !followed)
-    log.warn({}, "no API key is configured: every request will be answered 401");
+    log.warn({}, "no API key is configured: every request gets 401");
   if (file && !file.current())
-    log.warn({ keysFile }, "the keys file is not there yet; its keys count once it is");
+    log.warn({ keysFile }, "the keys file does not exist yet; its keys become valid when it does");
   const stores: KeyStore[] = [];
   if (file) stores.push(createFileKeyStore(file));
   if (apiKey) stores.push(createSingleKeyStore(apiKey, "environment"));

@@ -78,8 +78,8 @@ function openUsage(database: Database, log: Log, clock: Clock): UsageRecorder {
     database,
     clock,
     onTrouble: (error) => {
-      if (error) log.error({ err: error }, "what API keys were used for cannot be written; it waits");
-      else log.info({}, "what API keys were used for is written again");
+      if (error) log.error({ err: error }, "the use of API keys cannot be written; it waits");
+      else log.info({}, "the use of API keys is written again");
     },
   });
 }
@@ -89,7 +89,7 @@ function openLexicon(table: LexiconTable, log: Log, clock: Clock): CachedLexicon
     table,
     clock,
     onTrouble: (error) => {
-      if (error) log.error({ err: error }, "lexicons cannot be read; those read last count");
+      if (error) log.error({ err: error }, "lexicons cannot be read; the last known ones stay in use");
       else log.info({}, "lexicons are read from the database");
     },
   });
@@ -107,7 +107,7 @@ async function openOovRecorder(
     else log.info({ folder }, "the spool of words is written again");
   };
   const onUnreadable = (error: Error, file: string) =>
-    log.error({ err: error, file }, "a file of the spool of words cannot be read; it is left where it is");
+    log.error({ err: error, file }, "a file of the spool of words cannot be read; it stays in its place");
   return createOovRecorder({
     store,
     keepsSentences,
@@ -130,6 +130,6 @@ function limitAuditLog(days: number | undefined, database: Database, log: Log, c
     database,
     days,
     clock,
-    onTrouble: (err) => log.error({ err }, "old changes cannot be forgotten; they stay until the next hour"),
+    onTrouble: (err) => log.error({ err }, "old audit log entries cannot be deleted; the next attempt is in an hour"),
   });
 }

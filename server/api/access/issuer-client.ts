@@ -47,7 +47,7 @@ export function createIssuerClient({
         );
       } catch (error) {
         if (!signal.aborted) throw error;
-        throw new Error(`no whole answer within ${withinMs} ms`, { cause: error });
+        throw new Error(`no complete response within ${withinMs} ms`, { cause: error });
       } finally {
         cancel();
       }
@@ -59,13 +59,13 @@ export function createIssuerClient({
 async function readText({ statusCode, body }: Dispatcher.ResponseData): Promise<string> {
   if (statusCode !== 200) {
     body.on("error", () => undefined).destroy();
-    throw new Error(`it answered with status ${statusCode}`);
+    throw new Error(`it responded with status ${statusCode}`);
   }
   const pieces: Buffer[] = [];
   let bytes = 0;
   for await (const piece of body as AsyncIterable<Buffer>) {
     bytes += piece.length;
-    if (bytes > maxResponseBytes) throw new Error(`its answer is longer than ${maxResponseBytes} bytes`);
+    if (bytes > maxResponseBytes) throw new Error(`its response is longer than ${maxResponseBytes} bytes`);
     pieces.push(piece);
   }
   return Buffer.concat(pieces).toString("utf8");

@@ -76,7 +76,7 @@ export function createLicenseCheck(options: CheckOptions): LicenseCheck {
     const text = kept()?.answer;
     if (text === undefined || text === known?.text) return;
     const answer = await read(text).catch((error: Error) => {
-      log.warn({ err: error }, "the routing table's answer of the license's issuer is not good");
+      log.warn({ err: error }, "the license issuer's response in the routing table is invalid");
       return undefined;
     });
     if (answer !== undefined && (known === undefined || answer.jti === licenseId())) take(answer);
@@ -85,10 +85,10 @@ export function createLicenseCheck(options: CheckOptions): LicenseCheck {
   const ask = async (id: string) => {
     try {
       const answer = await read(await issuer.ask(id));
-      if (answer.jti !== id) throw new Error("the answer is about another license");
+      if (answer.jti !== id) throw new Error("the response is about another license");
       failures = 0;
       retryAt = now() + Math.min(intervalMs / 10, longestRetryMs);
-      if (complaint !== undefined) log.info({}, "the license's issuer answers again");
+      if (complaint !== undefined) log.info({}, "the license's issuer responds again");
       complaint = undefined;
       onResult(answer.status);
       take(answer);
@@ -96,7 +96,7 @@ export function createLicenseCheck(options: CheckOptions): LicenseCheck {
       failures += 1;
       retryAt = now() + retryMs(failures, intervalMs, random);
       const { message } = error as Error;
-      if (message !== complaint) log.warn({ err: error }, "the license's issuer gave no good answer");
+      if (message !== complaint) log.warn({ err: error }, "the license's issuer sent no valid response");
       complaint = message;
       onResult("failed");
     }

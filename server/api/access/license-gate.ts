@@ -70,7 +70,7 @@ export async function createLicenseGate(sources: LicenseSources): Promise<Licens
 
   await refresh();
   const stop = every(sources.clock, sources.intervalMs, () => {
-    refresh().catch((error: unknown) => sources.log.error({ err: error }, "the license could not be judged"));
+    refresh().catch((error: unknown) => sources.log.error({ err: error }, "the license could not be evaluated"));
   });
 
   return {

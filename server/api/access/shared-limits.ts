@@ -164,8 +164,8 @@ function link(redis: Redis, options: SharedLimitsOptions): Link {
     if (away === isAway) return;
     isAway = away;
     onAway(away);
-    if (away) log.warn({ err: error }, "Valkey does not answer: limits hold for this process alone");
-    else log.info({}, "Valkey answers again: limits are shared");
+    if (away) log.warn({ err: error }, "Valkey does not respond: limits apply to this process only");
+    else log.info({}, "Valkey responds again: limits are shared");
   };
   let closed = false;
   const missed = (error: unknown) => {

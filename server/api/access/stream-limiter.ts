@@ -16,7 +16,7 @@ export function createStreamLimiter(places: number): StreamLimiter {
       if (taken >= places) {
         throw new Failure(
           "saturated",
-          `This server speaks ${places} requests at once; try again in a moment.`,
+          `This server synthesizes at most ${places} requests at once; try again in a moment.`,
           {
             retryAfterSeconds: 1,
           },

@@ -157,7 +157,7 @@ async function* arriving(payload: Readable): AsyncGenerator<Buffer, void, void> 
   try {
     for await (const piece of payload.iterator({ destroyOnReturn: false })) yield piece as Buffer;
   } catch (cause) {
-    throw new Failure("request_timeout", "The body broke off before it was whole; send it again.", { cause });
+    throw new Failure("request_timeout", "The body ended before it was complete; send it again.", { cause });
   }
 }
 

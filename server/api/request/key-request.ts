@@ -55,7 +55,7 @@ export function readKeyFacts(
     reader.refuse("team", `must be ${team}, or be left out; it is ${formatValue(named)}`);
   }
   if (team !== undefined && wanted.includes("admin")) {
-    reader.refuse("scopes", "may hold admin only where an owner, or a key without a team, makes the key");
+    reader.refuse("scopes", "may contain admin only if an owner, or a key without a team, creates the key");
   }
   const expiresAt = readExpiry(reader, now);
   const readLimit = (name: keyof KeyLimits): number | undefined => {

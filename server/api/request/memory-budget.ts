@@ -138,7 +138,7 @@ function joinLine(line: Waiting[], { bytes, hold, leave, waitMs, clock, abandone
 function overloaded(): Failure {
   return new Failure(
     "overloaded",
-    "This server holds as many large requests as it may; try again in a moment, or send and ask for less at once.",
+    "The server's memory for large requests is in use; try again in a moment, or send smaller requests.",
     { retryAfterSeconds: 2 },
   );
 }

@@ -134,7 +134,7 @@ export function readText(reader: FieldReader, name: string, modelId: ModelId, pl
   const limit = place === "api" ? maxTextLength : maxDashboardTextLength;
   const length = limit === undefined ? 0 : countCodePoints(text);
   if (limit !== undefined && length > limit) reader.refuse(name, tooLong(modelId, place, limit, length));
-  if (text.trim() === "") reader.refuse(name, "must hold something to speak");
+  if (text.trim() === "") reader.refuse(name, "must contain something to speak");
   return text.toWellFormed();
 }
 

@@ -31,7 +31,7 @@ export function toFailure(error: unknown): Failure {
   if (error instanceof Failure) return error;
   const known = frameworkCodes[(error as FastifyError | undefined)?.code ?? ""];
   if (known) return new Failure(known[0], known[1], { cause: error });
-  return new Failure("internal", "Something went wrong here; the request ID finds it in the logs.", {
+  return new Failure("internal", "An unexpected error occurred; search the server's logs for the request ID.", {
     cause: error,
   });
 }
@@ -39,7 +39,7 @@ export function toFailure(error: unknown): Failure {
 export function sendProblem(reply: FastifyReply, request: FastifyRequest, error: unknown): FastifyReply {
   const failure = toFailure(error);
   request.failure = failure;
-  if (failure.code === "internal") request.log.error({ err: failure.cause }, "unforeseen failure");
+  if (failure.code === "internal") request.log.error({ err: failure.cause }, "unexpected error");
   for (const [name, value] of Object.entries(problemHeaders(failure))) void reply.header(name, value);
   const problem = {
     ...toProblem(failure, request.id),
@@ -73,10 +73,10 @@ export function addNotFound(app: FastifyInstance): void {
   app.addHook("onRequest", async (request, reply) => {
     if (!request.is404) return;
     const allowed = methods.get(request.url.split("?", 1)[0] ?? "");
-    if (!allowed) throw new Failure("not_found", "There is nothing at this path.");
+    if (!allowed) throw new Failure("not_found", "This path does not exist.");
     const list = [...allowed].join(", ");
     void reply.header("allow", list);
-    throw new Failure("method_not_allowed", `This path takes ${list}.`);
+    throw new Failure("method_not_allowed", `This path accepts ${list}.`);
   });
 }
 

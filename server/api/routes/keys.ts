@@ -71,11 +71,11 @@ export async function inBook<Result>(
 function failureOf(cause: KeyManagerError): Failure {
   switch (cause.reason) {
     case "taken":
-      return new Failure("name_taken", "There is a key of this name already; choose another.", { cause });
+      return new Failure("name_taken", "A key with this name already exists; choose another name.", { cause });
     case "missing":
-      return new Failure("not_found", "There is no key of this name.", { cause });
+      return new Failure("not_found", "No key has this name.", { cause });
     case "forbidden":
-      return new Failure("insufficient_scope", "Only an owner rotates a key that may manage keys.", {
+      return new Failure("insufficient_scope", "Only an owner may rotate a key with the scope admin.", {
         cause,
       });
   }

@@ -180,7 +180,7 @@ export class SocketSynthesis {
       audioSeconds: Number(audioSeconds.toFixed(3)),
       ...(firstAudioMs !== undefined && { firstAudioMs: Math.round(firstAudioMs) }),
     };
-    if (code === "internal") this.#parts.log.error({ err: failure?.cause, ...line }, "unforeseen failure");
+    if (code === "internal") this.#parts.log.error({ err: failure?.cause, ...line }, "unexpected error");
     this.#parts.log.info(line, "synthesis");
   }
 }

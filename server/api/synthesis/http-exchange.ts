@@ -95,7 +95,7 @@ function outletOf(reply: FastifyReply): Outlet {
 /** Aborts when the response is over, either sent or abandoned by the client. */
 function whenClosed(response: ServerResponse): AbortSignal {
   const controller = new AbortController();
-  const close = () => controller.abort(new Failure("request_timeout", "The caller hung up."));
+  const close = () => controller.abort(new Failure("request_timeout", "The client disconnected."));
   if (response.destroyed) close();
   else response.once("close", close);
   return controller.signal;

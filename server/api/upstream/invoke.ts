@@ -64,14 +64,14 @@ async function readProblem({ statusCode, body, headers }: Dispatcher.ResponseDat
   if (!isErrorCode(code) || code === "unauthorized") {
     return new Failure(
       "model_failed",
-      "The model tier refused the API tier; its operator finds why in the logs.",
+      "The model tier refused the API tier; the reason is in the model tier's log.",
       {
-        cause: new Error(`the model tier answered ${statusCode} ${String(code ?? "")}`),
+        cause: new Error(`the model tier responded with ${statusCode} ${String(code ?? "")}`),
       },
     );
   }
   const retryAfter = Number(headers["retry-after"]);
-  return new Failure(code, typeof problem.detail === "string" ? problem.detail : "The model refused.", {
+  return new Failure(code, typeof problem.detail === "string" ? problem.detail : "The model rejected the request.", {
     ...(Array.isArray(problem.errors) && { fields: problem.errors as FieldError[] }),
     ...(Number.isInteger(retryAfter) && { retryAfterSeconds: retryAfter }),
   });

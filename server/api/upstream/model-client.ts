@@ -241,15 +241,15 @@ function asFailure(error: unknown, signal: AbortSignal): Failure {
   if (error instanceof Failure) return error;
   const code = (error as { code?: unknown }).code;
   if (!signal.aborted && isTimeout(error, code)) {
-    return new Failure("deadline_exceeded", "The model gave no audio in time; try again.", { cause: error });
+    return new Failure("deadline_exceeded", "The model sent no audio in time; try again.", { cause: error });
   }
   const isUnreachable = code === "ECONNREFUSED" || code === "UND_ERR_CONNECT_TIMEOUT" || code === "ENOTFOUND";
   return isUnreachable
-    ? new Failure("model_unreachable", "The model does not answer now; try again in a moment.", {
+    ? new Failure("model_unreachable", "The model does not respond; try again in a moment.", {
         retryAfterSeconds: 2,
         cause: error,
       })
-    : new Failure("model_failed", "The model failed before it spoke; send the request again.", {
+    : new Failure("model_failed", "The model failed before its first audio; send the request again.", {
         cause: error,
       });
 }

@@ -33,7 +33,7 @@ function isAbsentOrMapping(value: unknown): boolean {
 function checkRoute(route: Partial<Route> | null, where: string): void {
   if (typeof route !== "object" || route === null)
     throw new Error(`${where} must be a route, with pool and service`);
-  if (typeof route.pool !== "string") throw new Error(`${where}.pool must be a text`);
+  if (typeof route.pool !== "string") throw new Error(`${where}.pool must be a string`);
   if (typeof route.service !== "string" || !/^https?:$/.test(URL.parse(route.service)?.protocol ?? "")) {
     throw new Error(`${where}.service must be a URL as http://demo-mist:8080`);
   }
@@ -41,7 +41,7 @@ function checkRoute(route: Partial<Route> | null, where: string): void {
     throw new Error(`${where}.weight must be a number from 0 to 100`);
   }
   if (route.revision !== undefined && typeof route.revision !== "string")
-    throw new Error(`${where}.revision must be a text`);
+    throw new Error(`${where}.revision must be a string`);
   if (typeof route.idle !== "boolean") throw new Error(`${where}.idle must be true or false`);
   if (route.wakes !== undefined && typeof route.wakes !== "boolean") {
     throw new Error(`${where}.wakes must be true, false or absent`);
@@ -58,9 +58,9 @@ export function createFileDirectory(path: string, log: Log, clock: Clock): Repli
     parse: parseRoutingTable,
     whenAbsent: "keep",
     clock,
-    onError: (error) => log.error({ err: error }, "the routing file is wrong; the last good one stays"),
+    onError: (error) => log.error({ err: error }, "the routing file is invalid; the last valid one stays in use"),
   });
-  if (!file.current()) log.warn({ path }, "the routing file is not there yet; waiting for it");
+  if (!file.current()) log.warn({ path }, "the routing file does not exist yet; waiting for it");
   return {
     table: () => file.current(),
     replicas: (route) => (route.idle ? [] : [new URL(route.service).origin]),

@@ -43,7 +43,7 @@ export async function awaitFirstAudio(
     else before.push(value);
   }
   if (!head)
-    throw new Failure("model_failed", "The model sent no head; its version may not fit this API tier's.");
+    throw new Failure("model_failed", "The model tier sent no head frame; its version may be incompatible with this API tier.");
   const { rate, engine } = head;
   return { rate, engine, frames: end ? endedEarly(before, stream) : frames(before, wire, { stream, rate }) };
 }
@@ -114,7 +114,7 @@ async function* mapSocketErrors(wire: AsyncIterable<SpokenFrame>): AsyncGenerato
     yield* wire;
   } catch (error) {
     if (error instanceof Failure) throw error;
-    throw new Failure("model_failed", "The model's stream broke off; send the request again.", {
+    throw new Failure("model_failed", "The model's stream was interrupted; send the request again.", {
       cause: error,
     });
   }
@@ -123,6 +123,6 @@ async function* mapSocketErrors(wire: AsyncIterable<SpokenFrame>): AsyncGenerato
 function incomplete(sent: number, received: number): Failure {
   return new Failure(
     "model_failed",
-    `Of the model's ${sent} samples ${received} arrived; send the request again.`,
+    `Only ${received} of the model's ${sent} samples arrived; send the request again.`,
   );
 }

@@ -48,7 +48,7 @@ export function requireSession(parts: DashboardContext, ...roles: readonly Role[
 
 /** The signed-in user, who exists behind `requireSession`. */
 export function sessionOf({ visit }: FastifyRequest): SessionContext {
-  if (!visit) throw new Error("this route is open to who is not signed in");
+  if (!visit) throw new Error("this route does not require a session");
   return visit;
 }
 

@@ -32,7 +32,7 @@ export class CodecDecoder {
       const from = (codes[i] ?? 0) * width;
       for (let k = 0; k < width; k++, at++) cepstrum[at] = (cepstrum[at] ?? 0) + (book[from + k] ?? 0);
     }
-    if (at !== coefficients) throw new Error("the codec's books do not make a cepstrum");
+    if (at !== coefficients) throw new Error("the codebooks do not have the size of the cepstrum");
     return this.#vocoder.push({
       cepstrum,
       aperiodicityDb: noiseDb[codes[books.length] ?? 0] ?? 0,

@@ -69,7 +69,7 @@ export class MiniGenerator implements Generator {
     const { plan, codes } = await this.#encoder.run({
       phones: new Tensor("int64", BigInt64Array.from(rows, BigInt), shape),
     });
-    if (!plan || !codes) throw new Error("the encoder says nothing");
+    if (!plan || !codes) throw new Error("the encoder returned no output");
     return { plan: rowsOf(plan), codes: rowsOf(codes) };
   }
 

@@ -75,7 +75,7 @@ function streamTo(sink: Sink, flite: FliteLibrary, utt: Pointer): void {
     least = Math.min(2 * least, pieceSamples.most);
     return least;
   });
-  if (!flite.synthTokens(utt)) throw new Error("Flite could not speak this utterance");
+  if (!flite.synthTokens(utt)) throw new Error("Flite could not synthesize this utterance");
 }
 
 function clamp(place: number, length: number): number {

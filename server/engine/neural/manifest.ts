@@ -109,7 +109,7 @@ function refuseUnknown(file: string, place: string, value: object, known: object
   if (unknown === undefined) return;
   throw new VoiceProblem(
     { file, field: `${place}/${unknown}` },
-    `is no field of a manifest; there are ${Object.keys(known).join(", ")}`,
+    `is not a field of a manifest; the fields are ${Object.keys(known).join(", ")}`,
   );
 }
 
@@ -128,7 +128,7 @@ function readJson(file: string, text: string): Record<string, unknown> {
   try {
     value = JSON.parse(text);
   } catch (cause) {
-    throw new VoiceProblem({ file }, `is no JSON: ${(cause as Error).message}`, { cause });
+    throw new VoiceProblem({ file }, `is not JSON: ${(cause as Error).message}`, { cause });
   }
   if (typeof value === "object" && value !== null && !Array.isArray(value))
     return value as Record<string, unknown>;

@@ -352,7 +352,7 @@ export class MountedVoices {
   /** Logs each problem once. */
   #tell(known: MountProblem | undefined, problem: MountProblem): MountProblem {
     if (known?.message !== problem.message || known.file !== problem.file) {
-      this.#options.log.warn({ ...problem }, "a mounted voice is not served as it is in its folder");
+      this.#options.log.warn({ ...problem }, "a mounted voice is not served from its current files");
     }
     return problem;
   }

@@ -81,7 +81,7 @@ export function melodyMarks(after: string): string[] {
 export function toSamples(frames: readonly number[], audioSamples: number): number[] {
   const total = frames.reduce((sum, count) => sum + count, 0);
   if (!(total > 0) || frames.some((count) => !(count >= 0))) {
-    throw new Error("the model's durations are no durations");
+    throw new Error("the durations of the model are invalid");
   }
   const frameSamples = audioSamples / total;
   return frames.map((count) => count * frameSamples);

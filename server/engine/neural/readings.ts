@@ -21,7 +21,7 @@ export async function checkReadings(
   for (const reading of readings) {
     if (reading.kind !== "espeak" || checked.has(reading.voice)) continue;
     if (!reader) {
-      throw new VoiceProblem(source, "needs eSpeak NG, which reads for it and is not installed here");
+      throw new VoiceProblem(source, "needs eSpeak NG, which is not installed");
     }
     checked.add(reading.voice);
     const voice = { kind: "espeak", voice: reading.voice, pitch: 50, stretch: 1 } as const;

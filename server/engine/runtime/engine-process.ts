@@ -194,7 +194,7 @@ export class EngineProcess {
   }
 
   #begin(type: number, utterance: Utterance): Job {
-    if (this.#dead) throw new EngineDied("the engine process is gone", { hadBegun: false });
+    if (this.#dead) throw new EngineDied("the engine process has ended", { hadBegun: false });
     this.#lastId = (this.#lastId + 1) >>> 0 || 1; // 0 means "no job".
     const job: Job = {
       id: this.#lastId,

@@ -340,7 +340,7 @@ async function speakFirst(parts: Parts): Promise<void> {
 /** Runs the whole path once before the first request. @throws Error if it makes no audio. */
 async function speakOnce({ model, server, writer, seed }: Parts): Promise<void> {
   const address = server.address();
-  if (!address) throw new Error("vLLM went away before it spoke");
+  if (!address) throw new Error("vLLM became unavailable before its first audio");
   const speech = writer.write({
     server: address,
     text: "Ready.",
@@ -358,7 +358,7 @@ async function speakOnce({ model, server, writer, seed }: Parts): Promise<void> 
 /** Concurrent streams that stay real time by the measurements of vLLM and the decoder, at least one. */
 async function measured({ server, writer }: Parts, { maxStreams, log }: GeneratorOptions): Promise<number> {
   const address = server.address();
-  if (!address) throw new Error("vLLM went away while its speed was measured");
+  if (!address) throw new Error("vLLM became unavailable while its speed was measured");
   const never = new AbortController().signal;
   const written = await measureCapacity(maxStreams, (streams) => writer.speedOf(streams, address, never));
   const decoded = streamsOfDecoder(writer.decoderSpeed);
@@ -370,8 +370,8 @@ async function measured({ server, writer }: Parts, { maxStreams, log }: Generato
     speedAlone: Number(written.speedAlone.toFixed(2)),
   };
   if (written.streams === 0 || decoded === 0)
-    log.warn(facts, "this machine is slower than speech: listeners will hear gaps");
-  else log.info(facts, "streams at once that stay faster than speech");
+    log.warn(facts, "this machine is slower than real time: streams will have gaps");
+  else log.info(facts, "concurrent streams that stay faster than real time");
   return streams;
 }
 

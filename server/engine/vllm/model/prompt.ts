@@ -37,6 +37,6 @@ function parse(json: string): object & { readonly added_tokens?: readonly AddedT
   try {
     return JSON.parse(json) as object;
   } catch (cause) {
-    throw new Error(`tokenizer.json is no JSON: ${(cause as Error).message}`, { cause });
+    throw new Error(`tokenizer.json is not JSON: ${(cause as Error).message}`, { cause });
   }
 }

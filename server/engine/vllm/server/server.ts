@@ -124,7 +124,7 @@ export class SupervisedServer implements GeneratorServer {
       this.#backoff.ended(livedMs);
       const waitMs = this.#backoff.nextMs();
       if (this.#backoff.failures >= mostFirstStarts) {
-        this.#first.reject(new Error(`vLLM does not start: ${reason}. What it says is in the log.`));
+        this.#first.reject(new Error(`vLLM does not start: ${reason}. Its output is in the log.`));
       }
       await sleep(systemClock, waitMs, this.#closing.signal);
     }

@@ -57,7 +57,7 @@ export class AudioWriter implements SpeechWriter {
       yield piece;
     }
     if (signal.aborted) return;
-    if (samples === 0) throw new GeneratorError("nonsense", "the generator spoke nothing");
+    if (samples === 0) throw new GeneratorError("nonsense", "the generator returned no audio");
     onWritten(true); // The server does not report where it cut the audio.
   }
 

@@ -50,7 +50,7 @@ export class Completions {
       if (tokens.length > 0) yield tokens;
       if (choice?.finish_reason === "stop" || choice?.finish_reason === "length") isOver = true;
     }
-    if (!isOver && !signal.aborted) throw new GeneratorError("away", "the generator broke off");
+    if (!isOver && !signal.aborted) throw new GeneratorError("away", "the generator's response was interrupted");
   }
 
   /** Highest number of tokens. A completion with all of them was cut. */
@@ -112,6 +112,6 @@ function eventOf(line: string): CompletionEvent | undefined {
   try {
     return JSON.parse(data) as CompletionEvent;
   } catch (cause) {
-    throw new GeneratorError("away", "the generator wrote what is no JSON", { cause });
+    throw new GeneratorError("away", "the generator sent invalid JSON", { cause });
   }
 }

@@ -37,7 +37,7 @@ export async function* readResponseBody({
       signal: leave,
     });
     if (!response.ok) throw await refusal(response);
-    if (!response.body) throw new GeneratorError("away", "the generator answered without a body");
+    if (!response.body) throw new GeneratorError("away", "the generator sent a response without a body");
     for await (const piece of response.body) {
       stopListening(); // Time that the consumer needs for a piece does not count as the generator's silence.
       yield piece;
@@ -47,8 +47,8 @@ export async function* readResponseBody({
     if (signal.aborted) return;
     if (error instanceof GeneratorError) throw error;
     if (silence.signal.aborted)
-      throw new GeneratorError("away", `the generator said nothing for ${silenceMs} ms`);
-    throw new GeneratorError("away", `the generator broke off: ${(error as Error).message}`, {
+      throw new GeneratorError("away", `the generator sent nothing for ${silenceMs} ms`);
+    throw new GeneratorError("away", `the generator's response was interrupted: ${(error as Error).message}`, {
       cause: error,
     });
   } finally {

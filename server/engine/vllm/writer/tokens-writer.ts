@@ -115,7 +115,7 @@ export class TokensWriter implements SpeechWriter {
         this.#requireSpeech(dropped, store);
       }
       if (store.length === 0 && !ask.signal.aborted)
-        throw new GeneratorError("nonsense", "the generator wrote no speech");
+        throw new GeneratorError("nonsense", "the generator generated no speech");
       store.end();
       if (!ask.signal.aborted) ask.onWritten(written < this.#completions.mostTokens(completion));
     } catch (error) {
@@ -126,7 +126,7 @@ export class TokensWriter implements SpeechWriter {
   #requireSpeech(dropped: number, store: FrameStore): void {
     const droppedFrames = dropped / this.#codec.slots.length;
     if (droppedFrames < mostDroppedFrames || droppedFrames < store.length) return;
-    throw new GeneratorError("nonsense", `the generator wrote ${dropped} tokens that are no speech`);
+    throw new GeneratorError("nonsense", `the generator wrote ${dropped} tokens that are not codes of the codec`);
   }
 
   async *#decoded(

@@ -68,12 +68,12 @@ describe("a file over HTTP", () => {
     };
   });
 
-  /** A process that ends while its connection is broken off. */
+  /** A process that ends while its connection is interrupted. */
   async function dieInTheMiddle(): Promise<void> {
     server.cuts.push(100_000);
     const stopped = new AbortController();
     const dying = run(`${server.url}/model.bin`, { signal: stopped.signal, pauseMs: 60_000 });
-    await eventuallyPasses(() => expect(lines.join()).toContain("broken off"));
+    await eventuallyPasses(() => expect(lines.join()).toContain("the download was interrupted"));
     stopped.abort();
     await expect(dying).rejects.toThrow();
   }
@@ -93,7 +93,7 @@ describe("a file over HTTP", () => {
     expect(await fetched()).toBe(digestOf(weights));
     const starts = server.requests.map(({ range }) => Number(/\d+/.exec(range ?? "0")?.[0]));
     expect(starts).toEqual([0, 100_000, 150_000, 150_000, 220_000]);
-    expect(lines.filter((told) => told.startsWith("broken off"))).toHaveLength(4);
+    expect(lines.filter((told) => told.startsWith("the download was interrupted"))).toHaveLength(4);
   });
 
   it("is resumed by the next process after one was killed", async () => {

@@ -387,7 +387,7 @@ describe("the vLLM that this process runs", () => {
     const server = { ...own.settings.server, environment: { SCRIPT: JSON.stringify(slow) } };
     const engine = await open(own, { server, capacity: undefined });
     expect(engine.realTimeStreams).toBe(1);
-    expect(lines.at(-1)?.message).toContain("slower than speech");
+    expect(lines.at(-1)?.message).toContain("slower than real time");
     await engine.close();
     own.delete();
   });

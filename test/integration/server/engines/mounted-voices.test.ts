@@ -244,8 +244,8 @@ describe("an invalid voice is reported, and does not affect the others", () => {
       name,
       new RegExp(`sha256 is ${sha256}`),
     ],
-    ["an unknown field", field({ lisence: "MIT" }), `${name}/lisence`, /no field of a manifest/],
-    ["an unknown field of a voice", voice({ age: 3 }), `${name}/voices/0/age`, /no field of a manifest/],
+    ["an unknown field", field({ lisence: "MIT" }), `${name}/lisence`, /not a field of a manifest/],
+    ["an unknown field of a voice", voice({ age: 3 }), `${name}/voices/0/age`, /not a field of a manifest/],
     ["an unknown kind", field({ kind: "tacotron" }), `${name}/kind`, /piper, kokoro; it is "tacotron"/],
     [
       "an id of a built-in voice",
@@ -256,12 +256,12 @@ describe("an invalid voice is reported, and does not affect the others", () => {
     ["an id of another voice", voice({ id: "good" }), `${name}/voices/0/id`, /good is another mounted voice/],
     ["a path that leaves the folder", field({ model: "../mona.onnx" }), `${name}/model`, /pattern/],
     ["a speaker that the model lacks", voice({ speaker: "x" }), `${name}/voices/0/speaker`, /no speaker/],
-    ["broken JSON", (folder) => folder.write(name, "{"), name, /is no JSON/],
+    ["broken JSON", (folder) => folder.write(name, "{"), name, /is not JSON/],
     [
       "a broken model",
       (folder) => folder.write("mona.onnx", Buffer.alloc(9000, "no model at all")),
       "mona.onnx",
-      /mona\.onnx: .*(cut short|no ONNX model)/,
+      /mona\.onnx: .*(truncated|not an ONNX model)/,
     ],
     [
       "a model of another kind",

@@ -102,7 +102,7 @@ describe("a backup", () => {
     expect(await refusal(join(folder, "none.db"), join(folder, "new"))).toContain("does not exist");
     expect(await refusal(join(folder, "taken"), join(folder, "new"))).toContain("was not copied");
     expect(await refusal("postgres://ada:secret@db/tts", join(folder, "new"))).toContain(
-      "postgres://db/tts is PostgreSQL: copy it by pg_dump",
+      "postgres://db/tts is a PostgreSQL database; back it up with pg_dump",
     );
     expect(existsSync(join(folder, "new"))).toBe(false);
   });

@@ -57,7 +57,7 @@ describe("the response of a generator", () => {
     const pieces = ask();
     if (heard === 1) await pieces.next();
     const next = pieces.next();
-    const refused = expect(next).rejects.toThrow("the generator said nothing for 1000 ms");
+    const refused = expect(next).rejects.toThrow("the generator sent nothing for 1000 ms");
     await eventually("the server was asked", () => response !== undefined);
     await eventually("the silence is timed", () => clock.timers === 1);
     await clock.advance(1000);

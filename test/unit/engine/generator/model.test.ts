@@ -47,14 +47,14 @@ describe("a model manifest", () => {
   const { luna, ...others } = tinyManifest.voices;
 
   test.each([
-    ["no JSON", "{", "manifest.json: is no JSON"],
+    ["no JSON", "{", "manifest.json: is not JSON"],
     ["of an unknown kind", { kind: "video" }, '/kind must be tokens or audio; it is "video"'],
-    ["with a field that is none", { voice: {} }, "/voice is no field of a manifest; there are kind,"],
+    ["with a field that is none", { voice: {} }, "/voice is not a field of a manifest; the fields are kind,"],
     ["with a codec field that is none", { codec: { ...tinyCodec, hop: 1 } }, "/codec/hop is no field"],
     [
       "without a voice",
       { voices: others },
-      "/voices must say how the model names each voice of arcana; luna is not",
+      "/voices must name the model's voice for each voice of arcana; luna is",
     ],
     [
       "without a text in its template",
