@@ -23,8 +23,9 @@ export class ContinuedEncoder {
     return (await this.#made)?.finish() ?? noBytes;
   }
 
-  /** Call it once, after the last part. An encoder that could not be made was reported by `part`. */
+  /** Call this once, after the last part. */
   async close(): Promise<void> {
+    // An encoder that could not be created has nothing to free, and its error was already thrown by `part`.
     const encoder = await this.#made?.catch(() => undefined);
     encoder?.close?.();
   }

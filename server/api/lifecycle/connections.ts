@@ -14,7 +14,7 @@ export interface Connections {
 }
 
 export interface ConnectionsOptions {
-  /** How long a client may read nothing while data waits for it. */
+  /** Longest time for which a client may read nothing while data waits for it. */
   readonly stallMs: number;
   readonly onStall: () => void;
   readonly clock: Clock;
@@ -73,7 +73,7 @@ function reset(socket: Socket): void {
   socket.destroy();
 }
 
-/** Bytes wait in this process because the kernel accepts no more. */
+/** Whether bytes wait in this process because the kernel accepts no more. */
 function isBlocked({ writableLength }: Socket, watched: Watched): boolean {
   if (writableLength > 0) return true;
   watched.idleLooks = 0;

@@ -5,7 +5,7 @@ import { type Clock, every } from "../../../lib/clock.ts";
 export interface OpenSocket {
   /** Closes as soon as its client has received everything. */
   drain(): void;
-  /** How many texts of its client are open: each is spoken, or waits for more. */
+  /** Number of the client's open texts, which are synthesized or wait for more text. */
   countContexts(): number;
 }
 

@@ -11,7 +11,7 @@ import {
   samplingDefaults,
   someVoices,
 } from "../request/speech-request.ts";
-import type { AudioFormat } from "../request/variants.ts";
+import { type AudioFormat, streamTypes } from "../request/variants.ts";
 import { type OpenaiFormat, openaiFormats, openaiModels, openaiVoices } from "./names.ts";
 
 /** The supported fields of OpenAI's `POST /v1/audio/speech`. Others are ignored. */
@@ -38,12 +38,7 @@ export interface OpenaiRequest extends SpeechRequest {
   readonly mediaType: string;
 }
 
-const answers: Readonly<Record<OpenaiFormat, { format: AudioFormat; mediaType: string }>> = {
-  mp3: { format: "mp3", mediaType: "audio/mpeg" },
-  opus: { format: "ogg", mediaType: "audio/ogg" },
-  wav: { format: "wav", mediaType: "audio/wav" },
-  pcm: { format: "pcm", mediaType: "audio/pcm" },
-};
+const formats: Readonly<Record<OpenaiFormat, AudioFormat>> = { mp3: "mp3", opus: "ogg", wav: "wav", pcm: "pcm" };
 
 /**
  * Validates a body in OpenAI's shape by the rules of the native one.
@@ -72,7 +67,8 @@ export function readOpenaiRequest(
     },
     rate: openaiRate,
     form: form === "sse" ? "events" : "stream",
-    ...answers[format],
+    format: formats[format],
+    mediaType: streamTypes[formats[format]][0],
   };
   reader.finish();
   return request;

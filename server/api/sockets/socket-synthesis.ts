@@ -31,6 +31,7 @@ export interface SocketSynthesisServices {
 export interface SocketCaller {
   readonly requestId: string;
   readonly endpoint: string;
+  /** Undefined if the upgrade had no key. The first message of v1 may contain one. */
   readonly apiKey: ApiKey | undefined;
   /** The span of one synthesis, in the client's trace. */
   beginSpan(requestId: string): Span;
@@ -38,7 +39,14 @@ export interface SocketCaller {
   readonly connection: Omit<Outlet, "elapsedMs">;
 }
 
-/** One text to be spoken on a socket. */
+/** The options that the sockets of all protocols share. */
+export interface SocketOptions {
+  readonly parts: ApiContext;
+  readonly socket: WebSocket;
+  readonly caller: SocketCaller;
+}
+
+/** One text to synthesize on a socket. */
 export interface SocketOrder {
   /** Index of this synthesis among those of the same request. */
   readonly number: number;

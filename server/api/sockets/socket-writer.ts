@@ -1,11 +1,11 @@
 import type { WebSocket } from "ws";
 
-/** Audio that may wait for the client before the engine has to wait too. */
+/** Limit of audio that waits for the client. Beyond it, the engine waits too. */
 const mostWaitingBytes = 512 * 1024;
 const mostWaitingSeconds = 2;
 const bytesPerSample = 2;
 
-/** Sends frames, and makes the sender wait while the client takes too few of them. */
+/** Sends frames, and makes the sender wait while the client does not read them. */
 export class SocketWriter {
   readonly #socket: WebSocket;
 
@@ -14,8 +14,8 @@ export class SocketWriter {
   }
 
   /**
-   * @param rate Hz of the audio that is sent.
-   * @returns once there is room for more; at once where the socket is closed.
+   * @param rate of the audio, in Hz.
+   * @returns when the client can receive more, or at once if the socket is closed.
    */
   async send(frame: string | Uint8Array, rate: number): Promise<void> {
     const socket = this.#socket;

@@ -1,4 +1,3 @@
-import type { WebSocket } from "ws";
 import type { Clock } from "../../../lib/clock.ts";
 import type { Failure } from "../../contract/errors.ts";
 import type { WordTimestamp } from "../../contract/speech.ts";
@@ -29,7 +28,6 @@ export interface TextSocketOptions {
   readonly socket: WebSocket;
   readonly dialect: Dialect;
   readonly settings: SocketSettings;
-  readonly caller: SocketCaller;
   readonly clearMode: ClearMode;
 }
 

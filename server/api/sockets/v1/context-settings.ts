@@ -4,7 +4,7 @@ import type { SegmentMode } from "../segmentation.ts";
 import { readSettings, type SocketRules, type SocketSettings } from "../socket-settings.ts";
 import { type SplitStrategy, type SynthesisParameters, splitStrategyOf } from "./schema.ts";
 
-/** Hz, where a client names no rate. */
+/** Rate in Hz, if the client names none. */
 const defaultRate = 24_000;
 
 const segments: Readonly<Record<SplitStrategy, SegmentMode>> = {
@@ -13,19 +13,19 @@ const segments: Readonly<Record<SplitStrategy, SegmentMode>> = {
   none: "never",
 };
 
-/** How one context is spoken. */
+/** The settings of one context. */
 export interface ContextSettings {
   readonly socket: SocketSettings;
-  /** The whole text where the client sent it at once; undefined while it still streams in. */
+  /** The whole text, if the client sent it at once. Undefined while text is streamed. */
   readonly wholeText: string | undefined;
-  /** Each text of the client is a whole sentence, which needs no white space behind it. */
+  /** Whether each text of the client is a complete sentence, which needs no white space after it. */
   readonly textsAreSentences: boolean;
   readonly withTimestamps: boolean;
 }
 
 /**
- * Judges the parameters of a context by the rules of a request.
- * @param modelId the model that the connection names; undefined where it follows from the speaker.
+ * Validates the parameters of a context by the rules of a request.
+ * @param modelId the model that the connection names, or undefined if the speaker determines it.
  * @throws Failure `invalid_request`.
  */
 export function readContextSettings(
@@ -48,7 +48,7 @@ export function readContextSettings(
   };
 }
 
-/** The same parameters under the names that they have in a query. Clients send an empty value for one that they leave out. */
+/** Renames the parameters to their names in a query. Clients send an empty value for an omitted parameter. */
 function parametersOf(
   { language, speaker, audioParameters, mistParameters }: SynthesisParameters,
   modelId: string | undefined,
@@ -75,7 +75,9 @@ function unlessZero(value: number | undefined): number | undefined {
   return value === 0 ? undefined : value;
 }
 
-/** Later parameters of the same name win, as a whole; the text belongs to one context alone. */
+/**
+ * Later parameters replace earlier ones of the same name completely. The text belongs to one context only.
+ */
 export function mergeDefaults(
   defaults: SynthesisParameters | undefined,
   start: SynthesisParameters,

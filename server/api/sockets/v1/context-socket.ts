@@ -1,4 +1,4 @@
-import type { RawData, WebSocket } from "ws";
+import type { RawData } from "ws";
 import { Failure } from "../../../contract/errors.ts";
 import type { ApiKey } from "../../../store/keys/key.ts";
 import type { KeyStore } from "../../../store/keys/key-store.ts";
@@ -24,19 +24,19 @@ const closings = {
   overloaded: [1013, "503: try again later"],
 } as const;
 
-/** Contexts of one socket at a time. */
+/** Limit of concurrent contexts of one socket. */
 const mostContexts = 64;
 const longestContextIdBytes = 128;
 const defaultContextId = "default";
-/** The id of what concerns the whole connection. */
+/** The id of messages about the whole connection. */
 const connectionId = "";
 const protocolVersion = 1;
 /** A client that sent no key with its upgrade has this long to send one. */
 const authenticationMs = 10_000;
-/** Clients wait ten seconds for `ready`; an engine that is not reachable until then is reported before. */
+/** Clients wait ten seconds for `ready`. If no engine is reachable, the error is sent before that. */
 const readinessMs = 8_000;
 const readinessPollMs = 100;
-/** Hz of the audio by whose length the bytes that may wait are judged. */
+/** Rate in Hz by which the limit of waiting bytes is computed. */
 const usualRate = 24_000;
 
 export interface ContextSocketServices extends SocketSynthesisServices {
@@ -53,9 +53,7 @@ export interface ContextSocketOptions {
   readonly encoding: EnvelopeEncoding;
   /** The model that the connection names. */
   readonly modelId: string | undefined;
-  /** Without a key where the upgrade had none: the first message brings it. */
-  readonly caller: SocketCaller;
-  /** Asked for each context, as voices come and go. */
+  /** Called for each context, because the available voices change. */
   readonly rules: () => SocketRules;
   /**
    * Counts the socket for the key that came in a message.
@@ -69,7 +67,7 @@ interface Frame {
   readonly isBinary: boolean;
 }
 
-/** A socket of v1: several contexts are spoken on it at once, and each ends in exactly one event. */
+/** A socket of v1. Several contexts are synthesized at once, and each ends with exactly one event. */
 export class ContextSocket implements OpenSocket {
   readonly #options: ContextSocketOptions;
   readonly #writer: SocketWriter;
@@ -78,7 +76,7 @@ export class ContextSocket implements OpenSocket {
   #isConfigured = false;
   #defaults: SynthesisParameters | undefined;
   #starts = 0;
-  /** Frames that wait until the engine is ready, or the key is known; undefined while none has to wait. */
+  /** Frames that wait until the engine is ready, or the key is known. Undefined if no frame waits. */
   #held: Frame[] | undefined;
   #cancelWait: () => void = () => undefined;
   #isDraining = false;
@@ -124,7 +122,7 @@ export class ContextSocket implements OpenSocket {
     this.#wait(authenticationMs, refuse);
   }
 
-  /** One wait at a time. */
+  /** Starts the timer, of which there is one at a time. */
   #wait(durationMs: number, then: () => void): void {
     this.#cancelWait = this.#options.parts.clock.after(durationMs, then, { isBackground: true });
   }
@@ -232,7 +230,7 @@ export class ContextSocket implements OpenSocket {
     }
   }
 
-  /** @throws Failure where the context cannot be spoken. */
+  /** @throws Failure if the context cannot be synthesized. */
   #open(contextId: string, requestId: string, start: SynthesisParameters): SpeechContext {
     const { parts, modelId, rules, caller } = this.#options;
     if (this.#isDraining) throw new Failure("draining", "This server is shutting down; connect again.");
@@ -251,7 +249,7 @@ export class ContextSocket implements OpenSocket {
     });
   }
 
-  /** The error names the context only where none is open: an error ends the context that it names. */
+  /** The error names the context only if none is open, because an error ends the context that it names. */
   #text(contextId: string, text: string): void {
     const context = this.#contexts.get(contextId);
     if (context?.takesText) context.text(text);
@@ -286,7 +284,7 @@ export class ContextSocket implements OpenSocket {
     return encodeResponse(this.#options.encoding, contextId, payload);
   }
 
-  /** Ends a connection whose caller is not let in. */
+  /** Closes a connection whose client is not authenticated. */
   #refuse(failure: Failure): void {
     if (this.#isClosed) return;
     this.#report(connectionId, failure);
@@ -299,12 +297,12 @@ export class ContextSocket implements OpenSocket {
 
   #close(reason: keyof typeof closings): void {
     this.#end();
-    this.#options.socket.resume(); // the answer to the close has to be read
+    this.#options.socket.resume(); // The client's response to the close must be read.
     const [code, text] = closings[reason];
     this.#options.socket.close(code, text);
   }
 
-  /** A client that is gone has cancelled what was spoken for it. */
+  /** A disconnected client has cancelled its syntheses. */
   #end(): void {
     this.#isClosed = true;
     this.#cancelWait();
@@ -317,7 +315,7 @@ function invalid(problem: string): Failure {
   return new Failure("invalid_request", problem);
 }
 
-/** @returns undefined where the frame is no message of the protocol. */
+/** @returns undefined if the frame is not a message of the protocol. */
 function decode({ data, isBinary }: Frame): RequestEnvelope | undefined {
   try {
     return decodeRequest(data as Buffer, isBinary);

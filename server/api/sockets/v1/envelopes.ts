@@ -8,10 +8,10 @@ import {
 } from "@bufbuild/protobuf";
 import { type RequestEnvelope, requestSchema, responseSchema } from "./schema.ts";
 
-/** How the server writes its messages; a client may use either at any time. */
+/** The format of the server's messages. A client may use either at any time. */
 export type EnvelopeEncoding = "binary" | "json";
 
-/** The one payload of a message from the server. */
+/** The payload of a message from the server. */
 export type ResponsePayload = Exclude<
   NonNullable<MessageInitShape<typeof responseSchema>["payload"]>,
   { case: undefined }
@@ -19,7 +19,7 @@ export type ResponsePayload = Exclude<
 
 /**
  * Decodes a message by the type of its frame. Fields of later schemas are ignored.
- * @throws Error where it is not a message of the protocol, or has two payloads.
+ * @throws Error if it is not a message of the protocol, or has two payloads.
  */
 export function decodeRequest(frame: Uint8Array, isBinary: boolean): RequestEnvelope {
   if (isBinary) return fromBinary(requestSchema, frame);
@@ -36,7 +36,7 @@ export function encodeResponse(
   return encoding === "binary" ? toBinary(responseSchema, envelope) : toJsonString(responseSchema, envelope);
 }
 
-/** Node writes base64 many times faster than the library, which encodes byte by byte. */
+/** Node encodes base64 many times faster than the library, which encodes byte by byte. */
 function audioJson(contextId: string, audio: Uint8Array): string {
   const { buffer, byteOffset, byteLength } = audio;
   return JSON.stringify({ contextId, audio: Buffer.from(buffer, byteOffset, byteLength).toString("base64") });

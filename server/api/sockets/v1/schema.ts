@@ -11,7 +11,7 @@ import {
   FieldDescriptorProto_Type as Type,
 } from "@bufbuild/protobuf/wkt";
 
-/** `payload`: the message holds one of these fields at most. `optional`: the field has a presence of its own. */
+/** `payload`: the message has at most one of these fields. `optional`: the presence of the field is known. */
 type Rule = "optional" | "repeated" | "payload";
 type FieldRow = readonly [name: string, number: number, type: string, rule?: Rule];
 type Messages = Readonly<Record<string, readonly FieldRow[]>>;
@@ -135,7 +135,7 @@ function describeFile(
   });
 }
 
-/** In proto3, an optional field is the one member of a oneof of its own; these come after the others. */
+/** In proto3, an optional field is the only member of its own oneof. These follow the other oneofs. */
 function oneofsOf(rows: readonly FieldRow[]): string[] {
   const optional = rows.filter(([, , , rule]) => rule === "optional").map(([name]) => `_${name}`);
   return rows.some(([, , , rule]) => rule === "payload") ? ["payload", ...optional] : optional;
@@ -204,7 +204,7 @@ export type ConnectionConfig = Message<"rime.WebSocketConfig"> & {
   defaults?: SynthesisParameters;
 };
 
-/** How one context is spoken. */
+/** The parameters of one context. */
 export type SynthesisParameters = Message<"rime.SynthesisRequest"> & {
   language?: string;
   speaker?: string;
@@ -257,10 +257,10 @@ type TimestampsReport = Message<"rime.Timestamps"> & {
   spans: (Message<"rime.SpanTimestamp"> & { text: string; start?: Duration; end?: Duration })[];
 };
 
-/** How the text of a context is divided before it is spoken. */
+/** How the text of a context is divided before synthesis. */
 export type SplitStrategy = "sentence" | "none" | "accumulateSentence";
 
-/** @returns sentences where the client left it open, or sent a number of a later schema. */
+/** @returns `sentence` if the client set no strategy, or one of a later schema. */
 export function splitStrategyOf({ splitStrategy }: SynthesisParameters): SplitStrategy {
   switch (splitStrategyNames[splitStrategy ?? 0]) {
     case "NONE":

@@ -10,9 +10,9 @@ import type { ContextSettings } from "./context-settings.ts";
 import type { ResponsePayload } from "./envelopes.ts";
 import { errorKindOf } from "./error-kinds.ts";
 
-/** Characters of one context that wait to be spoken. */
+/** Limit of characters of one context that wait for synthesis. */
 const longestBacklog = 10_000;
-/** The session knows one name alone; it keeps the end of the turn back until the client says so. */
+/** The session of a context has only this name, and ends its turn only when the client ends the context. */
 const sessionName = "context";
 const nanosPerSecond = 1e9;
 
@@ -20,9 +20,9 @@ export interface SpeechContextOptions {
   readonly parts: SocketSynthesisServices;
   readonly caller: SocketCaller;
   readonly settings: ContextSettings;
-  /** @returns once there is room for more. */
+  /** @returns when the client can receive more. */
   readonly send: (payload: ResponsePayload) => Promise<void>;
-  /** Called once, with the last payload of the context; never after `stop`. */
+  /** Called once, with the last payload of the context, and never after `stop`. */
   readonly onEnd: (last: ResponsePayload) => void;
 }
 
@@ -30,11 +30,11 @@ export interface SpeechContextOptions {
 export class SpeechContext {
   readonly #options: SpeechContextOptions;
   readonly #session: TextSession;
-  /** Formats with a header or an end of their own need one encoder for all of their syntheses. */
+  /** A format with a header or an end needs one encoder for all syntheses of the context. */
   readonly #encoder: ContinuedEncoder | undefined;
   readonly #words: WordTimestamp[] = [];
   #running: SocketSynthesis | undefined;
-  /** Over once the latest synthesis uses the encoder no more. */
+  /** Resolves when the latest synthesis no longer uses the encoder. */
   #speaking: Promise<void> = Promise.resolve();
   #seconds = 0;
   #takesText: boolean;
@@ -53,12 +53,12 @@ export class SpeechContext {
     this.#takesText = settings.wholeText === undefined;
   }
 
-  /** Whether more text may come: not in a context that was opened with its whole text, and not after its end. */
+  /** Whether more text may arrive. It may not if the context was opened with its whole text, or has ended. */
   get takesText(): boolean {
     return this.#takesText;
   }
 
-  /** Speaks the whole text, where the client sent it at once. */
+  /** Synthesizes the whole text, if the client sent it at once. */
   begin(): void {
     const { wholeText } = this.#options.settings;
     if (wholeText === undefined) return;
@@ -71,13 +71,13 @@ export class SpeechContext {
     this.#act(this.#session.text({ text: arrived, contextId: sessionName }));
   }
 
-  /** No more text comes. Calls after the first have no effect. */
+  /** The client sends no more text. Calls after the first have no effect. */
   end(): void {
     this.#takesText = false;
     this.#act(this.#session.eos());
   }
 
-  /** Frees the engine; nothing is sent any more. */
+  /** Frees the engine. Nothing more is sent. */
   stop(): void {
     this.#isOver = true;
     this.#takesText = false;
@@ -87,7 +87,7 @@ export class SpeechContext {
   }
 
   async #freeEncoder(): Promise<void> {
-    await this.#speaking; // other streams may get the encoder next
+    await this.#speaking; // Another stream may get the encoder next.
     await this.#encoder?.close();
   }
 
@@ -135,7 +135,7 @@ export class SpeechContext {
     }
   }
 
-  /** Times count from the start of the context, as if it were spoken at its usual speed. */
+  /** Times are relative to the start of the context, at its normal speed. */
   #report() {
     const { settings } = this.#options;
     if (!settings.withTimestamps) return {};

@@ -5,6 +5,7 @@ import { CanaryMetricsReader } from "../../../../operator/reconcile/canary-metri
 import { type CanaryFacts, nextCanary } from "../../../../operator/rollout/canary.ts";
 import type { Metrics } from "../../../../server/api/observability/metrics.ts";
 import { FakeClock } from "../../../support/fake-clock.ts";
+import { canaryFacts } from "../../../support/operator/canary-facts.ts";
 import { granted, observed, pod, ttsDeployment, ttsModelPool } from "../../../support/operator/observed.ts";
 import { apiMetrics } from "../../../support/server/metrics.ts";
 
@@ -34,23 +35,7 @@ beforeEach(() => {
   });
 });
 
-function facts(more: Partial<CanaryFacts> = {}): CanaryFacts {
-  return {
-    now: clock.nowMs(),
-    spec,
-    settings: "s1",
-    revision: "r1",
-    open: true,
-    ready: true,
-    serves: true,
-    failure: undefined,
-    deadlineMs: 900_000,
-    mayTrade: false,
-    figures: undefined,
-    orders: {},
-    ...more,
-  };
-}
+const facts = (more: Partial<CanaryFacts> = {}) => canaryFacts({ now: clock.nowMs(), spec, ...more });
 
 /** The state from which the pods of a new canary are analysed. */
 function begin(last: CanaryState | undefined): CanaryState {

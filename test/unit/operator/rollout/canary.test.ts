@@ -7,6 +7,7 @@ import {
   nextCanary,
   stepBlockedBy,
 } from "../../../../operator/rollout/canary.ts";
+import { canaryFacts } from "../../../support/operator/canary-facts.ts";
 import { now } from "../../../support/operator/observed.ts";
 
 const none = new Map<number, number>();
@@ -17,29 +18,15 @@ const figures = (streams: number, failed = 0) => ({
   realTimeFactor: none,
 });
 
-function facts(more: Partial<CanaryFacts> = {}): CanaryFacts {
-  return {
-    now,
-    spec: {
-      steps: [
-        { weight: 10, pauseSeconds: 60 },
-        { weight: 50, pauseSeconds: 120 },
-      ],
-      analysis: { intervalSeconds: 10, minRequests: 20, maxErrorPercent: 1 },
-    },
-    settings: "s1",
-    revision: "r1",
-    open: true,
-    ready: true,
-    serves: true,
-    failure: undefined,
-    deadlineMs: 900_000,
-    mayTrade: false,
-    figures: { whole: figures(100), recent: undefined },
-    orders: {},
-    ...more,
-  };
-}
+const spec = {
+  steps: [
+    { weight: 10, pauseSeconds: 60 },
+    { weight: 50, pauseSeconds: 120 },
+  ],
+  analysis: { intervalSeconds: 10, minRequests: 20, maxErrorPercent: 1 },
+};
+const facts = (more: Partial<CanaryFacts> = {}) =>
+  canaryFacts({ now, spec, figures: { whole: figures(100), recent: undefined }, ...more });
 
 const started: CanaryState = {
   phase: "Starting",
