@@ -143,7 +143,7 @@ function writeInfoTag(tag: Uint8Array, facts: { frames: number; bytes: number; p
   view.setUint32(8, facts.frames);
   view.setUint32(12, facts.bytes);
   text(16, "LAME3.100");
-  view.setUint8(25, 0x01); // constant bit rate
+  view.setUint8(25, 0x01); // Constant bit rate.
   const delays = (encoderDelaySamples << 12) | facts.padding; // 12 bits each
   view.setUint8(37, delays >> 16);
   view.setUint16(38, delays & 0xffff);

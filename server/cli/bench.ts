@@ -120,7 +120,7 @@ function readSteps({ steps = "" }: OptionValues): number[] {
   const rises = counts.every((count, at) => count > (counts[at - 1] ?? 0));
   if (rises && counts.every((count) => Number.isInteger(count) && count <= 10_000)) return counts;
   throw new UsageError(
-    `--steps must be rising integers from 1 to 10000 with commas between; it is ${JSON.stringify(steps)}.`,
+    `--steps must be rising integers from 1 to 10000 separated by commas; it is ${JSON.stringify(steps)}.`,
   );
 }
 

@@ -30,7 +30,7 @@ const createCommand: Command = {
   summary: "make an API key: print it once, and keep its digest",
   options: {
     name: { value: "NAME", help: "who or what uses the key", required: true },
-    scopes: { value: "LIST", help: `of ${scopes.join(", ")}, with commas between`, default: "tts:write" },
+    scopes: { value: "LIST", help: `of ${scopes.join(", ")}, separated by commas`, default: "tts:write" },
     expires,
     team: { value: "NAME", help: "whose words it shares" },
     "requests-per-minute": { value: "N", help: "its rate; the server's own limit unless given" },
@@ -161,7 +161,7 @@ function readFacts(options: OptionValues, now: number): KeyFacts {
   const unknown = wanted.find((scope) => !scopes.includes(scope as Scope));
   if (unknown !== undefined) {
     throw new UsageError(
-      `--scopes may hold ${scopes.join(", ")}; ${JSON.stringify(unknown)} is none of them.`,
+      `--scopes may hold ${scopes.join(", ")}; ${JSON.stringify(unknown)} is not one of them.`,
     );
   }
   const expiresAt = readExpiry(options, now);
@@ -183,7 +183,7 @@ function readExpiry({ expires: given }: OptionValues, now: number): number | und
   if (given === undefined) return undefined;
   const expiresAt = Date.parse(given);
   if (expiresAt > now) return expiresAt;
-  throw new UsageError(`--expires must be a time to come, as 2027-01-31; it is ${JSON.stringify(given)}.`);
+  throw new UsageError(`--expires must be a future time, such as 2027-01-31; it is ${JSON.stringify(given)}.`);
 }
 
 function readNumber(options: OptionValues, flag: string, from: number, to: number): number | undefined {

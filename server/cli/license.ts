@@ -32,7 +32,7 @@ const issue: Command = {
   options: {
     key: { value: "PATH", help: "the private.jwk that signs", required: true },
     licensee: { value: "NAME", help: "who may use it", required: true },
-    models: { value: "LIST", help: "models it covers, with commas between", default: modelIds.join(",") },
+    models: { value: "LIST", help: "models it covers, separated by commas", default: modelIds.join(",") },
     "max-gpus": { value: "N", help: "GPUs at most", default: "8" },
     "max-streams": { value: "N", help: "streams at once at most", default: "256" },
     days: { value: "DAYS", help: "how long it is valid", default: "365" },
@@ -72,7 +72,7 @@ function readTerms(options: OptionValues, now: number): LicenseOrder {
   const unknown = models.find((model) => !modelIds.some((id) => id === model));
   if (unknown !== undefined) {
     throw new UsageError(
-      `--models may hold ${modelIds.join(", ")}; ${JSON.stringify(unknown)} is none of them.`,
+      `--models may hold ${modelIds.join(", ")}; ${JSON.stringify(unknown)} is not one of them.`,
     );
   }
   return {

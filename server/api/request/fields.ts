@@ -52,7 +52,7 @@ export const fields = {
   inlineSpeedAlpha: Type.String({
     maxLength: 10_000,
     description:
-      "`mist`, `mistv2`: numbers with commas between, one for each word in square brackets; below 1 is faster.",
+      "`mist`, `mistv2`: numbers separated by commas, one for each word in square brackets; below 1 is faster.",
   }),
   saveOovs: Type.Boolean({
     description:

@@ -214,11 +214,11 @@ function readInlineStretch(reader: FieldReader): readonly number[] {
   if (values.some((value) => !(value >= quickest && value <= slowest))) {
     reader.refuse(
       "inlineSpeedAlpha",
-      `must be numbers from ${quickest} to ${slowest} with commas between, as "0.5, 1.2"`,
+      `must be numbers from ${quickest} to ${slowest}, separated by commas, as "0.5, 1.2"`,
     );
   }
   if (values.length > maxInlineValues) {
-    reader.refuse("inlineSpeedAlpha", `may hold ${maxInlineValues} numbers at most`);
+    reader.refuse("inlineSpeedAlpha", `may have at most ${maxInlineValues} numbers`);
   }
   return values;
 }

@@ -9,7 +9,7 @@ import type { ReplicaDirectory } from "./replicas.ts";
 export function parseRoutingTable(text: string): RoutingTable {
   const table = JSON.parse(text) as Partial<RoutingTable> | null;
   if (table?.version !== 1) {
-    throw new Error(`a routing table has version 1, this one ${JSON.stringify(table?.version)}`);
+    throw new Error(`a routing table must have version 1, not ${JSON.stringify(table?.version)}`);
   }
   if (table.profile === undefined || !profiles.includes(table.profile)) {
     throw new Error(`profile must be one of ${profiles.join(", ")}, not ${JSON.stringify(table.profile)}`);

@@ -12,6 +12,6 @@ export function readProviders(environment: Environment, name: string): string[] 
   const unknown = listed.find((provider) => !providers.includes(provider));
   if (unknown === undefined) return listed;
   throw new UsageError(
-    `${name} must list ${providers.join(", ")} with commas between; it has ${JSON.stringify(unknown)}.`,
+    `${name} must list ${providers.join(", ")} separated by commas; it has ${JSON.stringify(unknown)}.`,
   );
 }

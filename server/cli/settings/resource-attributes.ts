@@ -17,7 +17,7 @@ function readAttribute(pair: string): [name: string, value: string] {
     return [name.trim(), decodeURIComponent(value.join("=").trim())];
   } catch (cause) {
     throw new UsageError(
-      `${names.resourceAttributes} must be name=value pairs with commas between; ${JSON.stringify(pair)} is none.`,
+      `${names.resourceAttributes} must be name=value pairs separated by commas; ${JSON.stringify(pair)} is none.`,
       { cause },
     );
   }

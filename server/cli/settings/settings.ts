@@ -85,7 +85,7 @@ function readTrustedProxies(environment: Environment): string[] {
   const wrong = networks.find((network) => network !== "" && !isNetwork(network));
   if (wrong === undefined) return networks.filter((network) => network !== "");
   throw new UsageError(
-    `${names.trustedProxies} must be addresses and networks with commas between, as 10.0.0.0/8,2001:db8::/32, and not all addresses; it has ${JSON.stringify(wrong)}.`,
+    `${names.trustedProxies} must be addresses and networks separated by commas, as 10.0.0.0/8,2001:db8::/32, and not all addresses; it has ${JSON.stringify(wrong)}.`,
   );
 }
 

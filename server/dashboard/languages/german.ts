@@ -58,7 +58,7 @@ const wrongField =
   ({ pointer }: FieldError): string =>
     rules[pointer] ?? failureMessages.invalid_request;
 
-/** All that the dashboard says, in German. */
+/** All texts of the dashboard in German. */
 export const germanTexts: Texts = {
   frame: {
     skip: "Zum Inhalt springen",

@@ -7,7 +7,7 @@ const shortest = 12;
 const longest = 256;
 const plainName = /^[\p{L}\p{N}][\p{L}\p{N}._@+-]{0,63}$/u;
 
-/** @returns in lower case. @throws Refusal */
+/** @returns the name in lower case. @throws Refusal */
 export function readPersonName(given: string): string {
   const name = findPersonName(given);
   if (name !== undefined) return name;

@@ -51,14 +51,14 @@ describe("the command line", () => {
     [["sing"], "no command `sing`"],
     [["keys", "create", "--nmae", "x"], "it takes --name, --scopes, --expires, --team"],
     [["keys", "create"], "--name NAME is required"],
-    [["keys", "create", "--name", "x", "--scopes", "root"], '"root" is none of them'],
-    [["keys", "create", "--name", "x", "--expires", "2001-01-01"], "must be a time to come"],
+    [["keys", "create", "--name", "x", "--scopes", "root"], '"root" is not one of them'],
+    [["keys", "create", "--name", "x", "--expires", "2001-01-01"], "must be a future time"],
     [["license", "issue", "--key", "/nowhere", "--licensee", "x"], "/nowhere, which does not exist"],
     [
       ["license", "issue", "--key", "x", "--licensee", "x", "--days", "0"],
       "--days must be an integer from 1",
     ],
-    [["license", "issue", "--key", "x", "--licensee", "x", "--models", "gpt"], '"gpt" is none of them'],
+    [["license", "issue", "--key", "x", "--licensee", "x", "--models", "gpt"], '"gpt" is not one of them'],
   ])("refuses %j and says what is allowed", async (words, says) => {
     expect(await run(...words)).toMatchObject({ code: 2, out: "", err: expect.stringContaining(says) });
   });
@@ -172,7 +172,7 @@ describe("settings", () => {
     ...["10.0.0.0/0", "10.0.0.0/33", "10.0.0", "proxy", "::1/129", "10.0.0.0/8/8"].map(
       (wrong): [Record<string, string>, string] => [
         { ...routing, [env.trustedProxies]: `192.0.2.1, ${wrong}` },
-        `SVC_TTS_TRUSTED_PROXIES must be addresses and networks with commas between, as 10.0.0.0/8,2001:db8::/32, and not all addresses; it has "${wrong}".`,
+        `SVC_TTS_TRUSTED_PROXIES must be addresses and networks separated by commas, as 10.0.0.0/8,2001:db8::/32, and not all addresses; it has "${wrong}".`,
       ],
     ),
     [

@@ -14,7 +14,7 @@ const mostGrowthMegabytes = 25;
 
 interface Held {
   readonly api: number;
-  /** Including its engines. */
+  /** Memory of the tier and its engines. */
   readonly arcana: number;
 }
 

@@ -18,7 +18,7 @@ const capacity = 16;
 const seconds = 12;
 /** Concurrent requests with long texts: half of them run, half wait. */
 const filling = 2 * capacity;
-/** Then clients that find a full queue, one after another. */
+/** Number of clients that then find a full queue, one after another. */
 const refusedCallers = 50;
 const fullAfterMs = 500;
 const deadlineMs = 5_000;

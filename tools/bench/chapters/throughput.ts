@@ -9,7 +9,7 @@ const pairs = 4;
 const leastShare = 0.85;
 
 interface Pair {
-  /** Seconds of audio per second. */
+  /** Seconds of audio per second of one stream. */
   readonly alone: number;
   readonly served: number;
 }

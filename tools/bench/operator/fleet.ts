@@ -46,7 +46,7 @@ export class Fleet {
   /** By name of the license's Secret, until both are written. */
   readonly #secrets = new Map<string, Promise<void>>();
   #size = 0;
-  /** Created or changed, and not ready since. */
+  /** Names that were created or changed, and are not ready yet. */
   readonly #unsettled = new Set<string>();
 
   constructor(admin: ClusterClient, namespace: string, issuer: Issuer, shape = sharedSecrets) {

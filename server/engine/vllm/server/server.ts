@@ -250,8 +250,8 @@ export class ConnectedServer implements GeneratorServer {
       const isUp = await this.#proves();
       if (isUp !== this.#isUp && !signal.aborted) {
         this.#isUp = isUp;
-        if (isUp) log.info({ url: this.#known.url }, "vLLM writes again");
-        else log.warn({ url: this.#known.url }, "vLLM does not write");
+        if (isUp) log.info({ url: this.#known.url }, "vLLM responds again");
+        else log.warn({ url: this.#known.url }, "vLLM does not respond");
       }
     }
   }

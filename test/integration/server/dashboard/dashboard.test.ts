@@ -319,7 +319,7 @@ describe("the token page", () => {
     expect(page.status).toBe(400);
     expect(page.text).toMatch(/id="name-help" class="wrong">must be 1 to 64 letters/);
     expect(page.text).toMatch(/id="streams-help" class="wrong">must be an integer from 1 to 1000000, not 0/);
-    expect(page.text).toMatch(/id="expiresAt-help" class="wrong">must be a time to come/);
+    expect(page.text).toMatch(/id="expiresAt-help" class="wrong">must be a future time/);
     expect(page.text).toContain('value="2001-01-01"');
     expect(page.text).toContain("There are no keys yet.");
     await newKey(owner, "app");

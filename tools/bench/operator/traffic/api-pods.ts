@@ -20,7 +20,7 @@ const pools = ["mist", "arcana"];
 export interface ApiPods extends AsyncDisposable {
   /** Open connections for load reports. */
   readonly followed: number;
-  /** Reports so far whose figures differ from the previous report. */
+  /** Number of reports whose figures differ from the previous report. */
   readonly changes: number;
   /** From now on every pool's streams change at this interval; 0 stops it. */
   changeEvery(periodMs: number): void;
