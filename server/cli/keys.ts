@@ -183,7 +183,9 @@ function readExpiry({ expires: given }: OptionValues, now: number): number | und
   if (given === undefined) return undefined;
   const expiresAt = Date.parse(given);
   if (expiresAt > now) return expiresAt;
-  throw new UsageError(`--expires must be a future time, such as 2027-01-31; it is ${JSON.stringify(given)}.`);
+  throw new UsageError(
+    `--expires must be a future time, such as 2027-01-31; it is ${JSON.stringify(given)}.`,
+  );
 }
 
 function readNumber(options: OptionValues, flag: string, from: number, to: number): number | undefined {

@@ -44,7 +44,9 @@ export function readInvocation<Known extends ListedVoice>(
     ]);
   }
   if (!voice?.models.includes(body.modelId)) {
-    throw invalid([{ pointer: "/speaker", detail: `The model ${body.modelId} has no voice with this name.` }]);
+    throw invalid([
+      { pointer: "/speaker", detail: `The model ${body.modelId} has no voice with this name.` },
+    ]);
   }
   if (voice.language !== body.lang) {
     throw invalid([{ pointer: "/lang", detail: `The voice ${voice.id} speaks ${voice.language}.` }]);

@@ -153,5 +153,7 @@ function isDiskFull(error: unknown): boolean {
 }
 
 function diskFull(cause: unknown, { path, bytes }: PresetFile): FetchFailure {
-  return new FetchFailure(`the disk is full: ${path} needs ${bytes} bytes; fetched files are kept`, { cause });
+  return new FetchFailure(`the disk is full: ${path} needs ${bytes} bytes; fetched files are kept`, {
+    cause,
+  });
 }

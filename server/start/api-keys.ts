@@ -20,7 +20,11 @@ export function openKeys(
     staleMs: keysStaleSeconds * 1000,
     clock,
     onTrouble: (error) => {
-      if (error) log.error({ err: error }, "API keys cannot be read; the last known keys stay valid for a limited time");
+      if (error)
+        log.error(
+          { err: error },
+          "API keys cannot be read; the last known keys stay valid for a limited time",
+        );
       else log.info({}, "API keys are read from the database");
     },
     onUnwritten: (error) => {

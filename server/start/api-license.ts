@@ -51,7 +51,9 @@ export async function openLicense(
     log,
   });
   const evaluateAgain = () => {
-    license.refresh().catch((error: unknown) => log.error({ err: error }, "the license could not be evaluated"));
+    license
+      .refresh()
+      .catch((error: unknown) => log.error({ err: error }, "the license could not be evaluated"));
   };
   for (const source of [directory, files.license, files.licenseKeys]) source?.onChange(evaluateAgain);
   directory.onChange(() => void check?.adopt());

@@ -130,6 +130,7 @@ function limitAuditLog(days: number | undefined, database: Database, log: Log, c
     database,
     days,
     clock,
-    onTrouble: (err) => log.error({ err }, "old audit log entries cannot be deleted; the next attempt is in an hour"),
+    onTrouble: (err) =>
+      log.error({ err }, "old audit log entries cannot be deleted; the next attempt is in an hour"),
   });
 }

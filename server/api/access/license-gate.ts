@@ -70,7 +70,9 @@ export async function createLicenseGate(sources: LicenseSources): Promise<Licens
 
   await refresh();
   const stop = every(sources.clock, sources.intervalMs, () => {
-    refresh().catch((error: unknown) => sources.log.error({ err: error }, "the license could not be evaluated"));
+    refresh().catch((error: unknown) =>
+      sources.log.error({ err: error }, "the license could not be evaluated"),
+    );
   });
 
   return {

@@ -38,7 +38,12 @@ export interface OpenaiRequest extends SpeechRequest {
   readonly mediaType: string;
 }
 
-const formats: Readonly<Record<OpenaiFormat, AudioFormat>> = { mp3: "mp3", opus: "ogg", wav: "wav", pcm: "pcm" };
+const formats: Readonly<Record<OpenaiFormat, AudioFormat>> = {
+  mp3: "mp3",
+  opus: "ogg",
+  wav: "wav",
+  pcm: "pcm",
+};
 
 /**
  * Validates a body in OpenAI's shape by the rules of the native one.

@@ -105,6 +105,9 @@ function readExpiry(reader: FieldReader, now: number): number | undefined {
   if (given === undefined) return undefined;
   const time = /^\d{4}-\d\d-\d\d(T[\d:.]+(Z|[+-]\d\d:\d\d))?$/.test(given) ? Date.parse(given) : Number.NaN;
   if (time > now) return time;
-  reader.refuse("expiresAt", `must be a future time, such as 2027-01-31T00:00:00Z; it is ${formatValue(given)}`);
+  reader.refuse(
+    "expiresAt",
+    `must be a future time, such as 2027-01-31T00:00:00Z; it is ${formatValue(given)}`,
+  );
   return undefined;
 }

@@ -31,9 +31,13 @@ export function toFailure(error: unknown): Failure {
   if (error instanceof Failure) return error;
   const known = frameworkCodes[(error as FastifyError | undefined)?.code ?? ""];
   if (known) return new Failure(known[0], known[1], { cause: error });
-  return new Failure("internal", "An unexpected error occurred; search the server's logs for the request ID.", {
-    cause: error,
-  });
+  return new Failure(
+    "internal",
+    "An unexpected error occurred; search the server's logs for the request ID.",
+    {
+      cause: error,
+    },
+  );
 }
 
 export function sendProblem(reply: FastifyReply, request: FastifyRequest, error: unknown): FastifyReply {

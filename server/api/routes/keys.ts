@@ -71,7 +71,9 @@ export async function inBook<Result>(
 function failureOf(cause: KeyManagerError): Failure {
   switch (cause.reason) {
     case "taken":
-      return new Failure("name_taken", "A key with this name already exists; choose another name.", { cause });
+      return new Failure("name_taken", "A key with this name already exists; choose another name.", {
+        cause,
+      });
     case "missing":
       return new Failure("not_found", "No key has this name.", { cause });
     case "forbidden":

@@ -71,10 +71,14 @@ async function readProblem({ statusCode, body, headers }: Dispatcher.ResponseDat
     );
   }
   const retryAfter = Number(headers["retry-after"]);
-  return new Failure(code, typeof problem.detail === "string" ? problem.detail : "The model rejected the request.", {
-    ...(Array.isArray(problem.errors) && { fields: problem.errors as FieldError[] }),
-    ...(Number.isInteger(retryAfter) && { retryAfterSeconds: retryAfter }),
-  });
+  return new Failure(
+    code,
+    typeof problem.detail === "string" ? problem.detail : "The model rejected the request.",
+    {
+      ...(Array.isArray(problem.errors) && { fields: problem.errors as FieldError[] }),
+      ...(Number.isInteger(retryAfter) && { retryAfterSeconds: retryAfter }),
+    },
+  );
 }
 
 function parseProblem(text: string | undefined): Partial<Record<"code" | "detail" | "errors", unknown>> {

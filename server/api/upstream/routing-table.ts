@@ -58,7 +58,8 @@ export function createFileDirectory(path: string, log: Log, clock: Clock): Repli
     parse: parseRoutingTable,
     whenAbsent: "keep",
     clock,
-    onError: (error) => log.error({ err: error }, "the routing file is invalid; the last valid one stays in use"),
+    onError: (error) =>
+      log.error({ err: error }, "the routing file is invalid; the last valid one stays in use"),
   });
   if (!file.current()) log.warn({ path }, "the routing file does not exist yet; waiting for it");
   return {

@@ -43,7 +43,10 @@ export async function awaitFirstAudio(
     else before.push(value);
   }
   if (!head)
-    throw new Failure("model_failed", "The model tier sent no head frame; its version may be incompatible with this API tier.");
+    throw new Failure(
+      "model_failed",
+      "The model tier sent no head frame; its version may be incompatible with this API tier.",
+    );
   const { rate, engine } = head;
   return { rate, engine, frames: end ? endedEarly(before, stream) : frames(before, wire, { stream, rate }) };
 }

@@ -405,39 +405,35 @@ describe("OpenAI's shape", () => {
 });
 
 describe("a model that stops in the middle of its speech", () => {
-  held.it(
-    ["late failure of audio", "late failure of events", "503"],
-    "never looks complete",
-    async () => {
-      const spoken = { ...arcana, text: long };
-      const { api } = server;
-      const ask = (accept: string, more: object) =>
-        rawRequest(api.url, rawSpeech(api, { ...spoken, ...more }, accept));
-      const types = ["audio/wav", "audio/mpeg", "audio/ogg"];
-      const audio = types.map((accept) => ask(accept, { samplingRate: 24_000 }));
-      const events = ask("text/event-stream", { audioFormat: "mp3" });
-      const forms = ["stream-wav", "stream-mp3", "stream-ogg", "events-mp3"];
-      await eventually("the first audio of all four is out", async () => {
-        const told = await (await fetch(`${api.url}/metrics`)).text();
-        return forms.every((form) =>
-          told.includes(`svc_tts_first_audio_seconds_count{model="arcana",variant="${form}"}`),
-        );
-      });
-      await server.arcana.stop();
-      for (const { text } of await Promise.all(audio)) {
-        expect(text).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
-        expect(text.endsWith("\r\n0\r\n\r\n")).toBe(false);
-        expect(text).not.toContain("problem");
-      }
-      const { text } = await events;
-      const told = text.slice(text.lastIndexOf("event: "));
-      expect(told).toMatch(/^event: error\ndata: \{"type":"https:.*"code":"\w+".*\}\n\n/);
-      expect(text).not.toContain("event: done");
+  held.it(["late failure of audio", "late failure of events", "503"], "never looks complete", async () => {
+    const spoken = { ...arcana, text: long };
+    const { api } = server;
+    const ask = (accept: string, more: object) =>
+      rawRequest(api.url, rawSpeech(api, { ...spoken, ...more }, accept));
+    const types = ["audio/wav", "audio/mpeg", "audio/ogg"];
+    const audio = types.map((accept) => ask(accept, { samplingRate: 24_000 }));
+    const events = ask("text/event-stream", { audioFormat: "mp3" });
+    const forms = ["stream-wav", "stream-mp3", "stream-ogg", "events-mp3"];
+    await eventually("the first audio of all four is out", async () => {
+      const told = await (await fetch(`${api.url}/metrics`)).text();
+      return forms.every((form) =>
+        told.includes(`svc_tts_first_audio_seconds_count{model="arcana",variant="${form}"}`),
+      );
+    });
+    await server.arcana.stop();
+    for (const { text } of await Promise.all(audio)) {
+      expect(text).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
+      expect(text.endsWith("\r\n0\r\n\r\n")).toBe(false);
+      expect(text).not.toContain("problem");
+    }
+    const { text } = await events;
+    const told = text.slice(text.lastIndexOf("event: "));
+    expect(told).toMatch(/^event: error\ndata: \{"type":"https:.*"code":"\w+".*\}\n\n/);
+    expect(text).not.toContain("event: done");
 
-      const after = await server.api.post(arcana, { accept: "audio/wav" });
-      expect(Number(after.headers.get("retry-after"))).toBeGreaterThanOrEqual(1);
-      await expectProblem(after, 503, "model_unreachable");
-      expect((await server.api.post(mist, { accept: "audio/pcm" })).status).toBe(200); // the other model goes on
-    },
-  );
+    const after = await server.api.post(arcana, { accept: "audio/wav" });
+    expect(Number(after.headers.get("retry-after"))).toBeGreaterThanOrEqual(1);
+    await expectProblem(after, 503, "model_unreachable");
+    expect((await server.api.post(mist, { accept: "audio/pcm" })).status).toBe(200); // the other model goes on
+  });
 });

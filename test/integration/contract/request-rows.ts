@@ -69,7 +69,12 @@ function each(
 export const refusals: readonly Refusal[] = [
   [["2.1 mist speaker", "400"], pcm, without(mist, "speaker"), ["/speaker"]],
   [["2.1 mist speaker", "null"], pcm, { ...mist, speaker: null }, ["/speaker"]],
-  ...each(["2.1 mist speaker", "strict fields"], pcm, mist, "speaker", ["", "no-such-voice", "ALAN", ...noString]),
+  ...each(["2.1 mist speaker", "strict fields"], pcm, mist, "speaker", [
+    "",
+    "no-such-voice",
+    "ALAN",
+    ...noString,
+  ]),
   [["2.1 mist speaker", "nothing clamped"], pcm, { ...mist, speaker: "luna" }, ["/speaker"]],
   [["2.1 arcana speaker", "nothing clamped"], wav, { ...arcana, speaker: "alan" }, ["/speaker"]],
   [["2.1 arcana speaker"], wav, without(arcana, "speaker"), ["/speaker"]],

@@ -377,7 +377,10 @@ test("a phrase that runs alone uses the multi-threaded process, and concurrent p
     over.abort();
     await expect.poll(once).toBe(2);
     const crowd = await Promise.all(Array.from({ length: 12 }, once));
-    expect(crowd, "the first job starts while no other job runs").toEqual([2, ...Array.from({ length: 11 }, () => 1)]);
+    expect(crowd, "the first job starts while no other job runs").toEqual([
+      2,
+      ...Array.from({ length: 11 }, () => 1),
+    ]);
     expect(pool.pids(), "one more than may speak at once").toHaveLength(4);
     for (const pid of pool.pids()) process.kill(pid, "SIGKILL");
     await expect.poll(() => pool.restarts).toBe(4);

@@ -214,7 +214,9 @@ describe("headers", () => {
     const asking = `POST /v1/svc-tts HTTP/1.1\r\n${headersOf(["expect: 100-continue", "connection: close", "accept: audio/wav", `content-length: ${speech.length}`])}`;
     const caller = new Caller();
     caller.socket.write(asking);
-    await eventually("the server sends 100 Continue", () => caller.read.startsWith("HTTP/1.1 100 Continue\r\n\r\n"));
+    await eventually("the server sends 100 Continue", () =>
+      caller.read.startsWith("HTTP/1.1 100 Continue\r\n\r\n"),
+    );
     caller.socket.write(speech);
     await caller.closed;
     expect(caller.read).toContain("HTTP/1.1 200 OK");

@@ -13,7 +13,11 @@ describe("a connection without a request", () => {
     ],
     ["waits until its end has arrived", { hasEnded: true, waiting: 1, stillMs: 100 }, "wait"],
     ["is over when its end has arrived", { hasEnded: true, waiting: 0, stillMs: 0 }, "destroy"],
-    ["is closed when the client does not respond", { hasEnded: true, waiting: 1, stillMs: 30_000 }, "destroy"],
+    [
+      "is closed when the client does not respond",
+      { hasEnded: true, waiting: 1, stillMs: 30_000 },
+      "destroy",
+    ],
   ] as const)("%s", (_name, still, step) => {
     expect(nextStep(still, 10_000)).toBe(step);
   });

@@ -94,7 +94,12 @@ describe("refused values, with their pointer", () => {
     [pcm, { ...mist, lang: "!!" }, "/lang", "speaks eng"],
     [pcm, { ...mist, speaker: "luna" }, "/speaker", '"luna" speaks with arcana: set modelId to arcana'],
     [wav, mist, "/speaker", '"abbie" speaks with mist and mistv2: set modelId to mist'],
-    [pcm, { ...mist, speaker: "no-such-voice" }, "/speaker", '"no-such-voice" is none. GET /v1/voices lists them'],
+    [
+      pcm,
+      { ...mist, speaker: "no-such-voice" },
+      "/speaker",
+      '"no-such-voice" is none. GET /v1/voices lists them',
+    ],
     [pcm, { ...mist, text: ["secret"] }, "/text", "not a list"],
     [pcm, { ...mist, text: "" }, "/text", "not an empty text"],
     [

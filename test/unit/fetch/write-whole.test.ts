@@ -17,11 +17,14 @@ function shortWriter(...most: number[]) {
 const bytes = Uint8Array.from({ length: 100 }, (_, index) => index);
 
 describe("a complete write", () => {
-  it.each([[[100]], [[1]], [[7, 50, 3]], [[99, 1]]])("is made of partial writes of %j bytes", async (most) => {
-    const out = shortWriter(...most);
-    await writeWhole(out, bytes);
-    expect(out.taken).toEqual([...bytes]);
-  });
+  it.each([[[100]], [[1]], [[7, 50, 3]], [[99, 1]]])(
+    "is made of partial writes of %j bytes",
+    async (most) => {
+      const out = shortWriter(...most);
+      await writeWhole(out, bytes);
+      expect(out.taken).toEqual([...bytes]);
+    },
+  );
 
   it("fails as on a full disk if no more bytes are accepted", async () => {
     await expect(writeWhole(shortWriter(40, 0), bytes)).rejects.toMatchObject({ code: "ENOSPC" });

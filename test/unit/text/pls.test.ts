@@ -145,7 +145,11 @@ describe("a lexicon of another program", () => {
       ),
       /^2: A document type .* is not read/,
     ],
-    ["an entity without a declaration", lexicon(entry("passwd", "&file;")), /^3: This cannot be read as XML .*entity/],
+    [
+      "an entity without a declaration",
+      lexicon(entry("passwd", "&file;")),
+      /^3: This cannot be read as XML .*entity/,
+    ],
   ])("is refused as a whole: %s", (name, text, problem) => {
     expect(problemsOf(read(text, { words: name === "too many words" ? 1 : 5_000 }))).toEqual([
       expect.stringMatching(problem),

@@ -57,16 +57,19 @@ test("a comma ends a part if requested, and never inside a number", () => {
 
 const words = "Hello Dr. etc. e.g. 2.5 3. no you! “Go?” me... 你好。".split(" ");
 
-test.each(Object.keys(languages))("%s keeps a sentence end that was found, whatever arrives later", (language) => {
-  const random = seededRandom(`sentence ends ${language}`);
-  for (let round = 0; round < 100; round++) {
-    let text = "";
-    let found: number[] = [];
-    for (let piece = 0; piece < 12; piece++) {
-      text += [...words, " ", " ", " ", "\n\n"][random.below(words.length + 4)];
-      const ends = sentenceEnds(text, { language, commas: false });
-      expect(ends, JSON.stringify(text)).toEqual(expect.arrayContaining(found));
-      found = ends;
+test.each(Object.keys(languages))(
+  "%s keeps a sentence end that was found, whatever arrives later",
+  (language) => {
+    const random = seededRandom(`sentence ends ${language}`);
+    for (let round = 0; round < 100; round++) {
+      let text = "";
+      let found: number[] = [];
+      for (let piece = 0; piece < 12; piece++) {
+        text += [...words, " ", " ", " ", "\n\n"][random.below(words.length + 4)];
+        const ends = sentenceEnds(text, { language, commas: false });
+        expect(ends, JSON.stringify(text)).toEqual(expect.arrayContaining(found));
+        found = ends;
+      }
     }
-  }
-});
+  },
+);

@@ -19,7 +19,8 @@ export const serviceAccountDir = "/var/run/secrets/kubernetes.io/serviceaccount"
  * @throws Error outside a pod.
  */
 export function podAccess(host: string | undefined, port: string | undefined, dir: string): ClusterAccess {
-  if (!host) throw new Error("KUBERNETES_SERVICE_HOST is not set: this process does not run in a Kubernetes pod");
+  if (!host)
+    throw new Error("KUBERNETES_SERVICE_HOST is not set: this process does not run in a Kubernetes pod");
   const name = host.includes(":") ? `[${host}]` : host;
   return {
     url: `https://${name}:${port ?? "443"}`,

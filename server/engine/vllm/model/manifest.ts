@@ -134,7 +134,10 @@ function parse(json: string): Record<string, unknown> {
 function refuseUnknown(place: string, value: object, known: object): void {
   const unknown = Object.keys(value).find((name) => !Object.hasOwn(known, name));
   if (unknown === undefined) return;
-  throw wrong(`${place}/${unknown}`, `is not a field of a manifest; the fields are ${Object.keys(known).join(", ")}`);
+  throw wrong(
+    `${place}/${unknown}`,
+    `is not a field of a manifest; the fields are ${Object.keys(known).join(", ")}`,
+  );
 }
 
 function wrong(pointer: string, message: string): Error {

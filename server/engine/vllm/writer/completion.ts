@@ -50,7 +50,8 @@ export class Completions {
       if (tokens.length > 0) yield tokens;
       if (choice?.finish_reason === "stop" || choice?.finish_reason === "length") isOver = true;
     }
-    if (!isOver && !signal.aborted) throw new GeneratorError("away", "the generator's response was interrupted");
+    if (!isOver && !signal.aborted)
+      throw new GeneratorError("away", "the generator's response was interrupted");
   }
 
   /** Highest number of tokens. A completion with all of them was cut. */

@@ -48,9 +48,13 @@ export async function* readResponseBody({
     if (error instanceof GeneratorError) throw error;
     if (silence.signal.aborted)
       throw new GeneratorError("away", `the generator sent nothing for ${silenceMs} ms`);
-    throw new GeneratorError("away", `the generator's response was interrupted: ${(error as Error).message}`, {
-      cause: error,
-    });
+    throw new GeneratorError(
+      "away",
+      `the generator's response was interrupted: ${(error as Error).message}`,
+      {
+        cause: error,
+      },
+    );
   } finally {
     stopListening();
     silence.abort(); // Cancels the request, also if the consumer stopped reading.

@@ -126,7 +126,10 @@ export class TokensWriter implements SpeechWriter {
   #requireSpeech(dropped: number, store: FrameStore): void {
     const droppedFrames = dropped / this.#codec.slots.length;
     if (droppedFrames < mostDroppedFrames || droppedFrames < store.length) return;
-    throw new GeneratorError("nonsense", `the generator wrote ${dropped} tokens that are not codes of the codec`);
+    throw new GeneratorError(
+      "nonsense",
+      `the generator wrote ${dropped} tokens that are not codes of the codec`,
+    );
   }
 
   async *#decoded(

@@ -464,12 +464,15 @@ describe("invalid messages (11.18)", () => {
     expect(kindOf(client)).toBe("invalid_input");
   });
 
-  it.each(["{", "[]", '{"text":"a","end":{}}'])("that cannot be parsed close the socket: %s", async (frame) => {
-    const client = await connect();
-    client.client.send(frame);
-    expect((await client.closed()).code).toBe(1007);
-    expect(kindOf(client)).toBe("invalid_input");
-  });
+  it.each(["{", "[]", '{"text":"a","end":{}}'])(
+    "that cannot be parsed close the socket: %s",
+    async (frame) => {
+      const client = await connect();
+      client.client.send(frame);
+      expect((await client.closed()).code).toBe(1007);
+      expect(kindOf(client)).toBe("invalid_input");
+    },
+  );
 
   it("that are too large close the socket", async () => {
     const client = await connect();

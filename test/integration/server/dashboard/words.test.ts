@@ -95,7 +95,9 @@ describe("a word that no dictionary has", () => {
     expect((await turn("yes")).headers.get("location")).toBe("/dashboard/words?team=blue");
     await speak("blue", spoken, { saveOovs: true });
     await speak("red", spoken, { saveOovs: true });
-    await eventuallyOn(clock, "the page shows the sentence", async () => (await page()).text.includes(quoted));
+    await eventuallyOn(clock, "the page shows the sentence", async () =>
+      (await page()).text.includes(quoted),
+    );
     expect((await member.get("/dashboard/words")).text).toContain(quoted);
     expect((await owner.get("/dashboard/words?team=red")).text).not.toContain("<blockquote");
     await page();

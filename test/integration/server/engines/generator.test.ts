@@ -127,15 +127,7 @@ describe("arcana with a model that vLLM serves", () => {
     await vllm.script({ does: "speak", mostTokens: 8 * frameTokens });
     const text = "One sentence is here. Another is near.";
     const { samples, words } = await hear(tier.url, { ...arcana, text });
-    expect(words.map(({ word }) => word)).toEqual([
-      "One",
-      "sentence",
-      "is",
-      "here",
-      "Another",
-      "is",
-      "near",
-    ]);
+    expect(words.map(({ word }) => word)).toEqual(["One", "sentence", "is", "here", "Another", "is", "near"]);
     const phraseSeconds = (8 * frameSamples) / 24_000;
     for (const [i, { start, end }] of words.entries()) {
       expect(end).toBeGreaterThan(start);
@@ -353,7 +345,9 @@ describe("the vLLM that this process runs", () => {
       },
     } as MountSettings;
     const before = childrenWith("codec/main.ts");
-    await expect(Engines.open({ processes: 1, log, model }, broken)).rejects.toThrow("the folder cannot be read");
+    await expect(Engines.open({ processes: 1, log, model }, broken)).rejects.toThrow(
+      "the folder cannot be read",
+    );
     expect(childrenWith(own.model.path)).toEqual([]);
     expect(childrenWith("codec/main.ts")).toEqual(before);
     own.delete();
