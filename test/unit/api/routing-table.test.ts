@@ -11,7 +11,7 @@ describe("a routing table", () => {
   });
 
   it.each([
-    ["null", "has version 1"],
+    ["null", "must have version 1"],
     [table({ version: 2 }), "must have version 1, not 2"],
     [table({ profile: "home" }), "profile must be one of"],
     [table({ models: [] }), "models must map each model to its routes"],

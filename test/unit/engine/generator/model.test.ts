@@ -50,7 +50,7 @@ describe("a model manifest", () => {
     ["no JSON", "{", "manifest.json: is not JSON"],
     ["of an unknown kind", { kind: "video" }, '/kind must be tokens or audio; it is "video"'],
     ["with a field that is none", { voice: {} }, "/voice is not a field of a manifest; the fields are kind,"],
-    ["with a codec field that is none", { codec: { ...tinyCodec, hop: 1 } }, "/codec/hop is no field"],
+    ["with a codec field that is none", { codec: { ...tinyCodec, hop: 1 } }, "/codec/hop is not a field"],
     [
       "without a voice",
       { voices: others },
