@@ -6,16 +6,13 @@ interface RefusedWord {
   readonly better: string;
 }
 
-/** Nobody outside this repository knows these words: they are refused everywhere. */
-const inventedWords: readonly RefusedWord[] = [
+const refusedWords: readonly RefusedWord[] = [
+  // Words that this project invented.
   { word: /\bClusterGifts\b|\bgifts\b/i, better: "capabilities" },
   { word: /\broomless\b/i, better: "unschedulable" },
   { word: /\bfooting\b/i, better: "prerequisites" },
   { word: /\bsoloist\b/i, better: "the multi-threaded process" },
-];
-
-/** Figures of speech, and words of which a standard term says more. */
-const figurativeWords: readonly RefusedWord[] = [
+  // Figures of speech, and words for which a standard term says more.
   { word: /\btold\b/i, better: "reported to, called with, or notified of" },
   { word: /\bwhoever\b/i, better: "the subject: the administrator, the caller, the operator" },
   { word: /\bnobody\b/i, better: "the subject: no caller, no listener, no pod" },
@@ -26,11 +23,8 @@ const figurativeWords: readonly RefusedWord[] = [
   { word: /\bis there\b/i, better: "exists" },
 ];
 
-/** Openings that make a riddle of a comment. */
+/** Openings that leave a comment without a subject. */
 const opening = /^\s*(?:\/\*\*|\/\/|\*|#)\s*(?:Of|Told|What|Who|Whose|As|Where)\b/;
-
-/** Folders whose words are not rewritten yet. An entry goes when its folder is. */
-const unwrittenFolders: readonly string[] = ["test/integration", "test/unit"];
 
 /** Files that name the words to refuse them, and records of the past. */
 const exempt = [
@@ -55,15 +49,13 @@ const judged = /\.(ts|js|mjs|sh|md|ya?ml|tpl|json)$|(^|\/)(Makefile|Containerfil
 /** Judges one file. Code is judged by its comments and strings alone. */
 export function judgeWords(path: string, text: string): Finding[] {
   if (!judged.test(path) || exempt.includes(path) || isFixture(path)) return [];
-  const isUnwritten = unwrittenFolders.some((folder) => path === folder || path.startsWith(`${folder}/`));
-  const refused = isUnwritten ? inventedWords : [...inventedWords, ...figurativeWords];
   return text.split("\n").flatMap((content, index) => {
     const said = isCode(path) ? commentsAndStrings(content) : content;
-    const findings = refused.flatMap(({ word, better }) => {
+    const findings = refusedWords.flatMap(({ word, better }) => {
       const found = word.exec(said)?.[0];
       return found === undefined ? [] : [`says "${found}": write ${better}.`];
     });
-    if (!isUnwritten && isCode(path) && opening.test(content)) {
+    if (isCode(path) && opening.test(content)) {
       findings.push("opens a comment with a riddle: begin with the subject, in a full sentence.");
     }
     return findings.map((message) => ({ path, line: index + 1, message }));
