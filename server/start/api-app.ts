@@ -68,7 +68,7 @@ export function createApp(services: AppServices, trustedProxies: readonly string
       maxHeaderSize: limits.headerBytes,
       headersTimeout: Math.min(headersTimeoutMs, limits.requestTimeoutMs),
       connectionsCheckingInterval: Math.min(slowCheckMs, limits.requestTimeoutMs / 2),
-      requireHostHeader: false, // Node's own answer has no problem document
+      requireHostHeader: false, // Node's own response is not a problem document.
       shouldUpgradeCallback: isSocketUpgrade,
     },
     return503OnClosing: false, // The drain hook sends a problem document instead.
@@ -76,7 +76,7 @@ export function createApp(services: AppServices, trustedProxies: readonly string
     routerOptions: { maxParamLength: longestName },
     genReqId: ({ headers }) => requestId(headers["x-request-id"]),
     frameworkErrors: (error, request, reply) => {
-      reportOnceOver(services.metrics, request, reply); // no hook is run for it
+      reportOnceOver(services.metrics, request, reply); // Fastify runs no hook for it.
       void sendProblem(reply, request, error);
     },
     clientErrorHandler: (error, socket) =>
@@ -96,7 +96,7 @@ export function createApp(services: AppServices, trustedProxies: readonly string
   return app;
 }
 
-/** Tells log and metrics of what was not even HTTP. */
+/** Logs and counts bytes that are not HTTP. */
 function refuser({ log, metrics }: AppServices) {
   return ({ code, status }: Failure): string => {
     const requestId = randomUUID();

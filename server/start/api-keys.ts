@@ -41,7 +41,7 @@ interface JoinedKeys {
   readonly hasKeys: () => boolean;
 }
 
-/** Keys from wherever they are kept. */
+/** Combines the keys of all configured stores. */
 export function joinKeys(
   { apiKey, keysFile }: ApiSettings,
   file: WatchedFile<readonly KeyEntry[]> | undefined,
@@ -55,7 +55,7 @@ export function joinKeys(
   const stores: KeyStore[] = [];
   if (file) stores.push(createFileKeyStore(file));
   if (apiKey) stores.push(createSingleKeyStore(apiKey, "environment"));
-  if (followed) stores.push(followed); // last, as it alone can fail
+  if (followed) stores.push(followed); // The database is last, because it is the only store that can fail.
   const hasOthers = () => Boolean(apiKey) || file?.current() !== undefined;
   return {
     keys: joinStores(stores),
