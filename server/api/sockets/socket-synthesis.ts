@@ -39,13 +39,6 @@ export interface SocketCaller {
   readonly connection: Omit<Outlet, "elapsedMs">;
 }
 
-/** The options that the sockets of all protocols share. */
-export interface SocketOptions {
-  readonly parts: ApiContext;
-  readonly socket: WebSocket;
-  readonly caller: SocketCaller;
-}
-
 /** One text to synthesize on a socket. */
 export interface SocketOrder {
   /** Index of this synthesis among those of the same request. */

@@ -1,3 +1,4 @@
+import type { WebSocket } from "ws";
 import type { Clock } from "../../../lib/clock.ts";
 import type { Failure } from "../../contract/errors.ts";
 import type { WordTimestamp } from "../../contract/speech.ts";
@@ -28,6 +29,7 @@ export interface TextSocketOptions {
   readonly socket: WebSocket;
   readonly dialect: Dialect;
   readonly settings: SocketSettings;
+  readonly caller: SocketCaller;
   readonly clearMode: ClearMode;
 }
 

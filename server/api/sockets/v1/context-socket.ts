@@ -1,4 +1,4 @@
-import type { RawData } from "ws";
+import type { RawData, WebSocket } from "ws";
 import { Failure } from "../../../contract/errors.ts";
 import type { ApiKey } from "../../../store/keys/key.ts";
 import type { KeyStore } from "../../../store/keys/key-store.ts";
@@ -53,6 +53,8 @@ export interface ContextSocketOptions {
   readonly encoding: EnvelopeEncoding;
   /** The model that the connection names. */
   readonly modelId: string | undefined;
+  /** Has no key if the upgrade had none. The first message has it then. */
+  readonly caller: SocketCaller;
   /** Called for each context, because the available voices change. */
   readonly rules: () => SocketRules;
   /**
