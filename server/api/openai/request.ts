@@ -17,17 +17,19 @@ import { type OpenaiFormat, openaiFormats, openaiModels, openaiVoices } from "./
 /** The supported fields of OpenAI's `POST /v1/audio/speech`. Others are ignored. */
 export const openaiFields = {
   model: Type.Enum([...modelIds, ...Object.keys(openaiModels)], {
-    description: `A model of ours, or OpenAI's name for one: ${Object.keys(openaiModels).join(", ")} are arcana.`,
+    description: `A model of this server, or an OpenAI name for one: ${Object.keys(openaiModels).join(", ")} select \`arcana\`.`,
   }),
   input: fields.text,
   voice: Type.String({
     minLength: 1,
     maxLength: 200,
-    description: "A voice of the model, or with arcana one of OpenAI's names.",
+    description: "A voice of the model, or with `arcana` one of OpenAI's names.",
   }),
-  speed: Type.Number({ minimum: 0.25, maximum: 4, description: "Above 1 is faster. 1 unless given." }),
-  response_format: Type.Enum([...openaiFormats], { description: "`mp3` unless given; all at 24 kHz." }),
-  stream_format: Type.Enum(["audio", "sse"], { description: "`audio` unless given." }),
+  speed: Type.Number({ minimum: 0.25, maximum: 4, description: "Above 1 is faster. Default: 1." }),
+  response_format: Type.Enum([...openaiFormats], {
+    description: "Default: `mp3`. All formats are at 24 kHz.",
+  }),
+  stream_format: Type.Enum(["audio", "sse"], { description: "Default: `audio`." }),
 } as const;
 
 /** Sampling rate in Hz of OpenAI's service. Its clients play raw PCM at this rate without requesting it. */
@@ -46,7 +48,7 @@ const formats: Readonly<Record<OpenaiFormat, AudioFormat>> = {
 };
 
 /**
- * Validates a body in OpenAI's shape by the rules of the native one.
+ * Validates a body of the OpenAI-compatible API by the rules of the native one.
  * @throws Failure `invalid_request` with JSON pointers.
  */
 export function readOpenaiRequest(

@@ -18,7 +18,7 @@ const problem = {
   type: { type: "string", format: "uri", description: "The code's section in the documentation of errors." },
   title: text,
   status: integer,
-  detail: { type: "string", description: "A sentence to act on." },
+  detail: { type: "string", description: "What happened and what to do." },
   code: { type: "string", enum: errorCodes },
   requestId: text,
   errors: list(
@@ -38,12 +38,12 @@ export const answerSchemas = {
   SpeechEvents: {
     type: "string",
     description:
-      'Server-sent events: `chunk` with `{"data": base64}`, at least one, each decodable by itself and all together the file; one `timestamps` with `{"word_timestamps": {"words", "start", "end"}}` in seconds; `done` with `{"done": true}`. A failure on the way is an `error` event with a problem document, and no `done`.',
+      'Server-sent events: `chunk` with `{"data": base64}`, at least one, each decodable by itself and all together the file; one `timestamps` with `{"word_timestamps": {"words", "start", "end"}}` in seconds; `done` with `{"done": true}`. A failure during the stream is an `error` event with a problem document, and no `done`.',
   },
   OpenaiSpeechEvents: {
     type: "string",
     description:
-      "Server-sent events of OpenAI's shape: `speech.audio.delta` with `audio` in base64, then `speech.audio.done`, whose `usage` counts characters; `error` where it fails on the way.",
+      "Server-sent events of the OpenAI-compatible API: `speech.audio.delta` with `audio` in base64, then `speech.audio.done`, whose `usage` counts characters; `error` if it fails during the stream.",
   },
   Problem: object(problem, ["errors"]),
   OpenaiProblem: object({ ...problem, error: openaiError }, ["errors"]),
@@ -58,7 +58,7 @@ export const answerSchemas = {
           license: text,
           engine: {
             type: "string",
-            description: "The engine of the mounted model that speaks it, if one does.",
+            description: "The engine of the mounted model that serves the voice, if one does.",
           },
         },
         ["engine"],
@@ -80,7 +80,7 @@ export const answerSchemas = {
           object(
             {
               engine: text,
-              variant: { type: "string", description: "How it speaks, if it has several ways." },
+              variant: { type: "string", description: "Variant of the model, if it has several." },
             },
             ["variant"],
           ),
@@ -93,7 +93,7 @@ export const answerSchemas = {
       object({
         word: text,
         language: { type: "string", description: "ISO 639-3." },
-        count: { type: "integer", description: "How often it was met." },
+        count: { type: "integer", description: "Number of occurrences." },
         firstSeen: { type: "string", format: "date-time" },
         lastSeen: { type: "string", format: "date-time" },
       }),
@@ -105,11 +105,14 @@ export const answerSchemas = {
         name: text,
         team: { type: ["string", "null"] },
         scopes: list({ type: "string", enum: [...scopes] }),
-        requestsPerMinute: { type: ["integer", "null"], description: "Null is the server's own limit." },
-        streams: { type: ["integer", "null"], description: "At once; null is the server's own limit." },
+        requestsPerMinute: { type: ["integer", "null"], description: "Null: the server's default." },
+        streams: {
+          type: ["integer", "null"],
+          description: "Concurrent streams. Null: the server's default.",
+        },
         secrets: list(
           object({
-            digest: { type: "string", description: "The first digits of its SHA-256." },
+            digest: { type: "string", description: "The first digits of the secret's SHA-256 digest." },
             expiresAt: { type: ["string", "null"], format: "date-time" },
             lastUsedAt: { type: ["string", "null"], format: "date-time" },
           }),
@@ -117,7 +120,10 @@ export const answerSchemas = {
       }),
     ),
   }),
-  NewKey: object({ name: text, key: { type: "string", description: "Shown here alone." } }),
+  NewKey: object({
+    name: text,
+    key: { type: "string", description: "The API key. No other response contains it." },
+  }),
   Health: object({
     apiStatus: { type: "string", enum: ["ok", "unavailable"] },
     timestamp: { type: "string", format: "date-time" },

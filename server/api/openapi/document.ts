@@ -18,7 +18,7 @@ const samplingRate = (highestRate: number) =>
     minimum: 1,
     maximum: highestRate,
     description:
-      "Hz. `mist`, `mistv2`: 4000 to 44100. `ogg`: required, one of 8000, 12000, 16000, 24000. `arcana`: any; on the cloud profile one of 8000, 16000, 22050, 24000, 44100, 48000, 96000. MP3 is written at the next rate that it has, which `X-Sampling-Rate` tells.",
+      "Hz. `mist`, `mistv2`: 4000 to 44100. `ogg`: required, one of 8000, 12000, 16000, 24000. `arcana`: any; on the cloud profile one of 8000, 16000, 22050, 24000, 44100, 48000, 96000. MP3 uses the next rate that the format supports; the header `X-Sampling-Rate` has it.",
   });
 
 /** `null` means absent, except for required fields. Unknown fields are ignored. */
@@ -35,11 +35,15 @@ const json = (name: string) => ({ "application/json": { schema: schema(name) } }
 
 const answerHeaders = Object.fromEntries(
   [
-    ["X-Request-Id", "As the request gave it, or made here; also in the logs.", { type: "string" }],
+    [
+      "X-Request-Id",
+      "The request's ID: from the request, or generated. Also in the logs.",
+      { type: "string" },
+    ],
     ["X-Sampling-Rate", "Hz of the audio.", { type: "integer" }],
-    ["X-Model", "The model that spoke.", { type: "string", enum: [...modelIds] }],
-    ["X-Voice", "The voice that spoke.", { type: "string" }],
-    ["X-Voice-Engine", "The engine that synthesized it.", { type: "string" }],
+    ["X-Model", "The model that synthesized the speech.", { type: "string", enum: [...modelIds] }],
+    ["X-Voice", "The voice of the speech.", { type: "string" }],
+    ["X-Voice-Engine", "The engine that synthesized the speech.", { type: "string" }],
     ["Server-Timing", "Milliseconds to the first audio.", { type: "string" }],
   ].map(([name, description, of]) => [name, { description, schema: of }]),
 );
@@ -74,8 +78,8 @@ const openaiCodes = speechCodes.filter((code) => code !== "not_acceptable" && co
 const audioContent = (types: readonly string[]) => Object.fromEntries(types.map((type) => [type, {}]));
 
 const speech = {
-  summary: "Speak",
-  description: "`Accept` chooses the form of the answer; `audio/*` types are streamed as they are spoken.",
+  summary: "Synthesize speech",
+  description: "`Accept` selects the form of the response. `audio/*` types are streamed during synthesis.",
   operationId: "speak",
   security: [{ key: [] }],
   requestBody: { required: true, content: json("SpeechRequest") },
@@ -94,7 +98,7 @@ const speech = {
 };
 
 const openaiSpeech = {
-  summary: "Speak, in OpenAI's shape",
+  summary: "Synthesize speech (OpenAI-compatible)",
   operationId: "createSpeech",
   security: [{ key: [] }],
   requestBody: { required: true, content: json("OpenaiSpeechRequest") },
@@ -124,16 +128,16 @@ const oovCodes: readonly ErrorCode[] = [
 ];
 
 const oovs = {
-  summary: "Words that no dictionary had",
+  summary: "List out-of-vocabulary words",
   description:
-    "Those that `saveOovs` kept of the key's team, or of the key where it has none, the last met first. The key needs `oov:read`.",
+    "The words that `saveOovs` recorded for the team of the key, or for the key if it has no team, most recent first. The key needs `oov:read`.",
   operationId: "listOovs",
   security: [{ key: [] }],
   parameters: [
     {
       name: "language",
       in: "query",
-      description: "Only those of this language (ISO 639-1 or 639-3).",
+      description: "Return only words of this language (ISO 639-1 or 639-3).",
       schema: {
         type: "string",
         enum: Object.entries(languages).flatMap(([id, { iso6391 }]) => [id, iso6391]),
@@ -167,23 +171,23 @@ const keyName = {
   schema: { type: "string", minLength: 1, maxLength: 64 },
 };
 const needsAdmin =
-  "The key needs `admin`; one that belongs to a team sees and changes keys of that team alone. Only where keys are in a database.";
+  "The key needs `admin`. A key that belongs to a team can list and change only keys of that team. Available only if API keys are stored in a database.";
 
 const keyPaths = {
   "/v1/keys": {
     get: {
-      summary: "The keys",
+      summary: "List keys",
       description: needsAdmin,
       operationId: "listKeys",
       security: [{ key: [] }],
       responses: {
-        "200": { description: "Those that are good.", content: json("KeyList") },
+        "200": { description: "The valid keys.", content: json("KeyList") },
         ...problems(keyCodes, "Problem"),
       },
     },
     post: {
-      summary: "Make a key",
-      description: `The answer alone holds the key itself. ${needsAdmin}`,
+      summary: "Create a key",
+      description: `Only this response contains the key. ${needsAdmin}`,
       operationId: "createKey",
       security: [{ key: [] }],
       requestBody: { required: true, content: json("KeyRequest") },
@@ -196,17 +200,17 @@ const keyPaths = {
   "/v1/keys/{name}": {
     delete: {
       summary: "Revoke a key",
-      description: `It is refused everywhere within 5 seconds. ${needsAdmin}`,
+      description: `Every replica rejects the key within 5 seconds. ${needsAdmin}`,
       operationId: "revokeKey",
       security: [{ key: [] }],
       parameters: [keyName],
-      responses: { "204": { description: "It is revoked." }, ...problems(keyCodes, "Problem") },
+      responses: { "204": { description: "The key is revoked." }, ...problems(keyCodes, "Problem") },
     },
   },
   "/v1/keys/{name}/rotate": {
     post: {
-      summary: "Give a key a new secret",
-      description: `Those before it are good for the overlap. ${needsAdmin}`,
+      summary: "Rotate a key",
+      description: `The previous secrets stay valid for the overlap. ${needsAdmin}`,
       operationId: "rotateKey",
       security: [{ key: [] }],
       parameters: [keyName],
@@ -253,12 +257,12 @@ export function openapiDocument(highestRate: number): object {
       "/v1/svc-tts": { post: speech },
       "/v1/audio/speech": { post: openaiSpeech },
       "/v1/voices": read({
-        summary: "The voices",
+        summary: "List voices",
         operationId: "listVoices",
         answers: { "200": ["Every voice.", json("VoiceList")] },
       }),
       "/v1/models": read({
-        summary: "The models that this deployment serves",
+        summary: "List the models of this deployment",
         operationId: "listModels",
         answers: { "200": ["Every model.", json("ModelList")] },
       }),
@@ -274,21 +278,24 @@ export function openapiDocument(highestRate: number): object {
         operationId: "health",
         answers: {
           "200": ["A model can serve.", json("Health")],
-          "503": ["None can.", json("Health")],
+          "503": ["No model can serve.", json("Health")],
         },
       }),
       "/livez": read({
-        summary: "Whether the process lives",
+        summary: "Liveness",
         operationId: "live",
-        answers: { "200": ["It does.", plain] },
+        answers: { "200": ["The process is running.", plain] },
       }),
       "/ready": read({
-        summary: "Whether to send requests here",
+        summary: "Readiness",
         operationId: "ready",
-        answers: { "200": ["Yes.", plain], "503": ["No, and why.", plain] },
+        answers: {
+          "200": ["Ready for requests.", plain],
+          "503": ["Not ready; the body has the reason.", plain],
+        },
       }),
       "/metrics": read({
-        summary: "Metrics in Prometheus' text form",
+        summary: "Metrics in the Prometheus text format",
         operationId: "metrics",
         answers: { "200": ["The metrics.", plain] },
       }),

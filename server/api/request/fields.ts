@@ -21,10 +21,11 @@ export const fields = {
   }),
   text: Type.String({
     minLength: 1,
-    description: "What to speak: at most 500 characters with `mist` and `mistv2`, any length with `arcana`.",
+    description:
+      "The text to synthesize: at most 500 characters with `mist` and `mistv2`, any length with `arcana`.",
   }),
   modelId: Type.Enum([...modelIds], {
-    description: "`arcana` where it is absent and `Accept` is `audio/wav`, `mist` elsewhere.",
+    description: "Default: `arcana` if `Accept` is `audio/wav`, otherwise `mist`.",
   }),
   audioFormat: Type.Enum([...audioFormats], {
     description:
@@ -33,7 +34,7 @@ export const fields = {
   lang: Type.String({
     minLength: 2,
     maxLength: 35,
-    description: "The language of the voice (ISO 639-1, ISO 639-3 or a tag): a check, not a choice.",
+    description: "The language of the voice (ISO 639-1, ISO 639-3 or a tag). Must match the voice.",
   }),
   speedAlpha: Type.Number({
     minimum: quickest,
@@ -41,10 +42,10 @@ export const fields = {
     description: "`mist`, `mistv2`: below 1 is faster. `arcana`, self-hosted only: above 1 is faster.",
   }),
   noTextNormalization: Type.Boolean({ description: "`mist`, `mistv2`: speak the text as it is written." }),
-  reduceLatency: Type.Boolean({ description: "The same as `noTextNormalization`, which wins." }),
+  reduceLatency: Type.Boolean({ description: "Alias of `noTextNormalization`, which takes precedence." }),
   pauseBetweenBrackets: Type.Boolean({
     description:
-      "`mist`, `mistv2`: `<N>` in the text is N milliseconds of silence, 60000 at most, and 600000 in a text.",
+      "`mist`, `mistv2`: `<N>` in the text is N milliseconds of silence: at most 60000, and at most 600000 in the whole text.",
   }),
   phonemizeBetweenBrackets: Type.Boolean({
     description: "`mist`, `mistv2`: a word in curly brackets is read as phonemes.",
@@ -60,15 +61,15 @@ export const fields = {
   }),
   repetition_penalty: Type.Number({
     exclusiveMinimum: 0,
-    description: "`arcana`: above 1 encourages new tokens. 1.5 unless given.",
+    description: "`arcana`: above 1 encourages new tokens. Default: 1.5.",
   }),
-  temperature: Type.Number({ minimum: 0, description: "`arcana`: 0 is greedy. 0.5 unless given." }),
+  temperature: Type.Number({ minimum: 0, description: "`arcana`: 0 is greedy. Default: 0.5." }),
   top_p: Type.Number({
     exclusiveMinimum: 0,
     maximum: 1,
-    description: "`arcana`: share of the probability that is sampled from. 1 unless given.",
+    description: "`arcana`: share of the probability that is sampled from. Default: 1.",
   }),
-  max_tokens: Type.Integer({ minimum: 200, maximum: 5000, description: "`arcana`: 1200 unless given." }),
+  max_tokens: Type.Integer({ minimum: 200, maximum: 5000, description: "`arcana`. Default: 1200." }),
 } as const;
 
 /** `audioFormat` of an event stream (specification 4.1). */

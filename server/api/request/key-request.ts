@@ -5,27 +5,31 @@ import { FieldReader, formatValue } from "./field-reader.ts";
 
 /** The fields of a request for a new key. The same schemas validate requests and describe the API. */
 export const keyFields = {
-  name: Type.String({ minLength: 1, maxLength: 64, description: "Who or what uses the key." }),
+  name: Type.String({ minLength: 1, maxLength: 64, description: "The user or program that uses the key." }),
   scopes: Type.Array(Type.Enum([...scopes]), {
     minItems: 1,
     maxItems: scopes.length,
-    description: "What it may do; `tts:write` unless given.",
+    description: "What the key allows. Default: `tts:write`.",
   }),
-  team: Type.String({ minLength: 1, maxLength: 64, description: "Whose words it shares." }),
-  expiresAt: Type.String({ maxLength: 64, description: "When it ends (RFC 3339); never unless given." }),
+  team: Type.String({
+    minLength: 1,
+    maxLength: 64,
+    description: "Team whose words and lexicon the key uses.",
+  }),
+  expiresAt: Type.String({ maxLength: 64, description: "Expiry (RFC 3339). Default: never." }),
   requestsPerMinute: Type.Integer({ minimum: 1, maximum: 1_000_000 }),
-  streams: Type.Integer({ minimum: 1, maximum: 1_000_000, description: "At once." }),
+  streams: Type.Integer({ minimum: 1, maximum: 1_000_000, description: "Concurrent streams." }),
 } as const;
 
 export const rotationFields = {
   overlapHours: Type.Integer({
     minimum: 0,
     maximum: 8784,
-    description: "How long the secrets so far are still good; 24 unless given.",
+    description: "Hours for which the previous secrets stay valid. Default: 24.",
   }),
   expiresAt: Type.String({
     maxLength: 64,
-    description: "When the new secret ends (RFC 3339); as the key so far unless given.",
+    description: "Expiry of the new secret (RFC 3339). Default: the expiry of the key.",
   }),
 } as const;
 

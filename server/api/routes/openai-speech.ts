@@ -6,7 +6,7 @@ import { type EventShape, eventText } from "../respond/events.ts";
 import { type SpeechServices, sendEvents, sendStream, startSynthesis } from "../synthesis/http-exchange.ts";
 import type { SpeechRouteOptions } from "./speech.ts";
 
-/** `POST /v1/audio/speech` in OpenAI's shape, so that its clients need only another base URL. */
+/** `POST /v1/audio/speech`, the OpenAI-compatible API. OpenAI's clients need only another base URL. */
 export const openaiSpeechRoute: FastifyPluginAsync<SpeechRouteOptions> = async (app, { guard, speech }) => {
   const options = { onRequest: guard, config: { openaiErrors: true } };
   app.post("/v1/audio/speech", options, (request, reply) => speak(speech, request, reply));

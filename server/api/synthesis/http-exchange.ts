@@ -128,7 +128,7 @@ export function sendStream(
   return withoutProxyBuffering(reply).type(mediaType).send(recordStreamFailure(request, body));
 }
 
-/** The response as server-sent events. A failure on the way is an event. */
+/** The response as server-sent events. A failure during the stream is an event. */
 export function sendEvents(
   { limits, clock }: SpeechServices,
   { request, reply, wanted }: HttpExchange,
