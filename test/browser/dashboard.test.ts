@@ -147,7 +147,7 @@ describe.each([
     await page.waitForURL(`${url}/dashboard/keys`);
   });
 
-  it("makes a key that curl speaks with, and revokes it, which is refused within 5 seconds", async () => {
+  it("creates a key that curl can use, and revokes it", async () => {
     await page.getByLabel("Name", { exact: true }).fill("app");
     await page.getByLabel("Streams at once").fill("4");
     await page.getByRole("button", { name: "Make the key" }).click();

@@ -27,7 +27,7 @@ chosen_cluster() {
   esac
 }
 
-# What kind needs, before it is asked anything: a question that fails must not read as "no cluster".
+# Checks the prerequisites of kind first, so that a failed query is not taken for "no cluster".
 need_kind() {
   command -v kind >/dev/null || fail "kind is not installed" "install it (https://kind.sigs.k8s.io), or take the node of test/cluster: SVC_TTS_CLUSTER=node make up"
   ENGINE=$(container_engine) || fail "neither Docker nor Podman answers, and kind needs one" "start one, or take the node of test/cluster: SVC_TTS_CLUSTER=node make up"

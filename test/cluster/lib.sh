@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What every script of the local cluster shares: where things lie, how it speaks, how it waits.
+# Shared by all scripts of the local cluster: paths, output, and waiting.
 set -euo pipefail
 
 CLUSTER_DIR="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# What every node of the local cluster consists of: namespaces of its own, containerd, the kubelet and kube-proxy. Sourced after
-# state.sh by up.sh, for the node that has the control plane beside it, and by second-node.sh.
+# Starts one node of the local cluster: its namespaces, containerd, the kubelet and kube-proxy. Sourced after state.sh: by up.sh
+# for the node of the control plane, and by second-node.sh.
 set -euo pipefail
 
 # what a kubelet sets for the whole machine; down.sh puts the old values back

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What a machine must offer before a cluster can start on it; each lack is named with its remedy. Sourced by up.sh.
+# Checks the requirements of a machine for a cluster, and prints a remedy for each that is missing. Sourced by up.sh.
 set -euo pipefail
 
 # program:package of Debian

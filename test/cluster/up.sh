@@ -86,7 +86,7 @@ start_gpus() {
 dns_ready() { [ "$(kube -n kube-system get deployment coredns -o 'jsonpath={.status.readyReplicas}')" = 1 ]; }
 gpus_ready() { [ "$(kube get node "$NODE" -o 'jsonpath={.status.allocatable.nvidia\.com/gpu}')" = "$(cat "$STATE/gpus")" ]; }
 
-# What the running cluster was made from; another version of the scripts or tools makes another cluster.
+# The version of the running cluster: a hash of the scripts and tools that created it.
 version() { (cd "$CLUSTER_DIR" && { hash_of_files up.sh anchor.sh node.sh node-config.sh pki.sh; echo "$TOOLS"; } | sha256sum | cut -c1-16); }
 
 all_running() {
@@ -96,7 +96,8 @@ all_running() {
 
 healthy() { all_running && [ -e "$RUN/complete" ] && kube get --raw /readyz >/dev/null 2>&1 && node_ready && dns_ready; }
 
-# The remains of a cluster that cannot be mended: its namespaces are gone (a crash, a reboot), it never came up, or its keys are old.
+# Removes a cluster that cannot be repaired: its namespaces no longer exist (crash, reboot), it never started completely, or its CA
+# certificate is too old.
 clear_remains() {
   [ -e "$STATE/boot" ] || return 0
   if process_of anchor >/dev/null && [ -e "$RUN/complete" ] && [ -z "$(find "$PKI/ca.crt" -mtime +25 2>/dev/null)" ]; then

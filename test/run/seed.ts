@@ -15,8 +15,8 @@ export function readSeed(given: string): number {
 }
 
 /**
- * The seed after the one that the file holds, so that consecutive runs on a machine choose everything in turn. The
- * first run starts at the commit, so that fresh machines do not all make the same choice.
+ * Returns the seed after the one that the file holds, so that consecutive runs on a machine make all choices in turn.
+ * On a machine without earlier runs, the seed is derived from the commit, so that new machines choose differently.
  */
 export function nextSeed(file: string): number {
   const seed = (lastSeed(file) ?? commitNumber()) + 1;

@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-# what is told of a phone, in order, and how many values each has (see phones.ts)
+# the fields that describe a phone, in order: the number of values of each (see phones.ts)
 PHONE_FIELDS = [41, 2, 2, 4, 2, 5, 2, 5, 16, 16]
 SPEAKERS = 3
 CODES = 256
@@ -12,7 +12,7 @@ GROUPS = 4
 NOISES = 16
 PITCHES = 128
 LONGEST = 48
-PLACES = 24  # frames from the begin and to the end of a phone that are told apart
+PLACES = 24  # frames from the start and to the end of a phone that the model distinguishes
 WIDTH = 128
 HEADS = 4
 HEAD = WIDTH // HEADS

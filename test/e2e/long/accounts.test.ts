@@ -6,7 +6,7 @@ import { eventually } from "../../support/eventually.ts";
 import { SharedAccounts } from "../../support/server/shared-accounts.ts";
 
 /** The number of requests of each kind that need PostgreSQL while it is down. */
-const roundsAway = 25;
+const requestsDuringOutage = 25;
 const accounts = new SharedAccounts(inject("cluster"));
 
 beforeAll(async () => {
@@ -152,7 +152,7 @@ async function askWhileAway(): Promise<Record<string, number>> {
     began = now;
   };
   const unknown = createKey();
-  for (let round = 0; round < roundsAway; round++) {
+  for (let round = 0; round < requestsDuringOutage; round++) {
     const at = accounts.pods[round % 2] ?? "";
     began = performance.now();
     const { status, code } = await accounts.makeKey(at, { name: `away ${round}` });

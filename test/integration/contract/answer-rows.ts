@@ -94,25 +94,40 @@ export const spellings: readonly (readonly [rules: Rules, headers: Readonly<Reco
   [["9.1"], { "x-forwarded-proto": "https" }],
 ];
 
-/** Bodies in OpenAI's shape that are spoken: media type and codec as FFmpeg names it. */
+/** Accepted requests of the OpenAI-compatible API. `codec` is FFmpeg's name of the codec. */
 export const openaiSpoken: readonly (readonly [
   rules: Rules,
   body: object,
   mediaType: string,
   codec: string,
 ])[] = [
-  [["OpenAI's shape"], {}, "audio/mpeg", "mp3"],
-  [["OpenAI's shape"], { response_format: "mp3", speed: 4 }, "audio/mpeg", "mp3"],
-  [["OpenAI's shape"], { response_format: "opus", speed: 0.25 }, "audio/ogg", "opus"],
-  [["OpenAI's shape"], { response_format: "wav", instructions: "Whisper." }, "audio/wav", "pcm_s16le"],
-  [["OpenAI's shape"], { response_format: "pcm", stream_format: "audio" }, "audio/pcm", "pcm_s16le"],
-  [["OpenAI's shape"], { model: "mistv2", voice: "alan", response_format: "wav" }, "audio/wav", "pcm_s16le"],
-  [["OpenAI's shape", "null"], { response_format: null, speed: null }, "audio/mpeg", "mp3"],
+  [["the OpenAI-compatible API"], {}, "audio/mpeg", "mp3"],
+  [["the OpenAI-compatible API"], { response_format: "mp3", speed: 4 }, "audio/mpeg", "mp3"],
+  [["the OpenAI-compatible API"], { response_format: "opus", speed: 0.25 }, "audio/ogg", "opus"],
+  [
+    ["the OpenAI-compatible API"],
+    { response_format: "wav", instructions: "Whisper." },
+    "audio/wav",
+    "pcm_s16le",
+  ],
+  [
+    ["the OpenAI-compatible API"],
+    { response_format: "pcm", stream_format: "audio" },
+    "audio/pcm",
+    "pcm_s16le",
+  ],
+  [
+    ["the OpenAI-compatible API"],
+    { model: "mistv2", voice: "alan", response_format: "wav" },
+    "audio/wav",
+    "pcm_s16le",
+  ],
+  [["the OpenAI-compatible API", "null"], { response_format: null, speed: null }, "audio/mpeg", "mp3"],
 ];
 
 /** Requests that are refused, with the parameter that the error names. */
 export const openaiRefused: readonly (readonly [rules: Rules, body: object, param: string])[] = [
-  [["OpenAI's shape", "OpenAI's errors"], { response_format: "aac" }, "response_format"],
+  [["the OpenAI-compatible API", "OpenAI's errors"], { response_format: "aac" }, "response_format"],
   [["OpenAI's errors"], { response_format: "flac" }, "response_format"],
   [["OpenAI's errors"], { voice: "no-such-voice" }, "voice"],
   [["OpenAI's errors"], { voice: undefined }, "voice"],

@@ -371,7 +371,7 @@ describe("an event stream", () => {
   );
 });
 
-describe("OpenAI's shape", () => {
+describe("the OpenAI-compatible API", () => {
   const body = { model: "tts-1", voice: "nova", input: "Good day." };
   const post = (more: object) => server.api.post({ ...body, ...more }, {}, { path: "/v1/audio/speech" });
 

@@ -9,7 +9,7 @@ import { startWholeServer, type WholeServer } from "../../support/server/whole-s
 import { heldRules } from "./held-rules.ts";
 import type { RuleId } from "./rules.ts";
 
-const rules: readonly RuleId[] = ["OpenAI's clients", "OpenAI's shape"];
+const rules: readonly RuleId[] = ["OpenAI's clients", "the OpenAI-compatible API"];
 
 const held = heldRules(import.meta.filename);
 

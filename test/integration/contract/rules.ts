@@ -222,7 +222,7 @@ const decisions = {
   "GET /v1/voices": [answers, "The voices."],
   "GET /v1/models": [answers, "The models."],
   "GET /openapi.json": [answers, "OpenAPI 3.1 from the schemas that validate."],
-  "OpenAI's shape": [
+  "the OpenAI-compatible API": [
     answers,
     "POST /v1/audio/speech: voice, speed, response_format mp3, opus, wav, pcm; SSE.",
   ],

@@ -340,7 +340,7 @@ test("every voice of the catalogue is synthesized by its engine", async () => {
   }
 });
 
-test("eSpeak NG speaks English if Flite is missing; if both are missing, an error of the voice says why", async () => {
+test("eSpeak NG speaks English if Flite is missing, and an error says so if both are missing", async () => {
   const pool = await ProcessPool.open(program("espeak"), { processes: 1, log: quiet });
   try {
     const engines = new Engines(new Map([["espeak", pool]]), ["install libflite1"]);

@@ -323,7 +323,7 @@ test("a draining tier does not end before its responses have left the kernel", a
     gone = true;
   });
   await eventually("it no longer listens", () => refusesConnections(tier.url));
-  // it looks at the kernel's queues every tenth of a second and gives up after thirty seconds without progress
+  // The server checks the kernel's send queues every 100 ms, and ends after thirty seconds without progress.
   const look = async () => {
     await eventually("it waits for its next look", () => clock.timers > 0);
     await clock.advance(100);

@@ -219,7 +219,7 @@ describe("a license with an online check", () => {
   /** Seconds since the epoch by the operator's clock, as in the answers of the issuer. */
   const hoursAgo = (hours: number) => Math.floor(house.clock.nowMs() / 1000) - hours * 3600;
 
-  it("is checked by API pods; the response of one is sent to all, and kept across restarts of the operator", async () => {
+  it("is checked by API pods, and the response is sent to all pods and survives restarts of the operator", async () => {
     await serving();
     const [container] = (await house.workload("demo-api")).spec?.template.spec?.containers ?? [];
     expect(container?.env).toEqual(

@@ -147,7 +147,7 @@ describe("a pool that KEDA scales", () => {
     await house.untilGone("ScaledObject", "demo-mist");
   });
 
-  it("runs its pods while KEDA's webhook rejects the ScaledObject, which is created after the HorizontalPodAutoscaler is deleted", async () => {
+  it("creates the ScaledObject after the conflicting HorizontalPodAutoscaler is deleted, and runs its pods until then", async () => {
     await install("keda");
     // this one knows the kind from the beginning
     await house.restart();
@@ -272,7 +272,7 @@ describe("the chart's role", () => {
     for (const product of ["gatewayApi", "keda", "prometheusOperator"] as const) await install(product);
   });
 
-  /** Everything that the operator ever does: it leads, makes all children, takes some back, prunes a pool and tells of it. */
+  /** Makes the operator use every permission: elect a leader, create all children, delete some, prune a pool, record events. */
   async function doEverything(house: OperatorHouse): Promise<void> {
     await house.restart({ elected: true });
     const scaling = { maxReplicas: 2 };
@@ -356,7 +356,7 @@ describe("the chart's role", () => {
     expect(answer.status).toBe(403);
   });
 
-  it("may delete pools and optional children only; others are deleted with their owner", () => {
+  it("may delete only pools and optional children", () => {
     const rules = [...rulesOf("workload"), ...rulesOf("own")];
     const deletable = rules.filter(({ verbs }) => verbs.includes("delete"));
     expect(deletable.flatMap(({ resources }) => resources)).toEqual([

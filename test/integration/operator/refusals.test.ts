@@ -127,7 +127,7 @@ describe("an admission webhook of another product", () => {
     server.close();
   });
 
-  it("that rejects Deployments is reported with its message; other children are created, and the rest when it allows them", async () => {
+  it("that rejects Deployments is reported with its message, and only delays the Deployments", async () => {
     answer = (kind) =>
       kind === "Deployment" ? { allowed: false, message: "images must be signed" } : { allowed: true };
     await house.putLicense(await house.issuer.issue());
@@ -168,7 +168,7 @@ interface AdmissionReview {
 describe("a ValidatingAdmissionPolicy", () => {
   const policyName = () => `no-${house.namespace}`;
 
-  /** Refuses to make objects of this resource, as `apps/deployments`, for which the expression is false. */
+  /** Installs a policy that rejects new objects of a resource (`apps/deployments`) if the expression is false. */
   async function refuse(groupAndResource: string, expression: string, message: string): Promise<void> {
     const apiVersion = "admissionregistration.k8s.io/v1";
     const metadata = { name: policyName() };

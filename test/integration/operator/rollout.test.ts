@@ -140,7 +140,7 @@ describe("a canary", () => {
     expect(await house.writesDuring(1_500)).toBe(0);
   });
 
-  it("with failing streams is rolled back at once; the pods keep their settings, and the status has the reason", async () => {
+  it("with failing streams is rolled back at once, and the status has the reason", async () => {
     await begin();
     const before = await house.workload("demo-mist");
     await tryChange();

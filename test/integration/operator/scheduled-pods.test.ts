@@ -111,7 +111,7 @@ describe("devices that a driver reports", () => {
       .map(({ metadata }) => metadata.name)
       .sort();
 
-  it("are allocated to one pod each by their claims; a missing one is reported, and a released one is free", async () => {
+  it("are allocated to one pod each by claims, reported if missing, and free after a release", async () => {
     await house.putDeployment({}, arcana(1));
     await house.untilCondition("ModelsReady", new RegExp(`ResourceClaimTemplate ${template}`));
     await create({

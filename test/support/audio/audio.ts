@@ -56,14 +56,14 @@ export async function resampleByFfmpeg(samples: Int16Array, from: number, to: nu
   }
 }
 
-/** @returns what it wrote, and its log, in which it complained of nothing. */
+/** @returns the output of FFmpeg, and its log. Fails if FFmpeg reported an error. */
 async function ffmpeg(parameters: readonly string[]): Promise<{ stdout: Buffer; log: string }> {
   const quiet = ["-hide_banner", "-nostdin", "-nostats", "-v", "level+info"];
   const { stdout, stderr } = await promisify(execFile)("ffmpeg", [...quiet, ...parameters], {
     encoding: "buffer",
     maxBuffer: 512 * 1024 * 1024,
   }).catch((cause: unknown) => {
-    throw new Error("ffmpeg failed; where it is missing: make deps", { cause });
+    throw new Error("ffmpeg failed; if it is missing, run `make test-deps`", { cause });
   });
   const log = stderr.toString();
   if (/\[(error|fatal|panic)\]/.test(log)) throw new Error(`ffmpeg: ${log}`);

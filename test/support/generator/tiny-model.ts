@@ -117,7 +117,7 @@ export function llamaWeights(): Buffer {
   head[special.stop * hidden + follows(0)] = order * 1.07; // after a whole frame it may end
   const ones = new Float32Array(hidden).fill(1);
   const output = random(hidden * heads * headSize, 0.12);
-  output.fill(0, 0, slots * heads * headSize); // the text has no say in the order of slots
+  output.fill(0, 0, slots * heads * headSize); // the text does not influence the order of slots
   return safetensors({
     "model.embed_tokens.weight": { data: embedding, shape: [vocabulary, hidden] },
     "model.layers.0.input_layernorm.weight": { data: ones, shape: [hidden] },

@@ -19,9 +19,9 @@ type Environment = Readonly<Record<string, string>>;
 export interface TierProcess {
   readonly url: string;
   readonly pid: number;
-  /** Everything that it said, on both streams. */
+  /** The output of the process so far, of stdout and stderr. */
   said(): string;
-  /** Resolves when it is gone. */
+  /** Sends the signal, and resolves when the process has exited. */
   kill(signal: NodeJS.Signals): Promise<void>;
 }
 

@@ -76,8 +76,8 @@ export interface Page {
   readonly setCookie: string | undefined;
 }
 
-/** A user whom the owner has added, signed in. */
-export async function joined(
+/** Adds a user as the owner, and signs the user in. @returns the signed-in visitor. */
+export async function addSignedInUser(
   owner: Visitor,
   url: string,
   { name, role, team, password }: Readonly<Record<"name" | "role" | "team" | "password", string>>,

@@ -22,7 +22,7 @@ describe("OpenAI's names", () => {
   });
 });
 
-describe("a request in OpenAI's shape", () => {
+describe("a request to the OpenAI-compatible API", () => {
   it("is MP3 at 24 kHz by default", () => {
     expect(read()).toMatchObject({ format: "mp3", rate: 24_000, form: "stream", mediaType: "audio/mpeg" });
   });

@@ -30,7 +30,7 @@ describe("a run holds", () => {
 });
 
 describe("a climb", () => {
-  /** A server that speaks so many at once. */
+  /** Climbs the ladder against a server that serves `capacity` concurrent streams. */
   const climbTo = async (capacity: number, rungs = [1, 8, 32, 64, 128]) => {
     const tried: number[] = [];
     const found = await climb(rungs, async (streams) => {

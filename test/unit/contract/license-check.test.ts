@@ -118,7 +118,7 @@ describe("a response of the issuer", () => {
     await expect(readLicenseAnswer(await made(), issuer.keys, now)).rejects.toThrow(message);
   });
 
-  it("is used if it is the newest; of two with the same time, the negative one is used", () => {
+  it("is used if it is the newest, and the negative one of two with the same time", () => {
     const [old, bad, good] = [answer({ iat: 1 }), answer({ iat: 2, status: "revoked" }), answer({ iat: 2 })];
     expect(newestResponse([old, good, bad], "1")).toBe(bad);
     expect(newestResponse([bad, good, old], "1")).toBe(bad);

@@ -7,7 +7,7 @@ import type { VllmEngine } from "../../../server/engine/vllm/engine.ts";
 const keepsDying = { name: "espeak", healthy: () => false } as Engine;
 const well = { name: "vllm", healthy: () => true } as VllmEngine;
 
-it("a generator is ready without eSpeak NG, from which it only gets word lengths; mounted voices are not, because they need it", () => {
+it("a generator is ready without eSpeak NG, and mounted voices are not", () => {
   const engines = new Map([["espeak", keepsDying]] as const);
   expect(new Engines(engines, [], undefined, well).healthy()).toBe(true);
   expect(new Engines(engines, [], {} as MountedVoices, well).healthy()).toBe(false);

@@ -46,7 +46,7 @@ const words = new Set(
   ),
 );
 
-/** Each selector of a query: its metric and the labels it asks for. */
+/** @returns the selectors of a query, each with its metric and the labels that it matches. */
 function selectors(query: string): { metric: string; labels: string[] }[] {
   const grouped = query.replaceAll(/\b(by|on|group_left|without)\s*\([^)]*\)/g, "");
   return [...grouped.matchAll(/([a-z_][a-z0-9_:]*)\s*(\{[^}]*\})?/g)].flatMap(

@@ -29,7 +29,7 @@ const objects: [string, KubernetesObject][] = [
 describe("a compressed object", () => {
   const packer = new TemplateCompressor();
 
-  it.each(objects)("is what it was: %s", (_what, object) => {
+  it.each(objects)("decompresses to the original object: %s", (_what, object) => {
     const held = packer.hold(object);
     expect(held.object).toEqual(object);
     expect(held).toMatchObject({ uid: object.metadata.uid, resourceVersion: "7" });

@@ -85,7 +85,7 @@ describe("a queue of keys", () => {
 
   const group = (key: string) => ({ group: key.charAt(0), alone: !key.endsWith("p") });
 
-  test("runs no other key of the group next to one that must be alone; other groups go first, and the held keys follow", async () => {
+  test("runs an exclusive key alone in its group, and other groups meanwhile", async () => {
     const { queue, begun, end } = handHeld({ workers: 3, turnOf: group });
     queue.start();
     for (const key of ["a1", "a2", "ap", "b1"]) queue.add(key);

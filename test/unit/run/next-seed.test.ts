@@ -17,7 +17,7 @@ describe("the seed of a whole run", () => {
     expect([nextSeed(file), nextSeed(file)]).toEqual([first + 1, first + 2]);
   });
 
-  it("starts at the commit on a fresh machine", () => {
+  it("is derived from the commit on a machine without earlier runs", () => {
     expect(nextSeed(join(folder, "a"))).toBe(nextSeed(join(folder, "b")));
   });
 });

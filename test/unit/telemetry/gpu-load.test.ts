@@ -55,7 +55,7 @@ describe("the load of GPUs", () => {
     },
   );
 
-  it("is absent without nvidia-smi, which is not looked for again", async () => {
+  it("is absent without nvidia-smi", async () => {
     using nothing = standInNvidiaSmi([]);
     watch(nothing);
     await until(() =>
@@ -64,7 +64,7 @@ describe("the load of GPUs", () => {
     expect(gpus.percent()).toBeUndefined();
   });
 
-  it("is absent after its program ended, which is restarted with growing delays and logged once", async () => {
+  it("is absent after nvidia-smi ended, until a restart with increasing delays", async () => {
     using program = standInNvidiaSmi(["12"]);
     watch(program);
     for (const [runs, pauseMs] of [1_000, 2_000, 4_000].entries()) {

@@ -65,7 +65,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	shared := hands{Client: mgr.GetClient(), scheme: scheme, recorder: mgr.GetEventRecorder(manager), jwksText: string(text)}
+	shared := dependencies{Client: mgr.GetClient(), scheme: scheme, recorder: mgr.GetEventRecorder(manager), jwksText: string(text)}
 	if err := json.Unmarshal(text, &shared.trusted); err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func run() error {
 	return mgr.Start(ctrl.SetupSignalHandler())
 }
 
-func addControllers(mgr ctrl.Manager, shared hands) error {
+func addControllers(mgr ctrl.Manager, shared dependencies) error {
 	ctx := context.Background()
 	index := mgr.GetFieldIndexer()
 	err := index.IndexField(ctx, &corev1.Pod{}, podsByPool, func(object client.Object) []string {

@@ -22,8 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// What both controllers work with.
-type hands struct {
+// Dependencies of both controllers.
+type dependencies struct {
 	client.Client
 	scheme   *runtime.Scheme
 	recorder events.EventRecorder
@@ -31,7 +31,7 @@ type hands struct {
 	jwksText string
 }
 
-type deploymentReconciler struct{ hands }
+type deploymentReconciler struct{ dependencies }
 
 func (r *deploymentReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var owner TtsDeployment
@@ -64,13 +64,13 @@ func (r *deploymentReconciler) Reconcile(ctx context.Context, request ctrl.Reque
 			}
 		}
 	}
-	if err := r.tell(ctx, &owner, license, refused, pools); err != nil {
+	if err := r.updateStatus(ctx, &owner, license, refused, pools); err != nil {
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{RequeueAfter: time.Hour}, nil
 }
 
-func (h *hands) license(ctx context.Context, owner *TtsDeployment) (*claims, error) {
+func (h *dependencies) license(ctx context.Context, owner *TtsDeployment) (*claims, error) {
 	var secret corev1.Secret
 	ref := owner.Spec.License.SecretRef
 	if err := h.Get(ctx, types.NamespacedName{Namespace: owner.Namespace, Name: ref.Name}, &secret); err != nil {
@@ -119,7 +119,7 @@ func (r *deploymentReconciler) pools(ctx context.Context, owner *TtsDeployment) 
 	return pools, nil
 }
 
-func (r *deploymentReconciler) tell(ctx context.Context, owner *TtsDeployment, license *claims, refused error, pools []TtsModelPool) error {
+func (r *deploymentReconciler) updateStatus(ctx context.Context, owner *TtsDeployment, license *claims, refused error, pools []TtsModelPool) error {
 	var api appsv1.Deployment
 	err := r.Get(ctx, types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name + "-api"}, &api)
 	if client.IgnoreNotFound(err) != nil {
@@ -176,7 +176,7 @@ func (r *deploymentReconciler) tell(ctx context.Context, owner *TtsDeployment, l
 	return nil
 }
 
-type poolReconciler struct{ hands }
+type poolReconciler struct{ dependencies }
 
 func (r *poolReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var pool TtsModelPool
@@ -197,13 +197,13 @@ func (r *poolReconciler) Reconcile(ctx context.Context, request ctrl.Request) (c
 			}
 		}
 	}
-	if err := r.tell(ctx, &pool); err != nil {
+	if err := r.updateStatus(ctx, &pool); err != nil {
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{RequeueAfter: time.Hour}, nil
 }
 
-func (r *poolReconciler) tell(ctx context.Context, pool *TtsModelPool) error {
+func (r *poolReconciler) updateStatus(ctx context.Context, pool *TtsModelPool) error {
 	var deployment appsv1.Deployment
 	if err := r.Get(ctx, types.NamespacedName{Namespace: pool.Namespace, Name: pool.Name}, &deployment); client.IgnoreNotFound(err) != nil {
 		return err
@@ -264,7 +264,7 @@ func (r *poolReconciler) trouble(ctx context.Context, pool *TtsModelPool) (strin
 }
 
 // Server-side apply, and only where the cached object differs in what is desired.
-func (h *hands) ensure(ctx context.Context, desired client.Object) error {
+func (h *dependencies) ensure(ctx context.Context, desired client.Object) error {
 	live := desired.DeepCopyObject().(client.Object)
 	err := h.Get(ctx, client.ObjectKeyFromObject(desired), live)
 	if client.IgnoreNotFound(err) != nil {
@@ -300,7 +300,7 @@ func isSame(desired, live client.Object) bool {
 }
 
 // As ours: what turned, and what is bad for another reason; never that somebody is at work.
-func (h *hands) announce(owner runtime.Object, before, after []metav1.Condition) {
+func (h *dependencies) announce(owner runtime.Object, before, after []metav1.Condition) {
 	for _, condition := range after {
 		known := meta.FindStatusCondition(before, condition.Type)
 		bad := (condition.Status == metav1.ConditionTrue) == (condition.Type == "Stalled" || condition.Type == "RevisionOutdated")

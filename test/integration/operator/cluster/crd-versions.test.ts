@@ -64,8 +64,8 @@ async function serves(plural: string, isSo: (text: string) => boolean): Promise<
   await house.until(async () => isSo((await kubectl(address, ask, probe)).stdout), `the schema of ${plural}`);
 }
 
-describe("a CRD that is newer than the operator", () => {
-  it("has unknown fields, which are reported and change no pod", async () => {
+describe("with a CRD that is newer than the operator, the operator", () => {
+  it("reports unknown fields, and changes no pod", async () => {
     const shiny = { type: "string" };
     const model = `${spec}/models/items/properties/shiny`;
     await patch(
@@ -91,8 +91,8 @@ describe("a CRD that is newer than the operator", () => {
   });
 });
 
-describe("a CRD that is older than the operator", () => {
-  it("lacks a required field, which is reported; nothing changes until the CRD is installed", async () => {
+describe("with a CRD that is older than the operator, the operator", () => {
+  it("reports a missing required field, and changes nothing until the CRD is installed", async () => {
     await house.ready();
     await patch("ttsdeployments", { op: "remove", path: `${spec}/internalToken` });
     await serves("ttsdeployments", (text) => text !== "" && !text.includes("internalToken"));
@@ -113,7 +113,7 @@ describe("a CRD that is older than the operator", () => {
     await house.untilReady();
   });
 
-  it("lacks a field of the status, which is reported; the rest of the status is written", async () => {
+  it("reports a missing field of the status, and writes the rest of the status", async () => {
     await patch(
       "ttsdeployments",
       { op: "remove", path: `${status}/license/properties/licensee` },
@@ -141,7 +141,7 @@ describe("a CRD that is older than the operator", () => {
     expect(house.proxy.count("write")).toBe(writes);
   });
 
-  it("lacks a field of a pool, which is reported; the running pods stay", async () => {
+  it("reports CrdMismatch for a missing field of a pool, and keeps the running pods", async () => {
     await house.ready();
     await patch("ttsmodelpools", { op: "remove", path: `${spec}/sharedMemory` });
     await serves("ttsmodelpools", (text) => text !== "" && !text.includes("sharedMemory"));

@@ -273,7 +273,7 @@ describe("a change by another client", () => {
     return client.replace({ ...live, metadata: metadata as KubernetesObject["metadata"] });
   }
 
-  // what drifts elsewhere: drift.test.ts
+  // drift.test.ts tests drift of other fields
   const drifts: [string, Edit][] = [
     ["a changed scalar", (object) => Object.assign(object.spec as Json, { replicas: 7 })],
     [

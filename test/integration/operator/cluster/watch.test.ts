@@ -1,4 +1,7 @@
-/** Each fault that a watch meets, on a real API server behind a proxy that misbehaves; afterwards the copy equals the cluster. */
+/**
+ * Tests the recovery of a watch from each kind of fault. A proxy in front of a real API server injects the faults. After
+ * each one, the local copy must equal the cluster.
+ */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, test } from "vitest";
 import { ApiError } from "../../../../operator/cluster/api-error.ts";
 import { ClusterClient } from "../../../../operator/cluster/client.ts";

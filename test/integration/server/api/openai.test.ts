@@ -37,7 +37,7 @@ describe("POST /v1/audio/speech", () => {
     });
   });
 
-  it("streams events in OpenAI's shape", async () => {
+  it("streams the events of the OpenAI API", async () => {
     const answer = await post({ stream_format: "sse", response_format: "pcm" });
     expect(answer.headers.get("content-type")).toBe("text/event-stream");
     const events = parseEvents(await answer.text());

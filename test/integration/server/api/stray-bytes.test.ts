@@ -62,7 +62,7 @@ async function listenToAudio(): Promise<Listener> {
   return listener;
 }
 
-describe("bytes that are not HTTP, after a request whose audio is being sent", () => {
+describe("bytes that are not HTTP whose audio is being sent", () => {
   it.each([
     ["alone", "not HTTP\r\n\r\n"],
     ["behind a pipelined request", "GET /livez HTTP/1.1\r\nhost: x\r\n\r\nnot HTTP\r\n\r\n"],
@@ -79,10 +79,10 @@ describe("bytes that are not HTTP, after a request whose audio is being sent", (
   });
 });
 
-describe("bytes that are not HTTP, after a request", () => {
+describe("bytes that are not HTTP", () => {
   const statuses = (listener: Listener) => listener.text().match(/HTTP\/1\.1 \d+/g);
 
-  it("that waits for its audio, end the request and stop the model", async () => {
+  it("end a request that waits for its audio, and stop the model", async () => {
     model.script = () => Promise.withResolvers<void>().promise;
     const calls = model.calls.length;
     const listener = await sendSpeech();
@@ -94,7 +94,7 @@ describe("bytes that are not HTTP, after a request", () => {
     model.script = speakWithoutEnd;
   });
 
-  it("that was answered before its whole body arrived, do not change the response", async () => {
+  it("do not change a response that was sent before the whole request body arrived", async () => {
     const listener = await send(head("wrong", "transfer-encoding: chunked"));
     await eventually("it is refused", () => listener.text().includes('"code":"unauthorized"'));
     listener.socket.write("not a length\r\n");
@@ -102,7 +102,7 @@ describe("bytes that are not HTTP, after a request", () => {
     expect(statuses(listener)).toEqual(["HTTP/1.1 401"]);
   });
 
-  it("that was answered completely, get a response of their own", async () => {
+  it("get a 400 response after a complete response", async () => {
     const listener = await send("GET /livez HTTP/1.1\r\nhost: x\r\n\r\n");
     await eventually("it is answered", () => listener.text().includes("\r\n\r\n"));
     listener.socket.write("not HTTP\r\n\r\n");

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { folderOfTests } from "../../../support/folder.ts";
 import { startTestApi, type TestApi } from "../../../support/server/api-tier.ts";
 import { type ScriptedModel, speakTone, startScriptedModel } from "../../../support/server/scripted-model.ts";
-import { invited, joined, type Page, Visitor } from "../../../support/server/visitor.ts";
+import { addSignedInUser, invited, type Page, Visitor } from "../../../support/server/visitor.ts";
 
 const password = "four plain words here";
 const inGerman = { "accept-language": "de-AT,de;q=0.9,en;q=0.5" };
@@ -127,8 +127,9 @@ describe("an error message", () => {
     expect(alertOf(page)).toContain(says);
   });
 
-  it("names a viewer's role, and uses the page's language for scripts; the API stays English", async () => {
-    const viewer = await joined(owner, api.url, { name: "eve", role: "viewer", team: "red", password });
+  it("is in the page's language for forms and scripts, and in English in the API", async () => {
+    const eve = { name: "eve", role: "viewer", team: "red", password };
+    const viewer = await addSignedInUser(owner, api.url, eve);
     const refused = await viewer.get("/dashboard/people", inGerman);
     expect(alertOf(refused)).toBe("Nur für die Rollen: Eigentümer. Ihre Rolle: Betrachter.");
     const { text } = await owner.get("/dashboard/playground");
@@ -159,7 +160,7 @@ describe("an error message", () => {
   });
 });
 
-it("numbers, dates and names of languages follow the user's region; a table as CSV is the same for all", async () => {
+it("numbers, dates and names of languages follow the user's region, and CSV exports do not", async () => {
   const page = await owner.get("/dashboard/usage", inGerman);
   expect(page.text).toMatch(
     /aria-label="Anfragen pro Tag vom \d\d\.\d\d\.\d{4} bis zum \d\d\.\d\d\.\d{4}, höchstens 0"/,

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { folderOfTests } from "../../../support/folder.ts";
 import { startTestApi, type TestApi } from "../../../support/server/api-tier.ts";
-import { joined, Visitor } from "../../../support/server/visitor.ts";
+import { addSignedInUser, Visitor } from "../../../support/server/visitor.ts";
 
 const password = "four plain words here";
 const folder = folderOfTests("lexicon");
@@ -19,8 +19,8 @@ beforeAll(async () => {
   api = await startTestApi({}, { database: join(folder, "svc-tts.db"), dashboard });
   owner = new Visitor(api.url);
   await owner.post("/dashboard/setup", { token: "the-setup-token", name: "ada", password });
-  member = await joined(owner, api.url, { name: "bob", role: "member", team: "blue", password });
-  viewer = await joined(owner, api.url, { name: "eve", role: "viewer", team: "blue", password });
+  member = await addSignedInUser(owner, api.url, { name: "bob", role: "member", team: "blue", password });
+  viewer = await addSignedInUser(owner, api.url, { name: "eve", role: "viewer", team: "blue", password });
 });
 afterAll(() => api.stop());
 
@@ -70,7 +70,12 @@ describe("a lexicon file", () => {
   });
 
   it("of keys without a team returns an owner with a team to that team's words", async () => {
-    const chief = await joined(owner, api.url, { name: "cleo", role: "owner", team: "blue", password });
+    const chief = await addSignedInUser(owner, api.url, {
+      name: "cleo",
+      role: "owner",
+      team: "blue",
+      password,
+    });
     const taken = await importBy(chief, pls(["teamless", "t1Im"]), "");
     expect((await chief.get(taken.headers.get("location") ?? "")).text).toContain('value="t1Im"');
     expect((await owner.get("/dashboard/changes")).text).toContain("<td>1 word</td>");

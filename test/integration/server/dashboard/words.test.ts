@@ -10,7 +10,7 @@ import { eventuallyOn, FakeClock } from "../../../support/fake-clock.ts";
 import { folderOfTests } from "../../../support/folder.ts";
 import { startTestApi, type TestApi } from "../../../support/server/api-tier.ts";
 import { modelTier } from "../../../support/server/model-tier.ts";
-import { joined, Visitor } from "../../../support/server/visitor.ts";
+import { addSignedInUser, Visitor } from "../../../support/server/visitor.ts";
 
 const password = "four plain words here";
 const sounds = "z1Orbl2@ks";
@@ -88,7 +88,12 @@ describe("a word that no dictionary has", () => {
     await speak("blue", spoken, { saveOovs: true });
     await eventuallyOn(clock, "it appears", async () => (await page()).text.includes(">glumfrag</h2>"));
     expect((await page()).text).not.toContain("<blockquote");
-    const member = await joined(owner, api.url, { name: "bob", role: "member", team: "blue", password });
+    const member = await addSignedInUser(owner, api.url, {
+      name: "bob",
+      role: "member",
+      team: "blue",
+      password,
+    });
     expect((await member.get("/dashboard/words")).text).not.toContain("Keep sentences");
     expect((await turn("yes", member)).status).toBe(403);
     await page();

@@ -51,7 +51,7 @@ it("failures of a canary are counted for the canary, while the good pool serves 
   });
 });
 
-it("time to first audio and real-time factor are those of the replica; disconnects and full replicas are no failures", async () => {
+it("latency metrics are those of the replica, and disconnects and full replicas are not counted as failures", async () => {
   const replica = await model(async (call) => {
     if (replica.calls.length === 1) return call.refuse(503, { code: "saturated", detail: "full" });
     await call.head(24_000);

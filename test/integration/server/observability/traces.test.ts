@@ -164,7 +164,7 @@ describe("traces", () => {
     expect(post?.body.includes(Buffer.from(traceId, "hex"))).toBe(true);
   });
 
-  it("do not delay requests while the collector is unavailable, which is logged once, as is its return", async () => {
+  it("are dropped while the collector is unavailable, and its outage and recovery are logged once", async () => {
     const told: string[] = [];
     const log = {
       info: (_facts: object, message: string) => told.push(message),

@@ -565,7 +565,7 @@ describe("an unavailable PostgreSQL is reported with what to do", () => {
     expect(await database.run((db) => db.selectFrom("revisions").selectAll().execute())).not.toEqual([]);
   });
 
-  it("when it refuses the password, which is not in the message and is read again from its file", async () => {
+  it("when it rejects the password, and reads the password file again", async () => {
     const url = await postgres.newDatabase();
     const wrong = url.replace(encodeURIComponent(postgres.password), "not-the-one");
     const refused = use(opened(wrong));
@@ -585,7 +585,7 @@ describe("an unavailable PostgreSQL is reported with what to do", () => {
     await expect(use(opened(url))).rejects.toThrow("does not exist on the server; create it");
   });
 
-  it("when its tables are missing, which are recreated", async () => {
+  it("when its tables are missing, and recreates them", async () => {
     const database = opened(await postgres.newDatabase());
     await use(database);
     await database.run(async (db) => {

@@ -10,7 +10,7 @@ import { folderOfTests } from "../../../support/folder.ts";
 import { startTestApi, type TestApi } from "../../../support/server/api-tier.ts";
 import { startPostgres, type TestPostgres } from "../../../support/server/postgres.ts";
 import { type ScriptedModel, speakTone, startScriptedModel } from "../../../support/server/scripted-model.ts";
-import { joined, newKey, Visitor } from "../../../support/server/visitor.ts";
+import { addSignedInUser, newKey, Visitor } from "../../../support/server/visitor.ts";
 
 const password = "four plain words here";
 
@@ -73,7 +73,12 @@ describe.each([
     await speak(api, red, { text: "Hello." });
     model.script = speakTone(0.5);
     await eventuallyOn(clock, "it is written", async () => (await rowsOf()).length === 3);
-    const member = await joined(owner, api.url, { name: "ada", role: "member", team: "blue", password });
+    const member = await addSignedInUser(owner, api.url, {
+      name: "ada",
+      role: "member",
+      team: "blue",
+      password,
+    });
     const page = await member.get("/dashboard/usage");
     expect(page.text).toContain("License: <strong>valid</strong>");
     expect(page.text).toMatch(/<th scope="row">mist<\/th><td>reachable/);
@@ -112,7 +117,7 @@ describe.each([
     },
   );
 
-  it("is exported without the oldest rows beyond the limit of one file, as the page and the file's name say", async () => {
+  it("is exported without the oldest rows if it exceeds the limit of one file", async () => {
     const { owner } = await start();
     const [today, before] = [dayOf(clock.nowMs()), dayOf(clock.nowMs() - 86_400_000)];
     await database.run((db) =>

@@ -166,7 +166,7 @@ describe("the online license check", () => {
     expect(await figure(url, "svc_tts_license_checks_total")).toBeUndefined();
   });
 
-  it("starts the grace period on revocation, then refuses requests with the reason; a later valid response ends it", async () => {
+  it("starts the grace period on revocation, refuses requests after it, and accepts them after a valid response", async () => {
     const url = await startConfirmed({ graceSeconds: 120 });
     answer = async (response) =>
       void response.end(await issuer.answer({ iat: seconds(), status: "revoked", reason: "unpaid" }));

@@ -81,7 +81,7 @@ async function isWritten(count: number): Promise<void> {
   });
 }
 
-it("ten minutes of outage lose no word; beyond the limit, the oldest words are kept and the others are counted", async () => {
+it("an outage of ten minutes loses no word, and words beyond the limit are dropped and counted", async () => {
   await postgres.kill();
   await meet(600);
   expect(dropped).toBe(0);

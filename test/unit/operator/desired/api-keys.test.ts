@@ -48,7 +48,7 @@ describe("the API keys of API pods", () => {
     expect(mountAt(folder)?.readOnly).toBeUndefined();
   });
 
-  it("come from PostgreSQL with its password in a file; without its Secret a pod starts and retries", () => {
+  it("come from PostgreSQL with its password in a file, which is optional for the start of a pod", () => {
     const { strategy, env, volumeAt } = deploymentOf({
       keys: {
         postgres: {

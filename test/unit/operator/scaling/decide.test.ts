@@ -244,7 +244,7 @@ describe("late first audio", () => {
 });
 
 describe("a license", () => {
-  it("limits a scale-up, which is reported, and removes no replica", () => {
+  it("limits a scale-up, reports the limit, and removes no replica", () => {
     const pool = new Pool(2);
     pool.licensed = 3;
     expect(pool.after(0, load(80))).toMatchObject({ replicas: 3, kind: "licenseHolds" });
