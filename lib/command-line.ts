@@ -18,7 +18,7 @@ export interface Shell {
 }
 
 export interface Option {
-  /** Placeholder of the value in the help, as `DAYS`. An option without it is a switch. */
+  /** Placeholder of the value in the help, such as `DAYS`. An option without it is a switch. */
   readonly value?: string;
   readonly help: string;
   readonly default?: string;
@@ -26,7 +26,7 @@ export interface Option {
 }
 
 export interface Command {
-  /** One or two words, as `license issue`. */
+  /** One or two words, such as `license issue`. */
   readonly name: string;
   readonly summary: string;
   readonly options: Readonly<Record<string, Option>>;

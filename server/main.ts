@@ -10,9 +10,9 @@ process.on("SIGINT", () => {
   if (stop.signal.aborted) process.exit(130); // a second Ctrl-C does not wait
   stop.abort();
 });
-// The channel to `svc-tts all` closes when that process is gone, however it went.
+// The channel to `svc-tts all` closes when that process has exited for any reason.
 process.once("disconnect", () => stop.abort());
-if (process.connected === false) stop.abort(); // gone before we looked; undefined where there never was a channel
+if (process.connected === false) stop.abort(); // It closed before. Undefined without a channel.
 
 const shell: Shell = {
   env: process.env,

@@ -8,7 +8,7 @@ import { linesOf } from "../../lib/lines.ts";
 /** An API pod that reports its load. */
 export interface LoadReporter {
   readonly pod: string;
-  /** The base URL, as `http://10.0.0.7:8000`. */
+  /** The base URL, such as `http://10.0.0.7:8000`. */
   readonly url: string;
 }
 

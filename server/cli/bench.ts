@@ -161,7 +161,7 @@ function readTarget(options: OptionValues, shell: Shell): Target {
   requireUrl(url);
   if (accept !== eventStream && (!accept.startsWith("audio/") || accept.includes("*"))) {
     throw new UsageError(
-      `--accept must be an audio type, as audio/pcm, or ${eventStream}; it is ${JSON.stringify(accept)}.`,
+      `--accept must be an audio type, such as audio/pcm, or ${eventStream}; it is ${JSON.stringify(accept)}.`,
     );
   }
   if (shape === "openai" && !openaiTypes.includes(accept)) {
@@ -193,7 +193,7 @@ function requireUrl(given: string, flag = "url"): void {
   const url = URL.parse(given);
   if (url && ["http:", "https:"].includes(url.protocol)) return;
   throw new UsageError(
-    `--${flag} must be an address as http://127.0.0.1:8000; it is ${JSON.stringify(given)}.`,
+    `--${flag} must be an address such as http://127.0.0.1:8000; it is ${JSON.stringify(given)}.`,
   );
 }
 

@@ -28,7 +28,7 @@ declare module "fastify" {
   }
 }
 
-/** Writes one log line, one span and the metrics of each invocation when it is over. */
+/** Writes one log line, one span and the metrics of each invocation when it has ended. */
 export function logInvocations(app: FastifyInstance, metrics: TierMetrics, tracing: Tracing): void {
   app.decorateRequest("invoked", undefined);
   app.decorateRequest("refused", undefined);

@@ -11,7 +11,7 @@ export const maxBodyBytes = 64 * 1024 * 1024;
 /** Responds to a failure with a problem document and the load of this replica. */
 export function answerFailures(admission: Admission) {
   return (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
-    if (reply.raw.closed) return reply.hijack(); // The client is gone, so there is no response and no failure.
+    if (reply.raw.closed) return reply.hijack(); // The client disconnected: no response, no failure.
     const failure = fromFastify(error) ?? asFailure(error);
     reportFailure(failure, request);
     if (failure.retryAfterSeconds !== undefined) {

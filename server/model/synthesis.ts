@@ -92,7 +92,7 @@ export interface Progress {
 
 /**
  * Synthesizes until the first audio exists, and returns the whole stream of wire bytes, from the head to the
- * end or error. Undefined if the client is gone.
+ * end or error. Undefined if the client disconnected.
  * @throws Failure if it fails before any audio; later failures become an error frame and are passed to
  * `onFailure`.
  */
@@ -151,7 +151,7 @@ async function* encodeSpeech(
     signal.throwIfAborted(); // An engine ends early after an abort, which is not the end of the speech.
     yield encodeFrame({ kind: "end", samples, workMs: Math.round(progress.workMs) });
   } catch (error) {
-    if (error === signal.reason && !(error instanceof Failure)) return; // The client is gone.
+    if (error === signal.reason && !(error instanceof Failure)) return; // The client disconnected.
     const failure = asFailure(error);
     onFailure(failure);
     yield encodeFrame({ kind: "error", failure });

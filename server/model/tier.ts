@@ -239,7 +239,7 @@ class ModelTier {
     const signal = AbortSignal.any([this.#stopping.signal, closed(reply)]);
     const release = await this.#enter(request, signal);
     if (!release) return this.#giveUp(reply);
-    // The slot is free again when the client has the last byte, or is gone.
+    // The slot is free again when the client has the last byte or has disconnected.
     whenClosed(reply, release);
     whenClosed(reply, this.#metrics.began(secondsSince(arrivedAt)));
     const progress = { samples: 0, workMs: 0 };
@@ -277,7 +277,7 @@ class ModelTier {
     }
   }
 
-  /** The wait ended without a slot: this replica stops, or the client is gone. */
+  /** The wait ended without a slot: this replica stops, or the client disconnected. */
   #giveUp(reply: FastifyReply): FastifyReply {
     if (this.#stopping.signal.aborted) throw this.#stopping.signal.reason;
     return reply.hijack();
@@ -324,13 +324,13 @@ function whenClosed({ raw }: FastifyReply, over: () => void): void {
  * One error for all: the default reason of an abort captures the stack each time, and every response ends
  * with one.
  */
-const closedConnection = new Error("the response is complete, or the client is gone");
+const closedConnection = new Error("the response is complete, or the client disconnected");
 
 /** Aborts when the client disconnects. */
 function closed(reply: FastifyReply): AbortSignal {
-  const gone = new AbortController();
-  reply.raw.once("close", () => gone.abort(closedConnection));
-  return gone.signal;
+  const disconnect = new AbortController();
+  reply.raw.once("close", () => disconnect.abort(closedConnection));
+  return disconnect.signal;
 }
 
 function secondsSince(startMs: number): number {

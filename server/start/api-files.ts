@@ -44,6 +44,6 @@ export function openFiles(settings: ApiSettings, log: Log, clock: Clock): Files 
 
 function parseKeySet(text: string): JSONWebKeySet {
   const set = JSON.parse(text) as Partial<JSONWebKeySet> | null;
-  if (!Array.isArray(set?.keys)) throw new Error('license keys must be a JWKS, as {"keys": [...]}');
+  if (!Array.isArray(set?.keys)) throw new Error('license keys must be a JWKS such as {"keys": [...]}');
   return set as JSONWebKeySet;
 }

@@ -25,11 +25,15 @@ export function openKeys(
           { err: error },
           "API keys cannot be read; the last known keys stay valid for a limited time",
         );
-      else log.info({}, "API keys are read from the database");
+      else log.info({}, "API keys can be read from the database again");
     },
     onUnwritten: (error) => {
-      if (error) log.error({ err: error }, "the times of use of API keys cannot be written; they wait");
-      else log.info({}, "the times of use of API keys are written again");
+      if (error)
+        log.error(
+          { err: error },
+          "the last-use times of API keys cannot be written to the database; they stay queued",
+        );
+      else log.info({}, "the last-use times of API keys can be written to the database again");
     },
   });
 }

@@ -78,8 +78,9 @@ function openUsage(database: Database, log: Log, clock: Clock): UsageRecorder {
     database,
     clock,
     onTrouble: (error) => {
-      if (error) log.error({ err: error }, "the use of API keys cannot be written; it waits");
-      else log.info({}, "the use of API keys is written again");
+      if (error)
+        log.error({ err: error }, "the usage of API keys cannot be written to the database; it stays queued");
+      else log.info({}, "the usage of API keys can be written to the database again");
     },
   });
 }
@@ -90,7 +91,7 @@ function openLexicon(table: LexiconTable, log: Log, clock: Clock): CachedLexicon
     clock,
     onTrouble: (error) => {
       if (error) log.error({ err: error }, "lexicons cannot be read; the last known ones stay in use");
-      else log.info({}, "lexicons are read from the database");
+      else log.info({}, "lexicons can be read from the database again");
     },
   });
 }
@@ -103,11 +104,15 @@ async function openOovRecorder(
 ): Promise<OovRecorder> {
   const onDropped = (words: number) => metrics.oovsDropped(words);
   const onTrouble = (error: Error | undefined) => {
-    if (error) log.error({ err: error, folder }, "the spool of words cannot be written; they wait in memory");
-    else log.info({ folder }, "the spool of words is written again");
+    if (error)
+      log.error(
+        { err: error, folder },
+        "the spool of out-of-vocabulary words cannot be written; the words stay in memory",
+      );
+    else log.info({ folder }, "the spool of out-of-vocabulary words can be written again");
   };
   const onUnreadable = (error: Error, file: string) =>
-    log.error({ err: error, file }, "a file of the spool of words cannot be read; it stays in its place");
+    log.error({ err: error, file }, "a spool file of out-of-vocabulary words cannot be read; the file is kept");
   return createOovRecorder({
     store,
     keepsSentences,
@@ -117,8 +122,12 @@ async function openOovRecorder(
         : await openSpool({ folder, onDropped, onTrouble, onUnreadable }),
     clock,
     onTrouble: (error) => {
-      if (error) log.error({ err: error }, "out-of-vocabulary words cannot be written; they wait");
-      else log.info({}, "out-of-vocabulary words are written again");
+      if (error)
+        log.error(
+          { err: error },
+          "out-of-vocabulary words cannot be written to the database; they stay queued",
+        );
+      else log.info({}, "out-of-vocabulary words can be written to the database again");
     },
   });
 }

@@ -7,7 +7,7 @@ export interface Telemetry {
   ended(): void;
   /** A stream has its first audio. @param latencyMs since the request arrived, with the time in the queue. */
   firstAudio(latencyMs: number): void;
-  /** A stream is over, however it ended. */
+  /** A stream ended, successfully or not. */
   generated(audioSeconds: number): void;
   /** Sends what is not sent yet, in bounded time, and stops. */
   stop(): Promise<void>;

@@ -54,7 +54,7 @@ function retained(original: JsonValue, patch: JsonValue, path: string): JsonValu
     (field) => field !== retainKeys && patch[field] !== null && !kept.includes(field),
   );
   if (forgotten !== undefined)
-    throw new InvalidPatch(`${path}.$retainKeys must name ${forgotten} too, which the patch sets`);
+    throw new InvalidPatch(`${path}.$retainKeys must also list ${forgotten}, because the patch sets it`);
   return Object.fromEntries(Object.entries(original).filter(([field]) => kept.includes(field)));
 }
 

@@ -37,7 +37,7 @@ interface Connection {
 }
 
 const pollMs = 100;
-/** A client that reads nothing for this long is gone or has stopped reading. */
+/** A client that reads nothing for this long has disconnected or stopped reading. */
 const deadMs = 30_000;
 
 /**

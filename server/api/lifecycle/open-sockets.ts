@@ -24,7 +24,7 @@ export interface OpenSockets {
 }
 
 export const pingMs = 20_000;
-/** Consecutive pings without a response, after which the client counts as gone. */
+/** Consecutive pings without a response, after which the client counts as disconnected. */
 const mostUnanswered = 2;
 
 export function createOpenSockets(clock: Clock): OpenSockets {

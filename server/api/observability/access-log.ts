@@ -16,7 +16,7 @@ interface ReportTargets {
   readonly usage: UsageRecorder | undefined;
 }
 
-/** Writes one log line, one span and the metrics of each request when it is over, without its text or key. */
+/** Writes one log line, one span and the metrics of each request at its end, without its text or key. */
 export function logRequests(app: FastifyInstance, { metrics, tracing, usage }: ReportTargets): void {
   app.decorateRequest("span"); // The hook below sets an object of its own for each request.
   app.addHook("onRequest", async (request, reply) => {

@@ -110,7 +110,7 @@ export class SynthesisRecord {
   }
 
   /**
-   * Called once when the response is over. @param isWhole false if the client disconnected before its end.
+   * Called once when the response has ended. @param isWhole false if the client disconnected before its end.
    */
   over(isWhole: boolean, code: ErrorCode | undefined): void {
     if (isWhole && !code) {

@@ -100,7 +100,7 @@ function readVoice(
   if (!voice) {
     reader.refuse(
       "voice",
-      `must be a voice of ${modelId}, as ${someVoices(modelId, voices)}; ${formatValue(name)} is none. GET /v1/voices lists them`,
+      `must be a voice of ${modelId}, such as ${someVoices(modelId, voices)}; ${formatValue(name)} is none. GET /v1/voices lists them`,
     );
   }
   return voice;

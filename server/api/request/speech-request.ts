@@ -117,7 +117,7 @@ function noSuchVoice(speaker: string, modelId: ModelId, voices: readonly ListedV
     others.length > 0
       ? `speaks with ${others.join(" and ")}: set modelId to ${others[0]}`
       : "is none. GET /v1/voices lists them";
-  return `must be a voice of ${modelId}, as ${someVoices(modelId, voices)}; ${formatValue(speaker)} ${hint}`;
+  return `must be a voice of ${modelId}, such as ${someVoices(modelId, voices)}; ${formatValue(speaker)} ${hint}`;
 }
 
 /** A few voices with similar names. */
@@ -214,7 +214,7 @@ function readInlineStretch(reader: FieldReader): readonly number[] {
   if (values.some((value) => !(value >= quickest && value <= slowest))) {
     reader.refuse(
       "inlineSpeedAlpha",
-      `must be numbers from ${quickest} to ${slowest}, separated by commas, as "0.5, 1.2"`,
+      `must be numbers from ${quickest} to ${slowest}, separated by commas, such as "0.5, 1.2"`,
     );
   }
   if (values.length > maxInlineValues) {

@@ -46,7 +46,7 @@ function readFilter(query: unknown): { readonly language?: string; readonly limi
 function readLanguage(given: unknown): string {
   const code = typeof given === "string" ? languageOf(given.toLowerCase()) : undefined;
   if (code !== undefined) return code;
-  throw invalid("language must be a language of GET /v1/voices, as eng or en.");
+  throw invalid("language must be a language of GET /v1/voices, such as eng or en.");
 }
 
 function readLimit(given: unknown): number {

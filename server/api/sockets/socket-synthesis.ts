@@ -52,7 +52,7 @@ export interface SocketOrder {
 const longestChunk = 48 * 1024;
 
 /** One error for all, because the default reason of an abort captures a stack trace each time. */
-const overOrUnwanted = new Error("the synthesis is over, or its client is gone");
+const overOrUnwanted = new Error("the synthesis ended, or the client disconnected");
 
 /** One text synthesized on a socket. It is admitted, counted and logged like an HTTP request of its own. */
 export class SocketSynthesis {

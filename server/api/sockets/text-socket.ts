@@ -164,7 +164,7 @@ export class TextSocket implements OpenSocket {
     this.#options.socket.close(code, reason);
   }
 
-  /** A client that is gone has cancelled its synthesis. */
+  /** A client that disconnects cancels its synthesis. */
   #end(): void {
     this.#isClosed = true;
     this.#cancelSilence();

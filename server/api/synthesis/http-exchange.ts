@@ -92,7 +92,7 @@ function outletOf(reply: FastifyReply): Outlet {
   };
 }
 
-/** Aborts when the response is over, either sent or abandoned by the client. */
+/** Aborts when the response was sent or the client disconnected. */
 function whenClosed(response: ServerResponse): AbortSignal {
   const controller = new AbortController();
   const close = () => controller.abort(new Failure("request_timeout", "The client disconnected."));

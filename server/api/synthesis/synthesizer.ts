@@ -25,7 +25,7 @@ export interface SynthesisOrder {
   readonly requestId: string;
   readonly apiKey: ApiKey | undefined;
   readonly span: Span;
-  /** Aborts when the response is over, or the client is gone. Until then the order holds its slots. */
+  /** Aborts when the response has ended or the client has disconnected. Until then the order holds its slots. */
   readonly signal: AbortSignal;
   /** Encodes the speech; one of its own unless given. */
   readonly createEncoder?: () => Promise<Encoder>;

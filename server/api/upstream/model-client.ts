@@ -266,7 +266,7 @@ function isTimeout(error: unknown, code: unknown): boolean {
  * One error for all, because the default reason of an abort captures the stack each time, and every stream
  * ends with one.
  */
-const overOrUnwanted = new Error("the stream is over, or its client is gone");
+const overOrUnwanted = new Error("the stream ended, or the client disconnected");
 
 async function speakOn(
   caller: Caller,

@@ -57,7 +57,7 @@ export class PoolStream {
     else this.#end(!(error instanceof Failure) || faults.has(error.code) ? "error" : "refused");
   }
 
-  /** The client is gone, or the failure is not the replica's. */
+  /** The client disconnected, or the replica did not cause the failure. */
   left(): void {
     this.#end("gone");
   }

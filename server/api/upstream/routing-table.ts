@@ -15,7 +15,7 @@ export function parseRoutingTable(text: string): RoutingTable {
     throw new Error(`profile must be one of ${profiles.join(", ")}, not ${JSON.stringify(table.profile)}`);
   }
   if (!isAbsentOrMapping(table.models)) {
-    throw new Error(`models must map each model to its routes, as {"mist": [...]}`);
+    throw new Error(`models must map each model to its routes, such as {"mist": [...]}`);
   }
   for (const [modelId, routes] of Object.entries(table.models ?? {})) {
     if (!modelIds.includes(modelId as ModelId))
@@ -35,7 +35,7 @@ function checkRoute(route: Partial<Route> | null, where: string): void {
     throw new Error(`${where} must be a route, with pool and service`);
   if (typeof route.pool !== "string") throw new Error(`${where}.pool must be a string`);
   if (typeof route.service !== "string" || !/^https?:$/.test(URL.parse(route.service)?.protocol ?? "")) {
-    throw new Error(`${where}.service must be a URL as http://demo-mist:8080`);
+    throw new Error(`${where}.service must be a URL such as http://demo-mist:8080`);
   }
   if (typeof route.weight !== "number" || !(route.weight >= 0 && route.weight <= 100)) {
     throw new Error(`${where}.weight must be a number from 0 to 100`);

@@ -35,7 +35,7 @@ function readServer(environment: Environment): ServerSettings {
   if (url !== undefined) {
     if (!["http:", "https:"].includes(URL.parse(url)?.protocol ?? "")) {
       throw new UsageError(
-        `${generatorEnv.generatorUrl} must be an address as http://vllm:8000; it is ${JSON.stringify(url)}.`,
+        `${generatorEnv.generatorUrl} must be an address such as http://vllm:8000; it is ${JSON.stringify(url)}.`,
       );
     }
     return { kind: "elsewhere", url: url.replace(/\/+$/u, ""), apiKey };

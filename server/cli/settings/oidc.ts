@@ -47,7 +47,7 @@ function requireIssuer(issuer: string): void {
   )
     return;
   throw new UsageError(
-    `${names.oidcIssuer} must be an https URL, as https://login.example.com/realms/staff; it is ${JSON.stringify(issuer)}.`,
+    `${names.oidcIssuer} must be an https URL, such as https://login.example.com/realms/staff; it is ${JSON.stringify(issuer)}.`,
   );
 }
 
@@ -56,7 +56,7 @@ function readGroups(text: string | undefined): readonly GroupGrant[] {
   const grants = toGroups(text);
   if (grants) return grants;
   throw new UsageError(
-    `${names.oidcGroups} must be a JSON list of what groups give, as [{"group": "speech", "role": "member", "team": "blue"}]; the role is one of ${roles.join(", ")}, and only an owner needs no team. It is ${JSON.stringify(text)}.`,
+    `${names.oidcGroups} must be a JSON list of groups and their roles, such as [{"group": "speech", "role": "member", "team": "blue"}]; the role is one of ${roles.join(", ")}, and only an owner needs no team. It is ${JSON.stringify(text)}.`,
   );
 }
 

@@ -85,7 +85,7 @@ function readTrustedProxies(environment: Environment): string[] {
   const wrong = networks.find((network) => network !== "" && !isNetwork(network));
   if (wrong === undefined) return networks.filter((network) => network !== "");
   throw new UsageError(
-    `${names.trustedProxies} must be addresses and networks separated by commas, as 10.0.0.0/8,2001:db8::/32, and not all addresses; it has ${JSON.stringify(wrong)}.`,
+    `${names.trustedProxies} must be addresses and networks separated by commas, such as 10.0.0.0/8,2001:db8::/32, and not all addresses; it has ${JSON.stringify(wrong)}.`,
   );
 }
 
@@ -153,7 +153,7 @@ function readLicenseCheck(environment: Environment): LicenseCheckSettings | unde
   if (endpoint === undefined) return undefined;
   if (!URL.canParse(endpoint) || new URL(endpoint).protocol !== "https:")
     throw new UsageError(
-      `${names.licenseEndpoint} must be an https URL, as https://licenses.example.com/v1/status; it is ${JSON.stringify(endpoint)}.`,
+      `${names.licenseEndpoint} must be an https URL, such as https://licenses.example.com/v1/status; it is ${JSON.stringify(endpoint)}.`,
     );
   return {
     endpoint,
@@ -169,7 +169,7 @@ function readValkey(environment: Environment): ValkeySettings | undefined {
   // The value may contain a password, so the message does not repeat it.
   if (!URL.canParse(url) || !/^rediss?:$/.test(new URL(url).protocol)) {
     throw new UsageError(
-      `${names.valkeyUrl} must be a URL as redis://valkey:6379, or rediss://valkey:6379 for TLS.`,
+      `${names.valkeyUrl} must be a redis:// URL, such as redis://valkey:6379, or a rediss:// URL for TLS.`,
     );
   }
   return {

@@ -2,6 +2,7 @@ import { type ModelId, modelIds } from "../../../config/contract/models.ts";
 import { env as names } from "../../../config/contract/names.ts";
 import { UsageError } from "../../../lib/usage-error.ts";
 import { type Aliases, defaultAliases } from "../../api/request/aliases.ts";
+import { formatValue } from "../../api/request/field-reader.ts";
 import { clearModes, defaultSocketOptions, type SocketOptions } from "../../api/request/socket-options.ts";
 import { type Environment, readers } from "./environment.ts";
 
@@ -57,7 +58,7 @@ function readMap<Value>(
   const known = entries.map(([alias, value]) => [alias, read(value)] as const);
   const whole = known.filter((entry): entry is readonly [string, Value] => entry[1] !== undefined);
   if (whole.length === entries.length) return Object.fromEntries(whole);
-  throw new UsageError(`${name} must be a JSON object, as ${example}; it is ${JSON.stringify(text)}.`);
+  throw new UsageError(`${name} must be a JSON object such as ${example}; it is ${formatValue(text)}.`);
 }
 
 function parseObject(text: string): object | undefined {

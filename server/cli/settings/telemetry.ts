@@ -41,7 +41,7 @@ function collectorUrl(given: string, protocol: TelemetrySettings["protocol"]): s
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (!url || !/^https?:$/.test(url.protocol)) {
     throw new UsageError(
-      `${names.endpoint} must be the address of an OpenTelemetry collector, as http://collector:${ports.otlpGrpc}.`,
+      `${names.endpoint} must be the address of an OpenTelemetry collector, such as http://collector:${ports.otlpGrpc}.`,
     );
   }
   url.port = String(collectorPort(text, protocol));

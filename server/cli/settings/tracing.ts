@@ -45,7 +45,7 @@ function readUrl(environment: Environment): string {
 function httpUrl(name: string, value: string): URL {
   const url = URL.canParse(value) ? new URL(value) : undefined;
   if (url && /^https?:$/.test(url.protocol)) return url;
-  throw new UsageError(`${name} must be a URL as http://collector:4318 (OTLP over HTTP).`);
+  throw new UsageError(`${name} must be a URL such as http://collector:4318 (OTLP over HTTP).`);
 }
 
 function readRatio(given: string | undefined): number {

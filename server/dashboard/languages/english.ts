@@ -138,7 +138,7 @@ export const englishTexts = {
   },
   provider: {
     notBegunHere:
-      "This sign-in was not begun in this browser, is over already, or took more than ten minutes; begin again.",
+      "This sign-in was started in another browser, is already complete, or took more than ten minutes. Start again.",
     openLink: "Open the link that you were given, and choose how to sign in there.",
     otherIssuer: (provider: string) => `The answer of ${provider} is of another issuer; begin again.`,
     lacksSecret: (provider: string) =>

@@ -173,7 +173,7 @@ export class VllmEngine implements Engine {
       }
     } finally {
       this.counts.writing--;
-      if (!isOver) this.counts.aborted++; // The client is gone and takes no more audio.
+      if (!isOver) this.counts.aborted++; // The client disconnected.
     }
   }
 

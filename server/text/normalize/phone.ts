@@ -13,7 +13,7 @@ const single = [
   /^\+\d{1,3}\(\d{1,4}\)[-./]?\d{2,10}(?:[-./]\d{1,8}){0,4}$/u,
   /^0[1-9]\d{8}$/u,
 ];
-/** Numbers of several groups, as `3 3 4`, without brackets. */
+/** Numbers of several groups, such as `3 3 4`, without brackets. */
 const spaced = [
   /^\d{3} \d{3} \d{4}$/u,
   /^[6-9]\d{2} \d{3} \d{3}$/u,

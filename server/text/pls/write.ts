@@ -8,7 +8,7 @@ export interface LexiconEntryToWrite {
   readonly phonemes: string;
 }
 
-/** Writes a lexicon of one language as PLS 1.0. @param language BCP 47, as `en`. */
+/** Writes a lexicon of one language as PLS 1.0. @param language BCP 47, such as `en`. */
 export function writePls(
   words: readonly LexiconEntryToWrite[],
   language: string,

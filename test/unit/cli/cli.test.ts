@@ -172,7 +172,7 @@ describe("settings", () => {
     ...["10.0.0.0/0", "10.0.0.0/33", "10.0.0", "proxy", "::1/129", "10.0.0.0/8/8"].map(
       (wrong): [Record<string, string>, string] => [
         { ...routing, [env.trustedProxies]: `192.0.2.1, ${wrong}` },
-        `SVC_TTS_TRUSTED_PROXIES must be addresses and networks separated by commas, as 10.0.0.0/8,2001:db8::/32, and not all addresses; it has "${wrong}".`,
+        `SVC_TTS_TRUSTED_PROXIES must be addresses and networks separated by commas, such as 10.0.0.0/8,2001:db8::/32, and not all addresses; it has "${wrong}".`,
       ],
     ),
     [
@@ -205,7 +205,7 @@ describe("settings", () => {
     ],
     ...["coda", "[]", '{"coda": "vits"}'].map((wrong): [Record<string, string>, string] => [
       { ...routing, [env.modelAliases]: wrong },
-      `SVC_TTS_MODEL_ALIASES must be a JSON object, as {"coda": "arcana"}; it is ${JSON.stringify(wrong)}.`,
+      `SVC_TTS_MODEL_ALIASES must be a JSON object such as {"coda": "arcana"}; it is ${JSON.stringify(wrong)}.`,
     ]),
     ...['{"lyra": []}', '{"lyra": [5]}', '{"lyra": ""}'].map((wrong): [Record<string, string>, string] => [
       { ...routing, [env.voiceAliases]: wrong },

@@ -60,7 +60,7 @@ test("the default folder of mounted voices is none if it holds the model", () =>
 test.each([
   [
     { GENERATOR_URL: "vllm:8000" },
-    'GENERATOR_URL must be an address as http://vllm:8000; it is "vllm:8000".',
+    'GENERATOR_URL must be an address such as http://vllm:8000; it is "vllm:8000".',
   ],
   [{ GENERATOR_VLLM_PORT: "http" }, "GENERATOR_VLLM_PORT must be an integer from 1 to 65535"],
   [{ GENERATOR_CAPACITY: "0" }, "GENERATOR_CAPACITY must be an integer from 1"],

@@ -48,7 +48,7 @@ describe("settings of single sign-on", () => {
   it.each([
     [
       { [env.oidcIssuer]: "login.example.com" },
-      'SVC_TTS_OIDC_ISSUER must be an https URL, as https://login.example.com/realms/staff; it is "login',
+      'SVC_TTS_OIDC_ISSUER must be an https URL, such as https://login.example.com/realms/staff; it is "login',
     ],
     [{ [env.oidcIssuer]: "http://login.example.com" }, "SVC_TTS_OIDC_ISSUER must be an https URL"],
     [{ [env.oidcIssuer]: "https://a:b@login.example.com" }, "SVC_TTS_OIDC_ISSUER must be an https URL"],
@@ -58,7 +58,10 @@ describe("settings of single sign-on", () => {
       { [env.oidcScopes]: "profile" },
       'SVC_TTS_OIDC_SCOPES must have openid among its words; it is "profile".',
     ],
-    [{ [env.oidcGroups]: "admins=owner" }, "SVC_TTS_OIDC_GROUPS must be a JSON list of what groups give"],
+    [
+      { [env.oidcGroups]: "admins=owner" },
+      "SVC_TTS_OIDC_GROUPS must be a JSON list of groups and their roles",
+    ],
     [{ [env.oidcGroups]: '{"group":"a","role":"owner"}' }, "SVC_TTS_OIDC_GROUPS must be a JSON list"],
     [{ [env.oidcGroups]: '[{"group":"a","role":"root"}]' }, "the role is one of owner, member, viewer"],
     [{ [env.oidcGroups]: '[{"group":"a","role":"member"}]' }, "only an owner needs no team"],

@@ -11,7 +11,7 @@ export interface Rest {
   readonly gets: number;
   /** Watches that the server ended after their time limit, and that were opened again. */
   readonly watches: number;
-  /** The first few unexpected requests, as `verb resource`. */
+  /** The first few unexpected requests, in the form `verb resource`. */
   readonly unwanted: readonly string[];
 }
 

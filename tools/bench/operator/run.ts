@@ -53,7 +53,7 @@ export async function measureOperators(course: Course, contenders: readonly Cont
     const reached = await grow(course, lanes, size, dueMs(growthShare));
     for (const lane of lanes) await measureStart(course, lane);
     if (reached === size) continue;
-    say(`the time for growing is over: ${reached} TtsDeployments each, not ${plan.sizes.at(-1)}`);
+    say(`the time limit for growth is reached: ${reached} TtsDeployments each, not ${plan.sizes.at(-1)}`);
     break;
   }
   tell({ kind: "likeness", likeness: await compareChildren(field.admin, "tts-0000") });
@@ -69,7 +69,7 @@ export async function measureOperators(course: Course, contenders: readonly Cont
   }
 }
 
-/** Grows all fleets in parallel, each with its operator, until they have this size or the time is over. */
+/** Grows all fleets in parallel, each with its operator, until they have this size or the time limit is reached. */
 async function grow(
   { field, say }: Course,
   lanes: readonly Lane[],

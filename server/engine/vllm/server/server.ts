@@ -209,14 +209,17 @@ export class ConnectedServer implements GeneratorServer {
   }
 
   /**
-   * Resolves when it writes.
-   * @throws Error if it does not within `startMs`.
+   * Resolves when the server has returned a token.
+   * @throws Error if it returns none within `startMs`.
    */
   static async open(known: ServerAddress, options: HealthCheckOptions): Promise<ConnectedServer> {
     const server = new ConnectedServer(known, options);
     const endsAt = performance.now() + options.startMs;
     while (!(await server.#proves())) {
-      if (performance.now() > endsAt) throw new Error(`The vLLM at ${known.url} writes no token.`);
+      if (performance.now() > endsAt) {
+        const seconds = Math.round(options.startMs / 1000);
+        throw new Error(`vLLM at ${known.url} returned no token within ${seconds} seconds. Check its log.`);
+      }
       await sleep(systemClock, 250, server.#closing.signal);
     }
     server.#watching = server.#watch();

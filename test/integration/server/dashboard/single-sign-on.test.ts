@@ -259,7 +259,7 @@ describe("an invalid response of the provider", () => {
       written: "unknown user | sign-in refused | unknown user | by Example Login: ",
     };
     const stranger = await refusal(new Visitor(api.url), back);
-    expect(stranger.says).toContain("This sign-in was not begun in this browser");
+    expect(stranger.says).toContain("This sign-in was started in another browser");
     expect(stranger.written).toContain(replayed.written);
     expect(await refusal(begun, back)).toMatchObject({
       status: 400,

@@ -126,7 +126,10 @@ describe("out-of-vocabulary words", () => {
     const statuses = await Promise.all(Array.from({ length: 20 }, () => speak(running, "zorblax")));
     expect(new Set(statuses)).toEqual(new Set([200]));
     await eventually("they are there", async () => (await kept())[0] === "zorblax 20");
-    for (const words of ["the spool of words cannot be written; they wait in memory", "ENOSPC"])
+    for (const words of [
+      "the spool of out-of-vocabulary words cannot be written; the words stay in memory",
+      "ENOSPC",
+    ])
       await eventually(`it says ${words}`, () => running.said().includes(words), { seen: running.said });
   });
 });

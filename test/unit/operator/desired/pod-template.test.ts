@@ -54,7 +54,7 @@ describe("a rejected override has a message with the field:", () => {
     [
       "retained keys that forget one",
       { spec: { $retainKeys: ["hostname"], nodeName: "x" } },
-      /\$retainKeys must name nodeName too/,
+      /\$retainKeys must also list nodeName/,
     ],
     [
       "a device",
