@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { type Clock, every } from "./clock.ts";
 
 export interface WatchedFile<Value> {
-  /** The last valid value of the file; undefined while the file is absent. */
+  /** The last valid value. Undefined before the first one, and after a deletion if `whenAbsent` is `forget`. */
   current(): Value | undefined;
   onChange(listener: () => void): void;
   close(): void;
@@ -10,11 +10,11 @@ export interface WatchedFile<Value> {
 
 export interface FileWatchOptions<Value> {
   readonly path: string;
-  /** @throws Error saying what is wrong with the text. */
+  /** @throws Error that describes the invalid text. */
   readonly parse: (text: string) => Value;
   /** Called once for each new content that does not parse. The last valid value stays. */
   readonly onError: (error: Error) => void;
-  /** `keep` holds the last value when the file goes away, `forget` makes it undefined. */
+  /** After a deletion of the file, `keep` keeps the last value and `forget` makes it undefined. */
   readonly whenAbsent: "keep" | "forget";
   readonly intervalMs?: number;
   readonly clock: Clock;

@@ -97,17 +97,14 @@ export function licenseIdOf({ jti }: Pick<LicenseClaims, "jti">): string {
 }
 
 /**
- * Evaluates a license. Operator and API container use this one function. Serving is allowed in the states
- * `valid` and `grace`.
+ * Reads and evaluates a license, for the API container. The operator calls {@link readLicense} and
+ * {@link evaluateReading}, which this function combines. Serving is allowed in the states `valid` and `grace`.
  */
 export async function evaluateLicense(question: LicenseSource & LicenseTerms): Promise<LicenseVerdict> {
   return evaluateReading(await readLicense(question), question);
 }
 
-/**
- * The second half of {@link evaluateLicense}. The result of reading a license can be reused until the license
- * changes.
- */
+/** Evaluates the result of {@link readLicense}, which can be reused until the license changes. */
 export function evaluateReading(read: LicenseReading, question: LicenseTerms): LicenseVerdict {
   if (!("claims" in read)) {
     const graceDays = question.lastGraceDays ?? Number.POSITIVE_INFINITY;

@@ -94,7 +94,7 @@ export class LeaderElection {
     }
   }
 
-  /** Returns when the successful attempt began; `undefined` if stopped before. */
+  /** Acquires the Lease. Resolves with the start time of the successful attempt, or with undefined if stop() was called first. */
   async #acquire(): Promise<number | undefined> {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
@@ -113,7 +113,7 @@ export class LeaderElection {
     return leftMs > 0 ? Math.min(retryMs, leftMs + 10) : retryMs;
   }
 
-  /** Returns why the Lease was lost; `undefined` if stopped while leading. */
+  /** Renews the Lease. Resolves with the reason of its loss, or with undefined if stop() was called first. */
   async #renewUntilLost(acquiredMs: number): Promise<string | undefined> {
     const { signal } = this.#stopping;
     let renewedMs = acquiredMs;

@@ -25,7 +25,7 @@ export interface LoadCollectorOptions {
   readonly clock: Clock;
   /** Called with the key of a TtsDeployment whose load changed, or became known or unknown. */
   readonly onChange: (key: string) => void;
-  readonly onTrouble: (key: string, pod: string, error: unknown) => void;
+  readonly onError: (key: string, pod: string, error: unknown) => void;
 }
 
 /** A load report is stale after this time, in which several reports were due. */
@@ -150,14 +150,14 @@ export class LoadCollector {
   }
 
   async #listen(key: string, pod: string, followed: Followed): Promise<void> {
-    const { clock, onChange, onTrouble } = this.#options;
+    const { clock, onChange, onError } = this.#options;
     const { signal } = followed.stop;
     const backoff = new Backoff(retryPolicy);
     while (!signal.aborted) {
       try {
         await this.#read(key, followed, backoff);
       } catch (error) {
-        if (!signal.aborted) onTrouble(key, pod, error);
+        if (!signal.aborted) onError(key, pod, error);
       }
       if (signal.aborted) return;
       followed.load = undefined;

@@ -25,7 +25,7 @@ export interface ScalerOptions {
   readonly wake: (poolKey: string) => void;
   /** Requests a reconcile of the TtsDeployment with this key. */
   readonly wakeDeployment: (key: string) => void;
-  readonly onTrouble: (deploymentKey: string, pod: string, error: unknown) => void;
+  readonly onError: (deploymentKey: string, pod: string, error: unknown) => void;
 }
 
 /**
@@ -65,7 +65,7 @@ export class Scaler {
     this.#options = options;
     this.#board = new LoadCollector({
       clock: options.clock,
-      onTrouble: options.onTrouble,
+      onError: options.onError,
       onChange: (deployment) => this.#lookAt(deployment),
     });
     this.#apiTiers = new ApiScaler({

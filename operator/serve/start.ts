@@ -188,7 +188,7 @@ function createContext(
       clock,
       wake: (key) => enqueue(poolKey(key)),
       wakeDeployment: (key) => enqueue(deploymentKey(key)),
-      onTrouble: (deployment, pod, error) =>
+      onError: (deployment, pod, error) =>
         log.warn(
           { deployment, pod, error: String(error) },
           "an API pod does not report its load; the operator retries",

@@ -101,8 +101,8 @@ function toFloats(samples: Int16Array): Float32Array {
 const tagBytes = 4 + 4 + 4 + 4 + 36;
 
 /**
- * The frame before a complete MP3 file. It tells decoders how much of the file is padding, so that they play
- * exactly the synthesized samples (the "Info" tag with LAME's extension, as LAME writes it into files).
+ * The header frame of a complete MP3 file: the "Info" tag with LAME's extension. It states the padding, so
+ * that decoders play exactly the synthesized samples.
  * @param audio all bytes of the encoder.
  * @param samples number of encoded samples, at `rate` Hz.
  */

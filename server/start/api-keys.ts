@@ -19,7 +19,7 @@ export function openKeys(
     table: createKeyTable(database, () => clock.nowMs()),
     staleMs: keysStaleSeconds * 1000,
     clock,
-    onTrouble: (error) => {
+    onError: (error) => {
       if (error)
         log.error(
           { err: error },

@@ -88,7 +88,7 @@ function openModels(
     ...defaultTiming,
     ...settings.timing,
     load,
-    waitingRoom: createRequestHold(directory, load, settings.waiting ?? defaultHoldLimits, clock),
+    requestHold: createRequestHold(directory, load, settings.waiting ?? defaultHoldLimits, clock),
     replicasWithout: voices.replicasWithout,
     chooser: createReplicaSelector(directory, random, () => clock.monotonicMs()),
     onPoolStream: (facts) => metrics.poolStream(facts),

@@ -77,7 +77,7 @@ function openUsage(database: Database, log: Log, clock: Clock): UsageRecorder {
   return recordUsage({
     database,
     clock,
-    onTrouble: (error) => {
+    onError: (error) => {
       if (error)
         log.error({ err: error }, "the usage of API keys cannot be written to the database; it stays queued");
       else log.info({}, "the usage of API keys can be written to the database again");
@@ -89,7 +89,7 @@ function openLexicon(table: LexiconTable, log: Log, clock: Clock): CachedLexicon
   return cacheLexicon({
     table,
     clock,
-    onTrouble: (error) => {
+    onError: (error) => {
       if (error) log.error({ err: error }, "lexicons cannot be read; the last known ones stay in use");
       else log.info({}, "lexicons can be read from the database again");
     },
@@ -103,7 +103,7 @@ async function openOovRecorder(
   { metrics, log, clock }: StoreEnvironment,
 ): Promise<OovRecorder> {
   const onDropped = (words: number) => metrics.oovsDropped(words);
-  const onTrouble = (error: Error | undefined) => {
+  const onError = (error: Error | undefined) => {
     if (error)
       log.error(
         { err: error, folder },
@@ -119,9 +119,9 @@ async function openOovRecorder(
     waiting:
       folder === undefined
         ? waitInMemory({ onDropped })
-        : await openSpool({ folder, onDropped, onTrouble, onUnreadable }),
+        : await openSpool({ folder, onDropped, onError, onUnreadable }),
     clock,
-    onTrouble: (error) => {
+    onError: (error) => {
       if (error)
         log.error(
           { err: error },
@@ -139,7 +139,7 @@ function limitAuditLog(days: number | undefined, database: Database, log: Log, c
     database,
     days,
     clock,
-    onTrouble: (err) =>
+    onError: (err) =>
       log.error({ err }, "old audit log entries cannot be deleted; the next attempt is in an hour"),
   });
 }

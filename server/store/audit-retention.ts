@@ -9,17 +9,17 @@ export interface AuditRetentionOptions {
   readonly database: Database;
   readonly days: number;
   readonly clock: Clock;
-  readonly onTrouble: (error: unknown) => void;
+  readonly onError: (error: unknown) => void;
 }
 
 /**
  * Deletes audit entries that are older than the retention time, now and every hour. @returns a function that
  * stops it.
  */
-export function limitAudit({ database, days, clock, onTrouble }: AuditRetentionOptions): () => Promise<void> {
+export function limitAudit({ database, days, clock, onError }: AuditRetentionOptions): () => Promise<void> {
   let work = Promise.resolve();
   const forget = () => {
-    work = work.then(() => forgetAudit(database, clock.nowMs() - days * dayMs)).catch(onTrouble);
+    work = work.then(() => forgetAudit(database, clock.nowMs() - days * dayMs)).catch(onError);
   };
   forget();
   const stop = every(clock, lookMs, forget);

@@ -34,7 +34,7 @@ export interface CachedLexiconOptions {
    * Called with an error when the table becomes unreadable, and with undefined when it is readable again.
    * Until then the entries that were read last apply.
    */
-  readonly onTrouble: (error: Error | undefined) => void;
+  readonly onError: (error: Error | undefined) => void;
 }
 
 const usualIntervalMs = 2_000;
@@ -42,8 +42,8 @@ const usualIntervalMs = 2_000;
 const searchedCharacters = 20_000;
 const words = /\p{L}[\p{L}\p{M}'’\-‐]*/gu;
 
-export function cacheLexicon({ table, intervalMs, clock, onTrouble }: CachedLexiconOptions): CachedLexicon {
-  const tell = reportChanges(onTrouble);
+export function cacheLexicon({ table, intervalMs, clock, onError }: CachedLexiconOptions): CachedLexicon {
+  const tell = reportChanges(onError);
   let entries = new Map<string, ReadonlyMap<string, string>>();
   let withSentences: ReadonlySet<string> = new Set();
   let revision: number | undefined;

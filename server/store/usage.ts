@@ -35,7 +35,7 @@ export interface UsageOptions {
   readonly clock: Clock;
   readonly writeMs?: number;
   /** Called with an error when writing fails, and with undefined when it succeeds again. */
-  readonly onTrouble: (error: Error | undefined) => void;
+  readonly onError: (error: Error | undefined) => void;
 }
 
 const usualWriteMs = 5_000;
@@ -45,9 +45,9 @@ const keptMs = 400 * 86_400_000;
 const mostWaiting = 20_000;
 
 /** Counts that cannot be written wait. There are never more of them than keys and days. */
-export function recordUsage({ database, clock, writeMs, onTrouble }: UsageOptions): UsageRecorder {
+export function recordUsage({ database, clock, writeMs, onError }: UsageOptions): UsageRecorder {
   const now = () => clock.nowMs();
-  const tell = reportChanges(onTrouble);
+  const tell = reportChanges(onError);
   let waiting = new Map<string, DayOfUsage>();
   let voices = new Map<string, VoiceUsage>();
   let forgottenOn: string | undefined;

@@ -42,7 +42,7 @@ export async function createLicenseGate(sources: LicenseSources): Promise<Licens
   /** Time at which this process observed that a valid license became invalid, used without an operator. */
   let seenFailing: number | undefined;
 
-  /** The observation of this process, which read the license itself, has priority over the operator's. */
+  /** The terms that this process has read have priority over those that the operator reports. */
   const last = () => lastGood ?? sources.lastLicense?.();
   const judge = (failedAt: number | undefined) =>
     evaluateLicense({
@@ -59,6 +59,7 @@ export async function createLicenseGate(sources: LicenseSources): Promise<Licens
     const plain = await judge(undefined);
     const isBad = hasTurnedBad(plain);
     seenFailing = isBad ? (seenFailing ?? (lastGood && sources.clock.nowMs())) : undefined;
+    // The operator's time of failure has priority: it is shared by all replicas and survives restarts.
     const next = isBad ? await judge(sources.failedAt() ?? seenFailing) : plain;
     if (!isBad) lastGood = plain.claims;
     if (next.state !== verdict.state) {
@@ -83,7 +84,7 @@ export async function createLicenseGate(sources: LicenseSources): Promise<Licens
   };
 }
 
-/** The grace period of a check without a response has passed by then, and does not start again. */
+/** If only the online check failed (`unconfirmed`), its grace period has ended and does not start again. */
 function hasTurnedBad({ state, cause }: LicenseVerdict): boolean {
   return (state === "invalid" || state === "missing") && cause !== "unconfirmed";
 }

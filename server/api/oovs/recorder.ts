@@ -23,14 +23,14 @@ export interface OovRecorderOptions {
   /** How often words are written. */
   readonly writeMs?: number;
   /** Called with an error when writing fails, and with undefined when it succeeds again. */
-  readonly onTrouble: (error: Error | undefined) => void;
+  readonly onError: (error: Error | undefined) => void;
 }
 
 const usualWriteMs = 5_000;
 
 export function createOovRecorder(options: OovRecorderOptions): OovRecorder {
   const { store, waiting, keepsSentences, clock } = options;
-  const tell = reportChanges(options.onTrouble);
+  const tell = reportChanges(options.onError);
 
   /** @returns whether more batches may wait. */
   const writeNext = async () => {

@@ -20,7 +20,7 @@ export interface SpoolOptions {
    * Called with an error when the folder is not writable, so that words wait in memory, and with undefined
    * when it is again.
    */
-  readonly onTrouble: (error: Error | undefined) => void;
+  readonly onError: (error: Error | undefined) => void;
   /**
    * Called for a file that cannot be read. It stays, its bytes count, and it is not read again before the
    * next process.
@@ -79,12 +79,12 @@ class Spool implements OovBuffer {
   /** Whether the next write completes its file. */
   #isAsked = false;
 
-  constructor({ folder, maxBytes, fileBytes, onDropped, onTrouble, onUnreadable }: SpoolOptions) {
+  constructor({ folder, maxBytes, fileBytes, onDropped, onError, onUnreadable }: SpoolOptions) {
     this.#folder = folder;
     this.#maxBytes = maxBytes ?? usualMaxBytes;
     this.#fileBytes = fileBytes ?? usualFileBytes;
     this.#onDropped = onDropped;
-    this.#tell = reportChanges(onTrouble);
+    this.#tell = reportChanges(onError);
     this.#onUnreadable = onUnreadable;
     this.#memory = waitInMemory({ onDropped });
   }

@@ -8,7 +8,7 @@ export interface Aliases {
   readonly voices: Readonly<Record<string, readonly string[]>>;
 }
 
-/** Default names of published clients. */
+/** The aliases without configuration: names that published clients send. */
 export const defaultAliases: Aliases = {
   models: { coda: "arcana", mistv3: "mist", mistv1: "mist" },
   voices: {
@@ -41,7 +41,7 @@ export function resolveModel(
   return owners.includes("mist") ? "mist" : (owners[0] ?? "mist");
 }
 
-/** The first of the names that is a model or stands for one. */
+/** The first of the names that is a model or an alias of one. */
 export function firstKnownModel(
   names: readonly (string | undefined)[],
   { models }: Aliases,

@@ -148,7 +148,7 @@ class BodyRoom {
     this.#cancelLapse();
     const unused = Math.max(0, this.#reserved - this.#arrived);
     this.#reserved -= unused;
-    this.#options.memory.giveBack(bodyCopies * unused);
+    this.#options.memory.release(bodyCopies * unused);
   }
 }
 

@@ -15,12 +15,12 @@ export interface MemoryBudget {
 export interface MemoryReservation {
   /**
    * Reserves this many additional bytes when others have released enough.
-   * @throws Failure `overloaded` if that takes too long or the request is already over; it then holds
-   * nothing.
+   * @throws Failure `overloaded` if the wait exceeds its limit, the bytes do not fit into the budget, or the
+   * request has ended. The request's memory is then released.
    */
   take(bytes: number): Promise<void>;
   /** Releases this many bytes that are not needed. */
-  giveBack(bytes: number): void;
+  release(bytes: number): void;
   /** Releases everything. It may be called more than once. */
   free(): void;
 }
@@ -79,7 +79,7 @@ export function createMemoryBudget(
             throw error;
           }
         },
-        giveBack(bytes) {
+        release(bytes) {
           const unneeded = Math.min(bytes, own);
           held -= unneeded;
           own -= unneeded;

@@ -52,7 +52,7 @@ export interface SocketOrder {
 const longestChunk = 48 * 1024;
 
 /** One error for all, because the default reason of an abort captures a stack trace each time. */
-const overOrUnwanted = new Error("the synthesis ended, or the client disconnected");
+const synthesisEnded = new Error("the synthesis ended, or the client disconnected");
 
 /** One text synthesized on a socket. It is admitted, counted and logged like an HTTP request of its own. */
 export class SocketSynthesis {
@@ -110,7 +110,7 @@ export class SocketSynthesis {
   /** Frees the engine. Nothing more is sent. */
   stop(): void {
     this.#isStopped = true;
-    this.#controller.abort(overOrUnwanted);
+    this.#controller.abort(synthesisEnded);
   }
 
   /**
@@ -127,7 +127,7 @@ export class SocketSynthesis {
     }
     const failure = error === undefined || this.#isStopped ? undefined : toFailure(error);
     this.#report(failure);
-    this.#controller.abort(overOrUnwanted); // Releases its slots.
+    this.#controller.abort(synthesisEnded); // Releases its slots.
     if (failure) throw failure;
   }
 

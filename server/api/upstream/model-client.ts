@@ -38,7 +38,7 @@ export interface CallContext {
 export interface ModelClientOptions {
   readonly chooser: ReplicaSelector;
   readonly load: Pick<LoadTracker, "occupy" | "firstAudio">;
-  readonly waitingRoom: RequestHold;
+  readonly requestHold: RequestHold;
   /** Called for each finished stream of a replica. */
   readonly onPoolStream: (facts: PoolStreamFacts) => void;
   /** Base URLs of the replicas without a voice. */
@@ -160,10 +160,10 @@ class Search {
     if (this.#tried.size >= maxAttempts) return undefined;
     const found = this.#again ?? this.#find();
     if (found || (this.#failure && !mayBeGone(this.#failure))) return found;
-    const { waitingRoom } = this.#caller;
-    this.#deadlineMs ??= waitingRoom.deadline();
+    const { requestHold } = this.#caller;
+    this.#deadlineMs ??= requestHold.deadline();
     const until = { deadlineMs: this.#deadlineMs, signal };
-    const came = await waitingRoom.wait(this.#modelId, () => this.#choose() !== undefined, until);
+    const came = await requestHold.wait(this.#modelId, () => this.#choose() !== undefined, until);
     return came ? this.#find() : undefined;
   }
 
@@ -266,7 +266,7 @@ function isTimeout(error: unknown, code: unknown): boolean {
  * One error for all, because the default reason of an abort captures the stack each time, and every stream
  * ends with one.
  */
-const overOrUnwanted = new Error("the stream ended, or the client disconnected");
+const streamEnded = new Error("the stream ended, or the client disconnected");
 
 async function speakOn(
   caller: Caller,
@@ -278,7 +278,7 @@ async function speakOn(
   const stop = new AbortController();
   const span = context.span.child("POST /invocations", replicaAttributes(replica), "client");
   const close = () => {
-    stop.abort(overOrUnwanted);
+    stop.abort(streamEnded);
     span.end();
     context.signal.removeEventListener("abort", close);
     for (const free of places) free();

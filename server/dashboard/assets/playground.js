@@ -1,7 +1,7 @@
 import { asCode } from "./copy.js";
 import { readEvents } from "./events.js";
 import { createPlayer } from "./player.js";
-import { asTold, brokenOff, client, fill, send, Told, tenths, whole } from "./says.js";
+import { brokenOff, client, fill, LocalizedError, messageOf, send, tenths, whole } from "./says.js";
 import { chart } from "./waveform.js";
 
 /**
@@ -82,7 +82,7 @@ async function ask(fields, accept, signal) {
   const { modelId: model, text = "" } = fields;
   const { length, limit } = measure(text, model);
   if (length > limit) {
-    throw new Told(fill(client.tooLong, { model, length: whole(length), limit: whole(limit) }));
+    throw new LocalizedError(fill(client.tooLong, { model, length: whole(length), limit: whole(limit) }));
   }
   return send(endpoint, {
     method: "POST",
@@ -121,7 +121,7 @@ async function speak(asked, keep) {
   say(client.speaking);
   try {
     const answer = await ask({ ...fields, audioFormat: "pcm" }, "text/event-stream", run.cancel.signal);
-    if (!answer.ok) throw new Told(await refusal(answer));
+    if (!answer.ok) throw new LocalizedError(await refusal(answer));
     drawing.clear();
     player.start(Number(answer.headers.get("x-sampling-rate")));
     for await (const event of readEvents(answer.body)) hear(run, event);
@@ -134,13 +134,13 @@ async function speak(asked, keep) {
     keep(fields);
     player.whenOver(() => rest(run));
   } catch (error) {
-    if (current === run) say(asTold(error), true);
+    if (current === run) say(messageOf(error), true);
     rest(run);
   }
 }
 
 function hear(run, { name, data }) {
-  if (name === "error") throw new Told(brokenOff(data.detail));
+  if (name === "error") throw new LocalizedError(brokenOff(data.detail));
   if (name === "timestamps") showWords(data.word_timestamps);
   if (name !== "chunk") return;
   const samples = player.add(data.data);
@@ -241,7 +241,7 @@ form.addEventListener("input", follow);
 $("stop").addEventListener("click", stop);
 $("sample").addEventListener("click", sample);
 $("download").addEventListener("click", () => {
-  download().catch((error) => say(asTold(error), true));
+  download().catch((error) => say(messageOf(error), true));
 });
 $("copy").addEventListener("click", async () => {
   await navigator.clipboard.writeText($("code").textContent);

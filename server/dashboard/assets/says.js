@@ -13,14 +13,14 @@ export function fill(text, values) {
 }
 
 /** An error with a message in the language of the page. */
-export class Told extends Error {}
+export class LocalizedError extends Error {}
 
 /** Like `fetch`, which throws a TypeError without a response. */
 export async function send(url, init) {
   try {
     return await fetch(url, init);
   } catch (error) {
-    throw error instanceof TypeError ? new Told(client.unreachable) : error;
+    throw error instanceof TypeError ? new LocalizedError(client.unreachable) : error;
   }
 }
 
@@ -32,8 +32,8 @@ export function brokenOff(message) {
   return (lang.startsWith("en") && message) || client.brokeOff;
 }
 
-export function asTold(error) {
-  if (error instanceof Told) return error.message;
+export function messageOf(error) {
+  if (error instanceof LocalizedError) return error.message;
   console.error(error);
   return brokenOff(error.message);
 }

@@ -1,6 +1,6 @@
 import { readEvents } from "./events.js";
 import { createPlayer } from "./player.js";
-import { asTold, brokenOff, client, fill, send, Told, tenths } from "./says.js";
+import { brokenOff, client, fill, LocalizedError, messageOf, send, tenths } from "./says.js";
 
 /** Plays each pronunciation before it is saved. */
 const player = createPlayer();
@@ -32,7 +32,7 @@ async function listen(form) {
   player.start(Number(answer.headers.get("x-sampling-rate")));
   for await (const { name, data } of readEvents(answer.body)) {
     if (name === "chunk") player.add(data.data);
-    if (name === "error") throw new Told(brokenOff(data.detail));
+    if (name === "error") throw new LocalizedError(brokenOff(data.detail));
   }
   status.textContent = fill(client.seconds, { seconds: tenths(player.seconds()) });
 }
@@ -43,7 +43,7 @@ for (const form of document.querySelectorAll("form[data-preview]")) {
   button.hidden = false;
   button.addEventListener("click", () => {
     listen(form).catch((error) => {
-      form.querySelector("[role=status]").textContent = asTold(error);
+      form.querySelector("[role=status]").textContent = messageOf(error);
     });
   });
 }

@@ -18,7 +18,7 @@ interface ArcanaParts {
   readonly random: () => number;
 }
 
-/** Stages of Flite that follow after the sounds are known. */
+/** The stages of Flite that follow the selection of the phones. */
 const speakingStages = ["duration_model_func", "f0_model_func", "wave_synth_func"];
 const frontEndVoice = "awb";
 /**
@@ -28,11 +28,16 @@ const frontEndVoice = "awb";
 const tiedPitch = 1.2;
 /** Greedy by default. */
 const plainSampling: Sampling = { repetitionPenalty: 1, temperature: 0, topP: 1, maxTokens: 5000 };
-/** Maps a voice of Flite that the model was not trained with to one that it was. */
-const likenesses: Partial<Record<FliteVoice["voice"], { speaker: string; pitch: number; formants: number }>> =
-  {
-    kal16: { speaker: "rms", pitch: 0.97, formants: 1.16 },
-  };
+/** A speaker of the model, with factors for its pitch and formants. */
+interface Substitute {
+  readonly speaker: string;
+  readonly pitch: number;
+  readonly formants: number;
+}
+/** Maps each Flite voice that the model was not trained with to the speaker that replaces it. */
+const substitutes: Partial<Record<FliteVoice["voice"], Substitute>> = {
+  kal16: { speaker: "rms", pitch: 0.97, formants: 1.16 },
+};
 
 /** Synthesizes with a language model that writes a codec's codes. */
 export function arcanaSynthesizer({ flite, generator, codec, random }: ArcanaParts): Synthesize {
@@ -82,14 +87,14 @@ function phonesOf(flite: FliteLibrary, { tokens }: Utterance): Phone[] {
 }
 
 function mannerOf(utterance: Utterance, voice: FliteVoice, { speakers, heights }: CodecTables) {
-  const likeness = likenesses[voice.voice] ?? { speaker: voice.voice, pitch: 1, formants: 1 };
-  const speaker = speakers.indexOf(likeness.speaker);
+  const substitute = substitutes[voice.voice] ?? { speaker: voice.voice, pitch: 1, formants: 1 };
+  const speaker = speakers.indexOf(substitute.speaker);
   const tied = voice.voice === "rms" ? voice.formants ** tiedPitch : 1;
-  if (speaker < 0) throw new Error(`arcana-mini has no speaker ${likeness.speaker}`);
+  if (speaker < 0) throw new Error(`arcana-mini has no speaker ${substitute.speaker}`);
   return {
     speaker,
-    formants: voice.formants * likeness.formants,
-    pitchHz: Math.exp(heights[speaker] ?? 0) * voice.pitch * tied * likeness.pitch,
+    formants: voice.formants * substitute.formants,
+    pitchHz: Math.exp(heights[speaker] ?? 0) * voice.pitch * tied * substitute.pitch,
     stretch: voice.stretch * utterance.stretch,
   };
 }

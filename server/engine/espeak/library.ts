@@ -33,7 +33,7 @@ export interface Espeak {
 
 interface Module {
   readonly eSpeakNGWorker: new () => EspeakWorker;
-  /** The whole memory. It is another array after it has grown. */
+  /** The WebAssembly memory. When it grows, this property becomes a new array, so do not keep a reference. */
   readonly HEAPU8: Uint8Array;
 }
 

@@ -134,7 +134,7 @@ export class ProcessPool implements Engine {
       } catch (cause) {
         if (!mayRetry(cause)) throw this.#failure(cause);
       } finally {
-        this.#giveBack(process);
+        this.#release(process);
       }
     }
   }
@@ -167,7 +167,7 @@ export class ProcessPool implements Engine {
     // for the others.
     void settled.then(() => {
       if (!signal.aborted && !process.dead) this.#waiting.spoken(performance.now() - begunAtMs);
-      this.#giveBack(process);
+      this.#release(process);
     });
     yield* frames;
   }
@@ -226,7 +226,7 @@ export class ProcessPool implements Engine {
     return taken;
   }
 
-  #giveBack(process: EngineProcess): void {
+  #release(process: EngineProcess): void {
     const wasBusy = this.#busy.delete(process);
     if (wasBusy && this.#busy.size + this.#waiting.length > 0) this.#togetherAtMs = performance.now();
     if (!process.dead) this.#free.add(process); // Otherwise its replacement is already starting.
@@ -250,7 +250,7 @@ export class ProcessPool implements Engine {
     this.#processes.add(process);
     this.#withoutProcessSince = undefined;
     void process.exited.then((reason) => this.#replace(process, reason, performance.now() - startedAt));
-    this.#giveBack(process);
+    this.#release(process);
   }
 
   /**

@@ -16,7 +16,7 @@ export interface CachedKeysOptions {
   readonly staleMs: number;
   readonly clock: Clock;
   /** Called with an error when the table becomes unreadable, and with undefined when it is readable again. */
-  readonly onTrouble: (error: Error | undefined) => void;
+  readonly onError: (error: Error | undefined) => void;
   /** The same for the times of use. Writing may fail alone: a full disk is still readable. */
   readonly onUnwritten: (error: Error | undefined) => void;
 }
@@ -43,7 +43,7 @@ export function cacheKeys(options: CachedKeysOptions): CachedKeys {
   const { table, staleMs, clock } = options;
   const now = () => clock.nowMs();
   const uses = createUses(table, now, reportChanges(options.onUnwritten));
-  const settle = reportChanges(options.onTrouble);
+  const settle = reportChanges(options.onError);
   let index: KeyIndex | undefined;
   let revision: number | undefined;
   let readAt = Number.NEGATIVE_INFINITY;

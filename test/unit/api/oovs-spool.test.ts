@@ -37,7 +37,7 @@ async function open(options: { readonly maxBytes?: number; readonly fileBytes?: 
     onDropped: (words) => {
       dropped += words;
     },
-    onTrouble: (error) => troubles.push((error as NodeJS.ErrnoException | undefined)?.code),
+    onError: (error) => troubles.push((error as NodeJS.ErrnoException | undefined)?.code),
     onUnreadable: (error, path) =>
       unreadable.push(`${basename(path)}: ${(error as NodeJS.ErrnoException).code}`),
   });
@@ -194,7 +194,7 @@ describe("a spool", () => {
       },
       keepsSentences: () => false,
       clock: new FakeClock(),
-      onTrouble: () => undefined,
+      onError: () => undefined,
     });
     spool.add([met("zorblax")]);
     await recorder.close();

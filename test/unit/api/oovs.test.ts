@@ -38,7 +38,7 @@ function record(store: OovStore, maxWaiting = 10) {
     }),
     keepsSentences: (team) => team === "telling",
     clock: systemClock,
-    onTrouble: (error) => troubles.push(error?.message),
+    onError: (error) => troubles.push(error?.message),
   });
   return { recorder, troubles, dropped: () => dropped };
 }

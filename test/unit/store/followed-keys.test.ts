@@ -41,7 +41,7 @@ async function follow(table: TestTable, staleMs = 60_000) {
     table,
     staleMs,
     clock: systemClock,
-    onTrouble: (error) => troubles.push(error?.message),
+    onError: (error) => troubles.push(error?.message),
     onUnwritten: (error) => unwritten.push(error?.message),
   });
   await keys.start();

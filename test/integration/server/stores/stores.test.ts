@@ -391,7 +391,7 @@ describe.each(kinds)("users in %s", (_, newPlace) => {
       database,
       clock: time,
       writeMs: 24 * hour,
-      onTrouble: (error) => troubles.push(error?.message),
+      onError: (error) => troubles.push(error?.message),
     });
     await database.run((db) => db.schema.alterTable("key_usage").renameTo("away").execute());
     recorder.note("k1", { requests: 1, failed: 0, audioMs: 1500.4 });
@@ -500,7 +500,7 @@ describe.each(kinds)("the audit log in %s", (_, newPlace) => {
     for (const age of [31, 30, 29]) await write(database, now - age * day, `${age}`);
     const kept = async () => (await listAudit(database, 10)).map(({ subject }) => subject);
     const troubles: unknown[] = [];
-    const stop = limitAudit({ database, days: 30, clock: fake, onTrouble: (error) => troubles.push(error) });
+    const stop = limitAudit({ database, days: 30, clock: fake, onError: (error) => troubles.push(error) });
     await eventually("the oldest is forgotten", async () => (await kept()).join() === "29,30");
     await fake.advance(hour);
     await eventually("the next is forgotten", async () => (await kept()).join() === "29");

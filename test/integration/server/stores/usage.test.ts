@@ -139,7 +139,7 @@ describe.each([
       recordUsage({
         database,
         clock,
-        onTrouble: (error) => expect(error).toBeUndefined(),
+        onError: (error) => expect(error).toBeUndefined(),
       });
     const use = { requests: 1, failed: 0, audioMs: 1000 };
     const voice = { key: "app", team: "blue", model: "mist", voice: "abbie", characters: 5, timed: 1 };

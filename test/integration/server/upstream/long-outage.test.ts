@@ -37,7 +37,7 @@ beforeAll(async () => {
     onDropped: (count) => {
       dropped += count;
     },
-    onTrouble: (error) => troubles.push(error?.message),
+    onError: (error) => troubles.push(error?.message),
     onUnreadable: (error) => troubles.push(error.message),
   });
   recorder = createOovRecorder({
@@ -46,7 +46,7 @@ beforeAll(async () => {
     keepsSentences: () => false,
     clock,
     writeMs: 60_000,
-    onTrouble: () => undefined,
+    onError: () => undefined,
   });
 });
 afterAll(async () => {
