@@ -42,14 +42,14 @@ describe("the fleet under traffic", () => {
 
   it.each<[string, Partial<TrafficResult>]>([
     ["processor time under traffic", { traffic: cost({ cores: 0.5 }) }],
-    ["most resident memory under traffic", { traffic: cost({ mostResidentBytes: 2 ** 28 }) }],
+    ["peak resident memory under traffic", { traffic: cost({ mostResidentBytes: 2 ** 28 }) }],
     [
       "status writes of each TtsDeployment in 5.0 minutes",
       { traffic: cost({ writes: { "ttsdeployments/status": 130 } }) },
     ],
     ["canary step after its due time, p95; longest", { stepsLateMs: [2_000] }],
-    ["license's end until the status says so, p95; longest", { expiriesLateMs: [] }],
-    ["steps and ends that did not come", { missing: 1 }],
+    ["license expiry until the status shows it, p95; longest", { expiriesLateMs: [] }],
+    ["steps and expiries that did not occur", { missing: 1 }],
   ])("misses its target of %s", (what, more) => {
     expect(missed(more)).toEqual([what]);
   });

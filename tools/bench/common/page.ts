@@ -27,7 +27,7 @@ make bench           # 6 minutes
 make bench SOAK=1    # 10 minutes more: also measures memory over time
 \`\`\`
 
-writes this page and its plots. [The operator](benchmarks-operator.md) has a separate page. ${machineSentence(machine)} The load tool and the
+Both commands write this page and its plots. [The operator](benchmarks-operator.md) has a separate page. ${machineSentence(machine)} The load tool and the
 server share the machine, so compare figures of one run only. Each figure with a target is measured in turn with its reference.${calmSentence(machine)}
 
 ## Targets

@@ -91,7 +91,7 @@ const page = `# Benchmark of load balancing
 make bench-load-balancing                 # REQUESTS=${requests} SEED=${seed}
 \`\`\`
 
-writes this page and its plot. The benchmark is a simulation in virtual time: ${requests.toLocaleString("en")} requests for each figure arrive at random (Poisson) at random API processes, streams last 4 seconds on average
+The command writes this page and its plot. The benchmark is a simulation in virtual time: ${requests.toLocaleString("en")} requests for each figure arrive at random (Poisson) at random API processes, streams last 4 seconds on average
 (exponential), and replicas are selected by the code of the product (\`server/api/upstream/replicas.ts\`). All policies were simulated in one run with the seed ${seed}.
 
 | policy | what an API process does |

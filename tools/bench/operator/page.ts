@@ -145,7 +145,7 @@ make bench-operator SIZES=20,40 REST=30    # a few minutes; only prints the resu
 make bench-operator FROM=.run/bench-operator.jsonl   # this page from the results of an interrupted run
 \`\`\`
 
-writes this page and its plot.${sizeSentence(planned, reached)} ${machineSentence(machine)}${calmSentence(machine)}
+The first and the third command write this page and its plot.${sizeSentence(planned, reached)} ${machineSentence(machine)}${calmSentence(machine)}
 
 A real API server runs with etcd, the controllers of Deployments and ReplicaSets, and the scheduler. [KWOK](https://kwok.sigs.k8s.io) simulates ${nodesFor(planned)} nodes with eight GPUs each, and their
 pods. There are ${reached} TtsDeployments with two pools each${childrenOf(result)} for this operator, and as many in another namespace for a

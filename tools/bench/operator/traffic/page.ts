@@ -38,7 +38,7 @@ export function trafficTargets({
       met: traffic.cores < targets.cores,
     },
     {
-      what: "most resident memory under traffic",
+      what: "peak resident memory under traffic",
       target: `under ${targets.residentMebibytes} MiB`,
       measured: mebibytes(resident),
       met: resident < targets.residentMebibytes * 2 ** 20,
@@ -51,9 +51,9 @@ export function trafficTargets({
       met: writes <= minutes + 1,
     },
     late("canary step after its due time, p95; longest", stepsLateMs),
-    late("license's end until the status says so, p95; longest", expiriesLateMs),
+    late("license expiry until the status shows it, p95; longest", expiriesLateMs),
     {
-      what: "steps and ends that did not come",
+      what: "steps and expiries that did not occur",
       target: "0",
       measured: String(missing),
       met: missing === 0,
@@ -83,14 +83,14 @@ export function trafficPage(result: TrafficResult, machine: Machine): string {
 
 \`\`\`sh
 make bench-operator TRAFFIC=1                      # ${fullSize} TtsDeployments
-make bench-operator TRAFFIC=1 SIZES=20 WINDOW=60   # a trial, printed alone
+make bench-operator TRAFFIC=1 SIZES=20 WINDOW=60   # a trial that only prints its result
 \`\`\`
 
-writes this page. ${machineSentence(machine)}${calmSentence(machine)}
+The first command writes this page. ${machineSentence(machine)}${calmSentence(machine)}
 
 ${plan.size} TtsDeployments with two pools each. Each has a license Secret and a key Secret of its own, and its pools have \`scaling\`, so that the operator follows the load that its API
-pod reports. The control plane is a real one, [KWOK](https://kwok.sigs.k8s.io) plays nodes and pods, and the benchmark answers in the place of the API pods: on every pool
-the streams change every ${reportMs / 1000} s, between 0 and ${mostStreams}, which one replica bears. The operator runs as in a pod, under the chart's role. Everything shares the machine.
+pod reports. The control plane is real, [KWOK](https://kwok.sigs.k8s.io) simulates nodes and pods, and the benchmark responds in place of the API pods. The number of streams of each
+pool changes every ${reportMs / 1000} s, between 0 and ${mostStreams}, which one replica can serve. The operator has the chart's role, as in a pod. Everything shares the machine.
 
 ## Targets
 
@@ -99,13 +99,13 @@ ${targetsTable(trafficTargets(result))}
 ## Cost
 
 ${markdownTable(
-  ["", "load that stays", "load that changes"],
+  ["", "constant load", "changing load"],
   [
     row("seconds measured", still, traffic, ({ seconds }) => seconds.toFixed(0)),
     row("reports with new figures", still, traffic, ({ reports }) => String(reports)),
     row("processor time", still, traffic, ({ cores }) => `${cores.toFixed(2)} cores`),
-    row("most resident memory", still, traffic, ({ mostResidentBytes }) => mebibytes(mostResidentBytes)),
-    row("writes a second", still, traffic, (cost) => writesPerSecond(cost).toFixed(1)),
+    row("peak resident memory", still, traffic, ({ mostResidentBytes }) => mebibytes(mostResidentBytes)),
+    row("writes per second", still, traffic, (cost) => writesPerSecond(cost).toFixed(1)),
     row("writes", still, traffic, writesOf),
     row("reads", still, traffic, ({ reads }) => String(reads)),
   ],
@@ -119,7 +119,7 @@ ${markdownTable(
   ["", "measured", "p50", "p95", "longest"],
   [
     ["canary step after its due time", ...times(stepsLateMs)],
-    ["license's end until the status says so", ...times(expiriesLateMs)],
+    ["license expiry until the status shows it", ...times(expiriesLateMs)],
   ],
 )}
 
