@@ -8,7 +8,7 @@ import { type CanaryMetrics, readCanaryMetrics, since } from "../rollout/canary-
 
 export interface CanaryMetricsReaderOptions {
   readonly clock: Clock;
-  /** Reads `/metrics` of an API pod. @throws Error if the pod does not respond soon */
+  /** Reads `/metrics` of an API pod. @throws Error if the pod does not respond in time. */
   readonly readMetrics: (pod: Pod) => Promise<string>;
   readonly onUnread: (pod: string, error: unknown) => void;
 }
@@ -16,7 +16,10 @@ export interface CanaryMetricsReaderOptions {
 interface Look {
   readonly counted: string;
   readonly atMs: number;
+  /** The result of this reading; undefined if it failed. */
   readonly figures: CanaryFacts["figures"];
+  /** The metrics of the last successful reading, with which the next reading is compared. */
+  readonly latest: CanaryMetrics | undefined;
 }
 
 /** The number of canaries whose last metrics are kept. For a dropped one, the next reading counts as the first. */
@@ -32,7 +35,7 @@ export class CanaryMetricsReader {
     this.#options = options;
   }
 
-  /** @param name the pool label of the canary's pods, which its metrics have */
+  /** @param name the `pool` label of the canary's metrics. @returns undefined if the last reading failed. */
   async figuresOf(
     { metadata }: TtsModelPool,
     name: string,
@@ -45,12 +48,12 @@ export class CanaryMetricsReader {
     const counted = attemptLabel(state);
     const last = known?.counted === counted ? known : undefined;
     const atMs = this.#options.clock.monotonicMs();
-    // a reconcile that is due for the next reading may start a moment early
+    // A reconcile that is due for the next reading may start up to 20 ms early.
     if (last && atMs - last.atMs < analysis.intervalSeconds * 1000 - 20) return last.figures;
     const whole = await this.#ask(apiPods, { pool: name, revision: counted });
-    const recent = whole && last?.figures && since(last.figures.whole, whole);
+    const recent = whole && last?.latest && since(last.latest, whole);
     const figures = whole && { whole, recent };
-    this.#looks.set(key, { counted, atMs, figures: figures ?? last?.figures });
+    this.#looks.set(key, { counted, atMs, figures, latest: whole ?? last?.latest });
     return figures;
   }
 
