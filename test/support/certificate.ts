@@ -6,12 +6,12 @@ import { promisify } from "node:util";
 
 export interface Certificate {
   readonly key: Buffer;
-  /** PEM; also its own authority. */
+  /** The certificate in PEM. It is its own certificate authority. */
   readonly cert: Buffer;
 }
 
 /**
- * Good for a day, signed by itself.
+ * Creates a self-signed certificate that is valid for one day.
  * @param host of the server, as `DNS:name` or `IP:address`.
  */
 export async function selfSigned(host = "IP:127.0.0.1"): Promise<Certificate> {

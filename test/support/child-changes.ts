@@ -14,12 +14,12 @@ export interface PatchOperation {
 export interface ChildChange {
   /** A description such as `/spec/ports/0/port changed`. */
   readonly name: string;
-  /** Patches that do the same with other values; the API server may refuse some of them for their value. */
+  /** Alternative patches with other values, because the API server may reject some values. */
   readonly alternatives: readonly (readonly PatchOperation[])[];
 }
 
 export interface ChildAddition extends ChildChange {
-  /** The list or the map that gets another entry, without positions: `spec.ports`. */
+  /** The path of the list or map that gets another entry, without positions: `spec.ports`. */
   readonly field: string;
 }
 
@@ -30,8 +30,8 @@ const isOwnership = (path: string) =>
   path.startsWith("/metadata/ownerReferences") && !path.endsWith("/blockOwnerDeletion");
 
 /**
- * The fields of `live` that the operator applied, in their places. Items of others leave holes in the lists, so that the positions in both
- * objects are the same.
+ * Returns the fields of `live` that the operator applied, at their positions. Items of other field owners
+ * leave holes in the lists, so that the positions in both objects are equal.
  */
 export function appliedPart(live: KubernetesObject): JsonObject {
   const entry = live.metadata.managedFields?.find(
@@ -55,7 +55,7 @@ function partOf(fields: Fields, live: unknown): unknown {
   );
 }
 
-/** Undefined for an item of another field owner. */
+/** Undefined if the item has another field owner. */
 function partOfItem(fields: Fields, keys: readonly string[], item: unknown): unknown {
   const key = keys.find((one) =>
     one.startsWith("k:") && isMap(item)
@@ -66,8 +66,8 @@ function partOfItem(fields: Fields, keys: readonly string[], item: unknown): unk
 }
 
 /**
- * Every value, map key and list item of `part` changed and removed by itself; where several items of a list have the same field, also all of
- * these at once.
+ * Changes and removes every value, map key and list item of `part`, one at a time. If several items of a list
+ * have the same field, one more change affects all of them.
  */
 export function changesOf(part: JsonObject): ChildChange[] {
   const places = [...placesOf(part)].filter((place) => !isOwnership(pointerTo(place)));
@@ -76,7 +76,7 @@ export function changesOf(part: JsonObject): ChildChange[] {
   return [...places.map((place) => [place]), ...together].flatMap((group) => changesAt(part, group));
 }
 
-/** One more entry in every list and every map of `part`. */
+/** Adds one entry to every list and every map of `part`. */
 export function additionsTo(part: JsonObject): ChildAddition[] {
   const open = [...placesOf(part)].filter((place) => {
     const value = valueAt(part, place);
@@ -85,7 +85,7 @@ export function additionsTo(part: JsonObject): ChildAddition[] {
   return open.flatMap((place) => additionAt(part, place));
 }
 
-/** A copy of the object, changed. */
+/** Returns a changed copy of the object. */
 export function patched(object: KubernetesObject, operations: readonly PatchOperation[]): KubernetesObject {
   const copy = structuredClone(object);
   for (const { op, path, value } of operations) {
@@ -107,10 +107,10 @@ function changeList(
   else list.splice(Number(last), op === "add" ? 0 : 1, ...(op === "remove" ? [] : [value]));
 }
 
-/** Objects and lists come before what is in them. */
+/** Lists objects and lists before their content. */
 function* placesOf(value: unknown, place: Place = []): Generator<Place> {
   if (value === undefined || value === null) return;
-  // what is in metadata is changed by itself, never all of it
+  // the fields of metadata are changed one at a time, never together
   if (place.length > 0 && pointerTo(place) !== "/metadata") yield place;
   if (typeof value !== "object") return;
   for (const [name, inner] of Object.entries(value))
@@ -128,7 +128,7 @@ function changesAt(part: JsonObject, places: readonly Place[]): ChildChange[] {
       return { op: "replace", path: pointerTo(place), value: values[i] ?? values.at(-1) };
     }),
   );
-  // from the end, so that an item that is removed moves none that is still to come
+  // in reverse order, so that a removal does not move the items that follow in the patch
   const removed = places
     .toReversed()
     .map((place): PatchOperation => ({ op: "remove", path: pointerTo(place) }));
@@ -138,13 +138,16 @@ function changesAt(part: JsonObject, places: readonly Place[]): ChildChange[] {
   ];
 }
 
-/** Words of the API's enumerations and forms of its other strings, for fields that do not take any text. */
+/**
+ * Values of the API's enumerations, and valid forms of its other strings, for fields that do not accept any
+ * text.
+ */
 const words =
   "2 2s 10.0.0.2 10.0.2.0/24 10% YQ== v1 metadata.uid https://10.0.0.2 grpc http/protobuf Always Exact Equal NotIn NoExecute UDP Recreate NodePort Egress Pods Min Value Unconfined HTTPS Wait External DoNotSchedule none mini".split(
     " ",
   );
 
-/** Several, since a field may not take each of them; none for what holds others. */
+/** Returns several values, because a field may reject some of them, and none for objects and lists. */
 function otherValues(value: unknown): unknown[] {
   if (typeof value === "number") return [value + 1, value - 1, value * 2];
   if (typeof value === "boolean") return [!value];
@@ -152,7 +155,10 @@ function otherValues(value: unknown): unknown[] {
   return [`${value}x`, ...words.filter((word) => word !== value)];
 }
 
-/** The values of the list's other items: the API server accepts only names of existing volumes. */
+/**
+ * Returns the values of the list's other items, because the API server accepts only names of existing
+ * volumes.
+ */
 function valuesBeside(part: JsonObject, place: Place): unknown[] {
   const [index, field] = place.slice(-2);
   if (typeof index !== "number" || typeof field !== "string") return [];
@@ -178,13 +184,13 @@ function additionAt(part: JsonObject, place: Place): ChildAddition[] {
   return [{ name: `${path} extended`, field: shapeOf(place), alternatives: entries.map((entry) => [entry]) }];
 }
 
-/** The keys of labels, of ConfigMaps and of Secrets; an object that is no map keeps none of them. */
+/** Returns the keys of labels, ConfigMaps or Secrets. An object that is not a map has none. */
 const otherEntries = [
   ["example.com/theirs", "1"],
   ["theirs", "YQ=="],
 ] as const;
 
-/** Like the last item, under other keys. */
+/** Copies the last item with other keys. */
 function otherItems(list: readonly unknown[]): unknown[] {
   const last = list.findLast((item) => item !== undefined);
   if (!isMap(last)) return otherValues(last);
@@ -209,12 +215,12 @@ function valueAt(object: unknown, place: Place): unknown {
   return place.reduce<unknown>((inner, name) => (inner as JsonObject)[name], object);
 }
 
-/** Without positions, as `spec.ports.name`. */
+/** A path without positions, such as `spec.ports.name`. */
 function shapeOf(place: Place): string {
   return place.filter((part) => typeof part === "string").join(".");
 }
 
-/** With a mark for each position, as `spec.ports.[].name`. */
+/** A path with a mark for each position, such as `spec.ports.[].name`. */
 function listedShapeOf(place: Place): string {
   return place.map((part) => (typeof part === "string" ? part : "[]")).join(".");
 }

@@ -11,7 +11,7 @@ export interface TestBrowser {
   stop(): Promise<void>;
 }
 
-/** Debian's Chromium with a new profile. @param locale in which it requests pages. */
+/** Starts Debian's Chromium with a new profile. @param locale the language in which it requests pages. */
 export async function startBrowser(locale = "en-US"): Promise<TestBrowser> {
   const executablePath = programs.find((path) => existsSync(path));
   if (executablePath === undefined) throw new Error("Chromium is not there: sudo apt-get install chromium");
@@ -41,7 +41,8 @@ export async function startBrowser(locale = "en-US"): Promise<TestBrowser> {
 }
 
 /**
- * Violations that axe finds on the current page, by its rules for WCAG 2.2 A and AA and its best practices.
+ * Returns the violations that axe finds on the current page, by its rules for WCAG 2.2 A and AA and its best
+ * practices.
  */
 export async function violationsOf(page: Page): Promise<readonly string[]> {
   await page.evaluate(axe.source);
@@ -59,7 +60,7 @@ interface Violation {
 
 /** The cost of a page for a browser with an empty cache. */
 export interface PageCost {
-  /** Bytes on the wire, headers included, by kind of file. */
+  /** The transferred bytes, headers included, by file type. */
   readonly transferred: Readonly<Record<string, number>>;
   readonly bytes: number;
   readonly requests: number;
@@ -68,7 +69,7 @@ export interface PageCost {
   readonly firstPaintMs: number;
   /** Cumulative Layout Shift: the sum of unexpected shifts. */
   readonly layoutShift: number;
-  /** Total Blocking Time, milliseconds: what long tasks take beyond 50 each. */
+  /** The Total Blocking Time in milliseconds: the time of long tasks beyond 50 ms each. */
   readonly blockedMs: number;
 }
 
@@ -79,7 +80,10 @@ const observers = `
   on("layout-shift", (entry) => { if (!entry.hadRecentInput) cost.layoutShift += entry.value; });
   on("longtask", (entry) => { cost.blockedMs += Math.max(0, entry.duration - 50); });`;
 
-/** @param settle waits for what the page's scripts do after it has loaded. */
+/**
+ * Measures the cost of loading a page.
+ * @param settle waits for the work of the page's scripts after the load.
+ */
 export async function costOf(
   context: BrowserContext,
   url: string,

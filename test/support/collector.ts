@@ -14,13 +14,13 @@ const build = join(import.meta.dirname, "../collector/build.sh");
 
 let program: Promise<string> | undefined;
 
-/** Three minutes the first time. */
+/** Builds the collector on first use, which takes three minutes. */
 export function collectorProgram(): Promise<string> {
   program ??= run(build, { timeout: 900_000 }).then(({ stdout }) => stdout.trim());
   return program;
 }
 
-/** Addresses on this machine for the pod's fixed addresses. */
+/** Addresses on this machine that replace the pod's fixed addresses. */
 interface CollectorPorts {
   readonly grpc: number;
   readonly http: number;
@@ -29,7 +29,10 @@ interface CollectorPorts {
   readonly vllm: number;
 }
 
-/** A collector's container as Kubernetes would start it, but for its addresses, and its files in a folder of its own. */
+/**
+ * Runs a collector's container like Kubernetes, but with other addresses and with its files in a temporary
+ * folder.
+ */
 export class CollectorPod implements AsyncDisposable {
   readonly folder: string;
   readonly ports: CollectorPorts;
@@ -45,7 +48,7 @@ export class CollectorPod implements AsyncDisposable {
     this.#container = container;
   }
 
-  /** @param secrets by name and key */
+  /** @param secrets the values by name and key */
   static async prepare(
     container: V1Container,
     secrets: Record<string, Record<string, string>>,
@@ -62,10 +65,7 @@ export class CollectorPod implements AsyncDisposable {
     return pod;
   }
 
-  /**
-   * Replaces the files as the kubelet does: they are links into a folder, and another folder replaces it at
-   * once.
-   */
+  /** Replaces the files like the kubelet: the files are links into a folder that is replaced atomically. */
   async mount(name: string, entries: Record<string, string>): Promise<void> {
     const into = join(this.folder, name);
     const data = `..${Date.now()}`;
@@ -78,7 +78,7 @@ export class CollectorPod implements AsyncDisposable {
     await rename(join(into, "..data_tmp"), join(into, "..data"));
   }
 
-  /** @param secretValues of the variables that come from Secrets */
+  /** @param secretValues the values of the variables that come from Secrets */
   environment(secretValues: Record<string, string> = {}): Record<string, string> {
     const pairs = (this.#container.env ?? []).flatMap(({ name, value }): [string, string][] =>
       value === undefined ? [] : [[name, this.#moved(value.replaceAll("$$", "$"))]],
@@ -120,7 +120,7 @@ export class CollectorPod implements AsyncDisposable {
     );
   }
 
-  /** Stops it as Kubernetes does. Resolves with its exit code. */
+  /** Stops it like Kubernetes. Resolves with its exit code. */
   async stop(): Promise<number | null> {
     const child = this.#child;
     if (child === undefined || child.exitCode !== null) return child?.exitCode ?? null;

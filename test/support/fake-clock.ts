@@ -3,9 +3,9 @@ import { eventually } from "./eventually.ts";
 
 /** A clock that a test moves. */
 export interface TestClock extends Clock {
-  /** When the next callback is due, by `monotonicMs`; undefined when none waits. */
+  /** The time of the next callback by `monotonicMs`, or undefined without timers. */
   readonly nextDueMs: number | undefined;
-  /** Moves on, stopping at each timer that falls due and letting what it woke come to rest. */
+  /** Moves on. It stops at each timer that is due until the resulting work has ended. */
   advance(durationMs: number): Promise<void>;
 }
 
@@ -14,7 +14,7 @@ interface Timer {
   readonly callback: () => void;
 }
 
-/** Timers in the order in which they fall due; of those due together the one set first comes first. */
+/** The timers by due time. Timers with the same due time keep the order in which they were set. */
 class Timers {
   #waiting: Timer[] = [];
 
@@ -45,7 +45,7 @@ export class FakeClock implements TestClock {
     this.#nowMs = nowMs;
   }
 
-  /** How many callbacks wait; a program at rest leaves none. */
+  /** The number of pending timers. An idle program has none. */
   get timers(): number {
     return this.#timers.size;
   }
@@ -77,11 +77,11 @@ export class FakeClock implements TestClock {
       next.callback();
       await settle();
     }
-    this.#nowMs = Math.max(this.#nowMs, endMs); // another may have moved it further meanwhile
+    this.#nowMs = Math.max(this.#nowMs, endMs); // another caller may have moved the clock further meanwhile
   }
 }
 
-/** A clock that goes on with real time, and a test may skip some of it. */
+/** A clock that follows real time. A test may skip time. */
 export class SkippingClock implements TestClock {
   #skippedMs = 0;
   readonly #timers = new Timers();
@@ -131,14 +131,14 @@ export class SkippingClock implements TestClock {
     this.#arm();
   }
 
-  /** One real timer, for whichever is due next. */
+  /** The one real timer, for the next due callback. */
   #arm(): void {
     this.#cancelReal?.();
     const { next } = this.#timers;
     this.#cancelReal = next && systemClock.after(next.dueMs - this.monotonicMs(), () => this.#fire());
   }
 
-  /** A real timer may come a little early. */
+  /** A real timer may fire slightly early. */
   #fire(): void {
     const { next } = this.#timers;
     if (next && next.dueMs <= this.monotonicMs()) this.#run(next);
@@ -146,7 +146,7 @@ export class SkippingClock implements TestClock {
   }
 }
 
-/** Lets every promise that can go on do so. */
+/** Waits until every promise that can continue has continued. */
 export async function settle(): Promise<void> {
   await new Promise((resolve) => setImmediate(resolve));
 }

@@ -3,7 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll } from "vitest";
 
-/** A folder of this test file, removed after its last test and whatever other hooks do then. */
+/**
+ * Creates a temporary folder for this test file. It is removed after the last test and after all other hooks.
+ */
 export function folderOfTests(name: string): string {
   const folder = mkdtempSync(join(tmpdir(), `svc-tts-${name}-`));
   afterAll(() => rmSync(folder, { recursive: true, force: true }));

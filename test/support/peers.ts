@@ -7,13 +7,13 @@ import type { AddressInfo } from "node:net";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 
-/** The peer does something once, later. The returned function calls it off. */
+/** The peer acts once, after a delay. The returned function cancels the action. */
 export function answerAfter(delayMs: number, answer: () => void): () => void {
   const timer = setTimeout(answer, delayMs).unref();
   return () => clearTimeout(timer);
 }
 
-/** The peer does something again and again. The returned function ends it. */
+/** The peer acts repeatedly. The returned function stops it. */
 export function sendEvery(intervalMs: number, send: () => void): () => void {
   const timer = setInterval(send, intervalMs).unref();
   return () => clearInterval(timer);
@@ -27,7 +27,7 @@ export async function pauseOfPeer(delayMs: number, signal?: AbortSignal): Promis
 interface Hangup {
   /** The last request on the connection. */
   readonly path: string;
-  /** Time of `performance.now`. */
+  /** The time by `performance.now`. */
   readonly atMs: number;
 }
 
@@ -76,7 +76,7 @@ export class Relay {
     upstream.on("close", () => client.destroy());
     for (const socket of [client, upstream]) {
       this.#open.add(socket);
-      socket.on("error", () => socket.destroy()); // a reset is one way to close
+      socket.on("error", () => socket.destroy()); // a reset also closes the connection
       socket.on("close", () => this.#open.delete(socket));
     }
   }

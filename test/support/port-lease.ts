@@ -1,15 +1,18 @@
 /**
- * Ports for programs that cannot listen on port 0 and report what the kernel chose, such as etcd and PostgreSQL, and
- * for addresses where nothing may listen.
+ * Leases ports for programs that cannot listen on port 0 and report the port, such as etcd and PostgreSQL,
+ * and for addresses on which nothing may listen.
  */
 import { once } from "node:events";
 import { createServer, type Server } from "node:net";
 
-/** Below the ports that Linux assigns by itself (`ip_local_port_range` starts at 32768), so that nothing gets one by chance. */
+/**
+ * Below the ports that Linux assigns itself (`ip_local_port_range` starts at 32768), so that no other socket
+ * gets one by chance.
+ */
 const FIRST_PORT = 20_000;
 const PORT_COUNT = 10_000;
 
-/** Held until this process ends: closing one would let another process lease its port. */
+/** Held until this process ends. A closed socket would let another process lease its port. */
 const leases: Server[] = [];
 
 /**
@@ -31,7 +34,7 @@ export async function leasePorts(count: number): Promise<number[]> {
   return ports;
 }
 
-/** Leases each of these ports shifted by one and the same number, which it returns. */
+/** Leases all of these ports, shifted by the same number, and returns that number. */
 export async function leasePortOffset(ports: readonly number[]): Promise<number> {
   const lowest = Math.min(...ports);
   const span = Math.max(...ports) - lowest + 1;
@@ -44,7 +47,7 @@ export async function leasePortOffset(ports: readonly number[]): Promise<number>
   throw new Error(`no offset leaves all of ${ports.join(", ")} free`);
 }
 
-/** False when another process has the lease, or a program that takes no leases listens there. */
+/** Returns false if another process has the lease, or if a program without a lease listens on the port. */
 async function lease(port: number): Promise<boolean> {
   const held = await listen(`\0svc-tts-port-${port}`);
   if (held === undefined) return false;
@@ -55,7 +58,7 @@ async function lease(port: number): Promise<boolean> {
   return probe !== undefined;
 }
 
-/** Undefined when the address is in use. */
+/** Returns undefined if the address is in use. */
 async function listen(address: string | { host: string; port: number }): Promise<Server | undefined> {
   const server = createServer();
   server.listen(address);

@@ -9,8 +9,8 @@ const run = promisify(execFile);
 const installLimitMs = 300_000;
 
 /**
- * The Python of a virtual environment with these packages (`name==version`), made on first use and kept by their hash.
- * Needs `python3` with `venv` on the machine.
+ * Returns the Python of a virtual environment with these packages (`name==version`). It is created on first
+ * use, and cached by their hash. Needs `python3` with `venv` on the machine.
  */
 export async function pythonWith(packages: readonly string[]): Promise<string> {
   const hash = createHash("sha256").update(packages.join("\n")).digest("hex").slice(0, 16);
@@ -22,7 +22,9 @@ export async function pythonWith(packages: readonly string[]): Promise<string> {
   return python;
 }
 
-/** Only one at a time. An incomplete environment has no file `installed`, and is recreated. */
+/**
+ * Locked against concurrent installs. An incomplete environment has no file `installed`, and is recreated.
+ */
 const installation = `
 [ -e "$home/installed" ] && exit
 rm -rf "$home"

@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import { chooseSeed } from "../run/seed.ts";
 
-/** A process that starts without a seed, as vitest by itself does, chooses one and prints it. */
+/** A process without a seed, such as vitest alone, chooses one and prints it. */
 function runSeed(): string {
   const { SEED: given } = process.env;
   if (given) return given;
@@ -24,19 +24,19 @@ export function turnOf(count: number): number {
 }
 
 export interface SeededRandom {
-  /** 0 to below 1. */
+  /** A number from 0 to below 1. */
   next(): number;
-  /** A whole number from 0 to below `end`. */
+  /** An integer from 0 to below `end`. */
   below(end: number): number;
 }
 
-/** Depends on the run's seed and on `purpose` alone, so that tests do not disturb each other's choices. */
+/** Depends only on the run's seed and on `purpose`, so that tests do not influence each other's choices. */
 export function seededRandom(purpose: string): SeededRandom {
   const next = pseudoRandom(digest(`${runSeed()} ${purpose}`));
   return { next, below: (end) => Math.floor(next() * end) };
 }
 
-/** Numbers from 0 to below 1: mulberry32, by Tommy Ettinger (public domain). */
+/** Generates numbers from 0 to below 1: mulberry32, by Tommy Ettinger (public domain). */
 export function pseudoRandom(seed: number): () => number {
   let state = seed;
   return () => {

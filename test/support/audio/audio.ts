@@ -7,21 +7,22 @@ import { promisify } from "node:util";
 /** Decodes audio with FFmpeg into mono samples, at the rate that the bytes contain. */
 export interface Heard {
   readonly samples: Int16Array;
-  /** Hz. */
+  /** The sampling rate in Hz. */
   readonly rate: number;
   readonly codec: string;
 }
 
 /**
- * Decodes as any player would, padding and pre-skip left out (which FFmpeg does for files, not for pipes).
- * @param form what the bytes do not tell of themselves, as `["-f", "mulaw", "-ar", "8000"]`.
+ * Decodes like a player, without padding and pre-skip. FFmpeg omits these for files, but not for pipes.
+ * @param form the format, if the bytes do not identify it, such as `["-f", "mulaw", "-ar", "8000"]`.
  */
 export async function decodeAudio(bytes: Uint8Array, form: readonly string[] = []): Promise<Heard> {
   const folder = await mkdtemp(join(tmpdir(), "svc-tts-ffmpeg-"));
   try {
     const file = join(folder, "audio");
     await writeFile(file, bytes);
-    const decoder = Buffer.from(bytes).includes("OpusHead") ? ["-c:a", "libopus"] : []; // FFmpeg's own is 12 ms late at 8 kHz
+    // FFmpeg's own Opus decoder is 12 ms late at 8 kHz.
+    const decoder = Buffer.from(bytes).includes("OpusHead") ? ["-c:a", "libopus"] : [];
     const { stdout, log } = await ffmpeg([
       ...decoder,
       ...form,
@@ -41,7 +42,7 @@ export async function decodeAudio(bytes: Uint8Array, form: readonly string[] = [
   }
 }
 
-/** The same sound at another rate, in Hz, by FFmpeg's own resampler. */
+/** Resamples the sound to another rate (in Hz) with FFmpeg. */
 export async function resampleByFfmpeg(samples: Int16Array, from: number, to: number): Promise<Int16Array> {
   const folder = await mkdtemp(join(tmpdir(), "svc-tts-ffmpeg-"));
   try {
@@ -70,7 +71,10 @@ async function ffmpeg(parameters: readonly string[]): Promise<{ stdout: Buffer; 
   return { stdout, log };
 }
 
-/** The strongest frequency, in Hz: a scan, refined; the edges are left out, where codecs fade. */
+/**
+ * Estimates the strongest frequency in Hz, by a coarse scan and a refinement. It ignores the edges, where
+ * codecs fade the sound.
+ */
 export function toneOf({ samples, rate }: Pick<Heard, "samples" | "rate">): number {
   const middle = samples.subarray(Math.floor(samples.length * 0.2), Math.floor(samples.length * 0.8));
   let best = scan(middle, rate, { from: 50, to: Math.min(4000, rate / 2), step: 5 });
@@ -87,7 +91,7 @@ function scan(samples: Int16Array, rate: number, range: { from: number; to: numb
   return best.frequency;
 }
 
-/** Goertzel's algorithm. @param cycles per sample. */
+/** Computes the power of one frequency by Goertzel's algorithm. @param cycles per sample. */
 function powerAt(samples: Int16Array, cycles: number): number {
   const coefficient = 2 * Math.cos(2 * Math.PI * cycles);
   let before = 0;
@@ -100,7 +104,9 @@ function powerAt(samples: Int16Array, cycles: number): number {
   return before * before + last * last - coefficient * before * last;
 }
 
-/** By how many decibels `heard` resembles `spoken` sample by sample, after the gain that fits best. */
+/**
+ * Computes the signal-to-noise ratio of `heard` against `spoken` in decibels, after the gain that fits best.
+ */
 export function likenessDb(heard: Int16Array, spoken: Int16Array): number {
   let both = 0;
   let own = 0;
@@ -114,7 +120,7 @@ export function likenessDb(heard: Int16Array, spoken: Int16Array): number {
   return 10 * Math.log10((gain * gain * own) / noise);
 }
 
-/** A WAV file of mono 16-bit samples: tests write what they want to be heard. */
+/** Builds a WAV file of mono 16-bit samples. */
 export function wavFile(samples: Int16Array, rate: number): Buffer {
   const head = Buffer.alloc(44);
   head.write("RIFF", 0);
@@ -132,7 +138,7 @@ export function wavFile(samples: Int16Array, rate: number): Buffer {
   return Buffer.concat([head, Buffer.from(samples.buffer, samples.byteOffset, samples.byteLength)]);
 }
 
-/** The format of `wavFile` and of the server: 44 bytes of header, then mono 16-bit samples. */
+/** Reads the format that `wavFile` and the server write: a header of 44 bytes, then mono 16-bit samples. */
 export function readWav(file: Buffer): { samples: Int16Array; rate: number } {
   const samples = new Uint8Array(file.subarray(44));
   return { samples: new Int16Array(samples.buffer, 0, samples.length >> 1), rate: file.readUInt32LE(24) };

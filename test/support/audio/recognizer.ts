@@ -15,31 +15,31 @@ const program = fileURLToPath(new URL("recognize.py", import.meta.url));
 const recognizeLimitMs = 600_000;
 /** Sampling rate in Hz of the recognizer's model. */
 const modelRate = 16_000;
-/** A recognizer needs a moment of room around the speech, as a microphone would give it. */
+/** Silence around the speech, which the recognizer needs, as in a recording by a microphone. */
 const roomSeconds = 0.25;
 
-/** A recording and the English that it should say. */
+/** A recording with the English text that it should contain. */
 export interface Spoken {
   readonly samples: Int16Array;
-  /** Hz. */
+  /** The sampling rate in Hz. */
   readonly rate: number;
   readonly sentence: string;
 }
 
 export interface Recognized {
-  /** Wrong words per word said, over all sentences: 0 is perfect, above 1 is possible. */
+  /** The word error rate over all sentences: 0 is perfect, and values above 1 are possible. */
   readonly wordErrorRate: number;
   readonly heard: readonly string[];
 }
 
-/** Compares the words that a speech recognizer finds with the expected ones. */
+/** Compares the words that a speech recognizer finds with the expected words. */
 export async function recognize(spoken: readonly Spoken[]): Promise<Recognized> {
   const [recognized] = await recognizeEach([spoken]);
   if (!recognized) throw new Error("the recognizer answered nothing");
   return recognized;
 }
 
-/** The same for several groups of recordings, with one start of the recognizer, which takes seconds. */
+/** Compares several groups of recordings with one start of the recognizer, because a start takes seconds. */
 export async function recognizeEach(groups: readonly (readonly Spoken[])[]): Promise<Recognized[]> {
   const answers = await ask<{ heard: string; wrong: number; words: number }[]>("words", groups.flat());
   const sum = (numbers: readonly number[]) => numbers.reduce((total, number) => total + number, 0);
@@ -54,7 +54,7 @@ export async function recognizeEach(groups: readonly (readonly Spoken[])[]): Pro
   });
 }
 
-/** When each word begins and ends in each recording, by forced alignment to a hundredth of a second. */
+/** Finds the start and end of each word in each recording by forced alignment, to a hundredth of a second. */
 export async function align(spoken: readonly Spoken[]): Promise<WordTimestamp[][]> {
   const sentences = await ask<[string, number, number][][]>("align", spoken);
   return sentences.map((words) =>
@@ -62,7 +62,7 @@ export async function align(spoken: readonly Spoken[]): Promise<WordTimestamp[][
   );
 }
 
-/** Whether the recognizer takes each recording for its own sentence, when it may choose among all of them. */
+/** Reports for each recording whether the recognizer selects its own sentence out of all sentences. */
 export function choose(spoken: readonly Spoken[]): Promise<boolean[]> {
   return ask("choose", spoken);
 }

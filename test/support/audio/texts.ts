@@ -22,7 +22,7 @@ export const englishSentences = [
   "We will visit our family at the end of the month.",
 ] as const;
 
-/** Two texts in each language of the catalogue (ISO 639-3), long enough to hear what a voice is like. */
+/** Two texts for each language of the catalogue (ISO 639-3), long enough to judge a voice. */
 export const longTexts: Readonly<Record<string, readonly [string, string]>> = {
   eng: [englishSentences.slice(0, 6).join(" "), englishSentences.slice(6, 12).join(" ")],
   spa: [
@@ -79,7 +79,9 @@ export const longTexts: Readonly<Record<string, readonly [string, string]>> = {
   ],
 };
 
-/** Text of all sorts: letters, controls, lone surrogates, emoji, right-to-left and combining marks. */
+/**
+ * A text with unusual characters: controls, lone surrogates, emoji, right-to-left text and combining marks.
+ */
 export function randomText(random: () => number): string {
   const pools = [
     [0x20, 0x7e],

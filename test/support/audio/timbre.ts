@@ -16,17 +16,17 @@ const measureLimitMs = 120_000;
 
 /** Acoustic properties of a voice. */
 export interface Timbre {
-  /** Median. */
+  /** The median pitch. */
   readonly pitchHz: number;
-  /** Medians of the lowest four. */
+  /** The medians of the lowest four formants. */
   readonly formantsHz: readonly number[];
-  /** Means of the mel-frequency cepstral coefficients 1 to 12. */
+  /** The means of the mel-frequency cepstral coefficients 1 to 12. */
   readonly cepstrum: readonly number[];
 }
 
 export interface Recording {
   readonly samples: Int16Array;
-  /** Hz. */
+  /** The sampling rate in Hz. */
   readonly rate: number;
 }
 
@@ -59,7 +59,8 @@ function atRate(samples: Int16Array, rate: number): Int16Array {
 const usual = { semitones: 1, tract: 0.12, cepstrum: 3.5 };
 
 /**
- * How unlike two voices are; see `distinct`. The tract is the mean of all formants, since one alone is now and then missed.
+ * Computes the distance between two voices; see `distinct`. The tract is the mean of all formants, because
+ * the detection sometimes misses one.
  */
 export function distance(a: Timbre, b: Timbre): number {
   const semitones = 12 * Math.log2(a.pitchHz / b.pitchHz);
@@ -69,5 +70,5 @@ export function distance(a: Timbre, b: Timbre): number {
   return Math.hypot(semitones / usual.semitones, tract / usual.tract, cepstrum / usual.cepstrum);
 }
 
-/** Above it are two voices, below it is one with another text. */
+/** The threshold: a larger distance means two voices, and a smaller one means one voice with another text. */
 export const distinct = 1.25;

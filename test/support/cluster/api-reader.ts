@@ -1,9 +1,12 @@
-/** Reads objects of the cluster over HTTP, by the names that kubectl takes: a poll costs a request, not a process. */
+/**
+ * Reads objects of the cluster over HTTP, by the names that kubectl accepts. A poll costs a request instead
+ * of a process.
+ */
 import { spawn } from "node:child_process";
 
 /**
- * An object of the cluster, as far as tests look into it. `any`, because tests read fields of some twenty kinds, whose types the
- * API server checks and no client here has; a wrong name makes the assertion that reads it fail.
+ * An object of the cluster. Its type is `any`, because tests read fields of some twenty kinds whose types
+ * only the API server checks. A wrong name fails the assertion that reads it.
  */
 export interface KubeObject {
   apiVersion: string;
@@ -26,10 +29,10 @@ export interface KubeObject {
   data?: any;
 }
 
-/** The environment variable by which the suite's set-up tells its workers where the proxy listens. */
+/** The environment variable in which the suite's set-up passes the address of the proxy to its workers. */
 export const apiVariable = "SVC_TTS_TEST_API";
 
-/** A `kubectl proxy` for the cluster of `KUBECONFIG`, on a port that the kernel chooses. */
+/** Starts a `kubectl proxy` for the cluster of `KUBECONFIG`, on a port that the kernel chooses. */
 export function startApiProxy(): Promise<{ readonly url: string; readonly stop: () => void }> {
   const child = spawn("kubectl", ["proxy", "--port=0"], { stdio: ["ignore", "pipe", "inherit"] });
   return new Promise((resolve, reject) => {
@@ -46,7 +49,7 @@ export function startApiProxy(): Promise<{ readonly url: string; readonly stop: 
 
 interface Resource {
   readonly names: readonly string[];
-  /** Up to the namespace. */
+  /** The path of a resource, up to the namespace. */
   readonly path: string;
   readonly plural: string;
   readonly isNamespaced: boolean;
@@ -83,7 +86,7 @@ export async function readObject(
   return (await bodyOf(answer)) as KubeObject;
 }
 
-/** Objects of several kinds where `kinds` names them with commas. */
+/** Lists objects. `kinds` may contain several kinds, separated by commas. */
 export async function readObjects(kinds: string, namespace: string, selector = ""): Promise<KubeObject[]> {
   const lists = kinds.split(",").map(async (kind) => {
     const resource = await resourceOf(kind);
@@ -91,7 +94,7 @@ export async function readObjects(kinds: string, namespace: string, selector = "
     const { items } = (await bodyOf(await fetch(`${pathOf(resource, namespace)}?${query}`))) as {
       items: KubeObject[];
     };
-    // the API server leaves both out of a list's items
+    // the API server omits both fields in the items of a list
     return items.map((item) => ({ ...item, apiVersion: resource.apiVersion, kind: resource.kind }));
   });
   return (await Promise.all(lists)).flat();
@@ -150,7 +153,7 @@ async function readLines(body: AsyncIterable<Uint8Array>, onLine: (line: string)
   }
 }
 
-/** The output of `kubectl get --raw`. */
+/** Returns the output of `kubectl get --raw`. */
 export async function readText(path: string): Promise<string> {
   const answer = await fetch(`${apiUrl()}${path}`);
   const text = await answer.text();
@@ -169,7 +172,7 @@ async function bodyOf(answer: Response): Promise<unknown> {
 
 async function resourceOf(name: string): Promise<Resource> {
   const isIt = ({ names }: Resource) => names.includes(name);
-  // a kind that is not known may have been installed since
+  // a kind that was missing may have been installed meanwhile
   if (!known.some(isIt)) known = await discover();
   const found = known.find(isIt);
   if (found === undefined) throw new Error(`the cluster has no kind ${name}`);
@@ -185,7 +188,7 @@ async function discover(): Promise<Resource[]> {
   return (await Promise.all(found)).flat();
 }
 
-/** The version that the API server prefers, which is the first one. */
+/** Returns the version that the API server prefers, which is the first one. */
 function resourcesOf(root: string, { metadata, versions: [preferred] }: DiscoveredGroup): Resource[] {
   const { version = "", resources = [] } = preferred ?? {};
   const group = metadata.name ?? "";

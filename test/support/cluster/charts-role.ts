@@ -1,4 +1,7 @@
-/** The chart's own roles, applied: the operator of the tests may do what the operator of a cluster may, and nothing else. */
+/**
+ * Applies the roles of the chart, so that the operator under test has exactly the permissions of an installed
+ * operator.
+ */
 import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -11,12 +14,13 @@ const chart = join(import.meta.dirname, "../../../charts/tts-operator");
 const release = "op";
 const placeholder = "a-namespace-to-be-named";
 
-/** Rendered once a process and scope: helm takes a second. */
+/** Rendered once for each process and scope, because helm takes a second. */
 const rendered = new Map<string, Promise<string>>();
 
 /**
- * Applies the chart's ServiceAccount and roles in a namespace, bound there alone or, with `clusterWide`, everywhere.
- * @returns a token of that ServiceAccount, good for an hour
+ * Applies the chart's ServiceAccount and roles in a namespace. The roles are bound in that namespace, or
+ * everywhere with `clusterWide`.
+ * @returns a token of that ServiceAccount, valid for an hour
  */
 export async function chartsRole(
   address: ControlPlaneAddress,

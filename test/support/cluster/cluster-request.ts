@@ -1,4 +1,7 @@
-/** Plain requests to a test's API server as its administrator, for what the operator's client has no call for. */
+/**
+ * Sends plain requests to the API server of a test as its administrator, for calls that the operator's client
+ * does not have.
+ */
 import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
 import { request } from "node:https";
@@ -6,13 +9,13 @@ import { text } from "node:stream/consumers";
 import type { ControlPlaneAddress } from "./control-plane.ts";
 
 export interface ClusterRequest {
-  /** GET unless given. */
+  /** The HTTP method. The default is GET. */
   readonly method?: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
-  /** Path and query, as `/apis/apps/v1/deployments`. */
+  /** Path and query, such as `/apis/apps/v1/deployments`. */
   readonly path: string;
-  /** Sent as JSON, which is also YAML. */
+  /** The body, sent as JSON, which is also valid YAML. */
   readonly body?: object;
-  /** Media type of the body, application/json unless given. */
+  /** The media type of the body. The default is application/json. */
   readonly type?: string;
   readonly accept?: string;
 }
@@ -20,7 +23,7 @@ export interface ClusterRequest {
 export interface ClusterResponse {
   readonly status: number;
   readonly body: unknown;
-  /** Content of the header `warning`. */
+  /** The content of the header `warning`. */
   readonly warning: string | undefined;
 }
 
@@ -40,7 +43,7 @@ export async function clusterRequest(
   };
 }
 
-/** The body of a successful response; throws the API server's message when it refused the request. */
+/** Returns the body of a successful response. Throws the API server's message if it rejected the request. */
 export async function clusterRequestOrThrow<T = unknown>(
   address: ControlPlaneAddress,
   asked: ClusterRequest,

@@ -1,6 +1,6 @@
 /**
- * One API server, with our CRDs, for the tests of what runs in a cluster. A test reaches it by `inject("controlPlane")` of vitest and keeps to a
- * namespace of its own.
+ * Starts one API server with the project's CRDs for all tests of the project `cluster`. A test reads its
+ * address by `inject("controlPlane")` of vitest, and works in a namespace of its own.
  */
 import type { TestProject } from "vitest/node";
 import { type ControlPlaneAddress, controlPlane } from "./control-plane.ts";

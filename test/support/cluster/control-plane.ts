@@ -1,7 +1,7 @@
 /**
- * A real API server with its etcd, alone: no node, no root, on leased ports of 127.0.0.1. One serves a whole suite
- * (`cluster-setup.ts` starts it). A test file that changes what the whole cluster shares (CRDs, cluster roles,
- * admission) or that breaks its API server starts its own.
+ * A real API server with its etcd and without nodes. It needs no root, and uses leased ports of 127.0.0.1.
+ * One instance serves a whole suite (`cluster-setup.ts` starts it). A test file starts its own instance if it
+ * changes objects of the whole cluster (CRDs, cluster roles, admission) or breaks the API server.
  */
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -15,48 +15,51 @@ import { promisify } from "node:util";
 import { leasePorts } from "../port-lease.ts";
 
 const CLUSTER_SCRIPTS = join(import.meta.dirname, "../../cluster");
-/** They bound a start or stop that hangs, on a machine that is busy with other tests. */
+/** Limits for a start or stop that hangs, on a machine that is busy with other tests. */
 const READY_WITHIN_MS = 240_000;
 const STOP_WITHIN_MS = 30_000;
 const DIRECTORY_PREFIX = "svc-tts-control-plane-";
 
-/**
- * Everything that another process needs to reach the API server, as plain data that a suite can pass to its
- * tests.
- */
+/** The connection data of the API server, as plain data that a suite can pass to its tests. */
 export interface ControlPlaneAddress {
   /** `https://127.0.0.1:PORT` */
   readonly server: string;
-  /** A kubeconfig of a cluster administrator. */
+  /** The path of a kubeconfig of a cluster administrator. */
   readonly kubeconfigPath: string;
-  /** PEM of the authority, and of the administrator's certificate and key. */
+  /** The certificate authority, and the administrator's certificate and key, in PEM. */
   readonly caPem: string;
   readonly adminCertPem: string;
   readonly adminKeyPem: string;
-  /** The folder of kubectl, helm, kubeconform and the rest. */
+  /** The folder of the programs: kubectl, helm, kubeconform and others. */
   readonly binDirectory: string;
-  /** Holds the logs (`apiserver.log`, `etcd.log`) and the keys; removed by `stop`. */
+  /** The folder of the logs (`apiserver.log`, `etcd.log`) and the keys. `stop` removes it. */
   readonly directory: string;
 }
 
 export interface ControlPlaneOptions {
   /**
-   * Runs once the API server is ready and before any controller starts. CRDs that are installed here are known to the
-   * garbage collector from its start; it looks for other new kinds only every 30 seconds.
+   * Runs when the API server is ready and before any controller starts. The garbage collector knows CRDs that
+   * are installed here from its start. It looks for other new kinds only every 30 seconds.
    */
   readonly prepare?: (address: ControlPlaneAddress) => Promise<void>;
   /**
-   * Also run the garbage collector and the namespace controller, for foreground deletion and for namespaces that end.
-   * No other controller runs: nothing turns a Deployment into pods or writes its status.
+   * Also runs the garbage collector and the namespace controller, for foreground deletion and for the
+   * deletion of namespaces. No other controller runs, so that Deployments have no pods and no status.
    */
   readonly controllerManager?: boolean;
-  /** Runs these controllers of Kubernetes too, by their names in kube-controller-manager. */
+  /** Also runs these controllers of Kubernetes, by their names in kube-controller-manager. */
   readonly controllers?: readonly string[];
-  /** Also turn Deployments into pods, place them on nodes and give them the devices that they claim; nothing runs those pods. */
+  /**
+   * Also creates the pods of Deployments, schedules them, and allocates the devices that they claim. No
+   * kubelet runs those pods.
+   */
   readonly scheduler?: boolean;
-  /** Also let KWOK play every node and its pods, which are ready as soon as they are placed. */
+  /** Also lets KWOK simulate every node and its pods, which are ready as soon as they are scheduled. */
   readonly kwok?: boolean;
-  /** Addresses of the pods that KWOK plays. Nothing answers there unless they are the loopback's (127.64.0.0/12), where a test may. */
+  /**
+   * Addresses of the pods that KWOK simulates. Only loopback addresses (127.64.0.0/12) can be served, by a
+   * test.
+   */
   readonly podCidr?: string;
   /** An audit policy (audit.k8s.io/v1). Its entries are written to `audit.log`, one JSON object per line. */
   readonly auditPolicy?: object;
@@ -71,7 +74,7 @@ export class ControlPlane implements AsyncDisposable {
     this.#processes = processes;
   }
 
-  /** Ends every process, the last started first, and removes the folder. */
+  /** Ends every process in the reverse order of their start, and removes the folder. */
   async stop(): Promise<void> {
     for (const child of this.#processes.toReversed()) await end(child);
     await rm(this.address.directory, { recursive: true, force: true });
@@ -83,9 +86,8 @@ export class ControlPlane implements AsyncDisposable {
 }
 
 /**
- * Starts etcd and the API server, and with `controllerManager` the garbage collector; about three seconds once the
- * programs are built (`test/cluster/tools.sh`, which this runs). Whatever ends this process ends them too.
- *
+ * Starts etcd and the API server, and with `controllerManager` the garbage collector. This takes about three
+ * seconds if the programs are built (it runs `test/cluster/tools.sh`). The processes end with this process.
  * @throws Error with the failing program's last log lines
  */
 export async function controlPlane(options: ControlPlaneOptions = {}): Promise<ControlPlane> {
@@ -121,7 +123,10 @@ export async function controlPlane(options: ControlPlaneOptions = {}): Promise<C
   }
 }
 
-/** The folder of the cluster's programs; builds them when they are not there, with progress on standard error. */
+/**
+ * Returns the folder of the cluster's programs. Builds them if they are missing, with progress on standard
+ * error.
+ */
 async function clusterPrograms(): Promise<string> {
   const build = spawn(join(CLUSTER_SCRIPTS, "tools.sh"), { stdio: ["ignore", "pipe", "inherit"] });
   let output = "";
@@ -134,7 +139,7 @@ async function clusterPrograms(): Promise<string> {
   return output.trim();
 }
 
-/** A killed run's processes died with it (see `launch`); its folder is what may be left. */
+/** Removes the folders of killed runs, whose processes ended with them (see `launch`). */
 async function removeLeftovers(): Promise<void> {
   const owned = new RegExp(`^${DIRECTORY_PREFIX}(\\d+)-`);
   for (const name of await readdir(tmpdir())) {
@@ -161,7 +166,10 @@ async function readAddress(
   };
 }
 
-/** The kernel kills the program when this process ends, however it ends; a group of its own keeps Ctrl-C from it. */
+/**
+ * Starts a program that the kernel kills when this process ends. Its own process group protects it from
+ * Ctrl-C.
+ */
 function launch(
   address: ControlPlaneAddress,
   program: string,
@@ -204,7 +212,7 @@ function apiServerArguments(
     "--service-cluster-ip-range=10.96.0.0/16",
     "--authorization-mode=Node,RBAC",
     "--enable-admission-plugins=NodeRestriction",
-    // no controller makes the default ServiceAccount here, and pods written by a test may do without; none untaints a new node
+    // no controller creates the default ServiceAccount or removes the taint of a new node
     `--disable-admission-plugins=ServiceAccount${kwok ? ",TaintNodesByCondition" : ""}`,
     `--client-ca-file=${pki}/ca.crt`,
     `--tls-cert-file=${pki}/apiserver.crt`,
@@ -217,7 +225,7 @@ function apiServerArguments(
   ];
 }
 
-/** One file, never rotated: it goes with the folder. */
+/** One log file without rotation, because the folder is temporary. */
 async function auditArguments(directory: string, wanted: object): Promise<string[]> {
   const log = join(directory, "audit.log");
   const policy = join(directory, "audit-policy.json");
@@ -227,7 +235,7 @@ async function auditArguments(directory: string, wanted: object): Promise<string
 
 const noPods = "10.64.0.0/12";
 
-/** Leases that are renewed seldom: nothing here asks whether a node still lives. */
+/** Long lease durations, because no test depends on the failure of a node. */
 function kwokArguments({ directory, binDirectory }: ControlPlaneAddress, podCidr: string): string[] {
   return [
     `--config=${join(binDirectory, "../kwok-stages.yaml")}`,
@@ -255,14 +263,14 @@ function schedulerArguments(directory: string): string[] {
 }
 
 function controllerArguments(directory: string, more: readonly string[]): string[] {
-  // the controllers' own accounts would need one more controller to make them
+  // the accounts of the controllers would need one more controller that creates them
   const kubeconfig = join(directory, "pki/admin.kubeconfig");
   return [
     `--kubeconfig=${kubeconfig}`,
     `--authentication-kubeconfig=${kubeconfig}`,
     `--authorization-kubeconfig=${kubeconfig}`,
     `--controllers=${["garbage-collector-controller", "namespace-controller", ...more].join(",")}`,
-    // no port: nothing asks it anything
+    // no port, because nothing scrapes the controller manager
     "--secure-port=0",
     "--leader-elect=false",
     "--kube-api-qps=300",

@@ -1,4 +1,4 @@
-/** One `TtsDeployment` of a world: its pods, changes to it, and changes under load. */
+/** One `TtsDeployment` of a world: its pods, changes of it, and changes under load. */
 import { expect } from "vitest";
 import { labels } from "../../../config/contract/names.ts";
 import { eventually } from "../eventually.ts";
@@ -31,12 +31,12 @@ export class Deployed {
     return (await this.pool(pool))?.status?.readyReplicas ?? 0;
   }
 
-  /** Pods of a pool, also those that are being deleted. */
+  /** The pods of a pool, including those that are being deleted. */
   everyPod(pool: string): Promise<KubeObject[]> {
     return this.#podsBy(`${labels.pool}=${pool}`);
   }
 
-  /** Names of the pods of a pool that are not being deleted, sorted. */
+  /** The names of the pods of a pool that are not being deleted, sorted. */
   async pods(pool: string): Promise<string[]> {
     return staying(await this.everyPod(pool));
   }
@@ -45,12 +45,12 @@ export class Deployed {
     return this.#podsBy(`${labels.component}=api`);
   }
 
-  /** Names of all pods that are not being deleted, sorted. */
+  /** The names of all pods that are not being deleted, sorted. */
   async allPods(): Promise<string[]> {
     return staying(await this.#podsBy());
   }
 
-  /** How often the containers of these pods were restarted. */
+  /** The number of container restarts of these pods. */
   async restarts(selector: string): Promise<number> {
     const statuses = (await this.#podsBy(selector)).flatMap(
       ({ status }) => (status?.containerStatuses ?? []) as { restartCount: number }[],
@@ -58,7 +58,7 @@ export class Deployed {
     return statuses.reduce((sum, { restartCount }) => sum + restartCount, 0);
   }
 
-  /** Waits until the pool has this many ready pods, and none of those before. */
+  /** Waits until the pool has this many ready pods, none of which existed before. */
   async renewed(pool: string, before: readonly string[], count: number): Promise<void> {
     await eventually(
       `${count} new pods of ${pool}`,
@@ -71,7 +71,10 @@ export class Deployed {
     );
   }
 
-  /** Does something while streams speak, and lets each speak once more afterwards: every request succeeds, and no stream is cut. */
+  /**
+   * Runs an action during streams, and one more request of each client afterwards. Every request must
+   * succeed, and no stream may be cut.
+   */
   async uncut(
     what: string,
     body: Record<string, unknown>,
@@ -84,7 +87,7 @@ export class Deployed {
     const report = await load.stop();
     console.info(`${what}: ${report.ok} streams spoken, ${report.failed} cut or failed`);
     expect(report).toMatchObject({ failed: 0, failures: [] });
-    // mist speaks a text in the same way each time, arcana does not
+    // mist is deterministic, and arcana is not
     if (body.modelId === "mist") expect(report.sizes).toEqual([expect.any(Number)]);
     return report;
   }

@@ -1,6 +1,7 @@
 /**
- * The cluster of the e2e suite: the one of `KUBECONFIG` when that is set, else the local one, started when it does not run
- * and stopped again only then. The operator is installed from this tree either way.
+ * Sets up the cluster of the e2e suite: the cluster of `KUBECONFIG` if that is set, else the local one. The
+ * local cluster is started unless it runs, and stopped again if this run started it. The operator is
+ * installed from the working tree in both cases.
  */
 import { execFileSync, spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
@@ -23,11 +24,11 @@ declare module "vitest" {
 export interface ClusterFacts {
   readonly serverImage: string;
   readonly operatorImage: string;
-  /** docker-archive of that image. */
+  /** The docker-archive of that image. */
   readonly operatorArchive: string;
-  /** Private JWK of a license key that the operator trusts. */
+  /** The private JWK of a license key that the operator trusts. */
   readonly signingKeyFile: string;
-  /** The single node of test/cluster, whose device plugin and processes tests may touch. */
+  /** The only node of test/cluster. Tests may change its device plugin and its processes. */
   readonly isLocal: boolean;
 }
 
@@ -80,10 +81,10 @@ function readImages(): Record<string, string> {
   );
 }
 
-/** Runs a script of the cluster, which prints its progress. */
+/** Runs a script of the cluster. The script prints its progress. */
 function script(name: string): Promise<void> {
   return new Promise((resolve, reject) => {
-    // in a cluster by kind, no test may touch the programs of the node
+    // in a cluster of kind, tests must not change the processes of the node
     const env = { ...process.env, SVC_TTS_CLUSTER: "node" };
     const child = spawn(join(scripts, name), { stdio: ["ignore", "inherit", "inherit"], env });
     child.once("error", reject);

@@ -1,4 +1,7 @@
-/** The HorizontalPodAutoscaler controller of Kubernetes with the API server of the suite, and an adapter with one external metric. */
+/**
+ * Runs the HorizontalPodAutoscaler controller of Kubernetes on the API server of the suite, with an adapter
+ * for one external metric.
+ */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -16,7 +19,7 @@ export interface MetricQuery {
 }
 
 export interface HpaController extends AsyncDisposable {
-  /** Requests of the controller. */
+  /** The requests of the controller. */
   readonly queries: readonly MetricQuery[];
 }
 

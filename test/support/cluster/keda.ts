@@ -1,4 +1,4 @@
-/** KEDA itself on the local cluster, by its own manifests and under its own roles. */
+/** Installs KEDA on the local cluster, with its own manifests and roles. */
 import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -10,7 +10,7 @@ import { mist, type World } from "./world.ts";
 
 const execute = promisify(execFile);
 const build = join(import.meta.dirname, "../../keda/build.sh");
-/** All three programs in one image: they are found by their paths. */
+/** All three programs are in one image, at different paths. */
 const image = "svc-tts.local/keda:2.21.0";
 const keda = new Kubectl("keda");
 
@@ -46,9 +46,9 @@ function withOurImage(manifest: KubeObject): KubeObject {
 }
 
 async function removed(kinds: string, programs: string): Promise<void> {
-  // KEDA removes its finalizers while it runs; a kind with an object that has one is never deleted
+  // KEDA must run to remove its finalizers, and a CRD is deleted only after its last object
   await kubectlOn(kinds, "delete", "--ignore-not-found", "--timeout=300s", "-f", "-");
-  // an API without a server blocks the deletion of every namespace
+  // an APIService without a server blocks the deletion of every namespace
   await keda.do("delete", "apiservice", "v1beta1.external.metrics.k8s.io");
   await kubectlOn(programs, "delete", "--ignore-not-found", "--timeout=300s", "-f", "-");
   await eventually("KEDA's namespace to be gone", async () => {
@@ -61,7 +61,7 @@ async function kubectlOn(text: string, ...words: string[]): Promise<void> {
   if (ran.code !== 0) throw new Error(`kubectl ${words.join(" ")}: ${ran.stderr.trim()}`);
 }
 
-/** A pool of mist that KEDA scales down within seconds, so that a test does not wait for minutes. */
+/** Settings of a mist pool that KEDA scales down within seconds, so that a test does not wait for minutes. */
 export function kedaModel(scaling: object): object {
   const { replicas: _, ...model } = mist() as { replicas: number };
   const policies = [{ type: "Percent", value: 100, periodSeconds: 1 }];

@@ -10,7 +10,7 @@ export interface KubectlResult {
   readonly stderr: string;
 }
 
-/** Runs kubectl as the cluster's administrator; `input` goes to its standard input. */
+/** Runs kubectl as the cluster's administrator. `input` is its standard input. */
 export function kubectl(
   address: ControlPlaneAddress,
   args: readonly string[],
@@ -36,7 +36,7 @@ export function kubectl(
   });
 }
 
-/** Standard output; throws the output of kubectl if it fails. */
+/** Returns the standard output. Throws the output of kubectl if it fails. */
 export async function kubectlOrThrow(
   address: ControlPlaneAddress,
   args: readonly string[],
@@ -49,7 +49,10 @@ export async function kubectlOrThrow(
 
 const ours = join(import.meta.dirname, "../../../crds");
 
-/** Installs CRDs, ours unless others are given. Resolves when the API server serves their objects and discovery lists them. */
+/**
+ * Installs CRDs, by default those of the project. Resolves when the API server serves their objects and lists
+ * them in discovery.
+ */
 export async function installCrds(
   address: ControlPlaneAddress,
   files: readonly string[] = [ours],

@@ -1,4 +1,7 @@
-/** Images made by hand for the local cluster: no builder, no registry, and an image of another with one more layer. */
+/**
+ * Builds images for the local cluster without a builder or registry, also by adding a layer to an existing
+ * image.
+ */
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
@@ -9,14 +12,14 @@ import { promisify } from "node:util";
 
 const execute = promisify(execFile);
 const cache = process.env.SVC_TTS_CACHE ?? join(homedir(), ".cache", "svc-tts");
-/** The socket of the local cluster's first node. */
+/** The containerd socket of the local cluster's first node. */
 const containerdSocket = join(cache, "cluster/run/containerd.sock");
 
 export interface HandmadeImage {
   readonly name: string;
-  /** The content of this folder is the layer, from the root of the image. */
+  /** The folder whose content becomes the layer, relative to the root of the image. */
   readonly layer: string;
-  /** docker-archive of the image that the layer is put on. */
+  /** The docker-archive of the base image. */
   readonly base?: string;
   readonly config?: { readonly Entrypoint?: readonly string[]; readonly User?: string };
 }
@@ -34,7 +37,10 @@ interface ImageConfig {
   rootfs: { type: "layers"; diff_ids: string[] };
 }
 
-/** Makes the image and gives it to the first node's containerd; pods name it with `imagePullPolicy: IfNotPresent`. */
+/**
+ * Builds the image, and imports it into the first node's containerd. Pods use it with `imagePullPolicy:
+ * IfNotPresent`.
+ */
 export async function giveNodeImage(image: HandmadeImage): Promise<void> {
   const work = await mkdtemp(join(cache, "handmade-image."));
   try {
@@ -61,7 +67,7 @@ async function writeArchive({ name, layer, base, config }: HandmadeImage, work: 
   manifest.Layers.push("own.tar");
   image.config = { ...image.config, ...config };
   image.rootfs.diff_ids.push(`sha256:${await sha256(join(content, "own.tar"))}`);
-  // a history must have an entry for each layer; none at all is as good
+  // the history must have an entry for each layer, or be absent
   delete image.history;
   const text = JSON.stringify(image);
   manifest.Config = `${createHash("sha256").update(text).digest("hex")}.json`;

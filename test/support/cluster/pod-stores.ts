@@ -1,4 +1,6 @@
-/** PostgreSQL and Valkey as pods of the local cluster, each behind a Service of its own name, from Debian's programs. */
+/**
+ * PostgreSQL and Valkey as pods of the local cluster, each behind its own Service, from Debian's programs.
+ */
 import { execFile } from "node:child_process";
 import { chownSync, mkdtempSync, rmSync } from "node:fs";
 import { copyFile, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -12,18 +14,21 @@ import { giveNodeImage } from "./node-images.ts";
 import type { Kubectl } from "./real-cluster.ts";
 
 export interface PodPostgres {
-  /** The value of `spec.api.keys.postgres`: over TLS, with a password and an authority in Secrets. */
+  /**
+   * The value of `spec.api.keys.postgres`, with TLS and with Secrets for the password and the certificate
+   * authority.
+   */
   readonly keys: object;
-  /** Makes it, empty; done when it answers. */
+  /** Creates an empty database. Resolves when it accepts queries. */
   start(): Promise<void>;
-  /** Its pod is killed, with every connection; done when it is gone. */
+  /** Kills the pod and all its connections. Resolves when the pod no longer exists. */
   kill(): Promise<void>;
-  /** Another pod, with all that it held; done when it answers. */
+  /** Starts another pod with the same data. Resolves when it accepts queries. */
   restart(): Promise<void>;
-  /** It takes connections still, and answers nothing, until it goes on. */
+  /** Pauses the process: it accepts connections but does not respond until it continues. */
   hang(): Promise<void>;
   goOn(): Promise<void>;
-  /** Deletes existing objects that the deletion of the namespace leaves. */
+  /** Deletes the objects that remain after the deletion of the namespace. */
   remove(): Promise<void>;
 }
 
@@ -72,7 +77,7 @@ export function podPostgres(kubectl: Kubectl, name: string): PodPostgres {
   };
 }
 
-/** @returns what `spec.api.rateLimit.valkey` says of it; it keeps nothing. */
+/** Starts Valkey without persistence. @returns the value of `spec.api.rateLimit.valkey` */
 export async function startPodValkey(kubectl: Kubectl, name: string): Promise<object> {
   const command = [valkeyPath, "--port", "6379", "--save", "", "--requirepass", password];
   const passwordSecret = `${name}-password`;
@@ -87,7 +92,7 @@ export async function startPodValkey(kubectl: Kubectl, name: string): Promise<ob
 
 const valkeyPath = "/usr/bin/redis-server";
 
-/** Both programs, and the little of PostgreSQL's files that a new database is made from. */
+/** The image has both programs, and the files that PostgreSQL needs to create a database. */
 export async function giveStoresImage(): Promise<void> {
   const postgres = await postgresPrograms();
   const libraries = ["plpgsql.so", "dict_snowball.so"].map((file) => join(postgres, "../lib", file));
@@ -96,7 +101,7 @@ export async function giveStoresImage(): Promise<void> {
     name: image,
     programs: [join(postgres, "postgres"), join(postgres, "initdb")],
     files: [...libraries, shared, "/usr/share/zoneinfo/Etc"],
-    // Debian's one Redis program goes by the name it is called by
+    // Debian has one Redis program, which selects its function by its name
     renamed: { [valkeyPath]: await valkeyProgram() },
   });
 }
@@ -127,7 +132,8 @@ function postgresPod({ name, programs, passwordSecret, tlsSecret }: PostgresFact
     ...["ssl_cert_file=/secrets/tls/tls.crt", "ssl_key_file=/secrets/tls/tls.key"],
   ];
   const begin = [`${programs}/postgres`, "-D", data, ...settings.flatMap((setting) => ["-c", setting])];
-  // the shell stays, so that the first process of the container, which no signal from within stops, is not PostgreSQL
+  // the shell remains the first process of the container, because signals from within cannot stop that
+  // process
   const script = `
     [ -s ${data}/PG_VERSION ] || { ${make} && echo "hostssl all all all scram-sha-256" >> ${data}/pg_hba.conf; } || exit 1
     ${begin.map((word) => `'${word}'`).join(" ")}`;
@@ -136,7 +142,7 @@ function postgresPod({ name, programs, passwordSecret, tlsSecret }: PostgresFact
     volumes: [
       [{ name: "data", persistentVolumeClaim: { claimName: name } }, "/data"],
       [{ name: "password", secret: { secretName: passwordSecret } }, "/secrets/password"],
-      // PostgreSQL takes a key of root's that its group may read
+      // PostgreSQL accepts a key that root owns and the group may read
       [{ name: "tls", secret: { secretName: tlsSecret, defaultMode: 0o440 } }, "/secrets/tls"],
     ],
   });
@@ -199,7 +205,7 @@ function service(name: string, port: number): object {
 const capacity = { storage: "1Gi" };
 const accessModes = ["ReadWriteOnce"];
 
-/** A folder of this machine, which is the node. */
+/** A folder of this machine, which is also the node. */
 function volume(kubectl: Kubectl, name: string, path: string): object {
   return {
     apiVersion: "v1",
@@ -224,24 +230,23 @@ function volumeName({ namespace }: Kubectl, name: string): string {
 
 const run = promisify(execFile);
 
-/** Whom its containers run as. */
+/** The user that the containers run as. */
 const programUser = 65532;
 
-/**
- * An image of programs from this machine's Debian packages: the programs, their libraries and their data
- * files.
- */
+/** Builds an image from programs of this machine's Debian packages, with their libraries and data files. */
 interface ProgramImage {
   readonly name: string;
-  /** With what they load. */
+  /** Programs, added together with their libraries. */
   readonly programs: readonly string[];
-  /** Files and folders, as they are. */
+  /** Files and folders, copied unchanged. */
   readonly files?: readonly string[];
-  /** Programs that have another path in the image: theirs there, and here. */
+  /**
+   * Programs with another path in the image, as pairs: the path in the image and the path on this machine.
+   */
   readonly renamed?: Readonly<Record<string, string>>;
 }
 
-/** Makes it, with a shell, and gives it to the first node of the local cluster. */
+/** Builds the image, with a shell, and imports it into the first node of the local cluster. */
 async function giveProgramImage({ name, programs, files = [], renamed = {} }: ProgramImage): Promise<void> {
   const layer = await mkdtemp(join(tmpdir(), "svc-tts-image-"));
   try {
@@ -253,7 +258,7 @@ async function giveProgramImage({ name, programs, files = [], renamed = {} }: Pr
       await copyFile(here, join(layer, there));
     }
     await mkdir(join(layer, "etc"), { recursive: true });
-    // PostgreSQL asks for the name of its user
+    // PostgreSQL looks up the name of its user
     await writeFile(join(layer, "etc/passwd"), `svc:x:${programUser}:${programUser}::/:/bin/sh\n`);
     await giveNodeImage({ name, layer, config: { User: String(programUser) } });
   } finally {
@@ -261,7 +266,7 @@ async function giveProgramImage({ name, programs, files = [], renamed = {} }: Pr
   }
 }
 
-/** The loader among them. */
+/** Returns the libraries of a program, including the loader. */
 async function librariesOf(programs: readonly string[]): Promise<string[]> {
   const { stdout } = await run("ldd", programs);
   return [...new Set([...stdout.matchAll(/(\/\S+) \(0x/g)].map(([, path = ""]) => path))];

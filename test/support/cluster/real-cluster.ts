@@ -1,4 +1,7 @@
-/** kubectl and helm as a person uses them, for tests against a real cluster (`KUBECONFIG` says which). */
+/**
+ * Runs kubectl and helm as an administrator does, for tests against a real cluster. `KUBECONFIG` selects the
+ * cluster.
+ */
 import { execFile, spawn } from "node:child_process";
 import { stringify } from "yaml";
 import { eventually } from "../eventually.ts";
@@ -19,7 +22,7 @@ export interface Ran {
   readonly stderr: string;
 }
 
-/** Runs a command to its end; never throws for an exit code. */
+/** Runs a command to its end. A failure is a result, not an exception. */
 export function run(command: string, args: readonly string[], input?: string): Promise<Ran> {
   return new Promise((resolve, reject) => {
     const child = execFile(command, args, { maxBuffer: 64 * 1024 * 1024 }, (error, stdout, stderr) => {
@@ -30,7 +33,7 @@ export function run(command: string, args: readonly string[], input?: string): P
   });
 }
 
-/** kubectl in one namespace. */
+/** Runs kubectl in one namespace. */
 export class Kubectl {
   readonly namespace: string;
 
@@ -42,7 +45,7 @@ export class Kubectl {
     return run("kubectl", ["-n", this.namespace, ...args]);
   }
 
-  /** @throws Error with what kubectl printed, when it fails. */
+  /** @throws Error with the output of kubectl if it fails. */
   async do(...args: string[]): Promise<string> {
     const ran = await this.try(...args);
     if (ran.code !== 0)
@@ -65,17 +68,17 @@ export class Kubectl {
     return readObject(kind, this.namespace, name);
   }
 
-  /** @param kinds one kind, or several with commas between them. */
+  /** @param kinds one kind, or several separated by commas. */
   list(kinds: string, selector?: string): Promise<KubeObject[]> {
     return readObjects(kinds, this.namespace, selector);
   }
 
-  /** Runs a program in a pod and answers what it printed. */
+  /** Runs a program in a pod, and returns its output. */
   exec(pod: string, ...command: string[]): Promise<string> {
     return this.do("exec", pod, "--", ...command);
   }
 
-  /** A long-running program in a pod; `stop` ends it, `output` is all that it printed. */
+  /** Runs a long program in a pod. `stop` ends it, and `output` is its output so far. */
   background(pod: string, ...command: string[]) {
     const child = spawn("kubectl", ["-n", this.namespace, "exec", pod, "--", ...command]);
     let output = "";
@@ -94,39 +97,39 @@ export function condition(object: KubeObject | undefined, type: string): Conditi
   return (object?.status?.conditions as Condition[] | undefined)?.find((c) => c.type === type);
 }
 
-/** Values from `--set` and `--values`. */
+/** The values of `--set` and `--values`. */
 export type Values = { readonly [name: string]: unknown };
 
 const releaseName = "tts-operator";
 const presentChart = "charts/tts-operator";
 
-/** The release of the operator that the suite's set-up installed. */
+/** The operator release that the suite's set-up installed. */
 export class Release {
-  /** kubectl in the release's namespace. */
+  /** Runs kubectl in the namespace of the release. */
   readonly system = new Kubectl("svc-tts-system");
 
   async values(): Promise<Values> {
     return JSON.parse(await this.#helm(["get", "values", releaseName, "--output", "json"])) as Values;
   }
 
-  /** With flags as `--reset-then-reuse-values` and `--set`, which decide about the values. */
+  /** Upgrades with flags such as `--reset-then-reuse-values` and `--set`, which select the values. */
   async upgrade(...flags: string[]): Promise<void> {
     await this.#helm(["upgrade", releaseName, presentChart, ...waiting, ...flags]);
   }
 
-  /** With these values and no others. */
+  /** Upgrades with exactly these values. */
   async upgradeTo(values: Values, chart = presentChart): Promise<void> {
     const flags = ["--reset-values", "--values", "-"];
     await this.#helm(["upgrade", releaseName, chart, ...waiting, ...flags], JSON.stringify(values));
   }
 
-  /** With these values and no others, also where the release is not installed now. */
+  /** Installs or upgrades with exactly these values. */
   async restore(values: Values): Promise<void> {
     const flags = ["--install", "--reset-values", "--values", "-"];
     await this.#helm(["upgrade", releaseName, presentChart, ...waiting, ...flags], JSON.stringify(values));
   }
 
-  /** To the revision before. */
+  /** Rolls back to the previous revision. */
   async rollback(): Promise<void> {
     await this.#helm(["rollback", releaseName, ...waiting]);
   }
@@ -143,7 +146,7 @@ export class Release {
     );
   }
 
-  /** `helm test`. @returns what it printed, a test pod's log included */
+  /** Runs `helm test`. @returns its output, including the log of a test pod */
   test(): Promise<string> {
     return this.#helm(["test", releaseName, "--timeout", "300s"]);
   }

@@ -1,4 +1,4 @@
-/** A namespace of its own on a real cluster, with a license, an API key and a client pod inside the cluster. */
+/** A namespace on a real cluster, with a license, an API key and a client pod inside the cluster. */
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { CompactSign, importJWK, type JWK } from "jose";
@@ -14,9 +14,9 @@ import { condition, Kubectl, type KubeObject } from "./real-cluster.ts";
 export const licenseSecret = "tts-license";
 const keysSecret = "tts-keys";
 
-/** Results of all requests of the load generator in the client pod. */
+/** The results of all requests of the load generator in the client pod. */
 export interface LoadReport {
-  /** Complete responses with status 200. */
+  /** The number of complete responses with status 200. */
   readonly ok: number;
   /** The number of failed requests; `failures` has the first twenty. */
   readonly failed: number;
@@ -27,11 +27,11 @@ export interface LoadReport {
 
 export interface LoadOptions {
   readonly streams?: number;
-  /** Reads the audio no faster than it plays, so that a stream lasts as long as its speech. */
+  /** Reads the audio in real time, so that a stream lasts as long as its speech. */
   readonly listening?: boolean;
 }
 
-/** The time limit of a load whose test does not end. */
+/** The limit for a load that a failed test does not stop. */
 const loadLimitSeconds = 1200;
 
 interface ContainerStatus {
@@ -85,8 +85,8 @@ export class World {
   }
 
   /**
-   * Deletes the namespace. Pods are not left to drain: no test looks at them any more, and a namespace's deletion waits
-   * for half of their grace period. The garbage collector finishes the rest while the next test runs.
+   * Deletes the namespace without waiting for pods to drain, because that takes half of their grace period.
+   * The garbage collector finishes the deletion while the next test runs.
    */
   async close(): Promise<void> {
     await this.kubectl.do("delete", "namespace", this.namespace, "--wait=false", "--ignore-not-found");
@@ -96,7 +96,7 @@ export class World {
     });
   }
 
-  /** Puts a license of this many days into the Secret; negative days made it expire that long ago. */
+  /** Puts a license of this many days into the Secret. A negative number creates an expired license. */
   async license(days: number, claims: Partial<LicenseClaims> = {}): Promise<void> {
     const now = Math.floor(Date.now() / 1000);
     const whole: LicenseClaims = {
@@ -114,7 +114,7 @@ export class World {
     await this.kubectl.apply(secret(licenseSecret, { "license.jwt": await this.#sign(whole) }));
   }
 
-  /** Puts a license into the Secret whose content was changed after it was signed. */
+  /** Puts a license into the Secret whose content was changed after the signature. */
   async forgeLicense(): Promise<void> {
     const found = await this.kubectl.get("secret", licenseSecret);
     const token = Buffer.from(found?.data["license.jwt"] ?? "", "base64").toString();
@@ -131,12 +131,12 @@ export class World {
       .sign(await importJWK(jwk, "EdDSA"));
   }
 
-  /** Puts the API key itself where another namespace's pod can read it. */
+  /** Puts the plain API key into a Secret that a pod of another namespace can read. */
   async copyKeyTo(kubectl: Kubectl, name: string): Promise<void> {
     await kubectl.apply(secret(name, { apiKey: this.#key }));
   }
 
-  /** Runs an ES module in the client pod, and returns what it printed. */
+  /** Runs an ES module in the client pod, and returns its output. */
   async run(script: string, ...args: string[]): Promise<string> {
     await this.clientReady();
     return this.kubectl.exec("client", "node", "--input-type=module", "-e", script, ...args);
@@ -168,7 +168,7 @@ export class World {
     );
   }
 
-  /** Speaks through the Service, from inside the cluster: status, content type and the body. */
+  /** Requests speech through the Service, from inside the cluster. @returns status, content type and body */
   async speak(deployment: string, body: Record<string, unknown>, accept = "audio/wav") {
     const script = `
       const answer = await fetch(process.argv[1], { method: "POST", body: process.argv[2], headers: {
@@ -180,7 +180,7 @@ export class World {
     return { status: answer.status, type: answer.type, body: Buffer.from(answer.body, "base64") };
   }
 
-  /** Like `speak`, with the time to first audio, including the connection. */
+  /** Like `speak`, and also measures the time to first audio, including the connection. */
   async timeFirstAudio(deployment: string, body: Record<string, unknown>) {
     const script = `
       const start = performance.now();
@@ -193,7 +193,7 @@ export class World {
     return JSON.parse(out) as { status: number; firstAudioMs: number };
   }
 
-  /** `GET /health` of the API tier, from inside the cluster. */
+  /** Requests `GET /health` of the API tier from inside the cluster. */
   async health(deployment: string): Promise<Record<string, unknown>> {
     const script = `console.log(await (await fetch(process.argv[1])).text())`;
     const url = this.url(deployment).replace("/v1/svc-tts", "/health");
@@ -229,7 +229,7 @@ export class World {
     const speaking = () => eventually(`${streams} streams`, () => job.output().includes(allSpeak));
     await Promise.race([speaking(), isEnded]);
     return {
-      /** Resolves after as many more responses as there are streams. */
+      /** Resolves after one more response for each stream. */
       goesOn: () => {
         const before = answered();
         return eventually(`${streams} more answers`, () => answered() >= before + streams);
@@ -249,7 +249,7 @@ export class World {
     };
   }
 
-  /** The restarted containers of a deployment, with the cause and the end of their logs. */
+  /** Describes the restarted containers of a deployment: the cause, and the end of their logs. */
   async restarts(deployment: string): Promise<string[]> {
     const pods = await this.kubectl.list("pods", `${labels.deployment}=${deployment}`);
     const again = pods.flatMap(({ metadata, status }) =>
@@ -266,7 +266,10 @@ export class World {
     );
   }
 
-  /** A script (ES module) that serves on a port, behind a Service of its own name; `output` is what it printed so far. */
+  /**
+   * Runs a script (an ES module) that listens on a port, behind its own Service. `output` is its output so
+   * far.
+   */
   async serve(name: string, port: number, script: string, ...args: string[]) {
     const service = {
       apiVersion: "v1",
@@ -314,7 +317,7 @@ const loadScript = `
     return bytes;
   };
   const one = async (_, index) => {
-    // clients do not all start and end at the same time
+    // the clients start at different times, so that they do not all end together
     if (listening) await new Promise((r) => setTimeout(r, index * 250));
     while (!existsSync(stopFile) && Date.now() - start < limitSeconds * 1000) {
       try {
@@ -339,12 +342,12 @@ function secret(name: string, stringData: Record<string, string>): object {
   return { apiVersion: "v1", kind: "Secret", metadata: { name }, stringData };
 }
 
-/** A pod for `kubectl exec`. */
+/** Creates a pod for `kubectl exec`. */
 function clientPod(image: string): object {
   return nodePod("client", image, ["-e", "setInterval(() => {}, 1e9)"]);
 }
 
-/** A pod that runs a script: the server image has the one program needed, node. */
+/** Creates a pod that runs a script with node, which the server image contains. */
 function nodePod(name: string, image: string, args: readonly string[]): object {
   return {
     apiVersion: "v1",
@@ -372,7 +375,7 @@ function nodePod(name: string, image: string, args: readonly string[]): object {
   };
 }
 
-/** Shorter than the product's, so that tests need not wait. */
+/** Shorter times than the defaults, so that tests need not wait. */
 const drain = { endpointDelaySeconds: 3, maxStreamSeconds: 60 };
 
 /** The `TtsDeployment` that the tests start from: mist on CPU, arcana on one GPU. */

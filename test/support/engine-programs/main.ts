@@ -1,4 +1,4 @@
-/** Engines and owners of engines that tests start as processes of their own; the first argument says which. */
+/** Engines and programs that own engines, started by tests as processes. The first argument selects one. */
 import { closeSync, openSync, readSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -7,13 +7,13 @@ import type { GeneratorSettings } from "../../../server/engine/vllm/settings.ts"
 
 const quiet = { info: () => undefined, warn: () => undefined };
 
-/** An engine on a machine without the engine's library. */
+/** An engine whose library is not installed. */
 async function absent(): Promise<void> {
   const { reportStartFailure } = await import("../../../server/engine/runtime/serve-jobs.ts");
   reportStartFailure("The library cannot be loaded. Install it: apt-get install the-library");
 }
 
-/** An engine whose audio is the number that it was started with: once, or without end for the text `on`. */
+/** An engine whose audio is the number that it was started with. For the text `on`, it writes without end. */
 async function telling(number: string): Promise<void> {
   const { serveJobs } = await import("../../../server/engine/runtime/serve-jobs.ts");
   const piece = new Int16Array(800).fill(Number(number));
@@ -23,8 +23,8 @@ async function telling(number: string): Promise<void> {
 }
 
 /**
- * Like `telling`, but the first processes that are started in this folder end when an utterance arrives,
- * without reading it.
+ * Like the previous engine, but the first processes in this folder end when an utterance arrives, without
+ * reading it.
  */
 async function tellingAfter(argument: string): Promise<void> {
   const { folder, deaths } = JSON.parse(argument) as { folder: string; deaths: number | null };
@@ -36,7 +36,7 @@ async function tellingAfter(argument: string): Promise<void> {
   readSync(engineSocket, Buffer.alloc(1));
 }
 
-/** How many processes of this folder were started, with this one. */
+/** Returns the number of processes of this folder that were started, including this one. */
 function startedIn(folder: string): number {
   for (let count = 1; ; count++) {
     try {
@@ -48,7 +48,7 @@ function startedIn(folder: string): number {
   }
 }
 
-/** Owns two engine processes, prints their ids, and waits to be killed. */
+/** Owns two engine processes, prints their process ids, and waits to be killed. */
 async function owner(): Promise<void> {
   const { ProcessPool } = await import("../../../server/engine/runtime/process-pool.ts");
   const file = fileURLToPath(new URL("../../../server/engine/espeak/main.ts", import.meta.url));
@@ -56,7 +56,7 @@ async function owner(): Promise<void> {
   process.stdout.write(JSON.stringify(pool.pids()));
 }
 
-/** Owns a generator, prints the ids of its processes (vLLM's first), and waits to be killed. */
+/** Owns a generator, prints its process ids (vLLM's first), and waits to be killed. */
 async function generatorOwner(settings: string): Promise<void> {
   const { VllmEngine } = await import("../../../server/engine/vllm/engine.ts");
   const { childrenWith } = await import("../processes.ts");
@@ -66,7 +66,10 @@ async function generatorOwner(settings: string): Promise<void> {
   console.log(JSON.stringify(pids));
 }
 
-/** Uses up its file descriptors, starts what a tier starts, and prints as JSON what each says; it lives to the end. */
+/**
+ * Exhausts its file descriptors, starts the programs of a tier, and prints the output of each as JSON. It
+ * must not crash.
+ */
 async function starved(): Promise<void> {
   const { systemClock } = await import("../../../lib/clock.ts");
   const { EngineProcess } = await import("../../../server/engine/runtime/engine-process.ts");

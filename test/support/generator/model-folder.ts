@@ -11,10 +11,10 @@ import { byteTokenizer, llamaConfig, llamaWeights, special, tinyCodec, tinyDecod
 /** Fields of a test that replace those of the tiny model's manifest. */
 export type ManifestChange = Partial<Record<keyof TokensManifest | string, unknown>>;
 
-/** A folder with a language model, its codec and its manifest, as an administrator mounts one; 1 MB. */
+/** A folder with a language model, its codec and its manifest, like a mounted model; 1 MB. */
 export class TinyModelFolder {
   readonly path: string;
-  /** Digests of its files. */
+  /** The digests of the files. */
   readonly sha256: Readonly<Record<string, string>>;
 
   constructor(change: ManifestChange = {}) {
@@ -65,7 +65,7 @@ function sha256(content: Buffer): string {
   return createHash("sha256").update(content).digest("hex");
 }
 
-/** Samples, -1 to 1, of all frames of the tiny model's tokens, decoded in one go. */
+/** Decodes all frames of the tiny model's tokens at once, to samples from -1 to 1. */
 export async function decodedAtOnce(folder: string, tokens: readonly number[]): Promise<Float32Array> {
   const decoder = await Decoder.load({
     file: join(folder, tinyCodec.onnx),
@@ -76,7 +76,7 @@ export async function decodedAtOnce(folder: string, tokens: readonly number[]): 
   return whole;
 }
 
-/** The largest difference of what is heard, as a share of the loudness of the whole. */
+/** The largest difference between two sounds, as a share of the loudness. */
 export function seamError(whole: Float32Array, heard: Int16Array | Float32Array): number {
   const full = heard instanceof Int16Array ? 32_767 : 1;
   const loudness = Math.sqrt(whole.reduce((sum, value) => sum + value ** 2, 0) / whole.length);

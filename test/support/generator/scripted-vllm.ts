@@ -9,7 +9,7 @@ import { TinyModelFolder } from "./model-folder.ts";
 
 const main = fileURLToPath(new URL("../scripted-vllm/main.ts", import.meta.url));
 
-/** A model whose vLLM is the scripted one, on a port that a test knows. */
+/** A model that the scripted vLLM serves, on a port that the test knows. */
 export class ScriptedVllm {
   readonly model: TinyModelFolder;
   readonly settings: GeneratorSettings;
@@ -35,7 +35,7 @@ export class ScriptedVllm {
     };
   }
 
-  /** @param change of the model's manifest. */
+  /** @param change the changed fields of the model's manifest. */
   static async create(change: object = {}): Promise<ScriptedVllm> {
     return new ScriptedVllm(await leasePort(), change);
   }

@@ -1,6 +1,6 @@
 /**
- * A model of random weights in two files. The language model speaks in time: whatever it says, slot follows slot, and
- * what it says of a slot depends on the text. It is a Llama of one layer, so vLLM serves it as any other.
+ * A model of random weights in two files. The language model writes slot after slot for every text, and the
+ * content of a slot depends on the text. It is a Llama of one layer, which the real vLLM can serve.
  */
 import type { CodecManifest } from "../../../server/engine/vllm/model/manifest.ts";
 import { GraphWriter } from "../voices/onnx-writer.ts";
@@ -8,11 +8,11 @@ import { gaussian } from "../voices/random-voices.ts";
 
 const codebook = 64;
 const width = 4;
-/** Steps of the finest codebook in a frame. */
+/** The steps of the finest codebook in a frame. */
 const steps = 4;
 const hop = 512;
 
-/** A codec of random weights in the shape of SNAC at 24 kHz: three codebooks, seven slots a frame. */
+/** A codec of random weights with the structure of SNAC at 24 kHz: three codebooks, seven slots a frame. */
 export const tinyCodec: CodecManifest = {
   onnx: "decoder.onnx",
   rate: 24_000,
@@ -27,7 +27,7 @@ export const tinyCodec: CodecManifest = {
   hops: [1, 2, 4, 8],
 };
 
-/** Its decoder: what a frame sounds like depends on the frames beside it, as in a real one. 20 kB. */
+/** The codec's decoder, 20 kB. As in the real one, the sound of a frame depends on its neighbours. */
 export function tinyDecoder(): Buffer {
   const graph = new GraphWriter();
   const random = gaussian(17);
@@ -36,7 +36,7 @@ export function tinyDecoder(): Buffer {
     graph.input(input, "int64", ["batch", `codes${i}`]);
     const table = graph.floats(random(codebook * width, 0.5), [codebook, width]);
     const rows = graph.add("Transpose", [graph.add("Gather", [table, input])], { perm: [0, 2, 1] });
-    return graph.add("Resize", [rows, "", graph.floats([1, 1, steps / rate], [3])]); // nearest
+    return graph.add("Resize", [rows, "", graph.floats([1, 1, steps / rate], [3])]); // mode `nearest`
   });
   const sum = graph.add("Sum", layers);
   const mixing = graph.floats(random(width * width * 9, 0.25), [width, width, 9]);
@@ -57,7 +57,7 @@ const heads = 2;
 const headSize = 32;
 const inner = 64;
 const vocabulary = 768;
-/** Strength of the order of slots: far above what temperature or penalties do. */
+/** The strength of the order of slots. It exceeds the effect of temperature and penalties. */
 const order = 12;
 const slotStrength = 4;
 
@@ -70,7 +70,7 @@ export const special = {
   speech: 261,
 } as const;
 
-/** `config.json` of Hugging Face's. */
+/** The `config.json` of Hugging Face. */
 export const llamaConfig = {
   architectures: ["LlamaForCausalLM"],
   model_type: "llama",
@@ -93,7 +93,7 @@ export const llamaConfig = {
   torch_dtype: "float32",
 };
 
-/** `model.safetensors`. */
+/** The `model.safetensors`. */
 export function llamaWeights(): Buffer {
   const random = gaussian(23);
   const slots = tinyCodec.slots.length;
@@ -103,7 +103,7 @@ export function llamaWeights(): Buffer {
     embedding.fill(0, token * hidden, token * hidden + slots);
     head.fill(0, token * hidden, token * hidden + slots);
   }
-  /** After `before`, tokens of `slot` are likely. */
+  /** Makes tokens of `slot` likely after `before`. */
   const follows = (slot: number) => (slot + slots - 1) % slots;
   for (let slot = 0; slot < slots; slot++) {
     for (let code = 0; code < tinyCodec.codebook; code++) {
@@ -112,9 +112,9 @@ export function llamaWeights(): Buffer {
       head[token * hidden + follows(slot)] = order;
     }
   }
-  embedding[special.speech * hidden + follows(0)] = slotStrength; // speech begins with slot 0
+  embedding[special.speech * hidden + follows(0)] = slotStrength; // speech starts with slot 0
   head.fill(0, special.stop * hidden, (special.stop + 1) * hidden);
-  head[special.stop * hidden + follows(0)] = order * 1.07; // after a whole frame it may end
+  head[special.stop * hidden + follows(0)] = order * 1.07; // the end is possible after a whole frame
   const ones = new Float32Array(hidden).fill(1);
   const output = random(hidden * heads * headSize, 0.12);
   output.fill(0, 0, slots * heads * headSize); // the text does not influence the order of slots
@@ -143,7 +143,7 @@ export function llamaWeights(): Buffer {
   });
 }
 
-/** `tokenizer.json`: a token for each byte, and the special ones. */
+/** The `tokenizer.json`: a token for each byte, and the special tokens. */
 export function byteTokenizer(): object {
   const added = Object.values(special).map((id) => ({
     id,
@@ -178,7 +178,10 @@ export function byteTokenizer(): object {
   };
 }
 
-/** The character by which GPT-2's byte-level vocabularies write a byte: itself where it can be seen, else one from 256 on, in order. */
+/**
+ * The character for a byte in GPT-2's byte-level vocabularies: the byte itself if it is printable, else a
+ * character from 256 on, in order.
+ */
 function byteCharacter(byte: number): string {
   if (isSeen(byte)) return String.fromCodePoint(byte);
   const unseenBefore = Array.from({ length: byte }, (_, other) => other).filter(

@@ -4,7 +4,7 @@ import { promisify } from "node:util";
 import type { ControlPlaneAddress } from "../cluster/control-plane.ts";
 import { installCrds, kubectl, kubectlOrThrow } from "../cluster/kubectl.ts";
 
-/** CRDs of other products, from their Go modules: objects that the operator writes must satisfy them. */
+/** The CRDs of other products, from their Go modules. Objects that the operator writes must satisfy them. */
 const products = {
   cloudNativePg: {
     module: "github.com/cloudnative-pg/cloudnative-pg@v1.27.0",
@@ -31,7 +31,7 @@ type Product = keyof typeof products;
 const conditions =
   'jsonpath={range .items[*]}{.metadata.name} {.metadata.deletionTimestamp} {.metadata.finalizers} {.status.conditions}{"\\n"}{end}';
 
-/** Files of a product's CRDs, fetched where they are not there yet. */
+/** Returns the files of a product's CRDs, and fetches them on first use. */
 export async function foreignCrdFiles(product: Product): Promise<string[]> {
   const { module, files } = products[product];
   const { stdout } = await promisify(execFile)("go", ["mod", "download", "-json", module], { cwd: "/" });
@@ -40,7 +40,7 @@ export async function foreignCrdFiles(product: Product): Promise<string[]> {
 }
 
 /**
- * Installs the CRDs of a product in a control plane that the test file has for itself: they are visible in every
+ * Installs the CRDs of a product in a control plane of the test file, because CRDs are visible in every
  * namespace. Resolves when the API server serves their objects.
  */
 export async function installForeignKinds(address: ControlPlaneAddress, product: Product): Promise<void> {
@@ -65,8 +65,8 @@ export async function removeForeignKinds(address: ControlPlaneAddress, product: 
 }
 
 /**
- * The API server opens the store of a kind when a client first lists its objects. When the first list is the one that
- * the API server itself makes for the deletion, it finds the store not ready and retries after growing waits of minutes.
+ * The API server opens the store of a kind when a client first lists its objects. If the first list is the
+ * one of the deletion itself, the store is not ready, and the API server retries after delays of minutes.
  */
 async function listOnce(address: ControlPlaneAddress, crds: readonly string[]): Promise<void> {
   const found = await kubectlOrThrow(address, ["get", "--ignore-not-found", "-o", "name", ...crds]);

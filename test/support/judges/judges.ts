@@ -43,7 +43,7 @@ export async function verdictsOf(
   });
 }
 
-/** Prometheus' own checker: Debian's, unpacked into the cache without installing a service. */
+/** The promtool of Debian's Prometheus, unpacked into the cache without installing a service. */
 export async function promtool(...args: string[]): Promise<{ stdout: string; stderr: string }> {
   return execute(await promtoolPath(), args);
 }
@@ -113,7 +113,7 @@ async function writeKubernetes(folder: string, swagger: string): Promise<void> {
   const { definitions } = JSON.parse(await readFile(swagger, "utf8")) as {
     definitions: Record<string, Schema>;
   };
-  // the API server takes both forms of these two, which OpenAPI 2 cannot say
+  // the API server accepts both forms of these two types, which OpenAPI 2 cannot express
   for (const name of ["util.intstr.IntOrString", "api.resource.Quantity"])
     definitions[`io.k8s.apimachinery.pkg.${name}`] = { oneOf: [{ type: "string" }, { type: "number" }] };
   for (const schema of Object.values(definitions)) if (schema.properties) schema.additionalProperties = false;
@@ -133,7 +133,7 @@ function fileName(group: string, version: string, kind: string): string {
 async function writeCrd(folder: string, { spec }: Crd): Promise<void> {
   for (const { name, schema } of spec.versions) {
     const whole = strict(schema.openAPIV3Schema);
-    // what every object has, and no CRD's schema describes
+    // the fields of every object, which a CRD's schema does not describe
     whole.properties = {
       ...whole.properties,
       apiVersion: { type: "string" },
@@ -162,7 +162,7 @@ function mapValues(object: Record<string, Schema>, change: (schema: Schema) => S
   return Object.fromEntries(Object.entries(object).map(([key, value]) => [key, change(value)]));
 }
 
-/** A definition and all that it refers to. */
+/** Returns a definition with all definitions that it references. */
 function closure(definitions: Record<string, Schema>, name: string): Record<string, Schema> {
   const needed: Record<string, Schema> = {};
   const open = [name];

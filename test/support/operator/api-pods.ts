@@ -103,7 +103,7 @@ export async function putPod(
   return pod;
 }
 
-/** The pod by which the operator finds one of these. */
+/** The Pod object through which the operator finds one of these API pods. */
 export function putApiPod(
   house: OperatorHouse,
   port: number,

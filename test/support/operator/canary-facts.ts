@@ -1,6 +1,6 @@
 import type { CanaryFacts } from "../../../operator/rollout/canary.ts";
 
-/** The facts of a canary whose pods are ready and whose rollout may start, without figures. */
+/** The facts of a canary whose pods are ready and whose rollout may start, without metrics. */
 export function canaryFacts(facts: Pick<CanaryFacts, "now" | "spec"> & Partial<CanaryFacts>): CanaryFacts {
   return {
     settings: "s1",

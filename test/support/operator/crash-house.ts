@@ -10,7 +10,7 @@ import { turnOf } from "../seed.ts";
 import type { FaultProxy, ProxiedRequest } from "./fault-proxy.ts";
 import { OperatorHouse } from "./operator-house.ts";
 
-/** A run interrupts one of this number of writes; `make test-operator-faults` interrupts all. */
+/** A run interrupts this many writes. `make test-operator-faults` interrupts all. */
 const step = Number(process.env.CRASH_STEP ?? 11);
 const overlapMs = 100;
 
@@ -60,7 +60,10 @@ export function useCrashHouse(): CrashHouse {
 export class CrashHouse {
   #house: OperatorHouse | undefined;
   #endPlay: () => Promise<void> = async () => undefined;
-  /** The proxy drops what any other operator sends, such as a request that was on its way when its operator died. */
+  /**
+   * The proxy drops the requests of all other operators, such as a request that was in flight when its
+   * operator died.
+   */
   #living: string | undefined;
   #lives = 0;
   /** Called for each request of the running operator. */
@@ -85,7 +88,7 @@ export class CrashHouse {
     await this.#house?.[Symbol.asyncDispose]();
   }
 
-  /** The lifetime of one operator. Every request is tried once, and none outlasts its operator. */
+  /** The lifetime of one operator. Every request is sent once, and ends with its operator. */
   async life(): Promise<void> {
     this.#lives += 1;
     const life = `operator-${this.#lives}`;
@@ -157,7 +160,7 @@ export class CrashHouse {
   /** Resolves when the operator has died or has finished its work. */
   async fateOf(death: Death, isAtEnd: () => Promise<boolean>): Promise<Fate> {
     await this.house.until(async () => death.dead || (await isAtEnd()), "death, or the end");
-    // an operator that has finished is not interrupted any more
+    // an operator that has finished is no longer interrupted
     if (!death.dead) this.rule = () => undefined;
     return death.dead ? "died" : "survived";
   }
@@ -178,7 +181,7 @@ export class CrashHouse {
   async #theEnd(): Promise<Record<string, unknown>> {
     await this.house.until(() => this.isSettled(), "Ready");
     await this.house.until(() => this.#isCollected(), "what the garbage collector takes");
-    // the steps of a token rotation, which are timed
+    // the steps of a token rotation, which depend on time
     await this.house.advance(10 * overlapMs);
     return this.look();
   }

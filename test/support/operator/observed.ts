@@ -101,7 +101,7 @@ export function observed(
   };
 }
 
-/** The Deployment of a pool that has nothing but its live one to go by. */
+/** The Deployment of a pool for which only the live Deployment is known. */
 export function plannedDeployment(
   pool: TtsModelPool,
   live: Deployment | undefined,

@@ -29,7 +29,7 @@ type Json = { [name: string]: unknown };
 const serverImage = "registry.example/svc-tts/server:0.1.0";
 
 interface HouseOptions {
-  /** The role that the chart gives an operator which serves every namespace. */
+  /** The chart's role for an operator that serves every namespace. */
   readonly clusterWide?: boolean;
   /** The clock of the operators. The default follows real time. A `FakeClock` starts at `Date.now()`, like the clock of the API server. */
   readonly clock?: TestClock;
@@ -53,8 +53,8 @@ interface StartOptions {
   readonly moreNamespaces?: readonly string[];
 }
 
-/** Stops a play. */
-type Curtain = () => Promise<void>;
+/** Stops the simulation of a controller. */
+type StopSimulation = () => Promise<void>;
 
 /**
  * A namespace with its own operator, on the API server of the suite (with the CRDs). The operator has the role of the chart, and connects through
@@ -175,7 +175,7 @@ export class OperatorHouse implements AsyncDisposable {
     return this.#running.flatMap(({ operator }) => operator.failingWatches());
   }
 
-  /** One for each running operator. */
+  /** One entry for each running operator. */
   get activities(): Activity[] {
     return this.#running.map(({ operator }) => operator.activity());
   }
@@ -252,7 +252,7 @@ export class OperatorHouse implements AsyncDisposable {
     });
   }
 
-  /** Changes nothing but an annotation, so that the TtsDeployment is reconciled again. */
+  /** Changes only an annotation, so that the TtsDeployment is reconciled again. */
   async touch(value: string): Promise<void> {
     const live = await this.deployment();
     const annotations = { ...live.metadata.annotations, value };
@@ -268,7 +268,7 @@ export class OperatorHouse implements AsyncDisposable {
   }
 
   /** Serves every Deployment until the returned function stops it. */
-  play(): Curtain {
+  play(): StopSimulation {
     let playing = true;
     const act = async () => {
       while (playing) {
@@ -314,7 +314,7 @@ export class OperatorHouse implements AsyncDisposable {
     await eventually(what, fact, { seen: () => this.#report() });
   }
 
-  /** @param wanted of the condition as `Status Reason: message` */
+  /** @param wanted the condition as `Status Reason: message` */
   untilCondition(type: string, wanted: RegExp, name?: string): Promise<void> {
     return this.until(async () => wanted.test(await this.condition(type, name)), `${type} ${wanted}`);
   }
@@ -331,7 +331,7 @@ export class OperatorHouse implements AsyncDisposable {
     return this.until(async () => (await this.get(kind, name)) === undefined, `the end of ${kind} ${name}`);
   }
 
-  /** @param name of a Deployment */
+  /** @param name the name of a Deployment */
   untilReplicas(name: string, count: number): Promise<void> {
     return this.until(async () => (await this.replicas(name)) === count, `${count} replicas of ${name}`);
   }

@@ -8,7 +8,7 @@ import { parseArgs } from "node:util";
 import { special, tinyCodec } from "../generator/tiny-model.ts";
 
 export interface Script {
-  /** `freeze` also hangs where it is asked whether it works. */
+  /** With `freeze`, also the health check hangs. */
   readonly does:
     | "speak"
     | "nonsense"
@@ -19,12 +19,15 @@ export interface Script {
     | "no speech"
     | "out of memory"
     | "die";
-  /** Applies to this number of completions, or to all if undefined. Proofs of one token are not counted. */
+  /**
+   * Applies to this number of completions, or to all if undefined. One-token requests of the health check are
+   * not counted.
+   */
   readonly times?: number;
   readonly tokensPerSecond?: number;
-  /** Says that it is at its end after so many, though it might write more. */
+  /** Reports its end after this many tokens, although it could continue. */
   readonly mostTokens?: number;
-  /** Writes nothing after so many, and waits for its caller to go. */
+  /** Writes nothing after this many tokens, and waits until its client disconnects. */
   readonly holdsAfter?: number;
 }
 
@@ -33,13 +36,13 @@ interface Ask {
   readonly prompt: readonly number[];
 }
 
-/** Requests so far, and the number of completions in progress. */
+/** The number of requests so far, and of completions in progress. */
 export interface Asked {
   readonly running: number;
-  /** Callers that did not wait for the end. */
+  /** The number of clients that disconnected before the end. */
   readonly hungUp: number;
   readonly asked: readonly Ask[];
-  /** Tokens of the completion that began last. */
+  /** The tokens of the completion that started last. */
   readonly lastWritten: readonly number[];
 }
 
@@ -131,7 +134,7 @@ function runOut(response: ServerResponse): void {
   );
 }
 
-/** A second of a ramp as raw samples, in pieces that cut samples in two. */
+/** A second of a ramp as raw samples, in chunks that split samples. */
 async function utter(response: ServerResponse): Promise<void> {
   response.writeHead(200, { "content-type": "audio/pcm" });
   const bytes = Buffer.from(Int16Array.from({ length: tinyCodec.rate }, (_, i) => i).buffer);

@@ -37,11 +37,11 @@ const testVoices: readonly Voice[] = [
 export interface TestApi extends RunningApi {
   readonly folder: string;
   readonly key: string;
-  /** Keys of other kinds, by what is wrong with them. */
+  /** Invalid keys, by the reason why they are invalid. */
   readonly otherKeys: { readonly expired: string; readonly unscoped: string };
   route(models: RoutingTable["models"], more?: Partial<RoutingTable>): void;
   license(terms: Partial<LicenseOrder>): Promise<void>;
-  /** With the good key, to the specification's route unless another is given. */
+  /** Sends a request with the valid key. The default path is the specification's route. */
   post(body: unknown, headers?: Record<string, string>, more?: PostOptions): Promise<Response>;
 }
 
@@ -50,7 +50,7 @@ interface PostOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** A route to these replicas, each as likely. */
+/** A route to these replicas with equal weights. */
 export function routeTo(...urls: readonly string[]): NonNullable<RoutingTable["models"]["mist"]> {
   return urls.map((service, i) => ({ pool: `p${i}`, service, weight: 50, idle: false }));
 }
@@ -68,8 +68,8 @@ function usualTerms(nowMs: number): LicenseOrder {
 }
 
 /**
- * A whole API tier with files of its own, on a free port of this machine.
- * @param models routes of each, or the URL of the one replica that speaks them all.
+ * A complete API tier with temporary files, on a free port of this machine.
+ * @param models the routes of each model, or the URL of one replica that serves all models.
  */
 export async function startTestApi(
   models: RoutingTable["models"] | string,
@@ -110,12 +110,12 @@ export async function startTestApi(
     keysStaleSeconds: 3600,
     keyLimits: {},
     valkey: undefined,
-    // a test that is about the cut sets it; elsewhere the time must outlast a machine that stalls
+    // tests of this limit set it; in all others it must exceed any pause of the machine
     drainSeconds: 600,
     logLevel: "silent",
     voices: testVoices,
     ...settings,
-    // tests leave idle connections behind and should not wait for them
+    // tests leave idle connections open, and should not wait for them
     timing: { keepAliveGraceMs: 0, idleCloseMs: 0, ...settings.timing },
   };
   const api = await startApiTier(all, environment);
@@ -156,7 +156,7 @@ function keysFile(keys: { good: string; expired: string; unscoped: string }): st
   });
 }
 
-/** Moves the clock until the work is done that waits for it. */
+/** Moves the clock until the work that depends on it has ended. */
 async function passUntil<T>(clock: FakeClock, work: Promise<T>, stepMs = 100): Promise<T> {
   let isOver = false;
   const done = work.finally(() => {
@@ -166,14 +166,14 @@ async function passUntil<T>(clock: FakeClock, work: Promise<T>, stepMs = 100): P
   return done;
 }
 
-/** The sum of the samples whose lines in an exposition begin so. */
+/** The sum of the samples whose lines in an exposition start with this text. */
 export async function sampleOf(url: string, line: string): Promise<number> {
   const text = await (await fetch(`${url}/metrics`)).text();
   const found = text.split("\n").filter((candidate) => candidate.startsWith(line));
   return found.reduce((sum, sample) => sum + Number(sample.slice(sample.lastIndexOf(" "))), 0);
 }
 
-/** Whether a server that drains takes no new connection any more. */
+/** Reports whether a draining server refuses new connections. */
 export function refusesConnections(url: string): Promise<boolean> {
   return fetch(`${url}/livez`).then(
     () => false,
@@ -181,7 +181,7 @@ export function refusesConnections(url: string): Promise<boolean> {
   );
 }
 
-/** A request for speech as its bytes, on a connection that ends with it. */
+/** The bytes of a request for speech, on a connection that closes after the response. */
 export function rawSpeech({ key }: { readonly key: string }, body: object, accept: string): string {
   const text = JSON.stringify(body);
   return (
@@ -191,13 +191,13 @@ export function rawSpeech({ key }: { readonly key: string }, body: object, accep
 }
 
 export interface RawAnswer {
-  /** The data of the socket, read by read. */
+  /** The received data, one entry for each read. */
   readonly reads: readonly Buffer[];
   readonly text: string;
 }
 
 /**
- * Sends bytes on a bare socket and gathers what comes until the other side closes.
+ * Sends bytes on a plain socket, and collects the response until the server closes the connection.
  * @param onRead called after each read.
  */
 export function rawRequest(url: string, bytes: string, onRead = (): void => undefined): Promise<RawAnswer> {
@@ -209,7 +209,7 @@ export function rawRequest(url: string, bytes: string, onRead = (): void => unde
       reads.push(data);
       onRead();
     });
-    socket.on("error", () => socket.destroy()); // a reset is one way to close
+    socket.on("error", () => socket.destroy()); // a reset also closes the connection
     socket.on("close", () => resolve({ reads, text: Buffer.concat(reads).toString("latin1") }));
   });
 }

@@ -1,4 +1,4 @@
-/** One server-sent event, as a reader of the standard hears it (HTML, section 9.2). */
+/** One server-sent event, parsed as the standard defines (HTML, section 9.2). */
 export interface HeardEvent {
   readonly name: string;
   readonly data: unknown;
@@ -16,7 +16,7 @@ export function parseEvents(text: string): HeardEvent[] {
     });
 }
 
-/** The bytes of all chunks, each of which is base64 by itself. */
+/** Decodes all chunks, each of which is separate base64. */
 export function joinChunks(events: readonly HeardEvent[], chunk = "chunk", field = "data"): Buffer {
   const pieces = events
     .filter(({ name }) => name === chunk)

@@ -1,26 +1,30 @@
-/** An HTTP server of files that can break off, forget, change and refuse: what a fetcher must live with. */
+/**
+ * An HTTP file server that can interrupt, forget, change and reject, to test downloads against these faults.
+ */
 import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
 export class FileServer implements AsyncDisposable {
-  /** By path; what is not here is 404. */
+  /** The files by path. Other paths return 404. */
   readonly files = new Map<string, Buffer>();
   readonly requests: { path: string; range: string | undefined; authorization: string | undefined }[] = [];
-  /** Asked first; true when it has answered. */
+  /** Called first. Returns true if it has sent the response. */
   rule: (request: IncomingMessage, response: ServerResponse) => boolean = () => false;
-  /** The socket is cut after so many bytes of a body; each entry once, in order. */
+  /** Closes the socket after this many bytes of a body. Each entry applies once, in order. */
   readonly cuts: number[] = [];
-  /** Set by a test to wait until the reader has what was sent of the file; what it has not is lost with the connection. */
+  /**
+   * If set, waits until the client has received the sent part of the file, because a reset discards the rest.
+   */
   beforeCut: (sentBytes: number) => Promise<void> = () => Promise.resolve();
-  /** Whether it knows parts (RFC 9110, 14). */
+  /** Whether it supports range requests (RFC 9110, section 14). */
   ranges = true;
-  /** Validator of a file's version. A server without one still supports ranges. */
+  /** The validator of the file's version. A server without one still supports ranges. */
   validator: "etag" | "none" = "etag";
-  /** Whether it asks If-Range; one that does not sends the rest of whatever it has now. */
+  /** Whether it evaluates If-Range. Otherwise it sends the rest of the current file. */
   ifRange = true;
-  /** Says how long bodies are. */
+  /** Whether it sends the length of bodies. */
   lengths = true;
   readonly #http: Server;
 

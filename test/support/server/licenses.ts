@@ -2,12 +2,12 @@ import { CompactSign, exportJWK, generateKeyPair, type JSONWebKeySet } from "jos
 import type { LicenseClaims } from "../../../config/contract/license.ts";
 import { responseType } from "../../../config/contract/license-check.ts";
 
-/** Signs licenses by a key of its own. */
+/** Signs licenses with its own key. */
 export interface Issuer {
   readonly keys: JSONWebKeySet;
-  /** A license that is good for an hour, changed by `claims`. */
+  /** A license that is valid for an hour, changed by `claims`. */
   issue(claims?: Partial<LicenseClaims>): Promise<string>;
-  /** Makes the issuer's response for a license: that it is good, with the changes of `claims`. */
+  /** The issuer's response that a license is valid, changed by `claims`. */
   answer(claims?: { jti?: string; status?: string; iat?: number; reason?: string }): Promise<string>;
 }
 

@@ -13,7 +13,7 @@ import { Admission } from "../../../server/model/admission.ts";
 import { TierMetrics } from "../../../server/model/metrics.ts";
 import { engineInstruments } from "../../../server/telemetry/open-telemetry.ts";
 
-/** An API tier's metrics whose license is good and whose models all answer. */
+/** The metrics of an API tier with a valid license and available models. */
 export function apiMetrics(): Metrics {
   return createMetrics({
     capacity: 8,
@@ -27,7 +27,7 @@ export function apiMetrics(): Metrics {
   });
 }
 
-/** A model tier's metrics, with one engine that ended twice. */
+/** The metrics of a model tier with one engine that ended twice. */
 export function modelMetrics(): TierMetrics {
   const admission = new Admission({ maxStreams: 2, maxQueued: 2, deadlineMs: 1000 });
   const engine = {
@@ -50,7 +50,7 @@ export function modelMetrics(): TierMetrics {
   );
 }
 
-/** Resource attributes that a Prometheus can be configured to keep as labels. */
+/** Resource attributes that Prometheus can keep as labels. */
 const promoted = ["k8s_namespace_name", "k8s_pod_name", "svc_pool"];
 const unitSuffixes: Readonly<Record<string, string>> = {
   ms: "_milliseconds",
@@ -58,7 +58,10 @@ const unitSuffixes: Readonly<Record<string, string>> = {
   "%": "_percent",
 };
 
-/** The series that a Prometheus makes of what arcana sends by OTLP, with their labels: OpenTelemetry's own rules of translation. */
+/**
+ * The series, with labels, that Prometheus creates from arcana's OTLP metrics, by OpenTelemetry's rules of
+ * translation.
+ */
 export function sentSeries(): Map<string, readonly string[]> {
   return new Map(
     Object.values(engineInstruments).flatMap(({ name, kind, unit }): [string, readonly string[]][] => {
@@ -89,7 +92,7 @@ export function operatorMetrics(
   return registry;
 }
 
-/** Every line of an exposition that is a sample, without its value. */
+/** The samples of an exposition, without their values. */
 export function seriesOf(exposition: string): Set<string> {
   const lines = exposition.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
   return new Set(lines.map((line) => line.replace(/ \S+$/, "")));

@@ -5,14 +5,14 @@ import { type RunningTier, startModelTier } from "../../../server/model/tier.ts"
 
 export const internalToken = "a-token-for-tests";
 
-/** A warmed model tier with the real engines, on a free port of this machine. */
+/** Starts a warmed model tier with the real engines, on a free port of this machine. */
 export async function modelTier(options: Partial<ModelTierOptions> = {}): Promise<RunningTier> {
   const tier = await coldModelTier(options);
   await tier.warmed;
   return tier;
 }
 
-/** One that listens, and may never be warm. */
+/** Starts a model tier that listens, and may not become warm. */
 export function coldModelTier(options: Partial<ModelTierOptions> = {}): Promise<RunningTier> {
   return startModelTier({
     tier: "mist",
@@ -60,7 +60,7 @@ export interface Heard {
   readonly words: readonly WordTimestamp[];
 }
 
-/** Speaks and listens to the end. */
+/** Requests speech, and reads the response to its end. */
 export async function hear(url: string, invocation: Partial<Invocation>): Promise<Heard> {
   const response = await invoke(url, invocation);
   if (!response.ok) throw new Error(`status ${response.status}: ${await response.text()}`);

@@ -2,16 +2,16 @@ import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** A folder for PATH with what stands in for `nvidia-smi`, and nothing else. */
+/** A folder for PATH that contains only a simulated `nvidia-smi`. */
 export interface NvidiaSmi extends Disposable {
   readonly folder: string;
-  /** Process ids of its runs so far. */
+  /** The process ids of its runs so far. */
   runs(): number[];
 }
 
 /**
- * Prints what the real one prints for `--format=csv,noheader,nounits`: a line a GPU, then again after each `-l` seconds.
- * @param loads of each GPU, as `37` or `[N/A]`; none for a folder without the program.
+ * Prints the output of `--format=csv,noheader,nounits`: a line for each GPU, again after each `-l` seconds.
+ * @param loads the load of each GPU, such as `37` or `[N/A]`. Without loads, the folder has no program.
  */
 export function standInNvidiaSmi(loads: readonly string[]): NvidiaSmi {
   const folder = mkdtempSync(join(tmpdir(), "svc-tts-nvidia-smi-"));
@@ -36,7 +36,7 @@ interface Script {
   readonly runs: string;
 }
 
-/** Written into the program as it stands here. */
+/** The source of the simulated program. */
 function printLoads({ loads, runs }: Script): void {
   const { appendFileSync } = process.getBuiltinModule("node:fs");
   appendFileSync(runs, `${process.pid}\n`);

@@ -4,23 +4,27 @@ import type { AddressInfo } from "node:net";
 import Provider from "oidc-provider";
 
 export interface TestAccount {
-  /** The provider's own name of the person, for ever. */
+  /** The permanent subject identifier of the user. */
   readonly subject: string;
   readonly claims: Readonly<Record<string, unknown>>;
 }
 
-/** A real OpenID Connect provider on a port of this machine, which signs the current account in without a password. */
+/**
+ * A real OpenID Connect provider on a port of this machine. It signs the current account in without a
+ * password.
+ */
 export interface TestProvider {
   readonly issuer: string;
   readonly clientId: string;
   readonly clientSecret: string;
-  /** The account of the person at the browser. */
+  /** The account of the user at the browser. */
   somebody: TestAccount;
-  /** Codes are made that have expired already. */
+  /** Issues codes that have already expired. */
   codesAreOld: boolean;
   /**
    * Follows the provider's redirects like a browser.
-   * @param url of the authorization request. @returns where it is sent back to.
+   * @param url of the authorization request.
+   * @returns the URL to which it redirects the browser.
    */
   visit(url: URL): Promise<URL>;
   close(): Promise<void>;
@@ -29,7 +33,7 @@ export interface TestProvider {
 const clientId = "svc-tts";
 const clientSecret = "a-secret-that-the-provider-made";
 
-/** @param redirectUris where it sends browsers back to. */
+/** @param redirectUris the allowed redirect URIs. */
 export async function startTestProvider(redirectUris: readonly string[]): Promise<TestProvider> {
   const server = createServer();
   server.listen(0, "127.0.0.1");

@@ -9,31 +9,31 @@ export interface ReceivedSpan {
   readonly spanId: string;
   readonly parentSpanId: string;
   readonly name: string;
-  /** 1 internal, 2 server, 3 client. */
+  /** The kind: 1 internal, 2 server, 3 client. */
   readonly kind: number;
   readonly startMs: number;
   readonly endMs: number;
   readonly attributes: Readonly<Record<string, string | number | boolean>>;
-  /** 2 is an error. */
+  /** The status code: 2 is an error. */
   readonly status: { readonly code?: number; readonly message?: string };
 }
 
-/** A metric as OTLP/JSON writes it; later posts go on from earlier ones. */
+/** A metric as OTLP/JSON writes it. Later posts continue earlier ones. */
 export interface ReceivedMetric {
   readonly resource: Readonly<Record<string, string | number | boolean>>;
   readonly name: string;
   readonly unit: string;
   readonly kind: "gauge" | "sum" | "histogram";
-  /** Fields of sums. */
+  /** The fields of sums. */
   readonly isMonotonic: boolean;
   readonly points: readonly ReceivedPoint[];
 }
 
 export interface ReceivedPoint {
   readonly attributes: Readonly<Record<string, string | number | boolean>>;
-  /** Fields of gauges and sums. */
+  /** The fields of gauges and sums. */
   readonly value?: number;
-  /** Fields of histograms. */
+  /** The fields of histograms. */
   readonly count?: number;
   readonly sum?: number;
   readonly bounds?: readonly number[];
@@ -42,13 +42,13 @@ export interface ReceivedPoint {
 export interface OtlpReceiver {
   readonly url: string;
   readonly posts: { readonly path: string; readonly type: string; readonly body: Buffer }[];
-  /** Answers this status from now on. */
+  /** The status of all further responses. */
   status: number;
-  /** Posts that were answered another status than 200. */
+  /** The number of posts with a response other than 200. */
   readonly refused: number;
-  /** Spans of JSON posts. */
+  /** The spans of JSON posts. */
   spans(): ReceivedSpan[];
-  /** Metrics of JSON posts, in the order of their arrival. */
+  /** The metrics of JSON posts, in the order of their arrival. */
   metrics(): ReceivedMetric[];
   close(): Promise<void>;
 }
@@ -92,18 +92,18 @@ export async function startOtlpReceiver(): Promise<OtlpReceiver> {
 
 export interface SilentCollector extends AsyncDisposable {
   readonly url: string;
-  /** Connections that were made so far. */
+  /** The number of connections so far. */
   tries(): number;
-  /** Number of connections that are open now. */
+  /** The number of open connections. */
   open(): number;
 }
 
-/** Takes connections and answers nothing on them; with `hangsUp` it closes each at once. */
+/** Accepts connections and does not respond. With `hangsUp`, it closes each one immediately. */
 export async function startSilentCollector({ hangsUp = false } = {}): Promise<SilentCollector> {
   const sockets: Socket[] = [];
   const server = createTcpServer((socket) => {
     sockets.push(socket);
-    socket.on("error", () => undefined).resume(); // a caller who gives up resets it
+    socket.on("error", () => undefined).resume(); // a client that gives up resets the connection
     if (hangsUp) socket.destroy();
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));

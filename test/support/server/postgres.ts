@@ -9,24 +9,24 @@ import { leasePort } from "../port-lease.ts";
 const run = promisify(execFile);
 
 export interface TestPostgres {
-  /** URL of a new empty database. */
+  /** Creates an empty database, and returns its URL. */
   newDatabase(): Promise<string>;
   readonly password: string;
-  /** Folder of pg_dump and the others. */
+  /** The folder of pg_dump and the other programs. */
   readonly programs: string;
-  /** Stops it immediately, with all its connections, like a failed disk or machine. */
+  /** Stops it immediately, with all its connections, like a failed machine. */
   kill(): Promise<void>;
-  /** The same again on the same port, with all that it held. */
+  /** Starts it again on the same port, with the same data. */
   restart(): Promise<void>;
   stop(): Promise<void>;
 }
 
 const owner = "tts";
 const password = "correct horse/battery@staple";
-/** PostgreSQL refuses to be root. */
+/** The user of the process, because PostgreSQL refuses to run as root. */
 const nobody = 65534;
 
-/** A PostgreSQL on a free port of this machine, which asks for a password. */
+/** A PostgreSQL on a free port of this machine, with password authentication. */
 export async function startPostgres(): Promise<TestPostgres> {
   const programs = await postgresPrograms();
   const folder = mkdtempSync(join(tmpdir(), "svc-tts-postgres-"));
@@ -45,7 +45,7 @@ export async function startPostgres(): Promise<TestPostgres> {
   let databases = 0;
   const kill = async () => {
     if (child.exitCode !== null || child.signalCode !== null) return;
-    child.kill("SIGQUIT"); // its own children go too
+    child.kill("SIGQUIT"); // its child processes end too
     await once(child, "exit");
   };
   return {
@@ -95,7 +95,7 @@ function isRoot(): boolean {
   return process.getuid?.() === 0;
 }
 
-/** setpriv becomes the program, so that signals reach it. */
+/** setpriv replaces itself with the program, so that signals reach the program. */
 function unprivileged(program: string, words: readonly string[]): string[] {
   const who = ["setpriv", "--reuid", String(nobody), "--regid", String(nobody), "--clear-groups"];
   return isRoot() ? [...who, program, ...words] : [program, ...words];
@@ -106,7 +106,7 @@ async function runUnprivileged(program: string, words: readonly string[]): Promi
   await run(command, rest, { cwd: "/" });
 }
 
-/** Folder of PostgreSQL's programs, which are installed where they are not there. */
+/** Returns the folder of PostgreSQL's programs, and installs them if they are missing. */
 export async function postgresPrograms(): Promise<string> {
   if (installed() === undefined) await install();
   const folder = installed();
@@ -118,7 +118,7 @@ function installed(): string | undefined {
   return globSync("/usr/lib/postgresql/*/bin").toSorted().at(-1);
 }
 
-/** Debian would make and start a database of its own with it. */
+/** Installs PostgreSQL, and prevents Debian's package from creating and starting a database. */
 async function install(): Promise<void> {
   process.stderr.write("==> installing postgresql\n");
   mkdirSync("/etc/postgresql-common", { recursive: true });

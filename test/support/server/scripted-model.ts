@@ -9,15 +9,15 @@ import { pseudoRandom } from "../seed.ts";
 export interface Call {
   readonly invocation: Invocation;
   readonly headers: IncomingMessage["headers"];
-  /** Resolves when the caller went away. */
+  /** Resolves when the client disconnects. */
   readonly aborted: Promise<void>;
-  /** A frame waits because its reader takes no more. */
+  /** Whether a frame waits because the client does not read. */
   readonly isHeldUp: boolean;
   send(frame: WireFrame): Promise<void>;
   head(rate: number): Promise<void>;
   tone(samples: number, rate: number): Promise<void>;
   end(samples: number): Promise<void>;
-  /** Resolves when the kernel has every frame. */
+  /** Resolves when the kernel has accepted every frame. */
   flushed(): Promise<void>;
   cut(): void;
   close(): void;
@@ -32,7 +32,7 @@ export interface ScriptedModel {
   close(): Promise<void>;
 }
 
-/** A model tier over real sockets whose failures a test can choose; the wire format is the real one. */
+/** A model tier over real sockets with failures that a test selects. The wire format is the real one. */
 export async function startScriptedModel(script: ScriptedModel["script"]): Promise<ScriptedModel> {
   const server = createServer((request, response) => {
     if (request.url === "/ready") {
@@ -66,7 +66,7 @@ function sine(count: number, rate: number, from = 0): Int16Array {
   );
 }
 
-/** Speaks `seconds` of a tone in pieces of a tenth of a second. */
+/** Sends `seconds` of a tone in pieces of a tenth of a second. */
 export function speakTone(seconds: number, rate = 24_000) {
   return async (call: Call): Promise<void> => {
     await call.head(rate);
@@ -76,7 +76,7 @@ export function speakTone(seconds: number, rate = 24_000) {
   };
 }
 
-/** Begins with a tenth of a second of a tone, and ends once it is released. */
+/** Starts with a tenth of a second of a tone, and ends when it is released. */
 export function speakUntil(released: Promise<unknown>, rate = 24_000) {
   return async (call: Call): Promise<void> => {
     await call.head(rate);
@@ -86,7 +86,7 @@ export function speakUntil(released: Promise<unknown>, rate = 24_000) {
   };
 }
 
-/** Speaks noise, which coders make the most bytes of, a second at a time until its caller is gone. */
+/** Sends noise, which compresses worst, one second at a time until its client disconnects. */
 export function speakOn(onPiece: (isWaiting: boolean) => void = () => undefined, rate = 24_000) {
   const random = pseudoRandom(1);
   const samples = Int16Array.from({ length: rate }, () => 20_000 * (random() - 0.5));
@@ -104,7 +104,7 @@ export function speakOn(onPiece: (isWaiting: boolean) => void = () => undefined,
   };
 }
 
-/** Fails by itself, after a tenth of a second of a tone unless it is to say nothing. */
+/** Fails after a tenth of a second of a tone, or before any audio if selected. */
 export function fail({ seconds = 0.1, rate = 24_000 } = {}) {
   return async (call: Call): Promise<void> => {
     await call.head(rate);

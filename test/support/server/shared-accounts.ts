@@ -15,7 +15,7 @@ export interface AccountsPod {
 
 export interface Spoken {
   readonly status: number;
-  /** Code of a problem document. */
+  /** The code of a problem document. */
   readonly code: string | undefined;
   readonly headers: Headers;
   readonly audio: Buffer;
@@ -28,10 +28,10 @@ export class SharedAccounts {
   readonly name = name;
   readonly world: World;
   readonly postgres: PodPostgres;
-  /** A word that no dictionary has. */
+  /** A word that no dictionary contains. */
   readonly word = "zorblax";
   owner = new Visitor("");
-  /** A key of every scope. */
+  /** An API key with every scope. */
   admin = "";
   one = "";
   other = "";
@@ -65,19 +65,19 @@ export class SharedAccounts {
     await this.findPods();
   }
 
-  /** Also after an `open` that failed. */
+  /** Closes the pods, also after a failed `open`. */
   async close(): Promise<void> {
     await this.world.close();
     await this.postgres.remove();
   }
 
-  /** The text that makes the first owner. */
+  /** The setup token, which creates the first owner. */
   async setupToken(): Promise<string> {
     const secret = await this.world.kubectl.get("secret", setupSecret);
     return Buffer.from(secret?.data.token ?? "", "base64").toString();
   }
 
-  /** Makes the owner at the first pod, and an admin key by the command line in a pod. */
+  /** Creates the owner through the first pod, and an admin key by the command line in a pod. */
   async setUp(): Promise<void> {
     const token = await this.setupToken();
     this.owner = new Visitor(this.one);
@@ -114,7 +114,7 @@ export class SharedAccounts {
       }));
   }
 
-  /** Waits for two ready API pods, none of them among `before`, and talks to those from then on. */
+  /** Waits for two ready API pods, none of which is in `before`, and uses those from then on. */
   async findPods(before: readonly string[] = []): Promise<void> {
     const pods = await eventually(
       "two ready API pods",
@@ -127,7 +127,7 @@ export class SharedAccounts {
     [this.one = "", this.other = ""] = pods.map(({ url }) => url);
   }
 
-  /** Through the Service. */
+  /** Sends a request through the Service. */
   async serviceUrl(): Promise<string> {
     const service = await this.world.kubectl.get("service", children.apiService(name));
     return `http://${service?.spec.clusterIP}:8000`;
@@ -148,7 +148,7 @@ export class SharedAccounts {
     return (await this.speak(at, key)).status;
   }
 
-  /** The documented interface of keys, at one pod. */
+  /** Sends a request to the HTTP API of keys of one pod. */
   keysAt(at: string, method: "POST" | "DELETE", path: string, body?: object): Promise<Response> {
     return fetch(`${at}/v1/keys${path}`, {
       method,
@@ -163,11 +163,11 @@ export class SharedAccounts {
     return { status: answer.status, key: made.key ?? "", code: made.code };
   }
 
-  /** Made at one pod, and known at both. */
+  /** Creates a key through one pod, and waits until both know it. */
   async knownKey(name: string, more: object = {}): Promise<string> {
     const { key } = await this.makeKey(this.one, { name, scopes: ["tts:write", "oov:read"], ...more });
     for (const at of this.pods) {
-      // without a request that the key's limits count
+      // checked without a request that counts against the key's limits
       await eventually(`${name} is known`, async () => (await this.wordsAt(at, key)).status !== 401);
     }
     return key;

@@ -1,4 +1,7 @@
-/** Tiers as processes of their own, as containers run them: a test can kill them, and look at their memory and descriptors. */
+/**
+ * Runs tiers as separate processes, as in containers, so that a test can kill them and read their memory and
+ * descriptors.
+ */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
@@ -25,7 +28,7 @@ export interface TierProcess {
   kill(signal: NodeJS.Signals): Promise<void>;
 }
 
-/** The files that tiers share: keys, the token between them, a license. */
+/** The files that tiers share: keys, the internal token, a license. */
 export interface TierFiles extends RunFiles {
   route(models: RoutingTable["models"]): void;
   remove(): void;
@@ -39,7 +42,7 @@ export async function makeTierFiles(): Promise<TierFiles> {
   return { ...files, route, remove: () => rmSync(folder, { recursive: true }) };
 }
 
-/** Resolves once it is ready. */
+/** Resolves when it is ready. */
 export async function startTierProcess(
   tier: "api" | ModelKind,
   files: TierFiles,
@@ -83,7 +86,7 @@ async function isReady(url: string, child: ChildProcess): Promise<boolean> {
   try {
     return (await fetch(`${url}/ready`, { headers: { connection: "close" } })).ok;
   } catch {
-    return false; // not listening yet
+    return false; // the tier does not listen yet
   }
 }
 
@@ -94,7 +97,7 @@ async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
   await gone;
 }
 
-/** Open descriptors of a process: files, sockets, pipes. */
+/** The open descriptors of a process: files, sockets, pipes. */
 export function descriptorsOf(pid: number): number {
   return readdirSync(`/proc/${pid}/fd`).length;
 }

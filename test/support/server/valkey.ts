@@ -10,20 +10,22 @@ const run = promisify(execFile);
 export interface TestValkey {
   readonly url: string;
   readonly process: ChildProcess;
-  /** A plain client, to look at what lies there. */
+  /** A plain client that reads the stored data. */
   readonly client: Redis;
-  /** Ends it the hard way. */
+  /** Kills it. */
   kill(): Promise<void>;
-  /** The same again on the same port, empty. */
+  /** Starts it again on the same port, without data. */
   restart(): Promise<void>;
   stop(): Promise<void>;
 }
 
 const servers = ["/usr/bin/valkey-server", "/usr/local/bin/valkey-server", "/usr/bin/redis-server"];
-/** Debian's one Redis program goes by the name it is called by; this package of it starts no service of its own. */
+/**
+ * Debian has one Redis program, which selects its function by its name. This package of it starts no service.
+ */
 const programOfTools = "/usr/bin/redis-check-rdb";
 
-/** A Valkey, or Debian's Redis, on a free port of this machine, that keeps nothing. */
+/** A Valkey, or Debian's Redis, on a free port of this machine, without persistence. */
 export async function startValkey(options: { readonly password?: string } = {}): Promise<TestValkey> {
   const program = await valkeyProgram();
   const port = await leasePort();
@@ -31,7 +33,7 @@ export async function startValkey(options: { readonly password?: string } = {}):
   const launch = () => start(program, port, options.password);
   let child = await launch();
   const client = new Redis(`redis://${auth}127.0.0.1:${port}`, { protocol: 2, retryStrategy: () => 50 });
-  client.on("error", () => undefined); // it is killed on purpose
+  client.on("error", () => undefined); // the test kills it on purpose
   const kill = async () => {
     if (child.exitCode !== null || child.signalCode !== null) return;
     child.kill("SIGKILL");
@@ -71,7 +73,7 @@ async function start(program: string, port: number, password: string | undefined
   return child;
 }
 
-/** Valkey's or Redis' one program, which is installed where it is not there. */
+/** Returns the program of Valkey or Redis, and installs it if it is missing. */
 export async function valkeyProgram(): Promise<string> {
   for (const path of servers) if (await exists(path)) return path;
   if (!(await exists(programOfTools))) await install();

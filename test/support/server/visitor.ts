@@ -42,7 +42,7 @@ export class Visitor {
     });
   }
 
-  /** Sends a form with a file, as the page that was loaded last has it. */
+  /** Sends a form with a file, like the form of the page that was loaded last. */
   upload(path: string, fields: Readonly<Record<string, string>>, file: string | Uint8Array<ArrayBuffer>) {
     const form = new FormData();
     const sent = { csrf: this.#token() ?? "", ...fields };
@@ -88,14 +88,14 @@ export async function addSignedInUser(
   return visitor;
 }
 
-/** Adds a user. @returns the link's secret. */
+/** Adds a user. @returns the secret of the invitation link. */
 export async function invited(owner: Visitor, person: Readonly<Record<string, string>>): Promise<string> {
   await owner.get("/dashboard/people");
   const { text } = await owner.post("/dashboard/people", person);
   return /join\?link=([\w-]+)/.exec(text)?.[1] ?? "";
 }
 
-/** @returns a new key, or why there is none. */
+/** Creates a key. @returns the key, or the reason why there is none. */
 export async function newKey(
   visitor: Visitor,
   name: string,
@@ -106,7 +106,7 @@ export async function newKey(
   return keyOn(page) ?? `no key: ${page.status}`;
 }
 
-/** The key that a page shows once. */
+/** Returns the key that a page shows once. */
 export function keyOn({ text }: Page): string | undefined {
   return /id="new-key">(svc_\w+)</.exec(text)?.[1];
 }

@@ -8,7 +8,7 @@ import { routeTo, startTestApi, type TestApi } from "./api-tier.ts";
 import { joinChunks, parseEvents } from "./events.ts";
 import { internalToken, modelTier } from "./model-tier.ts";
 
-/** The three tiers over real sockets, with real engines and every voice of the catalogue. */
+/** All three tiers over real sockets, with the real engines and every voice of the catalogue. */
 export interface WholeServer {
   readonly api: TestApi;
   readonly mist: RunningTier;
@@ -43,7 +43,7 @@ export async function startWholeServer(
 
 export interface Answer {
   readonly samples: Int16Array;
-  /** Hz. */
+  /** The sampling rate in Hz. */
   readonly rate: number;
 }
 
@@ -51,12 +51,12 @@ export interface TimedAnswer extends Answer {
   readonly words: readonly WordTimestamp[];
 }
 
-/** All three tiers with the catalogue's voices and the real engines: what a caller meets. */
+/** Starts all three tiers with the catalogue's voices and the real engines. */
 export interface SpeakingServer {
   readonly api: TestApi;
-  /** Raw PCM. @param body as a caller sends it. */
+  /** Requests raw PCM. @param body the body of the request. */
   speak(body: object): Promise<Answer>;
-  /** The event stream, with its word times. */
+  /** Requests the event stream with word timestamps. */
   speakTimed(body: object): Promise<TimedAnswer>;
   stop(): Promise<void>;
 }
@@ -114,13 +114,13 @@ function samplesOf(bytes: Buffer): Int16Array {
   return new Int16Array(copy.buffer, 0, copy.length >> 1);
 }
 
-/** The audio that a telephone caller hears: G.711 mu-law at 8000 Hz, decoded. @param body of the request. */
+/** Requests the audio of a phone call: G.711 mu-law at 8000 Hz, decoded. @param body of the request. */
 export async function overTelephone(api: TestApi, body: object): Promise<Answer> {
   const answer = await whole(api.post({ modelId: "mist", ...body }, { accept: "audio/basic" }));
   return { samples: fromMulaw(Buffer.from(await answer.arrayBuffer())), rate: 8000 };
 }
 
-/** G.711, table 2a: sign, three bits of segment, four of step, all turned around. */
+/** Decodes G.711, table 2a: the sign, three bits of segment and four of step, all inverted. */
 function fromMulaw(bytes: Uint8Array): Int16Array {
   return Int16Array.from(bytes, (byte) => {
     const turned = ~byte & 0xff;

@@ -12,7 +12,7 @@ export interface ConnectOptions {
   readonly key?: string | undefined;
   readonly headers?: Readonly<Record<string, string>>;
   readonly subprotocol?: string | undefined;
-  /** False: pings of the server stay without an answer. */
+  /** If false, the client does not respond to pings of the server. */
   readonly autoPong?: boolean;
 }
 
@@ -25,7 +25,7 @@ export interface Refusal {
 /** A WebSocket client that keeps everything it receives. */
 export class SocketClient {
   readonly socket: WebSocket;
-  /** Headers of the answer to the upgrade. */
+  /** The headers of the response to the upgrade. */
   readonly headers: IncomingMessage["headers"];
   /** Text frames, parsed, and binary frames, in order. */
   readonly events: SocketEvent[] = [];
@@ -55,7 +55,7 @@ export class SocketClient {
     return this.events.filter((event) => event.type === type);
   }
 
-  /** The types in order, with runs of chunks as one. */
+  /** The types in order. Consecutive chunks count as one. */
   get sequence(): string[] {
     return this.events
       .map(({ type }) => type)
@@ -78,7 +78,7 @@ export class SocketClient {
     return eventually("the socket closes", () => this.closing, { seen: () => this.sequence });
   }
 
-  /** Everything that the server sent before this was asked has arrived. */
+  /** Resolves when everything that the server sent before this call has arrived. */
   async settled(): Promise<void> {
     const answered = new Promise<void>((resolve) => this.socket.once("pong", () => resolve()));
     this.socket.ping();
@@ -86,7 +86,7 @@ export class SocketClient {
   }
 }
 
-/** @param url of the server, as http. */
+/** @param url of the server, with the scheme http. */
 export function connectSocket(
   url: string,
   path: string,
@@ -105,12 +105,12 @@ export function connectSocket(
   return promise;
 }
 
-/** The answer to an upgrade that the server refuses. */
+/** Returns the response to an upgrade that the server refuses. */
 export function refusedUpgrade(url: string, path: string, options: ConnectOptions = {}): Promise<Refusal> {
   const { promise, resolve, reject } = Promise.withResolvers<Refusal>();
   const socket = openSocket(url, path, options);
   socket.once("open", () => reject(new Error("the upgrade was accepted")));
-  socket.on("error", () => undefined); // refusing the handshake is one
+  socket.on("error", () => undefined); // a refused handshake is also an error event
   socket.once("unexpected-response", (_request, response) => {
     const pieces: Buffer[] = [];
     response.on("data", (piece: Buffer) => pieces.push(piece));
@@ -134,7 +134,7 @@ function openSocket(
   });
 }
 
-/** Asks for an upgrade by POST, as one published client does. @returns the status of the answer. */
+/** Requests an upgrade by POST, like one published client. @returns the status of the response. */
 export function postUpgrade(url: string, path: string, key: string): Promise<number | undefined> {
   const { promise, resolve, reject } = Promise.withResolvers<number | undefined>();
   const headers = {

@@ -4,7 +4,7 @@ import { sentenceEnds } from "../../../server/text/planning/sentence-ends.ts";
 
 type Mode = "bySentence" | "immediate" | "never";
 
-/** One character that a client sent and that is not spoken yet. */
+/** One character that a client sent and that is not yet synthesized. */
 interface Cell {
   readonly character: string;
   readonly turn: number;
@@ -24,8 +24,9 @@ interface ReferenceTurn {
 type Rule = () => boolean;
 
 /**
- * The text session once more, written to be compared with: every character is a cell of its own, nothing is derived incrementally, and
- * rules are applied in the order of their priority until none applies. It has no limits on length.
+ * A second, simple implementation of the text session, for comparison: every character is a separate cell,
+ * nothing is derived incrementally, and rules are applied by priority until none applies. It has no limits on
+ * length.
  */
 export class ReferenceSession {
   readonly #mode: Mode;
@@ -171,7 +172,7 @@ export class ReferenceSession {
     if (ended) ended.isOver = true;
   }
 
-  /** The first buffered characters that may be spoken together. */
+  /** The first buffered characters that may be synthesized together. */
   #firstGroup(): Cell[] {
     const buffered = this.#buffered();
     const [first] = buffered;
@@ -275,7 +276,7 @@ function lastEnd(text: string): number {
   return [...text.slice(0, end)].length;
 }
 
-/** An action of the session under test, in the words of the reference. */
+/** An action of the session under test, in the terms of the reference. */
 export function describeAction(action: SessionAction): string {
   switch (action.kind) {
     case "speak": {

@@ -1,11 +1,11 @@
 import type { Call } from "../server/scripted-model.ts";
 
-/** Hz of scripted speech. */
+/** The sampling rate of scripted speech in Hz. */
 export const scriptedRate = 8000;
-/** Seconds of every scripted synthesis. */
+/** The length of every scripted synthesis in seconds. */
 export const scriptedSeconds = 0.3;
 
-/** A tone, with the words of the text spread over it. */
+/** A tone, with the words of the text distributed over it. */
 export async function speakWords(call: Call): Promise<void> {
   const words = call.invocation.text.split(" ");
   await call.head(scriptedRate);
@@ -16,7 +16,7 @@ export async function speakWords(call: Call): Promise<void> {
   await call.end(scriptedRate * scriptedSeconds);
 }
 
-/** Speaks a little, and then waits until the caller leaves. */
+/** Sends some audio, and then waits until the client disconnects. */
 export async function speakAndWait(call: Call): Promise<void> {
   await call.head(scriptedRate);
   await call.send({

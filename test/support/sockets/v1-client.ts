@@ -14,7 +14,7 @@ type PayloadValue<Case extends PayloadCase> = Extract<ResponseEnvelope["payload"
 
 const terminalCases: readonly string[] = ["done", "cancelled", "error"];
 
-/** A client of v1, which writes and reads one of its two encodings. */
+/** A client of the v1 protocol, in one of its two encodings. */
 export class V1Client {
   readonly client: SocketClient;
   readonly #encoding: EnvelopeEncoding;
@@ -30,7 +30,7 @@ export class V1Client {
       : this.client.events.map((event) => fromJson(responseSchema, event as unknown as JsonValue));
   }
 
-  /** @param payload as the JSON form of the protocol has it. */
+  /** @param payload in the JSON form of the protocol. */
   send(contextId: string, payload: object): void {
     const json = { contextId, ...payload } as unknown as JsonValue;
     const message: RequestEnvelope = create(requestSchema, fromJson(requestSchema, json));
@@ -39,7 +39,7 @@ export class V1Client {
     );
   }
 
-  /** The events of one context in order, with runs of audio as one. */
+  /** The events of one context in order. Consecutive audio events count as one. */
   sequence(contextId: string): string[] {
     return this.messages
       .filter((message) => message.contextId === contextId)
@@ -62,7 +62,7 @@ export class V1Client {
       .map(({ payload }) => payload.value as PayloadValue<Case>);
   }
 
-  /** So many events of the kind have come. */
+  /** Waits for this many events of the kind. */
   async until(name: PayloadCase, contextId?: string, count = 1): Promise<void> {
     await eventually(
       `${count} ${name} of ${contextId}`,
@@ -76,7 +76,7 @@ export class V1Client {
     );
   }
 
-  /** The context has come to an end, however it did. */
+  /** Waits until the context has ended for any reason. */
   async ended(contextId: string): Promise<void> {
     const isTerminal = (name: string) => terminalCases.includes(name);
     await eventually(`the end of ${contextId}`, () => this.sequence(contextId).some(isTerminal), {

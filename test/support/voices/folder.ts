@@ -26,7 +26,7 @@ export interface PiperFiles extends PiperChoice {
   readonly config?: object;
 }
 
-/** Piper's file next to a model. */
+/** Piper's configuration file of a model. */
 function piperConfig({ speakers = 1, language = "en_US", espeak = "en-us", ...more }: PiperFiles = {}) {
   const named = Array.from({ length: speakers }, (_, i) => [`speaker${i}`, i]);
   return {
@@ -50,24 +50,24 @@ function piperConfig({ speakers = 1, language = "en_US", espeak = "en-us", ...mo
   };
 }
 
-/** A folder of voices as an administrator fills it; every file appears whole, by a rename. */
+/** A folder of voices like an administrator's. Files appear atomically, by a rename. */
 export class VoicesFolder {
   readonly path = mkdtempSync(join(tmpdir(), "svc-tts-voices-"));
 
-  /** NAME.onnx and NAME.onnx.json. @returns the sha256 of the model. */
+  /** Writes NAME.onnx and NAME.onnx.json. @returns the SHA-256 digest of the model. */
   piper(name: string, files: PiperFiles = {}): string {
     const model = tinyPiper(files);
     this.write(`${name}.onnx.json`, JSON.stringify(piperConfig(files)));
     return this.write(`${name}.onnx`, model);
   }
 
-  /** NAME.onnx of a real voice's size, and NAME.onnx.json. */
+  /** Writes NAME.onnx in the size of a real voice, and NAME.onnx.json. */
   largePiper(name: string): void {
     this.write(`${name}.onnx.json`, JSON.stringify(piperConfig()));
     this.write(`${name}.onnx`, largePiper());
   }
 
-  /** A folder NAME with a Kokoro model and two voices, NAME-a and NAME-b. */
+  /** Writes a folder NAME with a Kokoro model and two voices, NAME-a and NAME-b. */
   kokoro(name: string, { espeak = "en-us", ...choice }: KokoroFiles = {}): void {
     const sha256 = this.write(`${name}/model.onnx`, tinyKokoro(choice));
     const vocab = Object.fromEntries([...`${symbols}AIOQTWYʤʧᵊᵻ`].map((symbol, i) => [symbol, i + 1]));
@@ -96,7 +96,7 @@ export class VoicesFolder {
     this.write(name, JSON.stringify(value));
   }
 
-  /** @returns its sha256. */
+  /** @returns the SHA-256 digest of the file. */
   write(name: string, content: string | Buffer): string {
     const target = join(this.path, name);
     mkdirSync(dirname(target), { recursive: true });

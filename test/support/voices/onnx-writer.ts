@@ -1,9 +1,9 @@
-/** Writes ONNX files (onnx.proto, opset 15): enough of the format for models of our own making. */
+/** Writes ONNX files (onnx.proto, opset 15), as far as the models of the tests need the format. */
 
 const types = { float: 1, uint8: 2, int32: 6, int64: 7 } as const;
 type ElementType = keyof typeof types;
 
-/** Numbers stand for themselves, texts for dimensions that vary. */
+/** The shape of a tensor. Numbers are fixed dimensions, and texts are variable ones. */
 type Shape = readonly (number | string)[];
 
 interface Node {
@@ -13,7 +13,7 @@ interface Node {
   readonly attributes: Readonly<Record<string, number | readonly number[]>>;
 }
 
-/** A graph in the making; operators return the name of what they make. */
+/** A graph under construction. Operators return the names of their outputs. */
 export class GraphWriter {
   readonly #nodes: Node[] = [];
   readonly #constants: Buffer[] = [];
@@ -44,7 +44,7 @@ export class GraphWriter {
     return this.#constant(types.uint8, shape, Buffer.from(values));
   }
 
-  /** @param as a name for what it makes. */
+  /** @param as the name of the output. */
   add(
     operator: string,
     inputs: readonly string[],
@@ -55,14 +55,14 @@ export class GraphWriter {
     return as;
   }
 
-  /** The same for an operator that makes several values. */
+  /** Adds an operator with several outputs. */
   addSeveral(operator: string, inputs: readonly string[], count: number): string[] {
     const outputs = Array.from({ length: count }, () => `v${this.#made++}`);
     this.#nodes.push({ operator, inputs, outputs, attributes: {} });
     return outputs;
   }
 
-  /** The file. */
+  /** Returns the bytes of the file. */
   bytes(name: string): Buffer {
     const graph = Buffer.concat([
       ...this.#nodes.map((node) => bytesField(1, encodeNode(node))),
@@ -94,7 +94,7 @@ function encodeNode({ operator, inputs, outputs, attributes }: Node): Buffer {
 
 const attributeTypes = { float: 1, int: 2, ints: 7 } as const;
 
-/** A number that is not whole is a float; whole ones are integers. */
+/** An integer becomes an integer attribute, and every other number a float. */
 function encodeAttribute(name: string, value: number | readonly number[]): Buffer {
   const head = textField(1, name);
   if (typeof value !== "number") {
@@ -132,7 +132,7 @@ function tag(number: number, wireType: number): Buffer {
   return varint(number * 8 + wireType);
 }
 
-/** Two's complement in 64 bits, as protocol buffers write negative numbers. */
+/** Encodes two's complement in 64 bits, as protocol buffers encode negative numbers. */
 function varint(value: number): Buffer {
   const out: number[] = [];
   let rest = BigInt.asUintN(64, BigInt(value));

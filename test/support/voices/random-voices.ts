@@ -1,26 +1,27 @@
 /**
- * Models of random weights with the true signatures of Piper's VITS and of Kokoro: they babble, in time with their
- * phonemes. The tiny ones are for tests; the other has the size and the layers of a Piper voice, for measuring.
+ * Models of random weights with the true signatures of Piper's VITS and of Kokoro. Their audio is noise that
+ * follows the phonemes in time. The tiny models are for tests. The large one has the size and the layers of a
+ * Piper voice, for measurements.
  */
 import { GraphWriter } from "./onnx-writer.ts";
 
-/** Symbols of Piper's usual phoneme map. */
+/** The symbols of Piper's usual phoneme map. */
 const piperSymbols = 256;
 const piperHop = 256;
 const kokoroHop = 600;
 
 export interface PiperChoice {
   readonly seed?: number;
-  /** Shortest and longest phoneme, in frames. */
+  /** The shortest and the longest phoneme, in frames. */
   readonly frames?: readonly [number, number];
   readonly speakers?: number;
-  /** Ids without a sound, and how many frames they last. */
+  /** The ids without a sound, and their length in frames. */
   readonly silent?: Readonly<Record<number, number>>;
-  /** Give the durations as an output, as exports with alignments do. */
+  /** Outputs the durations, as exports with alignments do. */
   readonly alignments?: boolean;
 }
 
-/** 50 kB. */
+/** A tiny Piper model of 50 kB. */
 export function tinyPiper(choice: PiperChoice = {}): Buffer {
   const graph = new GraphWriter();
   const random = gaussian(choice.seed ?? 7);
@@ -41,7 +42,10 @@ export function tinyPiper(choice: PiperChoice = {}): Buffer {
   return graph.bytes("tiny piper");
 }
 
-/** About 20 million parameters: Piper's text encoder, flow and decoder of medium quality, by their sizes. */
+/**
+ * A Piper model of about 20 million parameters: text encoder, flow and decoder in the sizes of the medium
+ * quality.
+ */
 export function largePiper(): Buffer {
   const graph = new GraphWriter();
   const random = gaussian(11);
@@ -82,7 +86,7 @@ function piperDurations(
   return graph.add("Squeeze", [name, graph.integers([0, 1], [2])]);
 }
 
-/** Each phoneme as often as its duration says: [1, T, C] becomes [1, C, F]. */
+/** Repeats each phoneme by its duration: [1, T, C] becomes [1, C, F]. */
 function upsample(graph: GraphWriter, phonemes: string, durations: string): string {
   const zero = graph.integers([0], []);
   const one = graph.integers([1], []);
@@ -125,17 +129,17 @@ function finishPiper(graph: GraphWriter, wave: string): void {
 
 export interface KokoroChoice {
   /**
-   * Durations as an output, as in exports with timestamps; inside, rounded and clipped, as in the usual
-   * exports; or without durations.
+   * The durations: as an output like exports with timestamps, or inside the graph, rounded and clipped, like
+   * the usual exports, or absent.
    */
   readonly durations?: "output" | "inside" | "hidden";
-  /** Some exports take the speed as a whole number. */
+  /** Some exports accept the speed only as an integer. */
   readonly speed?: "float" | "int32";
-  /** A layer in integers of 8 bits. */
+  /** A layer in 8-bit integers. */
   readonly isQuantized?: boolean;
 }
 
-/** Kokoro with 178 symbols, 24 kHz; 20 kB. */
+/** A Kokoro model with 178 symbols at 24 kHz; 20 kB. */
 export function tinyKokoro({
   durations = "output",
   speed = "float",
@@ -202,7 +206,7 @@ export function kokoroStyle(seed: number, rows = 510): Buffer {
   return Buffer.from(table.buffer, table.byteOffset, table.byteLength);
 }
 
-/** Layers with weights that keep the size of what goes through them. */
+/** Layers whose weights preserve the magnitude of the signal. */
 class Layers {
   readonly #graph: GraphWriter;
   readonly #random: Random;
@@ -237,7 +241,7 @@ class Layers {
     return this.#mean(x, this.conv(hidden, [inner, width, 3]));
   }
 
-  /** A layer of WaveNet, as VITS's flow has them. */
+  /** A layer of WaveNet, as in VITS's flow. */
   gated(x: string, width: number): string {
     const graph = this.#graph;
     const halves = [this.conv(x, [width, width, 5]), this.conv(x, [width, width, 5])];
@@ -296,7 +300,7 @@ class Layers {
 }
 
 interface Random {
-  /** Normal numbers of a deviation. */
+  /** Normally distributed numbers with a standard deviation. */
   (count: number, deviation: number): Float32Array;
   uniform(count: number, from: number, to: number): Float32Array;
 }
@@ -320,7 +324,7 @@ export function gaussian(seed: number): Random {
   });
 }
 
-/** Rounds both ends of each kernel off. */
+/** Applies a window to both ends of each kernel. */
 function window(values: Float32Array, length: number): Float32Array {
   return values.map(
     (value, i) => value * (0.5 - 0.5 * Math.cos((2 * Math.PI * ((i % length) + 0.5)) / length)),
