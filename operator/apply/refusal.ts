@@ -14,7 +14,7 @@ export function isRefused({ status, message }: ApiError): boolean {
 }
 
 /**
- * Whether the failure concerns this object alone. Every other failure (no response, overload, rejected credentials)
+ * Whether the failure concerns only this object. Every other failure (no response, overload, rejected credentials)
  * concerns all requests.
  */
 export function isAnswered(failure: unknown): boolean {

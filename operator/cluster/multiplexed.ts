@@ -86,7 +86,7 @@ export class MultiplexedStreams {
       return undefined;
     }
     const connection = connect(this.#origin, { createConnection: () => socket });
-    // each stream reports the error
+    // Each stream reports the error.
     connection.on("error", onOver);
     connection.once("goaway", onOver);
     connection.once("close", onOver);

@@ -52,7 +52,7 @@ export type ReflectorOptions = Selection & {
   /** Watch only the object with this name, without listing (RBAC: `get` and `watch`). */
   name?: string;
   /**
-   * Never list (RBAC: `watch` alone): a watch without a version reports the existing objects first. Their end is
+   * Never list (RBAC: only `watch`): a watch without a version reports the existing objects first. Their end is
    * unknown, so `synced` only says that the watch has begun.
    */
   neverList?: boolean;

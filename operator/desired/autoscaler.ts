@@ -59,7 +59,7 @@ function scaledObject(owner: TtsModelPool, rule: ScalingRule): KubernetesObject 
       scaleTargetRef: scaleTarget(owner),
       minReplicaCount: rule.fewest,
       maxReplicaCount: rule.most,
-      // KEDA polls only at zero replicas, and warns about these fields if there is no scaling to zero
+      // KEDA polls only at zero replicas, and warns about these fields without scaling to zero.
       ...(rule.fewest === 0 && {
         pollingInterval: pollingSeconds,
         cooldownPeriod: Math.round(rule.down.windowMs / 1000),

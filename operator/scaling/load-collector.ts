@@ -93,7 +93,7 @@ export class LoadCollector {
     return loads;
   }
 
-  /** Pods that do not report, and since when; undefined where no pod is watched. */
+  /** The pods that do not report, and for how long. Undefined if no pod is watched. */
   silent(key: string): { pod: string; forMs: number }[] | undefined {
     const known = this.#followed.get(key);
     if (known === undefined || known.size === 0) return undefined;

@@ -63,7 +63,7 @@ const defaultBackoff: BackoffPolicy = { baseMs: 5, capMs: 5 * 60_000, jitter: 0.
  * time. A key that is added during its reconcile is reconciled again afterwards. A failed reconcile is retried with backoff, and
  * a change of the key does not wait for that.
  *
- * In addition to its place in the queue, a key can have one timer, which `addAfter` sets. The earliest time wins.
+ * In addition to its place in the queue, a key can have one timer, which `addAfter` sets. The earliest time applies.
  */
 export class WorkQueue {
   readonly #options: QueueOptions;

@@ -22,7 +22,7 @@ const maxTables = 24;
 export interface Resampler {
   /** Samples in the scale of the input, not rounded. */
   push(samples: Int16Array): Float32Array;
-  /** Returns the rest, so that the total length is exact. */
+  /** Returns the remaining samples. The total length is then exact. */
   finish(): Float32Array;
 }
 

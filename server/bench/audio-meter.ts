@@ -12,7 +12,7 @@ const bytesPerSample: Readonly<Record<string, number>> = {
 };
 const wavTypes = ["audio/wav", "audio/x-wav", "audio/wave", "audio/vnd.wave"];
 
-/** @param mediaType without parameters. @param rate Hz of raw audio, where it is known. */
+/** @param mediaType without parameters. @param rate Hz of raw audio, if it is known. */
 export function createAudioMeter(mediaType: string, rate: number | undefined): AudioMeter {
   if (wavTypes.includes(mediaType)) return new WavMeter();
   if (mediaType === "audio/mpeg") return createMp3Meter();

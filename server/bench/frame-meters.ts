@@ -4,7 +4,7 @@ import type { AudioMeter, Measure } from "./measure.ts";
 /** Reads one frame at the start of the bytes. Undefined until enough bytes have arrived. */
 interface Frame {
   readonly length: number;
-  /** 0 where it is a header. */
+  /** 0 for a header. */
   readonly ms: number;
 }
 

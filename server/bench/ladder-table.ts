@@ -4,7 +4,7 @@ import type { Quantiles } from "./quantiles.ts";
 export interface GpuStep extends Step {
   /** Tokens that vLLM wrote during the run, for all clients. Undefined without access to vLLM. */
   readonly tokensPerSecond?: number;
-  /** The same for vLLM alone, with as many concurrent requests. */
+  /** The same for vLLM without the tier, with as many concurrent requests. */
   readonly plainTokensPerSecond?: number;
 }
 

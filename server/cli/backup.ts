@@ -6,10 +6,10 @@ import { backUpSqlite } from "../store/sqlite/backup.ts";
 
 export const backupCommand: Command = {
   name: "backup",
-  summary: "copy the SQLite file of keys, people and words while servers use it",
+  summary: "copy the SQLite file of keys, users and words while servers use it",
   options: {
-    to: { value: "PATH", help: "the copy, which must not be there yet", required: true },
-    database: { value: "PATH", help: `the file; ${names.database} unless given, where that is set` },
+    to: { value: "PATH", help: "the copy, which must not exist yet", required: true },
+    database: { value: "PATH", help: `the file; default: the value of ${names.database}` },
   },
   notes: "PostgreSQL is copied by pg_dump. How to put a copy back: docs/how-to/back-up.md.",
   async run(shell, { to = "", database = shell.env[names.database] || undefined }) {

@@ -24,36 +24,36 @@ const tellEveryMs = 2_000;
 
 export const benchCommand: Command = {
   name: "bench",
-  summary: "keep streams speaking on a server, and tell how soon, how fast and how smoothly they did",
+  summary: "load a server with concurrent streams, and report latency, real-time factor and starved streams",
   options: {
-    url: { value: "URL", help: "the server, or the whole address of its speech route", required: true },
-    key: { value: "KEY", help: `API key; ${names.apiKey} unless given` },
-    streams: { value: "N", help: "streams at once", default: "4" },
-    seconds: { value: "T", help: "how long", default: "20" },
+    url: { value: "URL", help: "the server, or the full URL of its speech route", required: true },
+    key: { value: "KEY", help: `API key; default: the value of ${names.apiKey}` },
+    streams: { value: "N", help: "concurrent streams", default: "4" },
+    seconds: { value: "T", help: "duration in seconds", default: "20" },
     model: { value: "ID", help: "model", default: "mist" },
     voice: { value: "ID", help: "voice", default: "alan" },
     accept: { value: "TYPE", help: "an audio type, or text/event-stream", default: "audio/pcm" },
-    format: { value: "NAME", help: "what events carry: mp3, mulaw or pcm", default: "pcm" },
-    rate: { value: "HZ", help: "sampling rate to ask for; with --openai the rate of its raw audio" },
-    text: { value: "FILE", help: "texts to speak, one a line; sentences of our own unless given" },
-    openai: { help: "ask in the OpenAI shape: POST /v1/audio/speech" },
+    format: { value: "NAME", help: "audio format of events: mp3, mulaw or pcm", default: "pcm" },
+    rate: { value: "HZ", help: "sampling rate to request; with --openai the rate of its raw audio" },
+    text: { value: "FILE", help: "texts to synthesize, one per line; default: built-in sentences" },
+    openai: { help: "use the OpenAI-compatible API: POST /v1/audio/speech" },
     gpu: {
-      help: "find how many streams a GPU speaks: runs of --seconds each at the numbers of --steps, and between them",
+      help: "find how many streams a GPU can serve: runs of --seconds each at the numbers of --steps, and between them",
     },
-    steps: { value: "N,N", help: "with --gpu: streams to try, the fewest first", default: "1,8,32,64,128" },
+    steps: { value: "N,N", help: "with --gpu: streams to try, in ascending order", default: "1,8,32,64,128" },
     gpus: { value: "N", help: "with --gpu: GPUs behind the address", default: "1" },
     vllm: {
       value: "URL",
-      help: "with --gpu: the server's own vLLM, to tell its tokens, and what it writes alone",
+      help: "with --gpu: the vLLM of the server, to report its tokens, and to measure it directly",
     },
     json: { value: "FILE", help: "write the figures as JSON" },
     svg: { value: "FILE", help: "write a plot" },
   },
   notes: [
-    "First audio counts from the sending of a request, connecting included, to the first byte after any header.",
-    "A stream starves where a listener, playing at real time from the first audio on, waits more than 100 ms in all.",
-    "What still speaks when the time is up is cut, and counts as unfinished. Fails where no stream completes.",
-    "--gpu holds at most 1000 ms of first audio and a real-time factor of 1 to be enough, at the 99th percentile, and no failure.",
+    "The time to first audio starts when the request is sent, includes connecting, and ends at the first byte after any header.",
+    "A stream is starved if a player that starts with the first audio waits more than 100 ms in total.",
+    "Streams that run when the time ends are aborted and count as unfinished. The command fails if no stream completes.",
+    "--gpu requires, at the 99th percentile, at most 1000 ms to first audio and a real-time factor of at most 1, and no failures.",
   ].join("\n"),
   run: runBench,
 };
@@ -74,7 +74,7 @@ async function runBench(shell: Shell, options: OptionValues): Promise<number> {
   return run.requests.complete > 0 ? 0 : 1;
 }
 
-/** Streams of one GPU, next to what vLLM writes for them and what it writes alone. */
+/** The streams of one GPU, with the tokens that vLLM generates for them and without the server. */
 async function runGpuBench(
   shell: Shell,
   options: OptionValues,

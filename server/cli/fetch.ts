@@ -12,16 +12,16 @@ export const fetchCommand: Command = {
     "fetch model files into a folder: resume interrupted downloads, verify digests, keep existing files",
   options: {
     source: { value: "URL", help: "https://…, s3://…, hf://… or oci://…", required: true },
-    into: { value: "FOLDER", help: `the cache; ${names.voicesDir} unless given` },
-    path: { value: "PATH", help: "name of the file below it, or folder of the files" },
-    sha256: { value: "HEX", help: "digest of the file; one that differs is not kept" },
+    into: { value: "FOLDER", help: `the cache; default: the value of ${names.voicesDir}` },
+    path: { value: "PATH", help: "path below the folder: of the file, or of the folder of the files" },
+    sha256: { value: "HEX", help: "digest of the file; a file with another digest is deleted" },
     endpoint: { value: "URL", help: "an S3-compatible store, a mirror of Hugging Face, or a registry" },
   },
-  notes: `Credentials come from the environment, those that the source needs:\n  ${credentialVariables.join(", ")}`,
+  notes: `Credentials are read from the environment:\n  ${credentialVariables.join(", ")}`,
   async run(shell, { source = "", into, path, sha256, endpoint }) {
     const folder = into ?? shell.env[names.voicesDir];
     if (folder === undefined || folder === "")
-      throw new UsageError(`Say where to with --into FOLDER or ${names.voicesDir}.`);
+      throw new UsageError(`Set --into FOLDER or ${names.voicesDir}.`);
     if (sha256 !== undefined && !/^[0-9a-f]{64}$/.test(sha256))
       throw new UsageError("--sha256 must be 64 hexadecimal digits in lower case.");
     const log = pino({ level: shell.env[names.logLevel] || "info", name: "fetch", messageKey: "message" });

@@ -16,25 +16,25 @@ const where = {
   file: { value: "PATH", help: "a keys.yaml of digests" },
   database: {
     value: "PLACE",
-    help: `the server's SQLite file or postgres:// URL; ${names.database} unless given, where that is set`,
+    help: `the server's SQLite file or postgres:// URL; default: the value of ${names.database}`,
   },
 };
 const expires = {
   value: "TIME",
-  help: "when it ends, as 2027-01-31 or 2027-01-31T12:00:00Z; never unless given",
+  help: "expiry, such as 2027-01-31 or 2027-01-31T12:00:00Z; default: never",
 };
-const name = { value: "NAME", help: "of the key", required: true } as const;
+const name = { value: "NAME", help: "name of the key", required: true } as const;
 
 const createCommand: Command = {
   name: "keys create",
-  summary: "make an API key: print it once, and keep its digest",
+  summary: "create an API key: print it once, and store its digest",
   options: {
-    name: { value: "NAME", help: "who or what uses the key", required: true },
-    scopes: { value: "LIST", help: `of ${scopes.join(", ")}, separated by commas`, default: "tts:write" },
+    name: { value: "NAME", help: "the user or program that uses the key", required: true },
+    scopes: { value: "LIST", help: `comma-separated: ${scopes.join(", ")}`, default: "tts:write" },
     expires,
-    team: { value: "NAME", help: "whose words it shares" },
-    "requests-per-minute": { value: "N", help: "its rate; the server's own limit unless given" },
-    streams: { value: "N", help: "streams at once; the server's own limit unless given" },
+    team: { value: "NAME", help: "team whose words and lexicon the key uses" },
+    "requests-per-minute": { value: "N", help: "rate limit; default: the server's limit" },
+    streams: { value: "N", help: "concurrent streams; default: the server's limit" },
     ...where,
   },
   notes: "Without --file and --database the entry for a keys.yaml is printed.",
@@ -52,7 +52,7 @@ const createCommand: Command = {
 
 const listCommand: Command = {
   name: "keys list",
-  summary: "list the API keys that are good",
+  summary: "list the valid API keys",
   options: where,
   async run(shell, options) {
     const keys = await withBook(shell, options, (book) => book.list());
@@ -63,7 +63,7 @@ const listCommand: Command = {
 
 const revokeCommand: Command = {
   name: "keys revoke",
-  summary: "end an API key; running servers refuse it within 5 seconds",
+  summary: "revoke an API key; running servers reject it within 5 seconds",
   options: { name, ...where },
   async run(shell, options) {
     await withBook(shell, options, (book) => book.revoke(options.name ?? ""));
@@ -74,11 +74,11 @@ const revokeCommand: Command = {
 
 const rotateCommand: Command = {
   name: "keys rotate",
-  summary: "give an API key a new secret, and end the old one after a while",
+  summary: "rotate an API key; its previous secrets stay valid for the overlap",
   options: {
     name,
-    overlap: { value: "HOURS", help: "how long the old one is still good", default: "24" },
-    expires: { ...expires, help: "when the new one ends, as 2027-01-31; as the key so far unless given" },
+    overlap: { value: "HOURS", help: "hours for which the previous secrets stay valid", default: "24" },
+    expires: { ...expires, help: "expiry of the new secret, such as 2027-01-31; default: that of the key" },
     ...where,
   },
   async run(shell, options) {
@@ -123,7 +123,7 @@ async function withBook<Result>(
   work: (book: KeyManager) => Promise<Result>,
 ): Promise<Result> {
   const place = placeOf(shell, options);
-  if (!place) throw new UsageError(`Say where the keys are: --file PATH or --database PLACE.`);
+  if (!place) throw new UsageError(`Set --file PATH or --database PLACE, where the keys are stored.`);
   const book = openBook(place, shell);
   try {
     return await work(book);

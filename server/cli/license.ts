@@ -12,8 +12,8 @@ const dayMs = 86_400_000;
 
 const keygen: Command = {
   name: "license keygen",
-  summary: "make a key pair that signs licenses: private.jwk and jwks.json",
-  options: { out: { value: "FOLDER", help: "where to write both", default: "." } },
+  summary: "create a key pair that signs licenses: private.jwk and jwks.json",
+  options: { out: { value: "FOLDER", help: "folder for both files", default: "." } },
   async run(shell, { out = "." }) {
     const [secret, shared] = [join(out, "private.jwk"), join(out, "jwks.json")];
     if (existsSync(secret))
@@ -30,13 +30,13 @@ const issue: Command = {
   name: "license issue",
   summary: "sign a license (compact JWS) and print it",
   options: {
-    key: { value: "PATH", help: "the private.jwk that signs", required: true },
-    licensee: { value: "NAME", help: "who may use it", required: true },
-    models: { value: "LIST", help: "models it covers, separated by commas", default: modelIds.join(",") },
-    "max-gpus": { value: "N", help: "GPUs at most", default: "8" },
-    "max-streams": { value: "N", help: "streams at once at most", default: "256" },
-    days: { value: "DAYS", help: "how long it is valid", default: "365" },
-    "grace-days": { value: "DAYS", help: "how long serving goes on after that", default: "7" },
+    key: { value: "PATH", help: "the private.jwk that signs the license", required: true },
+    licensee: { value: "NAME", help: "the organization that may use it", required: true },
+    models: { value: "LIST", help: "allowed models, separated by commas", default: modelIds.join(",") },
+    "max-gpus": { value: "N", help: "maximum number of GPUs", default: "8" },
+    "max-streams": { value: "N", help: "maximum number of concurrent streams", default: "256" },
+    days: { value: "DAYS", help: "validity in days", default: "365" },
+    "grace-days": { value: "DAYS", help: "grace period in days after the expiry", default: "7" },
   },
   async run(shell, options) {
     const terms = readTerms(options, shell.now());
@@ -47,7 +47,7 @@ const issue: Command = {
 
 const inspect: Command = {
   name: "license inspect",
-  summary: "say what a license grants, and whether it is good now",
+  summary: "print what a license allows, and whether it is valid now",
   options: {
     license: { value: "PATH", help: "the license file", required: true },
     jwks: { value: "PATH", help: "the trusted public keys", required: true },

@@ -7,14 +7,14 @@ import { type Preset, presets } from "../presets/preset.ts";
 const folderOption: Readonly<Record<string, Option>> = {
   into: {
     value: "FOLDER",
-    help: "where models are installed; SVC_TTS_MODELS_DIR or the user's data folder unless given",
+    help: "folder of installed models; default: the value of SVC_TTS_MODELS_DIR, or the user's data folder",
   },
 };
 
 export const modelsCommands: readonly Command[] = [
   {
     name: "models list",
-    summary: "list the models that can be installed, and which of them are",
+    summary: "list the models that can be installed, and whether they are installed",
     options: folderOption,
     run: async (shell, { into }) => {
       const folder = into ?? modelsFolder(shell.env);
@@ -36,7 +36,7 @@ function commandsOf(preset: Preset): Command[] {
       summary: `fetch and install ${preset.title}`,
       options: {
         ...folderOption,
-        mirror: { value: "URL", help: "a folder by HTTP that has the files under their names; asked first" },
+        mirror: { value: "URL", help: "HTTP URL of a folder with the files; tried first" },
       },
       notes: notesOf(preset),
       run: (shell, { into, mirror }) => get(preset, shell, into ?? modelsFolder(shell.env), mirror),

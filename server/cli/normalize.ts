@@ -8,7 +8,7 @@ const known = Object.keys(languages);
 /** Prints the text that the model tiers would give to an engine. */
 export const normalizeCommand: Command = {
   name: "normalize",
-  summary: "read lines from standard input and print how each would be spoken",
+  summary: "read lines from standard input and print the words that engines receive",
   options: {
     lang: { value: "LANG", help: `the language of the text: ${known.join(", ")}`, required: true },
   },

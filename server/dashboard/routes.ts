@@ -110,7 +110,7 @@ function protect(isSecure: boolean) {
   };
 }
 
-/** Behind such a proxy all users have one address and share its limits. */
+/** Warns of a proxy that is not trusted: all of its users have one address and share the limits. */
 function warnOfUntrustedProxy() {
   let isSaid = false;
   return async ({ headers, ip, log, socket }: FastifyRequest): Promise<void> => {

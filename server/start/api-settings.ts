@@ -109,6 +109,6 @@ export const defaultTiming: ApiTiming = {
 export interface StartEnvironment {
   readonly log: Log;
   readonly clock: Clock;
-  /** 0 to below 1. */
+  /** A random number from 0 to below 1, like `Math.random`. */
   readonly random: () => number;
 }

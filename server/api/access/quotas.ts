@@ -13,7 +13,7 @@ export interface RateState {
   readonly isExceeded: boolean;
 }
 
-/** Enforces each key's limits, in this process alone or together with all API processes. */
+/** Enforces each key's limits, either in this process or across all API processes. */
 export interface Quotas {
   /** Counts one request. Undefined if the key has no limit. */
   count(key: ApiKey): Promise<RateState | undefined>;

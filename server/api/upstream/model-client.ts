@@ -186,7 +186,7 @@ class Search {
     return { failure, isStale };
   }
 
-  /** A replica that may have a free slot, else one to wait at. */
+  /** Returns a replica that may have a free slot, or else a replica in whose queue the request may wait. */
   #find(): FoundReplica | undefined {
     return this.#withRoom() ?? this.#toQueueAt();
   }

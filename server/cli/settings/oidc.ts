@@ -34,7 +34,7 @@ export function readOidc(environment: Environment): OidcSettings | undefined {
   };
 }
 
-/** Plain HTTP is allowed only on this machine, where no other machine can listen. */
+/** Plain HTTP is allowed only for addresses of this machine, whose traffic never leaves it. */
 function requireIssuer(issuer: string): void {
   const url = URL.canParse(issuer) ? new URL(issuer) : undefined;
   const isLocal = url?.protocol === "http:" && /^(127\.0\.0\.1|\[::1\]|localhost)$/.test(url.hostname);

@@ -4,7 +4,7 @@ import { type Environment, readers } from "./environment.ts";
 const providers = ["cpu", "cuda"];
 
 /**
- * ONNX Runtime's execution providers in order of preference, by a variable as `cuda,cpu`; `cpu` where it is not set.
+ * ONNX Runtime's execution providers in order of preference, from a variable such as `cuda,cpu`; default: `cpu`.
  * @throws UsageError
  */
 export function readProviders(environment: Environment, name: string): string[] {

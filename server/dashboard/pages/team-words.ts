@@ -4,7 +4,7 @@ import { sessionOf } from "./session.ts";
 
 export const place = `${base}/words`;
 
-/** Address of the page of a team's words. Without a team in it an owner would see the own team's page. */
+/** The address of the page of a team's words. Without a team, an owner would see the page of their own team. */
 export function pageOf(team: string): string {
   return `${place}?team=${encodeURIComponent(team)}`;
 }

@@ -10,7 +10,7 @@ export interface Phone {
   readonly syllable: number;
   /** Whether it starts its syllable. */
   readonly onset: number;
-  /** After its syllable: 0 none, 1 a word ends, 2 nothing ends, 3 a phrase ends, 4 the utterance ends. */
+  /** The break after its syllable: 0 and 2 none, 1 end of a word, 3 of a phrase, 4 of the utterance. */
   readonly breakAfter: number;
   readonly content: number;
   /** Mark after its word: an index in `marks`. */

@@ -32,7 +32,7 @@ interface VocoderOptions {
 
 const size = 1024;
 const half = size / 2;
-/** Interval at which a frame of noise only gets a new filter. */
+/** Samples between two filters in a frame that contains only noise. */
 const noiseSamples = 40;
 const noiseSeed = 1;
 /**

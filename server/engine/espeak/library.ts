@@ -77,8 +77,8 @@ export function isSound(name: string): boolean {
 }
 
 /**
- * eSpeak NG carries the phase of its voice from one utterance to the next, so that no two are identical, and
- * has no call that resets it. Restoring its memory does.
+ * Restores eSpeak NG's memory before each utterance, so that equal utterances have equal audio. Without it, the
+ * phase of the voice continues from the previous utterance, and eSpeak NG has no call that resets it.
  */
 class ForgetfulEspeak implements Espeak {
   readonly #module: Module;

@@ -18,7 +18,7 @@ export class GeneratorError extends Error {
 export interface GeneratorCounts {
   /** Phrases in progress. */
   writing: number;
-  /** Tokens that it wrote. */
+  /** Tokens that the generator returned. */
   tokens: number;
   /** Tokens that did not belong to a frame. */
   droppedTokens: number;

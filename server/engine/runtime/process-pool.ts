@@ -140,8 +140,9 @@ export class ProcessPool implements Engine {
   }
 
   /**
-   * Whether another process may speak what a process did not. One that died at work may have died of the utterance, so only one more is risked. Others
-   * died before they read it, as all idle ones do at once when memory runs out: each of them may cost one attempt.
+   * Decides whether another process may retry an utterance. If a process died during the utterance, the
+   * utterance may be the cause, so there is only one retry. Processes that died before they read it do not count
+   * for that limit: all idle processes may die together when memory runs out.
    */
   #retries(): (cause: unknown) => boolean {
     let diedAtWork = 0;

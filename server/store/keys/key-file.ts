@@ -41,7 +41,7 @@ export function parseKeyFile(text: string): readonly KeyEntry[] {
   return keys.map(readEntry);
 }
 
-/** The parser's own message would quote the file, and it may contain an API key by mistake. */
+/** Hides the parser's message, which quotes the file: it may contain an API key by mistake. */
 function readYaml(text: string): unknown {
   try {
     return parse(text);

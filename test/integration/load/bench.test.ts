@@ -54,9 +54,10 @@ describe("svc-tts bench on the real tiers", () => {
     expect(requests.complete).toBeGreaterThan(0);
     expect(requests.complete + requests.unfinished).toBeGreaterThanOrEqual(6);
     expect(requests.unfinished).toBeLessThanOrEqual(3);
-    expect(all.audioSeconds).toBeCloseTo(all.bytes / 2 / 16_000, 2); // mist's raw PCM is 16 kHz
+    expect(all.audioSeconds).toBeCloseTo(all.bytes / 2 / 16_000, 2); // the raw PCM of mist has 16 kHz
     expect(all.audioSecondsPerSecond).toBeCloseTo((all.audioSeconds ?? 0) / all.elapsedSeconds, 2);
-    expect(all.audioSeconds).toBeGreaterThan(requests.complete); // neither text is spoken in a second
+    // both texts take longer than a second to synthesize
+    expect(all.audioSeconds).toBeGreaterThan(requests.complete);
     expect(firstAudioMs?.p50).toBeGreaterThan(0);
     expect(firstAudioMs?.p99).toBeGreaterThanOrEqual(firstAudioMs?.p50 ?? Number.NaN);
     expect(all.firstAudioDistributionMs[50]).toBe(firstAudioMs?.p50);
@@ -74,7 +75,7 @@ describe("svc-tts bench on the real tiers", () => {
     const over = new AbortController();
     const wrong = ["--url", api.url, "--key", "wrong", "--streams", "2", "--seconds", "3600"];
     const running = bench(wrong, over.signal);
-    // of two streams one asks for a second time: it has counted its first refusal
+    // one of the two streams sends a second request after it has counted its first rejection
     const refused = () => sampleOf(api.url, "http_errors_total{");
     await eventually("three requests are refused", async () => (await refused()) >= 3);
     over.abort();
@@ -84,7 +85,7 @@ describe("svc-tts bench on the real tiers", () => {
     expect(requests.complete).toBe(0);
     expect(Object.keys(requests.failedByCode)).toEqual(["unauthorized"]);
     expect(requests.failed).toBe(requests.failedByCode.unauthorized);
-    // a refused caller waits a tenth of a second, of which a timer may take a millisecond
+    // a rejected client waits a tenth of a second, and timers may fire a millisecond early
     expect(requests.failed).toBeLessThanOrEqual(2 * (1 + elapsedSeconds / 0.099));
   });
 });
@@ -93,7 +94,7 @@ const pieceMs = 100;
 const beforeAudioMs = 150;
 const gapMs = 400;
 
-/** Listens until the test is over. */
+/** Reads until the test is over. */
 function serve(answer: RequestListener): Promise<string> {
   const server = createServer(answer);
   open.push(
@@ -111,7 +112,8 @@ function serve(answer: RequestListener): Promise<string> {
 }
 
 /**
- * A peer in the OpenAI shape: its header comes at once, its audio late and with a gap in the middle; it refuses every second request.
+ * A server with the OpenAI-compatible API. It sends the header at once, and the audio late and with a gap in
+ * the middle. It rejects every second request.
  * @param onAsk called with the number of each request, from 1.
  */
 function stutteringPeer(onAsk: (asked: number) => void = () => undefined): Promise<string> {
@@ -140,8 +142,8 @@ function stutteringPeer(onAsk: (asked: number) => void = () => undefined): Promi
   });
 }
 
-describe("svc-tts bench on a peer in the OpenAI shape", () => {
-  /** Speaks until this request has arrived. */
+describe("svc-tts bench on a peer with the OpenAI-compatible API", () => {
+  /** Sends audio until this request has arrived. */
   async function benchUntil(request: number) {
     const over = new AbortController();
     const url = await stutteringPeer((asked) => {
@@ -168,7 +170,7 @@ describe("svc-tts bench on a peer in the OpenAI shape", () => {
   });
 });
 
-/** A peer that speaks a second at once. */
+/** A server that sends a second of audio at once. */
 function quickPeer(): Promise<string> {
   return serve((_request, response) => {
     response.writeHead(200, { "content-type": "audio/wav" });
@@ -223,13 +225,14 @@ describe("svc-tts bench --gpu", () => {
       ...["--vllm", vllm],
     ]);
     const { most, isBounded, steps } = run() as unknown as Climbed;
-    // how many hold is this machine's to say
+    // the number of streams depends on the machine
     expect(code).toBe(most > 0 ? 0 : 1);
     expect(isBounded).toBe(most < 2);
     expect(out).toContain(`streams a GPU: ${isBounded ? "" : "at least "}${most} (${most} on 1;`);
     expect(steps.map(({ run: { streams } }) => streams)).toEqual([1, 2]);
     expect(asked).toBeGreaterThan(0);
-    // The other client's tokens alone are ten a second. If the machine stalls in one run, the other run has the figure.
+    // The tokens of the other client alone are ten a second. If the machine pauses in one run, the other run
+    // has the figure.
     const highest = (of: "tokensPerSecond" | "plainTokensPerSecond") =>
       Math.max(...steps.map((step) => step[of]));
     expect(highest("tokensPerSecond")).toBeGreaterThan(0);
@@ -263,7 +266,7 @@ describe("the bench command line", () => {
   it("prints its help with all options", async () => {
     const { code, out } = await bench(["--help"]);
     expect(code).toBe(0);
-    expect(out).toMatch(/--openai {2,}ask in the OpenAI shape/);
+    expect(out).toMatch(/--openai {2,}use the OpenAI-compatible API/);
     expect(out).toMatch(/--streams N.*\(default 4\)/);
   });
 });

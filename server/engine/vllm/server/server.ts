@@ -5,7 +5,7 @@ import type { EngineLog } from "../../runtime/engine.ts";
 import { headersFor, type ServerAddress } from "./server-address.ts";
 import { freePort, type VllmCommand, VllmProcess } from "./vllm-process.ts";
 
-/** The vLLM of the generator, on this machine or elsewhere. */
+/** The vLLM server of the generator: a child process or a server at a URL. */
 export interface GeneratorServer {
   /** Undefined while it is not reachable. */
   address(): ServerAddress | undefined;
@@ -70,7 +70,7 @@ export class SupervisedServer implements GeneratorServer {
   }
 
   /**
-   * Resolves when it writes.
+   * Resolves when the server has returned a token.
    * @throws Error if three starts failed.
    */
   static async open(options: SupervisedOptions): Promise<SupervisedServer> {
