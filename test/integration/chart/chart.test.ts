@@ -118,7 +118,7 @@ describe("the chart", () => {
     expect(environment).toMatchObject({
       TTS_SERVER_IMAGE: `ghcr.io/svc-tts/server@sha256:${"a".repeat(64)}`,
       TTS_WATCH_NAMESPACES: "a,b",
-      // a lease of its own: two releases in one namespace lead apart
+      // two releases in one namespace have separate leases, and therefore separate leaders
       TTS_LEASE_NAME: "tts-tts-operator",
       TTS_DEVELOPMENT: "true",
       TTS_LOG_LEVEL: "debug",

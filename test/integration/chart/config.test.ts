@@ -1,4 +1,4 @@
-/** The manifests of config/ and of the operator's chart on a real API server. */
+/** Applies the manifests of config/ and of the operator's chart to a real API server. */
 import { execFile } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -18,7 +18,10 @@ const root = join(import.meta.dirname, "../../..");
 const execute = promisify(execFile);
 const limits = { maxBuffer: 64 * 1024 * 1024 };
 
-/** Its own: the manifests name their namespaces, and releases of the operator have cluster roles. */
+/**
+ * A control plane of this file, because the manifests name their namespaces, and releases of the operator
+ * have cluster roles.
+ */
 let plane: ControlPlane;
 let address: ControlPlaneAddress;
 

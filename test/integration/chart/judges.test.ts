@@ -1,4 +1,6 @@
-/** The output of both charts for each of their values files (`charts/*\/ci`), validated by the usual tools. */
+/**
+ * Validates the output of both charts for each of their values files (`charts/*\/ci`) with the usual tools.
+ */
 import { execFile } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
@@ -14,7 +16,7 @@ const root = join(import.meta.dirname, "../../..");
 const execute = promisify(execFile);
 const limits = { maxBuffer: 64 * 1024 * 1024 };
 const { binDirectory } = inject("controlPlane");
-/** The oldest that the charts take, and the newest that the tests run. */
+/** The oldest supported version of Kubernetes, and the newest tested one. */
 const kubernetes = ["1.30.0", "1.36.3"];
 const newest = ["--kube-version", "1.36.3"];
 const charts = ["tts-operator", "tts-deployment"];
@@ -41,7 +43,7 @@ const given = (chart: string, file: string) => [
   join(root, "charts", chart, "ci", file),
 ];
 
-/** File of what the chart renders for one Kubernetes. */
+/** Returns a file with the output of the chart for one version of Kubernetes. */
 async function rendered(chart: string, file: string, version = "1.36.3"): Promise<string> {
   const flags = ["--namespace", "speech", "--kube-version", version];
   const { stdout } = await helm("template", "demo", ...given(chart, file), ...flags);
@@ -117,7 +119,7 @@ it("promtool accepts the rendered alerts", async () => {
   expect((await promtool("check", "rules", path)).stdout).toContain("SUCCESS");
 });
 
-/** Findings of kube-score that stand, and why. */
+/** The accepted findings of kube-score, with the reasons. */
 const exceptions: Readonly<Record<string, string>> = {
   "container-image-pull-policy":
     "Always would make every start wait for the registry; images are named by version or digest, which do not change.",
@@ -139,7 +141,7 @@ it("kube-score reports only documented exceptions, and every exception is needed
       "--exit-one-on-warning=false",
       await rendered(chart, file),
     ];
-    // it ends with 1 when it finds something, and prints the same
+    // kube-score exits with 1 if it has findings, and prints the same output
     const { stdout } = await execute(await judge("kube-score"), args, limits).catch(
       (error: { stdout: string }) => error,
     );

@@ -15,8 +15,8 @@ import { FaultProxy, type ProxiedRequest } from "../../support/operator/fault-pr
 import { ttsDeployment } from "../../support/operator/observed.ts";
 
 /**
- * A real API server, which the directory reaches as the ServiceAccount of the API pods, under the role that the operator
- * gives them. A proxy on the way records the requests and breaks connections.
+ * A real API server. The directory connects as the ServiceAccount of the API pods, with the role that the
+ * operator gives them, through a proxy that records the requests and breaks connections.
  */
 
 const route = (service: string, more: Partial<Route> = {}): Route => ({
@@ -172,7 +172,7 @@ describe("the directory of a cluster", () => {
     ["an event that is not JSON", () => proxy.sayOnWatches("<html>")],
   ])("loses no change to %s", async (_what, fault) => {
     await watchTheFirstState();
-    // the change's own event never arrives
+    // the event of the change itself never arrives
     proxy.stallWatches();
     await putSlice("demo-mist", ["10.0.0.9"]);
     fault();
@@ -225,7 +225,8 @@ describe("the directory of a cluster", () => {
     const [first] = watches();
     const versionOf = (asked: ProxiedRequest | undefined) => Number(asked?.query.get("resourceVersion"));
     let writes = 0;
-    // each write moves the version of ConfigMaps, not the table; a watch that ended before its bookmark came begins where it began
+    // each write changes the resource version but not the table; a watch that ended before its bookmark
+    // continues from its start
     await eventually("a watch that goes on from a bookmark", async () => {
       const data = { write: String(writes++) };
       await put({ apiVersion: "v1", kind: "ConfigMap", metadata: { name: "other", namespace }, data });

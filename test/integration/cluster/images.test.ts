@@ -1,4 +1,7 @@
-/** `make images` where an engine reaches no registry: what Podman is then asked; stand-ins take the place of the programs (`make test-kind` runs real ones). */
+/**
+ * Tests the arguments that `make images` passes to Podman if no registry is available. Scripts replace the
+ * programs (`make test-kind` runs real ones).
+ */
 import { execFileSync } from "node:child_process";
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -19,7 +22,10 @@ const program = (name: string, lines: string): void => {
   chmodSync(join(folder, "bin", name), 0o755);
 };
 
-/** Runs images.sh; Podman has the images whose names `has` matches, and what it was asked is returned. */
+/**
+ * Runs images.sh. Podman has the images whose names match `has`.
+ * @returns the arguments that Podman received
+ */
 function askedOfPodman(
   has: string,
   environment: NodeJS.ProcessEnv,

@@ -1,6 +1,7 @@
 /**
- * The scripts of test/cluster: what `make up` says on a machine that cannot carry a cluster, when it takes kind, and what it then tells kind to do.
- * Nothing is started here: stand-ins take the place of kind and of the engines (`make test-kind` runs real ones).
+ * Tests the scripts of test/cluster: the messages of `make up` on a machine without the requirements, the
+ * selection of kind, and the arguments that kind receives. No cluster is started: scripts replace kind and
+ * the container engines (`make test-kind` runs real ones).
  */
 import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -16,8 +17,9 @@ beforeEach(() => {
 afterEach(() => rmSync(cache, { recursive: true, force: true }));
 
 /**
- * Runs these lines in a shell that has sourced what the scripts share: exit status and what was said.
- * @param prefix a command that starts the shell, as `unshare`.
+ * Runs these lines in a shell that has sourced lib.sh.
+ * @param prefix a command that starts the shell, such as `unshare`.
+ * @returns the exit status and the output
  */
 function shell(lines: string, prefix: readonly string[] = []): Promise<{ code: number; said: string }> {
   const script = `set -euo pipefail; cd ${scripts}; source ./lib.sh; source ./state.sh; ${lines}`;
@@ -33,7 +35,7 @@ const preflight = (lines: string, prefix: readonly string[] = []) =>
   shell(`source ./preflight.sh; ${lines}`, prefix);
 const kind = (lines: string) => shell(`source ./kind.sh; source ./target.sh; KERNEL_MODULES=/; ${lines}`);
 
-/** A network of its own, so that a route can be taken without touching this machine's. */
+/** A separate network namespace, so that a test can remove a route without affecting this machine. */
 const ownNetwork = ["unshare", "--map-root-user", "--net"];
 
 test("an unprivileged user gets an error that says what to do", async () => {
@@ -146,7 +148,7 @@ test("the build with an old Go version names both versions", async () => {
   expect(said).toContain("go1.19.8, and 1.26 is needed");
 });
 
-/** Stand-ins for programs that answer, each telling what it was asked to do. */
+/** Creates programs that print their arguments. */
 const withCommands = (...programs: string[]) =>
   programs
     .map((name) => `${name}() { echo "$FUNCNAME $*" >&2; }; export -f ${name};`)

@@ -2,7 +2,7 @@ import type { RuleId } from "./rules.ts";
 
 type Rules = readonly RuleId[];
 
-/** Which of the three containers. */
+/** The container that responds. */
 export type Container = "api" | "mist" | "arcana";
 
 type Route = readonly [
@@ -20,7 +20,7 @@ function refusal(rules: Rules, container: Container, request: Route[2], status: 
   return [rules, container, request, status, "application/problem+json", new RegExp(`"code":"${code}"`)];
 }
 
-/** The response of a route without a key: status, media type, and a pattern of the body. */
+/** The expected response of a route without an API key: status, media type, and a pattern of the body. */
 export const routes: readonly Route[] = [
   [["4.6 /health", "/health"], "api", "GET /health", 200, "application/json", /^\{"apiStatus":"ok",/],
   [["/livez and /ready"], "api", "GET /livez", 200, "text/plain", /^ok$/],
@@ -48,7 +48,7 @@ export const routes: readonly Route[] = [
   [["405"], "api", "HEAD /v1/svc-tts", 405, "application/problem+json", /^$/],
   refusal(["405"], "api", "POST /health", 405, "method_not_allowed"),
   refusal(["405"], "api", "DELETE /v1/voices", 405, "method_not_allowed"),
-  // Fastify asks this one for a body's type
+  // Fastify requires a content type for a body
   refusal(["405"], "api", "QUERY /v1/voices", 405, "method_not_allowed"),
   refusal(["405"], "api", "GET /v1/audio/speech", 405, "method_not_allowed"),
   refusal(["404"], "mist", "GET /health", 404, "not_found"),
@@ -61,7 +61,7 @@ export const routes: readonly Route[] = [
 const good = JSON.stringify({ speaker: "alan", text: "Hi." });
 const form = { "content-type": "application/x-www-form-urlencoded" };
 
-/** Requests with a good key that are refused for what they are, not for a field. */
+/** Requests with a valid key that are rejected for another reason than a field. */
 export const refused: readonly (readonly [
   rules: Rules,
   body: string,
@@ -85,7 +85,7 @@ export const refused: readonly (readonly [
   [["401"], "{", { authorization: "Bearer x" }, 401, "unauthorized"],
 ];
 
-/** Requests that other spellings of the same must not break. */
+/** Different spellings of valid requests, which must have the same result. */
 export const spellings: readonly (readonly [rules: Rules, headers: Readonly<Record<string, string>>])[] = [
   [["2.1 Content-Type"], { "content-type": "application/json; charset=utf-8" }],
   [["2.1 Content-Type"], { "content-type": "Application/JSON" }],
@@ -125,7 +125,7 @@ export const openaiSpoken: readonly (readonly [
   [["the OpenAI-compatible API", "null"], { response_format: null, speed: null }, "audio/mpeg", "mp3"],
 ];
 
-/** Requests that are refused, with the parameter that the error names. */
+/** Requests that are rejected, with the parameter that the error names. */
 export const openaiRefused: readonly (readonly [rules: Rules, body: object, param: string])[] = [
   [["the OpenAI-compatible API", "OpenAI's errors"], { response_format: "aac" }, "response_format"],
   [["OpenAI's errors"], { response_format: "flac" }, "response_format"],

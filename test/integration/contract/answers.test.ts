@@ -25,14 +25,14 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-/** An API tier of one test alone. */
+/** An API tier for a single test. */
 async function ownApi(model: string, settings: Partial<ApiSettings>): Promise<TestApi> {
   const api = await startTestApi(model, { voices, ...settings });
   onTestFinished(() => api.stop());
   return api;
 }
 
-/** A title that names the rules that a test holds. */
+/** A test title that names the rules that the test holds. */
 const holds = (rules: readonly RuleId[], says: string) => `${says} (${rules.join(", ")})`;
 
 const mist = { speaker: "alan", text: "Good day." };
@@ -40,7 +40,7 @@ const arcana = { speaker: "luna", modelId: "arcana", text: "Good day." };
 const long = "This one goes on and on, and then it goes on again. ".repeat(200);
 const urlOf = (container: Container) => server[container].url;
 
-/** A problem document, looked at as a whole. */
+/** Checks the whole problem document. */
 async function expectProblem(answer: Response, status: number, code: string): Promise<void> {
   expect(answer.status).toBe(status);
   expect(answer.headers.get("content-type")).toBe("application/problem+json");
@@ -210,7 +210,8 @@ describe("a request that is refused", () => {
     const shell = JSON.stringify({ ...mist, text: "" }).length;
     const ofBytes = (bytes: number) => JSON.stringify({ ...mist, text: "a".repeat(bytes - shell) });
     const most = await server.api.post(ofBytes(defaultLimits.bodyBytes), { accept: "audio/pcm" });
-    await expectProblem(most, 400, "invalid_request"); // read, and too long for mist
+    // this text is accepted by the parser, and too long for mist
+    await expectProblem(most, 400, "invalid_request");
     const beyond = await server.api.post(ofBytes(defaultLimits.bodyBytes + 1), { accept: "audio/pcm" });
     await expectProblem(beyond, 413, "body_too_large");
   });
@@ -434,6 +435,7 @@ describe("a model that stops in the middle of its speech", () => {
     const after = await server.api.post(arcana, { accept: "audio/wav" });
     expect(Number(after.headers.get("retry-after"))).toBeGreaterThanOrEqual(1);
     await expectProblem(after, 503, "model_unreachable");
-    expect((await server.api.post(mist, { accept: "audio/pcm" })).status).toBe(200); // the other model goes on
+    // the other model continues
+    expect((await server.api.post(mist, { accept: "audio/pcm" })).status).toBe(200);
   });
 });

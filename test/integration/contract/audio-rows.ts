@@ -4,18 +4,18 @@ import type { RuleId } from "./rules.ts";
 export type Form = "json" | "events" | "stream";
 export type Codec = "wav" | "pcm" | "mulaw" | "mp3" | "ogg";
 
-/** A request for audio, and what must come of it. */
+/** A request for audio, with the expected response. */
 export interface AudioRow {
   readonly rules: readonly RuleId[];
-  /** Undefined sends none. */
+  /** The header `Accept`. If undefined, none is sent. */
   readonly accept: string | undefined;
   readonly modelId: ModelId;
-  /** Beside speaker and text, and `modelId` where that is not the default. */
+  /** Fields in addition to speaker, text and, for other models than the default, `modelId`. */
   readonly body: object;
   readonly form: Form;
   readonly codec: Codec;
   readonly mediaType: string;
-  /** Hz that `X-Sampling-Rate` tells. */
+  /** The sampling rate in Hz that `X-Sampling-Rate` returns. */
   readonly rate: number;
 }
 
@@ -27,7 +27,10 @@ interface Variant {
   readonly codec: Codec;
   readonly mediaType: string;
   readonly rules: readonly RuleId[];
-  /** Hz of mist and mistv2, and of arcana, where `body` names none; one number where it does. */
+  /**
+   * The default rates in Hz of mist (with mistv2) and of arcana. A single number applies if `body` contains
+   * the rate.
+   */
   readonly rate: number | readonly [mist: number, arcana: number];
 }
 
@@ -49,7 +52,7 @@ function variant(
   return { ...way, name, codec, rules, body, rate };
 }
 
-/** Every form and format there is; each is asked of each model, at its default rate or the one that it must name. */
+/** Every form and format. Each is requested of each model, at its default rate or at a required one. */
 export const variants: readonly Variant[] = [
   variant("events, mp3", events, "mp3", [
     "4.1 Accept",
@@ -115,7 +118,7 @@ const everyModel: readonly AudioRow[] = variants.flatMap(({ rate, rules, name: _
   })),
 );
 
-/** A format at rates of one model. */
+/** Tests a format at the rates of one model. */
 function atRates(
   rules: readonly RuleId[],
   modelId: ModelId,
@@ -136,7 +139,7 @@ const ogg = { ...streamOf("audio/ogg"), codec: "ogg" } as const;
 const mulaw = { ...streamOf("audio/x-mulaw"), codec: "mulaw" } as const;
 const basic = { ...streamOf("audio/basic"), codec: "mulaw" } as const;
 
-/** Each of MP3's nine rates: itself, and one above it, which takes the next. */
+/** Tests each of MP3's nine rates: the rate itself, and a rate below it, which is rounded up. */
 const mp3Steps = [
   [4000, 8000],
   [8000, 8000],
@@ -205,7 +208,7 @@ const rates: readonly AudioRow[] = [
 const ofMist = { modelId: "mist", body: {}, rate: 22_050 } as const;
 const html = { ...json, ...ofMist, codec: "wav", rules: ["no Accept"] } as const;
 
-/** Other names of a form. */
+/** Other names of the same form. */
 const aliases: readonly AudioRow[] = [
   { ...wav, accept: "audio/*", rules: ["audio/*"], modelId: "arcana", body: {}, rate: 24_000 },
   { ...mp3, ...ofMist, accept: "audio/mp3", rules: ["audio/mpeg"] },

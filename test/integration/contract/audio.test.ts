@@ -21,14 +21,14 @@ afterAll(() => server.stop());
 
 const text = "Good morning, all.";
 const voices: Readonly<Record<ModelId, string>> = { mist: "alan", mistv2: "susan", arcana: "luna" };
-/** Greedy, so that the engine says the same each time. */
+/** Greedy sampling makes the engine deterministic. */
 const sampling = { repetitionPenalty: 1.5, temperature: 0, topP: 1, maxTokens: 1200 };
 const greedy = { temperature: 0 };
 
 const spoken = new Map<ModelId, Promise<Heard>>();
 const references = new Map<string, Promise<Int16Array>>();
 
-/** The engine's own audio, requested without the API tier. */
+/** Requests the audio of the engine without the API tier. */
 function engineSpeech(modelId: ModelId): Promise<Heard> {
   const known = spoken.get(modelId);
   if (known !== undefined) return known;
@@ -39,7 +39,7 @@ function engineSpeech(modelId: ModelId): Promise<Heard> {
   return heard;
 }
 
-/** The same as FFmpeg resamples it. */
+/** Resamples the engine's audio with FFmpeg. */
 function reference(modelId: ModelId, rate: number): Promise<Int16Array> {
   const key = `${modelId} ${rate}`;
   const made =
@@ -58,7 +58,7 @@ function post({ accept, modelId, body }: AudioRow): Promise<Response> {
   return accept === undefined ? postWithoutAccept(whole) : server.api.post(whole, { accept });
 }
 
-/** Past fetch, which sends `Accept: *\/*` where it is given none. */
+/** Does not use fetch, because fetch sends `Accept: *\/*` by default. */
 async function postWithoutAccept(body: object): Promise<Response> {
   const { url, key } = server.api;
   const answer = await request(`${url}/v1/svc-tts`, {
@@ -86,7 +86,7 @@ async function audioOf(answer: Response, form: Form): Promise<Buffer> {
   return joinChunks(events);
 }
 
-/** FFmpeg cannot read these properties from the bytes. */
+/** Properties that FFmpeg cannot read from the bytes. */
 function formOf(codec: Codec, rate: number): string[] {
   if (codec === "pcm") return ["-f", "s16le", "-ar", String(rate), "-ac", "1"];
   if (codec === "mulaw") return ["-f", "mulaw", "-ar", String(rate), "-ac", "1"];
@@ -101,21 +101,26 @@ const codecNames = {
   ogg: "opus",
 } as const;
 
-/** Decibels by which the answer must resemble the engine's own speech: what the codec itself loses, and a little. */
+/**
+ * The required similarity of the response with the engine's own speech, in decibels, according to the loss of
+ * each codec.
+ */
 const leastLikenessDb = { wav: 35, pcm: 35, mulaw: 33, mp3: 25, ogg: 3 } as const;
-/** Below it speech has nothing left that could be compared. */
+/** Below this rate, too little of the speech remains for a comparison. */
 const lowestComparedRate = 1000;
-/** Samples that LAME and a decoder add before the first one. A file declares them, a stream cannot. */
+/** Samples that LAME and a decoder add before the first one. Only a file can declare them, not a stream. */
 const mp3DelaySamples = 576 + 529;
 
-/** Samples that FFmpeg must hear: Opus is decoded at 48000 Hz, whatever it was made from. */
+/** The number of samples that FFmpeg must decode. Opus is always decoded at 48000 Hz. */
 async function exactLength({ modelId, rate, codec }: AudioRow): Promise<number> {
   const engine = await engineSpeech(modelId);
   const samples = resampledLength(engine.samples.length, engine.rate, rate);
   return codec === "ogg" ? (samples * 48_000) / rate : samples;
 }
 
-/** Removes the frame or two of silence at both ends of a streamed MP3, which the stream cannot declare. */
+/**
+ * Removes up to two frames of silence at both ends of a streamed MP3, because the stream cannot declare them.
+ */
 function trimmed(row: AudioRow, { samples, rate }: Heard, exact: number): Int16Array {
   if (row.codec !== "mp3" || row.form === "json") return samples;
   const frameSamples = rate >= 32_000 ? 1152 : 576;
@@ -151,13 +156,17 @@ function expectWavHeader(bytes: Buffer, { rate, form }: AudioRow): void {
     riff: "RIFF",
     size: form === "json" ? bytes.length - 8 : unknown,
     wave: "WAVEfmt ",
-    format: [16, 1, 1, rate, 2 * rate, 2, 16], // its length, PCM, mono, Hz, bytes a second and a sample, bits
+    // the header's fields: its length, PCM, mono, rate in Hz, bytes per second, bytes per sample, bits
+    format: [16, 1, 1, rate, 2 * rate, 2, 16],
     data: "data",
     dataSize: form === "json" ? bytes.length - 44 : unknown,
   });
 }
 
-/** The rate it was made from (RFC 7845, 5.1), and a last granule that leaves exactly the samples spoken (4.4). */
+/**
+ * Checks the original rate (RFC 7845, section 5.1), and that the last granule leaves exactly the synthesized
+ * samples (section 4.4).
+ */
 async function expectOggFacts(bytes: Buffer, row: AudioRow): Promise<void> {
   const head = bytes.indexOf("OpusHead");
   expect(bytes.readUInt32LE(head + 12)).toBe(row.rate);
@@ -179,7 +188,7 @@ function expectHeaders(row: AudioRow, answer: Response): void {
   });
 }
 
-/** Rules that every row holds. */
+/** The rules that every row holds. */
 const always: readonly RuleId[] = ["Vary", "answer headers", "Server-Timing", "4.1 Response", "2.2 done"];
 
 describe.concurrent(`audio in its required form (${always.join(", ")})`, () => {
@@ -210,7 +219,7 @@ describe("a streamed WAV", () => {
     const { text: answer } = await rawRequest(server.api.url, request);
     const [, size = "", begins] = /\r\n\r\n([0-9a-f]+)\r\n(....)/.exec(answer) ?? [];
     expect(begins).toBe("RIFF");
-    expect(Number.parseInt(size, 16)).toBeGreaterThan(44 + 2 * 240); // ten milliseconds at least
+    expect(Number.parseInt(size, 16)).toBeGreaterThan(44 + 2 * 240); // at least ten milliseconds
     held.exercised("44 bytes", "4.5 Response");
   });
 });

@@ -11,13 +11,13 @@ export interface HeldRules {
   row<Row extends readonly [readonly RuleId[], ...unknown[]]>(
     body: (...row: Row) => Promise<void>,
   ): (...row: Row) => Promise<void>;
-  /** Called at the end of a test, when its assertions have passed. */
+  /** Records the rules. Called at the end of a test, when its assertions have passed. */
   exercised(...rules: readonly RuleId[]): void;
 }
 
 /**
- * Records the rules that tests of a file exercise. When all tests of the file have run, it fails unless they exercised
- * every rule that `heldBy` says is held by this file.
+ * Records the rules that the tests of a file exercise. After all tests, it fails unless they exercised every
+ * rule that `heldBy` assigns to this file.
  */
 export function heldRules(file: string): HeldRules {
   const path = relative(root, file);
@@ -30,7 +30,7 @@ export function heldRules(file: string): HeldRules {
     tasks = task.file.tasks;
   });
   afterAll(() => {
-    // with a filter on titles, only some of the tests run
+    // a filter on titles runs only some of the tests
     if (!tasks.every(isRun)) return;
     const own = heldBy.filter(([, holder]) => holder === path).map(([rule]) => rule);
     expect(own.filter((rule) => !exercised.has(rule as RuleId))).toEqual([]);

@@ -5,7 +5,7 @@ type Accept = string;
 
 export const mist = { speaker: "alan", text: "Good day." };
 const mistv2 = { ...mist, modelId: "mistv2" };
-/** Greedy, so that the engine says the same each time. */
+/** Greedy sampling makes the engine deterministic. */
 export const arcana = { speaker: "luna", text: "Good day.", modelId: "arcana", temperature: 0 };
 
 const pcm = "audio/pcm";
@@ -19,12 +19,12 @@ const typicalOf = (field: "repetition_penalty" | "temperature") =>
   [`2.1 arcana ${field}`, "typical is no limit"] as const;
 const without = <Body extends object>(body: Body, field: keyof Body) => ({ ...body, [field]: undefined });
 
-/** Values of a wrong type, for each type. */
+/** Values of a wrong type, by the expected type. */
 const noString = [7, true, ["x"], { a: 1 }];
 const noNumber = ["1", true, [1], {}];
 const noBoolean = ["true", 1, 0, []];
 
-/** Values that each field refuses, including those of a wrong type. */
+/** Values that each field rejects, including those of a wrong type. */
 const wrong = {
   modelId: ["", "mistv3", "Mist", "mist ", ...noString],
   audioFormat: ["", "flac", "WAV", "opus", ...noString],
@@ -65,7 +65,7 @@ function each(
   return values.map((value) => [rules, accept, { ...base, [field]: value }, [`/${field}`]]);
 }
 
-/** Refused with 400, and exactly these pointers. */
+/** Requests that are rejected with 400 and exactly these JSON pointers. */
 export const refusals: readonly Refusal[] = [
   [["2.1 mist speaker", "400"], pcm, without(mist, "speaker"), ["/speaker"]],
   [["2.1 mist speaker", "null"], pcm, { ...mist, speaker: null }, ["/speaker"]],
@@ -142,7 +142,7 @@ export const refusals: readonly Refusal[] = [
   ...[[], "text", 7, null, true].map((body): Refusal => [["400"], pcm, body, [""]]),
 ];
 
-/** Refused on the cloud profile alone. */
+/** Requests that only the cloud profile rejects. */
 export const cloudRefusals: readonly Refusal[] = [
   ...each(
     ["8 arcana cloud samplingRate", "cloud arcana"],
@@ -154,10 +154,10 @@ export const cloudRefusals: readonly Refusal[] = [
   ...each(["2.1 arcana speedAlpha", "cloud arcana"], wav, arcana, "speedAlpha", [0.5, 2]),
 ];
 
-/** Rates of arcana on the cloud (specification, part 8). */
+/** The rates of arcana with the cloud profile (specification, part 8). */
 export const cloudRates = [8000, 16_000, 22_050, 24_000, 44_100, 48_000, 96_000];
 
-/** Answered with 200: the edges of what is allowed. */
+/** Valid requests at the limits of the fields, with status 200. */
 export const accepted: readonly (readonly [rules: Rules, accept: Accept, body: object])[] = [
   [["8 mist text", "code points"], pcm, { ...mist, text: `${"a ".repeat(249)}ok` }],
   [["8 mist text", "code points"], pcm, { ...mist, text: `${"😀".repeat(498)}ok` }],
@@ -197,7 +197,7 @@ const marked = { ...mist, ...shout };
 const markup = { pauseBetweenBrackets: true, phonemizeBetweenBrackets: true, inlineSpeedAlpha: "2" };
 const numbers = { ...mist, text: "It is 5 km." };
 
-/** Two requests that mean the same: every byte of their answers is equal. */
+/** Pairs of requests with the same meaning. Their responses must be equal in every byte. */
 export const equal: readonly (readonly [rules: Rules, accept: Accept, one: object, other: object])[] = [
   [["1.5"], pcm, mist, mist],
   [["2.1 mist modelId", "modelId absent"], pcm, mist, { ...mist, modelId: "mist" }],
@@ -247,7 +247,7 @@ export const equal: readonly (readonly [rules: Rules, accept: Accept, one: objec
   [["Accept by q-values"], "audio/pcm;q=0.2, audio/wav;q=0.1", mist, mist],
 ];
 
-/** Two requests of which the second's sound is so many times as long as the first's, about. */
+/** Pairs of requests. The audio of the second is longer than that of the first by about this factor. */
 export const longer: readonly (readonly [
   rules: Rules,
   accept: Accept,
@@ -264,7 +264,7 @@ export const longer: readonly (readonly [
 const many = { ...arcana, text: "One day. Two days. Three days." };
 const breathless = { ...arcana, text: "one two three four five six seven eight nine ten eleven twelve" };
 
-/** Two requests whose sound differs. */
+/** Pairs of requests with different audio. */
 export const different: readonly (readonly [rules: Rules, accept: Accept, one: object, other: object])[] = [
   [["2.1 mist noTextNormalization"], pcm, numbers, { ...numbers, noTextNormalization: true }],
   [["2.1 mist pauseBetweenBrackets", "brackets off"], pcm, marked, { ...marked, pauseBetweenBrackets: true }],
@@ -285,7 +285,7 @@ export const different: readonly (readonly [rules: Rules, accept: Accept, one: o
   [["2.1 mist speaker"], pcm, mist, { ...mist, speaker: "susan" }],
 ];
 
-/** How the form of the answer is chosen: its media type, or 406. */
+/** The media type of the response for each `Accept`, or 406. */
 export const negotiation: readonly (readonly [rules: Rules, accept: Accept, mediaType: string | 406])[] = [
   [["no Accept"], "", json],
   [["no Accept"], "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", json],

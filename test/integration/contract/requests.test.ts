@@ -29,7 +29,7 @@ afterAll(() => server.stop());
 const post = (accept: string, body: unknown) =>
   server.api.post(body === undefined ? "" : JSON.stringify(body), { accept });
 
-/** The bytes of the sound, whatever form it came in. */
+/** The samples of the audio, in any form of the response. */
 async function sound(accept: string, body: object): Promise<Buffer> {
   const answer = await post(accept, body);
   expect({ status: answer.status, ...(answer.ok ? {} : { problem: await answer.json() }) }).toEqual({
@@ -101,7 +101,8 @@ describe.concurrent("a field with an effect changes the audio", () => {
     "%j: %s %j %j is %d times as long",
     held.row(async (_rules, accept, one, other, times) => {
       const [first, second] = await Promise.all([sound(accept, one), sound(accept, other)]);
-      expect(second.length / first.length / times).toBeGreaterThan(0.85); // a voice takes no two phrases alike
+      // a voice never pronounces two phrases in the same way
+      expect(second.length / first.length / times).toBeGreaterThan(0.85);
       expect(second.length / first.length / times).toBeLessThan(1.15);
     }),
   );
@@ -112,7 +113,7 @@ describe.concurrent("a field with an effect changes the audio", () => {
       const bytes = await sound("audio/pcm", body);
       const samples = new Int16Array(new Uint8Array(bytes).buffer);
       const silence = longestSilence(samples) / samplingRate;
-      // another rate smears the edges of the speech into it by the length of its filter
+      // the filter of the resampler smears the edges of the speech by its length
       expect(silence).toBeCloseTo(0.25, samplingRate === 16_000 ? 2 : 1);
     }
     held.exercised("pauses", "2.1 mist pauseBetweenBrackets");

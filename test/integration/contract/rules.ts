@@ -1,8 +1,8 @@
 /**
- * The rules of the interface: each row of the specification's tables and each numbered sentence that says
- * something about the server, then each decision where it is silent. Before each rule stands the test file that holds
- * it: that file calls `heldRules`, and fails when its tests did not exercise all rules that it holds. A rule of a part
- * that is not this server names that part instead. `coverage.test.ts` proves that the list is complete.
+ * The rules of the interface: each row of the specification's tables, each numbered sentence about the
+ * server, and each decision of this project. Each rule names the test file that holds it. That file calls
+ * `heldRules`, and fails unless its tests exercised all its rules. A rule for another component names that
+ * component instead. `coverage.test.ts` checks that the list is complete.
  */
 const answers = "test/integration/contract/answers.test.ts";
 const audio = "test/integration/contract/audio.test.ts";
@@ -128,10 +128,10 @@ export const specification = {
   "9.2": [requests, "The model is selected by modelId."],
 } as const;
 
-/** How many rows each table of the specification has; a rule that is dropped from the list above is missed here. */
+/** The number of rows of each table of the specification, so that a missing rule is detected. */
 export const tableRows: Readonly<Record<string, number>> = {
   "2.1 mist ": 12,
-  "2.1 arcana ": 10 + 1, // and the list of names below it
+  "2.1 arcana ": 10 + 1, // includes the list of names below the table
   "2.2 ": 3,
   "2.3 ": 4,
   "4.1 ": 5,
@@ -242,7 +242,7 @@ const decisions = {
 
 export type RuleId = keyof typeof specification | keyof typeof decisions;
 
-/** The test file, or the part, that holds each rule. */
+/** The test file, or the component, that holds each rule. */
 export const heldBy = Object.entries({ ...specification, ...decisions }).map(
   ([rule, [holder]]) => [rule, holder] as const,
 );

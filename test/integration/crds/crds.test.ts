@@ -163,7 +163,7 @@ describe("the CRDs", () => {
     expect(await dryRun(deployment(spec, model))).toMatchObject({ status: 201, warning: undefined });
   });
 
-  // each CEL rule: rules.test.ts
+  // rules.test.ts tests each CEL rule
   it.each<[string, Json, Json, RegExp]>([
     ["no model", { models: [] }, {}, /spec.models.*at least 1 item/],
     [

@@ -5,7 +5,10 @@ import type { ClusterClient } from "../../../operator/cluster/client.ts";
 import type { KubernetesObject } from "../../../operator/facts/kubernetes-object.ts";
 import { adminClient, freshNamespace } from "../../support/cluster/cluster-namespace.ts";
 
-/** Every CEL rule of the CRDs, by its message, and a value that breaks it. A rule that is missing here fails the last test. */
+/**
+ * Every CEL rule of the CRDs, by its message, with a value that violates it. The last test fails if a rule is
+ * missing here.
+ */
 
 type Json = { [name: string]: unknown };
 type Breach = { spec?: Json; model?: Json; name?: string };

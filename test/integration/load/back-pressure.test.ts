@@ -9,7 +9,10 @@ const held = heldRules(import.meta.filename);
 const mebibyte = 1024 * 1024;
 /** A long text for arcana: eighteen hours of speech. */
 const text = "It was a long story, and it was not over yet. ".repeat(mebibyte / 46);
-/** Far more than sockets hold, far less than the text: audio beyond it would lie in memory. */
+/**
+ * Far more than the socket buffers hold, and far less than the text. Audio beyond this limit would be in
+ * memory.
+ */
 const mostAheadSeconds = 10_800;
 
 type Reader = ReadableStreamDefaultReader<Uint8Array>;
@@ -31,9 +34,9 @@ async function readWhile(reader: Reader, goesOn: () => boolean): Promise<void> {
 
 let api: TestApi;
 let model: ScriptedModel;
-/** Seconds of speech that the model could hand over. */
+/** The seconds of speech that the model could send. */
 let spokenSeconds = 0;
-/** Whether the model waits until the API tier takes more. */
+/** Whether the model waits for the API tier to read. */
 let waits = false;
 
 beforeAll(async () => {
@@ -54,8 +57,8 @@ afterAll(async () => {
 });
 
 /**
- * The model, the API tier and the reader share this process, so a hundred turns of its event loop in which the model
- * waits in one and the same write show that the API tier does not read.
+ * The model, the API tier and the client share this process. If the model waits in the same write for a
+ * hundred turns of the event loop, the API tier does not read.
  */
 async function modelWaits(mostSeconds: number): Promise<void> {
   await eventually("the model waits for the reader, or is too far ahead", async () => {
@@ -69,7 +72,10 @@ async function modelWaits(mostSeconds: number): Promise<void> {
   });
 }
 
-/** Each time the sockets fill again; with coded audio, of which they hold a quarter of an hour, that takes long. */
+/**
+ * The time until the socket buffers are full again. With coded audio, they hold a quarter of an hour of
+ * speech.
+ */
 it.each([
   ["audio/wav", 2],
   ["audio/mpeg", 1],

@@ -58,7 +58,7 @@ async function hear(frames: AsyncIterable<EngineFrame>): Promise<Heard> {
   return { samples: Int16Array.from(samples), times };
 }
 
-/** Samples and times in one line: a difference of a million samples is no reading matter. */
+/** Samples and times as a digest, because a difference of a million samples would not be readable. */
 function digest({ samples, times }: Heard): string {
   return createHash("sha256").update(samples).update(JSON.stringify(times)).digest("hex");
 }
@@ -105,7 +105,8 @@ describe.each([
   });
 
   test("serves waiting streams in the order in which their clients run out of audio", async () => {
-    const one = await ProcessPool.open(program(name), { processes: 1, log: quiet }); // two would race each other
+    // two processes would race
+    const one = await ProcessPool.open(program(name), { processes: 1, log: quiet });
     try {
       const busy = hear(one.speak(utterance(voice, long), never));
       const now = performance.now();
@@ -206,11 +207,11 @@ describe.each([
     for (const pid of pids) process.kill(pid, "SIGSTOP");
     const speaking = [say(long), say(long), say(long)];
     const [victim = 0, other = 0] = pids;
-    await settle(); // each process has been given its phrase
+    await settle(); // each process has received its phrase
     process.kill(victim, "SIGKILL");
     process.kill(other, "SIGCONT");
     for (const { samples, times } of await Promise.all(speaking)) {
-      expect(samples.length).toBe(expected); // once, and whole
+      expect(samples.length).toBe(expected); // exactly once, and complete
       expect(times.map(({ token }) => token)).toEqual(utterance(voice, long).tokens.map((_, index) => index));
     }
     expect(pool.pids()).not.toContain(victim);
@@ -232,7 +233,7 @@ describe.each([
 
   test("speaks or omits any text, and no process dies of it", async () => {
     const pids = pool.pids();
-    const run = name === "arcana" ? 8 : 60; // arcana takes long over each
+    const run = name === "arcana" ? 8 : 60; // arcana takes long for each request
     const strange = [
       "\u0000\u0007",
       "\ud800",

@@ -13,17 +13,17 @@ import {
 } from "../../support/server/tier-process.ts";
 
 const sentence = "The quick brown fox jumps over the lazy dog, and then it rests under the old tree. ";
-/** Hours of speech, so that a replica is always in the middle of it. */
+/** A text of several hours, so that a replica is always synthesizing. */
 const long = sentence.repeat(2000);
 
-/** Much speech whose first audio comes soon. */
+/** A long text whose first audio is available soon. */
 const many = "Yes. ".repeat(2000);
 
 let files: TierFiles;
 let api: TierProcess;
-/** Replicas of arcana by what happens to them; a dead one is not started again. */
+/** The replicas of arcana, by the fault that they undergo. A dead replica is not restarted. */
 let replicas: Record<"speaksAndDies" | "diesIdle" | "stays" | "small", TierProcess>;
-/** All that were started, also where a later one did not. */
+/** All replicas that were started, including those of a failed set-up. */
 const running: TierProcess[] = [];
 
 beforeAll(async () => {
@@ -35,7 +35,7 @@ beforeAll(async () => {
     return tier;
   };
   const start = (environment = {}) => run(startTierProcess("arcana", files, environment));
-  // one after the other: each has the whole time limit for its own start
+  // one after the other, so that each has the whole time limit for its own start
   replicas = {
     speaksAndDies: await start(),
     diesIdle: await start(),
@@ -55,7 +55,7 @@ async function routedModels(): Promise<number> {
   return list.data.length;
 }
 
-/** Resolves once these take the requests, and no others. */
+/** Resolves when these replicas receive the requests, and no others do. */
 async function useReplicas(...tiers: readonly TierProcess[]): Promise<void> {
   files.route({});
   await eventually("the old table is gone", async () => (await routedModels()) === 0);
@@ -83,7 +83,7 @@ interface Said {
   readonly retryAfter: string | null;
 }
 
-/** Speaks to the end. */
+/** Requests speech, and reads the response to its end. */
 async function say(text: string): Promise<Said> {
   const answer = await ask(text);
   const bytes = Buffer.from(await answer.arrayBuffer());
@@ -123,7 +123,8 @@ const cases: readonly [accept: string, seen: string][] = [
 describe("a model tier that is killed", () => {
   it("during a stream interrupts every response, and then causes a 503 with Retry-After if it was the only one", async () => {
     await useReplicas(replicas.speaksAndDies);
-    const answers = await Promise.all(cases.map(([accept]) => ask(long, accept))); // the first audio is out
+    // the first audio has been sent
+    const answers = await Promise.all(cases.map(([accept]) => ask(long, accept)));
     await replicas.speaksAndDies.kill("SIGKILL");
     expect(await Promise.all(answers.map(ending))).toEqual(cases.map(([, seen]) => seen));
     await eventually("the API counts no stream", async () => (await spokenByApi()) === 0);
@@ -180,8 +181,8 @@ describe("hundreds of clients that disconnect", () => {
   const mostPieces = 40;
 
   /**
-   * Each hangs up when the wave has heard a number of pieces of audio that the seed chose: before the request is sent,
-   * while it waits for a stream or for its first audio, or in mid-speech.
+   * Each client disconnects when the wave has received a number of audio chunks that the seed selects: before
+   * the request is sent, while it waits for a stream or for its first audio, or during the speech.
    */
   const wave = async () => {
     const listeners = new Set<() => void>();
@@ -192,7 +193,8 @@ describe("hundreds of clients that disconnect", () => {
     };
     const call = async (i: number) => {
       const caller = new AbortController();
-      const hangUpAt = i === 0 ? mostPieces : Math.floor(random.next() * mostPieces); // one listens until all others have hung up
+      // one client reads until all others have disconnected
+      const hangUpAt = i === 0 ? mostPieces : Math.floor(random.next() * mostPieces);
       const look = () => {
         if (pieces >= hangUpAt) caller.abort();
       };
@@ -219,7 +221,7 @@ describe("hundreds of clients that disconnect", () => {
     await useReplicas(replicas.stays);
     const waves = async (count: number) => {
       for (let i = 0; i < count; i++) {
-        // a machine that is slow lowers its streams, and may refuse who waited long
+        // a slow machine reduces its streams, and may reject requests that waited long
         for (const seen of await wave()) expect([503, "AbortError"]).toContain(seen);
         await nothingInFlight();
       }
@@ -259,7 +261,7 @@ describe("load above the capacity of the models", () => {
   });
 });
 
-/** A process may have ended since it was looked up. */
+/** A process may have ended since the lookup. */
 function killIfThere(pid: number): void {
   try {
     process.kill(pid, "SIGKILL");

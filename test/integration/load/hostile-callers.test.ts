@@ -52,7 +52,7 @@ function post(more: readonly string[] = [], body = speech): string {
   return `POST /v1/svc-tts HTTP/1.1\r\n${headersOf([`content-length: ${body.length}`, ...more])}${body}`;
 }
 
-/** A caller that never fails by itself: whatever happens is in what it read, and how it ended. */
+/** A client that never throws. It records the received data and the end of the connection. */
 class Caller {
   readonly socket: Socket;
   readonly closed: Promise<unknown>;
@@ -80,7 +80,7 @@ class Caller {
   }
 }
 
-/** `/health` answers, and tells the truth. */
+/** Checks that `/health` responds, with the true state. */
 async function expectHealthy({ url } = api): Promise<void> {
   const answer = await fetch(`${url}/health`);
   expect({ status: answer.status, ...((await answer.json()) as object) }).toMatchObject({
@@ -162,7 +162,7 @@ describe("a body that does not match its headers", () => {
       caller.socket.write('{"speaker"');
       caller.socket.resetAndDestroy();
     }
-    // one or two may have been opened to the model meanwhile
+    // one or two connections to the model may have been opened meanwhile
     await eventually("their connections are gone", () => descriptorsOf(api.pid) <= before + 2);
     await expectHealthy();
     expect(api.said()).not.toContain("unexpected error");
@@ -245,7 +245,7 @@ describe("many requests", () => {
   });
 
   it("on one connection that is closed leave nothing in flight", async () => {
-    model.script = (call) => call.head(24_000); // and never a sound
+    model.script = (call) => call.head(24_000); // no audio was sent
     const caller = new Caller();
     caller.socket.write(post(["accept: audio/pcm"]).repeat(20));
     await eventually("all are in flight", async () => (await inFlight()) === 20);
@@ -287,15 +287,16 @@ describe("many requests", () => {
 
 describe("the memory of concurrent requests is limited", () => {
   let small: TestApi;
-  /** Which the test opens. */
+  /** The test opens this gate. */
   let gate = Promise.withResolvers<void>();
   const heldBytes = 8 * mebibyte;
-  /** Every wait of the server ends by this clock alone. */
+  /** The only clock for the server's time limits. */
   let clock = new FakeClock();
   const start = async () => {
     clock = new FakeClock();
     gate = Promise.withResolvers<void>();
-    const timing = { firstAudioTimeoutMs: 600_000, stallTimeoutMs: 600_000 }; // the gate decides
+    // the gate controls the progress
+    const timing = { firstAudioTimeoutMs: 600_000, stallTimeoutMs: 600_000 };
     const limits = { heldBytes, heldWaitMs: 1_000 };
     small = await startTestApi({ arcana: routeTo(model.url) }, { limits, timing }, { clock });
   };
@@ -305,7 +306,7 @@ describe("the memory of concurrent requests is limited", () => {
     model.script = speakTone(0.1);
   });
 
-  /** A body is counted four times: two of these fit, and a third does not. */
+  /** Each body counts four times: two of these fit into the limit, and a third does not. */
   const large = JSON.stringify({
     speaker: "luna",
     modelId: "arcana",
@@ -324,7 +325,7 @@ describe("the memory of concurrent requests is limited", () => {
     model.script = async (call) => {
       most = Math.max(most, ++now);
       await gate.promise;
-      now--; // before its end, upon which the next may come
+      now--; // the next body may arrive before the end of this one
       await speak(call);
     };
     const calls = model.calls.length;
@@ -391,7 +392,7 @@ describe("the memory of concurrent requests is limited", () => {
 
 describe("a client", () => {
   it("that reads nothing loses its stream, and one that reads slowly keeps it", async () => {
-    // in this process, so that whatever holds the reader up holds up those who judge it as well
+    // all in this process, so that a delay of the reader also delays the code that judges it
     const judge = await startTestApi({ arcana: routeTo(model.url) }, { limits: { stallMs: 1_000 } });
     const judgePort = Number(new URL(judge.url).port);
     const request = post(["accept: audio/pcm"]).replace(files.key, judge.key);
@@ -412,7 +413,7 @@ describe("a client", () => {
       await judge.stop();
       model.script = speakTone(0.1);
     });
-    // each lazy one that is cut is a whole time limit that the slow one outlives
+    // the slow client outlives the whole time limit of each idle client that is cut
     for (const round of [1, 2, 3]) {
       const before = slowly;
       const lazy = begin();

@@ -1,4 +1,4 @@
-/** The memory of an API process for each idle WebSocket (11.22). `IDLE_SOCKETS=10000` opens more. */
+/** Measures the memory of an API process for each idle WebSocket (11.22). `IDLE_SOCKETS=10000` opens more. */
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, it } from "vitest";
 import { env } from "../../../config/contract/names.ts";
@@ -14,7 +14,7 @@ import { connectSocket, type SocketClient } from "../../support/sockets/client.t
 import { speakWords } from "../../support/sockets/scripted-speech.ts";
 
 const sockets = Number(process.env.IDLE_SOCKETS ?? 1500);
-/** Opened first, so that what a process needs once is not counted. */
+/** Sockets that are opened first, so that the one-time memory of a process is not counted. */
 const warmUp = 500;
 const mostAtOnce = 50;
 
@@ -59,7 +59,8 @@ it(`${sockets} idle sockets each answer a ping`, async () => {
   const before = residentKibibytes();
   await openSockets(sockets);
   const each = (residentKibibytes() - before) / sockets;
-  // A figure for the documentation: garbage that waits for its collection moves it, so it has no limit here.
+  // The figure is for the documentation and has no limit, because garbage that is not yet collected changes
+  // it.
   console.log(`${sockets} idle sockets: ${each.toFixed(1)} KiB of resident memory each`);
   for (let at = 0; at < open.length; at += mostAtOnce) {
     await Promise.all(open.slice(at, at + mostAtOnce).map((client) => client.settled()));

@@ -57,7 +57,7 @@ describe("the mist tier", () => {
   });
 
   test("reports its load with every response", async () => {
-    // an answer that was just read may hold its place for another moment
+    // the response was read, but its slot may be released a moment later
     await eventuallyPasses(async () => {
       const response = await invoke(tier.url, {});
       await response.arrayBuffer();
@@ -122,7 +122,7 @@ describe("the mist tier", () => {
       const response = await fetch(`${tier.url}/invocations`, {
         method: "POST",
         headers: { "content-type": "application/json", ...(authorization && { authorization }) },
-        body: "{", // which is not read, or this were a 400
+        body: "{", // the body must not be parsed, or the status would be 400
       });
       expect(response.status).toBe(401);
       expect(response.headers.get("www-authenticate")).toBe("Bearer");
@@ -139,7 +139,7 @@ describe("the mist tier", () => {
       const frames = framesOf(response);
       await frames.next();
       hangUp.abort();
-      await frames.next().catch(() => undefined); // the connection is gone: that is the point
+      await frames.next().catch(() => undefined); // the closed connection is expected
     }
     await expect.poll(() => sampleOf(tier.url, "svc_tts_model_streams")).toBe(0);
     expect((await hear(tier.url, {})).words).toHaveLength(1);
@@ -207,14 +207,14 @@ describe("the arcana tier", () => {
       over = true;
     });
     for (; !over; answered++) expect(await get(tier, "/readyz")).toEqual([200, "ok"]);
-    expect(answered).toBeGreaterThan(10); // one, if the text were read in one go
+    expect(answered).toBeGreaterThan(10); // there would be one entry if the text were read at once
     await watched;
     expect((await long).status).toBe(200);
     await (await long).body?.cancel();
   });
 });
 
-/** A tier of one test alone, stopped when that ends. */
+/** A tier for a single test, stopped at its end. */
 async function ownTier(options: Partial<ModelTierOptions>): Promise<RunningTier> {
   const tier = await modelTier(options);
   onTestFinished(() => tier.stop());
@@ -276,7 +276,7 @@ test("a queued request is refused at its deadline, and not before", async () => 
 });
 
 test("a client that disconnects while it waits leaves the queue, and the next request has its slot", async () => {
-  const clock = new FakeClock(); // no deadline comes
+  const clock = new FakeClock(); // without any deadline
   const tier = await ownTier({ maxConcurrentStreams: 1, clock });
   const held = await hold(tier);
   const hangUp = new AbortController();
@@ -292,7 +292,7 @@ test("a client that disconnects while it waits leaves the queue, and the next re
 });
 
 test("a draining tier finishes its streams and refuses new requests", async () => {
-  const tier = await modelTier({ clock: new FakeClock() }); // whose drain has no end
+  const tier = await modelTier({ clock: new FakeClock() }); // the drain of this tier never ends
   const { samples: whole } = await hear(tier.url, { text: sentence.repeat(10) });
   const response = await invoke(tier.url, { text: sentence.repeat(10) });
   const stopping = tier.stop();
@@ -314,7 +314,7 @@ test("a draining tier does not end before its responses have left the kernel", a
   const clock = new FakeClock();
   const tier = await modelTier({ drainSeconds: 50, clock });
   const port = Number(new URL(tier.url).port);
-  // who reads nothing is given little by the kernel, which keeps the rest
+  // a client that does not read gets little data, because the kernel keeps the rest
   const response = await invoke(tier.url, { text: sentence.repeat(8) });
   await eventually("it is spoken", async () => (await sampleOf(tier.url, "svc_tts_model_streams")) === 0);
   expect(await unsentBytes(port)).toBeGreaterThan(100_000);
@@ -355,7 +355,7 @@ test("a stream that outlasts the drain is interrupted at its end and not before,
     for await (const frame of frames) kind = frame.kind;
     return kind;
   };
-  // an error frame where the connection still takes one, or a connection that breaks off
+  // an error frame if the connection still accepts one, or a closed connection
   expect(await last().catch(() => "cut")).toMatch(/^(error|cut)$/);
   await eventually("the tier is gone", async () => {
     await clock.advance(100);

@@ -36,11 +36,11 @@ afterAll(async () => {
   await valkey.stop();
 });
 
-/** Each has a secret of its own for the key `good`, which all of them count as one. */
+/** Each process has its own secret for the key `good`, which all of them count as one key. */
 async function start(
   limits: ApiSettings["keyLimits"],
   shared = true,
-  clock: Clock = new FakeClock(), // Valkey is awaited as long as it takes
+  clock: Clock = new FakeClock(), // the clock stands still, so that Valkey has no time limit
 ): Promise<TestApi> {
   const common = { url: valkey.url, prefix: "test:", passwordFile: undefined, caFile: undefined };
   const valkeySettings = shared ? { ...common, password: "a password" } : undefined;
@@ -58,7 +58,7 @@ async function statusOf(answer: Promise<Response>): Promise<number> {
   return status;
 }
 
-/** A model that begins and goes on until the test ends it. */
+/** A model that sends audio until the test ends it. */
 const holdStreams = () => speakUntil(new Promise(() => undefined), 16_000);
 
 const away = async ({ url }: TestApi) => (await sampleOf(url, "svc_tts_shared_limits_away ")) === 1;
@@ -103,7 +103,7 @@ describe("a key with a rate limit", () => {
     await valkey.kill();
     expect(await statusOf(speak(one))).toBe(200);
     expect(await statusOf(speak(one))).toBe(200);
-    expect(await statusOf(speak(one))).toBe(429); // its own three
+    expect(await statusOf(speak(one))).toBe(429); // the three requests of this process
     expect(await statusOf(speak(other))).toBe(200);
     expect(await away(one)).toBe(true);
     await valkey.restart();
@@ -225,7 +225,7 @@ describe("a client of Valkey", () => {
       timers.splice(0);
       const counted = shared.count("id");
       await eventually("it is asked", () => timers.length === 1);
-      nowMs += 300; // nothing of this process ran meanwhile, so its timer is late
+      nowMs += 300; // this process was paused, so its timer is late
       timers[0]?.();
       expect(await counted).toBeDefined();
     } finally {
@@ -263,13 +263,13 @@ describe("a key with a stream limit", () => {
     expect(refused.headers.get("retry-after")).toBe("1");
     expect(await refused.json()).toMatchObject({ code: "too_many_streams" });
     expect(await statusOf(speak(other))).toBe(429);
-    first.abort(); // a hang-up
+    first.abort(); // the client disconnects
     await eventually("its place is free", async () => (await statusOf(speak(other))) === 200);
     second.abort();
     await eventually("all are free", async () => (await valkey.client.zcard("test:streams:good")) === 0);
-    model.script = (call) => call.cut(); // a failure
+    model.script = (call) => call.cut(); // the model fails
     expect(await statusOf(speak(one))).toBe(502);
-    model.script = speakTone(0.1); // the usual end
+    model.script = speakTone(0.1); // the response ends normally
     for (let i = 0; i < 4; i++) {
       const answer = await speak(i % 2 === 0 ? one : other);
       await answer.arrayBuffer();

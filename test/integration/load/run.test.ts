@@ -13,7 +13,7 @@ import { rawRequest, rawSpeech } from "../../support/server/api-tier.ts";
 
 const main = fileURLToPath(new URL("../../../server/main.ts", import.meta.url));
 const folder = folderOfTests("run");
-/** Added to the ports of all tiers. */
+/** The offset of the ports of all tiers. */
 let offset: number;
 const sentence = "This machine can speak now";
 
@@ -57,7 +57,7 @@ const portOf = (tier: keyof typeof ports) => ports[tier] + offset;
 const speaking = () =>
   eventually("it speaks", () => run.said().includes("==> speaking"), { seen: () => run.said() });
 
-/** All processes whose home is this test's folder: the tiers and their engines, with any parent. */
+/** All processes whose home is the folder of this test: the tiers and their engines, with any parent. */
 function ourProcesses(): { pid: number; command: string }[] {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
@@ -67,12 +67,12 @@ function ourProcesses(): { pid: number; command: string }[] {
         const isOurs = readFileSync(`/proc/${name}/environ`, "utf8").split("\0").includes(`HOME=${home}`);
         return isOurs ? [{ pid: Number(name), command: readFileSync(`/proc/${name}/cmdline`, "utf8") }] : [];
       } catch {
-        return []; // it ended meanwhile, or is not ours to look at
+        return []; // the process ended meanwhile, or may not be read
       }
     });
 }
 
-/** Established connections to a port of this machine, by the kernel's table (proc(5)). */
+/** The established connections to a port of this machine, from the kernel's table (proc(5)). */
 function openConnections(port: number): number {
   const hex = port.toString(16).toUpperCase().padStart(4, "0");
   const lines = readFileSync("/proc/net/tcp", "utf8").split("\n");
@@ -105,7 +105,7 @@ describe("svc-tts all", () => {
     expect(seconds).toBeGreaterThan(1);
     expect(seconds).toBeLessThan(6);
 
-    expect(openConnections(portOf("api"))).toBe(0); // one that is kept would hold the stop back
+    expect(openConnections(portOf("api"))).toBe(0); // an open connection would delay the stop
     const files = join(home, ".local/share/svc-tts/run");
     expect(readdirSync(files).filter((name) => name.startsWith("routing"))).toHaveLength(1);
 

@@ -1,4 +1,7 @@
-/** The OpenTelemetry metrics of arcana (specification 6.3, 6.4), as its container sends them and the real collector takes them. */
+/**
+ * Tests the OpenTelemetry metrics of arcana (specification 6.3, 6.4), sent by its container and received by
+ * the real collector.
+ */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
@@ -35,7 +38,7 @@ const ofStreams = [
   "svc.engine.initial_latency",
   "svc.engine.invocation_request",
 ];
-/** Tells what one test sends from what comes late of another. */
+/** Identifies the metrics of one test, because metrics of earlier tests may arrive late. */
 let test = 0;
 const environment = () => ({
   OTEL_RESOURCE_ATTRIBUTES: `service.name=voices,test=%2C${test}`,
@@ -61,7 +64,7 @@ afterEach(() => {
   vi.unstubAllEnvs();
 });
 
-/** Those with exactly the attributes of this test's environment. */
+/** The series with exactly the attributes of this test's environment. */
 const received = () => receiver.metrics().filter((metric) => isDeepStrictEqual(metric.resource, resource()));
 const names = () => [...new Set(received().map(({ name }) => name))].sort();
 
@@ -73,7 +76,7 @@ function latest(name: string): ReceivedMetric | undefined {
 const streams = () => latest("svc.engine.concurrent_pipeline")?.points[0]?.value;
 const invocations = () => latest("svc.engine.invocation_request")?.points[0]?.value;
 
-/** One stream, counted by hand. */
+/** The expected values of one stream, computed by hand. */
 function speak(telemetry: Telemetry): void {
   telemetry.invoked();
   telemetry.began();
@@ -138,7 +141,7 @@ describe("the real collector", () => {
     ["nvidia-smi says [N/A]", ["[N/A]"]],
   ])("receives four metrics if %s", async (_what, loads) => {
     using gpu = standInNvidiaSmi(loads);
-    // the last flush may take its time: a slow machine needs more than its limit to connect
+    // no time limit for the last flush, because a slow machine needs more time to connect
     const clock = new FakeClock();
     const endpoint = { OTEL_COLLECTOR_ENDPOINT: `127.0.0.1:${collector.ports.grpc}` };
     const telemetry = await start(endpoint, gpu, clock);
@@ -150,7 +153,7 @@ describe("the real collector", () => {
   });
 });
 
-/** Types, units and values of one stream and one request that was refused. */
+/** Types, units and values of one stream and one rejected request. */
 function expectAllFive(audioSeconds: number): void {
   expect(names()).toEqual([...ofStreams, gpuLoad].sort());
   const one = (more: object) => [{ attributes: {}, ...more }];
@@ -173,7 +176,7 @@ function expectAllFive(audioSeconds: number): void {
   const latency = latest("svc.engine.initial_latency");
   expect(latency).toMatchObject({ kind: "histogram", unit: "ms", points: one({ count: 1 }) });
   const { sum = 0, bounds = [] } = latency?.points[0] ?? {};
-  expect(sum).toBeGreaterThan(1); // milliseconds
+  expect(sum).toBeGreaterThan(1); // in milliseconds
   expect(sum).toBeLessThan(patienceMs);
   expect(bounds.filter((bound) => bound >= 100 && bound <= 500)).toHaveLength(17);
 }
@@ -256,7 +259,7 @@ describe("arcana's metrics", () => {
   });
 });
 
-/** Takes OTLP in every way and passes it on as JSON, as it came. */
+/** Receives OTLP in every encoding, and forwards it unchanged as JSON. */
 async function startCollector(to: string): Promise<CollectorPod> {
   const protocols = { grpc: { endpoint: "127.0.0.1:4317" }, http: { endpoint: "127.0.0.1:4318" } };
   const sending_queue = { num_consumers: 1 }; // in the order of their arrival

@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(work, { recursive: true, force: true }));
 
-/** The tests on rules that were changed. */
+/** Runs promtool's tests with changed rules. */
 async function testChanged(from: string, to: string): Promise<unknown> {
   const rules = await readFile(join(folder, "rules.yaml"), "utf8");
   expect(rules).toContain(from);

@@ -1,4 +1,4 @@
-/** `explain` and `support-bundle` as people run them, on a real API server beside a running operator. */
+/** Runs `explain` and `support-bundle` like a user, on a real API server with a running operator. */
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
@@ -164,7 +164,7 @@ async function putUnschedulablePod(): Promise<void> {
 
 const hush = "a-value-that-must-stay-secret";
 
-/** Every file of the one archive in the folder, by its path inside. */
+/** Returns every file of the only archive in the folder, by its path in the archive. */
 async function unpacked(): Promise<Map<string, string>> {
   const [archive = ""] = (await readdir(folder)).filter((name) => name.endsWith(".tar.gz"));
   expect((await stat(join(folder, archive))).mode & 0o777).toBe(0o600);

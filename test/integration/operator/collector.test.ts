@@ -11,7 +11,7 @@ import { CollectorPod } from "../../support/collector.ts";
 import { eventuallyPasses } from "../../support/eventually.ts";
 import { ttsModelPool } from "../../support/operator/observed.ts";
 
-/** The operator's own configuration, started by the real collector, and a backend that lets in only who makes himself known. */
+/** Runs the operator's configuration in the real collector, with a backend that requires authentication. */
 
 const secret = "s3cret-of-the-backend";
 
@@ -35,7 +35,7 @@ async function listening(server: Server): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-/** Takes OTLP over HTTP from who sends this header; also gives out OAuth 2 tokens. */
+/** Receives OTLP over HTTP from clients with this header, and issues OAuth 2 tokens. */
 async function backend(header: string, value: string) {
   const received: string[] = [];
   let refused = 0;
@@ -196,7 +196,7 @@ describe("the collector next to a model", () => {
     ["headers", { headers: [{ name: "api-key", secretRef: { name: "s", key: "k" } }] }],
   ])("keeps running without its %s credentials, and accepts the data of the model", async (_what, auth) => {
     await using to = await backend("authorization", "an unknown token");
-    // the volume of a Secret that is not there is an empty folder
+    // the volume of a missing Secret is an empty folder
     await using pod = await CollectorPod.prepare(
       sidecar({ protocol: "http/protobuf", endpoint: to.url }, auth),
       { auth: {} },
@@ -213,7 +213,7 @@ describe("the collector next to a model", () => {
     server.on("stream", async (stream, headers) => {
       const body = await bodyOf(stream);
       const known = headers.authorization === `Bearer ${secret}`;
-      // a gRPC message: a byte that says whether it is packed, four of length, the bytes
+      // the format of a gRPC message: a compression flag of one byte, the length in four bytes, the message
       if (known)
         received.push(
           `${headers[":path"]} ${(body[0] === 1 ? gunzipSync(body.subarray(5)) : body).toString("latin1")}`,

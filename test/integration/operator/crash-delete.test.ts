@@ -12,14 +12,14 @@ const crashes = useCrashHouse();
 
 const create = () => crashes.house.putDeployment(crashSpec, crashModels);
 
-/** The garbage collector's work. */
+/** The deletions by the garbage collector. */
 async function allIsGone(): Promise<void> {
   const isGone = async () =>
     (await crashes.house.get("TtsDeployment", "demo")) === undefined && (await crashes.family()).length === 0;
   await crashes.house.until(isGone, "an empty namespace");
 }
 
-/** After more writes than a create takes there is nothing to interrupt. */
+/** More writes than a creation takes, so that nothing is left to interrupt. */
 async function interruptedCreate(n: number): Promise<Fate> {
   const death = crashes.dieAfter(n);
   await crashes.life();

@@ -3,7 +3,10 @@ import { crashModels, crashSpec, useCrashHouse } from "../../support/operator/cr
 
 const crashes = useCrashHouse();
 
-/** Everything at once: a rollout, a pool that goes, one that comes, replicas handed over, optional children taken back, a new token. */
+/**
+ * Changes everything at once: a rollout, a removed pool, a new pool, another scaling provider, deleted
+ * optional children, and a new token.
+ */
 const after = {
   spec: { api: { replicas: 3 } },
   models: [

@@ -1,6 +1,7 @@
 /**
- * Every value, map key and list item that the operator applies, changed and removed one by one on a real API server, in every kind of child:
- * one call of the applier makes the whole object as it was. Entries that another client adds stay or go as docs/reference/additions.md says for each field.
+ * Changes and removes every value, map key and list item that the operator applies, one at a time, in every
+ * kind of child on a real API server. One apply must restore the whole object. Entries that another client
+ * adds stay or are removed as docs/reference/additions.md documents.
  */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -41,7 +42,7 @@ import { turnOf } from "../../support/seed.ts";
 type Json = Record<string, unknown>;
 type Edit = (object: KubernetesObject) => void;
 
-/** Between them they have every kind of child, and pods with and without a GPU. */
+/** Together they have every kind of child, and pods with and without a GPU. */
 const deployments = {
   demo: ttsDeployment(
     {
@@ -134,9 +135,11 @@ let applier: Applier;
 let children: readonly KubernetesObject[];
 
 const workloads = names.flatMap(([kind, name]) => (kind === "Deployment" ? [name] : []));
-/** The Deployment in which everything is changed in this run. The three are made of the same parts. */
+/**
+ * The Deployment in which everything is changed in this run. The three Deployments consist of the same parts.
+ */
 const wholeWorkload = workloads[turnOf(workloads.length)] ?? "";
-/** The places of that Deployment; in the others, what they have beside them is changed. */
+/** The paths of that Deployment. In the other two, only other paths are changed. */
 let placesOfWhole: ReadonlySet<string>;
 
 beforeAll(async () => {
@@ -162,7 +165,7 @@ afterAll(async () => {
   await plane.stop();
 });
 
-/** All children of a TtsDeployment, rendered for an existing owner. */
+/** Renders all children of a TtsDeployment for an existing owner. */
 async function childrenOf(
   deployment: TtsDeployment,
   metadata: Pick<TtsDeployment["metadata"], "name" | "namespace">,
@@ -215,7 +218,7 @@ function edited(live: KubernetesObject, edit: Edit): Promise<KubernetesObject | 
   return written(live, changed);
 }
 
-/** By the first of the alternatives that the API server takes. */
+/** Makes the first of the alternative changes that the API server accepts. */
 async function changedBy(
   live: KubernetesObject,
   { alternatives }: ChildChange,
@@ -229,14 +232,19 @@ async function changedBy(
 
 const placeInAnyList = (change: string) => change.replace(/\/\d+(?=[/ ])/g, "/*");
 
-/** The changes of one child: all of them, but in two of the three Deployments only those that the third one does not have. */
+/**
+ * The changes of one child. In two of the three Deployments, these are only the changes that the third one
+ * does not have.
+ */
 function changesIn(live: KubernetesObject): readonly ChildChange[] {
   const changes = changesOf(appliedPart(live));
   if (live.kind !== "Deployment" || live.metadata.name === wholeWorkload) return changes;
   return changes.filter(({ name }) => !placesOfWhole.has(placeInAnyList(name)));
 }
 
-/** The changes that were made, those that the API server refused, and those that the applier did not repair. */
+/**
+ * The changes that were made, those that the API server rejected, and those that the applier did not repair.
+ */
 async function disturb(desired: KubernetesObject, live: KubernetesObject) {
   const whole = textOf(live);
   const [made, refused, left]: [string[], string[], string[]] = [[], [], []];
@@ -257,10 +265,10 @@ async function disturb(desired: KubernetesObject, live: KubernetesObject) {
   return { made, refused, left };
 }
 
-/** An item that is nothing but its key: under another one it is an addition like any other. */
+/** An item that consists only of its key. With another key, it is an ordinary addition. */
 const isKeyAlone = /\/imagePullSecrets\/\d+\/name /;
 
-/** @throws Error where the operator would go on repairing */
+/** @throws Error if the operator would repair without end */
 async function repair(
   { name }: ChildChange,
   changed: KubernetesObject,
@@ -291,7 +299,7 @@ it.concurrent.each(names)(
   },
 );
 
-/** Places of which nothing was changed or removed by itself. */
+/** Paths at which no value was changed or removed alone. */
 function untouched(made: readonly string[], refused: readonly string[]): string[] {
   const placeOf = (name: string) => name.replace(/ \w+$/, "");
   const touched = made.map(placeOf);
@@ -305,17 +313,17 @@ function untouched(made: readonly string[], refused: readonly string[]): string[
 const locked: Readonly<Record<string, RegExp>> = {
   Secret: /^\/type$/,
   RoleBinding: /^\/(roleRef|subjects\/0\/kind$)/,
-  // empty ones come back by the schema's default
+  // the schema's defaults restore empty ones
   TtsModelPool:
     /^\/spec\/(deployment|kind|accelerator\/(nodeSelector|tolerations)|telemetry\/resourceAttributes)$/,
   HorizontalPodAutoscaler: /^\/spec\/metrics\/0\/type$/,
   Deployment: new RegExp(
     [
-      // the selector with the labels that it selects, the strategy with its numbers
+      // the selector matches the labels, and the strategy matches its numbers
       "^/spec/(selector|strategy/type$|template/metadata/labels/)",
-      // volumes with their mounts
+      // volumes match their mounts
       "/volumes/\\d+/name$|/initContainers/0/volumeMounts/0/name$",
-      // what has one value
+      // fields with only one possible value
       "/fieldRef(/apiVersion)?$|/initContainers/0/restartPolicy$",
     ].join("|"),
   ),
@@ -340,7 +348,7 @@ async function additionRules(desired: KubernetesObject): Promise<Map<string, Rul
     const changed = await changedBy(await restored(live), addition);
     if (changed === undefined) continue;
     const { manifest } = await applier.ensure(changed, desired);
-    // an addition that stays has to outlast an apply for another reason too
+    // an addition that stays must also remain after an apply for another reason
     const rule = textOf(await client.apply(desired)) === whole ? "removed" : "left alone";
     if (rule === "left alone") expect(textOf(manifest)).toBe(textOf(changed));
     rules.set(addition.field, rules.get(addition.field) ?? rule);
@@ -349,7 +357,10 @@ async function additionRules(desired: KubernetesObject): Promise<Map<string, Rul
   return rules;
 }
 
-/** The rows of the page: kind, fields whose additions stay, fields whose additions are removed. */
+/**
+ * The rows of the page: the kind, the fields whose additions stay, and the fields whose additions are
+ * removed.
+ */
 async function documentedRules(): Promise<Map<string, Record<Rule, string[]>>> {
   const page = await readFile(join(import.meta.dirname, "../../../docs/reference/additions.md"), "utf8");
   const rows = page.matchAll(/^\| ([A-Z]\w+) \| (.*) \| (.*) \|$/gm);
@@ -368,7 +379,7 @@ it("entries that another client adds stay or are removed as documented for each 
     const fields = found.get(kind) ?? { "left alone": [], removed: [] };
     found.set(kind, fields);
     for (const [field, rule] of await additionRules(child(kind, name))) {
-      // these two are the same for every child
+      // these two fields are the same for every child
       if (["metadata.labels", "metadata.annotations"].includes(field)) expect(rule).toBe("left alone");
       else if (!fields[rule].includes(field)) fields[rule].push(field);
     }

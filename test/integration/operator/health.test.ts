@@ -1,4 +1,7 @@
-/** Whether others who wait for our objects judge them right at every stage: kstatus (Flux, kpt, Helm) and Argo CD's health check. */
+/**
+ * Checks that other tools judge the health of the operator's objects correctly at every stage: kstatus (Flux,
+ * kpt, Helm) and Argo CD's health check.
+ */
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,7 +13,7 @@ import { OperatorHouse } from "../../support/operator/operator-house.ts";
 
 const config = join(import.meta.dirname, "../../../config/argocd/argocd-cm.yaml");
 
-/** Objects as a real API server and the operator left them, by the stage that they are in. */
+/** Objects as the API server and the operator left them, by stage. */
 const stages = new Map<string, KubernetesObject>();
 
 async function walkThroughStages(house: OperatorHouse): Promise<void> {

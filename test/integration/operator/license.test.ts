@@ -76,7 +76,7 @@ describe("the license", () => {
     const { status } = await house.deployment();
     expect(status?.license.state).toBe("grace");
     const failedMs = Date.parse(status?.license.failedAt ?? "");
-    // the status has whole seconds
+    // the status has a resolution of one second
     expect(failedMs).toBeGreaterThan(removedMs - 1_000);
     expect(failedMs).toBeLessThanOrEqual(house.clock.nowMs());
     expect(Date.parse(status?.license.graceUntil ?? "")).toBe(failedMs + 86_400_000);
@@ -152,7 +152,7 @@ describe("a license for the whole cluster", () => {
     await house.untilReplicas("demo-mist", 2);
     await house.putDeployment({}, mist(2), "other");
     await house.untilReplicas("other-mist", 0);
-    // the next status that is written is then that of the change
+    // so that the next written status is that of the change
     await house.idle();
     const forgotten = Promise.withResolvers<void>();
     house.proxy.rule = ({ method, path }) =>
@@ -216,7 +216,7 @@ describe("a license with an online check", () => {
 
   const check = async () => (await house.routing()).licenseCheck;
   const license = async () => (await house.deployment()).status?.license;
-  /** Seconds since the epoch by the operator's clock, as in the answers of the issuer. */
+  /** Seconds since the epoch by the operator's clock, as in the responses of the issuer. */
   const hoursAgo = (hours: number) => Math.floor(house.clock.nowMs() / 1000) - hours * 3600;
 
   it("is checked by API pods, and the response is sent to all pods and survives restarts of the operator", async () => {

@@ -102,7 +102,7 @@ it("becomes ready, serves its metrics, and transfers the leadership when it is s
 
   first.child.kill("SIGTERM");
   expect(await ended(first)).toBe(0);
-  // the lease is handed over: it would go on naming the first until it runs out
+  // releases the lease, which would otherwise name the first operator until it expires
   expect(await leaseHolder()).not.toMatch(/^first_/);
   await until(() => second.output.includes('"leading"'), second);
   for (const line of first.output.trim().split("\n")) expect(JSON.parse(line)).toHaveProperty("message");

@@ -1,4 +1,7 @@
-/** The commands of the guides for operating that need no pods, unchanged, on a real API server with a running operator. */
+/**
+ * Runs the commands of the operations guides that need no pods, unchanged, on a real API server with a
+ * running operator.
+ */
 import { execFile } from "node:child_process";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -33,7 +36,7 @@ beforeEach(async () => {
 
 afterEach(() => rm(folder, { recursive: true }));
 
-/** Runs the one command of the guides that begins so, in the test's own namespace. */
+/** Runs the only command of the guides that starts with this text, in the namespace of the test. */
 async function follow(beginning: string, change = (command: string) => command): Promise<string> {
   const [command = "", ...more] = commands.filter((line) => line.startsWith(beginning));
   expect([command, ...more], `${guides.join(", ")} must have one command "${beginning}"`).toHaveLength(1);

@@ -5,7 +5,7 @@ import { type OperatorHouse, useOperatorHouse } from "../../support/operator/ope
 let house: OperatorHouse;
 const dayMs = 86_400_000;
 
-/** An operator with nothing to do for so long sends nothing: no license ends or is due for a warning. */
+/** An idle operator sends no request for this long, because no license expires or needs a warning. */
 async function staysAtRest(durationMs: number): Promise<void> {
   const exp = Math.floor((Date.now() + 400 * dayMs) / 1000);
   await house.putLicense(await house.issuer.issue({ exp }));
@@ -186,7 +186,7 @@ describe("one TtsDeployment", () => {
       ],
     );
     await staysAtRest(dayMs);
-    // nor is anything given up on: see Applier
+    // the operator also removes no field ownership: see Applier
     expect(await house.writesOfRestart()).toBe(0);
   });
 
@@ -196,7 +196,7 @@ describe("one TtsDeployment", () => {
       await house.idle();
       const before = await house.mustGet(kind, name);
       await house.remove(kind, name);
-      // nothing but the watch event of its deletion calls for a reconcile so soon
+      // only the watch event of the deletion requests a reconcile this soon
       const isBack = async () => {
         const now = await house.get(kind, name);
         return now !== undefined && now.metadata.uid !== before.metadata.uid;
@@ -236,7 +236,7 @@ describe("one TtsDeployment", () => {
     await house.idle();
     const events = await house.admin.list("Event", { namespace: house.namespace });
     const warnings = events
-      // the API server warns of its own, as of an address of a Service that it takes for lost
+      // the API server records Warning events itself, such as for a lost address of a Service
       .filter(({ type, reportingController }) => type === "Warning" && reportingController === fieldManager)
       .map(({ reason, note }) => [reason, note]);
     expect(warnings, "an ordinary start warns of nothing").toEqual([]);
@@ -272,7 +272,7 @@ describe("pools", () => {
     const { metadata, spec } = await house.pool("demo-mist");
     expect(spec.replicas).toBe(3);
     expect(await house.replicas("demo-mist")).toBe(3);
-    // two writes of the pool: the handing over, and the new settings
+    // the pool is written twice: for the new scaling provider, and for the new settings
     expect(metadata.generation).toBe(2);
     await house.kubectl("scale", "ttsmp/demo-mist", "--replicas=5");
     await house.untilReplicas("demo-mist", 5);

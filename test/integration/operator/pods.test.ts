@@ -142,7 +142,7 @@ describe("budgets, policies and Pod Security", () => {
 });
 
 describe("problems of pods", () => {
-  // which state gives which condition: test/unit/operator/status/workload.test.ts
+  // test/unit/operator/status/workload.test.ts tests the condition of each state
   it("a pod that cannot start is reported at once", async () => {
     await house.putLicense(await house.issuer.issue());
     await house.putDeployment();

@@ -1,4 +1,7 @@
-/** Objects of other products (the Gateway API, KEDA, the Prometheus operator), with and without those, and the role that the chart gives for all of it. */
+/**
+ * Tests the operator with and without the CRDs of other products (the Gateway API, KEDA, the Prometheus
+ * operator), and the role of the chart for them.
+ */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { rulesOf } from "../../../operator/cluster/permissions.ts";
 import type { V1Container } from "../../../operator/facts/kubernetes-object.ts";
@@ -8,7 +11,7 @@ import { installForeignKinds, removeForeignKinds } from "../../support/judges/fo
 import type { ProxiedRequest } from "../../support/operator/fault-proxy.ts";
 import { OperatorHouse } from "../../support/operator/operator-house.ts";
 
-/** It begins without any of the products; the first test of each needs that. */
+/** A control plane without any of the products, which the first test of each product needs. */
 let plane: ControlPlane;
 let house: OperatorHouse;
 
@@ -149,7 +152,7 @@ describe("a pool that KEDA scales", () => {
 
   it("creates the ScaledObject after the conflicting HorizontalPodAutoscaler is deleted, and runs its pods until then", async () => {
     await install("keda");
-    // this one knows the kind from the beginning
+    // this operator knows the kind from its start
     await house.restart();
     let isRefused = true;
     let refusals = 0;
@@ -263,7 +266,7 @@ describe("the chart's role", () => {
     networkPolicy: { enabled: true },
     telemetry: { serviceMonitor: { enabled: true } },
   };
-  /** It has metrics of its own, for which there is a PodMonitor. */
+  /** A deployment with metrics of its own, for which a PodMonitor exists. */
   const engine = { type: "vllm" };
   const byGateway = { api: { route: { hostnames, gatewayRef: { name: "public" } } } };
   const nothingMore = { networkPolicy: {}, availability: { podDisruptionBudget: { enabled: false } } };
@@ -330,20 +333,20 @@ describe("the chart's role", () => {
 
   it("allows everything in the watched namespaces, and nothing that the operator does not use", async () => {
     await doEverything(house);
-    // gives the Lease back
+    // releases the Lease
     await house.stopOperator();
     const used = new Set(house.proxy.requests.map(asked));
-    // server-side apply of what is not there yet is a patch on the wire, and needs create
+    // server-side apply sends a patch, and needs `create` for objects that do not exist
     for (const request of [...used])
       if (request.startsWith("patch ")) used.add(request.replace("patch", "create"));
     const held = [...rulesOf("workload"), ...rulesOf("own")].flatMap(({ resources, verbs }) =>
       resources.flatMap((resource) => verbs.map((verb) => `${verb} ${resource}`)),
     );
     expect(held.filter((permission) => !used.has(permission)).sort()).toEqual([
-      // looked at by admission, not by a request: see operator/cluster/permissions.ts
+      // checked by admission, not by a request: see operator/cluster/permissions.ts
       "get endpointslices",
       "list endpointslices",
-      // before a pool shrinks under streams: test/integration/operator/scaling.test.ts
+      // test/integration/operator/scaling.test.ts covers the scale-down of a pool with streams
       "patch pods",
       "update ttsdeployments/finalizers",
       "update ttsmodelpools/finalizers",

@@ -11,9 +11,12 @@ import { type ControlPlane, controlPlane } from "../../support/cluster/control-p
 import { installCrds, kubectlOrThrow } from "../../support/cluster/kubectl.ts";
 import { OperatorHouse } from "../../support/operator/operator-house.ts";
 
-/** Obstacles for the operator: quotas, admission webhooks and policies of other products, objects of other owners. */
+/**
+ * Tests obstacles for the operator: quotas, admission webhooks and policies of other products, objects of
+ * other owners.
+ */
 
-/** Its own: a webhook or a policy concerns every request to its API server, which asks it or evaluates its selector. */
+/** A control plane of this file, because its webhooks and policies affect every request to the API server. */
 let plane: ControlPlane;
 let house: OperatorHouse;
 
@@ -37,8 +40,8 @@ async function apply(...items: object[]): Promise<void> {
 const ofTheNamespace = () => ({ matchLabels: { "kubernetes.io/metadata.name": house.namespace } });
 
 /**
- * The API server reads webhooks and policies by a watch, some time after it took them.
- * @param refusal in the words of the API server; any other error is a failure of the probe
+ * Waits until the API server applies a webhook or policy, which it reads by a watch after some time.
+ * @param refusal the message of the API server. Any other error is a failure of the probe.
  */
 async function untilRefused(
   refusal: string,
@@ -63,7 +66,7 @@ describe("a ResourceQuota", () => {
     const spec = { hard: { "count/deployments.apps": "1" } };
     const metadata = { name: "small", namespace: house.namespace };
     await apply({ apiVersion: "v1", kind: "ResourceQuota", metadata, spec });
-    // its controller, which does not run here, would count
+    // the quota controller, which does not run here, would count
     const status = JSON.stringify({ status: { hard: spec.hard, used: { "count/deployments.apps": "0" } } });
     await house.kubectl("patch", "resourcequota/small", "--subresource=status", "--type=merge", "-p", status);
     await house.putLicense(await house.issuer.issue());
@@ -236,7 +239,7 @@ describe("a ValidatingAdmissionPolicy", () => {
       ["Deployment", "demo-api"],
     ] as const)
       await house.mustGet(kind, name);
-    // children that the spec no longer names are removed beside a refusal
+    // children that the spec no longer contains are deleted despite a rejection of others
     await house.putDeployment(route);
     await house.untilGone("NetworkPolicy", "demo-model");
     await allow();

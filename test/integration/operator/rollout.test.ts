@@ -6,7 +6,7 @@ import { passBesideHeld } from "../../support/operator/held-requests.ts";
 import { History, type Version, versionOf } from "../../support/operator/history.ts";
 import { type OperatorHouse, useOperatorHouse } from "../../support/operator/operator-house.ts";
 
-/** Rollouts of a pool on a real API server; the Deployment controller is played by hand. */
+/** Tests rollouts of a pool on a real API server. The tests simulate the Deployment controller. */
 
 let house: OperatorHouse;
 /** The metrics of the API pods for the canary. */
@@ -26,7 +26,7 @@ async function again(image?: string): Promise<void> {
   await house.restart({ metrics, ...(image !== undefined && { image }) });
 }
 
-/** The attempt that the status named last. */
+/** The attempt of the last status. */
 function metrics(): string {
   const now = ["ok", "error"]
     .map(
@@ -54,7 +54,7 @@ const bad = { ok: 15, error: 5 };
 const mist = (more: object = {}, rollout: object = { canary }) => [
   { name: "mist", kind: "mist", replicas: 4, rollout, ...more },
 ];
-/** After so many writes an operator is replaced by another one. */
+/** After this many writes, another operator replaces the running one. */
 const writesPerLife = 8;
 const changed = { maxConcurrentStreams: 4 };
 
@@ -101,7 +101,7 @@ async function streamsOf(name: string): Promise<string | undefined> {
 const gone = () => house.untilGone("TtsModelPool", "demo-mist-canary");
 const promoted = () => house.until(async () => (await streamsOf("demo-mist")) === "4", "the promotion");
 
-/** A canary of changed settings whose first pods are there. */
+/** Starts a canary of changed settings, and waits for its first pods. */
 async function tryChange(): Promise<void> {
   await house.putDeployment({}, mist(changed));
   await reached("Starting");
@@ -156,7 +156,7 @@ describe("a canary", () => {
     await again();
     await house.idle();
     expect((await house.workload("demo-mist")).spec?.template).toEqual(before.spec?.template);
-    // the earlier settings are what runs: taking them back is enough
+    // the earlier settings still run, so that restoring them is sufficient
     await house.putDeployment({}, mist());
     await house.untilReady();
     expect(await state()).toBeUndefined();
@@ -201,7 +201,8 @@ describe("a canary", () => {
     await tryChange();
     await house.until(async () => isHeld, "the write of the first shares");
     counted = bad;
-    // long enough to judge the canary, to roll it back and to drop its pool, if any of it may happen now
+    // long enough to judge the canary, to roll it back and to delete its pool, if the operator attempted any
+    // of these
     await passBesideHeld(house, 5, 1_000);
     released.resolve();
     await reached("RolledBack");
@@ -285,7 +286,7 @@ describe("other rollouts", () => {
     await begin({});
     const before = await house.workload("demo-mist");
     await again("registry.example/svc-tts/server:0.2.0");
-    // The API tier and the pool are judged in turns of their own: the condition grows by one, then the other.
+    // The API tier and the pool are evaluated one after the other, so the condition grows twice.
     await house.untilCondition("RevisionOutdated", /^True OperatorChanged: .*\bapi, pool mist\b/);
     expect((await house.workload("demo-mist")).metadata.generation).toBe(before.metadata.generation);
     await house.kubectl("annotate", "ttsd/demo", "tts.svc.dev/restart=now");

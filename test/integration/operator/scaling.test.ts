@@ -7,7 +7,10 @@ import { History } from "../../support/operator/history.ts";
 import { type OperatorHouse, useOperatorHouse } from "../../support/operator/operator-house.ts";
 import { leasePort } from "../../support/port-lease.ts";
 
-/** The built-in scaler and its neighbours before a real API server, under the chart's own role; API pods are sockets of the test. */
+/**
+ * Tests the built-in scaler on a real API server, under the role of the chart. API pods are sockets of the
+ * test.
+ */
 
 type Json = { [name: string]: unknown };
 let house: OperatorHouse;
@@ -33,7 +36,7 @@ function mist(scaling: Json): Json {
 
 const putApiPod = (name = "demo-api-1", port = api.port) => putOne(house, port, name);
 
-/** An API pod whose load the operator hears. */
+/** An API pod whose load the operator reads. */
 async function heardApiPod(): Promise<void> {
   await putApiPod();
   await house.until(async () => api.readers === 1, "the operator listens");
@@ -46,7 +49,7 @@ const replicas = () => house.replicas("demo-mist");
 
 const scaledTo = (count: number) => house.untilReplicas("demo-mist", count);
 
-/** The operator has tried to listen to this pod, in vain. */
+/** Waits until the operator has failed to connect to this pod. */
 const isSilent = (pod: string) =>
   house.until(
     async () =>
@@ -58,15 +61,21 @@ const isSilent = (pod: string) =>
 
 const route = async () => (await house.routing()).models.mist?.[0];
 
-/** Longer than every window of `quick`, and shorter than the operator believes an API pod that says nothing. */
+/**
+ * Longer than every window of `quick`, and shorter than the time for which the operator trusts a silent API
+ * pod.
+ */
 const restMs = 10_000;
 
-/** Nothing more is asked or written. */
+/** Checks that the operator sends no more requests. */
 async function quiet(): Promise<void> {
   expect(await house.requestsDuring(restMs)).toEqual([]);
 }
 
-/** The operator has read every line that the API pod has sent up to now: this line is the last, and differs from those before it. */
+/**
+ * Waits until the operator has read every line that the API pod has sent. The last line differs from those
+ * before it.
+ */
 async function hearsAll(): Promise<void> {
   beats += 1;
   api.tell("unknown", { replicas: { "http://10.9.9.9:8080": beats } });
@@ -159,7 +168,7 @@ describe("a pool with the built-in scaler", () => {
     const ready = async () =>
       (await house.deployment()).status?.conditions.find(({ type }) => type === "Ready");
     const before = await ready();
-    // in the same second a transition would not show
+    // a transition in the same second would not be visible
     await house.advance(1_100);
     api.tell("mist", { streams: 9 });
     await scaledTo(3);
@@ -190,7 +199,7 @@ describe("a pool with the built-in scaler", () => {
       house.clock.monotonicMs(),
     ];
     for (let streams = 2; streams < 8; streams += 1) await tell(streams);
-    // each of two pools and the TtsDeployment; the clock goes on with real time beside what the test adds
+    // one for each of two pools and the TtsDeployment; the clock also follows real time
     const most = 3 * (Math.floor((house.clock.monotonicMs() - startMs) / 60_000) + 1);
     expect(house.proxy.count("write") - writes).toBeLessThanOrEqual(most);
     const passes = house.lines.slice(lines).filter((line) => line.startsWith("pass "));
@@ -202,7 +211,7 @@ describe("a pool with the built-in scaler", () => {
     await scaled({ target: { streamsPerReplica: 4 } }, 1);
     api.tell("mist", { streams: 3 });
     await house.serve("demo-mist");
-    // the status tells of streams in use once a minute
+    // the status reports the streams in use once a minute
     for (let round = 0; round < 7; round += 1) {
       await hearsAll();
       await house.advance(restMs);
@@ -219,7 +228,7 @@ describe("a pool with the built-in scaler", () => {
     await scaled({ target: { streamsPerReplica: 4 } }, 1);
     api.tell("mist", { streams: 9 });
     await scaledTo(3);
-    await putApiPod("demo-api-2", await leasePort()); // no process listens there
+    await putApiPod("demo-api-2", await leasePort()); // nothing listens on this port
     await isSilent("demo-api-2");
     api.tell("mist", {});
     await house.hears(api);

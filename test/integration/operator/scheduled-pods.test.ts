@@ -1,6 +1,7 @@
 /**
- * Pods that Kubernetes' own controllers make, place, evict and give devices. KWOK plays the one node, where a placed pod is ready: it has two GPUs,
- * and three devices of a driver (resource.k8s.io/v1).
+ * Tests pods that Kubernetes' own controllers create, schedule, evict and allocate devices to. KWOK simulates
+ * the one node, on which scheduled pods are ready. The node has two GPUs, and three devices of a driver
+ * (resource.k8s.io/v1).
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { labels } from "../../../config/contract/names.ts";
@@ -56,7 +57,7 @@ async function create(object: object): Promise<void> {
   await kubectlOrThrow(plane.address, ["create", "-f", "-"], JSON.stringify(object));
 }
 
-/** Pods of a pool, also those that are being deleted. */
+/** The pods of a pool, including those that are being deleted. */
 async function everyPod(pool: string): Promise<Pod[]> {
   const labelSelector = `${labels.pool}=${pool}`;
   return (await house.admin.list("Pod", { namespace: house.namespace, labelSelector })) as Pod[];
@@ -134,7 +135,7 @@ describe("devices that a driver reports", () => {
 });
 
 describe("a rollout without a free GPU", () => {
-  /** The fewest pods that served at one time, once two did. */
+  /** The smallest number of ready pods after the first two were ready. */
   function fewestServing(versions: readonly Version[]): number {
     const serving = new Set<string>();
     let most = 0;
@@ -206,7 +207,7 @@ describe("a disruption budget", () => {
     await house.putDeployment(spec, [{ name: "mist", kind: "mist", replicas }]);
   }
 
-  /** Resolves when the disruption controller has counted so many pods, all healthy. */
+  /** Resolves when the disruption controller has counted this many pods, all healthy. */
   async function counted(name: string, pods: number, maxUnavailable?: unknown): Promise<Budget> {
     let found: Budget | undefined;
     await house.until(async () => {

@@ -8,15 +8,15 @@ import { OperatorHouse } from "../../support/operator/operator-house.ts";
 
 let house: OperatorHouse;
 let folder = "";
-/** Model pods read their file once a second; a kubelet takes longer than that. */
+/** Model pods read their file once a second, and a kubelet takes longer to update it. */
 const overlapMs = 2_500;
 const slowestKubeletMs = 1_300;
-/** Clients ask as often. */
+/** Clients send requests at the same interval. */
 const stepMs = 100;
 
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), "svc-tts-tokens-"));
-  // the API server's clock is the machine's, and operators compare theirs with it
+  // operators compare their clock with that of the API server, which uses the machine's
   house = await OperatorHouse.open({ clock: new FakeClock(Date.now()) });
   await house.restart({ tokenOverlapMs: overlapMs });
   await house.ready();
@@ -42,7 +42,7 @@ async function stored(): Promise<Tokens> {
 const ask = (value: string) =>
   house.kubectl("annotate", "ttsd/demo", "--overwrite", `tts.svc.dev/rotate-token=${value}`);
 
-/** A model pod, by the operator's clock, whose kubelet renews its files late by `lagMs`. */
+/** A model pod on the operator's clock, whose kubelet updates its files with a delay of `lagMs`. */
 async function modelPod(lagMs: number, tokens: Tokens) {
   const path = await mkdtemp(join(folder, "pod-"));
   const renew = ({ accepted }: Tokens) => writeFile(join(path, "accepted"), accepted);
@@ -54,7 +54,7 @@ async function modelPod(lagMs: number, tokens: Tokens) {
   return { lagMs, renew, accepts: (token: string) => access.accepts(`Bearer ${token}`) };
 }
 
-/** The Secret over time, as pods see it that follow late. */
+/** The history of the Secret, for pods that read it with a delay. */
 class History {
   readonly changes: { at: number; tokens: Tokens }[] = [];
 
@@ -98,7 +98,7 @@ describe("the internal token", () => {
     expect(history.changes.map(({ tokens }) => tokens.accepted.split("\n").length)).toEqual([1, 2, 2, 1]);
     expect(asked).toBeGreaterThan(500);
     expect(refused).toEqual([]);
-    // what was taken back counts no more
+    // a revoked token is no longer accepted
     expect(await Promise.all(models.map(({ accepts }) => accepts(first.token)))).not.toContain(true);
   });
 

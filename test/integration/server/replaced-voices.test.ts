@@ -36,7 +36,7 @@ async function open(folders: { folder?: string; installed?: string }): Promise<M
   return mounted;
 }
 
-/** A Kokoro model whose first voice has these fields besides its own. */
+/** A Kokoro model whose first voice has these additional fields. */
 function kokoro(change: object): void {
   folder.kokoro("koko", { espeak: "es" });
   const path = join(folder.path, "koko/manifest.json");

@@ -49,7 +49,7 @@ const configMap = (name: string, data: Record<string, string> = {}): KubernetesO
 });
 const refTo = (name: string) => ({ apiVersion: "v1", kind: "ConfigMap", namespace, name });
 
-/** The first answers are these, then the way is free. */
+/** The first responses are these. All further requests reach the server. */
 function first(...faults: Fault[]): void {
   let turn = 0;
   proxy.rule = () => faults[turn++];
@@ -61,7 +61,7 @@ function onFakeClock(): { clock: FakeClock; client: ClusterClient } {
   return { clock, client: new ClusterClient(proxy.connection(), { clock, random: () => 0 }) };
 }
 
-/** The client pauses for so long, a backoff of 50 ms included. */
+/** Waits until the client pauses for this time, a backoff of 50 ms included. */
 const waits = (clock: FakeClock, pauseMs: number) =>
   eventually(`a pause of ${pauseMs} ms`, () => clock.nextDueMs === clock.monotonicMs() + pauseMs);
 
@@ -243,7 +243,7 @@ describe("a missing response", () => {
     const delayed = refusal(client.get(refTo("x"), { signal: waiting.signal }));
     await waits(clock, 9_050);
     waiting.abort();
-    // the clock stands still: nothing else ends the pause
+    // the clock stands still, so that nothing else ends the pause
     expect(await delayed).toMatchObject({ reason: "Aborted" });
     client.close();
   });
@@ -289,7 +289,7 @@ test("a service account's token is read again after a 401", async () => {
   expect(connection.namespace).toBe(namespace);
   expect(await refusal(inPod.get(refTo("x")))).toMatchObject({ status: 401 });
   await writeFile(`${folder}/token`, await tokenOf("reader"));
-  // Known, but without any right: the token was taken.
+  // The API server knows this account, but gives it no permission, so it accepted the token.
   expect(await refusal(inPod.get(refTo("x")))).toMatchObject({ status: 403 });
   inPod.close();
   await rm(folder, { recursive: true });

@@ -8,7 +8,10 @@ import {
 import { installCrds, kubectl, kubectlOrThrow } from "../../../support/cluster/kubectl.ts";
 import { OperatorHouse } from "../../../support/operator/operator-house.ts";
 
-/** CRDs of another version than the operator's: newer ones have fields that it does not know, older ones lack some that it needs. */
+/**
+ * CRDs of another version than the operator's. Newer CRDs have unknown fields, and older ones lack required
+ * fields.
+ */
 
 const spec = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties";
 const status = "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties";
@@ -18,7 +21,7 @@ let address: ControlPlaneAddress;
 let house: OperatorHouse;
 
 beforeAll(async () => {
-  // the CRDs are the whole cluster's: other test files go by them meanwhile
+  // a control plane of this file, because CRDs affect the whole cluster
   plane = await controlPlane({ prepare: installCrds });
   address = plane.address;
 });
@@ -74,7 +77,7 @@ describe("with a CRD that is newer than the operator, the operator", () => {
       { op: "add", path: `${spec}/fancy`, value: shiny },
     );
     await serves("ttsdeployments", (text) => text.includes('"shiny"'));
-    // a watch that was open before the schema changed goes on with the old one for a while
+    // a watch that was opened before the change keeps the old schema for some time
     await house.restart();
     await house.ready();
     const { generation } = (await house.workload("demo-mist")).metadata;
@@ -96,7 +99,7 @@ describe("with a CRD that is older than the operator, the operator", () => {
     await house.ready();
     await patch("ttsdeployments", { op: "remove", path: `${spec}/internalToken` });
     await serves("ttsdeployments", (text) => text !== "" && !text.includes("internalToken"));
-    // a watch that was open before the schema changed goes on with the old one for a while
+    // a watch that was opened before the change keeps the old schema for some time
     await house.restart();
     const writes = () =>
       house.proxy.requests.filter(({ method, path }) => method !== "GET" && !/status$|events/.test(path))
@@ -145,7 +148,7 @@ describe("with a CRD that is older than the operator, the operator", () => {
     await house.ready();
     await patch("ttsmodelpools", { op: "remove", path: `${spec}/sharedMemory` });
     await serves("ttsmodelpools", (text) => text !== "" && !text.includes("sharedMemory"));
-    // a watch that was open before the schema changed goes on with the old one for a while
+    // a watch that was opened before the change keeps the old schema for some time
     await house.restart();
     const { generation } = (await house.workload("demo-mist")).metadata;
     await house.putDeployment({}, [{ name: "mist", kind: "mist", sharedMemory: "1Gi" }]);

@@ -1,4 +1,6 @@
-/** The election and the event recorder on a real API server, which refuses malformed times and events. */
+/**
+ * Tests the election and the event recorder on a real API server, which rejects malformed times and events.
+ */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, test } from "vitest";
 import { ClusterClient } from "../../../../operator/cluster/client.ts";
 import { type EventDetails, EventRecorder } from "../../../../operator/cluster/events.ts";
@@ -26,9 +28,12 @@ describe("two operators on one lease", () => {
   let behindProxy: ClusterClient;
   let elections: LeaderElection[];
   let leaders: Set<string>;
-  /** The largest number of leaders at any moment. */
+  /** The largest number of simultaneous leaders. */
   let most: number;
-  /** Moved slowly while a leader is to stay: a machine that stalls for seconds does not cost it the lease. */
+  /**
+   * Moves the clock in small steps while a leader must remain, so that a pause of the machine does not cost
+   * it the lease.
+   */
   let clock: FakeClock;
 
   beforeEach(async () => {
@@ -96,7 +101,7 @@ describe("two operators on one lease", () => {
   test("that start at the same time get one leader", async () => {
     for (const identity of ["a", "b", "c", "d"]) run(behindProxy, identity);
     await soon("one leads", () => leaders.size === 1);
-    // those that do not lead ask for the lease again and again
+    // candidates without the lease request it repeatedly
     const asked = proxy.count("list");
     await soon("they asked", () => proxy.count("list") > asked + 12);
     expect(most).toBe(1);

@@ -1,6 +1,7 @@
 /**
- * `isApplied` against what a real API server makes of our manifests: true for what was just applied, in every kind that the
- * operator writes; false after any drift and for any change of ours. Each false is checked to be one that an apply would set right.
+ * Compares `isApplied` with a real API server, for every kind that the operator writes. It must be true after
+ * an apply, and false after any drift and for any change of the manifest. Each drift must be repairable by an
+ * apply.
  */
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { Applier } from "../../../../operator/apply/applier.ts";
@@ -11,7 +12,7 @@ import { adminClient, freshNamespace } from "../../../support/cluster/cluster-na
 
 let client: ClusterClient;
 let namespace: string;
-/** There really is an owner: else the garbage collector takes what it owns. */
+/** The owner must exist, because the garbage collector deletes objects without an owner. */
 let ownerUid: string;
 
 beforeAll(async () => {

@@ -7,7 +7,7 @@ useOperatorHouse((opened) => {
   house = opened;
 });
 
-/** Reads of Secrets since the last call, by name. */
+/** The reads of Secrets since the last call, by name. */
 function readsOfSecrets(): string[] {
   const reads = house.proxy.requests.splice(0).filter(({ method, watch }) => method === "GET" && !watch);
   return reads.map(({ path }) => /\/secrets\/?(.*)$/.exec(path)?.[1]).filter((name) => name !== undefined);
@@ -49,7 +49,7 @@ describe("Secrets", () => {
     const reads = readsOfSecrets();
     for (const name of ["demo", ...names])
       expect(reads.filter((read) => read === `${name}-token`).length).toBeLessThanOrEqual(2);
-    // until the watch has reported its version, for which the first reconciles do not wait
+    // until the watch has reported its version, because the first reconciles do not wait for it
     expect(reads.filter((read) => read === "license").length).toBeLessThan(12);
     expect(reads).not.toContain("");
   });

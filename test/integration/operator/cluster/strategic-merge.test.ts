@@ -208,7 +208,7 @@ async function merged(patch: object): Promise<object> {
   return templateIn(await clusterRequestOrThrow(address, { method: "PATCH", path, body, type }));
 }
 
-/** The same with the defaults that the API server adds. */
+/** The same merge with the defaults that the API server adds. */
 async function stored(template: object): Promise<object> {
   const body = templateObject(template);
   return templateIn(await clusterRequestOrThrow(address, { method: "PUT", path, body }));

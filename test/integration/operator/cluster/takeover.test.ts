@@ -107,7 +107,7 @@ describe("two operators of one namespace", () => {
     await house.ready();
     expect(await house.condition("SoleOperator")).toBe("absent");
     await house.startOperator({ release: after, image: image("2") });
-    // something to do, so that each of them has a word to say
+    // work for each operator, so that each of them writes
     await house.putDeployment({ api: { replicas: 2 } });
     await house.serve("demo-api");
     await house.untilCondition("SoleOperator", conflict);

@@ -68,7 +68,7 @@ function remove(name: string): Promise<boolean> {
   return admin.remove({ apiVersion: "v1", kind: "ConfigMap", namespace, name });
 }
 
-/** Name → value, in the cluster, in the copy, and in the reports. */
+/** The values by name: in the cluster, in the copy, and in the reports. */
 async function inCluster(): Promise<Record<string, unknown>> {
   return valuesOf(await admin.list("ConfigMap", { namespace, labelSelector: "app=tts" }));
 }
@@ -97,13 +97,13 @@ async function untilWatching(): Promise<void> {
   await eventuallyPasses(() => expect(proxy.openWatches).toBe(1));
 }
 
-/** Follows, and has a watch open. */
+/** Starts a reflector, and waits until its watch is open. */
 async function following(options: ReflectorOptions = {}): Promise<void> {
   follow(options);
   await untilWatching();
 }
 
-/** Adds, changes and deletes one of each. */
+/** Adds, changes and deletes one object each. */
 async function change(round: string): Promise<void> {
   await Promise.all([put(`new-${round}`, "1"), put("changed", round), put("gone", round)]);
   await remove("gone");
@@ -364,7 +364,7 @@ describe("no update is lost", () => {
       if (round % 2 === 0) proxy.cutWatches();
       else proxy.stallWatches();
     }
-    // a list of more pages than there are faults would have one of them each time
+    // a list with more pages than faults would meet one fault each time
     proxy.rule = () => undefined;
     await expectInStep();
   });

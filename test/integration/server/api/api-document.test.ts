@@ -11,7 +11,7 @@ import { startTestApi, type TestApi } from "../../../support/server/api-tier.ts"
 import { parseEvents } from "../../../support/server/events.ts";
 import { type ScriptedModel, startScriptedModel } from "../../../support/server/scripted-model.ts";
 
-/** Every code block of these pages is run. */
+/** The pages whose code blocks are all run. */
 const pages = ["docs/how-to/call-the-api.md", "docs/how-to/use-openai-clients.md"];
 const textOf = (page: string) => readFileSync(join(import.meta.dirname, "../../../..", page), "utf8");
 

@@ -3,7 +3,7 @@ import type { RunningTier } from "../../../../server/model/tier.ts";
 import { recognize, type Spoken } from "../../../support/audio/recognizer.ts";
 import { hear, modelTier } from "../../../support/server/model-tier.ts";
 
-/** The written text, and the words that a recognizer should hear. */
+/** A written text, with the words that a recognizer should hear. */
 const rows = [
   ["The 3rd man paid $5 for 12 apples.", "the third man paid five dollars for twelve apples"],
   ["He was born on July 4, 1976.", "he was born on july fourth nineteen seventy six"],

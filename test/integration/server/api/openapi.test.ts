@@ -30,7 +30,7 @@ afterAll(async () => {
   await model.close();
 });
 
-/** The answer as the document describes it: its status, its type and, where it is JSON, its shape. */
+/** Checks the response against the document: its status, its type and the schema of a JSON body. */
 async function expectDescribed(path: string, method: "get" | "post", answer: Response): Promise<void> {
   const type = answer.headers.get("content-type")?.split(";")[0] ?? "";
   const described = committed.paths[path]?.[method].responses[String(answer.status)];

@@ -22,7 +22,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-/** `make test-speech` has every voice say all sentences. */
+/** Only some sentences. `make test-speech` tests every voice with all sentences. */
 const someSentences = englishSentences.slice(0, 8);
 const fewSentences = englishSentences.slice(0, 3);
 const mistVoices = voicesOf("mist").filter(({ language }) => language === "eng");
@@ -61,10 +61,10 @@ describe("the default voice of English", () => {
 test("a recognizer that chooses among the sentences understands eSpeak NG's English", async () => {
   const espeak = await openEspeak({ processes: 1, log: { info: () => undefined, warn: () => undefined } });
   try {
-    const engines = new Engines(new Map([["espeak", espeak]]), []); // as on a machine without Flite
+    const engines = new Engines(new Map([["espeak", espeak]]), []); // simulates a machine without Flite
     const sentences = englishSentences.slice(0, 12);
     const right = await choose(await Promise.all(sentences.map((text) => speakBy(engines, text))));
-    expect(right.filter(Boolean).length).toBeGreaterThanOrEqual(6); // by chance one is right
+    expect(right.filter(Boolean).length).toBeGreaterThanOrEqual(6); // one may be right by chance
   } finally {
     await espeak.close();
   }

@@ -15,7 +15,7 @@ import { heldRules } from "../../contract/held-rules.ts";
 const held = heldRules(import.meta.filename);
 
 const clock = new FakeClock();
-/** Files are read each second, and replicas asked each third. */
+/** Files are read once a second, and replicas are probed three times a second. */
 const lookMs = 1_000;
 
 let api: TestApi;

@@ -7,7 +7,7 @@ import { pythonWith } from "../../../support/python.ts";
 import { startTestApi, type TestApi } from "../../../support/server/api-tier.ts";
 import { type ScriptedModel, speakTone, startScriptedModel } from "../../../support/server/scripted-model.ts";
 
-/** `make fuzz` sets more, and no seed. */
+/** `make fuzz` raises the number of examples, and sets no seed. */
 const examples = process.env.FUZZ_EXAMPLES ?? "5";
 const limitSeconds = process.env.FUZZ_SECONDS ?? "15";
 const seed = process.env.FUZZ_EXAMPLES === undefined ? ["--seed", "1"] : [];
@@ -20,7 +20,7 @@ let python: string;
 beforeAll(async () => {
   python = await pythonWith(["schemathesis==4.32.5"]);
   model = await startScriptedModel(speakTone(0.1));
-  const database = join(folder, "svc-tts.db"); // with it the paths of keys are there
+  const database = join(folder, "svc-tts.db"); // this setting adds the paths of keys
   api = await startTestApi(model.url, { database });
 });
 
@@ -36,7 +36,7 @@ async function fuzz(): Promise<{ passed: boolean; said: string }> {
     ...["--header", `Authorization: Bearer ${api.key}`],
     ...["--max-examples", examples, "--max-time", limitSeconds, "--request-timeout", "20"],
     ...["--phases", "examples,coverage,fuzzing", "--generation-database", "none", "--no-color"],
-    // no schema says which voices belong to which model
+    // the schema does not define which voices belong to which model
     ...["--exclude-checks", "positive_data_acceptance"],
     ...seed,
   ];

@@ -11,7 +11,7 @@ import { type OtlpReceiver, startOtlpReceiver } from "../../../support/server/ot
 
 const main = fileURLToPath(new URL("../../../../server/main.ts", import.meta.url));
 const key = "my-own-Kwyjibo-key";
-/** Written into everything that is spoken; no part of it may come out anywhere. */
+/** A marker in every text. No part of it may occur in any output. */
 const word = "Zyxquorvle";
 const parts = ["zyxq", "quorv", "orvle", "kwyji"];
 
@@ -23,7 +23,7 @@ let receiver: OtlpReceiver;
 const said: Buffer[] = [];
 const output = () => Buffer.concat(said).toString();
 
-/** Lines of the log of one request each, as one tier wrote them. */
+/** The log lines of one request each, as one tier wrote them. */
 function accessLines(tier: { tier?: string; name?: string }): Record<string, unknown>[] {
   return output()
     .split("\n")
@@ -65,7 +65,7 @@ afterAll(async () => {
   await receiver.close();
 });
 
-/** Those of the tier that speaks arcana. */
+/** The log lines of the tier that serves arcana. */
 function killEngines(): void {
   const arcana = childrenOf(child.pid ?? 0).find((pid) => commandOf(pid).at(-1) === "arcana");
   for (const pid of childrenOf(arcana ?? 0)) process.kill(pid, "SIGKILL");
@@ -158,7 +158,7 @@ describe("at the log level trace, with traces on", () => {
       call: killEngines,
     }).catch(() => undefined);
     await eventually("the end of an engine", () => output().includes("an engine process ended"));
-    enough.abort(); // a retried one would speak for half an hour
+    enough.abort(); // a retried request would run for half an hour
     await cutOrRetried;
   });
 

@@ -1,4 +1,4 @@
-/** Sockets on which nothing is spoken, on a clock that the test moves (11.22). */
+/** Tests idle sockets, on a clock that the test moves (11.22). */
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { eventuallyOn, FakeClock } from "../../../support/fake-clock.ts";
 import { startTestApi, type TestApi } from "../../../support/server/api-tier.ts";
@@ -41,7 +41,7 @@ it.each([["/ws3?speaker=abbie"], ["/ws?speaker=abbie"], ["/ws"]])(
     });
     for (let passedMs = 0; passedMs < 660_000; passedMs += 10_000) {
       await clock.advance(10_000);
-      // the answers to the pings of the server have to arrive between two of them
+      // the client's pongs have to arrive between two pings of the server
       await client.settled();
       await client.settled();
     }

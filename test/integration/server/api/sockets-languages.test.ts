@@ -1,4 +1,4 @@
-/** Word times on sockets in every language of the catalogue, from the real engines. */
+/** Tests word timestamps on sockets in every language of the catalogue, with the real engines. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { languages, type Voice, voices } from "../../../../config/contract/voices.ts";
 import { longTexts } from "../../../support/audio/texts.ts";
@@ -15,7 +15,7 @@ beforeAll(async () => {
 afterAll(() => server.stop());
 
 const rate = 24_000;
-/** Seconds by which the last word may end after the audio. */
+/** The seconds by which the last word may end after the audio. */
 const tolerance = 0.02;
 
 interface Times {

@@ -1,4 +1,4 @@
-/** Sockets of v1: contexts that are spoken side by side, in JSON and in protobuf, against a scripted model tier. */
+/** Tests the sockets of v1 with a scripted model tier: concurrent contexts, in JSON and in protobuf. */
 import { request } from "node:http";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { EnvelopeEncoding } from "../../../../server/api/sockets/v1/envelopes.ts";
@@ -18,7 +18,7 @@ import { connectV1, type V1Client } from "../../../support/sockets/v1-client.ts"
 const audioParameters = { audioFormat: "audio/pcm", samplingRate: scriptedRate };
 const streaming = { speaker: "abbie", audioParameters };
 const oneShot = (text: string) => ({ ...streaming, text });
-/** Bytes of one scripted synthesis as PCM. */
+/** The bytes of one scripted synthesis as PCM. */
 const synthesisBytes = 2 * scriptedRate * scriptedSeconds;
 
 let api: TestApi;
@@ -511,7 +511,7 @@ describe("the upgrade", () => {
   });
 });
 
-/** The answer to an upgrade, as published clients check it before they use the socket. */
+/** The response to an upgrade, which published clients check before they use the socket. */
 function answeredSubprotocol(offer: string | undefined): Promise<object> {
   const { promise, resolve, reject } = Promise.withResolvers<object>();
   const headers = {
@@ -540,7 +540,7 @@ it("a context stays open through five minutes of silence (11.18)", async () => {
   await client.until("audio", "a");
   for (let passedMs = 0; passedMs < 300_000; passedMs += 10_000) {
     await clock.advance(10_000);
-    // the answers to the pings of the server have to arrive between two of them
+    // the client's pongs have to arrive between two pings of the server
     await client.settled();
     await client.settled();
   }

@@ -1,4 +1,4 @@
-/** The sockets of text that streams in, against a model tier whose every step the test decides. */
+/** Tests the text sockets with a model tier whose every step the test controls. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { eventually } from "../../../support/eventually.ts";
 import { startTestApi, type TestApi } from "../../../support/server/api-tier.ts";
@@ -47,7 +47,7 @@ async function connect(path: string, more = {}): Promise<SocketClient> {
   return client;
 }
 
-/** Syntheses and requests that ended in this way. */
+/** The number of syntheses and requests that ended in this way. */
 async function countRequests(outcome: string): Promise<number> {
   const metrics = await (await fetch(`${api.url}/metrics`)).text();
   const lines = metrics.matchAll(/^svc_tts_requests_total\{(.*)\} (\d+)/gm);

@@ -57,7 +57,7 @@ async function startOver(
   return api;
 }
 
-/** Before the end of the test. */
+/** Closes the server before the end of the test. */
 function stop(api: TestApi): Promise<void> {
   open.splice(open.indexOf(api), 1);
   return api.stop();
@@ -158,7 +158,7 @@ describe("a model that fails", () => {
   it("is replaced by another replica before the first byte of the response", async () => {
     const refuse = (call: Call) =>
       call.refuse(503, { code: "saturated", detail: "full" }, { "retry-after": "7" });
-    // whichever replica is asked first breaks off, the second is full, the third speaks
+    // the first selected replica disconnects, the second is full, and the third responds
     const inTurn = [(call: Call) => call.cut(), refuse, speakTone(0.1)];
     const newReplica = () => {
       let own: ScriptedModel["script"] | undefined;
@@ -173,7 +173,7 @@ describe("a model that fails", () => {
     const answer = await api.post(arcana, { accept: "audio/wav" });
     expect(answer.status).toBe(200);
     expect((await answer.arrayBuffer()).byteLength).toBe(44 + 4800);
-    // a connection that breaks may have been a stale one: that replica is asked once more
+    // the connection may have been stale, so the same replica receives a second attempt
     expect(models.map(({ calls }) => calls.length).sort()).toEqual([1, 1, 2]);
   });
 
@@ -299,7 +299,7 @@ describe("a server that shuts down", () => {
     const release = Promise.withResolvers<void>();
     const timing = { keepAliveGraceMs: 300, idleCloseMs: 120_000 };
     const { api } = await start(speakUntil(release.promise), { timing });
-    // one connection: the second request waits for the first one's end, and is sent at once
+    // on one connection, the second request is sent when the first one has ended
     const caller = new Client(api.url, { pipelining: 1 });
     const headers = {
       accept: "audio/wav",
@@ -325,7 +325,7 @@ describe("a server that shuts down", () => {
     const { api } = await start(speakTone(8), { drainSeconds: 30 }, { clock });
     const { hostname, port } = new URL(api.url);
     const socket = connect(Number(port), hostname, () => socket.write(rawSpeech(api, arcana, "audio/wav")));
-    // who reads nothing is given little by the kernel, which keeps the rest
+    // a client that does not read gets little data, because the kernel keeps the rest
     await eventually("it is written", async () => (await unsentBytes(Number(port))) > 100_000);
     const soonMs = clock.monotonicMs() + 1_000;
     let isGone = false;

@@ -11,7 +11,7 @@ afterAll(() => server.stop());
 
 const pauseMs = 300;
 
-/** Groups of three words of the language, set apart by pauses; nothing else makes a pause in them. */
+/** Groups of three words of the language, separated by the only pauses of the text. */
 function grouped(language: string): string[][] {
   const words = (longTexts[language]?.[0] ?? "").split(" ").map((word) => word.replace(/[.,।]$/u, ""));
   return [0, 3, 6, 9].map((at) => words.slice(at, at + 3));
@@ -54,21 +54,23 @@ describe.each(Object.keys(languages))("in %s", (language) => {
     for (const ms of [1, 1234]) {
       const { samples, rate } = await speak(` <${ms}> `);
       const asked = ((groups.length - 1) * ms * rate) / 1000;
-      // the engine's own rate counts whole samples, and so does the one asked for
+      // the engine's rate and the requested rate both count whole samples
       expect(Math.abs(samples.length - without.samples.length - asked)).toBeLessThanOrEqual(groups.length);
     }
   });
 });
 
 interface Span {
-  /** Seconds. */
+  /** A time span in seconds. */
   readonly start: number;
   readonly end: number;
 }
 
 const windowSeconds = 0.005;
 
-/** The sounds between the pauses: each from its first to its last window that is at most 40 dB below its loudest. */
+/**
+ * The sounds between the pauses, each from its first to its last window within 40 dB of its loudest window.
+ */
 function soundsBetweenPauses(samples: Int16Array, rate: number): Span[] {
   const power = powers(samples, Math.round(windowSeconds * rate));
   const silent = Math.round((0.9 * pauseMs) / 1000 / windowSeconds);

@@ -49,7 +49,7 @@ function start(
   return startTestApi(model.url, { database, dashboard, ...more }, { clock, ...environment });
 }
 
-/** The same people and keys at a server with other settings; the owner's session goes on. */
+/** Restarts the server with other settings and the same users and keys. The owner's session remains valid. */
 async function restart(settings: Partial<ApiSettings>, environment: ApiEnvironment = {}): Promise<void> {
   await api.stop();
   api = await start("http://127.0.0.1:8000", "setup", settings, environment);
@@ -136,13 +136,13 @@ describe("a sign-in", () => {
     expect((await visitor.get("/dashboard/keys")).status).toBe(200);
     const { cookie } = visitor;
     expect((await visitor.post("/dashboard/logout", {})).status).toBe(303);
-    visitor.cookie = cookie; // a copy of it
+    visitor.cookie = cookie; // uses a copy of the cookie
     expect((await visitor.get("/dashboard/keys")).headers.get("location")).toBe("/dashboard/login");
   });
 
   it("is refused before it is written to the audit log, so that the time of the response does not depend on the name", async () => {
     const other = new DatabaseSync(database);
-    other.exec("BEGIN IMMEDIATE"); // nothing can be written into the audit log
+    other.exec("BEGIN IMMEDIATE"); // the audit log cannot be written
     try {
       const refused = await new Visitor(api.url).post("/dashboard/login", { name: "ada", password: "wrong" });
       expect(refused.status).toBe(401);
@@ -197,7 +197,7 @@ describe("a sign-in", () => {
     };
     const statuses: number[] = [];
     for (let i = 0; i < 11; i++) {
-      // the last is what the proxy saw; before it stands what a caller made up
+      // the proxy added the last address, and a client invented the ones before it
       statuses.push(await signIn(`198.51.100.${i}, 2001:db8::${i}`, `guess number ${i}`));
     }
     expect(statuses).toEqual([...Array(10).fill(401), 429]);
@@ -420,7 +420,7 @@ describe("the playground", () => {
   });
 
   it("serves signed-in owners and members, from this site alone", async () => {
-    // an element with a label has a role that takes one (ARIA)
+    // an element with a label must have a role that supports one (ARIA)
     expect((await owner.get("/dashboard/playground")).text).toContain('<p id="words" role="group"');
     const body = { modelId: "mist", speaker: "abbie", text: "Hello." };
     const viewer = await addSignedInUser("eve", "viewer", "red");
@@ -490,7 +490,7 @@ it("the audit log is shown page by page, and kept for the configured time", asyn
     pages.push(Array.from(text.matchAll(/<td>change-(\d+)<\/td>/g), ([, i]) => i ?? ""));
     link = /href="(\/dashboard\/changes\?older=[^"]+)"/.exec(text)?.[1];
   }
-  expect(pages.map(({ length }) => length)).toEqual([199, 200, 51]); // the first has the owner's setup
+  expect(pages.map(({ length }) => length)).toEqual([199, 200, 51]); // the first entry is the owner's setup
   expect(new Set(pages.flat()).size).toBe(450);
   expect((await owner.get("/dashboard/changes?older=nonsense")).status).toBe(200);
   await restart({ dashboard: { url: "http://127.0.0.1:8000", setupFile: undefined, auditDays: 30 } });

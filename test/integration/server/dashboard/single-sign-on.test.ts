@@ -95,13 +95,13 @@ function alertOf({ text }: Page): string | undefined {
   return /role="alert">([^<]*)</.exec(text)?.[1]?.replaceAll("&#39;", "'");
 }
 
-/** The signed-in user whom the page shows. */
+/** The signed-in user that the page shows. */
 async function whoIs(visitor: Visitor): Promise<string | undefined> {
   const { text } = await visitor.get("/dashboard/keys");
   return /<span>(\S+) <span class="quiet">\(([^)]*)\)/.exec(text)?.slice(1).join(": ");
 }
 
-/** @returns the link's secret. */
+/** @returns the secret of the link. */
 const invite = (owner: Visitor, name: string) => invited(owner, { name, role: "member", team: "red" });
 
 async function changes(owner: Visitor): Promise<string[]> {
@@ -160,7 +160,7 @@ describe.each([
     ]);
     expect((await late.get("/dashboard/setup")).headers.get("location")).toBe("/dashboard/login");
     expect((await late.get("/dashboard/login")).status).toBe(200);
-    expect(await whoIs((await signInAs(root)).visitor)).toBe("root: owner"); // the groups say who is one
+    expect(await whoIs((await signInAs(root)).visitor)).toBe("root: owner"); // the groups determine the role
   });
 
   it("are linked once to an invitation by an e-mail address that the provider has verified", async () => {
@@ -236,7 +236,7 @@ describe("an invalid response of the provider", () => {
   });
   afterAll(() => shared.stop());
 
-  /** The response to a refused sign-in, and its audit log entries. */
+  /** The response to a rejected sign-in, with its audit log entries. */
   async function refusal(visitor: Visitor, back: URL) {
     const before = await changes(owner);
     const page = await visitor.get(`${back.pathname}${back.search}`);

@@ -109,7 +109,7 @@ describe("a word that no dictionary has", () => {
     await turn("no");
     expect((await page()).text).not.toContain("<blockquote");
     await turn("yes");
-    expect((await page()).text).not.toContain("<blockquote"); // it was not only hidden
+    expect((await page()).text).not.toContain("<blockquote"); // the word was deleted, not only hidden
     expect((await owner.get("/dashboard/changes")).text).toMatch(
       /<td>ada<\/td><td>sentences turned off<\/td><td>blue<\/td>/,
     );

@@ -24,7 +24,7 @@ function say(text: string, sampling: Partial<typeof usual> = {}, stretch = 1) {
   return hear(tier.url, { ...arcana, text, stretch, sampling: { ...usual, ...sampling } });
 }
 
-/** How much the lengths of the words differ from take to take, ms, on average. */
+/** The average variation of the word lengths between takes, in ms. */
 async function spread(sampling: Partial<typeof usual>, count: number): Promise<number> {
   const takes: number[][] = [];
   for (let take = 0; take < count; take++) {
@@ -43,7 +43,8 @@ describe("arcana without further settings", () => {
   test("is spoken by the model of this repository, and a recognizer understands it", async () => {
     const spoken: Spoken[] = [];
     for (const text of englishSentences.slice(0, 4)) {
-      const { engine, ...speech } = await say(text, { temperature: 0 }); // repeatable: no gate that the dice open
+      // repeatable, because randomness does not affect the gate
+      const { engine, ...speech } = await say(text, { temperature: 0 });
       expect(engine).toBe("arcana-mini");
       spoken.push({ ...speech, sentence: text });
     }
@@ -52,7 +53,7 @@ describe("arcana without further settings", () => {
 
   test("varies more with a higher temperature, and not at all with 0", async () => {
     expect(await spread({ temperature: 0 }, 2)).toBeLessThan(1e-6);
-    // Takes are drawn at random: with 12 of them the two spreads lie near 20 and 45 ms, and five were too few to tell.
+    // Takes are random. With 12 takes, the two averages are near 20 and 45 ms. Five takes were too few.
     const [cool, hot] = [await spread({ temperature: 0.1 }, 12), await spread({ temperature: 1.5 }, 12)];
     expect(cool).toBeGreaterThan(0);
     expect(hot).toBeGreaterThan(1.5 * cool);
@@ -63,7 +64,7 @@ describe("arcana without further settings", () => {
     const penalized = await say(sentence, { temperature: 0, repetitionPenalty: 2 });
     expect(penalized.samples).not.toEqual(greedy.samples);
     const narrow = await say(sentence, { temperature: 1, topP: 0.0001, repetitionPenalty: 1 });
-    expect(narrow.samples).toEqual(greedy.samples); // only the likeliest code is left
+    expect(narrow.samples).toEqual(greedy.samples); // only the most likely code remains
   });
 
   test("is exactly as much slower or faster as requested, word by word", async () => {

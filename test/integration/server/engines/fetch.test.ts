@@ -130,7 +130,7 @@ describe("a file over HTTP", () => {
   });
 
   it("fails if the disk is full, and is not treated as complete", async () => {
-    // a limit of the size of files writes short at its edge, as a full disk does
+    // a limit of the file size causes a short write, like a full disk
     const source = ["--source", `${server.url}/model.bin`, "--sha256", digestOf(weights)];
     const words = [process.execPath, main, "fetch", ...source, "--into", folder];
     const limited = promisify(execFile)("bash", ["-c", `ulimit -f 100; exec "$@"`, "bash", ...words]);
@@ -205,7 +205,7 @@ describe("a file over HTTP", () => {
     };
     await run(`${server.url}/model.bin`, { credentials: { FETCH_AUTHORIZATION: "Bearer s3cret" } });
     expect(server.requests[0]?.authorization).toBe("Bearer s3cret");
-    // another port of one address is another origin
+    // another port of the same address is another origin
     expect(other.requests[0]?.authorization).toBeUndefined();
     expect(await fetched()).toBe(digestOf(weights));
   });

@@ -6,7 +6,7 @@ import { TinyModelFolder, tinyManifest } from "../../../support/generator/model-
 import { startTestApi, type TestApi } from "../../../support/server/api-tier.ts";
 import { hear, invoke, modelTier } from "../../../support/server/model-tier.ts";
 
-/** A model that speaks samples itself behind `POST /v1/audio/speech`: our own server is a real one of those. */
+/** A model that serves `POST /v1/audio/speech` itself. The project's own server is a real example. */
 const rate = 24_000;
 const text = "The train to the coast leaves from platform nine. Please have your ticket ready.";
 
@@ -50,7 +50,7 @@ function settings({ path }: TinyModelFolder) {
   } as const;
 }
 
-/** Streams that are spoken now. */
+/** The number of streams in progress. */
 async function streams(): Promise<number> {
   const exposition = await (await fetch(`${speaking.url}/metrics`)).text();
   return Number(/^svc_tts_model_streams(?:\{[^}]*\})? (\d+)$/mu.exec(exposition)?.[1]);

@@ -7,7 +7,7 @@ import { tinyCodec } from "../../../support/generator/tiny-model.ts";
 import { startTestApi, type TestApi } from "../../../support/server/api-tier.ts";
 import { modelTier } from "../../../support/server/model-tier.ts";
 
-/** Frames that the model writes before it holds still: enough for the first sound, far fewer than the caller asked for. */
+/** The number of frames before the model pauses: enough for the first audio, and far fewer than requested. */
 const framesWritten = 40;
 const tokensWritten = framesWritten * tinyCodec.slots.length;
 
@@ -17,7 +17,8 @@ let api: TestApi;
 beforeAll(async () => {
   vllm = await ScriptedVllm.create();
   const tokens = { kind: "fixed", tokens: ["internal-token"] } as const;
-  const model = { ...vllm.settings, hangSeconds: 3_600 }; // a model that holds still is no failure here
+  // a pause of the model is not a failure in this test
+  const model = { ...vllm.settings, hangSeconds: 3_600 };
   tier = await modelTier({ tier: "arcana", generator: "vllm", model, tokens });
   api = await startTestApi({ arcana: [{ pool: "p", service: tier.url, weight: 100, idle: false }] });
   await vllm.script({ does: "speak", holdsAfter: tokensWritten });
@@ -28,7 +29,7 @@ afterAll(async () => {
   vllm.delete();
 });
 
-/** Asks, listens until the first sound, and cuts the connection. */
+/** Sends a request, reads until the first audio, and closes the connection. */
 function leaveAmidSpeech(): Promise<void> {
   const body = JSON.stringify({
     modelId: "arcana",
@@ -45,7 +46,7 @@ function leaveAmidSpeech(): Promise<void> {
   return new Promise((resolve, reject) => {
     const asked = request(`${api.url}/v1/svc-tts`, { method: "POST", headers, agent: false });
     asked.once("response", (response) => {
-      response.on("error", () => undefined); // it is we who cut it
+      response.on("error", () => undefined); // the client itself closed the connection
       response.once("data", () => {
         response.destroy();
         resolve();

@@ -55,7 +55,7 @@ async function isReady({ url } = tier): Promise<boolean> {
   return (await fetch(`${url}/ready`)).ok;
 }
 
-/** The sum of a metric of the tier over the labels that fit. */
+/** The sum of a metric of the tier over the matching labels. */
 async function metric(name: string, { url } = tier): Promise<number> {
   const text = await (await fetch(`${url}/metrics`)).text();
   const lines = text.split("\n").filter((line) => line.startsWith(name));
@@ -63,7 +63,10 @@ async function metric(name: string, { url } = tier): Promise<number> {
   return lines.reduce((sum, line) => sum + Number(line.split(" ").at(-1)), 0);
 }
 
-/** Waits until it was started anew and is ready: the time between may be too short to be seen. @param restarts before. */
+/**
+ * Waits until it was restarted and is ready, because the state between may be too short to observe.
+ * @param restarts the number of earlier restarts.
+ */
 async function isBack(restarts: number, which = tier): Promise<void> {
   await eventually(
     "it is started anew",
@@ -109,11 +112,12 @@ describe("arcana with a model that vLLM serves", () => {
       ...arcana,
       text: "One sentence is here. Another one is near.",
     });
-    expect(samples.length).toBe(20 * frameSamples + Math.round(0.35 * 24_000)); // and the pause between
+    expect(samples.length).toBe(20 * frameSamples + Math.round(0.35 * 24_000)); // and the pause between them
   });
 
   test("sounds as if its codes were decoded at once, though it is spoken while it is written", async () => {
-    await vllm.script({ does: "speak", tokensPerSecond: 120 }); // half as fast again as speech: windows are short and long
+    // 1.5 times the speech, because window lengths vary
+    await vllm.script({ does: "speak", tokensPerSecond: 120 });
     const { samples } = await hear(tier.url, {
       ...arcana,
       sampling: { ...usual, maxTokens: 15 * frameTokens },
@@ -155,10 +159,11 @@ describe("arcana with a model that vLLM serves", () => {
     const leave = new AbortController();
     const text = "One sentence is here. Another one is near. A third one is behind.";
     await invoke(tier.url, { ...arcana, text, sampling }, leave.signal);
-    // nothing is read; how much the connections hold, and so whether the third is asked for too, is the kernel's to say
+    // the client does not read; the kernel's buffers decide whether the third phrase is requested
     await eventually("two are asked for", async () => (await vllm.asked()).asked.length >= before + 2);
     leave.abort();
-    await eventually("it is over", async () => (await metric("svc_tts_generator_phrases")) === 0); // and counted
+    // the metric counts it
+    await eventually("it is over", async () => (await metric("svc_tts_generator_phrases")) === 0);
   });
 
   test("stops the generator when a client disconnects", async () => {
@@ -239,7 +244,8 @@ describe("a generator that fails", () => {
     await vllm.script({ does: "die" });
     const answer = await invoke(tier.url, arcana);
     expect([answer.status, answer.headers.get("retry-after")]).toEqual([503, "15"]);
-    expect((await fetch(`${tier.url}/readyz`)).status).toBe(200); // a restart of the container would take longer
+    // a restart of the container would take longer
+    expect((await fetch(`${tier.url}/readyz`)).status).toBe(200);
     await isBack(restarts);
     expect((await hear(tier.url, arcana)).samples.length).toBe(10 * frameSamples);
   });
@@ -318,7 +324,7 @@ describe("the vLLM that this process runs", () => {
     const metricsPort = await leasePort();
     const server = { ...own.settings.server, metricsPort };
     const engine = await open(own, { server }, "0.0.0.0");
-    // the network of the tier has its metrics alone
+    // the network can reach only the metrics
     const ask = (path: string, method = "GET") => fetch(`http://127.0.0.1:${metricsPort}${path}`, { method });
     const answer = await ask("/metrics");
     expect([answer.status, answer.headers.get("content-type")]).toEqual([200, "text/plain"]);

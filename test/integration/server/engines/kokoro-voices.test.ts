@@ -128,7 +128,7 @@ describe("the graph of an installed model", () => {
   test("is rewritten only if the result gives the same output in less time", async () => {
     folder.kokoro("koko", quantized);
     const outcome = await rewrite();
-    // a graph this small may well be slower when it is rewritten; it must say the same
+    // the optimization may make a graph this small slower, but must not change its output
     if (outcome.kind === "none") expect(outcome.reason).toMatch(/with uint8 it is not faster here$/);
     else {
       const file = readFileSync(at("koko/rewritten.onnx"));

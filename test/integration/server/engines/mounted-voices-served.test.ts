@@ -9,7 +9,7 @@ let folder: VoicesFolder;
 let tiers: RunningTier[];
 let api: TestApi;
 
-/** One replica has the folder, the other has none: as in a roll-out. */
+/** One replica has the folder and the other has none, as during a rollout. */
 beforeAll(async () => {
   folder = new VoicesFolder();
   folder.piper("en_GB-nora-low");

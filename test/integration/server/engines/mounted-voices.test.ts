@@ -136,7 +136,7 @@ describe("mounted voices", () => {
     }
     const [one, other] = [await hello(mounted, "koko-a"), await hello(mounted, "koko-b")];
     expect(one.times).toEqual(other.times);
-    expect(digest(one)).not.toBe(digest(other)); // another style is another sound
+    expect(digest(one)).not.toBe(digest(other)); // another style has another sound
   });
 
   test.each([
@@ -163,7 +163,7 @@ describe("mounted voices", () => {
     expect(digest(await hello(mounted, "mona-0"))).not.toBe(digest(await hello(mounted, "mona-1")));
   });
 
-  /** Spaces are long silences, pads short ones: a word's edges can be heard. */
+  /** Spaces are long silences and pads short ones, so that the edges of words are detectable. */
   const gapped: PiperFiles = {
     silent: { 0: 1, 1: 1, 2: 1, 3: 20, 7: 1, 11: 1 },
     config: { inference: { noise_scale: 0, length_scale: 1, noise_w: 0 } },
@@ -207,7 +207,7 @@ describe("mounted voices", () => {
   });
 });
 
-/** Stretches that are nearly silent. */
+/** The nearly silent intervals. */
 function silences(audio: Int16Array, least: number): { from: number; to: number }[] {
   const found: { from: number; to: number }[] = [];
   let from = -1;
@@ -223,7 +223,7 @@ function silences(audio: Int16Array, least: number): { from: number; to: number 
 describe("an invalid voice is reported, and does not affect the others", () => {
   const sha256 = createHash("sha256").update(tinyPiper()).digest("hex");
   const name = "mona.manifest.json";
-  /** Writes a manifest with these fields, or with a voice that has them. */
+  /** Writes a manifest with these fields, or with a voice that has these fields. */
   const field =
     (change: object) =>
     (folder: VoicesFolder): void =>
@@ -319,10 +319,12 @@ describe("a mounted folder that changes", () => {
     const rest = await gather(frames);
     expect(begun.done).toBe(false);
     expect(rest.times.length + (begun.value?.times.length ?? 0)).toBe(8);
-    expect((await gather(speak(first, tokens("And on.")))).audio.length).toBeGreaterThan(1000); // its next phrase
+    // the next phrase of the stream
+    expect((await gather(speak(first, tokens("And on.")))).audio.length).toBeGreaterThan(1000);
     first.release();
     await eventually("the old model is freed", () => before.every(processGone));
-    await eventually("it is counted no more", () => mounted.modelsInMemory() === 1); // its owner hears of the end a moment later
+    // the owner is notified of the end a moment later
+    await eventually("it is counted no more", () => mounted.modelsInMemory() === 1);
 
     const last = speakerOf(mounted, "mona");
     const pids = pidsOf(last);
@@ -353,7 +355,8 @@ describe("a mounted folder that changes", () => {
     const path = join(folder.path, "mona.onnx");
     const model = tinyPiper();
     const rewrite = (content: Buffer) => {
-      writeFileSync(path, content); // in place and as old as before, so that no look can tell
+      // replaced in place with the same modification time, so that a check of the time does not notice
+      writeFileSync(path, content);
       utimesSync(path, 1_700_000_000, 1_700_000_000);
     };
     rewrite(Buffer.alloc(model.length, "x"));

@@ -42,7 +42,7 @@ async function speak(accept = "audio/pcm"): Promise<void> {
   await (await ask(accept)).arrayBuffer();
 }
 
-/** How much a sample grew by something; it is counted once the connection knows of the end. */
+/** The increase of a sample by an action. It is counted when the connection ends. */
 async function growth(name: string, labels: Record<string, string>, act: () => Promise<unknown>, by = 1) {
   const before = await total(name, labels);
   await act();
@@ -63,7 +63,7 @@ describe("the API tier counts", () => {
       await api.stop();
       api = shared;
     });
-    /** Listens to the end, and lets time pass after each piece that is `late`. */
+    /** Reads to the end, and advances the clock after each chunk that is `late`. */
     const dryAfter = async (accept: string, late: boolean) => {
       let heardBytes = 0;
       model.script = async (call) => {
@@ -76,7 +76,7 @@ describe("the API tier counts", () => {
         }
         await call.end(7_200);
       };
-      // both are counted at the end of an answer
+      // both are counted at the end of a response
       await growth("svc_tts_requests_total", { model: "mist" }, async () => {
         const answer = await ask(accept);
         for await (const bytes of answer.body as unknown as AsyncIterable<Uint8Array>)
@@ -133,7 +133,7 @@ describe("the API tier counts", () => {
 
   it("the replica that served a request after another one refused it", async () => {
     let asked = 0;
-    // whichever replica is asked first refuses
+    // the first selected replica rejects the request
     const firstRefuses: ScriptedModel["script"] = (call) =>
       asked++ % 2 === 0
         ? call.refuse(503, { code: "saturated", detail: "full" }, { "retry-after": "1" })

@@ -4,7 +4,9 @@ import { eventually } from "../../../support/eventually.ts";
 import { startTestApi, type TestApi } from "../../../support/server/api-tier.ts";
 import { type ScriptedModel, speakTone, startScriptedModel } from "../../../support/server/scripted-model.ts";
 
-/** An API tier with a good pool and a canary whose streams all fail, for the metrics by which canaries are judged. */
+/**
+ * An API tier with a working pool and a canary whose streams all fail, for the metrics that judge canaries.
+ */
 
 let api: TestApi;
 let models: ScriptedModel[] = [];

@@ -19,7 +19,7 @@ import { type ScriptedModel, speakTone, startScriptedModel } from "../../../supp
 const traceId = "0af7651916cd43dd8448eb211c80319c";
 const callerSpan = "b7ad6b7169203331";
 const traceparent = `00-${traceId}-${callerSpan}-01`;
-/** So many wait for no timer: a whole batch, by the OpenTelemetry specification's default. */
+/** A whole batch, by the default of the OpenTelemetry specification, is sent without a timer. */
 const batchSpans = 512;
 const text = "A quick look. Then a lengthy sentence follows it.";
 

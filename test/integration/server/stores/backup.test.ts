@@ -26,19 +26,19 @@ beforeAll(async () => {
 });
 afterAll(() => postgres.stop());
 
-/** A process of its own beside those that write. */
+/** Starts a separate process, next to the processes that write. */
 function backUpByProcess(database: string, to: string) {
   return run(process.execPath, [main, "backup", "--database", database, "--to", to]);
 }
 
-/** @returns what it said of a mistake. */
+/** @returns the error message. */
 async function refusal(database: string, to: string): Promise<string> {
   const { code, err } = await runInProcess([backupCommand], ["backup", "--database", database, "--to", to]);
   expect(code).toBe(2);
   return err;
 }
 
-/** A key and a word. */
+/** Creates a key and a word. */
 async function fill(database: Database): Promise<void> {
   await openKeyTableBook(database, now).create(createKey(), { name: "app", scopes: ["tts:write"] });
   const word = { team: "blue", language: "eng", word: "zorblax", phonemes: "z" };

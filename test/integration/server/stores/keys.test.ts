@@ -30,7 +30,7 @@ beforeAll(async () => {
 });
 beforeEach(() => {
   database = join(mkdtempSync(join(folder, "db-")), "svc-tts.db");
-  clock = new FakeClock(Date.now()); // the command line reads the machine's
+  clock = new FakeClock(Date.now()); // the command line uses the clock of the machine
 });
 afterEach(() => api.stop());
 afterAll(() => model.close());
@@ -39,13 +39,13 @@ async function start(): Promise<void> {
   api = await startTestApi(model.url, { database, keysStaleSeconds: staleSeconds }, { clock });
 }
 
-/** The command line, as a process of its own beside the running server. */
+/** Runs the command line as a separate process next to the running server. */
 async function keysProcess(...words: string[]): Promise<string> {
   const { stdout } = await run(process.execPath, [main, "keys", ...words, "--database", database]);
   return stdout.trim();
 }
 
-/** The same commands in this process. */
+/** Runs the same commands in this process. */
 async function keys(...words: string[]): Promise<string> {
   const line = ["keys", ...words, "--database", database];
   const { code, out, err } = await runInProcess(keysCommands, line, { now: () => clock.nowMs() });
@@ -53,7 +53,7 @@ async function keys(...words: string[]): Promise<string> {
   return out;
 }
 
-/** Changes without a command line. */
+/** Changes keys without the command line. */
 function change<T>(act: (book: KeyManager) => Promise<T>): Promise<T> {
   const opened = openDatabase(database);
   return act(openKeyTableBook(opened, () => clock.nowMs())).finally(() => opened.close());
@@ -67,7 +67,7 @@ function makeKey(name: string, scopes: readonly Scope[] = ["tts:write"]): Promis
   });
 }
 
-/** Lets the server look for changes until the key is answered so. */
+/** Lets the server look for changes until a request with the key has this status. */
 async function becomes(key: string, status: number): Promise<void> {
   const isAnswered = async () => (await statusOf(key)) === status;
   await eventuallyOn(clock, `the key is answered ${status}`, isAnswered, lookSeconds * 1000);
@@ -85,12 +85,12 @@ async function statusOf(key: string): Promise<number> {
 describe("keys of a database", () => {
   it("take effect in a running server soon after they are created, rotated and revoked", async () => {
     await start();
-    expect(await statusOf(api.key)).toBe(200); // of the file, beside it
+    expect(await statusOf(api.key)).toBe(200); // the key of the file works in addition
     const key = await keysProcess("create", "--name", "app", "--streams", "3");
     await becomes(key, 200);
     const fresh = await keys("rotate", "--name", "app", "--overlap", "1");
     await becomes(fresh, 200);
-    expect(await statusOf(key)).toBe(200); // both, for the overlap
+    expect(await statusOf(key)).toBe(200); // both keys work during the overlap
     expect(await keys("list")).toMatch(/^NAME .*\napp .*\napp /);
     await keys("revoke", "--name", "app");
     await becomes(key, 401);
@@ -130,7 +130,7 @@ describe("keys of a database", () => {
     expect(await statusOf(key)).toBe(200);
     await clock.advance(1);
     expect(await statusOf(key)).toBe(503);
-    expect(await statusOf(api.key)).toBe(200); // the file's own keys have nothing to do with it
+    expect(await statusOf(api.key)).toBe(200); // the keys of the file are independent of the database
     renameSync(`${database}.away`, database);
     await becomes(key, 200);
   });
@@ -139,7 +139,7 @@ describe("keys of a database", () => {
     writeFileSync(database, "no database at all ".repeat(1000));
     await start();
     const key = `svc_${"x".repeat(38)}`;
-    expect(await statusOf(key)).toBe(401); // misspelt by its own checksum: needs no database
+    expect(await statusOf(key)).toBe(401); // the checksum detects the typing error, without the database
     expect(await statusOf("a-key-of-another-kind")).toBe(503);
     expect(await statusOf(api.key)).toBe(200);
   });

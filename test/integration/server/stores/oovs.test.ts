@@ -20,7 +20,7 @@ let model: ScriptedModel;
 let api: TestApi | undefined;
 
 beforeAll(async () => {
-  // as Hunspell's own: plurals by a rule
+  // the rules of Hunspell cover plurals
   writeFileSync(join(folder, "fr.aff"), "SET UTF-8\nSFX S Y 1\nSFX S 0 s .\n");
   writeFileSync(join(folder, "fr.dic"), "3\nbonjour\nmaison/S\nles\n");
   tier = await modelTier({ dictionaryFolder: folder });
@@ -48,13 +48,13 @@ describe("a model tier", () => {
   it("reports words that no dictionary has, before the end of the stream, only on request", async () => {
     const text = "Dr. Smith's well-known zorblaxian came at 3:30, said quuxly.";
     expect(await oovsOf({ text, saveOovs: true })).toEqual(["zorblaxian", "quuxly"]);
-    expect(await oovsOf({ text })).toBeUndefined(); // as an API tier asks that does not know of them
+    expect(await oovsOf({ text })).toBeUndefined(); // an older API tier does not send the field
     expect(await oovsOf({ text: "Hello there.", saveOovs: true })).toBeUndefined();
   });
 
   it("checks Dutch by its own dictionary, other languages by a mounted one, and skips a language without any", async () => {
     const dutch = { speaker: "sanne", lang: "nld", text: "De huizen zorblaxen." };
-    await oovsOf({ ...dutch, saveOovs: true }); // its dictionary is loaded by this
+    await oovsOf({ ...dutch, saveOovs: true }); // this request loads the dictionary
     expect(await oovsOf({ ...dutch, saveOovs: true })).toEqual(["zorblaxen"]);
     const french = { speaker: "claire", lang: "fra", text: "Bonjour, les maisons blorquent." };
     expect(await oovsOf({ ...french, saveOovs: true })).toEqual(["blorquent"]);
@@ -63,7 +63,7 @@ describe("a model tier", () => {
   });
 });
 
-/** An API tier whose keys share words in the team blue, but for `loner`. */
+/** An API tier whose keys share words in the team blue, except `loner`. */
 async function start(service: string): Promise<TestApi> {
   api = await startTestApi(service, service === tier.url ? { voices } : {}, { clock });
   return api;

@@ -36,7 +36,7 @@ const create = (database: Database, name: string) =>
 const names = async (database: Database) =>
   (await openKeyTableBook(database, () => now).list()).map(({ name }) => name);
 
-/** The next release as it should be: it only adds. */
+/** A correct next release, which only adds columns and tables. */
 const added: Migration = {
   up: async (db: Kysely<never>) => {
     await db.schema.alterTable("api_keys").addColumn("note", "text").execute();
@@ -96,7 +96,7 @@ describe.each([
     expect(await executed(newest)).toEqual(Object.keys(afterNext.migrations));
     const { rows } = await newest.run((db) => sql`select name from api_keys`.execute(db));
     expect(rows).toEqual([{ name: "before" }]);
-    // the release between them still works, and does not lower the bar
+    // the release between them still works, and does not lower the minimum version
     expect(await executed(opened(place, next))).toEqual(Object.keys(afterNext.migrations));
     await expect(names(opened(place))).rejects.toThrow("Start a newer release");
   });

@@ -52,20 +52,20 @@ afterAll(async () => {
   files.remove();
 });
 
-/** A process of its own, which can be killed; it writes to the database every five seconds of real time. */
+/** A separate process, which can be killed. It writes to the database every five seconds of real time. */
 async function startProcess(): Promise<TierProcess> {
   const environment = { SVC_TTS_API_KEY: key, SVC_TTS_DATABASE: place, SVC_TTS_SPOOL_DIR: spool };
   api = await startTierProcess("api", files, environment);
   return api;
 }
 
-/** The same in this process, on the test's clock. */
+/** The same store in this process, on the test's clock. */
 function start(): Promise<TestApi> {
   const settings = { voices, apiKey: key, database: place, spoolFolder: spool };
   return startTestApi({ mist: routeTo(model.url) }, settings, { clock });
 }
 
-/** @returns the status, once everything was heard. */
+/** @returns the status, after the whole response was read. */
 async function speak({ url }: { readonly url: string }, text: string): Promise<number> {
   const answer = await fetch(`${url}/v1/svc-tts`, {
     method: "POST",

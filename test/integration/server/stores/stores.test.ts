@@ -47,7 +47,7 @@ function opened(place: string): Database {
 
 const now = Date.UTC(2030, 0, 1);
 const hour = 3_600_000;
-/** The time of the objects that read it more than once. */
+/** The time for objects that read it more than once. */
 let clock = now;
 const facts: KeyFacts = { name: "app", scopes: ["tts:write"], limits: { streams: 3 }, team: "blue" };
 
@@ -96,7 +96,7 @@ describe.each(books)("a key store %s", (_, openBook) => {
     await expect(book.rotate("app", createKey(), { endOfOthers: 0 })).rejects.toThrow(
       "the key app does not exist",
     );
-    await book.create(createKey(), facts); // the name is free again
+    await book.create(createKey(), facts); // the name is available again
   });
 
   it("rotates a key with its expiry, and refuses an expired one", async () => {
@@ -138,7 +138,7 @@ describe.each(kinds)("%s", (_, newPlace) => {
       expect(index.find(digestKey(expired))).toBeUndefined();
       await table.used(new Map([[digestKey(fresh).toString("hex"), now]]));
       expect((await book.list())[0]?.secrets.map(({ lastUsedAt }) => lastUsedAt)).toEqual([undefined, now]);
-      expect(await table.revision()).toBe(before + 3); // a use is no change
+      expect(await table.revision()).toBe(before + 3); // a use is not a change
       await book.revoke("app");
       expect(await table.load()).toEqual([]);
       const rows = await database.run((db) => db.selectFrom("key_secrets").selectAll().execute());
@@ -331,7 +331,7 @@ describe.each(kinds)("users in %s", (_, newPlace) => {
     clock += 23 * hour;
     expect(await sessions.find(secret)).toEqual(ada);
     clock += 23 * hour;
-    expect(await sessions.find(secret)).toEqual(ada); // each use begins the day anew
+    expect(await sessions.find(secret)).toEqual(ada); // each use extends the session by a day
     clock += 24 * hour;
     expect(await sessions.find(secret)).toBeUndefined();
     const other = await sessions.begin(ada.id);
@@ -410,10 +410,10 @@ describe.each(kinds)("users in %s", (_, newPlace) => {
 });
 
 describe.each(kinds)("a database in %s from before the first owner was recorded", (_, newPlace) => {
-  /** The migrations of the release before it. */
+  /** The migrations of the previous release. */
   const earlier = Object.fromEntries(Object.entries(migrations).filter(([name]) => name < "009-set-up"));
 
-  /** Whether the database counts as set up after the migration, given the users before it. */
+  /** Whether the database counts as set up after the migration, for these existing users. */
   async function isSetUpAfter(people: (accounts: Accounts, database: Database) => Promise<unknown>) {
     const current = opened(await newPlace());
     const accounts = createAccounts(current, () => now);
@@ -465,10 +465,11 @@ describe.each(kinds)("sentences in %s", (_, newPlace) => {
     await add("blue", undefined);
     expect(await sentencesOf("blue")).toEqual(["A zorblax."]);
     expect(await sentencesOf("")).toEqual(["A zorblax."]);
-    expect(await sentencesOf("red")).toEqual([undefined]); // as one that waited while it was turned off
+    // like a word that was queued while sentences were turned off
+    expect(await sentencesOf("red")).toEqual([undefined]);
     expect([...(await table.load()).withSentences].toSorted()).toEqual(["", "blue"]);
     const revision = await table.revision();
-    // whichever comes first, nothing is left
+    // in either order, no sentence remains
     await Promise.all([setting.turn("ada", "blue", false), add("blue", "Another zorblax.")]);
     expect(await setting.isOn("blue")).toBe(false);
     expect(await sentencesOf("blue")).toEqual([undefined]);
@@ -524,7 +525,7 @@ describe.each(kinds)("a lexicon in %s", (_, newPlace) => {
     expect(await table.list("blue")).toEqual(saved);
     expect(await table.revision()).toBe(revision);
     await table.saveAll("ada", "blue", many.slice(1));
-    await table.save("ada", { team: "blue", ...entry("quux", "g") }); // a full one can still be changed
+    await table.save("ada", { team: "blue", ...entry("quux", "g") }); // a full store still accepts changes
     await expect(table.save("ada", { team: "blue", ...entry("more", "m") })).rejects.toThrow(LexiconError);
     expect(await table.list("red")).toEqual([]);
     expect((await listAudit(database, 10)).filter(({ action }) => action === "words imported")).toMatchObject(
@@ -556,7 +557,7 @@ describe("an unavailable PostgreSQL is reported with what to do", () => {
       db.transaction().execute(async (trx) => {
         await trx.selectFrom("revisions").selectAll().execute();
         await postgres.kill();
-        await settle(); // the end of the connection arrives while no query waits
+        await settle(); // the end of the connection arrives while no query is in progress
         await trx.selectFrom("revisions").selectAll().execute();
       }),
     );

@@ -1,4 +1,4 @@
-/** A server that ends while callers lag behind what it wrote, or keep their connections. */
+/** Tests a drain while clients read slowly or keep their connections. */
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import Fastify from "fastify";
@@ -9,10 +9,10 @@ import { unsentBytes } from "../../../../server/http/send-queues.ts";
 import { eventually } from "../../../support/eventually.ts";
 import { FakeClock } from "../../../support/fake-clock.ts";
 
-/** More than the kernel takes: the server has ended the answer, and holds the most of it. */
+/** Exceeds the kernel's buffers: the server has ended the response, and still holds most of it. */
 const longBytes = 32 * 1024 * 1024;
 const pollMs = 100;
-/** The timers of `drain` itself: the time limit, the end of new work, and the pause between two checks. */
+/** The timers of `drain`: the time limit, the end of new work, and the pause between two checks. */
 const timersOfDrain = 3;
 const sockets: Socket[] = [];
 
@@ -42,7 +42,7 @@ async function start() {
   return { port, stop };
 }
 
-/** A server that ends, look by look: the clock moves only between two of them. */
+/** A draining server. The clock moves only between two of its checks. */
 class Drain {
   readonly #clock: FakeClock;
   readonly #drained: Promise<void>;
@@ -55,7 +55,7 @@ class Drain {
     });
   }
 
-  /** @returns whether it ended within this time of the clock. */
+  /** @returns whether the drain ended within this time of the clock. */
   async pass(durationMs: number): Promise<boolean> {
     for (let passedMs = 0; passedMs < durationMs && !this.#isOver; passedMs += pollMs) {
       await this.#nextLook();
@@ -75,7 +75,7 @@ class Drain {
   }
 }
 
-/** A caller that keeps its connection, and its own half of it when the server's is closed. */
+/** A client that keeps its connection open, including its own half after the server closed the other one. */
 async function call(port: number) {
   const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true });
   sockets.push(socket);

@@ -14,7 +14,7 @@ import { sendEvery } from "../../../support/peers.ts";
 import { startTestApi, type TestApi } from "../../../support/server/api-tier.ts";
 import { type Issuer, licenseIssuer } from "../../../support/server/licenses.ts";
 
-/** The API tier on a clock of the test, and a real HTTPS server in the place of the license's issuer. */
+/** An API tier on the test's clock, and a real HTTPS server as the license's issuer. */
 
 const folder = folderOfTests("issuer");
 let certificate: Certificate;
@@ -27,12 +27,15 @@ let clock: FakeClock;
 let api: TestApi | undefined;
 
 const intervalSeconds = 600;
-/** Always the same, so that the times of questions are known: after 0.85 of the interval, and 22.5 s after a first failure. */
+/**
+ * A constant random number, so that the times of checks are known: after 0.85 of the interval, and 22.5 s
+ * after a first failure.
+ */
 const random = () => 0.5;
 const nextQuestionMs = 0.85 * intervalSeconds * 1000;
 const retryMs = 22_500;
 const answerWithinMs = 10_000;
-/** The server looks once a second whether it is time to ask. */
+/** The server checks once a second whether an online check is due. */
 const lookMs = 1_000;
 
 beforeAll(async () => {
@@ -42,7 +45,7 @@ beforeAll(async () => {
 
 beforeEach(async () => {
   asked = [];
-  clock = new FakeClock(Date.now()); // the issuer signs by the machine's clock
+  clock = new FakeClock(Date.now()); // the issuer uses the clock of the machine for signatures
   answer = sayGood;
   server = createServer(certificate, async (request: IncomingMessage, response) => {
     let body = "";
@@ -110,7 +113,7 @@ function tableWith(licenseCheck: RoutingTable["licenseCheck"]): string {
   return JSON.stringify(table);
 }
 
-/** Starts, and lets the first question be answered. */
+/** Starts, and waits for the first response of the issuer. */
 async function startConfirmed(options: Options = {}): Promise<string> {
   const url = await start(options);
   await clock.advance(lookMs);
@@ -191,7 +194,7 @@ describe("the online license check", () => {
     server.close();
     await clock.advance(nextQuestionMs + lookMs);
     await counted(url, failedChecks);
-    await clock.advance(60_000); // 571 s of 600 have passed
+    await clock.advance(60_000); // 571 s of 600 s have passed
     expect(await state(url)).toBe("valid");
     await clock.advance(60_000);
     await becomes(url, "grace");

@@ -15,7 +15,10 @@ afterEach(async () => {
   for (const model of models.splice(0)) await model.close();
 });
 
-/** Replicas of one model, drawn with equal weight; each has a pool of its own, so that the draw says which is asked first. */
+/**
+ * Replicas of one model with equal weights. Each has its own pool, so that the pool shows which replica was
+ * selected first.
+ */
 async function start(scripts: readonly ScriptedModel["script"][]): Promise<TestApi> {
   for (const script of scripts) models.push(await startScriptedModel(script));
   const routes = models.map(({ url }, i) => ({ pool: `p${i}`, service: url, weight: 100, idle: false }));
@@ -35,7 +38,8 @@ it("a request never waits at a full replica while another has capacity", async (
   const to = await start([full, full, spoken]);
   for (let i = 0; i < 20; i++) expect((await speak(to)).status).toBe(200);
   expect(models[2]?.calls).toHaveLength(20);
-  expect((calls()[0] ?? 0) + (calls()[1] ?? 0)).toBeGreaterThan(0); // some were asked in vain
+  // some replicas were tried without success
+  expect((calls()[0] ?? 0) + (calls()[1] ?? 0)).toBeGreaterThan(0);
   expect(queued()).toBe(0);
 });
 

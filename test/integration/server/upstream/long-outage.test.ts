@@ -1,4 +1,7 @@
-/** PostgreSQL is away for ten minutes while a thousand unknown words come each second; then for longer than there is room. */
+/**
+ * Tests an outage of PostgreSQL for ten minutes with a thousand out-of-vocabulary words a second, and a
+ * longer one that exceeds the limits.
+ */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";

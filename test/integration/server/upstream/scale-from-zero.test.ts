@@ -11,7 +11,7 @@ import {
   startScriptedModel,
 } from "../../../support/server/scripted-model.ts";
 
-/** A pool at zero over real sockets: requests are held until it has a replica, within limits. */
+/** Tests a pool at zero over real sockets: requests are held until it has a replica, within limits. */
 
 const words = { text: "Good morning.", speaker: "luna", modelId: "arcana" };
 let api: TestApi;
@@ -37,7 +37,7 @@ async function asleep(places = 2, more: Partial<Route> = {}): Promise<void> {
   api = await startTestApi(route(more), { waiting: { places, longestMs } }, { clock });
 }
 
-/** The server sees it at once. */
+/** Writes another route, and lets the server read it. */
 async function reroute(more: Partial<Route>): Promise<void> {
   api.route(route(more));
   await clock.advance(readMs);
@@ -45,7 +45,7 @@ async function reroute(more: Partial<Route>): Promise<void> {
 
 const speak = (signal?: AbortSignal) => api.post(words, { accept: "audio/pcm" }, { signal });
 
-/** Reads one line, as the operator reads many. */
+/** Reads one line of the load endpoint, like the operator. */
 async function load(token = "internal-token"): Promise<PoolLoad> {
   const stop = new AbortController();
   const answer = await fetch(`${api.url}/load`, {
@@ -178,6 +178,6 @@ describe("the load that the operator scales by", () => {
     const read = answer.text();
     await api.stop();
     expect((await read).endsWith("}\n"), "its end, and not that of a connection that was cut").toBe(true);
-    api = await startTestApi(route({})); // for the common end
+    api = await startTestApi(route({})); // because all held requests end together
   });
 });

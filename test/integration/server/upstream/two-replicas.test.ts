@@ -1,4 +1,7 @@
-/** Two API tiers with one PostgreSQL: what is changed at one counts at the other, and a caller does not notice its end. */
+/**
+ * Tests two API tiers with one PostgreSQL: a change at one applies to the other, and clients do not notice
+ * the end of one.
+ */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
@@ -14,7 +17,7 @@ import { newKey, Visitor } from "../../../support/server/visitor.ts";
 const clock = new FakeClock();
 const folder = folderOfTests("two");
 const word = "zorblax";
-/** Requests that callers make while PostgreSQL is away. */
+/** The number of requests of clients while PostgreSQL is unavailable. */
 const spokenMeanwhile = 200;
 
 let postgres: TestPostgres;
@@ -48,7 +51,7 @@ async function statusAt(api: TestApi | undefined, key: string): Promise<number |
   return answer?.status;
 }
 
-/** Waits until both have read that the key is to be answered so. */
+/** Waits until both servers respond to requests with the key with this status. */
 async function answeredByBoth(key: string, status: number): Promise<void> {
   await eventuallyOn(clock, `both answer the key ${status}`, async () => {
     const statuses = await Promise.all([one, other].map((api) => statusAt(api, key)));
