@@ -30,7 +30,7 @@ beforeEach(() => {
 });
 afterEach(() => app.close());
 
-/** A request whose body the test sends piece by piece. */
+/** A request whose body the test sends in pieces. */
 function begin(url: string, declaredBytes?: number) {
   const body = new PassThrough();
   const headers = {
@@ -40,7 +40,7 @@ function begin(url: string, declaredBytes?: number) {
       : { "content-length": String(declaredBytes) }),
   };
   const answer = app.inject({ method: "POST", url, headers, payload: body });
-  answer.catch(() => undefined); // a test that fails leaves it behind
+  answer.catch(() => undefined); // a failed test does not remove it
   return { body, answer };
 }
 

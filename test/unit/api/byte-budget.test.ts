@@ -24,7 +24,7 @@ describe("the memory budget of requests", () => {
       small.take(10).then(() => got.push("small")),
     ];
     await settle();
-    expect(got).toEqual([]); // the small one does not pass the large one, though it would fit
+    expect(got).toEqual([]); // the small request does not overtake the large one, although it would fit
     first.free();
     await Promise.all(waiting);
     expect(got).toEqual(["large", "small"]);
@@ -73,8 +73,8 @@ describe("the memory budget of requests", () => {
     gone.free();
     await expect(leaving).rejects.toMatchObject({ code: "overloaded" });
     const turn = lucky.take(50);
-    first.free(); // grants it
-    lucky.free(); // before it could notice
+    first.free(); // grants the waiting request
+    lucky.free(); // before the client could notice the grant
     await turn;
     expect(budget.heldBytes()).toBe(0);
   });

@@ -41,7 +41,7 @@ async function open(options: { readonly maxBytes?: number; readonly fileBytes?: 
     onUnreadable: (error, path) =>
       unreadable.push(`${basename(path)}: ${(error as NodeJS.ErrnoException).code}`),
   });
-  /** Everything that waits, as the database gets it. */
+  /** All pending entries, as the database receives them. */
   const takeAll = async () => {
     const words: string[] = [];
     for (let batch = await spool.next(); batch; batch = await spool.next()) {
@@ -53,7 +53,7 @@ async function open(options: { readonly maxBytes?: number; readonly fileBytes?: 
   return { spool, takeAll, troubles, unreadable, dropped: () => dropped };
 }
 
-/** @returns the size in bytes of what an earlier process left. */
+/** @returns the size in bytes of the data that an earlier process left. */
 function leave(number: number, words: readonly ObservedOov[]): number {
   mkdirSync(folder, { recursive: true });
   const text = words.map((word) => `${JSON.stringify(word)}\n`).join("");
@@ -61,7 +61,7 @@ function leave(number: number, words: readonly ObservedOov[]): number {
   return text.length;
 }
 
-/** Lines that are on the disk. */
+/** The lines on the disk. */
 function lines(): string[] {
   return readdirSync(folder).flatMap((name) => readFileSync(join(folder, name), "utf8").trim().split("\n"));
 }
@@ -72,7 +72,7 @@ describe("a spool", () => {
     spool.add([met("zorblax"), met("quux")]);
     spool.add([met("zorblax", { lastSeen: 9 }), met("zorblax", { team: undefined, keyId: "other" })]);
     await expect.poll(() => lines().length).toBe(4);
-    const next = await open(); // the first is not closed
+    const next = await open(); // the first store is not closed
     const batch = await next.spool.next();
     expect(batch?.words).toEqual([
       met("zorblax", { count: 2, lastSeen: 9 }),
@@ -90,7 +90,7 @@ describe("a spool", () => {
     const { spool, takeAll, dropped } = await open({ maxBytes: 5 * line, fileBytes: 2 * line });
     for (let i = 10; i < 20; i++) {
       spool.add([met(`w${i}`)]);
-      await spool.close(); // one file each
+      await spool.close(); // one file for each store
     }
     expect(dropped()).toBe(5);
     expect(await takeAll()).toEqual(["w10 1", "w11 1", "w12 1", "w13 1", "w14 1"]);
@@ -173,7 +173,7 @@ describe("a spool", () => {
     renameSync(join(folder, "words-00000001.jsonl"), join(folder, "words-1"));
     mkdirSync(join(folder, "words-00000001.jsonl"));
     expect(await takeAll()).toEqual(["kept 1"]);
-    spool.add([met("fits"), met("more")]); // beside its bytes there is room for one
+    spool.add([met("fits"), met("more")]); // the remaining bytes have space for one entry
     expect(await takeAll()).toEqual(["fits 1"]);
     expect(dropped()).toBe(1);
     expect(unreadable).toEqual(["words-00000001.jsonl: EISDIR"]);

@@ -1,7 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { PlaybackClock } from "../../../server/api/observability/playback.ts";
 
-/** Pieces by when they go out, what they last, and how much of all before was still on its way by then, in a thousandth. */
+/**
+ * Pieces with the time when they are sent, their length, and the share of all earlier audio that was still
+ * buffered at that time, in thousandths.
+ */
 function play(steps: string, finishedMs?: number): boolean {
   let pending = 0;
   const playback = new PlaybackClock({ sent: () => 1000, pending: () => pending });

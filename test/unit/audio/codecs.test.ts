@@ -5,7 +5,7 @@ import { createOpusEncoder, opusRates } from "../../../server/audio/opus.ts";
 import { decodeAudio, likenessDb, toneOf } from "../../support/audio/audio.ts";
 import { turnOf } from "../../support/seed.ts";
 
-/** A tone that grows louder, so that a shift in time shows. */
+/** A tone with increasing volume, so that a shift in time is detectable. */
 function sweep(count: number, rate: number): Int16Array {
   return Int16Array.from({ length: count }, (_, i) => {
     const seconds = i / rate;
@@ -31,7 +31,7 @@ const mp3Rates = [8000, 11_025, 12_000, 16_000, 22_050, 24_000, 32_000, 44_100, 
 
 describe("an MP3 file", () => {
   it.each(mp3Rates)("at %i Hz has the exact length of the speech, without a shift", async (rate) => {
-    // in each run one rate of each version of MPEG
+    // each run tests one rate of each MPEG version
     const isTurn = mp3Rates.indexOf(rate) % 3 === turnOf(3);
     const edges = isTurn ? [1700, 576 * 20, 1152 * 13 - 1] : [];
     for (const count of [rate + 123, ...edges]) {
@@ -79,7 +79,8 @@ describe("an Ogg Opus file", () => {
         expect(heard.samples.length).toBe((count * 48_000) / rate);
         if (count > rate / 2) {
           const kept = heard.samples.filter((_, i) => i % (48_000 / rate) === 0);
-          expect(likenessDb(kept, samples)).toBeGreaterThan(5); // a tenth of a millisecond is libopus' own
+          // libopus itself adds a tenth of a millisecond
+          expect(likenessDb(kept, samples)).toBeGreaterThan(5);
         }
       }
     },

@@ -36,7 +36,7 @@ describe("PCM", () => {
 
 describe("mu-law", () => {
   const encode = (sample: number) => createMulawEncoder().encode(Int16Array.of(sample))[0] as number;
-  /** G.711 the other way, by its own formula. */
+  /** Decodes G.711 by its formula. */
   const decode = (byte: number) => {
     const bits = ~byte & 0xff;
     const magnitude = (((bits & 0x0f) << 3) + 0x84) << ((bits >> 4) & 7);

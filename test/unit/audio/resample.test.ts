@@ -26,7 +26,7 @@ function inPieces(resampler: Resampler, samples: Int16Array, piece: number): Flo
   return whole;
 }
 
-/** Power of the fitted tone over the power of everything else, in dB, away from both ends. */
+/** The power of the fitted tone relative to all other power in dB, without both ends. */
 function toneToNoise(samples: Float64Array, frequency: number, rate: number): { dB: number; gain: number } {
   const middle = samples.subarray(Math.floor(samples.length * 0.2), Math.floor(samples.length * 0.8));
   let [ss, cc, sc, ys, yc] = [0, 0, 0, 0, 0];
@@ -48,7 +48,7 @@ function toneToNoise(samples: Float64Array, frequency: number, rate: number): { 
 }
 
 describe("the resampler", () => {
-  const ins = [1, 7, 8000, 16_000, 22_050, 24_000, 48_000, 96_000]; // those of engines, and odd ones
+  const ins = [1, 7, 8000, 16_000, 22_050, 24_000, 48_000, 96_000]; // the rates of engines, and unusual rates
   const outs = [
     1, 3, 4000, 8000, 9999, 11_025, 16_000, 22_050, 24_000, 44_100, 48_000, 96_000, 383_999, 384_000,
   ];
@@ -73,7 +73,7 @@ describe("the resampler", () => {
     }
   });
 
-  // The test's own 16-bit input holds about 98 dB of a tone at this level; the filter adds nothing to speak of.
+  // The 16-bit input itself has about 98 dB at this level, and the filter must not reduce it noticeably.
   it.each([
     [16_000, 22_050],
     [16_000, 8000],

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { createStreamStretcher, stretchRuns } from "../../../server/audio/time-stretch.ts";
 
 const rate = 24_000;
-/** A voice-like tone that glides. */
+/** A voice-like tone with a changing pitch. */
 const speech = Int16Array.from({ length: rate }, (_, i) =>
   Math.round(8000 * Math.sin(i / 20 + 30 * Math.sin(i / 9000)) + 3000 * Math.sin(i / 7)),
 );

@@ -28,7 +28,7 @@ describe("the meter of MP3", () => {
       const { bytes, ms } = metered("audio/mpeg", file, pieceBytes);
       expect(bytes).toBe(file.length);
       expect(ms).toBeGreaterThanOrEqual(2000);
-      expect(ms).toBeLessThan(2000 + (3 * 1152 * 1000) / rate); // the encoder's own delay
+      expect(ms).toBeLessThan(2000 + (3 * 1152 * 1000) / rate); // the delay of the encoder
     }
   });
 

@@ -5,7 +5,7 @@ import { summarizeRun } from "../../../server/bench/report.ts";
 import type { StreamRecord } from "../../../server/bench/stream.ts";
 
 const audioMs = 2_000;
-/** One complete stream, and how soon and how long it spoke. */
+/** One complete stream: the time to its first audio, and its length. */
 const stream = (firstAudioMs: number, wallMs: number): StreamRecord => ({
   outcome: "complete",
   bytes: 1,

@@ -25,7 +25,7 @@ describe("the marks of an axis", () => {
   });
 });
 
-/** The tags in order, each with its attributes; fails on what is no well-formed XML. */
+/** The tags in order, each with its attributes. Fails if the XML is not well-formed. */
 function tags(svg: string): { name: string; attributes: Record<string, string> }[] {
   const open: string[] = [];
   const found = [...svg.matchAll(/<(\/?)([a-z]+)((?: [\w:-]+="[^"<>]*")*)(\/?)>/gi)].map((match) => {

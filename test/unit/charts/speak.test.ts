@@ -16,7 +16,9 @@ interface Scene {
   readonly answer?: string;
 }
 
-/** Runs the chart's test as its pod does, against a server that plays both the operator and a TtsDeployment. */
+/**
+ * Runs the chart's test like its pod, against a server that simulates both the operator and a TtsDeployment.
+ */
 async function run(scene: Scene, environment: (url: string) => Record<string, string>) {
   const asked: { headers: IncomingMessage["headers"]; body: string }[] = [];
   await using server = createServer(async (request, response) => {
@@ -39,7 +41,7 @@ async function run(scene: Scene, environment: (url: string) => Record<string, st
   return { code, said: out + problems, asked };
 }
 
-/** The JSON answer that carries a WAVE file of a tone: 16-bit mono at 22050 Hz. */
+/** The JSON response with the WAV file of a tone: 16-bit mono at 22050 Hz. */
 function tone(seconds: number, loudness: number): string {
   const rate = 22_050;
   const samples = Math.round(seconds * rate);

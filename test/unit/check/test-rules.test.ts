@@ -3,7 +3,7 @@ import { judgeTests } from "../../check/test-rules.ts";
 
 const found = (text: string, path = "test/integration/operator/a.test.ts") => judgeTests([{ path, text }]);
 const why = (text: string) => [{ path: expect.any(String), line: 1, message: expect.stringContaining(text) }];
-/** Apart from its option, as these rules are tried on this file, too. */
+/** Separate from the option's name, because these rules also check this file. */
 const shortWait = "20s";
 
 describe("the rules for tests refuse", () => {

@@ -10,7 +10,7 @@ const folder = folderOfTests("background-fetch");
 
 const example = "curl -sS http://127.0.0.1:8000/v1/svc-tts -o heart.wav";
 
-/** Starts a program in the place of `svc-tts`. */
+/** Starts a program that replaces `svc-tts`. */
 function start(program: string) {
   const file = join(folder, `${crypto.randomUUID()}.mjs`);
   writeFileSync(file, program);

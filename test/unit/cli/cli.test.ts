@@ -118,7 +118,7 @@ describe("license", () => {
       state: "valid",
       claims: { sub: "ACME", models: ["mist"], maxStreams: 256, graceDays: 7 },
     });
-    // the signature's first character: its last one has bits that do not count
+    // the first character of the signature, because the last one has unused bits
     const forged = issued.out.replace(/\.(.)(?=[^.]*$)/, (_, first) => (first === "A" ? ".B" : ".A"));
     writeFileSync(license, forged);
     expect((await inspect()).code).toBe(1);

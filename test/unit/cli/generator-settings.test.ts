@@ -23,7 +23,7 @@ test("vLLM gets its own environment and arguments, without those of the server",
     ...vllm,
     PATH: "/bin",
     VLLM_CPU_KVCACHE_SPACE: "4",
-    VLLM_PORT: "tcp://10.0.0.9:8000", // as Kubernetes says of a Service named vllm
+    VLLM_PORT: "tcp://10.0.0.9:8000", // the variables that Kubernetes sets for a Service named vllm
     VLLM_SERVICE_HOST: "10.0.0.9",
     SVC_TTS_API_KEY: "secret",
     GENERATOR_VLLM_ARGS: " --dtype bfloat16  --swap-space 0 ",

@@ -11,7 +11,7 @@ describe("the contract's rules", () => {
     expect(Object.keys(specification).filter((id) => id.startsWith(table))).toHaveLength(rows);
   });
 
-  // such a file fails when its tests did not exercise every rule that it holds
+  // such a file fails unless its tests exercise every rule that it holds
   it.each([...testFiles])("are recorded by %s when its tests exercise them", (file) => {
     expect(existsSync(join(root, file))).toBe(true);
     expect(readFileSync(join(root, file), "utf8")).toContain("= heldRules(import.meta.filename);");

@@ -27,7 +27,7 @@ const answer = (more: Partial<IssuerResponse> = {}): IssuerResponse => ({
   ...more,
 });
 
-/** A day's interval and three days of grace; asked for since the start. */
+/** An interval of a day and a grace period of three days. The checks began at the start. */
 function judge(hours: number, answers: IssuerResponse[], failedAtHours?: number) {
   const ms = (inHours: number) => (start + inHours * hour) * 1000;
   const check = { intervalSeconds: day, since: ms(0), answers };

@@ -7,18 +7,18 @@ import { chooseLocale } from "../../../server/dashboard/languages/locale.ts";
 
 const folder = join(import.meta.dirname, "../../../server/dashboard");
 
-/** Written alike in both languages. */
+/** Texts that are equal in both languages. */
 const alike = new Set([
   "Name",
   "Team",
   "Audio, s",
   "Text",
   "{seconds} s",
-  // what was said further down is said already
+  // a text of a nested element is already in the list
   "({ message }) => message",
 ]);
 
-/** Each text with its path, as `section.key`. A text with placeholders is given by its source. */
+/** Each text with its path, such as `section.key`. A text with placeholders is given by its source. */
 function textsOf(words: object, path: readonly string[] = []): (readonly [string, string])[] {
   return Object.entries(words).flatMap(([key, value]) =>
     typeof value === "object"

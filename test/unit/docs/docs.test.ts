@@ -86,7 +86,7 @@ describe("docs/how-to/publish-the-api.md", () => {
   });
 });
 
-/** Every word of the sources in these folders. */
+/** Every identifier of the sources in these folders. */
 async function wordsOf(...folders: readonly string[]): Promise<Set<string>> {
   const files = await Promise.all(
     folders.map(async (folder) => {
@@ -98,7 +98,7 @@ async function wordsOf(...folders: readonly string[]): Promise<Set<string>> {
   return new Set(texts.join("\n").match(/\w+/g));
 }
 
-/** Every document, from the repository's root. */
+/** The path of every document, relative to the root of the repository. */
 async function documents(): Promise<string[]> {
   const inDocs = await readdir(join(root, "docs"), { recursive: true });
   const pages = inDocs.filter((entry) => entry.endsWith(".md")).map((entry) => join("docs", entry));
@@ -113,18 +113,18 @@ async function documents(): Promise<string[]> {
   ];
 }
 
-/** The limit of a page. Longer pages are split by task or topic. */
+/** The word limit of a page. Longer pages are split by task or topic. */
 const mostWords = 1_250;
 
 interface Link {
   readonly from: string;
-  /** From the repository's root. */
+  /** The path relative to the root of the repository. */
   readonly path: string;
-  /** Without `#`; empty for the whole page. */
+  /** The anchor without `#`. It is empty for a link to the whole page. */
   readonly anchor: string;
 }
 
-/** Links of a document to files of this repository; code blocks have none. */
+/** The links of a document to files of this repository. Code blocks are ignored. */
 async function links(document: string): Promise<Link[]> {
   const prose = withoutCode(await read(document));
   const targets = [...prose.matchAll(/\]\(([^)\s]+)[^)]*\)/g)].map(([, target = ""]) => target);
@@ -145,10 +145,10 @@ function withoutCode(markdown: string): string {
   return markdown.replaceAll(/^```.*?^```$/gms, "");
 }
 
-/** Paths of this repository's sources, as pages write them. */
+/** The source paths of this repository in a page. */
 const sourcePaths = /`((?:charts|config|crds|lib|operator|server|test|tools)\/[\w./-]+)`/g;
 
-/** The anchors that GitHub gives to headings. */
+/** The anchors that GitHub generates for headings. */
 async function anchorsOf(document: string): Promise<Set<string>> {
   const headings = withoutCode(await read(document)).matchAll(/^#+ (.+)$/gm);
   return new Set(
@@ -207,11 +207,11 @@ describe("the documents", () => {
   });
 });
 
-/** The schemas that fragments of a TtsDeployment in the pages may belong to. */
+/** The schemas to which fragments of a TtsDeployment in the pages may belong. */
 const { api, models } = TtsDeploymentSpecSchema.properties;
 const places: readonly TSchema[] = [TtsDeploymentSpecSchema, models.items, api, api.properties.keys];
 
-/** The fields of a fragment that its schema does not have. */
+/** The fields of a fragment that its schema does not contain. */
 function unknownFields(fragment: Record<string, unknown>): readonly string[] {
   const [first = ""] = Object.keys(fragment);
   if (first === "spec" || fragment.kind === "TtsDeployment")
@@ -228,7 +228,7 @@ describe("the examples of a TtsDeployment", () => {
         [...(await read(page)).matchAll(/^```yaml\n(.*?)^```$/gms)].map(([, yaml]) => ({ page, yaml })),
       ),
     );
-    // of prometheus-adapter, which the guide to scaling configures
+    // a setting of prometheus-adapter, which the guide to scaling configures
     const examples = blocks.flat().filter(({ yaml }) => !yaml?.startsWith("rules:\n  external:"));
     expect(examples.length).toBeGreaterThan(15);
     const unknown = examples.flatMap(({ page, yaml = "" }) =>

@@ -17,7 +17,7 @@ interface Convolution {
   readonly stride?: number;
 }
 
-/** Small bytes: even a processor that is not exact adds them without a loss. */
+/** Small bytes, which even a processor with saturating arithmetic adds exactly. */
 function small(count: number, seed: number): Uint8Array {
   return Uint8Array.from({ length: count }, (_, i) => 100 + ((i * 7919 + seed * 104_729) % 56));
 }

@@ -21,7 +21,7 @@ test.each([
   { espeak: "en-us", word: "I", sounds: ["aɪ"], symbols: "ˌI" },
   { espeak: "en-us", word: "eye", sounds: ["ˈaɪ"], symbols: "ˈI" },
   { espeak: "en-us+f3", word: "day", sounds: ["d", "ˈeɪ"], symbols: "dˈA" },
-  // a stop before a fricative is no affricate, and two vowels side by side are no diphthong
+  // a stop before a fricative is not an affricate, and two adjacent vowels are not a diphthong
   { espeak: "en-us", word: "nutshell", sounds: ["n", "ˈʌ", "t", "ʃ", "ɛ", "l"], symbols: "nˈʌtʃɛl" },
   // British English
   { espeak: "en", word: "go", sounds: ["ɡ", "ˈəʊ"], symbols: "ɡˈQ" },

@@ -12,7 +12,10 @@ import { neuralSynthesizer } from "../../../server/engine/neural/synthesize.ts";
 
 const samplesOfId = 100;
 
-/** Says each letter in a tenth of a second; it knows small letters, blanks and marks. */
+/**
+ * An engine that takes a tenth of a second for each letter. It knows lowercase letters, spaces and
+ * punctuation marks.
+ */
 class LetterModel implements NeuralModel {
   readonly rate = 1000;
   readonly reach = neuralSpeedRange;

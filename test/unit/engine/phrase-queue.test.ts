@@ -55,7 +55,7 @@ interface Phrase extends QueuedUtterance {
 }
 
 interface Stream {
-  /** Seconds of audio that are not spoken yet. */
+  /** The seconds of audio that are not yet synthesized. */
   readonly phrases: number[];
   heardSinceMs: number | undefined;
   seconds: number;
@@ -71,7 +71,7 @@ interface Crowd {
   readonly callers: number;
   readonly places: number;
   readonly processes: number;
-  /** Seconds of audio that all processes make in a second. */
+  /** The seconds of audio that all processes produce per second. */
   readonly speed: number;
   readonly seed: number;
 }
@@ -79,7 +79,10 @@ interface Crowd {
 const patienceMs = 250;
 const minutes = 10;
 
-/** Callers in a loop, on virtual time: each takes its audio as fast as it comes and asks again; listeners hear it at the speed of speech. */
+/**
+ * Clients in a loop on virtual time: each reads its audio as fast as it arrives, and then sends another
+ * request. Listeners play the audio in real time.
+ */
 function serve({ queue, callers, places, processes, speed, seed }: Crowd) {
   const random = pseudoRandom(seed);
   const gapsMs: number[] = [];
@@ -127,13 +130,13 @@ function serve({ queue, callers, places, processes, speed, seed }: Crowd) {
   };
 }
 
-/** One to four phrases of 1 to 3.5 seconds. */
+/** Generates one to four phrases of 1 to 3.5 seconds. */
 function newStream(askedAtMs: number, random: () => number): Stream {
   const phrases = Array.from({ length: 1 + Math.floor(4 * random()) }, () => 1 + 2.5 * random());
   return { phrases, heardSinceMs: undefined, seconds: 0, askedAtMs };
 }
 
-/** The previous design of the queue, which considers the earliest deadline alone. */
+/** The previous design of the queue, which considers only the earliest deadline. */
 class EarliestDeadline {
   readonly #waiting: Phrase[] = [];
   add(phrase: Phrase): void {

@@ -5,7 +5,7 @@ import { Sampler } from "../../../server/engine/arcana/sampler.ts";
 const plain = { repetitionPenalty: 1, temperature: 1, topP: 1, maxTokens: 1200 };
 const none: ReadonlySet<number> = new Set();
 
-/** How often each of the codes is chosen in a thousand draws. */
+/** The number of times that each code is chosen in a thousand draws. */
 function shares(scores: readonly number[], change: Partial<typeof plain>, recent = none): number[] {
   const sampler = new Sampler({ ...plain, ...change }, seededRandom(5));
   const counts = scores.map(() => 0);

@@ -7,7 +7,7 @@ const margin = 40;
 const kokoro = { shiftSeconds: -0.06, byLevel: true };
 const line: SpelledLine = { ids: [0, 5, 6, 9, 0], tokens: [-1, 0, 1, -1, -1] };
 
-/** Sound between two samples, and inaudible noise around it. */
+/** Audible sound between two samples, and inaudible noise around it. */
 function sound(length: number, from: number, to: number): Float32Array {
   return Float32Array.from({ length }, (_, i) => (i >= from && i < to ? 0.5 : 0.002) * (i % 2 ? 1 : -1));
 }

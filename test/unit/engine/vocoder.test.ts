@@ -4,7 +4,7 @@ import { Vocoder, type VocoderFrame } from "../../../server/engine/arcana/vocode
 const rate = 16_000;
 const coefficients = 25;
 
-/** A vowel-like envelope: falling with the frequency, with a resonance where `peakHz` says. */
+/** A vowel-like spectral envelope: it falls with the frequency, and has a resonance at `peakHz`. */
 function frame(change: Partial<VocoderFrame> = {}): VocoderFrame {
   const cepstrum = new Float32Array(coefficients);
   cepstrum[0] = -6;
@@ -19,7 +19,7 @@ function say(frames: readonly VocoderFrame[], formants = 1): { pieces: Float32Ar
   return { pieces, whole: pieces.flatMap((piece) => [...piece]) };
 }
 
-/** Hz, by the strongest period of an autocorrelation. */
+/** The pitch in Hz, by the strongest period of the autocorrelation. */
 function pitchOf(samples: readonly number[]): number {
   let best = 40;
   const alike = (lag: number) => {
@@ -31,7 +31,7 @@ function pitchOf(samples: readonly number[]): number {
   return rate / best;
 }
 
-/** Mean of the frequencies, weighed by their power, Hz. */
+/** The mean of the frequencies, weighted by their power, in Hz. */
 function brightness(samples: readonly number[]): number {
   let [sum, moment] = [0, 0];
   for (let hertz = 50; hertz < 8000; hertz += 50) {

@@ -8,7 +8,7 @@ const dictionary: Readonly<Record<string, readonly string[]>> = {
   "90": ["n aɪ n", "t i"],
 };
 
-/** Reads as eSpeak NG does: from the left, two words that the dictionary has as one first. */
+/** Reads words like eSpeak NG: from the left, and first the pairs that the dictionary has as one entry. */
 function read(text: string): string[][] {
   const words = text.split(" ").filter((word) => /\w/.test(word));
   const read: string[] = [];

@@ -6,7 +6,7 @@ import { tarEntries } from "../../../server/presets/sources.ts";
 
 const text = Buffer.from("all of it, and more of it, and more of it again".repeat(20));
 
-/** A zip archive of one file, as PKWARE's APPNOTE 6.3 has it. */
+/** A zip archive of one file, in the format of PKWARE's APPNOTE 6.3. */
 function zip(name: string, content: Buffer, method: "stored" | "deflated", crc = crc32(content)): Buffer {
   const packed = method === "stored" ? content : deflateRawSync(content);
   const common = Buffer.alloc(26);
@@ -54,7 +54,7 @@ function misplaced(): Buffer {
   return archive;
 }
 
-/** Files by their names, packed as npm packs them. */
+/** An archive of files by their names, in the layout of npm packages. */
 function tar(files: Readonly<Record<string, Buffer>>): Promise<Uint8Array> {
   return packTar(
     Object.entries(files).map(([name, body]) => ({ header: { name, size: body.length }, body })),

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { writeWhole } from "../../../server/fetch/download.ts";
 
-/** Takes at most so many bytes a call; the last entry holds for all that follow. */
+/** A file that accepts at most this many bytes per call. The last entry applies to all further calls. */
 function shortWriter(...most: number[]) {
   const taken: number[] = [];
   return {

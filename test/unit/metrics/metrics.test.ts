@@ -21,7 +21,7 @@ function described(tier: keyof typeof tiers): readonly Described[] {
   return tiers[tier].registry.getMetricsAsArray() as unknown as Described[];
 }
 
-/** The row of the document for a metric. */
+/** The row of a metric in the document. */
 function rows(): Map<string, string> {
   const found = new Map<string, string>();
   const names = (tier: keyof typeof tiers) => new Set(described(tier).map(({ name }) => name));

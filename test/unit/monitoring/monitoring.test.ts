@@ -21,7 +21,7 @@ const rules: Rule[] = parse(
 ).groups.flatMap((group: { rules: Rule[] }) => group.rules);
 const alerts = rules.filter(({ alert }) => alert !== undefined);
 
-/** Every series there is, with the labels that its metric has. */
+/** Every existing series, with the labels of its metric. */
 const series = new Map<string, Set<string>>();
 for (const registry of [apiMetrics().registry, modelMetrics().registry, operatorMetrics()]) {
   const metrics = registry.getMetricsAsArray() as unknown as {
@@ -38,7 +38,7 @@ for (const registry of [apiMetrics().registry, modelMetrics().registry, operator
 for (const [name, labels] of sentSeries()) series.set(name, new Set(labels));
 for (const { record } of rules) if (record) series.set(record, new Set());
 
-/** Labels that Prometheus' own discovery adds. */
+/** The labels that Prometheus' service discovery adds. */
 const places = new Set(["namespace", "pod", "job", "name"]);
 const words = new Set(
   "sum min max rate increase histogram_quantile time by on or and unless without group_left vector topk".split(

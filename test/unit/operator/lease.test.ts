@@ -6,12 +6,12 @@ import { microTime } from "../../../operator/cluster/micro-time.ts";
 import type { KubernetesObject } from "../../../operator/facts/kubernetes-object.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 
-/** One lease with the API server's rule: a write must carry the version it changes. */
+/** A lease with the API server's rule: a write must contain the version that it changes. */
 function leaseStore() {
   let version = 0;
   const store = {
     lease: undefined as KubernetesObject | undefined,
-    /** Identities whose requests never come back. */
+    /** The identities whose requests never complete. */
     cutOff: new Set<string>(),
     writes: 0,
     put(lease: KubernetesObject): KubernetesObject {
@@ -69,7 +69,7 @@ function pair() {
   return { clock, store, one: candidate(store, clock, "one"), two: candidate(store, clock, "two") };
 }
 
-/** One candidate that has begun. */
+/** One candidate that has started. */
 function alone() {
   const clock = new FakeClock();
   const store = leaseStore();

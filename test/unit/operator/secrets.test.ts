@@ -14,7 +14,10 @@ const secret = (resourceVersion: string): KubernetesObject => ({
   metadata: { name: "license", namespace: "ns", uid: "1", resourceVersion },
 });
 
-/** An API server of which the test decides when it answers, and what its watch tells; a late one tells nothing before the end. */
+/**
+ * An API server whose responses and watch events the test controls. A late response reports nothing before
+ * its end.
+ */
 function opened({ late = false } = {}) {
   const end = Promise.withResolvers<void>();
   const watch = new PassThrough();
@@ -48,7 +51,7 @@ function opened({ late = false } = {}) {
     reads,
     tell: (type: string, version: string) =>
       watch.write(`${JSON.stringify({ type, object: secret(version) })}\n`),
-    /** Reads, and is answered with this version. */
+    /** Reads a Secret, and responds with this version. */
     async read(version: string) {
       const finding = secrets.read(ref, "version", versionOf);
       reads.at(-1)?.resolve(secret(version));

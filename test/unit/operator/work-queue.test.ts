@@ -5,7 +5,7 @@ import { FakeClock, settle } from "../../support/fake-clock.ts";
 
 const settled: ReconcileOutcome = { kind: "settled" };
 
-/** A queue whose passes end when the test says so. */
+/** A queue whose reconciles end when the test ends them. */
 function handHeld(options: Partial<QueueOptions> = {}) {
   const clock = new FakeClock();
   const begun: string[] = [];
@@ -25,7 +25,7 @@ function handHeld(options: Partial<QueueOptions> = {}) {
   return { clock, queue, begun, end };
 }
 
-/** A queue that runs, with a pass of key `a` under way. */
+/** A running queue, with a reconcile of key `a` in progress. */
 async function running(options: Partial<QueueOptions> = {}) {
   const held = handHeld(options);
   held.queue.start();

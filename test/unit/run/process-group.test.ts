@@ -57,7 +57,7 @@ describe("a command in a process group of its own", () => {
   });
 
   it("reports processes that left its group", async () => {
-    // bash stays until the child has a session of its own
+    // bash remains until the child has its own session
     const leaves = 'setsid sleep 1000 & echo $!; until [ "$(ps -o sid= -p $!)" -eq $! ]; do :; done';
     await groups.run(shell(leaves), { logFile, endAfterMs: NO_LIMIT_MS });
     const pid = await loggedPid();

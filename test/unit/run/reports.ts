@@ -1,6 +1,6 @@
 import type { VitestReport } from "../../run/report.ts";
 
-/** A report of files in /repo: for each file its tests, for each test its failure messages or that it was skipped. */
+/** A report of files in /repo, with the failure messages of each test, or that it was skipped. */
 export function report(
   files: Readonly<Record<string, Readonly<Record<string, readonly string[] | "skipped">>>>,
 ): VitestReport {

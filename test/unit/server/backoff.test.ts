@@ -16,7 +16,7 @@ describe("a process that is restarted", () => {
     backoff.ended(10_000);
     expect(backoff.failures).toBe(0);
     expect(waits(2)).toEqual([100, 200]);
-    expect(waits(2_000).at(-1)).toBe(1_000); // however often
+    expect(waits(2_000).at(-1)).toBe(1_000); // for any number of attempts
   });
 
   test("is retried until it starts, and each failure is reported", async () => {

@@ -77,7 +77,7 @@ test("the tier is idle only after the last stream", async () => {
   expect(idle).toBe(true);
 });
 
-/** Speaks for two seconds of a clock that only the test moves. */
+/** Synthesizes for two seconds of a clock that only the test moves. */
 async function speak(admission: Admission, caller: string, served: string[]): Promise<void> {
   const release = await admission.enter(never, caller);
   served.push(caller);
@@ -92,7 +92,7 @@ test("a client with a hundred waiting requests does not delay the first request 
   const ask = (caller: string) =>
     speak(admission, caller, served).catch(({ code }: { code: string }) => refused.push(`${caller} ${code}`));
   for (let i = 0; i < 101; i++) void ask("busy");
-  void ask("quiet"); // the queue is full by now
+  void ask("quiet"); // the queue is now full
   void ask("quiet");
   await vi.advanceTimersByTimeAsync(8_000);
   expect(served).toEqual(["busy", "busy", "quiet", "busy", "quiet"]);
@@ -113,6 +113,6 @@ test("Retry-After is the time until the client's own turn, estimated from earlie
   const quiet = speak(admission, "quiet", served).catch((error: unknown) => error);
   await vi.advanceTimersByTimeAsync(30_000);
   await Promise.all(busy);
-  // The wait counts the caller's own requests alone.
+  // The wait depends only on the client's own requests.
   expect(await quiet).toMatchObject({ code: "saturated", retryAfterSeconds: 4 });
 });

@@ -105,7 +105,7 @@ describe("a database that fails is reported with what to do", () => {
     const path = newPath();
     await use(opened(path));
     await open.splice(0)[0]?.close();
-    // a limit of pages is what SQLite knows of a full disk, and the only one that needs no disk of its own
+    // a page limit makes SQLite report a full disk without a separate file system
     const database = opened(path);
     await database.run((db) => sql`pragma max_page_count = 14`.execute(db));
     const book = openKeyTableBook(database, () => now);

@@ -86,7 +86,7 @@ test("keys stay valid for the configured time if the table cannot be read, which
   table.failure = undefined;
   table.keys = [];
   await vi.advanceTimersByTimeAsync(2_000);
-  expect(await keys.find(digest)).toBeUndefined(); // read anew, though its number is the same
+  expect(await keys.find(digest)).toBeUndefined(); // read again, although its revision is the same
   expect(troubles).toEqual(["the database is corrupt", undefined]);
 });
 

@@ -8,7 +8,7 @@ const pods = [
   { namespace: "other", ip: "10.0.0.3", labels: { app: "api" } },
 ];
 
-/** Rules of each chain, without those that every table has. */
+/** The rules of each chain, without those that every table has. */
 function chains(spec: LivePolicy["spec"], more: Partial<PolicyCluster> = {}): Record<string, string[]> {
   const policies = [{ metadata: { name: "policy", namespace: "ns" }, spec }];
   const text = policyRules("trial", { policies, pods, namespaces, ...more });

@@ -12,7 +12,7 @@ const options = {
   lexicon: readLexicon({ zorblax: "z1Orbl2@ks", "o'quux": "0xkw1Aks", broken: "?" }),
 };
 
-/** The sounds of each token if the lexicon or the text gives some, otherwise its letters. */
+/** The sounds of each token if the lexicon or the text defines them, otherwise its letters. */
 function said(text: string): string[] {
   return [...planSpeech(text, options)].flatMap((segment) =>
     segment.kind === "phrase"

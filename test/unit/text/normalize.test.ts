@@ -30,7 +30,7 @@ function say(text: string, language: string): string {
   return Array.from(read(text, language), (token) => token.text).join(" ");
 }
 
-/** Each written word with what is said for it and the punctuation that stays. */
+/** Each written word with its spoken form and the remaining punctuation. */
 function alignment(text: string, language: string): string[] {
   return Array.from(
     read(text, language),
@@ -152,7 +152,7 @@ const hostile: readonly (readonly [string, string])[] = [
   ["signs", "+-=*/".repeat(4_000)],
 ];
 
-/** Words that a rule sees beyond the one it reads. */
+/** The number of words that a rule reads ahead. */
 const lookahead = 9;
 
 test.each(hostile)("%s is read word by word, each within a limited window", (_name, text) => {
@@ -178,7 +178,8 @@ test.each(hostile)("%s is read word by word, each within a limited window", (_na
       words.push(item.token.word);
     }
     expect(longest).toBeLessThan(2_000);
-    // a reading takes what it joins and looks ahead; one that scanned the rest of the text would take all of it at once
+    // a rule reads the words that it joins and looks ahead; a rule that scans the rest of the text would read
+    // all words at once
     expect(mostTaken).toBeLessThanOrEqual(3 * lookahead);
     expect(words.every((word, i) => word >= (words[i - 1] ?? 0))).toBe(true);
     expect(given).toBeLessThanOrEqual(taken);

@@ -14,7 +14,7 @@ const plain: SpeechPlanOptions = {
   quickStart: false,
 };
 
-/** Phrases as `word word~pause`, silences as `<ms>`, rests as `rest`. */
+/** Phrases as `word word~pause`, silences as `<ms>`, and yield points as `rest`. */
 function plan(text: string, options: Partial<SpeechPlanOptions> = {}): string[] {
   return [...planSpeech(text, { ...plain, ...options })].map((segment) => {
     if (segment.kind === "rest") return "rest";
@@ -42,7 +42,7 @@ test.each([
   expect(plan(text)).toEqual(phrases);
 });
 
-/** Titles, numbers and other dots inside a first sentence, and a second one. */
+/** Titles, numbers and other dots inside a first sentence, followed by a second one. */
 test.each([
   ["eng", "Mr. and Mrs. Smith met Prof. J. Hill at 3.5 km, i.e. there. Then they went."],
   ["spa", "El Dr. García y la Sra. López vieron al Prof. Ruiz a 3.5 km, pág. 7. Luego salieron."],

@@ -9,7 +9,7 @@ import { type LexiconEntryToWrite, writePls } from "../../../server/text/pls/wri
 
 const schema = readFileSync(join(import.meta.dirname, "../../support/pls.rng"), "utf8");
 const limits = { words: 5_000 };
-/** Each sign of the alphabet; neighbours that are one sound when they are written together; stress in each place. */
+/** Each symbol of the alphabet, adjacent symbols that form one sound, and stress at each position. */
 const words: readonly LexiconEntryToWrite[] = [
   { word: "custom", phonemes: "k1Ast0xm" },
   { word: "vowels", phonemes: "1@b0ad2AC1WD1xf1Yg0Eh1RJ0ek1Il0im1on0OG1Up1ur0N" },

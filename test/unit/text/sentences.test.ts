@@ -42,12 +42,12 @@ test.each(withRules)("%s has at least 150 sentences, and each once", (language) 
 
 const signs = [..."/-–−:.,+=×÷<>±≥≤≠≈→·*%&@#^|~√∞$€£¥", "->", ">=", "!=", " - ", " + ", " ≥ ", " → ", " √"];
 
-/** A few digits, no longer than a number that is read as one. */
+/** A few digits, no more than a number that is read as one. */
 function digits(random: () => number): string {
   return String(Math.floor(random() * 10 ** (1 + Math.floor(random() * 5))));
 }
 
-/** The same text with each group of digits replaced by another is spoken in another way: none is left out. */
+/** If a group of digits changes, the spoken text must change: no digit is omitted. */
 test.each(Object.keys(languages))("%s reads every group of digits", (language) => {
   const random = seededRandom(`digits ${language}`).next;
   for (let round = 0; round < 400; round++) {
@@ -63,7 +63,7 @@ test.each(Object.keys(languages))("%s reads every group of digits", (language) =
   }
 });
 
-/** A dot or a comma may set thousands apart. */
+/** A dot or a comma may be a thousands separator. */
 test.each(withRules)("%s reads every sign between two numbers", (language) => {
   const random = seededRandom(`signs ${language}`).next;
   for (const sign of signs.filter((each) => !/^[.,]$/u.test(each))) {
@@ -100,7 +100,7 @@ const marks = [
   "-",
 ];
 
-/** Pictures and dead numerals have no words; everything else is punctuation or is spoken. */
+/** Pictographs and obsolete numerals have no words. Every other character is punctuation or is spoken. */
 const wordless = /^[\p{P}\p{So}\p{Sk}\p{M}\p{Z}\p{C}]*$/u;
 
 test.each(withRules)(

@@ -5,7 +5,7 @@ import { type SessionAction, TextSession } from "../../../../server/api/sockets/
 import { type SeededRandom, seededRandom } from "../../../support/seed.ts";
 import { describeAction, ReferenceSession } from "../../../support/sockets/reference-session.ts";
 
-/** Set to 100000 for the conformance test of the specification (section 11.23). */
+/** The conformance test of the specification sets it to 100000 (section 11.23). */
 const steps = Number(process.env.SOCKET_STEPS ?? 5000);
 const limitMs = 30_000 + steps * 10;
 
@@ -29,7 +29,7 @@ const words =
 const contexts = [null, null, null, "a", "a", "b", "c"];
 const markups = [{}, {}, {}, { phonemizeBetweenBrackets: true }, { inlineSpeedAlpha: "0.5" }];
 
-/** One socket in both implementations, and what happened to it. */
+/** One socket in both implementations, and its history. */
 class Run {
   readonly reference: ReferenceSession;
   readonly #session: TextSession;
@@ -77,7 +77,7 @@ class Run {
   }
 }
 
-/** A few words, cut anywhere: a language model's tokens are no words. */
+/** A few words, split at any position, because the tokens of a language model are not words. */
 function randomPiece(random: SeededRandom): string {
   if (random.below(6) === 0) return pick(["", " ", "\n\n", "  "], random);
   const text = Array.from({ length: 1 + random.below(4) }, () => pick(words, random)).join(" ");

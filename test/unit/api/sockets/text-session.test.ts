@@ -11,7 +11,7 @@ const usual: SessionOptions = {
   longestBacklog: 10_000,
 };
 
-/** Plays events as a client and a model tier send them, and gathers what the connection has to do. */
+/** Sends the events of a client and a model tier, and collects the actions of the connection. */
 function play(events: readonly string[], options: Partial<SessionOptions> = {}): string[] {
   const session = new TextSession({ ...usual, ...options });
   let running = -1;
@@ -22,7 +22,7 @@ function play(events: readonly string[], options: Partial<SessionOptions> = {}):
   });
 }
 
-/** `a: text` and `text` arrive; words in angle brackets are the other events. */
+/** Parses events: `a: text` and `text` are received text, and words in angle brackets are other events. */
 function perform(session: TextSession, event: string, running: number) {
   switch (event) {
     case "<flush>":

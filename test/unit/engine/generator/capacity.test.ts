@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { measureCapacity } from "../../../../server/engine/vllm/capacity.ts";
 
-/** A server that makes so many seconds of sound a second in all, and no more than that for one stream. */
+/** A server that produces this many seconds of audio per second in total, and at most that for one stream. */
 function server(inAll: number, forOne: number) {
   return async (streams: number) => Math.min(forOne, inAll / streams);
 }

@@ -12,7 +12,7 @@ import { tinyCodec, tinyDecoder } from "../../../support/generator/tiny-model.ts
 
 const { base, codebook, slots } = tinyCodec;
 
-/** Frames that look random, the same each time. */
+/** Pseudo-random frames, equal in every run. */
 function someFrames(count: number): CodecFrame[] {
   return Array.from({ length: count }, (_, f) =>
     slots.map((_, slot) => (f * 37 + slot * 11 + f * f * 5) % codebook),
@@ -58,7 +58,7 @@ describe("decoding in windows", () => {
 
   type Context = { readonly left: number; readonly right: number };
 
-  /** Speech as a listener hears it whose generator is some frames ahead. */
+  /** Decodes speech like a stream whose generator is some frames ahead. */
   async function streamed(frames: readonly CodecFrame[], context: Context): Promise<Int16Array> {
     const codec = { ...tinyCodec, ...context };
     const plan = new WindowPlan(codec);
@@ -76,7 +76,7 @@ describe("decoding in windows", () => {
     return Int16Array.from(pieces);
   }
 
-  /** Against decoding all at once. */
+  /** Compares with decoding all frames at once. */
   async function seamError(frames: readonly CodecFrame[], context: Context): Promise<number> {
     const [whole = new Float32Array()] = await decoder.decode([frames]);
     const heard = await streamed(frames, context);

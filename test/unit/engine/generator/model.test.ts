@@ -143,7 +143,7 @@ describe("a model folder", () => {
     const read = () => readArcanaManifest(JSON.stringify({ ...tinyManifest, vllm: { args } }));
     const refusal = `may not have ${JSON.stringify(foreign)}; the allowed flags of vLLM are --attention-backend, `;
     expect(read).toThrow(`manifest.json: /vllm/args ${refusal}`);
-    // the operator joins engine.parameters of a pool by spaces
+    // the operator joins the engine.parameters of a pool with spaces
     const environment = { SVC_TTS_ARCANA_GENERATOR: "vllm", GENERATOR_VLLM_ARGS: args.join(" ") };
     expect(() => readModelSettings("arcana", environment)).toThrow(`GENERATOR_VLLM_ARGS ${refusal}`);
   });

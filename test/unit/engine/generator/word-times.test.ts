@@ -10,7 +10,7 @@ import { alignTimes, EdgeFinder, timesBy } from "../../../../server/engine/vllm/
 const rate = 16_000;
 const never = new AbortController().signal;
 
-/** Seconds of a tone, or of silence. */
+/** Some seconds of a tone, or of silence. */
 function sound(seconds: number, loudness: number): Int16Array {
   return Int16Array.from({ length: seconds * rate }, (_, i) => loudness * Math.sin(i / 5));
 }
@@ -77,7 +77,7 @@ describe("words of real speech", () => {
     };
   }
 
-  /** Seconds by which each word's begin and end are off what the engine that spoke knows. */
+  /** The deviation of each word's start and end from the engine's own times, in seconds. */
   async function errorsOf(asked: Utterance): Promise<number[]> {
     const known: TokenTimestamp[] = [];
     const finder = new EdgeFinder(flite.rate);

@@ -245,7 +245,7 @@ it("the liveness probe of an API pod fails after a minute", () => {
   expect(periodSeconds * failureThreshold).toBeGreaterThanOrEqual(60);
 });
 
-/** Settings that the first release could express, with the hashes that it gave them. */
+/** Settings that the first release supported, with the hashes that it computed for them. */
 const firstReleaseApi = {
   imagePullSecrets: [{ name: "z" }],
   license: { secretRef: { name: "l", key: "k" }, gracePeriod: "1h" },

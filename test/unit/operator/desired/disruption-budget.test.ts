@@ -8,7 +8,7 @@ import { ttsDeployment, ttsModelPool } from "../../../support/operator/observed.
 it.each([[undefined], [1], [3], ["1%"], ["50%"]])(
   "a budget of %s is the one that was asked for",
   (maxUnavailable) => {
-    // what Kubernetes makes of it: test/integration/operator/scheduled-pods.test.ts
+    // test/integration/operator/scheduled-pods.test.ts tests the effect in Kubernetes
     const wish = maxUnavailable === undefined ? {} : { maxUnavailable };
     const budgets = [
       ...apiDisruptionBudget(ttsDeployment({ availability: { podDisruptionBudget: wish } })),

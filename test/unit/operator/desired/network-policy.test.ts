@@ -12,7 +12,7 @@ import {
 
 const { server } = serverSettings;
 
-/** Pods as they are labelled, not as the policies would have them. */
+/** Pods with the labels that the operator sets. */
 const labelsOf = (child: ReturnType<typeof apiDeployment>) => child?.spec.template.metadata?.labels ?? {};
 const podAt = (ip: string, namespace: string, labels: Record<string, string>): Party => ({
   ip,

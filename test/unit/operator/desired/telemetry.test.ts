@@ -33,7 +33,7 @@ function podOf(telemetry: object | undefined, kind: "mist" | "arcana" = "arcana"
   const variables = Object.fromEntries((container?.env ?? []).map(({ name, value }) => [name, value]));
   const [collector] = pod?.initContainers ?? [];
   const value = collector?.env?.find(({ name }) => name === "COLLECTOR_CONFIG")?.value;
-  // what Kubernetes makes of a variable's value
+  // the expansion of a variable's value by Kubernetes
   const config = value && parse(value.replaceAll("$$", "$"));
   return { pod, container, variables, collector, config };
 }

@@ -4,7 +4,7 @@ import { firstToken, type RotationTerms, rotate } from "../../../../operator/des
 const day = 86_400_000;
 const minute = 60_000;
 
-/** Terms that make the tokens t1, t2 and so on. */
+/** Settings that generate the tokens t1, t2 and so on. */
 function terms(more: Partial<RotationTerms> = {}): RotationTerms {
   let made = 0;
   return {

@@ -10,8 +10,8 @@ import { granted, observed, pod, ttsDeployment, ttsModelPool } from "../../../su
 import { apiMetrics } from "../../../support/server/metrics.ts";
 
 /**
- * A revision is tried a second time while the API pods still have the counts of the first attempt. The routing table, the
- * metrics of an API pod and the operator's reader of them are the real ones.
+ * A revision is tried a second time while the API pods still have the counts of the first attempt. The
+ * routing table, the metrics of an API pod and the operator's parser of them are real.
  */
 
 const spec = {
@@ -80,7 +80,7 @@ describe("a retried revision", () => {
     const given = await judge(first);
     expect(given).toMatchObject({ phase: "RolledBack", reason: "CanaryErrors" });
     await clock.advance(1_000);
-    // other settings are set, and then these again
+    // other settings are applied, and then these again
     second = begin(undefined);
   });
 

@@ -99,7 +99,7 @@ describe("a canary", () => {
     const next = nextCanary(state, facts(more));
     expect(next).toMatchObject({ phase: "RolledBack", weight: 0, traded: 0, reason });
     expect(next?.message).toBeTruthy();
-    // and stays so
+    // the state remains
     expect(nextCanary(next, facts())).toBe(next);
   });
 

@@ -36,7 +36,7 @@ const unschedulable = (secondsAgo: number): Pod["status"] => ({
 const old = (more: Partial<PodSpec> = {}, gpus = 1) => pod("r0", specOf({ nodeName: "n", ...more }, gpus));
 const waiting = (more: Partial<PodSpec> = {}, gpus = 1) => pod("r1", specOf(more, gpus), unschedulable(60));
 
-/** Two old pods, and a third, new one. */
+/** Two old pods, and a new one as the third. */
 function live(maxUnavailable: number, status: object = {}): Deployment {
   const deployment = running(2, { replicas: 3, updatedReplicas: 1, ...status });
   const strategy = { type: "RollingUpdate", rollingUpdate: { maxSurge: 1, maxUnavailable } };

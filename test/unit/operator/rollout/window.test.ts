@@ -38,7 +38,7 @@ describe("a maintenance window", () => {
   it.each([
     ["in winter", "2026-01-10T12:00:00Z", "closed until 2026-01-11T01:30Z"],
     ["in summer", "2026-07-10T12:00:00Z", "closed until 2026-07-11T00:30Z"],
-    // 2026-03-29: 02:00 to 03:00 is left out in Berlin; 2026-10-25: it comes twice
+    // 2026-03-29: Berlin skips 02:00 to 03:00; 2026-10-25: it repeats that hour
     ["on the night whose 02:30 does not exist", "2026-03-28T12:00:00Z", "closed until 2026-03-29T01:30Z"],
     ["on the night that has 02:30 twice", "2026-10-24T12:00:00Z", "closed until 2026-10-25T01:30Z"],
   ])("follows the local time of its zone %s", (_what, time, expected) => {

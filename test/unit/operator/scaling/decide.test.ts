@@ -13,7 +13,7 @@ import { ttsModelPool } from "../../../support/operator/observed.ts";
 
 type Json = { [name: string]: unknown };
 
-/** Ten streams a replica, 0 to 10 replicas; down after 60 s, as fast as may be. */
+/** Ten streams per replica, 0 to 10 replicas, and an unlimited scale-down after 60 s. */
 function rule(scaling: Json = {}): ScalingRule {
   const usual = {
     minReplicas: 0,
@@ -38,7 +38,7 @@ const load = (streams: number, more: Partial<Demand> = {}): Demand => ({
   ...more,
 });
 
-/** A pool whose replicas follow every plan at once, with a clock of its own. */
+/** A pool whose replicas follow every plan immediately, with a clock of its own. */
 class Pool {
   nowMs = 1_000_000;
   replicas: number;
@@ -52,7 +52,7 @@ class Pool {
     this.#memory = firstMemory(replicas, this.nowMs);
   }
 
-  /** After so many seconds the load is this. */
+  /** Sets the load after this many seconds. */
   after(seconds: number, demand: Demand, facts: Partial<ScalingFacts> = {}): ScalingDecision {
     this.nowMs += 1000 * seconds;
     const { nowMs, replicas, licensed } = this;

@@ -19,7 +19,7 @@ function figures(daysLeft: number, verdict: Partial<LicenseVerdict> = {}, id = "
 function warnings(daysLeft: readonly number[]): (number | undefined)[] {
   let before: ReturnType<typeof figures> | undefined;
   return daysLeft.map((days) => {
-    // the license's end stays where it is: the time moves
+    // the expiry of the license is fixed, and the time moves
     const after = { ...figures(days), expiresAt: "2027-01-01T00:00:00Z" };
     const warning = expiryWarning(before, after);
     before = after;

@@ -1,4 +1,7 @@
-/** Vectors of the published schema and of a published client: both forms of each message, in both directions (11.16). */
+/**
+ * Tests vectors of the published schema and of a published client: both encodings of each message, in both
+ * directions (11.16).
+ */
 import { fromBinary, fromJson, type JsonValue, toBinary, toJson } from "@bufbuild/protobuf";
 import { describe, expect, test } from "vitest";
 import { decodeRequest, encodeResponse } from "../../../../../server/api/sockets/v1/envelopes.ts";
