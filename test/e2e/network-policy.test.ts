@@ -89,7 +89,7 @@ const refused: Attempt[] = [
   ["the model to the API", () => model, () => [addresses.api, 8000]],
 ];
 
-/** The rules of the node reject at once; other networks may drop packets. */
+/** The rules of the node reject at once. Other networks may drop packets. */
 const refusal = cluster.isLocal ? /^EHOSTUNREACH$/ : /^(E[A-Z]+|no answer)$/;
 
 describe("without NetworkPolicies", () => {

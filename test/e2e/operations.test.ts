@@ -84,7 +84,7 @@ describe("a TtsDeployment in operation", () => {
   });
 });
 
-/** Asks the debugger of the container's own process to run a loop that never ends. */
+/** Makes the container's process run an endless loop through its debugger. */
 const hang = `
   process._debugProcess(1);
   let targets;

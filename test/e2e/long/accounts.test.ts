@@ -35,7 +35,7 @@ function callers(places: readonly string[], key: string) {
   };
   const all = places.flatMap((at) => [call(at), call(at)]);
   return {
-    /** Waits for so many more answers. */
+    /** Waits for this many more responses. */
     more(wanted: number) {
       const before = count;
       return eventually(`${wanted} more answers`, () => count >= before + wanted);
@@ -166,7 +166,7 @@ async function askWhileAway(): Promise<Record<string, number>> {
   return answers;
 }
 
-/** Lines of words that wait in both pods. */
+/** The number of queued out-of-vocabulary words in both pods. */
 async function spooled(): Promise<number> {
   const script = `
     const { readdirSync, readFileSync } = require("node:fs");

@@ -15,7 +15,7 @@ import { eventually } from "../../support/eventually.ts";
 import { foreignCrdFiles } from "../../support/judges/foreign-kinds.ts";
 import { seededRandom } from "../../support/seed.ts";
 
-/** A child at rest. */
+/** A child in its unchanged state. */
 interface Child {
   readonly kind: string;
   readonly name: string;
@@ -35,7 +35,7 @@ const { kubectl, namespace } = world;
 const hostnames = ["a.example.com", "b.example.com"];
 const random = seededRandom("drift");
 
-/** Plurals of the kinds that the operator creates. */
+/** The plurals of the kinds that the operator creates. */
 const kinds = rulesOf("workload")
   .filter(({ verbs }) => verbs.includes("create"))
   .flatMap(({ resources }) => resources)
@@ -86,7 +86,7 @@ beforeAll(async () => {
   });
   await eventually("every kind of child", async () => (await kindsThere()).length === kinds.length, {
     seen: kindsThere,
-    // the operator looks for kinds that were installed after its start from time to time
+    // the operator checks for kinds that were installed after its start at intervals
     limitMs: 600_000,
   });
   await world.condition("second", "ApiReady", "True");

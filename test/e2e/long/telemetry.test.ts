@@ -17,12 +17,12 @@ const name = "measured";
 const image = "svc-tts.local/otelcol:1";
 const token = "s3cret-of-the-backend";
 const body = { text: "Good morning, everybody.", speaker: "luna", modelId: "arcana" };
-/** Read in real time, this speech lasts longer than the deletion of a pod without streams. */
+/** A text whose speech, read in real time, lasts longer than the deletion of a pod without streams. */
 const long = {
   ...body,
   text: "A client listens to every one of these words in real time. ".repeat(4),
 };
-/** Read from the model's /metrics, and sent by the model itself (specification 6.3). */
+/** Metrics that the model serves at /metrics, and also sends (specification 6.3). */
 const metrics = [
   "svc_tts_model_first_audio_seconds",
   "svc_tts_model_audio_seconds_total",
@@ -32,7 +32,7 @@ const metrics = [
   "svc.engine.initial_latency",
   "svc.engine.invocation_request",
 ];
-/** There is no GPU. */
+/** A metric that is absent without a GPU. */
 const absent = "svc.engine.gpu_load";
 
 /** A line that the backend printed for each request. */
@@ -78,7 +78,7 @@ beforeAll(async () => {
   await world.open();
   backend = await world.serve("backend", 4318, backendScript, token, name, absent, ...metrics);
   const exporter = { protocol: "http/protobuf", endpoint: backend.url };
-  // so that a model runs longer after its signal to stop than a collector would
+  // so that the model runs longer after its termination signal than a collector would
   const drain = { endpointDelaySeconds: 10, maxStreamSeconds: 60 };
   const auth = { bearer: { secretRef: { name: "otlp-token" } } };
   const collector = { enabled: true, image, scrapeIntervalSeconds: 5, exporter, auth };
@@ -124,7 +124,7 @@ describe("a collector beside arcana", () => {
     const present = (await arcanaPods()).map(({ metadata }) => metadata.name);
     const isPresent = (pod: string) => present.includes(pod);
     const taken = await eventually("metrics of a stream", async () => {
-      // pods that went with the token before may still send what they have
+      // pods with the previous token may still send data
       const accepted = (await posts()).filter(({ status, pods }) => status === 200 && pods.some(isPresent));
       const seen = [...new Set(accepted.flatMap((post) => post.metrics))].sort();
       return metrics.every((metric) => seen.includes(metric)) && seen;
@@ -186,7 +186,7 @@ interface Terminated {
   readonly exitCode: number;
 }
 
-/** In whole seconds, as the kubelet writes them. */
+/** Times in whole seconds, as the kubelet writes them. */
 function endsOf(pod: KubeObject | undefined) {
   const find = (statuses: { name: string; state: { terminated?: Terminated } }[] = [], container: string) =>
     statuses.find((status) => status.name === container)?.state.terminated;

@@ -61,7 +61,7 @@ describe("users and keys of two API pods", () => {
   it("share the requests per minute of a key", async () => {
     const limit = 20;
     let attempts = 0;
-    // another attempt is needed when a minute begins, or when a pod counts alone because Valkey did not respond
+    // another attempt is needed if a minute begins, or if a pod counts locally because Valkey did not respond
     const statuses = await eventually("one minute's requests, counted together", async () => {
       const key = await accounts.knownKey(`limited ${attempts++}`, { requestsPerMinute: limit });
       const answers: Spoken[] = [];

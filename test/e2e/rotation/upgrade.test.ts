@@ -65,7 +65,7 @@ describe("an upgrade from the previous release, with its CRDs", () => {
     await deployed.uncut("operator and CRDs upgraded", body, async () => {
       await release.upgradeTo(values);
       expect(await schemaOf()).not.toBe(previous);
-      // the previous operator made none
+      // the previous operator did not create it
       await eventually("the present operator's first pass", async () => {
         return (await world.kubectl.list("pdb", `tts.svc.dev/deployment=${name}`)).length > 0;
       });
