@@ -10,7 +10,7 @@ import { startWholeServer, type WholeServer } from "../support/server/whole-serv
 /** Limits of a page. Times are printed without a limit, because they depend on the machine as much as on the page. */
 const budget = { bytes: 100_000, script: 40_000, requests: 10, elements: 1_500, layoutShift: 0.1 } as const;
 const bundleBytes = 150_000;
-/** Data of a team of medium size. */
+/** The data of a team of medium size. */
 const [madeKeys, savedWords] = [20, 50];
 
 let folder: string;

@@ -13,11 +13,11 @@ import { startWholeServer, type WholeServer } from "../support/server/whole-serv
 const run = promisify(execFile);
 const setupToken = "a-long-text-that-the-server-made-for-its-first-owner";
 const password = "four plain words here";
-/** No word twice. */
+/** A text in which no word occurs twice. */
 const spoken =
   "Hello there, my good old friend; it has been such a long time since we met last in that town by the sea.";
 const written = spoken.split(" ").map((word) => word.replace(/[,;.]$/, ""));
-/** Folder of screenshots, which a person can look at. */
+/** The folder of screenshots, for review by a person. */
 const pictures = process.env.PICTURES;
 
 let folder: string;
@@ -60,7 +60,7 @@ describe.each([
       if (
         message.type() === "error" &&
         !message.text().includes("the server responded with a status of 400") &&
-        !message.text().includes("net::ERR_FAILED") // a request that a test ends itself
+        !message.text().includes("net::ERR_FAILED") // a request that the test itself cancels
       ) {
         problems.push(message.text());
       }
@@ -72,7 +72,10 @@ describe.each([
     await server.stop();
   });
 
-  /** Looks at the page in light, in the dark and on a phone: nothing that axe finds, and nothing wider than the screen. */
+  /**
+   * Checks the page in light mode, in dark mode and on a phone: axe finds nothing, and nothing is wider than
+   * the screen.
+   */
   async function lookAt(name: string): Promise<void> {
     const looks = [
       { look: "light", width: 1280, colorScheme: "light" },
@@ -102,7 +105,7 @@ describe.each([
     return { status: stdout, riff: readFileSync(file).toString("latin1", 0, 4) };
   }
 
-  /** Notes each word that is lit, once, in the order of the lights. */
+  /** Records each highlighted word once, in order. */
   async function watchLitWords(): Promise<void> {
     await page.evaluate(`
       globalThis.heard = [];
@@ -114,7 +117,7 @@ describe.each([
       }).observe(document.getElementById("words"), { subtree: true, attributeFilter: ["class"] })`);
   }
 
-  /** All that were lit until the speech was over. */
+  /** Returns all words that were highlighted before the speech ended. */
   async function litWords(): Promise<string[]> {
     await page.getByRole("button", { name: "Stop", disabled: true }).waitFor();
     return page.evaluate<string[]>("heard");
@@ -138,7 +141,7 @@ describe.each([
     await lookAt("sign-in");
     await page.keyboard.press("Tab");
     expect(await page.evaluate("document.activeElement.textContent")).toBe("Skip to the content");
-    await page.keyboard.press("Tab"); // the language
+    await page.keyboard.press("Tab"); // sets the language
     await page.keyboard.press("Tab");
     await page.keyboard.type("Ada");
     await page.keyboard.press("Tab");
@@ -241,7 +244,7 @@ describe.each([
     await page.goto(`${url}/dashboard/words`);
     await page.getByRole("button", { name: "Keep sentences" }).click();
     const team = { saveOovs: true, modelId: "mist", speaker: "alan", text: "Hello. Say Zorblax to me." };
-    await server.api.post(team, { accept: "audio/pcm" }); // of a key without a team
+    await server.api.post(team, { accept: "audio/pcm" }); // for a key without a team
     const word = page.getByRole("heading", { name: "Zorblax" });
     await eventually("the word appears", async () => {
       await page.goto(`${url}/dashboard/words`);

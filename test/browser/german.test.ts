@@ -34,7 +34,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** All texts of a page in its own language, including those for screen readers. */
+/** All texts of a page in the page's language, including those for screen readers. */
 const readPage = `[
   ...(function* () {
     const walker = document.createTreeWalker(document.documentElement, NodeFilter.SHOW_TEXT);
@@ -48,13 +48,13 @@ const readPage = `[
 ].filter((text) => text !== "")`;
 
 interface Spoken {
-  /** Whole texts. */
+  /** Complete texts. */
   readonly exact: ReadonlySet<string>;
   /** Fixed parts of texts with values. */
   readonly parts: readonly string[];
 }
 
-/** Whatever is said in English and not in German. */
+/** The texts that occur in English and have no German translation. */
 function englishAlone(): Spoken {
   const translations = new Set(leaves(germanTexts).flatMap(partsOf));
   const texts = leaves(englishTexts)
@@ -89,7 +89,7 @@ function trimmed(text: string): string {
 
 const spoken = englishAlone();
 
-/** The page is German to its last word, and axe finds nothing. */
+/** Checks that the whole page is in German, and that axe finds nothing. */
 async function lookAt(name: string): Promise<void> {
   const texts = await page.evaluate<string[]>(readPage);
   const left = texts.filter(
