@@ -1,4 +1,7 @@
-/** arcana as it comes, default options, through the public door: understood, on sentences it never met. */
+/**
+ * Tests the speech of arcana with its default options through the API tier, on sentences outside its training
+ * data.
+ */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { recognize, type Spoken } from "../support/audio/recognizer.ts";
 import { englishSentences } from "../support/audio/texts.ts";

@@ -1,4 +1,4 @@
-/** Every English voice, every sentence: what a recognizer makes of them. `make test` hears a part of it. */
+/** Runs a speech recognizer on every English voice and every sentence. `make test` runs a part of it. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type FliteVoice, type Voice, voices } from "../../config/contract/voices.ts";
 import { recognize, type Spoken } from "../support/audio/recognizer.ts";
@@ -12,8 +12,8 @@ beforeAll(async () => {
 afterAll(() => server.stop());
 
 /**
- * Most wrong words per word: plain, and as 8 kHz mulaw. Of the engine's speakers as they were recorded: a recognizer hears 29 to 41 % of
- * the words of Flite's slt wrong over a telephone, with any encoder.
+ * The highest word error rate: plain, and as 8 kHz mulaw. The limits are for the original speakers of the
+ * engines: a recognizer misses 29 to 41 % of the words of Flite's slt as mulaw, with any encoder.
  */
 const gates: Readonly<Record<FliteVoice["voice"], readonly [plain: number, telephone: number]>> = {
   awb: [0.15, 0.25],
@@ -21,7 +21,10 @@ const gates: Readonly<Record<FliteVoice["voice"], readonly [plain: number, telep
   slt: [0.15, 0.45],
   kal16: [0.15, 0.35],
 };
-/** Limits of arcana's voices, which are modified copies: a quarter of the words, and over a telephone a tenth to three twentieths more than the originals. */
+/**
+ * Limits of arcana's voices, which are modified copies: a quarter of the words, and as mulaw 10 to 15
+ * percentage points more than the originals.
+ */
 const arcanaGates: typeof gates = {
   awb: [0.25, 0.4],
   rms: [0.25, 0.35],

@@ -6,7 +6,7 @@ import { longTexts } from "../support/audio/texts.ts";
 import { distance, distinct, type Recording, type Timbre, timbresOf } from "../support/audio/timbre.ts";
 import { hear, modelTier } from "../support/server/model-tier.ts";
 
-/** Two takes of each voice, by its id: the first text of its language and the second. */
+/** Two takes of each voice, by its id: one for each text of its language. */
 const takes = new Map<string, readonly [Timbre, Timbre]>();
 const tiers: RunningTier[] = [];
 
@@ -28,7 +28,7 @@ beforeAll(async () => {
 }, 240_000);
 afterAll(() => Promise.all(tiers.map((tier) => tier.stop())));
 
-/** Greedy: arcana's own variation is no part of the voice. */
+/** Greedy, because arcana's own variation is not a property of the voice. */
 function speakPlainly(url: string, { id, language, models }: Voice, text: string): Promise<Recording> {
   const sampling = { repetitionPenalty: 1, temperature: 0, topP: 1, maxTokens: 5000 };
   const modelId = models[0] ?? "mist";
