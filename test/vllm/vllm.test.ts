@@ -28,12 +28,12 @@ const run = promisify(execFile);
 const { frameSamples, slots, rate } = tinyCodec;
 const greedy = { repetitionPenalty: 1.1, temperature: 0, topP: 1, maxTokens: 20 * slots.length };
 const arcana = { modelId: "arcana", speaker: "luna", text: "Hello there you.", sampling: greedy } as const;
-/** A minute on a quiet machine. */
+/** This takes a minute on an idle machine. */
 const startSeconds = 800;
 const apiKey = "a-key-of-this-test";
 const quiet: EngineLog = { info: () => undefined, warn: () => undefined };
 
-/** For one processor, and with nothing looked up elsewhere. */
+/** Settings for one processor, without downloads. */
 const environment = {
   PATH: process.env.PATH ?? "",
   HOME: process.env.HOME ?? "",
@@ -55,7 +55,7 @@ beforeAll(async () => {
     folder: model.path,
     server: { kind: "here", program: stdout.trim(), args: [], environment, port, apiKey },
     startSeconds,
-    hangSeconds: 60, // a busy machine is no fault of vLLM's
+    hangSeconds: 60, // a busy machine is not a failure of vLLM
     capacity: 8,
     seed: undefined,
     codec: { providers: ["cpu"], processes: 1 },
@@ -79,7 +79,7 @@ function say(sampling: Partial<typeof greedy>, text: string = arcana.text) {
   return hear(tier.url, { ...arcana, text, sampling: { ...greedy, ...sampling } });
 }
 
-/** A metric of vLLM's own. */
+/** A metric of vLLM itself. */
 async function ofVllm(name: string): Promise<number> {
   const text = await (await fetch(`${vllmUrl}/metrics`)).text();
   const line = text.split("\n").find((candidate) => candidate.startsWith(`${name}{`));
@@ -99,11 +99,12 @@ describe("arcana on a real vLLM", () => {
 
   test("top_p, the penalty and max_tokens act on it", async () => {
     const { samples } = await say({});
-    expect((await say({ temperature: 1, topP: 1e-6 })).samples).toEqual(samples); // only the likeliest is left
+    // only the most likely token remains
+    expect((await say({ temperature: 1, topP: 1e-6 })).samples).toEqual(samples);
     expect((await say({ repetitionPenalty: 1 })).samples).not.toEqual(samples);
     const short = (await say({ maxTokens: 5 * slots.length + 3 })).samples;
     expect(short.length).toBe(5 * frameSamples);
-    const same = 3 * frameSamples; // what comes after the last frames is heard in them
+    const same = 3 * frameSamples; // later frames affect the sound of the last ones
     expect(short.slice(0, same)).toEqual(samples.slice(0, same));
   });
 
@@ -179,7 +180,7 @@ function tellWaits(heard: readonly { starvedMs: number }[]): void {
   console.log(`waits beyond the first of ${heard.length} at once, ms: ${waits.join(" ")}`);
 }
 
-/** How long a listener who plays at once waits in all after the first sound. */
+/** The total time that playback would stall after the first audio, if it starts immediately. */
 async function listen(response: Response): Promise<{ samples: number; starvedMs: number }> {
   let rate = Number.NaN;
   let samples = 0;
@@ -246,7 +247,7 @@ describe("a vLLM that runs elsewhere", () => {
       expect(response.status).toBe(200);
       const leftAt = performance.now();
       leave.abort();
-      // of a request that had ended by itself the connection was closed before
+      // the connection of a request that ended by itself was already closed
       const ours = () => relay.hangups.find(({ path, atMs }) => path === "/v1/completions" && atMs > leftAt);
       await eventually("its connection is closed", () => ours() !== undefined);
       const soon = await tokensWritten(200);
@@ -283,7 +284,7 @@ describe("a vLLM that runs elsewhere", () => {
           hear(own.url, { ...arcana, sampling, text: `Number ${i} speaks.` }),
         ),
       );
-    await speech(8); // what is compiled is compiled
+    await speech(8); // everything was compiled before
     const shares: number[] = [];
     for (const streams of [1, 8]) {
       const before = spent();
@@ -298,13 +299,13 @@ describe("a vLLM that runs elsewhere", () => {
       );
     }
     expect(shares[0]).toBeLessThanOrEqual(0.05);
-    expect(shares[1]).toBeLessThanOrEqual(0.15); // this toy then costs vLLM next to nothing
+    expect(shares[1]).toBeLessThanOrEqual(0.15); // the cost of this tiny model for vLLM is negligible
     await own.kill("SIGTERM");
     files.remove();
   }, 300_000);
 
   test("as many streams as it was measured to take are heard without a gap, and one more is refused", async () => {
-    // half a second of sound in a frame: a processor with much else to do can write that for eight
+    // a frame is half a second of audio, which a busy processor can write for eight streams
     const [folder, other] = await connected(
       { codec: { ...tinyCodec, rate: 4_000 } },
       { capacity: undefined },
@@ -345,13 +346,13 @@ async function capacityOf({ url }: RunningTier): Promise<number> {
   return Number(line?.split(" ").at(-1) ?? Number.NaN);
 }
 
-/** Tokens that vLLM had written a while from now. */
+/** The number of tokens that vLLM writes after a while. */
 async function tokensWritten(afterMs: number): Promise<number> {
   await sleep(systemClock, afterMs, new AbortController().signal);
   return ofVllm("vllm:generation_tokens_total");
 }
 
-/** Processor seconds so far: the tier with what reads words for it, and vLLM with the decoder. */
+/** The processor time in seconds so far: the tier with its text processes, and vLLM with the decoder. */
 function secondsOf(tierPid: number, vllmPid: number): { tier: number; others: number } {
   const sum = (pids: readonly number[]) => pids.reduce((seconds, pid) => seconds + processorSeconds(pid), 0);
   const decoders = childrenWith("codec/main.ts", tierPid);
