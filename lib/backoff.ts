@@ -15,7 +15,7 @@ export function backoffMs(policy: BackoffPolicy, failures: number, random: () =>
   return Math.min(policy.capMs, plainMs * spread);
 }
 
-/** Failures in a row, and the delay they ask for. */
+/** Counts consecutive failures, and computes the delay before the next attempt. */
 export class Backoff {
   readonly #policy: BackoffPolicy;
   readonly #random: () => number;

@@ -1,4 +1,4 @@
-/** Keeps so many values, and drops the one that was used least recently for the next. */
+/** Keeps a limited number of values. A new value replaces the least recently used one. */
 export class LruCache<Key, Value> {
   readonly #limit: number;
   /** In the order of their last use: a `Map` keeps the order of insertion. */

@@ -189,7 +189,7 @@ class Collector {
     try {
       return await this.#client.logOf(pod, { container, previous, tailLines, limitBytes: mostLogBytes });
     } catch (error) {
-      // a node that does not respond must not prevent the rest
+      // A node that does not respond must not prevent the rest.
       this.#reader.unseen.push(
         `log of ${pod.name}/${container} (${error instanceof Error ? error.message : String(error)})`,
       );

@@ -91,7 +91,7 @@ export class MultiplexedStreams {
     connection.once("goaway", onOver);
     connection.once("close", onOver);
     await once(connection, "connect");
-    // a stream that is not read for a moment must not block the others
+    // A stream that is not read for a moment must not block the others.
     connection.setLocalWindowSize(windowBytes);
     return connection;
   }

@@ -21,7 +21,7 @@ export function storeUncompressed(object: KubernetesObject): StoredObject {
 type Form = readonly string[];
 
 const mark = '"';
-/** The number of forms that are shared. An object of a rarer shape has its own form. */
+/** The maximum number of shared forms. An object of any other shape has its own form. */
 const mostForms = 16;
 /** Positions are stored as characters of a string, which limits their number. */
 const mostPieces = 65_536;

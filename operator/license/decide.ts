@@ -63,7 +63,7 @@ function lastValidOf(
   return { id: licenseIdOf(claims), models, maxGpus, maxStreams, graceDays };
 }
 
-/** Undefined where the limits of the license are unknown. Running pods then stay, and none is added. */
+/** Undefined if the limits of the license are unknown. Running pods then continue, and no pod is added. */
 function leftOver(
   { deployment }: ObservedDeployment,
   { claims }: LicenseVerdict,

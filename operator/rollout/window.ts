@@ -23,7 +23,7 @@ export function windowState(window: MaintenanceWindow, now: number): WindowState
     .map((days) => openingOn(window, now, days))
     .filter((time) => time !== undefined)
     .sort((a, b) => a - b);
-  // windows may overlap: the last one that has opened determines the end
+  // Windows may overlap. The last one that has opened determines the end.
   const current = openings.findLast((time) => time <= now && now < time + durationMs);
   if (current !== undefined) return { open: true, changesAt: current + durationMs };
   return { open: false, changesAt: openings.find((time) => time > now) ?? now + dayMs };

@@ -34,7 +34,7 @@ const colors = [
 ] as const;
 const hues = 4;
 
-/** Light unless the reader's system is dark; the paper is its own, so that any page will do. */
+/** Follows the color scheme of the reader's system. The background makes it fit on any page. */
 const style = [
   "text { font: 12px system-ui, sans-serif; }",
   "text.title { font-weight: 600; font-size: 14px; }",

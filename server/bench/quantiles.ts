@@ -5,8 +5,8 @@ export interface Quantiles {
 }
 
 /**
- * The smallest value that at least this share of the values does not exceed (nearest rank): always one that was
- * measured. @param sorted ascending and not empty. @param share 0..1.
+ * The smallest value that at least this share of the values does not exceed (nearest rank). It is always a
+ * measured value. @param sorted ascending and not empty. @param share 0..1.
  */
 export function quantile(sorted: readonly number[], share: number): number {
   const rank = Math.max(1, Math.ceil(share * sorted.length - 1e-9)); // 0.07 * 100 is a little above 7

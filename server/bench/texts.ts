@@ -1,4 +1,4 @@
-/** Spoken unless other texts are given: sentences of the lengths that voice agents say. */
+/** The default texts of `svc-tts bench`: sentences as long as those of voice agents. */
 export const defaultTexts: readonly string[] = [
   "Thank you for calling. How may I help you today?",
   "Your order left our warehouse this morning and will be with you by Friday, before noon.",

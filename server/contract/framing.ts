@@ -97,7 +97,7 @@ export class MessageSplitter {
   }
 }
 
-/** Bytes as samples: a view where their place in memory is even, which it is where they came in several pieces. */
+/** Returns the bytes as samples: a view if their offset in memory is even, otherwise a copy. */
 export function samplesOf(bytes: Buffer): Int16Array {
   const isEven = bytes.byteOffset % 2 === 0;
   const { buffer, byteOffset } = isEven ? bytes : new Uint8Array(bytes);

@@ -24,7 +24,7 @@ export interface Speaking {
 /**
  * Speech as the bytes of its response: resampled, encoded, and pulled piece by piece.
  * @param rate Hz of the response.
- * @throws Failure if the model fails on the way.
+ * @throws Failure if the model fails during the stream.
  */
 export async function* encodeSpeech(
   speaking: Speaking,

@@ -8,11 +8,11 @@ export const eventStreamType = "text/event-stream";
 
 /** Formats events for one family of clients. Each function returns the text of one event, or none. */
 export interface EventShape {
-  /** @param base64 decodable on its own; all of them, decoded and joined, are the file. */
+  /** @param base64 can be decoded by itself. The decoded chunks together are the file. */
   chunk(base64: string): string;
   /** After the last chunk. */
   finished(words: readonly WordTimestamp[]): string;
-  /** Instead of `finished`, if the model failed on the way. */
+  /** Instead of `finished`, if the model failed during the stream. */
   failed(failure: Failure): string;
 }
 

@@ -17,7 +17,7 @@ interface KeyRouteOptions {
 }
 
 /**
- * `/v1/keys`: API keys of the database, for keys with the scope `admin`. A key of a team sees and changes
+ * `/v1/keys`: API keys of the database, for keys with the scope `admin`. A key of a team can list and change
  * only that team's keys. Without a database these paths do not exist.
  */
 export const keyRoutes: FastifyPluginAsync<KeyRouteOptions> = async (app, options) => {

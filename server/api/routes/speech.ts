@@ -58,8 +58,8 @@ export async function answerSpeechRequest(
 }
 
 /**
- * No byte is sent before the audio is complete, so if a model fails on the way, another replica repeats the
- * synthesis, once.
+ * No byte is sent before the audio is complete, so if a model fails, another replica repeats the synthesis
+ * once.
  */
 async function wholeAnswer(
   services: SpeechServices,

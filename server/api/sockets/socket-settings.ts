@@ -13,7 +13,7 @@ export interface SocketSettings {
   readonly segment: SegmentMode;
   /** Origin of word timestamps: the start of each synthesis, or of all audio since the last `done`. */
   readonly timestampBase: "synthesis" | "stream";
-  /** How many times as long as usual the speech is; part of what `speech` asks for. */
+  /** Duration of the speech relative to the usual duration. `speech` contains this factor. */
   readonly timeScale: number;
   /** Voice, model, format and rate. Its text is a placeholder. */
   readonly speech: SpeechRequest;

@@ -44,7 +44,7 @@ export interface SocketOrder {
   /** Index of this synthesis among those of the same request. */
   readonly number: number;
   readonly wanted: SpeechRequest;
-  /** Encodes the speech; one of its own unless given. */
+  /** The encoder of the speech. Default: a new one. */
   readonly createEncoder?: () => Promise<Encoder>;
 }
 

@@ -118,7 +118,7 @@ export function responseTarget({ spoken }: FastifyRequest): Listener {
   return { onEncoded: (samples, bytes, workMs) => spoken?.encoded(samples, bytes, workMs) };
 }
 
-/** The response as a stream of audio. A failure on the way aborts it. */
+/** The response as a stream of audio. A failure during the stream aborts it. */
 export function sendStream(
   { request, reply, wanted }: HttpExchange,
   speaking: Speaking,

@@ -27,7 +27,7 @@ export interface SynthesisOrder {
   readonly span: Span;
   /** Aborts when the response has ended or the client has disconnected. Until then the order holds its slots. */
   readonly signal: AbortSignal;
-  /** Encodes the speech; one of its own unless given. */
+  /** The encoder of the speech. Default: a new one. */
   readonly createEncoder?: () => Promise<Encoder>;
 }
 

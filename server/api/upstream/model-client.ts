@@ -155,7 +155,7 @@ class Search {
     return this.#broken < mostBroken && (!this.#failure || isWorthAnotherReplica(this.#failure));
   }
 
-  /** Waits for a replica if the pool is being started. Undefined if none is left. */
+  /** Returns the next replica, and waits for one if the pool is starting. Undefined if none is left. */
   async next(signal: AbortSignal): Promise<FoundReplica | undefined> {
     if (this.#tried.size >= maxAttempts) return undefined;
     const found = this.#again ?? this.#find();

@@ -20,7 +20,7 @@ export function readSocketOptions(environment: Environment): SocketOptions {
   };
 }
 
-/** The names of the environment besides those of published clients; one that is given again has its new meaning. */
+/** Returns the default aliases and those of the environment, which replace defaults with the same name. */
 function readAliases(environment: Environment): Aliases {
   const { text } = readers(environment);
   const models = readMap(names.modelAliases, text(names.modelAliases), toModel, '{"coda": "arcana"}');
@@ -40,7 +40,7 @@ function toModel(value: unknown): ModelId | undefined {
   return modelIds.find((id) => id === value);
 }
 
-/** One voice, or several of which the first that the model has is taken. */
+/** Reads one voice, or a list of voices. The first one that the model has is used. */
 function toVoices(value: unknown): readonly string[] | undefined {
   const list: readonly unknown[] = Array.isArray(value) ? value : [value];
   const voices = list.filter((voice) => typeof voice === "string" && voice !== "");

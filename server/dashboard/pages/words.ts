@@ -145,7 +145,7 @@ ${saveForm({ id: `w${i}`, word, language, phonemes: "" }, facts)}
 ${alphabet(locale)}`;
 }
 
-/** Every user may see whether sentences are kept; owners change it. */
+/** Every user can see whether sentences are kept. Only owners can change it. */
 function sentenceForm(isOn: boolean, { person, csrf }: SignedInUser, { team, locale }: Facts): Html {
   const { words } = locale.words;
   const state = isOn ? words.sentencesKept(locale.whole(longestSentence)) : words.sentencesNotKept;

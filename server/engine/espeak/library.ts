@@ -77,7 +77,7 @@ export function isSound(name: string): boolean {
 }
 
 /**
- * Restores eSpeak NG's memory before each utterance, so that equal utterances have equal audio. Without it, the
+ * Restores eSpeak NG's memory before each utterance, so that equal utterances have equal audio. Otherwise the
  * phase of the voice continues from the previous utterance, and eSpeak NG has no call that resets it.
  */
 class ForgetfulEspeak implements Espeak {

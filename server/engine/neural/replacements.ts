@@ -3,8 +3,8 @@ import { VoiceProblem } from "./manifest.ts";
 import type { MountedVoice } from "./package.ts";
 
 /**
- * A mounted voice may replace built-in voices of its language, but only for all of their models: a client must not
- * get another voice with another model.
+ * A mounted voice may replace built-in voices of its language, but only for all of their models: a client
+ * must not get another voice with another model.
  * @throws VoiceProblem that names the field.
  */
 export function checkReplacements(source: { readonly file: string }, voices: readonly MountedVoice[]): void {

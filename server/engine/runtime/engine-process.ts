@@ -15,7 +15,7 @@ import {
 
 /** The process ended, hung or violated the protocol. Another process may succeed. */
 export class EngineDied extends Error {
-  /** The process had read the job: it may have died of it. */
+  /** The process had read the job, which may be the cause of its exit. */
   readonly hadBegun: boolean;
 
   constructor(message: string, { hadBegun }: { readonly hadBegun: boolean }) {

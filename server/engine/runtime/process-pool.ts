@@ -141,8 +141,8 @@ export class ProcessPool implements Engine {
 
   /**
    * Decides whether another process may retry an utterance. If a process died during the utterance, the
-   * utterance may be the cause, so there is only one retry. Processes that died before they read it do not count
-   * for that limit: all idle processes may die together when memory runs out.
+   * utterance may be the cause, so there is only one retry. Processes that died before they read it do not
+   * count for that limit: all idle processes may die together when memory runs out.
    */
   #retries(): (cause: unknown) => boolean {
     let diedAtWork = 0;

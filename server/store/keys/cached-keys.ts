@@ -10,14 +10,14 @@ export interface CachedKeysOptions {
   readonly table: KeyTable;
   /** How often the table is checked for changes. */
   readonly intervalMs?: number;
-  /** How often the times of use are written. */
+  /** Interval between writes of the last-use times. */
   readonly writeMs?: number;
   /** How long cached keys stay valid while the table is unreadable. */
   readonly staleMs: number;
   readonly clock: Clock;
   /** Called with an error when the table becomes unreadable, and with undefined when it is readable again. */
   readonly onError: (error: Error | undefined) => void;
-  /** The same for the times of use. Writing may fail alone: a full disk is still readable. */
+  /** The same for writing last-use times. Reading may still work then, for example with a full disk. */
   readonly onUnwritten: (error: Error | undefined) => void;
 }
 
@@ -26,7 +26,7 @@ export interface CachedKeys extends KeyStore {
   start(): Promise<void>;
   /** Whether the table has been read. Until then every look-up fails. */
   isRead(): boolean;
-  /** Writes the remaining times of use. */
+  /** Writes the remaining last-use times. */
   close(): Promise<void>;
 }
 
@@ -81,7 +81,7 @@ export function cacheKeys(options: CachedKeysOptions): CachedKeys {
 }
 
 /**
- * Collects times of use. If the database is unavailable they wait; there are never more of them than keys.
+ * Collects last-use times. While the database is unavailable they stay queued, at most one for each key.
  */
 function createUses(table: KeyTable, now: () => number, tell: (error: Error | undefined) => void) {
   const noted = new Map<string, number>();

@@ -23,7 +23,7 @@ export interface KeyTable {
   revision(): Promise<number>;
   /** Returns every valid secret. */
   load(): Promise<readonly KeyEntry[]>;
-  /** Writes the last times of use: milliseconds since the epoch, by digest in hexadecimal digits. */
+  /** Writes last-use times: milliseconds since the epoch, by digest in hexadecimal digits. */
   used(times: ReadonlyMap<string, number>): Promise<void>;
 }
 

@@ -11,9 +11,7 @@ const maxConnections = 4;
 /** Longest wait for a connection and for a response. A longer wait fails, and the query is retried later. */
 const connectWithinMs = 5_000;
 const answerWithinMs = 15_000;
-/**
- * The same limit inside PostgreSQL, so that a server which continues alone does not hold a lock indefinitely.
- */
+/** The same limit inside PostgreSQL, so that locks are released if this process hangs. */
 const idleTransactionMs = 10_000;
 /** Advisory lock of migrations. Any number works that no other program uses. */
 const migrationLock = 7_337_251_908;
