@@ -85,12 +85,12 @@ export async function measureTraffic(course: TrafficCourse): Promise<TrafficResu
     await untilFollowed(apiPods, plan.size);
     say("every API pod is followed");
     const still = await measureCost(course, subject);
-    tell(say, "load that stays", still);
+    tell(say, "constant load", still);
     apiPods.changeEvery(reportMs);
     // The first reports of all pools, and the statuses that follow from them.
     await sleep(60_000);
     const traffic = await measureCost(course, subject);
-    tell(say, "load that changes", traffic);
+    tell(say, "changing load", traffic);
     const times = await measureTimes(course, fleet);
     return { plan, still, traffic, ...times };
   } finally {
