@@ -1,4 +1,7 @@
-/** `make check` runs this: reads every file that git knows or would add, and prints what breaks a rule of the house. */
+/**
+ * `make check` runs this file. It reads every file that git tracks or would add, and prints the violations of
+ * the project's rules.
+ */
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { type Finding, judge, judgeText } from "./rules.ts";

@@ -1,6 +1,6 @@
 /**
  * The project's rules that types and lint cannot check. Each finding says why its rule exists and what to do
- * instead. A rule that proves wrong is changed here, in a commit of its own that says why.
+ * instead. A commit that changes a rule gives the reason.
  */
 import type { Import, Source } from "./source.ts";
 
@@ -13,7 +13,7 @@ export interface Finding {
 /** The message of a violation, or undefined. */
 type Verdict = string | undefined;
 
-/** @param sources every TypeScript file of the tree; cycles show only in the whole. */
+/** @param sources every TypeScript file of the repository, because cycles span files. */
 export function judge(sources: readonly Source[]): Finding[] {
   const each = sources.flatMap(({ path, imports, uses }) => [
     ...imports.flatMap((found) => apply(importRules, path, found.line, found)),
@@ -65,7 +65,7 @@ function boundary(path: string, { kind, target }: Import): Verdict {
   return `imports ${target}, but ${part}/ may import ${allowed} alone: operator and server are two programs that agree by config/contract, and arrows point down. Move what both need to config/contract.`;
 }
 
-/** Sockets have to know where a sentence ends before any of it is sent to a model tier. */
+/** The sockets must find the end of a sentence before they send it to a model tier. */
 const sharedText = "server/text/planning/sentence-ends.ts";
 
 function layers(path: string, { target }: Import): Verdict {
@@ -74,7 +74,7 @@ function layers(path: string, { target }: Import): Verdict {
   return `imports ${target}: text and engines run in another container, which the API tier reaches by the wire alone. Ask the model tier for it.`;
 }
 
-/** Rooms that compute from their arguments alone, and the plain types and facts that they stand on. */
+/** Folders with pure code, and the plain types and data that they may import. */
 const pureRooms = [
   "config/contract",
   "crds",
@@ -91,14 +91,16 @@ const pureRooms = [
 ];
 const isPure = (path: string) => isInAny(path, pureRooms) && path !== generator;
 
-/** Names in Node's modules that answer the same every time. */
+/** Functions of Node's modules with deterministic results. */
 const pureNode: Readonly<Record<string, readonly string[]>> = {
   "node:assert": ["*", "default"],
   "node:buffer": ["Buffer"],
   "node:crypto": ["createHash", "createHmac", "timingSafeEqual"],
   "node:util": ["isDeepStrictEqual"],
 };
-/** Packages that, in what we call of them, compute without network, files, clock or randomness. */
+/**
+ * Packages whose functions, as far as this project calls them, use no network, files, clock or randomness.
+ */
 const purePackages = ["@evan/opus", "jose", "n2words", "saxes", "typebox", "wasm-media-encoders", "yaml"];
 const whyPure =
   "this room has no network, files, clock, randomness or environment, so that its tests are tables. Take it as an argument.";
@@ -118,7 +120,7 @@ function isPureImport({ kind, target, names }: Import): boolean {
   return names.length > 0 && names.every((name) => pureNode[target]?.includes(name) === true);
 }
 
-/** Functions of the platform whose result differs each time, or that reach outside the process. */
+/** Functions of the platform with different results on each call, or with effects outside the process. */
 const impure = [
   "Date()",
   "Date.now",
@@ -180,7 +182,7 @@ const importRules = [boundary, layers, pureImports, kubernetesClient, environmen
 const testRules = [everyTestCounts];
 const ambientRules = [pureUses, environment, ...testRules];
 
-/** Each cycle once. Type imports count too: they are arrows like the others. */
+/** Finds each cycle once. Type imports count too. */
 function cycles(sources: readonly Source[]): Finding[] {
   const graph = new Map(sources.map(({ path, imports }) => [path, imports.filter((i) => i.kind === "ours")]));
   const findings: Finding[] = [];
@@ -199,7 +201,7 @@ function cycles(sources: readonly Source[]): Finding[] {
   return findings;
 }
 
-// Written in halves, so that this file does not find itself.
+// The word is split, so that this file does not contain it.
 const hosts = [
   "registry.npm" + "js.org",
   "py" + "pi.org",

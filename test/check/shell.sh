@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks every shell script of the tree with shellcheck: the machine's own, or one from PyPI that is kept in the cache.
+# Checks every shell script of the repository with shellcheck, either the installed one or one from PyPI in the cache.
 set -euo pipefail
 VERSION=0.11.0.1
 

@@ -4,34 +4,37 @@ import { parseSync, Visitor } from "oxc-parser";
 
 /** One import or re-export. */
 export interface Import {
-  /** Path from the repository's root (`server/contract/errors.ts`), `node:fs`, or a package's name. */
+  /**
+   * The path from the root of the repository (`server/contract/errors.ts`), `node:fs`, or the name of a
+   * package.
+   */
   readonly target: string;
   readonly kind: "ours" | "node" | "package";
-  /** Erased before the program runs. */
+  /** True for an import of types only, which does not exist at run time. */
   readonly typeOnly: boolean;
   /** Imported names; empty for `import "x"`, `["*"]` for all of them. */
   readonly names: readonly string[];
   readonly line: number;
 }
 
-/** A place where a name is called, or a member of a name is read: `process.env`, `Date.now`, `it.each`. */
+/** A call of a name, or a use of a member of a name: `process.env`, `Date.now`, `it.each`. */
 export interface Use {
-  /** At most two names, as in the source; `new Date()` and `Date()` without arguments are `Date()`. */
+  /** At most two names, as in the source. `new Date()` and `Date()` without arguments are `Date()`. */
   readonly path: string;
-  /** The file neither imports nor declares the first name anywhere: it is the platform's. */
+  /** True if the file neither imports nor declares the first name, so that it belongs to the platform. */
   readonly ambient: boolean;
   readonly line: number;
 }
 
 /** The facts about a file that the rules use. */
 export interface Source {
-  /** From the repository's root, with forward slashes. */
+  /** The path from the root of the repository, with forward slashes. */
   readonly path: string;
   readonly imports: readonly Import[];
   readonly uses: readonly Use[];
 }
 
-/** @throws Error naming file and line when the text is no TypeScript. */
+/** @throws Error with file and line if the text is not valid TypeScript. */
 export function readSource(path: string, text: string): Source {
   const parsed = parseSync(path, text);
   const lineOf = lineFinder(text);
@@ -146,7 +149,7 @@ function memberName(node: {
   return typeof property.value === "string" ? property.value : undefined;
 }
 
-/** Names that a binding pattern declares, whatever its shape. */
+/** The names that a binding pattern of any form declares. */
 function boundNames(pattern: unknown): string[] {
   if (typeof pattern !== "object" || pattern === null) return [];
   const node = pattern as Record<string, unknown>;
@@ -168,7 +171,7 @@ function boundNames(pattern: unknown): string[] {
   }
 }
 
-/** Offset → line, counted from 1. */
+/** Converts an offset to a line, counted from 1. */
 function lineFinder(text: string): (offset: number) => number {
   const ends = [...text.matchAll(/\n/g)].map((match) => match.index);
   return (offset) => ends.filter((end) => end < offset).length + 1;

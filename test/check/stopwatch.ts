@@ -58,7 +58,7 @@ function returned(body: Node): Node[] {
   );
 }
 
-/** Without the bodies of functions that are only declared here. */
+/** The descendants of a node, without the bodies of functions that are only declared in it. */
 function descendantsOf(node: Node): Node[] {
   const inner = descendants(node).filter(
     (found) =>
@@ -83,7 +83,7 @@ function isSpan(node: Node, names: Names, { numbers }: Syntax): boolean {
   if (name !== undefined && names.spans.has(name)) return true;
   if (node.type !== "BinaryExpression" || node.operator !== "-") return false;
   const sides = [node.left, node.right];
-  // the present time less a constant is a date, not a stopwatch
+  // the present time minus a constant is a date, not a measured time
   return (
     sides.some((side) => isTime(side, names)) && sides.every((side) => numberOf(side, numbers) === undefined)
   );

@@ -1,4 +1,7 @@
-/** Rules about the shape of the tree: circles between folders, long files and functions, names with two meanings. */
+/**
+ * Rules about the structure of the repository: cycles between folders, long files and functions, names with
+ * two meanings.
+ */
 import { posix } from "node:path";
 import type { Finding } from "./rules.ts";
 import type { Source } from "./source.ts";
@@ -9,12 +12,12 @@ interface File {
   readonly text: string;
 }
 
-/** Tests import everything, and their folders are sorted by what they test. */
+/** Tests may import everything, and their folders follow the tested code. */
 const isTest = (path: string) => path.startsWith("test/");
 
 /**
- * Circles between folders, where a folder is the files directly in it. Each circle is reported once, at one import of each of
- * its arrows.
+ * Finds cycles between folders; a folder means the files directly in it. Each cycle is reported once, at one
+ * import of each of its edges.
  */
 export function judgeFolders(sources: readonly Source[]): Finding[] {
   const arrows = new Map<string, Map<string, { path: string; line: number }>>();
@@ -43,7 +46,7 @@ export function judgeFolders(sources: readonly Source[]): Finding[] {
   );
 }
 
-/** Shortest circles first found: each folder belongs to one of them at most. */
+/** Finds the shortest cycles first. Each folder belongs to at most one of them. */
 function circlesOf(arrows: ReadonlyMap<string, ReadonlyMap<string, unknown>>): string[][] {
   const circles: string[][] = [];
   const reported = new Set<string>();
@@ -81,7 +84,7 @@ const longFiles: readonly string[] = [];
 /** Functions, as `path#name`, that are longer than the rule allows today. An entry goes when its function is split. */
 const longFunctions: readonly string[] = [];
 
-/** @param files TypeScript files; tests are not judged. */
+/** @param files TypeScript files. Tests are ignored. */
 export function judgeSizes(files: readonly File[]): Finding[] {
   return files
     .filter(({ path }) => !isTest(path))
@@ -125,7 +128,7 @@ function isFunction(node: Node): boolean {
   return ["FunctionDeclaration", "FunctionExpression", "ArrowFunctionExpression"].includes(node.type);
 }
 
-/** Its own name, or that of the variable, property or method that holds it. */
+/** The function's own name, or the name of the variable, property or method to which it is assigned. */
 function functionName(node: Node, nodes: readonly Node[]): string {
   if ("id" in node && node.id !== null && typeof node.id === "object" && "name" in node.id) {
     return String(node.id.name);
@@ -140,13 +143,16 @@ function functionName(node: Node, nodes: readonly Node[]): string {
   return name && "name" in name ? String(name.name) : "(anonymous)";
 }
 
-/** Exported names that have several meanings today, each with its reason. An entry goes when its name is unique. */
+/**
+ * Exported names that have several meanings today, each with its reason. Remove an entry when its name is
+ * unique.
+ */
 const sharedNames: Readonly<Record<string, string>> = {};
 
 const declaration =
   /^export (?:abstract |async )?(?:function\*?|class|interface|const|type) ([A-Za-z_$][\w$]*)/gm;
 
-/** One exported name has one meaning in the product. */
+/** Requires that one exported name has one meaning in the product. */
 export function judgeNames(files: readonly File[]): Finding[] {
   const places = new Map<string, { path: string; line: number }[]>();
   for (const { path, text } of files) {
@@ -155,7 +161,7 @@ export function judgeNames(files: readonly File[]): Finding[] {
       const [, name = ""] = match;
       const known = places.get(name) ?? [];
       places.set(name, known);
-      // a schema and the type of its values share a name, in one file
+      // a schema and the type of its values have the same name in the same file
       if (known.some((place) => place.path === path)) continue;
       known.push({ path, line: text.slice(0, match.index).split("\n").length });
     }

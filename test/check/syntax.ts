@@ -1,4 +1,4 @@
-/** A file's syntax tree as the rules for tests need it. */
+/** Parses a file into the syntax tree that the rules for tests use. */
 import { type Node, parseSync, visitorKeys } from "oxc-parser";
 
 export type { Node } from "oxc-parser";
@@ -8,7 +8,7 @@ export interface Syntax {
   readonly path: string;
   /** Every node, a parent before its children. */
   readonly nodes: readonly Node[];
-  /** Numbers that constants of the file hold, by name. */
+  /** The numeric constants of the file, by name. */
   readonly numbers: ReadonlyMap<string, number>;
   readonly lineOf: (node: Node) => number;
 }
@@ -19,7 +19,7 @@ export function readSyntax(path: string, text: string): Syntax {
   return { path, nodes, numbers: constantNumbers(nodes), lineOf };
 }
 
-/** The node and everything below it, a parent before its children. */
+/** Returns the node and all its descendants, a parent before its children. */
 export function descendants(node: Node): Node[] {
   const fields = node as unknown as Record<string, unknown>;
   const children = (visitorKeys[node.type] ?? []).flatMap((key) => fields[key]).filter(isNode);
@@ -62,7 +62,10 @@ export function numberOf(node: Node, constants: ReadonlyMap<string, number>): nu
   }
 }
 
-/** `it`, `vi.waitFor`, `expect(…).toBe` (as `expect().toBe`); undefined where the callee has no name. */
+/**
+ * Returns `it`, `vi.waitFor` or `expect(…).toBe` (as `expect().toBe`), or undefined if the callee has no
+ * name.
+ */
 export function calleeName({ callee }: Call): string | undefined {
   return nameOf(callee);
 }
@@ -78,7 +81,7 @@ export function nameOf(node: Node): string | undefined {
   return object === undefined ? undefined : `${object}.${node.property.name}`;
 }
 
-/** The text of a string literal or of a template without holes. */
+/** Returns the text of a string literal or of a template without expressions. */
 export function textOf(node: Node | null | undefined): string | undefined {
   if (node?.type === "Literal") return typeof node.value === "string" ? node.value : undefined;
   if (node?.type === "TemplateLiteral" && node.expressions.length === 0) return node.quasis[0]?.value.raw;
@@ -98,7 +101,7 @@ export function propertyOf(node: Node | undefined, key: string): Node | undefine
   return undefined;
 }
 
-/** Names that an import takes; `*` for the whole module. */
+/** Returns the names of an import, or `*` for the whole module. */
 export function importedNames({ specifiers }: Extract<Node, { type: "ImportDeclaration" }>): string[] {
   return specifiers.map((one) => {
     if (one.type !== "ImportSpecifier") return "*";

@@ -1,6 +1,7 @@
 /**
- * Rules for the tests under test/unit, test/integration and test/e2e, judged on their syntax trees. They keep tests
- * independent of the machine's speed and of each other. Each finding says why its rule exists and what to do instead.
+ * Rules for the tests under test/unit, test/integration and test/e2e, based on their syntax trees. They keep
+ * tests independent of the machine's speed and of each other. Each finding says why its rule exists and what
+ * to do instead.
  */
 import type { Finding } from "./rules.ts";
 import { findStopwatches } from "./stopwatch.ts";
@@ -20,7 +21,7 @@ import {
 /** Returns the nodes that violate the rule, with messages. */
 type TestRule = (syntax: Syntax) => readonly { readonly at: Node; readonly message: string }[];
 
-/** @param files every TypeScript file of the tree; a shared namespace shows only in the whole. */
+/** @param files every TypeScript file of the repository, because the rule about namespaces spans files. */
 export function judgeTests(
   files: readonly { readonly path: string; readonly text: string }[],
   rules: readonly TestRule[] = Object.values(testRules),
@@ -36,7 +37,7 @@ export function judgeTests(
   return [...each, ...sharedNamespaces(tests)];
 }
 
-/** A rule that looks at one node at a time. */
+/** Creates a rule that examines one node at a time. */
 const forEachNode =
   (judge: (node: Node, syntax: Syntax) => string | undefined): TestRule =>
   (syntax) =>
@@ -124,7 +125,7 @@ const portLiteral = forEachNode((node, { numbers }) => {
     : undefined;
 });
 
-/** A number other than 0, alone or as a part of arithmetic. */
+/** Whether the node is a number other than 0, or arithmetic with one. */
 function hasNumber(node: Node, constants: ReadonlyMap<string, number>): boolean {
   if (node.type === "BinaryExpression")
     return [node.left, node.right].some((side) => hasNumber(side, constants));
@@ -133,10 +134,10 @@ function hasNumber(node: Node, constants: ReadonlyMap<string, number>): boolean 
 
 export const testRules = { waitLimit, limitOfFile, fixedSleep, stopwatch, portLiteral };
 
-/** Namespaces of the cluster itself and of the installed operator; no test makes them for itself. */
+/** The namespaces of the cluster and of the installed operator, which tests do not create for themselves. */
 const ownNamespaces = ["default", "kube-system", "svc-tts-system"];
 
-/** Namespaces that several files make on a shared API server. */
+/** Finds namespaces that several files create on a shared API server. */
 function sharedNamespaces(tests: readonly Syntax[]): Finding[] {
   const made = tests.flatMap(({ path, nodes, lineOf }) =>
     nodes.flatMap((node) => {
@@ -155,7 +156,10 @@ function sharedNamespaces(tests: readonly Syntax[]): Finding[] {
   });
 }
 
-/** The literal name of a namespace that is made: by a manifest, by kubectl's words, by helm's, or for `Kubectl`. */
+/**
+ * The literal name of a namespace that is created by a manifest, by arguments of kubectl or helm, or for
+ * `Kubectl`.
+ */
 function madeNamespace(node: Node): string | undefined {
   switch (node.type) {
     case "NewExpression":

@@ -1,4 +1,4 @@
-/** Words that are refused in comments, strings and pages, with what to write in their place (docs/glossary.md has the terms). */
+/** Refuses words in comments, strings and pages, and recommends terms of docs/glossary.md instead. */
 import type { Finding } from "./rules.ts";
 
 interface RefusedWord {
@@ -14,8 +14,8 @@ const refusedWords: readonly RefusedWord[] = [
   { word: /\bsoloist\b/i, better: "the multi-threaded process" },
   // Figures of speech, and words for which a standard term says more.
   { word: /\btold\b/i, better: "reported to, called with, or notified of" },
-  { word: /\bwhoever\b/i, better: "the subject: the administrator, the caller, the operator" },
-  { word: /\bnobody\b/i, better: "the subject: no caller, no listener, no pod" },
+  { word: /\bwhoever\b/i, better: "the subject: the administrator, the client, the operator" },
+  { word: /\bnobody\b/i, better: "the subject: no client, no user, no pod" },
   { word: /\bsomebody('s)?\b/i, better: "the subject: a user, another controller" },
   { word: /\btaken up\b/i, better: "applied, or reconciled" },
   { word: /\bin the way\b/i, better: "blocking, with what blocks it" },
@@ -26,14 +26,14 @@ const refusedWords: readonly RefusedWord[] = [
 /** Openings that leave a comment without a subject. */
 const opening = /^\s*(?:\/\*\*|\/\/|\*|#)\s*(?:Of|Told|What|Who|Whose|As|Where)\b/;
 
-/** Files that name the words to refuse them, and records of the past. */
+/** Files that contain the words on purpose, such as this list and the changelog. */
 const exempt = [
   "test/check/words.ts",
   "test/unit/check/words.test.ts",
   "CHANGELOG.md",
   "docs/glossary.md",
   "docs/openapi.json",
-  // Texts that a model speaks or learns from.
+  // Texts for synthesis or training.
   "test/unit/engine/generator/word-times.test.ts",
   "tools/arcana-training/sentences.ts",
   "tools/bench/chapters/mists.ts",
@@ -64,10 +64,10 @@ export function judgeWords(path: string, text: string): Finding[] {
 
 const isCode = (path: string) => /\.(ts|js|mjs)$/.test(path);
 
-/** Texts to speak, golden files and material of others. */
+/** Texts for synthesis, golden files and files of other projects. */
 const isFixture = (path: string) => /(^|\/)(golden|files|previous-release)\//.test(path);
 
-/** As far as one line shows it: a line inside a comment block, what follows `//`, and quoted text. */
+/** Finds comments and strings in a single line: a line of a comment block, the text after `//`, and quoted text. */
 function commentsAndStrings(line: string): string {
   if (/^\s*(\/\*\*?|\*)/.test(line)) return line;
   const pieces = line.match(/"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`?|\/\/.*$/g) ?? [];

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The first process of a node's namespaces: gives the node its own copies of the folders that Kubernetes and
-# containerd have fixed paths for, then waits as `pause`. Started by up.sh; nothing here touches the machine's own mounts.
+# The first process of a node's namespaces. It gives the node its own copies of the folders for which Kubernetes and containerd
+# have fixed paths, and then waits as `pause`. Started by up.sh. The mounts of the machine do not change.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -15,10 +15,10 @@ for folder in "${PRIVATE_FOLDERS[@]}"; do
   mkdir -p "$private$folder"
   mount --bind "$private$folder" "$folder"
 done
-# pods whose volumes propagate need a shared tree; it is shared inside this namespace alone
+# pods with mount propagation need a shared tree, which is shared only inside this namespace
 mount --make-rshared /
 ip link set lo up
 sysctl -qw net.ipv4.ip_forward=1
 touch "$RUN/anchored"
-# the argument tells down.sh whose anchor this is
+# down.sh recognizes its anchor by this argument
 exec "$pause" "$RUN/"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Breaks the local cluster in every way that a machine may, and fails when up does not mend it or down leaves something behind.
-# It needs the address ranges for itself: run it while no cluster is up (about two minutes).
+# Simulates every kind of crash of the local cluster, and fails if up does not repair it or if down leaves something behind. It
+# needs the address ranges of the cluster, so run it while no cluster runs (about two minutes).
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

@@ -21,7 +21,7 @@ T
 stop_processes() {
   local anchor
   if anchor=$(process_of anchor); then kill -KILL "$anchor"; fi
-  # a start that was killed before it had written the anchor's number down
+  # a start that was killed before it recorded the process id of the anchor
   while read -r anchor; do kill -KILL "$anchor" 2>/dev/null || true; done < <(cluster_processes)
   local deadline=$((SECONDS + 15))
   while [ -n "$(cluster_processes)" ]; do
@@ -30,14 +30,14 @@ stop_processes() {
   done
 }
 
-# The kernel takes the link with the namespace, a moment after its last process.
+# The kernel removes the link with the namespace, shortly after its last process.
 remove_link() {
   local deadline=$((SECONDS + 5))
   while ip link show "$HOST_LINK" >/dev/null 2>&1 && [ "$SECONDS" -lt "$deadline" ]; do sleep 0.05; done
   if ip link show "$HOST_LINK" >/dev/null 2>&1; then ip link del "$HOST_LINK"; fi
 }
 
-# A start that was killed while it looked at the machine may have left one.
+# A start that was killed during its checks may have left one.
 any_cgroup() {
   local folder
   while read -r folder; do [ ! -d "$folder" ] || return 0; done < <(cgroup_folders)

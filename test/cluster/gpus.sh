@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Changes how many GPUs the running local cluster's node offers, and waits until the node says so.
+# Changes the number of GPUs of the running local cluster's node, and waits until the node reports it.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

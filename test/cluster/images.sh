@@ -21,14 +21,14 @@ T
 IMAGES="$CACHE/images"
 REPOSITORY="${SVC_TTS_IMAGE_REPOSITORY:-ghcr.io/svc-tts}"
 ROLES=(server operator)
-# an archive a role, kept for going back to a tree that was built before
+# the number of archives per role, so that a return to an earlier tree needs no build
 ARCHIVES_KEPT=3
 SPACE_MIB=4096
 
 version() { sed -nE 's/^  "version": "([^"]+)".*/\1/p' "$REPO_DIR/package.json"; }
 node_version() { sed -nE 's/^    "node": "([0-9][^"]*)".*/\1/p' "$REPO_DIR/package.json"; }
 
-inputs_of() { # ROLE: every file that may end in its image
+inputs_of() { # ROLE: every file that may become a part of its image
   cd "$REPO_DIR" || exit 1
   echo Containerfile
   echo .dockerignore
@@ -47,7 +47,7 @@ tag_of() { # ROLE
 
 registry_answers() { timeout 5 bash -c '</dev/tcp/registry-1.docker.io/443' 2>/dev/null; }
 
-# A docker program without its engine is common; only one that answers counts.
+# A docker program without an engine is common, so that only a running engine counts.
 choose_builder() {
   local builder=${SVC_TTS_BUILDER:-}
   if [ -z "$builder" ]; then
@@ -80,7 +80,7 @@ storage_driver() {
   cat "$IMAGES/storage-driver"
 }
 
-# The npm registry and certificate authority that this machine uses, for the build alone.
+# The npm registry and certificate authority of this machine, only for the build.
 write_secrets() { # DIRECTORY
   (umask 077 && {
     cat "$HOME/.npmrc" 2>/dev/null || true
@@ -111,7 +111,7 @@ unpack_node() { # DIRECTORY
 
 node_arch() { case $(uname -m) in x86_64) echo x64 ;; aarch64) echo arm64 ;; *) fail "no node binary for $(uname -m) on npm" ;; esac; }
 
-# store_bases BUILDER KEY FOLDER: what lies in the folder, under the names that a build is given
+# store_bases BUILDER KEY FOLDER: stores the images of the folder under the names that the build uses
 store_bases() {
   local debian="localhost/svc-tts-debian:$2" node="localhost/svc-tts-node:$2" container
   local path=PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
@@ -143,7 +143,7 @@ make_bases() { # BUILDER KEY
   rm -rf "$work"
 }
 
-# An engine may reach the registry in ways of its own, as by a mirror: then it is asked.
+# An engine may reach the registry by other means, such as a mirror, so this tries the engine.
 base_can_be_had() { # BUILDER
   local base
   [ "${SVC_TTS_BASE:-}" != debian ] || return 1
@@ -151,7 +151,7 @@ base_can_be_had() { # BUILDER
   [ "$1" != buildah ] || return 1
   base=$(sed -nE 's/^ARG BASE=//p' "$REPO_DIR/Containerfile")
   "$1" image inspect "$base" >/dev/null 2>&1 || timeout 120 "$1" pull "$base" >/dev/null 2>&1 ||
-    # elsewhere than on Debian nothing can be made, and the engine says best what it could not pull
+    # other systems than Debian cannot build the base, and the engine's error explains what it could not pull
     ! command -v apt-get >/dev/null
 }
 

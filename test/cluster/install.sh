@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Brings a cluster to where a TtsDeployment can be applied: the cluster itself, the images, the operator by its chart.
+# Prepares a cluster for a TtsDeployment: starts the cluster, builds the images, and installs the operator with its chart.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -87,7 +87,7 @@ main() {
   case ${1:-} in -h | --help) usage && exit 0 ;; '' | --speak) ;; *) usage >&2 && exit 2 ;; esac
   local started line
   started=$(now_ms)
-  # two that install at a time, as one that was started early in the background and one that needs it now, come to one cluster
+  # two concurrent installs, such as an early one in the background and one that needs the cluster now, share one cluster
   hold_lock install
   choose_target
   phase "cluster"
@@ -96,7 +96,7 @@ main() {
   if [ "${1:-}" != --speak ]; then
     install_operator
   else
-    # helm test then asks the demonstration to speak
+    # helm test then sends a request to the demonstration
     install_operator --set test.endpoint="http://demo-api.demo.svc:8000" --set test.apiKeySecret.name=demo-key
     # shellcheck source-path=SCRIPTDIR source=speak.sh
     source "$CLUSTER_DIR/speak.sh"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The whole way of make up by a real kind, offline: the node image, the images, the sentence, helm test, and nothing left after make down.
+# Tests make up with a real kind, offline: the node image, the images, the sentence, helm test, and the cleanup by make down.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# A cluster by kind (https://kind.sigs.k8s.io), where Docker or Podman answers. Sourced after lib.sh and state.sh.
+# A cluster by kind (https://kind.sigs.k8s.io), if Docker or Podman runs. Sourced after lib.sh and state.sh.
 set -euo pipefail
 
 KIND_NAME=svc-tts
@@ -9,7 +9,7 @@ KIND_LOG="$CACHE/kind/kind.log"
 KIND_GPUS="${SVC_TTS_GPUS:-4}"
 KERNEL_MODULES=/lib/modules
 
-# container_engine: docker or podman, whichever answers first; a program without its engine is common
+# container_engine: docker or podman, whichever responds first. A program without its engine is common.
 container_engine() {
   local engine
   for engine in docker podman; do
@@ -18,7 +18,7 @@ container_engine() {
   return 1
 }
 
-# chosen_cluster: kind or node, as SVC_TTS_CLUSTER says; without it kind where there is one, unless the node runs already
+# chosen_cluster: kind or node, by SVC_TTS_CLUSTER. The default is kind if it is installed, unless the node already runs.
 chosen_cluster() {
   case ${SVC_TTS_CLUSTER:-} in
     kind | node) echo "$SVC_TTS_CLUSTER" ;;
@@ -57,7 +57,7 @@ start_kind() {
   say "kind runs the cluster $KIND_NAME"
 }
 
-# Made-up devices, written into the node's status as Kubernetes' documentation of extended resources has it: scheduled like real ones.
+# Fake devices in the status of the node, as Kubernetes documents for extended resources. They are scheduled like real ones.
 offer_gpus() {
   local patch
   patch=$(printf '[{"op": "add", "path": "/status/capacity/nvidia.com~1gpu", "value": "%s"}]' "$KIND_GPUS")

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Lists what a local cluster has left on this machine, one thing a line, and exits 1 when there is any.
+# Lists what a local cluster left on this machine, one item per line, and exits with 1 if there is any.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -8,7 +8,7 @@ source "$CLUSTER_DIR/state.sh"
 
 usage() { echo "usage: leftovers.sh   lists processes, mounts, links, routes, rules, cgroups and files of the local cluster; exits 1 when there are any"; }
 
-# By program too, so that one whose record is lost is found; integration suites run theirs in folders of their own.
+# Also searches by program, because the record of a process may be lost. Integration suites run their programs in other folders.
 processes() {
   local program
   cluster_processes | sed 's/^/process /'
@@ -27,7 +27,7 @@ routes() {
   done
 }
 
-# kube-proxy's alone: cni's may be another container engine's, and ours would have leaked together
+# only kube-proxy's, because those of CNI may belong to another container engine
 rules() {
   command -v nft >/dev/null || return 0
   nft list tables 2>/dev/null | grep kube-proxy | sed 's/^/nftables /' || true

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A second real node of the running local cluster, and its end: for tests that empty a whole node.
+# Starts or stops a second real node of the running local cluster, for tests that drain a whole node.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -22,7 +22,7 @@ T
 
 LINK=svc-tts1
 
-# One link to the first node, which routes: pods of both nodes reach each other, and this machine reaches them through the first.
+# A link to the first node, which routes between the pods of both nodes, and between this machine and the second node.
 connect_to_first() {
   local first own
   own=$(process_of anchor)

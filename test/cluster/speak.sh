@@ -1,5 +1,6 @@
 # shellcheck shell=bash
-# The demonstration of make up: one TtsDeployment in namespace demo, ready, and a sentence through its Service. Sourced by install.sh.
+# The demonstration of make up: it creates one TtsDeployment in namespace demo, waits until it is ready, and synthesizes a
+# sentence through its Service. Sourced by install.sh.
 set -euo pipefail
 
 DEMO=demo
@@ -12,7 +13,7 @@ apply_secret() { # NAME FILE [NAMESPACE]
   kubectl --namespace "${3:-$DEMO}" create secret generic "$1" --from-file="$2" --dry-run=client --output yaml | kubectl apply --server-side --filename - >/dev/null
 }
 
-# One key, kept, so that the printed line goes on working.
+# The key is kept, so that the printed command remains valid.
 make_api_key() {
   [ -s "$DEVELOPMENT/api-key" ] && [ -s "$DEVELOPMENT/keys.yaml" ] && return
   rm -f "$DEVELOPMENT/keys.yaml"
@@ -34,7 +35,7 @@ conditions() {
     --output 'jsonpath={range .status.conditions[*]}{.type}={.status} ({.reason}) {end}' 2>/dev/null || true
 }
 
-# Ready of this generation: an older True says nothing about what was just applied.
+# The condition must be of this generation, because an older True does not concern the applied settings.
 is_ready() {
   [ "$(kubectl --namespace "$DEMO" get ttsd demo \
     --output 'jsonpath={.metadata.generation} {.status.conditions[?(@.type=="Ready")].observedGeneration} {.status.conditions[?(@.type=="Ready")].status}' 2>/dev/null)" = \
@@ -61,7 +62,8 @@ explain_unready() {
   fail "TtsDeployment $DEMO/demo was not ready within $READY_WITHIN_S s" "the conditions above say why; kubectl -n $DEMO describe ttsd demo says more"
 }
 
-# base_url: where this machine reaches the Service; the local node's addresses are routed, of another cluster the port is forwarded
+# base_url: the address of the Service for this machine. The local node's addresses are routed; for other clusters, the port is
+# forwarded.
 open_service() {
   if [ "$TARGET" = node ]; then
     BASE_URL="http://$(kubectl --namespace "$DEMO" get service demo-api --output 'jsonpath={.spec.clusterIP}'):8000"
@@ -79,7 +81,7 @@ open_service() {
   done
 }
 
-curl_line() { # what a person pastes
+curl_line() { # the command for the user
   # shellcheck disable=SC2016
   printf 'curl -sS --fail-with-body %s/v1/svc-tts -H "Authorization: Bearer $(cat %q)" -H "Content-Type: application/json" -H "Accept: audio/wav" -d '\''%s'\'' -o speech.wav\n' \
     "$BASE_URL" "$DEVELOPMENT/api-key" "{\"modelId\":\"mist\",\"speaker\":\"alan\",\"text\":\"$SENTENCE\"}"
@@ -91,7 +93,7 @@ speak() {
   phase "demo ready"
   open_service
   command -v curl >/dev/null || fail "curl is missing" "apt-get install curl"
-  # the very line that is printed, so that it is known to work
+  # runs exactly the printed command, so that it is known to work
   (cd "$REPO_DIR" && bash -c "$(curl_line)") || fail "the sentence was not spoken (the answer may be in $SPEECH)" "kubectl -n $DEMO logs -l tts.svc.dev/deployment=demo"
   [ "$(head -c 4 "$SPEECH")" = RIFF ] || fail "the answer is no WAV: $(head -c 200 "$SPEECH")"
   phase "sentence"

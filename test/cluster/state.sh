@@ -1,9 +1,9 @@
 # shellcheck shell=bash
-# The local cluster's state and the few questions that up, down and leftovers ask of it. Sourced after lib.sh.
+# Reads the state of the local cluster, for up, down and leftovers. Sourced after lib.sh.
 #
-# Every program of the cluster lives in one process namespace, one mount namespace and one network namespace, whose first
-# process is the anchor (`pause`). When the anchor ends, the kernel ends every program and pod and takes the mounts, the
-# network and its rules with it: nothing can be left behind by a crash but files and empty cgroups.
+# Every program of the cluster runs in one process namespace, one mount namespace and one network namespace, whose first process
+# is the anchor (`pause`). When the anchor ends, the kernel ends every program and pod, and removes the mounts, the network and
+# its rules. A crash can therefore only leave files and empty cgroups behind.
 set -euo pipefail
 
 # shellcheck disable=SC2034
@@ -17,16 +17,16 @@ set -euo pipefail
   NODE_RANGE=10.250.0.0/24
   SERVICE_RANGE=10.96.0.0/16
   POD_RANGE=10.244.0.0/16
-  # what the controller manager gives to the first node
+  # the network that the controller manager assigns to the first node
   FIRST_PODS=10.244.0.0/24
   HOST_LINK=svc-tts0
   CNI_PLUGINS=/usr/lib/cni
-  # paths that Kubernetes, containerd and CNI have fixed; the cluster sees its own folders there
+  # fixed paths of Kubernetes, containerd and CNI, at which the cluster has its own folders
   PRIVATE_FOLDERS=(/run/containerd /run/netns /var/lib/kubelet /var/lib/cni /var/log/containers /var/log/pods)
   COMPONENTS=(etcd kube-apiserver kube-controller-manager kube-scheduler containerd kubelet kube-proxy deviceplugin)
 }
 
-# use_node NAME: whose processes, files and cgroup the functions speak of. node1 has the control plane beside it.
+# use_node NAME: selects the node for the functions of this file. node1 also has the control plane.
 # shellcheck disable=SC2034
 use_node() {
   NODE=$1
@@ -38,16 +38,16 @@ use_node() {
 }
 use_node node1
 
-start_time_of() { # PID → its start in clock ticks since boot, which tells it from a later process of the same number
+start_time_of() { # PID → its start in clock ticks since boot, which distinguishes it from a later process with the same id
   local stat
   stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 1
-  # the name in brackets may hold spaces; the start is the 20th field after it
+  # the name in brackets may contain spaces; the start is the 20th field after it
   awk '{printf "%s", $20}' <<<"${stat##*) }"
 }
 
 remember_process() { printf '%s %s\n' "$2" "$(start_time_of "$2")" >"$RUN/$1.pid"; } # NAME PID
 
-# process_of NAME: the remembered process's id when that very process still runs
+# process_of NAME: the recorded process id if that process still runs
 process_of() {
   local pid started
   [ -r "$RUN/$1.pid" ] || return 1
@@ -56,7 +56,7 @@ process_of() {
   printf '%s' "$pid"
 }
 
-# nsenter outlives its program by a moment, so both are asked.
+# nsenter outlives its program by a moment, so both are checked.
 runs() { process_of "$1" >/dev/null && [ -n "$(program_of "$1")" ]; }
 
 # The program itself under its nsenter, which stays outside to wait for it.
@@ -70,15 +70,15 @@ in_cluster() { # COMMAND...: in the namespaces of the running cluster
   nsenter --target "$(process_of anchor)" --mount --net --pid -- "$@"
 }
 
-# The folder of our cgroup in every hierarchy: one on cgroup v2, one for each controller on v1, both where they are mixed.
+# The folder of the cluster's cgroup in every hierarchy: one on cgroup v2, one for each controller on v1, both on mixed systems.
 cgroup_folders() { awk '$3 ~ /^cgroup2?$/ {print $2}' /proc/self/mounts | sort -u | sed "s|\$|/$CGROUP|"; }
 
 kube() { "$TOOLS/kubectl" --kubeconfig "$KUBECONFIG_FILE" "$@"; }
 
-# cluster_processes: every process that lives in the cluster's namespaces, or was started to make or enter them
+# cluster_processes: every process in the cluster's namespaces, or started to create or enter them
 cluster_processes() { { members; starters; } | cut -d/ -f3 | sort -un; }
 
-# Linux reuses a namespace's number after its end and after a reboot, so only a process that sees this cluster's folders belongs to it.
+# Linux reuses the number of a namespace, so that only a process that sees this cluster's folders belongs to it.
 members() {
   local file
   [ -s "$RUN/namespace" ] || return 0
@@ -87,7 +87,7 @@ members() {
   done < <(find /proc -maxdepth 3 -path '/proc/[0-9]*/ns/mnt' -lname "$(sed 's/[][]/\\&/g' "$RUN/namespace")" 2>/dev/null || true)
 }
 
-# By their arguments, so that a start that was killed before it wrote a record is found too.
+# Also finds a start that was killed before it wrote a record, by its arguments.
 starters() {
   local file
   while read -r file; do

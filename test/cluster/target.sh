@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# Which cluster a script works on: the one of KUBECONFIG when that is set, else one by kind or the local node, started when needed.
-# Sourced after lib.sh, state.sh and kind.sh; sets TARGET (given, kind or node), KUBECONFIG and PATH.
+# Selects the cluster of a script: the one of KUBECONFIG if that is set, else kind or the local node, started if needed. Sourced
+# after lib.sh, state.sh and kind.sh; sets TARGET (given, kind or node), KUBECONFIG and PATH.
 set -euo pipefail
 
 choose_target() {
@@ -32,7 +32,7 @@ use_kind() {
   KUBECONFIG="$KIND_KUBECONFIG"
 }
 
-# kubectl and helm of the machine do as well, so a cluster elsewhere needs nothing built.
+# For another cluster, kubectl and helm of the machine are sufficient, so that nothing needs to be built.
 find_programs() {
   local program
   for program in kubectl helm; do

@@ -82,7 +82,7 @@ compile() { # OUT
     go build -v -ldflags "$(link_flags)" -o "$1/bin/" "${PACKAGES[@]}" || explain_failure "$CACHE/tools/build.log"
 }
 
-# KWOK plays nodes and pods by Stage files that its module carries.
+# The Stage files of the KWOK module define the simulation of nodes and pods.
 kwok_stages() { # OUT
   local stages file
   stages=$(cd "$CLUSTER_DIR/tools" && go list -m -f '{{.Dir}}' sigs.k8s.io/kwok)/kustomize/stage
@@ -91,7 +91,7 @@ kwok_stages() { # OUT
   done >"$1/kwok-stages.yaml"
 }
 
-# program_archive OUT REFERENCE PROGRAM: an image that holds one static program and nothing else
+# program_archive OUT REFERENCE PROGRAM: an image with one static program
 program_archive() {
   local folder
   folder=$(mktemp -d)
@@ -109,7 +109,7 @@ build() { # FINAL
   mkdir -p "$CACHE/tools"
   rm -rf "$CACHE"/tools/building.*
   temporary=$(mktemp -d "$CACHE/tools/building.XXXXXX")
-  # an interrupted build leaves nothing that could be taken for a whole one
+  # removes the incomplete output of an interrupted build
   # shellcheck disable=SC2064
   trap "rm -rf '$temporary'" EXIT
   say "building the cluster's programs (about 8 minutes on two cores the first time; kept in $CACHE/tools)"

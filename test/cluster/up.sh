@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Starts the local cluster: one real node in namespaces of its own. Run again, it finds it healthy or repairs it.
+# Starts the local cluster: one real node in its own namespaces. If it already runs, checks and repairs it.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -34,7 +34,7 @@ connect_network() {
   ip link set "$HOST_LINK" up
   nsenter --target "$anchor" --net -- ip addr add "$NODE_ADDRESS/24" dev eth0
   nsenter --target "$anchor" --net -- ip link set eth0 up
-  # node programs, and programs of this machine, reach Services and pods
+  # node programs and programs of this machine can connect to Services and pods
   nsenter --target "$anchor" --net -- ip route add "$SERVICE_RANGE" dev eth0 src "$NODE_ADDRESS"
   ip route add "$SERVICE_RANGE" via "$NODE_ADDRESS"
   ip route add "$POD_RANGE" via "$NODE_ADDRESS"
@@ -62,7 +62,7 @@ start_api_server() {
   await kube-apiserver "the API server" kube get --raw /readyz
 }
 
-# Both end, instead of trying again, when they come before the API server's first roles.
+# Both end without a retry if they start before the API server has created its first roles.
 start_controllers() {
   local config="$PKI/controller-manager.kubeconfig"
   start kube-controller-manager "$TOOLS/kube-controller-manager" --kubeconfig="$config" \

@@ -9,8 +9,8 @@ const down = join(import.meta.dirname, "../cluster/down.sh");
 const state = join(process.env.SVC_TTS_CACHE ?? join(homedir(), ".cache", "svc-tts"), "cluster", "boot");
 
 /**
- * Called before tests run. The returned function removes the local cluster where the tests started it, and does nothing
- * where it ran before.
+ * Called before tests run. The returned function removes the local cluster if the tests started it, and
+ * otherwise does nothing.
  */
 export function removeStartedCluster(): () => Promise<void> {
   const ranBefore = existsSync(state);

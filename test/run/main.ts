@@ -1,6 +1,7 @@
 /**
- * `make test`: every suite, whatever failed before. At the end minutes and processor time for each suite, the slowest
- * tests, every failure again, and the totals alone on the last line. Logs and reports stay in .run/test.
+ * Runs `make test`: every suite, also after failures. At the end it prints the minutes and processor time of
+ * each suite, the slowest tests, every failure, and the totals on the last line. Logs and reports are in
+ * .run/test.
  */
 
 import { execFileSync } from "node:child_process";
@@ -25,7 +26,7 @@ import { nextSeed, readSeed } from "./seed.ts";
 import { lanes, type Preparation, preparations, proofs, type Suite } from "./suites.ts";
 
 const MINUTE_MS = 60_000;
-/** Before the continuous integration ends the run at 90 minutes, so that it still shows the summary. */
+/** Ends before the limit of 90 minutes of the continuous integration, so that the summary is printed. */
 const RUN_LIMIT_MS = 80 * MINUTE_MS;
 const patience = Number(process.env.PATIENCE ?? 1);
 const root = join(import.meta.dirname, "../..");
@@ -82,7 +83,7 @@ interface Result {
   readonly failures: readonly (Failure & { readonly suite: string })[];
 }
 
-/** Starts what the suites need, one after the other; a suite awaits what it needs. */
+/** Starts the builds for the suites one after the other. Each suite waits for the builds that it needs. */
 function prepareAll(suites: readonly Suite[]): ReadonlyMap<Preparation, Promise<CommandEnd>> {
   const needed = (Object.keys(preparations) as Preparation[]).filter(
     (name) =>
@@ -126,10 +127,10 @@ async function runSuite({ name, command, limitMinutes }: Suite): Promise<Result>
   console.log(`\n==> ${name}: ${command.join(" ")}`);
   const reportFile = join(folder, `${name}.json`);
   const cpuFile = join(folder, `${name}.times`);
-  // `times` of the shell tells the processor time of everything that it waited for
+  // the shell's `times` reports the processor time of all processes that it waited for
   const measured = ["bash", "-c", '"$@"; code=$?; times >"$0"; exit $code', cpuFile, ...command];
   const end = await groups.run(measured, {
-    // without the flags of the make that started this run
+    // without the flags of the make process that started this run
     env: { MAKEFLAGS: "", VITEST_JSON: reportFile, SEED: String(seed) },
     logFile: join(folder, `${name}.log`),
     onOutput: (lines) => process.stdout.write(lines.replace(/^(?=.)/gm, `${name.padEnd(8)} | `)),
@@ -163,7 +164,9 @@ function suiteFailures(suite: string, report: VitestReport | undefined, end: Com
   return suite === "check" && end.exitCode !== 0 ? [whole(`see ${log}`)] : inTests;
 }
 
-/** Processor time of a suite and its children; undefined where the suite was ended before it could be written. */
+/**
+ * The processor time of a suite and its children, or undefined if the suite was killed before it was written.
+ */
 function readCpuMs(file: string): number | undefined {
   if (!existsSync(file)) return undefined;
   const spans = [...readFileSync(file, "utf8").matchAll(/(\d+)m([\d.]+)s/g)];

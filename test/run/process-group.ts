@@ -1,5 +1,5 @@
 /**
- * Commands that run in process groups of their own, so that a command and everything that it started can be ended:
+ * Runs commands in their own process groups, so that a command and everything that it started can be ended:
  * at a time limit, on Ctrl-C, and when the command itself ends.
  */
 import { type ChildProcess, spawn } from "node:child_process";
@@ -10,21 +10,21 @@ import { setTimeout as delay } from "node:timers/promises";
 
 const GRACE_MS = 15_000;
 const FOLLOW_EVERY_MS = 250;
-/** In the environment of everything that a run starts; it identifies processes that left their group. */
+/** An environment variable of all processes of a run. It identifies processes that left their group. */
 const MARKER = "SVC_TTS_TEST_RUN";
 
 export interface CommandOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Receives standard output and standard error. */
   readonly logFile: string;
-  /** Gets the output by whole lines, as it comes. */
+  /** Receives the output in whole lines as it arrives. */
   readonly onOutput?: (lines: string) => void;
-  /** After this time the whole group is ended. */
+  /** The whole group is ended after this time. */
   readonly endAfterMs: number;
 }
 
 export interface CommandEnd {
-  /** 1 where a signal ended the command. */
+  /** The exit code, or 1 if a signal ended the command. */
   readonly exitCode: number;
   readonly tookMs: number;
   readonly timedOut: boolean;
@@ -45,7 +45,7 @@ export class ProcessGroups {
     if (this.#stopped) return { exitCode: 1, tookMs: 0, timedOut: false };
     const [program = "", ...args] = command;
     const started = performance.now();
-    // The command writes to the file itself: no reader has to keep up, and the log is whole whatever ends this process.
+    // The command writes to the file itself, so that the log is complete even if this process ends.
     const log = openSync(options.logFile, "w");
     const env = { ...process.env, ...options.env, [MARKER]: this.#marker };
     const child = spawn(program, args, { detached: true, stdio: ["ignore", log, log], env });
@@ -74,7 +74,7 @@ export class ProcessGroups {
     await Promise.all([...this.#running].map(endGroup));
   }
 
-  /** Processes started by these commands, in whatever group, that still run. */
+  /** The processes that these commands started in any group, and that still run. */
   leftovers(): Leftover[] {
     const entry = `${MARKER}=${this.#marker}`;
     return readdirSync("/proc")
@@ -85,7 +85,7 @@ export class ProcessGroups {
       }));
   }
 
-  /** Ends what `leftovers` finds, and returns it. */
+  /** Ends the processes that `leftovers` finds, and returns them. */
   killLeftovers(): Leftover[] {
     const found = this.leftovers();
     for (const { pid } of found) kill(pid, "SIGKILL");
@@ -93,7 +93,7 @@ export class ProcessGroups {
   }
 }
 
-/** Ctrl-C and its relatives run `stop` and end this process with the exit code that a shell expects. */
+/** On SIGINT and similar signals, runs `stop`, and exits with the code that a shell expects. */
 export function onInterrupt(stop: () => Promise<void>): void {
   let interrupted = false;
   for (const [signal, code] of [
@@ -110,7 +110,7 @@ export function onInterrupt(stop: () => Promise<void>): void {
   }
 }
 
-/** Asks the group to end, and ends it where it does not. */
+/** Sends a termination signal to the group, and kills it if it does not end. */
 async function endGroup(child: ChildProcess): Promise<void> {
   const timer = new AbortController();
   const exited = child.exitCode === null && child.signalCode === null ? once(child, "exit") : undefined;
@@ -128,12 +128,12 @@ function kill(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
   } catch (error) {
-    // it has ended meanwhile
+    // the process has ended meanwhile
     if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
   }
 }
 
-/** Text of a file of /proc; empty for a process that has ended or belongs to another user. */
+/** The text of a file of /proc. It is empty for a process that has ended or belongs to another user. */
 function readProcess(pid: string, file: "environ" | "cmdline"): string {
   try {
     return readFileSync(`/proc/${pid}/${file}`, "utf8");
@@ -143,7 +143,7 @@ function readProcess(pid: string, file: "environ" | "cmdline"): string {
   }
 }
 
-/** Hands on a growing file by whole lines; the returned function hands on the rest. */
+/** Passes on the whole lines of a growing file. The returned function passes on the rest. */
 function follow(path: string, onOutput: (lines: string) => void): () => void {
   const file = openSync(path, "r");
   const buffer = Buffer.alloc(65_536);

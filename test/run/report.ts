@@ -8,7 +8,7 @@ export interface Outcome {
   readonly failed: number;
   readonly skipped: number;
   readonly tookMs: number;
-  /** Processor time, with that of everything that the suite waited for. */
+  /** The processor time, including all processes that the suite waited for. */
   readonly cpuMs: number | undefined;
 }
 
@@ -25,7 +25,7 @@ interface FileReport {
   /** Absolute path of the file. */
   readonly name: string;
   readonly status: string;
-  /** Why the file could not be loaded; empty where its tests ran. */
+  /** The reason why the file could not be loaded, or empty if its tests ran. */
   readonly message: string;
   readonly assertionResults: readonly TestReport[];
 }
@@ -34,19 +34,19 @@ interface TestReport {
   readonly ancestorTitles: readonly string[];
   readonly title: string;
   readonly status: string;
-  /** Milliseconds; absent for a test that did not run. */
+  /** The milliseconds, absent for a test that did not run. */
   readonly duration?: number | undefined;
   readonly failureMessages: readonly string[];
 }
 
 export interface Failure {
-  /** Relative to the repository; empty for a failure of the whole suite. */
+  /** The path relative to the repository, or empty for a failure of the whole suite. */
   readonly file: string;
   readonly title: string;
   readonly message: string;
 }
 
-/** @returns undefined, and says why, where the suite ended before it could write a report. */
+/** Returns the report, or undefined with a message if the suite ended before it wrote one. */
 export function readReport(path: string): VitestReport | undefined {
   try {
     return JSON.parse(readFileSync(path, "utf8")) as VitestReport;
@@ -58,9 +58,9 @@ export function readReport(path: string): VitestReport | undefined {
 
 /**
  * Counts a suite that ran tests.
- * @param report undefined where the suite ended before it could write one.
- * @param exitCode of the suite; a suite that ended badly without a failed test (a file that could not be loaded, a
- *   setup that failed) counts as one failure, so that it never reads as success.
+ * @param report undefined if the suite ended before it wrote one.
+ * @param exitCode of the suite. A suite that fails without a failed test (a file that could not be loaded, a
+ * failed setup) counts as one failure, so that it is never reported as a success.
  */
 export function countTests(
   report: VitestReport | undefined,
@@ -77,8 +77,8 @@ export function countTests(
 }
 
 /**
- * Every failed or skipped test, and every file that could not be loaded or whose setup failed. The suite itself fails
- * where it ended badly and nothing else says why.
+ * Every failed or skipped test, and every file that could not be loaded or whose setup failed. The suite
+ * itself fails if its exit code says so and no other failure explains it.
  */
 export function failuresOf(report: VitestReport | undefined, exitCode: number, root: string): Failure[] {
   const failures = (report?.testResults ?? []).flatMap((file) =>
@@ -102,7 +102,7 @@ function fileFailures({ status, message, assertionResults }: FileReport, file: s
   }));
 }
 
-/** A stack without the frames of vitest and Node. */
+/** The stack without the frames of vitest and Node. */
 function withoutForeignFrames(text: string): string {
   return text
     .split("\n")
@@ -114,12 +114,12 @@ function titleOf({ ancestorTitles, title }: TestReport): string {
   return [...ancestorTitles, title].join(" > ");
 }
 
-/** A suite is fine when everything in it ran and passed. */
+/** A suite succeeds if all its tests ran and passed. */
 export function isGood({ failed, skipped }: Pick<Outcome, "failed" | "skipped">): boolean {
   return failed === 0 && skipped === 0;
 }
 
-/** The tests that took longest, with their files. */
+/** The slowest tests, with their files. */
 export function slowestTests(
   reports: readonly (VitestReport | undefined)[],
   root: string,
@@ -152,7 +152,7 @@ export function describeFailures(failures: readonly (Failure & { readonly suite:
   return ["", `${failures.length} failures:`, ...paragraphs].join("\n\n");
 }
 
-/** A table of minutes and counts, then the totals alone on the last line. A skipped test counts as failed there. */
+/** A table of minutes and counts, with the totals on the last line. A skipped test counts as failed. */
 export function summary(outcomes: readonly Outcome[]): string {
   const minutes = (ms: number | undefined) => (ms === undefined ? "?" : (ms / 60_000).toFixed(1));
   const rows = outcomes.map(({ suite, passed, failed, skipped, tookMs, cpuMs }) => [

@@ -1,14 +1,15 @@
-/** Which heavy proof a run contains. */
+/** Selects the long test of a run. */
 
 export interface ProofChoice {
   readonly proof: string;
-  /** Why this is not the seed's own choice; undefined where it is. */
+  /** The reason for another choice than the seed's, or undefined. */
   readonly reason?: string;
 }
 
 /**
- * Consecutive seeds choose the proofs in turn.
- * @param canBuildKeda false on a machine without any built program, where KEDA's ten minutes would not fit.
+ * Consecutive seeds select the tests in turn.
+ * @param canBuildKeda false on a machine without built programs, because the ten minutes of KEDA's build
+ * would exceed the limit.
  */
 export function chooseProof(proofs: readonly string[], seed: number, canBuildKeda: boolean): ProofChoice {
   const sorted = [...proofs].sort();

@@ -8,7 +8,7 @@ export function chooseSeed(given: string | undefined): string {
   return String(Math.floor(Math.random() * 2 ** 31));
 }
 
-/** A seed of a whole run, which is counted on from run to run. */
+/** The seed of a whole run, from which the next run continues. */
 export function readSeed(given: string): number {
   if (!/^\d{1,10}$/.test(given)) throw new Error(`SEED must be a whole number, not '${given}'`);
   return Number(given);

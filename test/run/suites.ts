@@ -1,6 +1,6 @@
 /** The suites of `make test`, the builds that they need, and their time limits. */
 
-/** Built or started in the background from the first minute, in this order. */
+/** Builds and starts that run in the background from the beginning, in this order. */
 export const preparations = {
   tools: ["test/cluster/tools.sh"],
   cluster: ["test/cluster/install.sh"],
@@ -15,16 +15,19 @@ export interface Suite {
   readonly name: string;
   readonly command: readonly string[];
   readonly needs: readonly Preparation[];
-  /** After this time the suite is ended and counts as failed. */
+  /** The suite is ended after this time, and counts as failed. */
   readonly limitMinutes: number;
 }
 
-/** Heavy proofs, of which each run contains one. */
+/** The long tests, of which each run contains one. */
 export const proofs = ["accounts", "keda", "scaling", "upgrade"];
 
 const vitest = (...args: string[]) => ["node_modules/.bin/vitest", "run", ...args];
 
-/** Suites of a lane run one after the other; the lanes run side by side, because each waits a third of its time: for processes, pods and the API server. */
+/**
+ * The lanes of the run. The suites of a lane run one after the other, and the lanes run concurrently, because
+ * each waits a third of its time for processes, pods and the API server.
+ */
 export function lanes(proof: string): readonly (readonly Suite[])[] {
   return [
     [

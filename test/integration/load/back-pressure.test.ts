@@ -73,8 +73,8 @@ async function modelWaits(mostSeconds: number): Promise<void> {
 }
 
 /**
- * The time until the socket buffers are full again. With coded audio, they hold a quarter of an hour of
- * speech.
+ * The second column is the number of times that the socket buffers fill again. It is lower for coded audio, of
+ * which they hold a quarter of an hour.
  */
 it.each([
   ["audio/wav", 2],

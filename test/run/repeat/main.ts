@@ -38,7 +38,7 @@ for (const file of files) if (!existsSync(join(root, file))) usage(`there is no 
 rmSync(folder, { recursive: true, force: true });
 mkdirSync(folder, { recursive: true });
 const groups = new ProcessGroups();
-// A cluster that appears meanwhile is another program's, unless a file here starts it.
+// A cluster that starts meanwhile belongs to another program, unless a test file here starts it.
 const startsCluster = files.some((file) => file.startsWith("test/e2e/"));
 const removeCluster = startsCluster ? removeStartedCluster() : async () => undefined;
 let interrupted = false;
@@ -49,7 +49,7 @@ onInterrupt(async () => {
   groups.killLeftovers();
 });
 
-// Threads of this process: nothing can leave them running.
+// Threads of this process, so that they always end with it.
 const loops = Array.from({ length: busyLoops }, () => new Worker("for (;;);", { eval: true }));
 console.log(`==> ${files.length} files, ${count} runs, ${busyLoops} busy loops; logs are in .run/repeat`);
 const repetitions: Repetition[] = [];

@@ -10,11 +10,11 @@ export interface Rate {
   readonly file: string;
   readonly title: string;
   readonly failed: number;
-  /** Each different message once. */
+  /** The distinct messages. */
   readonly messages: readonly string[];
 }
 
-/** The tests that failed at least once, those that failed most often first. */
+/** The tests that failed at least once, sorted by the number of failures. */
 export function failureRates(repetitions: readonly Repetition[], folder: string): Rate[] {
   const found = new Map<string, { failure: Failure; failed: number; messages: Set<string> }>();
   for (const { report, exitCode } of repetitions) {
@@ -36,7 +36,7 @@ export function failureRates(repetitions: readonly Repetition[], folder: string)
     .sort((a, b) => b.failed - a.failed);
 }
 
-/** One test a paragraph: rate, file, title, messages. The last line has the number of failed tests. */
+/** A paragraph for each test: rate, file, title, messages. The last line has the number of failed tests. */
 export function describeRates(rates: readonly Rate[], repetitions: number): string {
   const paragraphs = rates.map(({ file, title, failed, messages }) =>
     [

@@ -313,7 +313,7 @@ describe("a change by another client", () => {
         (podOf(object).containers as Json[]).push({ name: "sidecar", image: "example.test/mesh:1" }),
     ],
   ];
-  test.each(additions)("%s of theirs is none of our business", async (_name, edit) => {
+  test.each(additions)("%s of another owner is ignored", async (_name, edit) => {
     const desired = deployment("addition", fullPod, { replicas: 2 });
     expect(isApplied(await edited(desired, edit), desired)).toBe(true);
   });
