@@ -214,7 +214,7 @@ describe.each([
     await page.unroute(speech);
   });
 
-  it("plays a sample of the chosen voice, and leaves what is written alone", async () => {
+  it("plays a sample of the chosen voice without changing the entered text", async () => {
     await page.getByLabel("Voice").selectOption("greta");
     await page.getByRole("button", { name: "Play a sample" }).click();
     await page.getByText(/First audio after \d+ ms; [\d.]+ s of speech/).waitFor();

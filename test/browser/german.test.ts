@@ -115,7 +115,7 @@ it("would find English where it is left", async () => {
   await page.getByRole("heading", { name: "Erste Anmeldung" }).waitFor();
 });
 
-it("greets who asks for German in it, and keeps what is chosen, before the sign-in and after it", async () => {
+it("is German for browsers that request it, and follows the language switch before and after the sign-in", async () => {
   await lookAt("first-sign-in");
   await page.goto(`${url}/setup?token=setup`);
   await lookAt("setup");
@@ -140,7 +140,7 @@ it("greets who asks for German in it, and keeps what is chosen, before the sign-
   await page.getByText("Es gibt noch keine Schlüssel.").waitFor();
 });
 
-it("shows keys, their form and what is wrong with it", async () => {
+it("shows keys, the form for a key, and its errors", async () => {
   await server.api.post(
     { saveOovs: true, modelId: "mist", speaker: "alan", text: "Say Zorblax to me." },
     { accept: "audio/pcm" },

@@ -264,7 +264,7 @@ describe("a vLLM that runs elsewhere", () => {
     folder.delete();
   });
 
-  test("what is neither vLLM nor the decoder takes a twentieth of the work of a stream at most", async () => {
+  test("all parts except vLLM and the decoder take at most a twentieth of the work of a stream", async () => {
     const files = await makeTierFiles();
     writeFileSync(join(files.tokenDir, acceptedTokensKey), internalToken);
     const own = await startTierProcess("arcana", files, {
@@ -304,7 +304,7 @@ describe("a vLLM that runs elsewhere", () => {
     files.remove();
   }, 300_000);
 
-  test("as many streams as it was measured to take are heard without a gap, and one more is refused", async () => {
+  test("as many streams as its measured capacity have no gap, and one more is rejected", async () => {
     // a frame is half a second of audio, which a busy processor can write for eight streams
     const [folder, other] = await connected(
       { codec: { ...tinyCodec, rate: 4_000 } },
@@ -367,7 +367,7 @@ function withOffspring(pid: number): number[] {
 }
 
 describe("a vLLM that is killed under load", () => {
-  test("recovers by itself, and requests fail quickly in the meantime", async () => {
+  test("recovers, and requests fail quickly until then", async () => {
     const isReady = async () => (await fetch(`${tier.url}/ready`)).ok;
     const sampling = { ...greedy, repetitionPenalty: 1, maxTokens: 3500 };
     const streams = Array.from({ length: 4 }, () => invoke(tier.url, { ...arcana, sampling }));

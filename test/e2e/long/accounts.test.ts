@@ -106,7 +106,7 @@ describe("PostgreSQL", () => {
     );
   });
 
-  it("is down while an API pod is replaced: the pod that has read the keys serves all requests", async () => {
+  it("is down while an API pod is replaced, and the pod that has read the keys serves all requests", async () => {
     const { postgres, world, name } = accounts;
     const key = await accounts.knownKey("survivor");
     await postgres.kill();

@@ -10,7 +10,7 @@ beforeAll(() => accounts.open());
 afterAll(() => accounts.close());
 
 describe("users and keys of two API pods", () => {
-  it("start with one owner, whom the link with the Secret's token creates once for both pods", async () => {
+  it("share the first owner, whom one use of the set-up link creates", async () => {
     const { one, other } = accounts;
     const token = await accounts.setupToken();
     const owner = new Visitor(one);

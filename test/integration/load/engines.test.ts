@@ -231,7 +231,7 @@ describe.each([
     await expect.poll(() => pool.pids().length).toBe(2);
   });
 
-  test("speaks or omits any text, and no process dies of it", async () => {
+  test("synthesizes or omits any text, and no process dies", async () => {
     const pids = pool.pids();
     const run = name === "arcana" ? 8 : 60; // arcana takes long for each request
     const strange = [
@@ -280,7 +280,7 @@ describe("flite", () => {
   });
   afterAll(() => pool.close());
 
-  test("speaks given phonemes as it speaks the word itself", async () => {
+  test("synthesizes phonemes like the word that they transcribe", async () => {
     const token = (change: Partial<Token>): Token => ({
       text: "world",
       before: "",

@@ -28,7 +28,7 @@ describe("the mist tier", () => {
   });
   afterAll(() => tier.stop());
 
-  test("speaks English, every written word once, in order and within the audio", async () => {
+  test("synthesizes English with a timestamp for every written word, in order and within the audio", async () => {
     const text = "Dr. Smith paid $5, in 1999 — really! U.S. prices (all) rose.";
     const { samples, rate, words, engine } = await hear(tier.url, { text });
     expect(engine).toBe("flite");
@@ -98,7 +98,7 @@ describe("the mist tier", () => {
     expect(await response.json()).toMatchObject({ code: "invalid_request", errors: [{ pointer }] });
   });
 
-  test("refuses a long text for an error at its end before it starts to speak", async () => {
+  test("rejects a long text with an error at its end before any audio", async () => {
     const text = `${"Hello. ".repeat(20_000)}<60001>`;
     const response = await invoke(tier.url, { text, pauseBetweenBrackets: true });
     expect(response.status).toBe(400);
@@ -180,7 +180,7 @@ describe("the arcana tier", () => {
   });
   afterAll(() => tier.stop());
 
-  test("speaks a word of millions of letters, or of marks, without killing an engine", async () => {
+  test("synthesizes a word of millions of letters or marks without killing an engine", async () => {
     for (const text of [
       "a".repeat(5_000_000),
       `hello${"!".repeat(5_000_000)}`,

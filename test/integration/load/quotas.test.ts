@@ -147,7 +147,7 @@ describe("a client of Valkey", () => {
     aways.splice(0);
   });
 
-  it("waits once for a server that hangs, and retries a second later", async () => {
+  it("waits once for a server that hangs, and retries after a second", async () => {
     const clock = new FakeClock();
     const relay = await Relay.start(Number(new URL(valkey.url).port));
     const shared = await connectTo(`redis://${new URL(relay.url).host}`, "a password", clock);

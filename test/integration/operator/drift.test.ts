@@ -472,7 +472,7 @@ describe("conflicting additions of other clients are removed:", () => {
   });
 });
 
-it("the operator repairs a Service whose port and selector were changed, with the role of the chart", async () => {
+it("the operator repairs a changed port and selector of a Service, with the role of the chart", async () => {
   await using house = await OperatorHouse.open({}, plane.address);
   await house.putLicense(await house.issuer.issue());
   await house.putDeployment();

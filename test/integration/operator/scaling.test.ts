@@ -302,7 +302,7 @@ describe("who scales", () => {
     expect(await house.get("HorizontalPodAutoscaler", "demo-mist")).toBeUndefined();
   });
 
-  it("can be a HorizontalPodAutoscaler on the scale of the pool, whose condition is reported", async () => {
+  it("can be a HorizontalPodAutoscaler on the scale of the pool, and its condition is reported", async () => {
     await house.ready({}, [mist({ provider: "HPA", minReplicas: 1, target: { streamsPerReplica: 5 } })]);
     const made = await house.mustGet("HorizontalPodAutoscaler", "demo-mist");
     expect(made.spec).toMatchObject({

@@ -54,7 +54,7 @@ describe("the replica selection", () => {
     expect(urls.filter((url) => url === "http://b")).toHaveLength(10);
   });
 
-  it("skips replicas that were tried, and returns nothing when all were", () => {
+  it("skips replicas that were tried, and returns undefined if all were tried", () => {
     const replicas = chooser([route("a"), route("b")], { a: ["http://a"], b: ["http://b"] });
     expect(replicas.choose("mist", new Set(["http://a"]))?.url).toBe("http://b");
     expect(replicas.choose("mist", new Set(["http://a", "http://b"]))).toBeUndefined();
@@ -79,7 +79,7 @@ describe("the known load of a replica", () => {
   };
   const chosen = (replicas: ReturnType<typeof chooser>) => replicas.choose("mist", new Set())?.url;
 
-  it("is what the replica reported, including other processes' streams, for a second", () => {
+  it("is the number that the replica reported in the last second, including streams of other processes", () => {
     const replicas = twoReplicas();
     replicas.occupy(two);
     replicas.reported(one, { streams: 4, capacity: 4 });

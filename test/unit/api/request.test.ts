@@ -144,7 +144,7 @@ describe("refused values, with their pointer", () => {
     expect(failure.fields).toEqual([{ pointer, detail: expect.stringContaining(says) }]);
   });
 
-  it("include speedAlpha and other than the cloud's rates for arcana on the cloud profile", () => {
+  it("include speedAlpha, and unsupported sampling rates, for arcana on the cloud profile", () => {
     expect(read(pcm, { ...arcana, samplingRate: 96_000 }, "cloud").rate).toBe(96_000);
     const failure = refusal(pcm, { ...arcana, samplingRate: 9999, speedAlpha: 2 }, "cloud");
     expect(failure.fields.map((field) => field.pointer)).toEqual(["/samplingRate", "/speedAlpha"]);

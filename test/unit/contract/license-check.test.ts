@@ -93,7 +93,7 @@ describe("a license with an online check", () => {
 describe("a response of the issuer", () => {
   const now = start * 1000 + hour * 1000;
 
-  it("is read as it was signed", async () => {
+  it("is returned with the signed fields", async () => {
     const text = await issuer.answer({ iat: start, status: "revoked", reason: "x".repeat(9_999) });
     expect(await readLicenseAnswer(`${text}\n`, issuer.keys, now)).toEqual({
       jti: "1",

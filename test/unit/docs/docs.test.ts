@@ -20,7 +20,7 @@ const root = join(import.meta.dirname, "../../..");
 const read = (path: string) => readFile(join(root, path), "utf8");
 
 describe("docs/reference/errors.md", () => {
-  it("has one section for each code, with its status first, and no other", async () => {
+  it("has exactly one section for each code, which starts with the status", async () => {
     const sections = (await read("docs/reference/errors.md")).split(/^## /m).slice(1);
     const documented = sections.map((section) => {
       const [, code, status] = /^(\w+)\n\n(\d{3})/.exec(section) ?? [];
@@ -32,7 +32,7 @@ describe("docs/reference/errors.md", () => {
 });
 
 describe("the pages of settings", () => {
-  it("have one row for each variable of the server, and no other", async () => {
+  it("have exactly one row for each variable of the server", async () => {
     const pages = ["settings", "settings-models", "settings-telemetry"].map(
       (name) => `docs/reference/${name}.md`,
     );

@@ -23,7 +23,7 @@ test("the sentences of the recognizer's test are not in the corpus", () => {
   expect(sharesWords(words.slice(0, 4), runs)).toBe(false);
 });
 
-test("the same seed makes the same sentences, and another seed others", () => {
+test("the same seed generates the same sentences, and another seed generates others", () => {
   expect(some(1, 50)).toEqual(some(1, 50));
   expect(some(1, 50)).not.toEqual(some(2, 50));
 });

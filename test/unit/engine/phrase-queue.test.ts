@@ -148,7 +148,7 @@ class EarliestDeadline {
   }
 }
 
-describe("sixteen workers with clients in a loop, whose sentences have one to four phrases", () => {
+describe("sixteen workers with clients in a loop and sentences of one to four phrases", () => {
   const crowd = { callers: 32, places: 16, processes: 2, seed: 7 };
 
   it.each([55, 24, 17.7])("have no underrun if the engines make %d seconds of audio a second", (speed) => {

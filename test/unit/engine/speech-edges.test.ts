@@ -59,7 +59,7 @@ describe("the times of the words of a line", () => {
     expect(placed?.words.at(-1)?.to).toBe(440);
   });
 
-  test("keep silence from being cut to nothing", () => {
+  test("keep a minimum of silence", () => {
     const samples = [100, 200, 200, 100, 400];
     const placed = placeSpeech(line, { audio: new Float32Array(1000), samples }, kokoro, rate);
     expect(placed).toMatchObject({ from: 0, words: [{ token: 0 }, { token: 1, to: 440 }] });

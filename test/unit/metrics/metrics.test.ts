@@ -47,11 +47,11 @@ function documentedIn(text: string): string[] {
 }
 
 describe("the pages of metrics", () => {
-  it("have one row for each metric of the server, and no other", async () => {
+  it("have exactly one row for each metric of the server", async () => {
     expect(documentedIn(await read("metrics.md", "metrics-process.md"))).toEqual([...rows().values()].sort());
   });
 
-  it("have one row for each metric of the operator, and no other", async () => {
+  it("have exactly one row for each metric of the operator", async () => {
     const row = ({ name, help, type, labelNames }: Described) =>
       `| \`${name}\` | ${type} | ${labelNames.map((label) => `\`${label}\``).join(", ")} | ${help} |`;
     const metrics = operatorMetrics().getMetricsAsArray() as unknown as Described[];

@@ -92,7 +92,7 @@ it("that changes during its first read is reported again", async () => {
   expect((await again).fact).toBe("2");
 });
 
-it("that one follower finds changed is reported to the others before the watch reports it", async () => {
+it("a changed Secret is reported to all followers when one of them reads it before the watch event", async () => {
   const { read, told } = opened({ late: true });
   await read("1");
   expect(told).toEqual([]);

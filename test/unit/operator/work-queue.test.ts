@@ -96,7 +96,7 @@ describe("a queue of keys", () => {
     expect(begun).toEqual(["a1", "b1", "c1", "a2"]);
   });
 
-  test("runs keys of a group concurrently that need not be alone, and none that would overtake one that must be", async () => {
+  test("runs non-exclusive keys of a group concurrently, and none ahead of a waiting exclusive key", async () => {
     const { queue, begun, end } = handHeld({ workers: 9, turnOf: group });
     queue.start();
     for (const key of ["a1p", "a2p", "a", "a3p"]) queue.add(key);
@@ -110,7 +110,7 @@ describe("a queue of keys", () => {
     expect(begun).toEqual(["a1p", "a2p", "a", "a3p"]);
   });
 
-  test("runs other keys of the group next to one that need no longer be alone, but none that must be", async () => {
+  test("runs non-exclusive keys of the group next to a key that is no longer exclusive", async () => {
     const begun: string[] = [];
     const shares: (() => void)[] = [];
     const pass: Reconcile = (key, _signal, share) => {
@@ -179,7 +179,7 @@ describe("a queue of keys", () => {
     expect(begun).toEqual(["running", "running"]);
   });
 
-  test("does not run a reconcile on the stack of the caller that adds a key", () => {
+  test("does not run a reconcile synchronously when a key is added", () => {
     const { queue, begun } = handHeld();
     queue.start();
     queue.add("a");

@@ -16,7 +16,7 @@ describe("eventually", () => {
     expect(seen).toHaveLength(3);
   });
 
-  it("fails with what it waited for, the last value and the state", async () => {
+  it("fails with the description of the wait, the last value and the state", async () => {
     const wait = eventually("a pod", () => undefined, {
       limitMs: 0,
       seen: () => ({ phase: "Pending" }),

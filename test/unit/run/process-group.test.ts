@@ -50,7 +50,7 @@ describe("a command in a process group of its own", () => {
     expect(log()).not.toContain("late");
   });
 
-  it("is ended with what it leaves in its group", async () => {
+  it("is ended together with all processes of its group", async () => {
     await groups.run(shell("sleep 1000 & echo $!"), { logFile, endAfterMs: NO_LIMIT_MS });
     const pid = await loggedPid();
     await eventually("the child's end", () => processGone(pid));

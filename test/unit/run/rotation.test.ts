@@ -15,7 +15,7 @@ describe("the long test of a run", () => {
       expect(chooseProof(proofs.toReversed(), seed, true)).toEqual(chooseProof(proofs, seed, true));
   });
 
-  it("is another one than KEDA, with the reason, if nothing is built", () => {
+  it("is not KEDA if nothing is built, and has a reason", () => {
     const choices = seeds.map((seed) => chooseProof(proofs, seed, false));
     expect(choices.map(({ proof }) => proof)).not.toContain("keda");
     const replaced = seeds.filter((seed) => chooseProof(proofs, seed, true).proof === "keda");

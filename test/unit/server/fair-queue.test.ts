@@ -13,19 +13,19 @@ function drained(queue: FairQueue<string>): string {
   return names.join(" ");
 }
 
-test("callers are served in turn, each in the order of its own requests", () => {
+test("API keys are served in turn, each in the order of its own requests", () => {
   expect(drained(filled(20, "aaaabbc"))).toBe("a0 b4 c6 a1 b5 a2 a3");
   expect(drained(filled(20, "abab"))).toBe("a0 b1 a2 b3");
 });
 
-test("a caller that returns after its turn waits for the turns of the others", () => {
+test("an API key that returns after its turn waits for the turns of the others", () => {
   const queue = filled(20, "aab");
   expect(queue.next()).toBe("a0");
   queue.add("c", "c9");
   expect(drained(queue)).toBe("b2 a1 c9");
 });
 
-test("a full queue drops the latest request of the caller with the most, for a caller with fewer", () => {
+test("a full queue drops the latest request of the API key with the most requests, for a key with fewer", () => {
   const queue = filled(5, "aaaab");
   expect(queue.add("c", "c5")).toEqual({ waits: true, turnedAway: "a3" });
   expect(queue.add("c", "c6")).toEqual({ waits: true, turnedAway: "a2" } satisfies object);
@@ -33,7 +33,7 @@ test("a full queue drops the latest request of the caller with the most, for a c
   expect(drained(queue)).toBe("a0 b4 c5 a1 c6");
 });
 
-test("a full queue refuses a caller with as many requests as the others", () => {
+test("a full queue rejects an API key with as many requests as the others", () => {
   const queue = filled(4, "aabb");
   expect(queue.add("a", "a9")).toEqual({ waits: false });
   expect(queue.add("b", "b9")).toEqual({ waits: false });

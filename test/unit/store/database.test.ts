@@ -39,7 +39,7 @@ function opened(path = newPath()): Database {
 const now = Date.UTC(2030, 0, 1);
 const facts: KeyFacts = { name: "app", scopes: ["tts:write"], limits: { streams: 3 }, team: "blue" };
 
-describe("a database that fails is reported with what to do", () => {
+describe("a database that fails is reported with a remedy", () => {
   const use = (database: Database) => createKeyTable(database, () => now).revision();
 
   it("when its folder does not exist", async () => {

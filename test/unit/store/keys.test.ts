@@ -7,7 +7,7 @@ import { createSingleKeyStore, joinStores, KeyIndex } from "../../../server/stor
 const sha256 = "a".repeat(64);
 
 describe("a key", () => {
-  it("is svc_ and 38 base62 characters whose last six check the rest", () => {
+  it("is svc_ and 38 base62 characters, of which the last six are a checksum", () => {
     const key = createKey();
     expect(key).toMatch(/^svc_[0-9A-Za-z]{38}$/);
     expect(isWellFormedKey(key)).toBe(true);

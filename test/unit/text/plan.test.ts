@@ -95,7 +95,7 @@ test("a quick start splits a long first sentence at a natural break, and keeps a
   expect(plan("They came home late in the evening.", { quickStart: true })).toHaveLength(1);
 });
 
-test("a first sentence that is hardly longer than a first phrase is not split, so that no short rest is spoken by itself", () => {
+test("a first sentence that is hardly longer than a first phrase is not split", () => {
   const words = (count: number) => `${"word ".repeat(count - 1)}end.`;
   const lengths = (text: string, more: Partial<SpeechPlanOptions> = {}) =>
     [...planSpeech(text, { ...plain, ...more })].map((part) =>

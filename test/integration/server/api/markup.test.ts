@@ -25,7 +25,7 @@ const phonemeWords =
     .split(",")
     .map((pair) => pair.trim().split(" "));
 
-test("words written as phonemes are heard as those words, and cover every symbol of the alphabet", async () => {
+test("a recognizer hears words that are written as phonemes, with every symbol of the alphabet", async () => {
   const symbols = new Set(phonemeWords.map(([, phonemes = ""]) => phonemes.replace(/\d/g, "")).join(""));
   expect([...symbols].sort().join("")).toBe([..."@aAWxYEReIioOUuNbCdDfghJklmnGprsStTvwyzZ"].sort().join(""));
   const spoken = await Promise.all(

@@ -162,7 +162,7 @@ describe("at the log level trace, with traces on", () => {
     await cutOrRetried;
   });
 
-  it("one line for each request has who, what and how long", async () => {
+  it("one line for each request has the API key, the request and its duration", async () => {
     const id = "a-request-of-my-own";
     await post(mist, { accept: "audio/wav", "x-request-id": id });
     const line = () => accessLines({ tier: "api" }).find(({ requestId }) => requestId === id);

@@ -129,7 +129,7 @@ describe("text", () => {
     expect(spokenTexts()).toEqual(["Dr. Smith takes 2.5 ml.", "Next"]);
   });
 
-  it("that must not be divided is spoken as a whole", async () => {
+  it("that must not be divided is synthesized as a whole", async () => {
     const client = await connect();
     client.send("a", { start: { ...streaming, splitStrategy: "SPLIT_STRATEGY_NONE" } });
     for (const text of ["One. ", "Two."]) client.send("a", { text });

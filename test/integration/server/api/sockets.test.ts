@@ -155,7 +155,7 @@ describe("segments", () => {
 });
 
 describe("a clear", () => {
-  it("stops the engine, and is followed by the words that were spoken and one done (11.4)", async () => {
+  it("stops the engine, and is followed by the synthesized words and one done (11.4)", async () => {
     model.script = speakAndWait;
     const client = await connect(`/ws3?${pcm}`);
     client.send({ text: "First second. Third. ", contextId: "a" });

@@ -134,7 +134,7 @@ describe("a model that fails", () => {
     }
   });
 
-  it("after the first audio, causes a 502 if the response is JSON, of which nothing was sent", async () => {
+  it("after the first audio, causes a 502 if the response is JSON, because JSON is sent at the end", async () => {
     const { api } = await start(async (call) => {
       await call.head(24_000);
       await call.tone(2400, 24_000);
@@ -295,7 +295,7 @@ describe("a server that shuts down", () => {
     await stopped;
   });
 
-  it("serves a client that was not asked to close its connection, because its stream had begun before", async () => {
+  it("serves a client whose stream started before the server closed connections", async () => {
     const release = Promise.withResolvers<void>();
     const timing = { keepAliveGraceMs: 300, idleCloseMs: 120_000 };
     const { api } = await start(speakUntil(release.promise), { timing });

@@ -62,7 +62,7 @@ async function listenToAudio(): Promise<Listener> {
   return listener;
 }
 
-describe("bytes that are not HTTP whose audio is being sent", () => {
+describe("bytes that are not HTTP, during the audio of a response,", () => {
   it.each([
     ["alone", "not HTTP\r\n\r\n"],
     ["behind a pipelined request", "GET /livez HTTP/1.1\r\nhost: x\r\n\r\nnot HTTP\r\n\r\n"],

@@ -261,7 +261,7 @@ describe("a sign-in", () => {
     expect((await owner.get("/dashboard/changes")).text).toContain("<td>password chosen</td>");
   });
 
-  it("accepts no forms of other sites, and none without the session's own token", async () => {
+  it("rejects forms of other sites, and forms without the token of the session", async () => {
     await owner.get("/dashboard/keys");
     const form = { name: "stolen", scopes: "tts:write" };
     const elsewhere = await owner.post("/dashboard/keys", form, { "sec-fetch-site": "cross-site" });
@@ -327,7 +327,7 @@ describe("the token page", () => {
     expect(await newKey(owner, "app")).toBe("no key: 409");
   });
 
-  it("shows members and viewers only the keys of their team, and lets viewers change nothing", async () => {
+  it("shows members and viewers only the keys of their team, and rejects changes by viewers", async () => {
     await newKey(owner, "red-app", { team: "red" });
     const member = await addSignedInUser("bob", "member", "blue");
     expect(await newKey(member, "blue-app")).toMatch(/^svc_/);
@@ -560,7 +560,7 @@ describe("/v1/keys", () => {
 });
 
 describe("a server without a dashboard", () => {
-  it("has neither its pages nor, without a database, the paths of keys", async () => {
+  it("has no dashboard pages, and without a database no paths of keys", async () => {
     const plain = await startTestApi(model.url);
     for (const path of ["/dashboard", "/dashboard/login", "/v1/keys"]) {
       expect((await fetch(`${plain.url}${path}`)).status).toBe(404);

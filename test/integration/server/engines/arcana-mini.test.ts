@@ -40,7 +40,7 @@ function deviation(values: readonly number[]): number {
 }
 
 describe("arcana without further settings", () => {
-  test("is spoken by the model of this repository, and a recognizer understands it", async () => {
+  test("is synthesized by the model of this repository, and understood by a recognizer", async () => {
     const spoken: Spoken[] = [];
     for (const text of englishSentences.slice(0, 4)) {
       // repeatable, because randomness does not affect the gate

@@ -241,7 +241,7 @@ describe("svc-tts fetch", () => {
     expect(JSON.parse(last)).toMatchObject({ files: 1, fetched: 1, message: "the cache is complete" });
   });
 
-  it("accepts what the operator gives its init containers", async () => {
+  it("accepts the arguments that the operator gives its init containers", async () => {
     server.files.set("/model.bin", weights);
     const source = { url: `${server.url}/model.bin`, path: "a/b.bin", sha256: digestOf(weights) };
     const initContainers = fetchers({ emptyDir: {}, sources: [source] }, {});

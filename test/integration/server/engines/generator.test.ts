@@ -82,7 +82,7 @@ async function framesIn(response: Response): Promise<WireFrame[]> {
 }
 
 describe("arcana with a model that vLLM serves", () => {
-  test("speaks as many frames as max_tokens allows, at the codec's rate", async () => {
+  test("synthesizes as many frames as max_tokens allows, at the codec's rate", async () => {
     const { engine, rate, samples } = await hear(tier.url, arcana);
     expect([engine, rate, samples.length]).toEqual(["vllm", 24_000, 10 * frameSamples]);
     expect(samples.some((sample) => Math.abs(sample) > 100)).toBe(true);
@@ -115,7 +115,7 @@ describe("arcana with a model that vLLM serves", () => {
     expect(samples.length).toBe(20 * frameSamples + Math.round(0.35 * 24_000)); // and the pause between them
   });
 
-  test("sounds as if its codes were decoded at once, though it is spoken while it is written", async () => {
+  test("sounds as if all codes were decoded at once, although decoding starts early", async () => {
     // 1.5 times the speech, because window lengths vary
     await vllm.script({ does: "speak", tokensPerSecond: 120 });
     const { samples } = await hear(tier.url, {
@@ -214,7 +214,7 @@ describe("a generator that fails", () => {
     expect((await invoke(tier.url, arcana)).status).toBe(502);
   });
 
-  test("ends a stream with an error if it breaks off in the middle, and no other stream", async () => {
+  test("ends only the interrupted stream with an error", async () => {
     const sampling = { ...usual, maxTokens: 40 * frameTokens };
     await vllm.script({ does: "break off", times: 1, tokensPerSecond: 400 });
     const broken = invoke(tier.url, { ...arcana, sampling });
@@ -226,7 +226,7 @@ describe("a generator that fails", () => {
     expect((await other).samples.length).toBe(10 * frameSamples);
   });
 
-  test("ends its streams with an error if it runs out of memory, and recovers by itself", async () => {
+  test("ends its streams with an error if it runs out of memory, and then recovers", async () => {
     const restarts = await metric("svc_tts_engine_restarts_total");
     await vllm.script({ does: "out of memory", tokensPerSecond: 400 });
     const sampling = { ...usual, maxTokens: 40 * frameTokens };
@@ -276,7 +276,7 @@ describe("a tier with a time limit of seconds", () => {
     slow.delete();
   });
 
-  test("asks a generator that hangs once more", async () => {
+  test("retries once with a generator that hangs", async () => {
     const away = () => metric('svc_tts_generator_troubles_total{kind="away"}', impatient);
     const troubles = await away();
     await slow.script({ does: "hang", times: 1 });
@@ -319,7 +319,7 @@ describe("the vLLM that this process runs", () => {
     return VllmEngine.open({ ...scripted.settings, ...change, maxStreams: 4, host, log });
   }
 
-  test("logs in our format, exposes its metrics alone, is stopped on request, and leaves nothing behind", async () => {
+  test("logs in the server's format, exposes only its metrics, and leaves nothing behind after a stop", async () => {
     const own = await ScriptedVllm.create();
     const metricsPort = await leasePort();
     const server = { ...own.settings.server, metricsPort };
@@ -392,7 +392,7 @@ describe("the vLLM that this process runs", () => {
     own.delete();
   });
 
-  test("is asked once more if its first phrase is silent, and no more often", async () => {
+  test("is retried exactly once if its first phrase is silent", async () => {
     const own = await ScriptedVllm.create();
     const silent = (times: number) => {
       const script: Script = { does: "no speech", times };

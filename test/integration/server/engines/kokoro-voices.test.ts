@@ -56,7 +56,7 @@ async function say(mounted: MountedVoices, id: string, text: string, stretch = 1
   return { seconds: samples / speaker.engine.rate, order };
 }
 
-describe("Kokoro is served as it is published", () => {
+describe("the published Kokoro model", () => {
   test.each<[string, KokoroChoice]>([
     ["with an output for its durations", {}],
     ["with its durations inside the graph", { durations: "inside" }],

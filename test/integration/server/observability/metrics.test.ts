@@ -54,7 +54,7 @@ async function growth(name: string, labels: Record<string, string>, act: () => P
 }
 
 describe("the API tier counts", () => {
-  it("a stream with at least one underrun once, and no other stream", async () => {
+  it("each stream with at least one underrun once, and no other stream", async () => {
     const clock = new FakeClock();
     const shared = api;
     api = await startTestApi({ mist: routeTo(model.url) }, {}, { clock });

@@ -187,7 +187,7 @@ describe("traces", () => {
     expect(receiver.spans().map(({ name }) => name)).toEqual(["kept"]);
   });
 
-  it("delay a stop by no more than their last flush", async () => {
+  it("delay a stop at most until their last flush", async () => {
     await using silent = await startSilentCollector();
     const clock = new FakeClock();
     api = await startTestApi(model.url, { tracing: tracingTo(silent.url, "api") }, { clock });

@@ -92,7 +92,7 @@ describe("a backup", () => {
     await restored.close();
   });
 
-  it("of SQLite overwrites no other file, and refuses a missing file and a foreign database", async () => {
+  it("of SQLite never overwrites another file, and refuses a missing file and a foreign database", async () => {
     const place = join(folder, "there.db");
     const database = openDatabase(place);
     await fill(database);

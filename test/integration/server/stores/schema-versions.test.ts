@@ -101,7 +101,7 @@ describe.each([
     await expect(names(opened(place))).rejects.toThrow("Start a newer release");
   });
 
-  it("is refused with what it has and what it lacks when it belongs to another line of releases", async () => {
+  it("is refused with its unknown and missing migrations if it belongs to another line of releases", async () => {
     const place = await newPlace();
     const { "010-schema-readers": _own, ...before } = migrations;
     const other = {

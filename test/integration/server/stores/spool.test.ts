@@ -119,7 +119,7 @@ describe("out-of-vocabulary words", () => {
     await third.stop();
   });
 
-  it("survive a full disk, and requests are served meanwhile", async () => {
+  it("survive a full disk, during which requests are served", async () => {
     for (let i = 1; i < 100; i++)
       symlinkSync("/dev/full", join(spool, `words-${String(i).padStart(8, "0")}.jsonl`));
     const running = await startProcess();

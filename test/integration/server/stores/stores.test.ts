@@ -537,7 +537,7 @@ describe.each(kinds)("a lexicon in %s", (_, newPlace) => {
   });
 });
 
-describe("an unavailable PostgreSQL is reported with what to do", () => {
+describe("an unavailable PostgreSQL is reported with a remedy", () => {
   const use = (database: Database) => createKeyTable(database, () => now).revision();
 
   it("when it is stopped, and is used again after its return", async () => {

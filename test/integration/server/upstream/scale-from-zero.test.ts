@@ -132,7 +132,7 @@ describe("a pool that is scaled to zero", () => {
     expect(model.calls).toHaveLength(0);
   });
 
-  it("holds no request for a pool that nothing starts", async () => {
+  it("rejects requests for a pool that nothing starts", async () => {
     await asleep(undefined, { wakes: false });
     expect(await (await speak()).json()).toMatchObject({ status: 503, code: "model_unreachable" });
   });

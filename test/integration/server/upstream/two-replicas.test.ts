@@ -66,7 +66,7 @@ it("a key that is created or revoked at one replica is accepted or refused at th
   await answeredByBoth(key, 401);
 });
 
-it("a word that is saved at one replica is spoken that way by the other", async () => {
+it("a lexicon word that is saved at one replica is used by the other", async () => {
   const key = await newKey(owner, "speaker");
   await eventuallyOn(clock, "the key is known", async () => (await statusAt(other, key)) === 200);
   await owner.get("/dashboard/words");

@@ -130,7 +130,7 @@ describe("the routing table", () => {
 describe("the internal token", () => {
   const deployment = ttsDeployment();
 
-  it("is read back as it was written, with several accepted tokens", () => {
+  it("equals the written table when it is read, with several accepted tokens", () => {
     const token = { token: "new", accepted: ["old", "new"], changedAt: 7000, askedBy: "me" };
     expect(readTokenSecret(tokenSecret(deployment, token))).toEqual(token);
   });

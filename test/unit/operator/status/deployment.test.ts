@@ -102,7 +102,7 @@ describe("the status of a TtsDeployment", () => {
     expect(conditions).toMatchObject(expected);
   });
 
-  describe("whose API pods are not ready", () => {
+  describe("with API pods that are not ready", () => {
     const postgres = { url: "postgres://tts@db/tts", secretRef: { name: "database" } };
     const unready = { api: { deployment: running(1, { availableReplicas: 0 }), pods: [] }, pools: [pool()] };
     const apiReady = (keys: object, more: object = {}) => {
