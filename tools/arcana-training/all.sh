@@ -1,11 +1,12 @@
 #!/bin/bash
-# Makes arcana-mini from nothing: speaks the corpus with Flite, learns the codec, trains the model, and writes it to server/engine/arcana/model.
-# Usage: all.sh [FOLDER]   for the corpus and what lies between (3 GB); MINUTES, STEPS and SEED change the recipe
+# Trains arcana-mini from the beginning: synthesizes the corpus with Flite, trains the codec and the model, and writes the model
+# to server/engine/arcana/model.
+# Usage: all.sh [FOLDER]   for the corpus and intermediate files (3 GB); MINUTES, STEPS and SEED change the training
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 folder=${1:-$HOME/.cache/svc-tts/arcana-training}
-minutes=${MINUTES:-80} # of each of three voices
+minutes=${MINUTES:-80} # minutes for each of three voices
 steps=${STEPS:-3600}
 seed=${SEED:-1}
 python=$folder/venv/bin/python
@@ -17,7 +18,7 @@ if ! [ -e "$folder/venv/installed" ]; then
   "$python" -m pip install --quiet -r "$here/requirements.txt"
   touch "$folder/venv/installed"
 fi
-# one thread: the sums come out the same each time, and no processor time is spent on waiting
+# one thread, so that sums are reproducible and no processor time is lost to waiting
 export OMP_NUM_THREADS=1
 "$node" "$here/corpus.ts" "$folder/corpus" "$minutes" "$seed"
 "$python" "$here/features.py" "$folder/corpus" "$folder/features.npz"

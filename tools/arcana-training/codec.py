@@ -55,7 +55,7 @@ def main(features, codec_path, codes_path):
     count = sentences[:-1, 0].max() + 1
     cepstra, pitch, noise = data["cepstra"], data["pitch"], data["aperiodic"]
     means = np.stack([cepstra[speakers == s].mean(0) for s in range(count)])
-    # near the middle of all log F0, silence left out
+    # approximately the mean of log F0, without silence
     heard = data["phones"][:, 0] > 0
     heights = np.array([pitch[(speakers_of_phones == s) & heard].mean() for s in range(count)])
     centred = cepstra - means[speakers]

@@ -22,7 +22,7 @@ HOP = 0.0125
 ORDER = 24
 WARP = 0.42
 FFT = 1024
-# what is kept of the silence at both ends, in frames
+# the silence that remains at both ends, in frames
 MARGIN = 3
 SPEAKERS = ["awb", "rms", "slt"]
 

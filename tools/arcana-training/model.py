@@ -17,7 +17,7 @@ WIDTH = 128
 HEADS = 4
 HEAD = WIDTH // HEADS
 INNER = 320
-# steps that a layer looks back on, itself among them
+# the number of steps that a layer attends to, including the current one
 WINDOW = 64
 PLAN_LAYERS = 2
 CODE_LAYERS = 3
@@ -110,7 +110,7 @@ class Decoder(nn.Module):
     def __init__(self, layers, heads, places=()):
         super().__init__()
         self.sizes = heads
-        # one more code each: none, before the first step
+        # an additional code: none, before the first step
         self.tables = nn.ModuleList(nn.Embedding(n + 1, WIDTH) for n in heads)
         self.places = nn.ModuleList(nn.Embedding(n, WIDTH) for n in places)
         self.context = nn.Linear(WIDTH, WIDTH, bias=False)

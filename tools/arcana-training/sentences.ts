@@ -75,7 +75,7 @@ export interface CorpusWord {
   readonly mark: string;
 }
 
-/** Sentences without sense, with the melody and the sounds of English. */
+/** Sentences without meaning, with the melody and the sounds of English. */
 export function* sentences(seed: number): Generator<readonly CorpusWord[]> {
   const random = seededRandom(seed);
   const any = Object.keys(dictionary).filter((word) => /^[a-z]{3,11}$/u.test(word));
@@ -100,7 +100,7 @@ export function* sentences(seed: number): Generator<readonly CorpusWord[]> {
   }
 }
 
-/** Whether it shares four consecutive words with one of the sentences that evaluate the model. */
+/** Whether the sentence shares four consecutive words with one of the evaluation sentences. */
 export function sharesWords(spoken: readonly CorpusWord[], heldOut: ReadonlySet<string>): boolean {
   const texts = spoken.map(({ text }) => text.toLowerCase());
   return texts.some((_, i) => i + 4 <= texts.length && heldOut.has(texts.slice(i, i + 4).join(" ")));

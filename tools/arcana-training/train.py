@@ -17,9 +17,9 @@ import torch.nn.functional as F
 import model as m
 
 FRAMES_A_STEP = 1600
-HELD_OUT = 24  # sentences
-WRONG_CODE = 0.08  # share of codes heard wrong, so that the model recovers from what it samples
-NO_FRAME = 0.12  # share of frames before that are not heard at all
+HELD_OUT = 24  # the number of sentences
+WRONG_CODE = 0.08  # the share of codes that are replaced at random, so that the model recovers from sampling errors
+NO_FRAME = 0.12  # the share of earlier frames that are hidden
 WARM_UP = 40
 
 
@@ -127,7 +127,7 @@ def main(path, out, steps, seed):
         while frames < FRAMES_A_STEP:
             chosen.append(by_length[at])
             frames += data.lasting[by_length[at]]
-            # neighbours in length, but not always the same ones
+            # batches of similar length, shuffled in each epoch
             at = min(len(by_length) - 1, max(0, at + random.integers(-12, 13)))
         share = min(1, (step + 1) / WARM_UP, (steps - step) / decay)
         for optim, own in zip(optims, rates):

@@ -21,7 +21,7 @@ export interface ApiAlone extends Served {
   stop(): Promise<void>;
 }
 
-/** Options of the load tool that request what the replayed model offers. */
+/** Options of the load tool that request only what the replayed model supports. */
 export const replayOptions = ["--model", "arcana", "--voice", "luna"];
 
 export async function startApiAlone(): Promise<ApiAlone> {

@@ -70,7 +70,7 @@ ${markdownTable(
   },
 };
 
-/** Ascending. */
+/** The values in ascending order. */
 async function health({ url }: ApiAlone): Promise<readonly number[]> {
   const times: number[] = [];
   while (times.length < looks) {

@@ -26,7 +26,7 @@ const wrongPerSecond = 1_000;
 const rightPerSecond = 60;
 const pairs = 3;
 const windowSeconds = 8;
-/** Duration of the requests with wrong keys before and after the measurement next to them. */
+/** The seconds of requests with wrong keys before and after the concurrent measurement. */
 const marginSeconds = 1;
 const mostRatio = 1.25;
 
@@ -59,7 +59,8 @@ interface Times {
 }
 
 /**
- * The hook of every request, with a key store like that of a server with a file and a database. Milliseconds.
+ * Measures the hook of every request, with a key store like that of a server with a file and a database, in
+ * milliseconds.
  * @param known digests in the store; those of the keys by default.
  */
 async function timeChecks(keys: readonly string[], known = keys): Promise<Times> {
@@ -97,7 +98,7 @@ async function listen({ url, key }: ApiAlone, seconds: number): Promise<number[]
   return records.map(({ wallMs }) => wallMs);
 }
 
-/** In a separate process. @returns the number of rejected requests. */
+/** Runs in a separate process. @returns the number of rejected requests. */
 async function flood({ url }: ApiAlone, seconds: number): Promise<number> {
   const words = [floodProgram, url, String(wrongPerSecond), String(seconds)];
   const { stdout } = await promisify(execFile)(process.execPath, words);
@@ -106,7 +107,7 @@ async function flood({ url }: ApiAlone, seconds: number): Promise<number> {
   return refused;
 }
 
-/** Microseconds of the API tier's processor for each request, with all of HTTP. */
+/** The processor time of the API tier for each request in microseconds, including HTTP. */
 async function refusalCost(api: ApiAlone): Promise<number> {
   const idle = await spentBy([api.pid], () => sleep(windowSeconds * 1000));
   const busy = await spentBy([api.pid], () => flood(api, windowSeconds));
@@ -114,7 +115,7 @@ async function refusalCost(api: ApiAlone): Promise<number> {
 }
 
 interface Window {
-  /** Milliseconds. */
+  /** A time in milliseconds. */
   readonly alone: Times;
   readonly beside: Times;
 }

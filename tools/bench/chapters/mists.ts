@@ -15,7 +15,10 @@ type Mist = (typeof models)[number];
 const longText =
   "The old man told us a very long story about the sea and everything that lives in it while it was raining. We listened until the end.";
 
-/** mist and mistv2 with one voice: the time to first audio of each, in turn, and their intelligibility. */
+/**
+ * Compares mist and mistv2 with one voice: the time to first audio of each, in turn, and their
+ * intelligibility.
+ */
 export const mists: Measurement = {
   name: "mist and mistv2",
   async measure(workbench) {

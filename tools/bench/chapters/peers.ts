@@ -58,7 +58,7 @@ const sentences = [
 /** Sends a text and reads the audio as it arrives. */
 type Ask = (text: string) => Promise<Response>;
 
-/** This server and Piper's own, with the same models, in turn. */
+/** Compares this server and Piper's own, with the same models, in turn. */
 export const peers: Measurement = {
   name: "Comparison with Piper's server",
   async measure() {
@@ -67,7 +67,7 @@ export const peers: Measurement = {
   },
 };
 
-/** A separate server: the other chapters measure one without mounted voices. */
+/** Starts a separate server, because the other chapters measure one without mounted voices. */
 async function measurePeers(): Promise<PeerFigures[]> {
   const folder = new VoicesFolder();
   folder.piper("tiny", { frames: [2, 6] });
@@ -160,7 +160,7 @@ function said(medians: Medians, digits: number): string {
   return sides.map((side) => `${side} ${medians[side].toFixed(digits)}`).join(", ");
 }
 
-/** Medians. The order changes from round to round. */
+/** Computes medians. The order changes from round to round. */
 async function alternate(
   rounds: number,
   asks: Side<Ask>,

@@ -1,4 +1,4 @@
-/** Lines as SVG. */
+/** Draws line plots as SVG. */
 
 export interface Panel {
   readonly title: string;
@@ -96,7 +96,7 @@ function drawn({ title, lines }: Panel, x0: number, axis: string, { firstX = 0, 
   ];
 }
 
-/** Up, to two digits. */
+/** Rounds up to two digits. */
 function round(value: number): number {
   const unit = 10 ** (Math.floor(Math.log10(value)) - 1);
   return Math.ceil(value / unit) * unit;

@@ -1,4 +1,4 @@
-// The children, as operator/desired makes them for a fleet of the benchmark.
+// This file renders the children like operator/desired, as far as a fleet of the benchmark uses them.
 package main
 
 import (
@@ -158,7 +158,8 @@ type modelRoutes struct {
 	Arcana []route `json:"arcana,omitempty"`
 }
 
-// A pool that no pod serves takes no share while another does; where none serves, all stand in line.
+// A pool without ready pods gets no share if another pool serves the model. If none serves, all pools get
+// their share.
 func routing(owner *TtsDeployment, ready map[string]int32) string {
 	var models modelRoutes
 	for _, model := range owner.Spec.Models {
@@ -296,7 +297,7 @@ func podSpec(account string, mountAccount bool, drain Drain, container corev1.Co
 	}
 }
 
-// The template goes into an annotation with its revision, as in ours.
+// The template and its revision are stored in an annotation, like the operator does.
 func workload(meta metav1.ObjectMeta, pod corev1.PodSpec, settings any, replicas, deadline int32, surge, unavailable int, selector map[string]string) client.Object {
 	marks := make(map[string]string, len(meta.Labels)+1)
 	for name, value := range meta.Labels {
@@ -336,7 +337,7 @@ func fromField(name, path string) corev1.EnvVar {
 func probe(path string, times Probe, grace *int64) *corev1.Probe {
 	return &corev1.Probe{
 		ProbeHandler:     corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromString("http"), Scheme: corev1.URISchemeHTTP}},
-		SuccessThreshold: 1, // the server's default, which a comparison would miss
+		SuccessThreshold: 1, // the API server's default, which the comparison would otherwise miss
 		FailureThreshold: times.FailureThreshold, InitialDelaySeconds: times.InitialDelaySeconds, PeriodSeconds: times.PeriodSeconds,
 		TimeoutSeconds: times.TimeoutSeconds, TerminationGracePeriodSeconds: grace,
 	}

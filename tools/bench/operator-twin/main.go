@@ -1,5 +1,6 @@
-// The operator's twin on controller-runtime: the same children and statuses for what a fleet of the benchmark asks for, so that the two can be
-// measured side by side. It has no canaries, no scaling, no rotation: what it leaves out it need not pay for.
+// The operator's twin on controller-runtime. It creates the same children and statuses for a fleet of the
+// benchmark, so that both operators can be compared. It has no canaries, no scaling and no token rotation,
+// and therefore no cost for them.
 package main
 
 import (
@@ -51,7 +52,7 @@ func run() error {
 	}
 	namespace := os.Getenv("POD_NAMESPACE")
 	config := ctrl.GetConfigOrDie()
-	// no limit of the client's own: ours has none
+	// no rate limit in the client, like the operator
 	config.QPS = -1
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                        scheme,

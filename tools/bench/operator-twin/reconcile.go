@@ -246,7 +246,7 @@ func (r *poolReconciler) updateStatus(ctx context.Context, pool *TtsModelPool) e
 	return nil
 }
 
-// Why a pod does not start; empty where none says so.
+// Returns the reason why a pod does not start, or an empty text if no pod has one.
 func (r *poolReconciler) trouble(ctx context.Context, pool *TtsModelPool) (string, error) {
 	var pods corev1.PodList
 	err := r.List(ctx, &pods, client.InNamespace(pool.Namespace), client.MatchingFields{podsByPool: pool.Name}, client.UnsafeDisableDeepCopy)
@@ -263,7 +263,7 @@ func (r *poolReconciler) trouble(ctx context.Context, pool *TtsModelPool) (strin
 	return "", nil
 }
 
-// Server-side apply, and only where the cached object differs in what is desired.
+// Uses server-side apply, and only if the cached object differs from the desired fields.
 func (h *dependencies) ensure(ctx context.Context, desired client.Object) error {
 	live := desired.DeepCopyObject().(client.Object)
 	err := h.Get(ctx, client.ObjectKeyFromObject(desired), live)
@@ -273,7 +273,7 @@ func (h *dependencies) ensure(ctx context.Context, desired client.Object) error 
 	if err == nil && isSame(desired, live) {
 		return nil
 	}
-	//nolint:staticcheck // typed objects; apply configurations would have to be generated for our kinds
+	// typed objects, because apply configurations would have to be generated for the custom resources
 	return h.Patch(ctx, desired, client.Apply, client.FieldOwner(manager), client.ForceOwnership)
 }
 
@@ -283,7 +283,7 @@ func isSame(desired, live client.Object) bool {
 			return false
 		}
 	}
-	// numbers and times of metadata and status are never taken for left out
+	// zero numbers and times of metadata and status do not count as omitted
 	switch wanted := desired.(type) {
 	case *appsv1.Deployment:
 		return equality.Semantic.DeepDerivative(wanted.Spec, live.(*appsv1.Deployment).Spec)
@@ -299,7 +299,8 @@ func isSame(desired, live client.Object) bool {
 	return equality.Semantic.DeepDerivative(copied, live)
 }
 
-// As ours: what turned, and what is bad for another reason; never that somebody is at work.
+// Records events like the operator: for changed conditions and new failure reasons, but not for normal
+// progress.
 func (h *dependencies) announce(owner runtime.Object, before, after []metav1.Condition) {
 	for _, condition := range after {
 		known := meta.FindStatusCondition(before, condition.Type)

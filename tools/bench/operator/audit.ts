@@ -4,9 +4,9 @@ import { closeSync, openSync, readSync } from "node:fs";
 /** One finished request. */
 export interface Request {
   readonly user: string;
-  /** get, list, watch, create, update, patch, delete … */
+  /** The verb, such as get, list, watch, create, update, patch or delete. */
   readonly verb: string;
-  /** Lower-case plural, with its subresource as in `ttsdeployments/status`. */
+  /** The resource in lower-case plural, with its subresource, such as `ttsdeployments/status`. */
   readonly resource: string;
   readonly namespace: string;
   readonly name: string;

@@ -15,7 +15,7 @@ interface Programs {
   readonly twin: (path: string) => Program;
 }
 
-/** @param directory for files, which the caller removes */
+/** @param directory for files. The caller removes it. */
 export async function operatorPrograms(directory: string): Promise<Programs> {
   const issuer = await licenseIssuer();
   const keysFile = join(directory, "jwks.json");

@@ -16,11 +16,11 @@ export interface SizeFigures {
 
 export interface RestFigures {
   readonly rest: Rest;
-  /** Value at its end. */
+  /** The value at the end of the run. */
   readonly residentBytes: number;
 }
 
-/** In the order of their arrival. `name` is the operator's. */
+/** The results in the order of their arrival. `name` is the operator's. */
 export type OperatorMeasurement =
   | { readonly kind: "run"; readonly machine: Machine; readonly plan: BenchmarkPlan }
   | ({ readonly kind: "size"; readonly name: string } & SizeFigures)

@@ -92,7 +92,7 @@ async function grow(
   }
 }
 
-/** Its operator starts with existing objects. */
+/** Starts the operator with existing objects. */
 async function measureStart({ field, tell, say }: Course, { program, plot, fleet }: Lane): Promise<void> {
   await using fresh = stopping(await Subject.start(field, plot, program));
   const { size } = fleet;

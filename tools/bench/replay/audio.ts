@@ -12,7 +12,7 @@ export function cannedAudio(seconds: number): Int16Array {
     const pitch = 120 + 20 * Math.sin(2 * Math.PI * 0.7 * time);
     const loudness = 0.5 + 0.5 * Math.sin(2 * Math.PI * 4 * time);
     const voiced = harmonics.reduce((sum, n) => sum + Math.sin(2 * Math.PI * n * pitch * time) / n, 0);
-    const breath = Math.sin(12.9898 * i) * 43_758.5453; // Its fraction serves as noise.
+    const breath = Math.sin(12.9898 * i) * 43_758.5453; // the fraction serves as noise
     return Math.round(loudness * (4000 * voiced + 800 * (breath - Math.floor(breath) - 0.5)));
   });
 }

@@ -7,7 +7,7 @@ import { createKey } from "../../../server/store/keys/key.ts";
 import { openLoop } from "../common/open-loop.ts";
 
 const [url = "", perSecond = "", seconds = ""] = process.argv.slice(2);
-/** Valid in form, so that each is hashed and looked up. */
+/** A key with a valid format, so that each one is hashed and looked up. */
 const keys = Array.from({ length: 1_000 }, createKey);
 const agent = new Agent({ connections: 16, pipelining: 1 });
 let next = 0;

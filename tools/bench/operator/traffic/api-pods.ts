@@ -28,7 +28,7 @@ export interface ApiPods extends AsyncDisposable {
 
 /** @param most streams of a pool at once */
 export async function playApiPods(most: number): Promise<ApiPods> {
-  /** With the last report to each. */
+  /** The connections, with the last report to each. */
   const listeners = new Map<ServerResponse, string>();
   let periodMs = 0;
   let changes = 0;
