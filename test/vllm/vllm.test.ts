@@ -237,7 +237,7 @@ describe("a vLLM that runs elsewhere", () => {
     folder.delete();
   });
 
-  test("a caller who hangs up stops it", async () => {
+  test("a client that disconnects stops it", async () => {
     const relay = await Relay.start(Number(new URL(vllmUrl).port));
     const [folder, other] = await connected({}, { server: { kind: "elsewhere", url: relay.url, apiKey } });
     const sampling = { ...greedy, repetitionPenalty: 1, maxTokens: 3500 };
