@@ -13,8 +13,7 @@ import { eventuallyOn, FakeClock } from "../../../support/fake-clock.ts";
 import { folderOfTests } from "../../../support/folder.ts";
 import { startTestApi, type TestApi } from "../../../support/server/api-tier.ts";
 import { type ScriptedModel, speakTone, startScriptedModel } from "../../../support/server/scripted-model.ts";
-import * as visitors from "../../../support/server/visitor.ts";
-import { keyOn, newKey, type Page, Visitor } from "../../../support/server/visitor.ts";
+import { addSignedInUser, keyOn, newKey, type Page, Visitor } from "../../../support/server/visitor.ts";
 
 const clock = new FakeClock();
 const setupToken = "a-long-text-that-the-server-made-for-its-first-owner";
@@ -60,8 +59,8 @@ function setUp(visitor: Visitor, more: Record<string, string> = {}): Promise<Pag
   return visitor.post("/dashboard/setup", { token: setupToken, name: "Ada", password, ...more });
 }
 
-function addSignedInUser(name: string, role: string, team: string): Promise<Visitor> {
-  return visitors.addSignedInUser(owner, api.url, { name, role, team, password });
+function addUser(name: string, role: string, team: string): Promise<Visitor> {
+  return addSignedInUser(owner, api.url, { name, role, team, password });
 }
 
 async function statusOf(key: string): Promise<number> {
@@ -215,7 +214,7 @@ describe("a sign-in", () => {
       expect(dead.status).toBe(404);
     }
     expect((await visitor.post("/dashboard/login", { name: "ada", password })).status).toBe(303);
-    expect((await (await addSignedInUser("bob", "member", "blue")).get("/dashboard/keys")).status).toBe(200);
+    expect((await (await addUser("bob", "member", "blue")).get("/dashboard/keys")).status).toBe(200);
   });
 
   it("is listed among the user's sessions, any of which can end the others", async () => {
@@ -329,7 +328,7 @@ describe("the token page", () => {
 
   it("shows members and viewers only the keys of their team, and rejects changes by viewers", async () => {
     await newKey(owner, "red-app", { team: "red" });
-    const member = await addSignedInUser("bob", "member", "blue");
+    const member = await addUser("bob", "member", "blue");
     expect(await newKey(member, "blue-app")).toMatch(/^svc_/);
     expect(await newKey(member, "sly", { team: "red" })).toBe("no key: 400");
     const page = await member.get("/dashboard/keys");
@@ -341,7 +340,7 @@ describe("the token page", () => {
     }
     for (const path of ["people", "changes"])
       expect((await member.get(`/dashboard/${path}`)).status).toBe(403);
-    const viewer = await addSignedInUser("eve", "viewer", "red");
+    const viewer = await addUser("eve", "viewer", "red");
     expect((await viewer.get("/dashboard/keys")).text).toContain("red-app");
     expect(await newKey(viewer, "mine")).toBe("no key: 403");
     const changes = (await owner.get("/dashboard/changes")).text;
@@ -354,7 +353,7 @@ describe("a member's keys", () => {
 
   it("cannot manage keys or exceed the server's limits, and only owners rotate an admin key", async () => {
     await restart({ keyLimits: { streams: 4 } });
-    const member = await addSignedInUser("bob", "member", "blue");
+    const member = await addUser("bob", "member", "blue");
     expect((await member.get("/dashboard/keys")).text).not.toContain('value="admin"');
     expect(await newKey(member, "root", { scopes: "admin" })).toBe("no key: 400");
     expect(await newKey(member, "fast", { streams: "5" })).toBe("no key: 400");
@@ -423,10 +422,10 @@ describe("the playground", () => {
     // an element with a label must have a role that supports one (ARIA)
     expect((await owner.get("/dashboard/playground")).text).toContain('<p id="words" role="group"');
     const body = { modelId: "mist", speaker: "abbie", text: "Hello." };
-    const viewer = await addSignedInUser("eve", "viewer", "red");
+    const viewer = await addUser("eve", "viewer", "red");
     const signedOut = new Visitor(api.url);
     const answers = [
-      await speak(await addSignedInUser("bob", "member", "red"), body),
+      await speak(await addUser("bob", "member", "red"), body),
       await speak(viewer, body),
       await speak(signedOut, body),
       await speak(owner, body, { "sec-fetch-site": "cross-site" }),
@@ -440,7 +439,7 @@ describe("users", () => {
   beforeEach(() => setUp(owner));
 
   it("are removed with their sessions, but not the last owner", async () => {
-    const member = await addSignedInUser("bob", "member", "blue");
+    const member = await addUser("bob", "member", "blue");
     const page = await owner.get("/dashboard/people");
     const [own = "", bobs = ""] = [...page.text.matchAll(/name="id" value="([\w-]+)"/g)]
       .map(([, id]) => id)
@@ -458,7 +457,7 @@ describe("users", () => {
   });
 
   it("use a link once, which ends their other sessions", async () => {
-    const member = await addSignedInUser("bob", "member", "blue");
+    const member = await addUser("bob", "member", "blue");
     const page = await owner.get("/dashboard/people");
     const id = [...page.text.matchAll(/name="id" value="([\w-]+)"/g)].at(-1)?.[1] ?? "";
     const made = await owner.post("/dashboard/people/link", { id });
