@@ -52,8 +52,7 @@ export function joinKeys(
   followed: CachedKeys | undefined,
   log: Log,
 ): JoinedKeys {
-  if (!file && !apiKey && !followed)
-    log.warn({}, "no API key is configured: every request gets 401");
+  if (!file && !apiKey && !followed) log.warn({}, "no API key is configured: every request gets 401");
   if (file && !file.current())
     log.warn({ keysFile }, "the keys file does not exist yet; its keys become valid when it does");
   const stores: KeyStore[] = [];

@@ -112,7 +112,10 @@ async function openOovRecorder(
     else log.info({ folder }, "the spool of out-of-vocabulary words can be written again");
   };
   const onUnreadable = (error: Error, file: string) =>
-    log.error({ err: error, file }, "a spool file of out-of-vocabulary words cannot be read; the file is kept");
+    log.error(
+      { err: error, file },
+      "a spool file of out-of-vocabulary words cannot be read; the file is kept",
+    );
   return createOovRecorder({
     store,
     keepsSentences,
