@@ -1,11 +1,8 @@
-/**
- * Ogg Opus (RFC 6716 with libopus, in Ogg according to RFC 7845). Pre-skip and final granule make its length
- * exact.
- */
+/** Opus (RFC 6716, by libopus) in a container, exact in length by pre-skip and the end of the speech. */
 
 import { type Encoder, joinBytes, noBytes } from "./encoder.ts";
 import { createEncoderCache, type EncoderCache } from "./encoder-cache.ts";
-import { createOggStream, type OggStream } from "./ogg-page.ts";
+import { framesPerSecond, granuleRate, type OpusContainer } from "./opus-container.ts";
 
 /** The part of libopus that we use. The package's own types misspell one of its names. */
 interface Libopus {
@@ -25,14 +22,7 @@ interface Libopus {
 export const opusRates = [8000, 12_000, 16_000, 24_000] as const;
 type OpusRate = (typeof opusRates)[number];
 
-/** Granules count samples at this rate, whatever the rate of the input (RFC 7845, section 4). */
-const granuleRate = 48_000;
-const framesPerSecond = 50;
-const packetGranules = granuleRate / framesPerSecond;
-/**
- * A page has at most one second of speech. A packet of speech needs one or two of the 255 segments of a
- * page.
- */
+/** At most a second of speech to a page of Ogg; a packet of speech needs one or two of a page's 255 segments. */
 const packetsPerPage = 50;
 const bitsPerSecond = 32_000;
 const idleEncoders = 16;
@@ -54,20 +44,19 @@ function libopusPool(rate: OpusRate): EncoderCache<Libopus> {
 }
 
 /**
- * @param rate in Hz, one of `opusRates`.
- * @param serial of the Ogg stream: 32 bits, preferably random.
+ * @param rate Hz, one of `opusRates`. @param container of this stream alone.
  * @throws RangeError for another rate.
  */
-export async function createOpusEncoder(rate: number, serial: number): Promise<Encoder> {
+export async function createOpusEncoder(rate: number, container: OpusContainer): Promise<Encoder> {
   const opusRate = opusRates.find((offered) => offered === rate);
-  if (opusRate === undefined) throw new RangeError(`Opus does not support ${rate} Hz`);
-  return new OggOpusEncoder(await libopusPool(opusRate).take(), opusRate, serial);
+  if (opusRate === undefined) throw new RangeError(`Opus takes no ${rate} Hz`);
+  return new OpusEncoder(await libopusPool(opusRate).take(), opusRate, container);
 }
 
-class OggOpusEncoder implements Encoder {
+class OpusEncoder implements Encoder {
   readonly #libopus: Libopus;
   readonly #rate: OpusRate;
-  readonly #ogg: OggStream;
+  readonly #container: OpusContainer;
   readonly #frame: Int16Array;
   /** Number of samples in `#frame`, which is not complete yet. */
   #waiting = 0;
@@ -76,10 +65,10 @@ class OggOpusEncoder implements Encoder {
   #started = false;
   #usable = true;
 
-  constructor(libopus: Libopus, rate: OpusRate, serial: number) {
+  constructor(libopus: Libopus, rate: OpusRate, container: OpusContainer) {
     this.#libopus = libopus;
     this.#rate = rate;
-    this.#ogg = createOggStream(serial);
+    this.#container = container;
     this.#frame = new Int16Array(rate / framesPerSecond);
   }
 
@@ -88,25 +77,24 @@ class OggOpusEncoder implements Encoder {
     this.#samples += samples.length;
     const packets = this.#encodeFrames(samples);
     if (packets.length === 0) return noBytes;
-    const pages = this.#start();
+    const pieces = this.#start();
     for (let at = 0; at < packets.length; at += packetsPerPage) {
       const some = packets.slice(at, at + packetsPerPage);
       this.#packets += some.length;
-      pages.push(this.#ogg.page(some, this.#packets * packetGranules));
+      pieces.push(this.#container.frame(some, this.#packets));
     }
-    return joinBytes(pages);
+    return joinBytes(pieces);
   }
 
-  /**
-   * Silence pushes out the samples that libopus delays. The last granule then marks the end of the speech.
-   */
+  /** Silence pushes out what libopus holds back; the container then says where the speech ends. */
   finish(): Uint8Array {
     const samples = this.#samples;
     const wanted = Math.ceil((samples + this.#libopus.lookahead) / this.#frame.length);
     const silence = wanted * this.#frame.length - samples;
     const packets = this.#encodeFrames(new Int16Array(silence));
+    this.#packets += packets.length;
     const granule = Math.round((samples * granuleRate) / this.#rate) + this.#preSkip();
-    return joinBytes([...this.#start(), this.#ogg.page(packets, granule, { last: true })]);
+    return joinBytes([...this.#start(), this.#container.end(packets, this.#packets, granule)]);
   }
 
   close(): void {
@@ -143,31 +131,6 @@ class OggOpusEncoder implements Encoder {
   #start(): Uint8Array[] {
     if (this.#started) return [];
     this.#started = true;
-    return [
-      this.#ogg.page([identification(this.#rate, this.#preSkip())], 0, { first: true }),
-      this.#ogg.page([comments()], 0),
-    ];
+    return [this.#container.start(this.#rate, this.#preSkip())];
   }
-}
-
-/** RFC 7845, section 5.1. */
-function identification(rate: number, preSkip: number): Uint8Array {
-  const packet = new Uint8Array(19);
-  const view = new DataView(packet.buffer);
-  packet.set(new TextEncoder().encode("OpusHead"));
-  view.setUint8(8, 1); // version
-  view.setUint8(9, 1); // channels
-  view.setUint16(10, preSkip, true);
-  view.setUint32(12, rate, true);
-  return packet; // no gain, and the family of plain mono
-}
-
-/** RFC 7845, section 5.2: the name of the encoder, and no comments. */
-function comments(): Uint8Array {
-  const vendor = new TextEncoder().encode("svc-tts, libopus");
-  const packet = new Uint8Array(8 + 4 + vendor.length + 4);
-  packet.set(new TextEncoder().encode("OpusTags"));
-  new DataView(packet.buffer).setUint32(8, vendor.length, true);
-  packet.set(vendor, 12);
-  return packet;
 }

@@ -2,9 +2,11 @@ import { randomInt } from "node:crypto";
 import type { Encoder } from "../../audio/encoder.ts";
 import { createMp3Encoder, mp3FileHeader, mp3RateFor } from "../../audio/mp3.ts";
 import { createMulawEncoder } from "../../audio/mulaw.ts";
+import { createOggContainer } from "../../audio/ogg-opus.ts";
 import { createOpusEncoder } from "../../audio/opus.ts";
 import { createPcmEncoder } from "../../audio/pcm.ts";
 import { createWavStreamEncoder, wavHeader } from "../../audio/wav.ts";
+import { createWebmContainer } from "../../audio/webm-opus.ts";
 import type { AnswerForm, AudioFormat } from "./variants.ts";
 
 type CreateEncoder = (rate: number) => Encoder | Promise<Encoder>;
@@ -27,7 +29,8 @@ export const formats: Readonly<Record<AudioFormat, Format>> = {
     createEncoder: createWavStreamEncoder,
     file: { createEncoder: createPcmEncoder, header: (rate, audio) => wavHeader(rate, audio.length) },
   },
-  ogg: { createEncoder: (rate) => createOpusEncoder(rate, randomInt(2 ** 32)) },
+  ogg: { createEncoder: (rate) => createOpusEncoder(rate, createOggContainer(randomInt(2 ** 32))) },
+  webm: { createEncoder: (rate) => createOpusEncoder(rate, createWebmContainer()) },
   mp3: {
     createEncoder: createMp3Encoder,
     file: { createEncoder: createMp3Encoder, header: mp3FileHeader },

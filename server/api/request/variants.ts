@@ -5,12 +5,14 @@ import { type MediaRange, matchTypes, parseAccept } from "./accept.ts";
 
 /** Values of `audioFormat` in the specification (parts 2.1 and 4). */
 export const audioFormats = ["wav", "ogg", "mp3", "mulaw", "pcm"] as const;
-export type AudioFormat = (typeof audioFormats)[number];
+type HttpFormat = (typeof audioFormats)[number];
+/** Clients of WebSockets also ask for WebM. */
+export type AudioFormat = HttpFormat | "webm";
 /** Formats of an event stream (specification 4.1), with the default first. */
 export const eventFormats = ["mp3", "mulaw", "pcm"] as const satisfies readonly AudioFormat[];
 
 /** The media types by which `Accept` asks for a stream of a format. The response has the first one; the others are aliases. */
-export const streamTypes: Readonly<Record<AudioFormat, readonly [mediaType: string, ...aliases: string[]]>> =
+export const streamTypes: Readonly<Record<HttpFormat, readonly [mediaType: string, ...aliases: string[]]>> =
   {
     wav: ["audio/wav", "audio/x-wav", "audio/wave", "audio/vnd.wave"],
     ogg: ["audio/ogg"],
@@ -118,8 +120,12 @@ export function rateRule(
   profile: Profile,
   highestRate: number,
 ): RateRule {
-  if (format === "ogg") return { kind: "list", rates: opusRates };
+  if (isOpus(format)) return { kind: "list", rates: opusRates };
   if (model !== "arcana") return { kind: "range", from: 4000, to: 44_100 };
   if (profile === "cloud") return { kind: "list", rates: cloudRates };
   return { kind: "range", from: 1, to: highestRate };
+}
+
+export function isOpus(format: AudioFormat): boolean {
+  return format === "ogg" || format === "webm";
 }

@@ -3,7 +3,7 @@ import type { ListedVoice } from "../../../config/contract/voices.ts";
 import { Failure } from "../../contract/errors.ts";
 import { type Aliases, isHigherFaster, resolveModel, resolveSpeaker } from "../request/aliases.ts";
 import { readRequest, type SpeechRequest } from "../request/speech-request.ts";
-import type { AudioFormat, StreamVariant } from "../request/variants.ts";
+import { type AudioFormat, isOpus, type StreamVariant } from "../request/variants.ts";
 import { booleanOrText, numberOrText } from "./parameters.ts";
 import { type SegmentMode, segmentModes } from "./segmentation.ts";
 import type { Synthesis, TextMarkup } from "./text-session.ts";
@@ -40,7 +40,9 @@ const formatNames: Readonly<Record<AudioFormat, readonly string[]>> = {
   mulaw: ["mulaw", "ulaw", "pcmu", "audio/pcmu", "audio/x-mulaw"],
   wav: ["wav", "audio/wav"],
   ogg: ["ogg", "opus", "audio/ogg", "audio/ogg;codecs=opus"],
+  webm: ["webm", "audio/webm", "audio/webm;codecs=opus"],
 };
+export const socketFormats = Object.keys(formatNames) as readonly AudioFormat[];
 
 /**
  * Validates the query of an upgrade by the rules of an HTTP request, after translating the names and values
@@ -98,7 +100,7 @@ function readBody(
     speaker: resolveSpeaker(parameters.get("speaker"), modelId, voices, aliases),
     lang: parameters.get("lang"),
     text: "text follows",
-    samplingRate: number("samplingRate") ?? (format === "ogg" ? opusRate : undefined),
+    samplingRate: number("samplingRate") ?? (isOpus(format) ? opusRate : undefined),
     speedAlpha: readSpeed(number("speedAlpha"), parameters.get("modelId") ?? modelId, modelId),
     noTextNormalization: switched("noTextNormalization"),
     reduceLatency: switched("reduceLatency"),
@@ -130,11 +132,9 @@ function readTimeScale(parameters: ReadonlyMap<string, string>, requested: strin
 function readFormat(name: string | undefined): AudioFormat {
   if (name === undefined) return "wav";
   const wanted = name.toLowerCase().replaceAll(" ", "");
-  const found = (Object.keys(formatNames) as AudioFormat[]).find((format) =>
-    formatNames[format].includes(wanted),
-  );
+  const found = socketFormats.find((format) => formatNames[format].includes(wanted));
   if (found) return found;
-  throw invalid("audioFormat", `must be one of ${Object.keys(formatNames).join(", ")}`);
+  throw invalid("audioFormat", `must be one of ${socketFormats.join(", ")}`);
 }
 
 /** Highest number of characters of one synthesis. arcana accepts any length. */

@@ -2,6 +2,7 @@ import { ContinuedEncoder } from "../../../audio/continued-encoder.ts";
 import { Failure } from "../../../contract/errors.ts";
 import type { WordTimestamp } from "../../../contract/speech.ts";
 import { encoderOf } from "../../request/formats.ts";
+import { isOpus } from "../../request/variants.ts";
 import { toFailure } from "../../respond/problems.ts";
 import { longestTextOf, speechRequestFor } from "../socket-settings.ts";
 import { type SocketCaller, SocketSynthesis, type SocketSynthesisServices } from "../socket-synthesis.ts";
@@ -48,7 +49,7 @@ export class SpeechContext {
       ...{ mode: settings.socket.segment, language: invocation.lang, commas: false, clearMode: "abort" },
       ...{ longestText: longestTextOf(settings.socket), longestBacklog },
     });
-    const isContainer = format === "wav" || format === "ogg";
+    const isContainer = format === "wav" || isOpus(format);
     this.#encoder = isContainer ? new ContinuedEncoder(() => encoderOf(format, "socket")(rate)) : undefined;
     this.#takesText = settings.wholeText === undefined;
   }

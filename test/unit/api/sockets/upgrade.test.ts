@@ -98,6 +98,7 @@ describe("settings", () => {
     ["audioFormat=audio/l16", "pcm", 22_050],
     ["audioFormat=PCMU&samplingRate=8000", "mulaw", 8000],
     ["audioFormat=opus", "ogg", 24_000],
+    ["audioFormat=webm", "webm", 24_000],
     ["", "wav", 22_050],
     ["modelId=coda&speaker=luna&audioFormat=pcm", "pcm", 24_000],
   ])("%s is %s at %i Hz", (query, format, rate) => {
@@ -116,7 +117,7 @@ describe("settings", () => {
     expect(settingsOf(query).speech.invocation.stretch).toBeCloseTo(stretch);
   });
 
-  test.each(["audioFormat=webm", "segment=often", "timeScaleFactor=slow", "speedAlpha=x", "lang=fra"])(
+  test.each(["audioFormat=aac", "segment=often", "timeScaleFactor=slow", "speedAlpha=x", "lang=fra"])(
     "%s is refused",
     (query) => {
       expect(() => settingsOf(`${query}&speaker=alan`)).toThrow(Failure);
