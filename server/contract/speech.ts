@@ -49,10 +49,7 @@ export interface Invocation {
    * them.
    */
   readonly saveOovs?: boolean;
-  /**
-   * The lexicon of the client's team, for the mist models: words in lower case, with their sounds in the
-   * public phonetic alphabet.
-   */
+  /** Words in small letters, with their sounds in the public phonetic alphabet: of the request, and of the caller's team for the mist models. */
   readonly lexicon?: Readonly<Record<string, string>>;
 }
 

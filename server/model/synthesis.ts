@@ -41,6 +41,10 @@ export function prepareSpeech(invocation: Invocation, voice: KnownVoice, engines
   const isArcana = models[invocation.modelId].tier === "arcana";
   const segments = planSpeech(invocation.text, textOptions(invocation));
   const speaker = engines.speakerFor(voice);
+  if (invocation.lexicon && speaker.voice.kind === "generated") {
+    speaker.release();
+    throw new Failure("invalid_request", "This model reads text alone, and takes no pronunciations.");
+  }
   const { tokensPerSecond } = speaker.engine;
   return {
     speaker,

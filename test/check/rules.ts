@@ -65,12 +65,17 @@ function boundary(path: string, { kind, target }: Import): Verdict {
   return `imports ${target}, but ${part}/ may import ${allowed} alone: operator and server are two programs that agree by config/contract, and arrows point down. Move what both need to config/contract.`;
 }
 
-/** The sockets must find the end of a sentence before they send it to a model tier. */
-const sharedText = "server/text/planning/sentence-ends.ts";
+/** Sockets judge sentences and pronunciations before any text is sent to a model tier. */
+const sharedText = [
+  "server/text/lexicon.ts",
+  "server/text/phonemes.ts",
+  "server/text/planning/sentence-ends.ts",
+  "server/text/x-sampa.ts",
+];
 
 function layers(path: string, { target }: Import): Verdict {
   if (!isIn(path, "server/api") || !isInAny(target, ["server/text", "server/engine"])) return undefined;
-  if (target === sharedText) return undefined;
+  if (sharedText.includes(target)) return undefined;
   return `imports ${target}: text and engines run in another container, which the API tier reaches by the wire alone. Ask the model tier for it.`;
 }
 

@@ -122,12 +122,12 @@ export class Synthesizer {
     metrics.admitted({ model: wanted.invocation.modelId, waitedSeconds });
   }
 
-  /** Applies the team's lexicon. arcana accepts only text. */
+  /** Applies the team's lexicon to the mist models. Entries of the request itself override it. */
   #withLexicon({ apiKey, wanted }: SynthesisOrder): Invocation {
-    const { modelId, lang, text } = wanted.invocation;
+    const { modelId, lang, text, lexicon: own } = wanted.invocation;
     if (!apiKey || models[modelId].tier !== "mist") return wanted.invocation;
     const entries = this.#options.lexicon?.find(apiKey.team, lang, text);
-    return entries ? { ...wanted.invocation, lexicon: entries } : wanted.invocation;
+    return entries ? { ...wanted.invocation, lexicon: { ...entries, ...own } } : wanted.invocation;
   }
 }
 

@@ -1,7 +1,8 @@
-import { Failure } from "../../../contract/errors.ts";
+import type { Invocation } from "../../../contract/speech.ts";
 import { type Aliases, firstKnownModel } from "../../request/aliases.ts";
 import type { SegmentMode } from "../segmentation.ts";
 import { readSettings, type SocketRules, type SocketSettings } from "../socket-settings.ts";
+import { readCustomLexicon } from "./custom-lexicon.ts";
 import { type SplitStrategy, type SynthesisParameters, splitStrategyOf } from "./schema.ts";
 
 /** Rate in Hz, if the client names none. */
@@ -33,22 +34,25 @@ export function readContextSettings(
   modelId: string | undefined,
   rules: SocketRules,
 ): ContextSettings {
-  if (start.customLexicon.length > 0) {
-    const detail = "customLexicon is not supported; add the words to the lexicon of your team.";
-    throw new Failure("invalid_request", detail);
-  }
   const strategy = splitStrategyOf(start);
   const wholeText = start.text === "" ? undefined : start.text;
   const segment = wholeText === undefined ? segments[strategy] : "immediate";
+  const settings = readSettings(parametersOf(start, modelId, segment), rules);
   return {
-    socket: readSettings(parametersOf(start, modelId, segment), rules),
+    socket: withLexicon(settings, readCustomLexicon(start.customLexicon)),
     wholeText,
     textsAreSentences: strategy === "sentence",
     withTimestamps: start.timestamps?.enable ?? false,
   };
 }
 
-/** Renames the parameters to their names in a query. Clients send an empty value for an omitted parameter. */
+function withLexicon(settings: SocketSettings, lexicon: Invocation["lexicon"]): SocketSettings {
+  if (!lexicon) return settings;
+  const { speech } = settings;
+  return { ...settings, speech: { ...speech, invocation: { ...speech.invocation, lexicon } } };
+}
+
+/** The same parameters under the names that they have in a query. Clients send an empty value for one that they leave out. */
 function parametersOf(
   { language, speaker, audioParameters, mistParameters }: SynthesisParameters,
   modelId: string | undefined,

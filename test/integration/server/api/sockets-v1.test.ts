@@ -2,6 +2,7 @@
 import { request } from "node:http";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { EnvelopeEncoding } from "../../../../server/api/sockets/v1/envelopes.ts";
+import { decodeAudio } from "../../../support/audio/audio.ts";
 import { eventually } from "../../../support/eventually.ts";
 import { eventuallyOn, FakeClock } from "../../../support/fake-clock.ts";
 import { routeTo, sampleOf, startTestApi, type TestApi } from "../../../support/server/api-tier.ts";
@@ -179,6 +180,7 @@ describe("audio", () => {
     for (const [contextId, audioFormat] of [
       ["wav", "audio/wav"],
       ["ogg", "audio/ogg;codecs=opus"],
+      ["webm", "audio/webm;codecs=opus"],
     ] as const) {
       client.send(contextId, {
         start: { ...streaming, audioParameters: { audioFormat, samplingRate: 8000 } },
@@ -192,9 +194,13 @@ describe("audio", () => {
     const wav = client.audio("wav");
     expect(wav.subarray(0, 4).toString("latin1")).toBe("RIFF");
     expect(wav.length).toBe(44 + 2 * synthesisBytes);
-    const ogg = client.audio("ogg").toString("latin1");
-    expect(ogg.split("OpusHead").length - 1).toBe(1);
-    expect(model.calls.length).toBe(4);
+    for (const container of ["ogg", "webm"]) {
+      const heard = await decodeAudio(client.audio(container));
+      expect(client.audio(container).toString("latin1").split("OpusHead").length - 1).toBe(1);
+      expect(heard).toMatchObject({ codec: "opus", rate: 48_000 });
+      expect(heard.samples.length).toBe(2 * scriptedSeconds * 48_000);
+    }
+    expect(model.calls.length).toBe(6);
   });
 
   it("has word timestamps in done on request, measured before the time scale", async () => {
@@ -221,8 +227,37 @@ describe("audio", () => {
   });
 });
 
-describe("concurrent contexts (11.17)", () => {
-  it("are synthesized at the same time, sixteen of them", async () => {
+describe("pronunciations", () => {
+  const customLexicon = [{ spelling: "Cache", pronunciation: '" k { S' }];
+
+  it.each(["json", "binary"] as const)("of a context are those of its words, in %s", async (encoding) => {
+    const client = await connect(encoding);
+    client.send("a", { start: { ...oneShot("The cache."), customLexicon } });
+    client.send("b", { start: { ...oneShot("The cache."), speaker: "luna", customLexicon } });
+    client.send("c", { start: oneShot("The cache.") });
+    for (const contextId of ["a", "b", "c"]) await client.ended(contextId);
+    const lexicons = model.calls.map(({ invocation }) => [invocation.modelId, invocation.lexicon]);
+    expect(lexicons).toContainEqual(["mist", { cache: "k1@S" }]);
+    expect(lexicons).toContainEqual(["arcana", { cache: "k1@S" }]);
+    expect(lexicons).toContainEqual(["mist", undefined]);
+  });
+
+  it("of the connection's defaults are those of a context without its own", async () => {
+    const client = await connect();
+    client.send("", { config: { defaults: { customLexicon } } });
+    client.send("a", { start: oneShot("The cache.") });
+    client.send("b", {
+      start: { ...oneShot("The cache."), customLexicon: [{ spelling: "the", pronunciation: "D @" }] },
+    });
+    for (const contextId of ["a", "b"]) await client.ended(contextId);
+    expect(model.calls.map(({ invocation }) => invocation.lexicon)).toEqual(
+      expect.arrayContaining([{ cache: "k1@S" }, { the: "D0x" }]),
+    );
+  });
+});
+
+describe("contexts side by side (11.17)", () => {
+  it("are spoken at the same time, sixteen of them", async () => {
     const { promise: allBegan, resolve } = Promise.withResolvers<void>();
     model.script = async (call) => {
       await call.head(scriptedRate);
@@ -448,7 +483,7 @@ describe("invalid messages (11.18)", () => {
   it.each([
     { speaker: "no-such-voice" },
     {},
-    { ...streaming, customLexicon: [{ spelling: "a", pronunciation: "b" }] },
+    { ...streaming, customLexicon: [{ spelling: "cafe", pronunciation: "k q f eI" }] },
   ])("to start are an error of their context: %j", async (start) => {
     const client = await connect();
     client.send("a", { start });

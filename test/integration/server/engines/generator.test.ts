@@ -107,7 +107,13 @@ describe("arcana with a model that vLLM serves", () => {
     expect(String.fromCharCode(...(last?.prompt.slice(2, -3) ?? []))).toMatch(/^voice-luna: Ask .*me\.$/u);
   });
 
-  test("applies max_tokens to each phrase", async () => {
+  test("refuses pronunciations, which its text cannot carry", async () => {
+    const answer = await invoke(tier.url, { ...arcana, lexicon: { hello: "h0xl1o" } });
+    expect(answer.status).toBe(400);
+    expect(await answer.json()).toMatchObject({ code: "invalid_request" });
+  });
+
+  test("max_tokens is of each phrase", async () => {
     const { samples } = await hear(tier.url, {
       ...arcana,
       text: "One sentence is here. Another one is near.",

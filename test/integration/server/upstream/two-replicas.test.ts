@@ -13,6 +13,7 @@ import { startTestApi, type TestApi } from "../../../support/server/api-tier.ts"
 import { startPostgres, type TestPostgres } from "../../../support/server/postgres.ts";
 import { type ScriptedModel, speakTone, startScriptedModel } from "../../../support/server/scripted-model.ts";
 import { newKey, Visitor } from "../../../support/server/visitor.ts";
+import { connectV1 } from "../../../support/sockets/v1-client.ts";
 
 const clock = new FakeClock();
 const folder = folderOfTests("two");
@@ -66,7 +67,7 @@ it("a key that is created or revoked at one replica is accepted or refused at th
   await answeredByBoth(key, 401);
 });
 
-it("a lexicon word that is saved at one replica is used by the other", async () => {
+it("a word that is written at one is spoken so at the other, unless a context has its own pronunciation", async () => {
   const key = await newKey(owner, "speaker");
   await eventuallyOn(clock, "the key is known", async () => (await statusAt(other, key)) === 200);
   await owner.get("/dashboard/words");
@@ -76,6 +77,12 @@ it("a lexicon word that is saved at one replica is used by the other", async () 
     return model.calls.at(-1)?.invocation.lexicon?.[word] !== undefined;
   };
   await eventuallyOn(clock, "the word is spoken as written", spoken);
+  const socket = await connectV1(other?.url ?? "", "json", { key });
+  const customLexicon = [{ spelling: word, pronunciation: '" w V n' }];
+  socket.send("a", { start: { speaker: "abbie", text: `The ${word}.`, customLexicon } });
+  await socket.ended("a");
+  expect(model.calls.at(-1)?.invocation.lexicon).toEqual({ [word]: "w1An" });
+  socket.client.socket.terminate();
 });
 
 it("clients with a known key notice no outage of PostgreSQL, and changes after it take effect", async () => {

@@ -30,6 +30,7 @@ describe("the settings of a context", () => {
     [{ audioFormat: "audio/wav" }, "wav", 24_000],
     [{ audioFormat: "audio/mpeg" }, "mp3", 24_000],
     [{ audioFormat: "audio/ogg;codecs=opus" }, "ogg", 24_000],
+    [{ audioFormat: "audio/webm;codecs=opus", samplingRate: 16_000 }, "webm", 16_000],
     [{ audioFormat: "" }, "wav", 24_000],
   ])("%j are %s at %i Hz", (audioParameters, format, rate) => {
     expect(settingsOf({ speaker: "alan", audioParameters }).socket.speech).toMatchObject({ format, rate });
@@ -83,11 +84,37 @@ describe("the settings of a context", () => {
     { speaker: "alan", audioParameters: { audioFormat: "audio/x-unknown" } },
     { speaker: "alan", audioParameters: { samplingRate: -1 } },
     { speaker: "alan", audioParameters: { timeScaleFactor: Number.NaN } },
+    { speaker: "alan", customLexicon: [{ spelling: "au lait", pronunciation: "o" }] },
+    { speaker: "alan", customLexicon: new Array(501).fill({ spelling: "a", pronunciation: "eI" }) },
   ])("are refused: %j", (start) => {
     expect(() => settingsOf(start)).toThrow(Failure);
   });
 
-  test("use the defaults of the connection if the context has none", () => {
+  test("have the pronunciations of words, the last of each", () => {
+    const customLexicon = [
+      { spelling: "Hello", pronunciation: "h E . l oU" },
+      { spelling: "it’s", pronunciation: "I t s" },
+      { spelling: "hello", pronunciation: 'h @ . " l oU' },
+    ];
+    const { invocation } = settingsOf({ speaker: "alan", customLexicon }).socket.speech;
+    expect(invocation.lexicon).toEqual({ hello: "h0xl1o", "it's": "0Its" });
+  });
+
+  test.each([
+    ["q", 'customLexicon[1].pronunciation has "q"'],
+    ["_h", 'customLexicon[1].pronunciation has "_"'],
+    ["", "customLexicon[1].pronunciation must have a sound"],
+    ['k"', "customLexicon[1].pronunciation has a stress mark without a vowel"],
+    ["n".repeat(201), "customLexicon[1].pronunciation is too long"],
+  ])("name the entry whose pronunciation is wrong: %s", (pronunciation, problem) => {
+    const customLexicon = [
+      { spelling: "a", pronunciation: "eI" },
+      { spelling: "b", pronunciation },
+    ];
+    expect(() => settingsOf({ speaker: "alan", customLexicon })).toThrow(problem);
+  });
+
+  test("come from the defaults of the connection where a context has none", () => {
     const defaults = startOf({ speaker: "alan", text: "ignored", audioParameters: { samplingRate: 8000 } });
     const merged = mergeDefaults(defaults, startOf({ audioParameters: { audioFormat: "audio/pcm" } }));
     expect(merged).toMatchObject({ speaker: "alan", text: "" });

@@ -1,0 +1,57 @@
+import { Failure } from "../../../contract/errors.ts";
+import type { Invocation } from "../../../contract/speech.ts";
+import { lexiconWord } from "../../../text/lexicon.ts";
+import { longestPhonemes } from "../../../text/phonemes.ts";
+import { readXSampa } from "../../../text/x-sampa.ts";
+import type { SynthesisParameters } from "./schema.ts";
+
+/** Published clients document this number. */
+const mostEntries = 500;
+
+type Entries = SynthesisParameters["customLexicon"];
+type Entry = Entries[number];
+
+/**
+ * The pronunciations of one context, as the model tiers take them. The last of several entries for a word counts.
+ * @returns undefined without entries.
+ * @throws Failure `invalid_request` if one entry cannot be used: a context never skips any.
+ */
+export function readCustomLexicon(entries: Entries): Invocation["lexicon"] {
+  if (entries.length === 0) return undefined;
+  if (entries.length > mostEntries) {
+    throw invalid("/customLexicon", `customLexicon may have ${mostEntries} entries and has ${entries.length}.`);
+  }
+  return Object.fromEntries(entries.map((entry, at) => [readSpelling(entry, at), readSounds(entry, at)]));
+}
+
+function readSpelling({ spelling }: Entry, at: number): string {
+  const word = lexiconWord(spelling);
+  if (word !== undefined) return word;
+  throw invalidEntry(at, "spelling", "must be one word of letters, of 60 characters at most");
+}
+
+function readSounds({ pronunciation }: Entry, at: number): string {
+  const reading = readXSampa(pronunciation);
+  if ("fault" in reading) throw invalidEntry(at, "pronunciation", problemOf(reading.fault));
+  if (reading.phonemes.length <= longestPhonemes) return reading.phonemes;
+  throw invalidEntry(at, "pronunciation", "is too long for one word");
+}
+
+function problemOf(fault: Extract<ReturnType<typeof readXSampa>, { fault: unknown }>["fault"]): string {
+  switch (fault.kind) {
+    case "empty":
+      return "must have a sound";
+    case "stress-mark":
+      return "has a stress mark without a vowel after it";
+    case "no-sound":
+      return `has "${fault.sign}", which is no sound of English in X-SAMPA`;
+  }
+}
+
+function invalidEntry(at: number, field: keyof Entry & string, problem: string): Failure {
+  return invalid(`/customLexicon/${at}/${field}`, `customLexicon[${at}].${field} ${problem}.`);
+}
+
+function invalid(pointer: string, detail: string): Failure {
+  return new Failure("invalid_request", detail, { fields: [{ pointer, detail }] });
+}
