@@ -141,6 +141,22 @@ const RateLimit = Type.Object(
           "Concurrent streams for each key that has no limit of its own. If it is absent, such keys are not limited.",
       }),
     ),
+    sockets: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 1_000_000,
+        description:
+          "WebSockets that each key may have open at one API pod. If it is absent, the limit is 1000. Valkey does not share this count.",
+      }),
+    ),
+    socketsPerSecond: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 1_000_000,
+        description:
+          "WebSockets that each key may open at one API pod in a second. If it is absent, the limit is 100. Valkey does not share this count.",
+      }),
+    ),
     valkey: Type.Optional(
       Type.Object(
         {

@@ -14,10 +14,12 @@ export function limitVariables(
   { namespace, name }: TtsDeployment["metadata"],
   limit: RateLimit,
 ): Record<string, string> {
-  const { requestsPerMinute, streams, valkey } = limit ?? {};
+  const { requestsPerMinute, streams, sockets, socketsPerSecond, valkey } = limit ?? {};
   return {
     ...(requestsPerMinute !== undefined && { [env.keyRequestsPerMinute]: String(requestsPerMinute) }),
     ...(streams !== undefined && { [env.keyStreams]: String(streams) }),
+    ...(sockets !== undefined && { [env.keySockets]: String(sockets) }),
+    ...(socketsPerSecond !== undefined && { [env.keySocketsPerSecond]: String(socketsPerSecond) }),
     ...(valkey && {
       [env.valkeyUrl]: valkey.url,
       [env.valkeyPrefix]: `svc-tts:${namespace}/${name}:`,

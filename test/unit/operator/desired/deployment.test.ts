@@ -196,10 +196,13 @@ describe("limits of keys", () => {
     return { env: Object.fromEntries(own), volumes: template?.spec?.volumes };
   };
 
-  it("are counted by each pod without Valkey", () => {
-    expect(podOfApi({ requestsPerMinute: 60, streams: 4 }).env).toEqual({
+  it("are each pod's own without a Valkey", () => {
+    const limits = { requestsPerMinute: 60, streams: 4, sockets: 50, socketsPerSecond: 5 };
+    expect(podOfApi(limits).env).toEqual({
       SVC_TTS_KEY_REQUESTS_PER_MINUTE: "60",
       SVC_TTS_KEY_STREAMS: "4",
+      SVC_TTS_KEY_SOCKETS: "50",
+      SVC_TTS_KEY_SOCKETS_PER_SECOND: "5",
     });
   });
 
