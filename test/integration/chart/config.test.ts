@@ -96,10 +96,10 @@ describe("the samples", () => {
     );
   });
 
-  it("with an existing database are accepted by the API server", async () => {
-    const file = join(root, "config/samples/two-replicas.yaml");
+  it.each(["two-replicas", "published"])("%s is taken by the API server", async (name) => {
+    const file = join(root, `config/samples/${name}.yaml`);
     const out = await kubectlOrThrow(address, ["apply", "--dry-run=server", "-n", "speech", "-f", file]);
-    expect(out).toContain("two-replicas created (server dry run)");
+    expect(out).toContain(`${name} created (server dry run)`);
   });
 
   it("with a CloudNativePG database are accepted by the API server", async () => {
