@@ -52,7 +52,7 @@ check: node_modules/.installed ## check types, lint, format and the project's ow
 	@$(MAKE) --no-print-directory verify
 
 .PHONY: test
-test: node_modules/.installed test-deps ## check, unit, integration and e2e tests, and one long test in turn (SEED=… repeats a run). Not included: test-e2e-long, test-keda, test-speech, test-browser, test-vllm, test-crash, test-kind, fuzz
+test: node_modules/.installed test-deps ## check, unit, integration and e2e tests, and one long test in turn (SEED=… repeats a run). Not included: test-e2e-long, test-keda, test-speech, test-browser, test-clients, test-vllm, test-crash, test-kind, fuzz
 	@$(NODE) test/run/main.ts
 
 .PHONY: test-unit
@@ -72,11 +72,11 @@ clean: ## remove generated files (not the cache of built programs, and not the c
 	rm -rf node_modules .run coverage speech.wav
 
 .PHONY: generate
-generate: node_modules/.installed ## write the generated files: CRDs and their reference, the chart's CRDs and roles, docs/openapi.json, the picture of packages
+generate: node_modules/.installed ## write the generated files: CRDs and their reference, the chart's CRDs and roles, docs/openapi.json, docs/asyncapi.json, the picture of packages
 	@$(generate)
 
-generate = $(NODE) crds/generate.ts && $(NODE) charts/generate.ts && $(NODE) server/api/openapi/main.ts > docs/openapi.json && $(NODE) tools/packages/main.ts
-generated := docs/openapi.json docs/architecture.md docs/reference.md crds/*.yaml charts/tts-operator/templates/crds charts/tts-operator/templates/rbac.yaml charts/tts-operator/templates/user-roles.yaml charts/tts-deployment/values.schema.json charts/tts-deployment/files charts/tts-operator/files charts/*/README.md config/kustomize/crds config/kustomize/*/rbac.yaml
+generate = $(NODE) crds/generate.ts && $(NODE) charts/generate.ts && $(NODE) server/api/openapi/main.ts > docs/openapi.json && $(NODE) server/api/asyncapi/main.ts > docs/asyncapi.json && $(NODE) tools/packages/main.ts
+generated := docs/openapi.json docs/asyncapi.json docs/architecture.md docs/reference.md crds/*.yaml charts/tts-operator/templates/crds charts/tts-operator/templates/rbac.yaml charts/tts-operator/templates/user-roles.yaml charts/tts-deployment/values.schema.json charts/tts-deployment/files charts/tts-operator/files charts/*/README.md config/kustomize/crds config/kustomize/*/rbac.yaml
 
 .PHONY: verify
 verify: node_modules/.installed ## fail if a generated file differs from its source
@@ -101,6 +101,10 @@ test-e2e: node_modules/.installed ## test the main functions on a real cluster, 
 .PHONY: test-speech
 test-speech: node_modules/.installed test-deps ## test every English voice with a speech recognizer, plain and over a telephone, and that voices differ (7 minutes)
 	@$(BIN)/vitest run --project speech
+
+.PHONY: test-clients
+test-clients: node_modules/.installed ## test the WebSockets with the published clients of two agent frameworks (a minute; they are installed once: 1 GB)
+	@CLIENTS=all $(BIN)/vitest run --project clients
 
 .PHONY: test-browser
 test-browser: node_modules/.installed test-deps ## test the dashboard in Chromium, with SQLite and PostgreSQL (2 minutes; PICTURES=folder keeps screenshots)

@@ -32,6 +32,7 @@ const exempt = [
   "test/unit/check/words.test.ts",
   "CHANGELOG.md",
   "docs/glossary.md",
+  "docs/asyncapi.json",
   "docs/openapi.json",
   // Texts for synthesis or training.
   "test/unit/engine/generator/word-times.test.ts",

@@ -7,8 +7,8 @@ export type ClientMessage =
   | { readonly kind: "operation"; readonly operation: Operation }
   | { readonly kind: "malformed"; readonly problem: string };
 
-const operations = ["flush", "clear", "eos"] as const;
-export type Operation = (typeof operations)[number];
+export const clientOperations = ["flush", "clear", "eos"] as const;
+export type Operation = (typeof clientOperations)[number];
 
 /** Operations of the binary socket, and of very old clients on `/ws2`. */
 const tokens: ReadonlyMap<string, Operation> = new Map([
@@ -44,10 +44,10 @@ export function readJsonFrame(frame: string): ClientMessage {
 }
 
 function readOperation(operation: unknown): ClientMessage {
-  const known = operations.find((name) => name === operation);
+  const known = clientOperations.find((name) => name === operation);
   return known
     ? { kind: "operation", operation: known }
-    : { kind: "malformed", problem: `operation must be one of ${operations.join(", ")}.` };
+    : { kind: "malformed", problem: `operation must be one of ${clientOperations.join(", ")}.` };
 }
 
 /** Two options that a client may set for one text. The others apply to the whole socket. */

@@ -1,0 +1,145 @@
+/** Messages and parameters of `/ws3`, `/ws2` and `/ws` without a subprotocol, as JSON Schemas. */
+import { modelIds } from "../../../config/contract/models.ts";
+import { fields } from "../request/fields.ts";
+import { clientOperations } from "../sockets/messages.ts";
+import { segmentModes } from "../sockets/segmentation.ts";
+import { socketFormats } from "../sockets/socket-settings.ts";
+
+const contextId = {
+  type: ["string", "null"],
+  description: "The context of the turn. `null` where its texts have none.",
+};
+const seconds = { type: "array", items: { type: "number", minimum: 0 } };
+
+const closed = (properties: Readonly<Record<string, object>>, optional: readonly string[] = []) => ({
+  type: "object",
+  properties,
+  required: Object.keys(properties).filter((name) => !optional.includes(name)),
+  additionalProperties: false,
+});
+
+/** Messages of a client on `/ws2` and `/ws3`. Unknown fields are ignored. */
+export const jsonRequests = {
+  text: {
+    summary: "Adds text to the turn. The context id holds for later texts without one.",
+    payload: {
+      type: "object",
+      properties: {
+        text: { type: "string" },
+        contextId,
+        phonemizeBetweenBrackets: fields.phonemizeBetweenBrackets,
+        inlineSpeedAlpha: fields.inlineSpeedAlpha,
+      },
+      required: ["text"],
+    },
+  },
+  operation: {
+    summary:
+      "`flush` speaks all text and ends the turn, `clear` stops the speech and discards all text, `eos` speaks all text and closes the socket.",
+    payload: {
+      type: "object",
+      properties: { operation: { type: "string", enum: [...clientOperations] }, contextId },
+      required: ["operation"],
+    },
+  },
+};
+
+/** Events of `/ws3`. */
+export const jsonEventMessages = {
+  chunk: {
+    summary: "Audio in whole samples.",
+    payload: closed({
+      type: { const: "chunk" },
+      data: { type: "string", contentEncoding: "base64" },
+      contextId,
+    }),
+  },
+  timestamps: {
+    summary: "Word times, once after each synthesis, in seconds from its start.",
+    payload: closed({
+      type: { const: "timestamps" },
+      word_timestamps: closed({
+        words: { type: "array", items: { type: "string" } },
+        start: seconds,
+        end: seconds,
+      }),
+      contextId,
+    }),
+  },
+  done: { summary: "The turn is over.", payload: closed({ type: { const: "done" }, contextId }) },
+  error: {
+    summary: "A message was not valid, or a synthesis failed. The socket stays open.",
+    payload: closed({ type: { const: "error" }, message: { type: "string" }, contextId }, ["contextId"]),
+  },
+};
+
+/** The event of `/ws2` that differs from that of `/ws3`. */
+export const flaggedDone = {
+  summary: "The turn is over.",
+  payload: closed({ type: { const: "done" }, done: { const: true }, contextId }),
+};
+
+export const textRequest = {
+  summary: "Text to speak. A frame that is exactly `<FLUSH>`, `<CLEAR>` or `<EOS>` is a command.",
+  contentType: "text/plain",
+  payload: { type: "string" },
+};
+
+export const audioEvent = {
+  summary: "Audio in the format of the query, in whole samples.",
+  contentType: "application/octet-stream",
+  payload: { type: "string", format: "binary" },
+};
+
+const { speaker, lang, speedAlpha, noTextNormalization, pauseBetweenBrackets } = fields;
+
+/** The query of the upgrade. Unknown names are ignored. */
+export const query = {
+  type: "object",
+  properties: {
+    speaker,
+    modelId: {
+      type: "string",
+      description: `${modelIds.map((id) => `\`${id}\``).join(", ")}, or an alias. Without it, the model of the voice.`,
+    },
+    lang,
+    audioFormat: {
+      type: "string",
+      enum: [...socketFormats],
+      default: "wav",
+      description: "Also by the media type.",
+    },
+    samplingRate: { type: "integer", description: "Hz." },
+    segment: {
+      type: "string",
+      enum: [...segmentModes],
+      default: "bySentence",
+      description: "When text is spoken.",
+    },
+    speedAlpha: {
+      ...speedAlpha,
+      description:
+        "Below 1 is faster with `mist`, `mistv1` and `mistv2`; above 1 is faster with `mistv3`, `coda` and `arcana`.",
+    },
+    timeScaleFactor: {
+      type: "number",
+      description: "0.4 to 2.5, below 1 is faster; ignored with `mistv2`.",
+    },
+    timestampBase: {
+      type: "string",
+      enum: ["synthesis", "stream"],
+      default: "synthesis",
+      description: "`stream` counts word times from the last `done`.",
+    },
+    noTextNormalization,
+    pauseBetweenBrackets,
+    phonemizeBetweenBrackets: fields.phonemizeBetweenBrackets,
+    inlineSpeedAlpha: fields.inlineSpeedAlpha,
+    saveOovs: fields.saveOovs,
+    repetition_penalty: fields.repetition_penalty,
+    temperature: fields.temperature,
+    top_p: fields.top_p,
+    max_tokens: fields.max_tokens,
+  },
+  required: ["speaker"],
+};
