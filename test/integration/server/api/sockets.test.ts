@@ -1,6 +1,7 @@
 /** Tests the text sockets with a model tier whose every step the test controls. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { eventually } from "../../../support/eventually.ts";
+import { seededRandom } from "../../../support/seed.ts";
 import { startTestApi, type TestApi } from "../../../support/server/api-tier.ts";
 import { type ScriptedModel, speakTone, startScriptedModel } from "../../../support/server/scripted-model.ts";
 import {
@@ -396,10 +397,30 @@ describe("the limits of a key", () => {
   });
 });
 
+it("sends whole samples, for 1,000 texts of any length at any rate (11.9)", async () => {
+  const random = seededRandom("whole samples");
+  const rates = [8000, 16_000, 22_050, 24_000];
+  model.script = async (call) => {
+    const rate = rates[random.below(rates.length)] ?? 8000;
+    const samples = 1 + random.below(2000);
+    await call.head(rate);
+    await call.tone(samples, rate);
+    await call.end(samples);
+  };
+  const client = await connect(`/ws3?${pcm}&segment=never`);
+  for (let sent = 0; sent < 1000; sent += 100) {
+    for (let i = 0; i < 100; i++) client.send({ text: "One." }, { operation: "flush" });
+    await client.until("done", sent + 100);
+  }
+  const chunks = client.ofType("chunk").map(({ data }) => Buffer.from(String(data), "base64").length);
+  expect(chunks.length).toBeGreaterThan(900);
+  expect(chunks.filter((bytes) => bytes % 2 !== 0)).toEqual([]);
+});
+
 describe("a server that drains", () => {
-  it("finishes running streams, closes idle sockets with 1001 and refuses new ones (11.15)", async () => {
+  it("finishes 100 utterances, closes idle sockets with 1001 and refuses new ones (11.15)", async () => {
     const route = [{ pool: "p", service: model.url, weight: 100, idle: false }];
-    const draining = await startTestApi({ mist: route });
+    const draining = await startTestApi({ mist: route }, { sockets: { newPerSecond: 1000 } });
     const { promise: mayEnd, resolve: end } = Promise.withResolvers<void>();
     model.script = async (call) => {
       await call.head(8000);
@@ -409,16 +430,21 @@ describe("a server that drains", () => {
       await call.end(3200);
     };
     const connectHere = () => connectSocket(draining.url, `/ws3?${pcm}`, { key: draining.key });
-    const [idle, speaking] = await Promise.all([connectHere(), connectHere()]);
-    speaking.send({ text: "One.", contextId: "a" }, { operation: "flush" });
-    await speaking.until("chunk");
+    const idle = await connectHere();
+    const speaking = await Promise.all(Array.from({ length: 100 }, connectHere));
+    for (const client of speaking) {
+      client.send({ text: "One.", contextId: "a" }, { operation: "flush" });
+    }
+    for (const client of speaking) await client.until("chunk");
     const stopped = draining.stop();
     expect(await idle.closed()).toEqual({ code: 1001, reason: "going away" });
-    expect(speaking.closing).toBeUndefined();
+    expect(speaking.filter(({ closing }) => closing)).toEqual([]);
     end();
-    expect(await speaking.closed()).toEqual({ code: 1001, reason: "going away" });
-    expect(speaking.sequence).toEqual(["chunk", "timestamps", "done"]);
-    expect(speaking.audio.length).toBe(2 * 3200);
+    for (const client of speaking) {
+      expect(await client.closed()).toEqual({ code: 1001, reason: "going away" });
+      expect(client.sequence).toEqual(["chunk", "timestamps", "done"]);
+      expect(client.audio.length).toBe(2 * 3200);
+    }
     await stopped;
   });
 });
