@@ -63,6 +63,17 @@ export default defineConfig({
       },
       {
         test: {
+          name: "clients",
+          include: ["test/clients/**/*.test.ts"],
+          maxWorkers: 2,
+          sequence: { groupOrder: 12 },
+          testTimeout: TEST_LIMIT_MS,
+          expect,
+          hookTimeout: HOOK_LIMIT_MS,
+        },
+      },
+      {
+        test: {
           name: "browser",
           include: ["test/browser/**/*.test.ts"],
           sequence: { groupOrder: 5 },

@@ -48,7 +48,8 @@ const unknownSize = Uint8Array.of(0x01, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff
 
 export function createWebmContainer(): OpusContainer {
   return {
-    start: (rate, preSkip) => joinBytes([header(), bigEndian(ids.segment), unknownSize, tracks(rate, preSkip)]),
+    start: (rate, preSkip) =>
+      joinBytes([header(), bigEndian(ids.segment), unknownSize, tracks(rate, preSkip)]),
     frame: (packets, total) => cluster(packets.map(simpleBlock), total),
     end: (packets, total, granule) => {
       const padding = (total * granuleRate) / framesPerSecond - granule;
@@ -148,9 +149,10 @@ function float(id: number, value: number): Uint8Array {
   return element(id, bytes);
 }
 
-/** As few bytes as the number needs, and one for zero. */
+/** The number in as few bytes as it needs, and one for zero. */
 function bigEndian(value: number): Uint8Array {
   const bytes: number[] = [];
-  for (let rest = value; rest > 0 || bytes.length === 0; rest = Math.floor(rest / 256)) bytes.unshift(rest % 256);
+  for (let rest = value; rest > 0 || bytes.length === 0; rest = Math.floor(rest / 256))
+    bytes.unshift(rest % 256);
   return Uint8Array.from(bytes);
 }

@@ -8,6 +8,8 @@ import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
+import { livekitPackages, pipecatPackages } from "../clients/published-clients.ts";
+import { isInstalled } from "../support/python.ts";
 import { removeStartedCluster } from "./local-cluster.ts";
 import { type CommandEnd, onInterrupt, ProcessGroups } from "./process-group.ts";
 import {
@@ -54,7 +56,10 @@ onInterrupt(async () => {
   groups.killLeftovers();
 });
 
-const plan = lanes(proof);
+const hasClients = [livekitPackages, pipecatPackages].every(isInstalled);
+if (!hasClients)
+  console.log("    without the published clients of the WebSockets: make test-clients installs them");
+const plan = lanes(proof, hasClients);
 const lastOnCluster = plan.flat().findLast(({ needs }) => needs.includes("cluster"));
 const prepared = prepareAll(plan.flat());
 const results = (await Promise.all(plan.map(runLane))).flat();

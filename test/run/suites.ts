@@ -25,15 +25,22 @@ export const proofs = ["accounts", "keda", "scaling", "upgrade"];
 const vitest = (...args: string[]) => ["node_modules/.bin/vitest", "run", ...args];
 
 /**
- * The lanes of the run. The suites of a lane run one after the other, and the lanes run concurrently, because
- * each waits a third of its time for processes, pods and the API server.
+ * Suites of a lane run one after the other; the lanes run side by side, because each waits a third of its time: for processes, pods and the API server.
+ * @param hasClients whether the published clients of the WebSockets are installed: 1 GB, which only `make test-clients` installs.
  */
-export function lanes(proof: string): readonly (readonly Suite[])[] {
+export function lanes(proof: string, hasClients: boolean): readonly (readonly Suite[])[] {
+  const clients: Suite = {
+    name: "clients",
+    command: vitest("--project", "clients"),
+    needs: [],
+    limitMinutes: 10,
+  };
   return [
     [
       { name: "check", command: ["make", "--no-print-directory", "check"], needs: [], limitMinutes: 15 },
       { name: "unit", command: vitest("--project", "unit"), needs: [], limitMinutes: 15 },
       { name: "server", command: vitest("--project", "server"), needs: [], limitMinutes: 40 },
+      ...(hasClients ? [clients] : []),
     ],
     [
       {

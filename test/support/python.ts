@@ -1,30 +1,39 @@
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
-import { access, mkdir } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { mkdir } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 
 const run = promisify(execFile);
-const installLimitMs = 300_000;
+/** A framework with its models and codecs takes minutes on a busy machine. */
+const installLimitMs = 900_000;
 
 /**
  * Returns the Python of a virtual environment with these packages (`name==version`). It is created on first
  * use, and cached by their hash. Needs `python3` with `venv` on the machine.
  */
 export async function pythonWith(packages: readonly string[]): Promise<string> {
-  const hash = createHash("sha256").update(packages.join("\n")).digest("hex").slice(0, 16);
-  const home = join(homedir(), ".cache", "svc-tts", "python", hash);
+  const home = homeOf(packages);
   const python = join(home, "bin", "python");
-  if (await exists(join(home, "installed"))) return python;
+  if (isInstalled(packages)) return python;
   process.stderr.write(`==> installing Python packages: ${packages.join(" ")}\n`);
   await install(home, packages);
   return python;
 }
 
-/**
- * Locked against concurrent installs. An incomplete environment has no file `installed`, and is recreated.
- */
+function homeOf(packages: readonly string[]): string {
+  const hash = createHash("sha256").update(packages.join("\n")).digest("hex").slice(0, 16);
+  return join(homedir(), ".cache", "svc-tts", "python", hash);
+}
+
+/** Whether `pythonWith` has installed them before. */
+export function isInstalled(packages: readonly string[]): boolean {
+  return existsSync(join(homeOf(packages), "installed"));
+}
+
+/** Only one at a time. An incomplete environment has no file `installed`, and is recreated. */
 const installation = `
 [ -e "$home/installed" ] && exit
 rm -rf "$home"
@@ -38,11 +47,4 @@ async function install(home: string, packages: readonly string[]): Promise<void>
     timeout: installLimitMs,
     env: { ...process.env, home },
   });
-}
-
-async function exists(path: string): Promise<boolean> {
-  return access(path).then(
-    () => true,
-    () => false,
-  );
 }

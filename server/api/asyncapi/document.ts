@@ -32,7 +32,8 @@ const requestDescriptions = {
   "SynthesisRequest.language": "Must match the voice.",
   "SynthesisRequest.speaker": "A voice, or an alias of one. Required here or in `config.defaults`.",
   "SynthesisRequest.text": "The whole text. Empty or absent: text follows in messages of its own.",
-  "SynthesisRequest.splitStrategy": "Whether each text is a sentence, comes in pieces, or is spoken together.",
+  "SynthesisRequest.splitStrategy":
+    "Whether each text is a sentence, comes in pieces, or is spoken together.",
   "SynthesisRequest.codaParameters": "Accepted, and without effect.",
   "SynthesisRequest.customLexicon": "Pronunciations of up to 500 words.",
   "AudioParameters.audioFormat":

@@ -12,14 +12,13 @@ export type AudioFormat = HttpFormat | "webm";
 export const eventFormats = ["mp3", "mulaw", "pcm"] as const satisfies readonly AudioFormat[];
 
 /** The media types by which `Accept` asks for a stream of a format. The response has the first one; the others are aliases. */
-export const streamTypes: Readonly<Record<HttpFormat, readonly [mediaType: string, ...aliases: string[]]>> =
-  {
-    wav: ["audio/wav", "audio/x-wav", "audio/wave", "audio/vnd.wave"],
-    ogg: ["audio/ogg"],
-    mp3: ["audio/mpeg", "audio/mp3"],
-    mulaw: ["audio/x-mulaw"],
-    pcm: ["audio/pcm"],
-  };
+export const streamTypes: Readonly<Record<HttpFormat, readonly [mediaType: string, ...aliases: string[]]>> = {
+  wav: ["audio/wav", "audio/x-wav", "audio/wave", "audio/vnd.wave"],
+  ogg: ["audio/ogg"],
+  mp3: ["audio/mpeg", "audio/mp3"],
+  mulaw: ["audio/x-mulaw"],
+  pcm: ["audio/pcm"],
+};
 
 export type Variant =
   /** `{"audioContent": base64}`; without `formatRequired`, `audioFormat` is `wav` by default. */

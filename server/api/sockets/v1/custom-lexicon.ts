@@ -19,7 +19,10 @@ type Entry = Entries[number];
 export function readCustomLexicon(entries: Entries): Invocation["lexicon"] {
   if (entries.length === 0) return undefined;
   if (entries.length > mostEntries) {
-    throw invalid("/customLexicon", `customLexicon may have ${mostEntries} entries and has ${entries.length}.`);
+    throw invalid(
+      "/customLexicon",
+      `customLexicon may have ${mostEntries} entries and has ${entries.length}.`,
+    );
   }
   return Object.fromEntries(entries.map((entry, at) => [readSpelling(entry, at), readSounds(entry, at)]));
 }
