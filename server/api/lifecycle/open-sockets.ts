@@ -24,15 +24,21 @@ export interface OpenSockets {
 }
 
 export const pingMs = 20_000;
-/** Consecutive pings without a response, after which the client counts as disconnected. */
+/** Consecutive pings without a sign of life, after which the client counts as gone. */
 const mostUnanswered = 2;
+/**
+ * The same while no text is open, ten minutes: some clients keep sockets for later turns, and read nothing
+ * from them until then.
+ */
+const mostUnansweredIdle = 30;
 
 export function createOpenSockets(clock: Clock): OpenSockets {
   const open = new Map<WebSocket, { readonly entry: OpenSocket; unanswered: number }>();
   let isDraining = false;
   const ping = () => {
     for (const [socket, state] of open) {
-      if (state.unanswered >= mostUnanswered) socket.terminate();
+      const most = state.entry.countContexts() > 0 ? mostUnanswered : mostUnansweredIdle;
+      if (state.unanswered >= most) socket.terminate();
       else socket.ping();
       state.unanswered += 1;
     }
@@ -44,9 +50,11 @@ export function createOpenSockets(clock: Clock): OpenSockets {
     add(socket, entry) {
       const state = { entry, unanswered: 0 };
       open.set(socket, state);
-      socket.on("pong", () => {
+      const noteLife = () => {
         state.unanswered = 0;
-      });
+      };
+      socket.on("pong", noteLife);
+      socket.on("message", noteLife);
       socket.on("close", () => open.delete(socket));
       if (isDraining) entry.drain();
     },

@@ -68,7 +68,8 @@ export class SpeechContext {
   }
 
   text(text: string): void {
-    const arrived = this.#options.settings.textsAreSentences ? `${text} ` : text;
+    const needsSpace = this.#options.settings.textsAreSentences && !/\s$/.test(text);
+    const arrived = needsSpace ? `${text} ` : text;
     this.#act(this.#session.text({ text: arrived, contextId: sessionName }));
   }
 

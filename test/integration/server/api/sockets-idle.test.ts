@@ -50,17 +50,32 @@ it.each([["/ws3?speaker=abbie"], ["/ws?speaker=abbie"], ["/ws"]])(
   },
 );
 
-it("a client that answers no ping is disconnected after two", async () => {
-  const [silent, answering] = [
+it("a client that answers no ping is dropped after two while its text is open, and else after ten minutes", async () => {
+  const [speaking, pooled, silent, answering] = [
+    await connect("/ws3?speaker=abbie&segment=never", false),
     await connect("/ws3?speaker=abbie", false),
+    await connect("/ws", false),
     await connect("/ws3?speaker=abbie"),
   ];
-  const answers = async () => {
+  const dropped = (client: SocketClient) => async () => {
     await answering.settled();
     await answering.settled();
-    return silent.closing !== undefined;
+    return client.closing !== undefined;
   };
-  await eventuallyOn(clock, "the silent client is dropped", answers, 10_000);
-  expect(silent.closing?.code).toBe(1006);
-  expect(answering.closing).toBeUndefined();
+  speaking.send({ text: "One. ", contextId: "a" });
+  await speaking.settled();
+  const startMs = clock.monotonicMs();
+  await eventuallyOn(clock, "the speaking client is dropped", dropped(speaking), 10_000);
+  expect(speaking.closing?.code).toBe(1006);
+  expect(clock.monotonicMs() - startMs).toBeLessThan(120_000);
+  expect([pooled.closing, silent.closing]).toEqual([undefined, undefined]);
+  for (let passedMs = 0; passedMs < 300_000; passedMs += 10_000) {
+    await clock.advance(10_000);
+    await dropped(silent)();
+  }
+  pooled.send({ text: "Two. ", contextId: "b" }, { operation: "flush" });
+  await pooled.until("done");
+  await eventuallyOn(clock, "the silent client is dropped", dropped(silent), 10_000);
+  expect(clock.monotonicMs() - startMs).toBeGreaterThanOrEqual(600_000);
+  expect([pooled.closing, answering.closing]).toEqual([undefined, undefined]);
 });

@@ -109,7 +109,7 @@ describe("text", () => {
   it("of the default strategy is spoken sentence by sentence, with or without white space between", async () => {
     const client = await connect();
     client.send("a", { start: streaming });
-    for (const text of ["One.", "Two", "Three."]) client.send("a", { text });
+    for (const text of ["One.", "Two ", "Three."]) client.send("a", { text });
     client.send("a", { end: {} });
     await client.ended("a");
     expect(spokenTexts().join(" ")).toBe("One. Two Three.");
