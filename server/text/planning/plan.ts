@@ -2,6 +2,7 @@ import { type Lexicon, pronounce } from "../lexicon.ts";
 import { checkShortMarkup, type MarkupOptions, readMarkup } from "../markup.ts";
 import { normalize } from "../normalize/normalize.ts";
 import { readTokens, type WrittenItem, type WrittenToken } from "../tokens.ts";
+import { firstLimits, nextLimits, type PhraseLimits, type PhraseToken } from "./phrase-limits.ts";
 import { type Boundary, boundaryAfter } from "./sentences.ts";
 
 export interface SpeechPlanOptions extends MarkupOptions {
@@ -11,7 +12,12 @@ export interface SpeechPlanOptions extends MarkupOptions {
   readonly language: string;
   /** A long first sentence is split early at a natural break, so that its first audio is sent sooner. */
   readonly quickStart: boolean;
-  /** Pronunciations of words that the voice may not know. */
+  /**
+   * For an engine that is little faster than real time: how much longer than the one before each phrase may be, so
+   * that it is ready in time.
+   */
+  readonly growth?: number;
+  /** How words are said that the voice may not know. */
   readonly lexicon?: Lexicon;
 }
 
@@ -26,24 +32,6 @@ export type Segment =
   | { readonly kind: "silence"; readonly durationMs: number }
   /** A point without audio, where other requests may run. */
   | { readonly kind: "rest" };
-
-/** Longest utterance of an engine: long enough for a good melody, short enough for the memory. */
-const maxPhraseTokens = 28;
-const maxPhraseCharacters = 240;
-/** Words before which an English sentence has a natural break. */
-const englishPartStarts = new Set(
-  `and or but nor so yet because although though while when where if unless until since that which who whose what how why as than
-   in on at by for with from to into onto of over under about after before through during without across near behind between`.split(
-    /\s+/u,
-  ),
-);
-/**
- * The first phrase is short, so that the first audio is sent early. A sentence that is only slightly longer
- * is not split.
- */
-const maxFirstPhraseTokens = 12;
-const maxStumpTokens = 4;
-const quickFirstPhrase = { least: 4, most: 10 };
 
 const pauseMs: Readonly<Record<Boundary, number>> = { none: 0, clause: 130, sentence: 350, paragraph: 600 };
 
@@ -73,14 +61,15 @@ function* phrases(
   state: { phrase: Phrase },
   token: WrittenToken,
   next: WrittenItem | undefined,
-  { language }: SpeechPlanOptions,
+  options: SpeechPlanOptions,
 ): Generator<Segment> {
-  const boundary = boundaryAfter(token, next?.kind === "token" ? next.token : undefined, language);
+  const following = next?.kind === "token" ? next.token : undefined;
+  const boundary = boundaryAfter(token, following, options.language);
   state.phrase.add(token, boundary);
   const closed = next?.kind !== "token";
   while (state.phrase.isFull() || (state.phrase.length > 0 && (closed || state.phrase.isDone()))) {
-    const { segment, rest } = state.phrase.cut();
-    // An explicit silence is exact, so punctuation adds nothing to it, nor to the end.
+    const { segment, rest } = state.phrase.cut((characters) => nextLimits(options, characters));
+    // a silence that was asked for is exact: punctuation adds nothing to it, nor to the end
     yield closed && rest.length === 0 ? { ...segment, pauseMs: 0 } : segment;
     state.phrase = rest;
   }
@@ -88,37 +77,13 @@ function* phrases(
 
 type PhraseSegment = Extract<Segment, { kind: "phrase" }>;
 
-interface PhraseLimits {
-  readonly most: number;
-  /**
-   * A remainder up to this number of tokens is not cut off, because it would be spoken like a sentence of
-   * its own.
-   */
-  readonly stump: number;
-  /** The first phrase of a text ends at its first comma. */
-  readonly first: boolean;
-  /** Whether a long phrase may end before this word. `place` is the position of the word. */
-  beginsPart(text: string, place: number): boolean;
-}
-
-const laterLimits: PhraseLimits = { most: maxPhraseTokens, stump: 0, first: false, beginsPart: () => false };
-
-function firstLimits({ quickStart, language }: SpeechPlanOptions): PhraseLimits {
-  if (!quickStart) return { ...laterLimits, most: maxFirstPhraseTokens, stump: maxStumpTokens, first: true };
-  const { least, most } = quickFirstPhrase;
-  const beginsPart = (text: string, place: number) =>
-    language === "eng" && place >= least && englishPartStarts.has(text);
-  return { ...laterLimits, most, first: true, beginsPart };
-}
-
-/** Collects tokens for one utterance. */
+/** Tokens gathered until they make an utterance. */
 class Phrase {
   readonly #limits: PhraseLimits;
-  readonly #tokens: WrittenToken[] = [];
-  readonly #boundaries: Boundary[] = [];
-  #characters = 0;
+  readonly #written: WrittenToken[] = [];
+  readonly #tokens: PhraseToken[] = [];
 
-  constructor(limits: PhraseLimits = laterLimits) {
+  constructor(limits: PhraseLimits) {
     this.#limits = limits;
   }
 
@@ -127,45 +92,41 @@ class Phrase {
   }
 
   add(token: WrittenToken, boundary: Boundary): void {
-    this.#tokens.push(token);
-    this.#boundaries.push(boundary);
-    this.#characters += token.text.length + 1;
+    const { text } = token;
+    this.#written.push(token);
+    this.#tokens.push({ text, boundary, end: (this.#tokens.at(-1)?.end ?? 0) + text.length + 1 });
   }
 
-  /** A phrase ends at the end of a sentence, and the first one of a text at its first comma. */
+  /** It ends where a sentence ends, and the very first perhaps at a comma. */
   isDone(): boolean {
-    const last = this.#boundaries.at(-1);
-    return last === "sentence" || last === "paragraph" || (this.#limits.first && last === "clause");
+    const last = this.#tokens.at(-1)?.boundary;
+    if (last === "clause") return this.#limits.endsAtClause(this.#tokens);
+    return last === "sentence" || last === "paragraph";
   }
 
   isFull(): boolean {
-    const { most, stump } = this.#limits;
-    return this.length > most + stump || (this.#characters > maxPhraseCharacters && this.length > 1);
+    return this.#limits.isFull(this.#tokens);
   }
 
   /**
-   * Cuts the whole phrase if it is complete. Otherwise it cuts at the last comma, at a natural break, or at
-   * the maximum length.
+   * Everything when it is done, else as much as its limits allow.
+   * @param limitsAfter the limits of the rest, by the characters of this phrase.
    */
-  cut(): { segment: PhraseSegment; rest: Phrase } {
-    const at = this.isFull() ? this.#cutPlace() : this.length;
-    const rest = new Phrase();
-    for (let i = at; i < this.length; i++) {
-      const token = this.#tokens[i];
-      if (token) rest.add(token, this.#boundaries[i] ?? "none");
+  cut(limitsAfter: (characters: number) => PhraseLimits): { segment: PhraseSegment; rest: Phrase } {
+    const at = this.isFull() ? this.#limits.cutPlace(this.#tokens) : this.length;
+    const last = this.#tokens[at - 1];
+    const rest = new Phrase(limitsAfter(last?.end ?? 0));
+    for (const [i, token] of this.#written.entries()) {
+      if (i >= at) rest.add(token, this.#tokens[i]?.boundary ?? "none");
     }
-    const boundary = this.#boundaries[at - 1] ?? "none";
     return {
-      segment: { kind: "phrase", tokens: this.#tokens.slice(0, at), pauseMs: pauseMs[boundary] },
+      segment: {
+        kind: "phrase",
+        tokens: this.#written.slice(0, at),
+        pauseMs: pauseMs[last?.boundary ?? "none"],
+      },
       rest,
     };
-  }
-
-  #cutPlace(): number {
-    const comma = this.#boundaries.findLastIndex((boundary, i) => boundary !== "none" && i < this.length - 1);
-    if (comma >= 0) return comma + 1;
-    const part = this.#tokens.findIndex(({ text }, i) => this.#limits.beginsPart(text, i));
-    return part > 0 ? part : Math.min(this.#limits.most, this.length - 1);
   }
 }
 
