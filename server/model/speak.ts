@@ -9,7 +9,7 @@ import type {
   WordTimestamp,
 } from "../contract/speech.ts";
 import type { VoiceEngine } from "../engine/engines.ts";
-import type { Engine } from "../engine/runtime/engine.ts";
+import type { Engine, OnWritten } from "../engine/runtime/engine.ts";
 import type { Segment } from "../text/planning/plan.ts";
 import type { WrittenToken } from "../text/tokens.ts";
 
@@ -43,28 +43,35 @@ export async function* speak(speech: SpeechJob, signal: AbortSignal): AsyncGener
   const { engine } = speech.speaker;
   const line = new SegmentLine(speech.segments);
   let position = 0;
+  let phraseStart = 0;
   let heardSinceMs: number | undefined;
-  /** Position of a player that plays since the first audio. A player that fell behind needs audio now. */
-  const dueAtMs = () => {
+  /**
+   * Position of a player that plays since the first audio. A player that fell behind needs audio now.
+   * @param aheadSeconds audio of the current phrase that exists and was perhaps not consumed.
+   */
+  const dueAtMs = (aheadSeconds: number) => {
     const now = performance.now();
-    return Math.max(now, (heardSinceMs ?? now + patienceMs) + (position / engine.rate) * 1000);
+    const seconds = Math.max(position / engine.rate, phraseStart / engine.rate + aheadSeconds);
+    return Math.max(now, (heardSinceMs ?? now + patienceMs) + seconds * 1000);
   };
   let begun: BegunPhrase | undefined;
   let isFirst = true;
-  const begin = (segment: PhraseSegment): BegunPhrase => {
-    const turn = { dueAtMs: dueAtMs(), isFirst };
+  const begin = (segment: PhraseSegment, aheadSeconds = 0): BegunPhrase => {
+    const turn = { dueAtMs: dueAtMs(aheadSeconds), isFirst };
     isFirst = false;
     return beginPhrase(segment, speech, turn, signal, beginAhead);
   };
-  const beginAhead = () => {
+  const beginAhead = (writtenSeconds = 0) => {
     const next = begun || signal.aborted ? undefined : line.ahead();
-    if (next) begun = begin(next);
+    if (next) begun = begin(next, writtenSeconds);
   };
   const take = (segment: PhraseSegment): BegunPhrase => {
+    phraseStart = position;
     if (begun?.segment !== segment) return begin(segment);
     const taken = begun;
     begun = undefined;
-    if (taken.isWritten()) beginAhead();
+    const writtenSeconds = taken.writtenSeconds();
+    if (writtenSeconds !== undefined) beginAhead(writtenSeconds);
     return taken;
   };
   try {
@@ -130,8 +137,8 @@ class SegmentLine {
 interface BegunPhrase {
   readonly segment: PhraseSegment;
   readonly frames: AsyncIterable<EngineFrame>;
-  /** The engine has written all of it, but not all of it was consumed. */
-  isWritten(): boolean;
+  /** Its audio, if the engine has written all of it. 0 if the engine does not know the duration. */
+  writtenSeconds(): number | undefined;
   /** Cancels the phrase. */
   leave(): Promise<void>;
 }
@@ -141,7 +148,7 @@ function beginPhrase(
   { speaker, stretch, sampling }: SpeechJob,
   turn: Required<Pick<Utterance, "dueAtMs" | "isFirst">>,
   signal: AbortSignal,
-  onWritten: () => void,
+  onWritten: (seconds: number) => void,
 ): BegunPhrase {
   const { tokens } = segment;
   const utterance = {
@@ -153,22 +160,22 @@ function beginPhrase(
   };
   if (!speaker.engine.worksAhead) {
     const frames = speaker.engine.speak(utterance, signal);
-    return { segment, frames, isWritten: () => false, leave: async () => undefined };
+    return { segment, frames, writtenSeconds: () => undefined, leave: async () => undefined };
   }
   const left = new AbortController();
-  let written = false;
-  const tellWritten = () => {
-    written = true;
-    onWritten();
+  let writtenSeconds: number | undefined;
+  const reportWritten: OnWritten = (seconds = 0) => {
+    writtenSeconds = seconds;
+    onWritten(seconds);
   };
   const unlessLeft = AbortSignal.any([signal, left.signal]);
-  const frames = speaker.engine.speak(utterance, unlessLeft, tellWritten)[Symbol.asyncIterator]();
+  const frames = speaker.engine.speak(utterance, unlessLeft, reportWritten)[Symbol.asyncIterator]();
   const first = frames.next(); // Requested now, so that the engine starts.
   first.catch(() => undefined); // The error is reported to the consumer, if there is one.
   return {
     segment,
     frames: startedWith(first, frames),
-    isWritten: () => written,
+    writtenSeconds: () => writtenSeconds,
     leave: async () => {
       left.abort();
       await frames.return?.();

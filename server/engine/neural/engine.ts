@@ -1,8 +1,10 @@
 import { fileURLToPath } from "node:url";
+import { Failure } from "../../contract/errors.ts";
 import type { EngineFrame, Sounds, Token, Utterance } from "../../contract/speech.ts";
-import type { Engine, EngineOptions } from "../runtime/engine.ts";
+import type { Engine, EngineOptions, OnWritten } from "../runtime/engine.ts";
 import { ProcessPool } from "../runtime/process-pool.ts";
 import type { NeuralModelSpec } from "./onnx/model-spec.ts";
+import { phraseGrowthAt, realTimeStreamsAt } from "./real-time.ts";
 
 const file = fileURLToPath(new URL("main.ts", import.meta.url));
 
@@ -13,6 +15,11 @@ const file = fileURLToPath(new URL("main.ts", import.meta.url));
 const startLimitMs = 120_000;
 const silenceLimitMs = 120_000;
 
+/** About three seconds of speech, with which the speed is measured. */
+const measuringWords = "one two three four five six seven eight nine ten".split(" ");
+/** The best round counts: another program may delay a single one. */
+const measuringRounds = 2;
+
 /** How a voice's text becomes sounds: read by an eSpeak NG voice, or letter by letter. */
 export type TextReading =
   | { readonly kind: "espeak"; readonly voice: string }
@@ -21,15 +28,24 @@ export type TextReading =
 /** eSpeak NG's processes, which only read here. The license requires them to be separate. */
 export type Reader = Pick<ProcessPool, "read">;
 
+interface NeuralEngineOptions extends EngineOptions {
+  readonly reader: Reader | undefined;
+  readonly streams?: number | undefined;
+}
+
 /**
  * One mounted model in its own processes. A pool of eSpeak NG processes reads for it.
  * @param readings of each speaker, by index; the last one applies to higher indexes.
  * @throws EngineMissing with the reason if the model cannot be loaded or makes no audio.
  */
 export class NeuralEngine implements Engine {
+  /** The next phrase is made while this one plays. */
+  readonly worksAhead = true;
   readonly #pool: ProcessPool;
   readonly #reader: Reader | undefined;
   readonly #readings: readonly TextReading[];
+  #audioSpeed: number | undefined;
+  #streams: number | undefined;
 
   private constructor(pool: ProcessPool, reader: Reader | undefined, readings: readonly TextReading[]) {
     this.#pool = pool;
@@ -39,12 +55,13 @@ export class NeuralEngine implements Engine {
 
   /**
    * @param readings of each speaker, by number; the last holds for those above.
+   * @param options `streams` is the number of streams that it serves at once, in place of the measured one.
    * @throws EngineMissing when the model cannot be loaded or does not speak; the message says why.
    */
   static async open(
     spec: NeuralModelSpec,
     readings: readonly TextReading[],
-    { reader, ...options }: EngineOptions & { readonly reader: Reader | undefined },
+    { reader, streams, ...options }: NeuralEngineOptions,
   ): Promise<NeuralEngine> {
     const alone = { ...spec, runtime: { ...spec.runtime, threads: spec.runtime.threadsAlone } };
     const program = {
@@ -56,7 +73,15 @@ export class NeuralEngine implements Engine {
       args: [JSON.stringify(spec)],
       ...(alone.runtime.threads !== spec.runtime.threads && { argsAlone: [JSON.stringify(alone)] }),
     };
-    return new NeuralEngine(await ProcessPool.open(program, options), reader, readings);
+    const engine = new NeuralEngine(await ProcessPool.open(program, options), reader, readings);
+    engine.#streams = streams;
+    try {
+      engine.#audioSpeed = await engine.#measureSpeed();
+    } catch (error) {
+      if (!(error instanceof Failure)) throw error;
+      options.log.warn({ model: spec.model, err: error }, "the speed of a mounted model cannot be measured");
+    }
+    return engine;
   }
 
   get name(): string {
@@ -69,6 +94,24 @@ export class NeuralEngine implements Engine {
 
   get capacity(): number {
     return this.#pool.capacity;
+  }
+
+  /** Seconds of audio in a second with all processes at work, as measured when it was opened. */
+  get audioSpeed(): number | undefined {
+    return this.#audioSpeed;
+  }
+
+  get realTimeStreams(): number {
+    return this.#streams ?? (this.#speed ? realTimeStreamsAt(this.#speed) : this.capacity);
+  }
+
+  get phraseGrowth(): number | undefined {
+    return this.#speed && phraseGrowthAt(this.#speed, this.realTimeStreams);
+  }
+
+  get #speed() {
+    const audioSpeed = this.#audioSpeed;
+    return audioSpeed === undefined ? undefined : { audioSpeed, processes: this.capacity };
   }
 
   get variant(): string | undefined {
@@ -84,11 +127,15 @@ export class NeuralEngine implements Engine {
     return this.#pool.pids();
   }
 
-  async *speak(utterance: Utterance, signal: AbortSignal): AsyncGenerator<EngineFrame, void, void> {
+  async *speak(
+    utterance: Utterance,
+    signal: AbortSignal,
+    onWritten?: OnWritten,
+  ): AsyncGenerator<EngineFrame, void, void> {
     const sounds = await this.#read(utterance, signal);
     if (!sounds) return;
     const tokens = utterance.tokens.map((token, i): Token => ({ ...token, sounds: sounds[i] ?? [] }));
-    yield* this.#pool.speak({ ...utterance, tokens }, signal);
+    yield* this.#pool.speak({ ...utterance, tokens }, signal, onWritten);
   }
 
   healthy(): boolean {
@@ -97,6 +144,30 @@ export class NeuralEngine implements Engine {
 
   close(): Promise<void> {
     return this.#pool.close();
+  }
+
+  /**
+   * Undefined if the model has no sound for the words, as one of another script.
+   * @throws Failure if it cannot speak.
+   */
+  async #measureSpeed(): Promise<number | undefined> {
+    let best = 0;
+    const voice = { kind: "neural", speaker: 0 } as const;
+    const tokens = measuringWords.map((text): Token => ({ text, before: "", after: "", stretch: 1 }));
+    const never = new AbortController().signal;
+    const speakOnce = async () => {
+      let samples = 0;
+      for await (const frame of this.speak({ voice, tokens, stretch: 1 }, never))
+        samples += frame.samples.length;
+      return samples / this.rate;
+    };
+    for (let round = 0; round < measuringRounds; round++) {
+      const startedAtMs = performance.now();
+      const spoken = await Promise.all(Array.from({ length: this.capacity }, speakOnce));
+      const seconds = (performance.now() - startedAtMs) / 1000;
+      best = Math.max(best, spoken.reduce((sum, each) => sum + each, 0) / seconds);
+    }
+    return best > 0 ? best : undefined;
   }
 
   async #read(utterance: Utterance, signal: AbortSignal): Promise<readonly Sounds[] | undefined> {

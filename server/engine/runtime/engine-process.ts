@@ -59,6 +59,7 @@ interface Job {
   readonly frames: EngineFrame[];
   times: TokenTimestamp[];
   rate: number;
+  seconds: number;
   sounds: readonly Sounds[];
   begun: boolean;
   finished: boolean;
@@ -73,6 +74,8 @@ export interface Running {
   readonly frames: AsyncIterable<EngineFrame>;
   /** Resolves when the process can take the next utterance, or has ended. It does not wait for a client. */
   readonly settled: Promise<void>;
+  /** Audio that the process has made so far. */
+  seconds(): number;
 }
 
 /** One engine process: started, ready, running one job at a time, ended. */
@@ -152,7 +155,7 @@ export class EngineProcess {
     const stop = () => this.#stop(job);
     signal.addEventListener("abort", stop);
     const settled = job.settled.promise.then(() => signal.removeEventListener("abort", stop));
-    return { frames: this.#frames(job, signal), settled };
+    return { frames: this.#frames(job, signal), settled, seconds: () => job.seconds };
   }
 
   /**
@@ -201,6 +204,7 @@ export class EngineProcess {
       frames: [],
       times: [],
       rate: 0,
+      seconds: 0,
       sounds: [],
       begun: false,
       finished: false,
@@ -277,6 +281,7 @@ export class EngineProcess {
     job.frames.push({ samples, rate, times: job.times });
     job.times = [];
     job.rate = rate;
+    job.seconds += samples.length / rate;
     this.#send(idMessage(messageTypes.ack, id));
     this.#expectWord();
     job.wake();

@@ -19,6 +19,11 @@ export interface Engine {
   /** Measured number of concurrent streams that it keeps faster than real time. */
   readonly realTimeStreams?: number;
   /**
+   * How much longer than the one before each phrase of a stream may be, so that it is ready in time. Undefined if
+   * any length is.
+   */
+  readonly phraseGrowth?: number | undefined;
+  /**
    * Whether the next utterance of a stream may start as soon as this one is written, before it is consumed.
    */
   readonly worksAhead?: boolean;
@@ -28,7 +33,7 @@ export interface Engine {
    * before any audio.
    * @param onWritten called by an engine that works ahead.
    */
-  speak(utterance: Utterance, signal: AbortSignal, onWritten?: () => void): AsyncIterable<EngineFrame>;
+  speak(utterance: Utterance, signal: AbortSignal, onWritten?: OnWritten): AsyncIterable<EngineFrame>;
   /** Variant of the engine, if it has several: a part of a sentence for people. */
   readonly variant?: string | undefined;
   /** Number of processes that ended unexpectedly. */
@@ -41,6 +46,12 @@ export interface Engine {
   readonly counts?: GeneratorCounts;
   close(): Promise<void>;
 }
+
+/**
+ * Called when the engine has written all of an utterance, which may be before it was consumed.
+ * @param seconds of its audio, if the engine knows them.
+ */
+export type OnWritten = (seconds?: number) => void;
 
 export interface EngineLog {
   info(fields: object, message: string): void;

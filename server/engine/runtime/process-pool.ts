@@ -1,7 +1,7 @@
 import { RestartBackoff } from "../../../lib/backoff.ts";
 import { Failure } from "../../contract/errors.ts";
 import type { EngineFrame, Sounds, Utterance } from "../../contract/speech.ts";
-import { type Engine, EngineMissing, type EngineOptions } from "./engine.ts";
+import { type Engine, EngineMissing, type EngineOptions, type OnWritten } from "./engine.ts";
 import { type EngineCommand, EngineDied, EngineProcess, EngineRefused } from "./engine-process.ts";
 import { type QueuedUtterance, UtteranceQueue } from "./utterance-queue.ts";
 
@@ -104,12 +104,16 @@ export class ProcessPool implements Engine {
     return [...this.#processes].flatMap((process) => process.pid ?? []);
   }
 
-  async *speak(utterance: Utterance, signal: AbortSignal): AsyncGenerator<EngineFrame, void, void> {
+  async *speak(
+    utterance: Utterance,
+    signal: AbortSignal,
+    onWritten?: OnWritten,
+  ): AsyncGenerator<EngineFrame, void, void> {
     let audioIsOut = false;
     const mayRetry = this.#retries();
     for (;;) {
       try {
-        for await (const frame of this.#speakOnce(utterance, signal)) {
+        for await (const frame of this.#speakOnce(utterance, signal, onWritten)) {
           audioIsOut = true;
           yield frame;
         }
@@ -159,16 +163,21 @@ export class ProcessPool implements Engine {
     await Promise.all([...this.#processes].map((process) => process.close()));
   }
 
-  async *#speakOnce(utterance: Utterance, signal: AbortSignal): AsyncGenerator<EngineFrame, void, void> {
+  async *#speakOnce(
+    utterance: Utterance,
+    signal: AbortSignal,
+    onWritten: OnWritten | undefined,
+  ): AsyncGenerator<EngineFrame, void, void> {
     const process = await this.#take(signal, utterance);
     if (!process) return;
     const begunAtMs = performance.now();
-    const { frames, settled } = process.run(utterance, signal);
+    const { frames, settled, seconds } = process.run(utterance, signal);
     // The process is released before the client has taken all audio: a slow client would otherwise block it
     // for the others.
     void settled.then(() => {
       if (!signal.aborted && !process.dead) this.#waiting.spoken(performance.now() - begunAtMs);
-      this.#release(process);
+      this.#giveBack(process);
+      if (!signal.aborted && !process.dead) onWritten?.(seconds());
     });
     yield* frames;
   }
