@@ -186,7 +186,7 @@ export const EngineSchema = Type.Object(
   {
     type: Type.Enum([...arcanaEngines], {
       description:
-        "`mini` is the small model that the image contains. `flite` uses the Flite engine without a model, so sampling options have no effect. `vllm` is the model of `cache`, which vLLM serves inside the pod; `image` must contain vLLM.",
+        "`mini` is the small model that the image contains. `flite` uses the Flite engine without a model, so sampling options have no effect. `vllm` is the model of `cache`, which vLLM serves inside the pod; `image` must contain vLLM. `kokoro` is the Kokoro model of `cache`; requests with sampling options are rejected.",
     }),
     parameters: Type.Optional(
       Type.Record(Type.String(), Type.String({ maxLength: 256, pattern: "^\\S*$" }), {

@@ -9,9 +9,15 @@ export type ModelId = (typeof modelIds)[number];
 export const modelKinds = ["mist", "arcana"] as const;
 export type ModelKind = (typeof modelKinds)[number];
 
-/** The engines of arcana: the language model of this repository, Flite as in mist, or a mounted model that vLLM serves. */
-export const arcanaEngines = ["mini", "flite", "vllm"] as const;
+/**
+ * The engines of arcana: the language model of this repository, Flite as in mist, a mounted model that vLLM serves, or an
+ * installed or mounted Kokoro.
+ */
+export const arcanaEngines = ["mini", "flite", "vllm", "kokoro"] as const;
 export type ArcanaEngineName = (typeof arcanaEngines)[number];
+
+/** Optimization of the built-in English voices of mist while natural voices are loaded. */
+export const preferences = ["latency", "quality"] as const;
 
 export const profiles = ["self-hosted", "cloud"] as const;
 export type Profile = (typeof profiles)[number];

@@ -215,7 +215,7 @@ export const env = {
   maxConcurrentStreams: "SVC_TTS_MAX_CONCURRENT_STREAMS",
   /** Longest time for running streams to finish after SIGTERM. */
   drainSeconds: "SVC_TTS_DRAIN_SECONDS",
-  /** The generator of arcana: `mini`, `flite` or `vllm`. */
+  /** The generator of arcana: `mini`, `flite`, `vllm` or `kokoro`. */
   arcanaGenerator: "SVC_TTS_ARCANA_GENERATOR",
   /** Folder of mounted neural voices. Changes are followed. */
   voicesDir: "SVC_TTS_VOICES_DIR",
@@ -223,6 +223,12 @@ export const env = {
   voicesProviders: "SVC_TTS_VOICES_PROVIDERS",
   /** Engine processes for each mounted model. */
   voicesProcesses: "SVC_TTS_VOICES_PROCESSES",
+  /** Streams that one mounted model serves at once, in place of the measured number. */
+  voicesStreams: "SVC_TTS_VOICES_STREAMS",
+  /** Replacement of a mounted model at capacity: `none` or `builtin`. */
+  voicesFallback: "SVC_TTS_VOICES_FALLBACK",
+  /** Optimization of the built-in English voices of mist: `latency` or `quality`. */
+  prefer: "SVC_TTS_PREFER",
   /** Folder of the models that `svc-tts models` installs. */
   modelsDir: "SVC_TTS_MODELS_DIR",
   logLevel: "SVC_TTS_LOG_LEVEL",

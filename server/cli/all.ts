@@ -172,7 +172,7 @@ function restartOnSave(shell: Shell, running: readonly RunningPart[]): () => voi
 function partEnvironment(inherited: Environment, part: Part, port: number, files: RunFiles): Environment {
   return {
     ...inherited,
-    ...(part === "mist" && { [names.modelsDir]: modelsFolder(inherited) }),
+    ...(usesInstalledModels(part, inherited) && { [names.modelsDir]: modelsFolder(inherited) }),
     [names.host]: host,
     [names.port]: String(port),
     [names.logLevel]: inherited[names.logLevel] ?? "warn",
@@ -187,6 +187,11 @@ function partEnvironment(inherited: Environment, part: Part, port: number, files
     [names.routingFile]: files.routingFile,
     [names.routingConfigMap]: "",
   };
+}
+
+/** arcana loads a copy of the model only where it speaks with it. */
+function usesInstalledModels(part: Part, inherited: Environment): boolean {
+  return part === "mist" || (part === "arcana" && inherited[names.arcanaGenerator] === "kokoro");
 }
 
 async function onceAborted(signal: AbortSignal): Promise<undefined> {

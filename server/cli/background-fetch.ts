@@ -46,7 +46,7 @@ export async function fetchInBackground(
 }
 
 function installed(example: string): string {
-  return `installed, and ready in a few seconds. Voices of arcana stay arcana-mini. Try one in another terminal:\n\n${example}\n`;
+  return `installed, and ready in a few seconds. Try one in another terminal:\n\n${example}\n`;
 }
 
 function failing(model: string): string {

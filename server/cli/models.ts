@@ -123,8 +123,14 @@ function description(preset: Preset, folder: string, installation: Installation 
     `folder    ${folder}/${preset.id}`,
     `state     ${installation ? `installed ${installation.installedAt} from ${installation.source}. ${graphOf(installation)}` : "not installed"}`,
     ...(model?.sources ?? []).map((source) => `source    ${sourceName(source)}`),
-    ...manifest.voices.map(({ id, language, gender, replaces = [] }) =>
-      [`voice     ${id}`, language, gender, ...replaces.map((other) => `speaks for ${other}`)].join("  "),
+    ...manifest.voices.map(({ id, language, gender, replaces = [], mayReplace = [] }) =>
+      [
+        `voice     ${id}`,
+        language,
+        gender,
+        ...replaces.map((other) => `speaks for ${other}`),
+        ...mayReplace.map((other) => `may speak for ${other}`),
+      ].join("  "),
     ),
   ].join("\n");
 }

@@ -25,6 +25,14 @@ export interface Sampling {
   readonly maxTokens: number;
 }
 
+/** arcana's defaults (specification 2.1). */
+export const samplingDefaults: Sampling = {
+  repetitionPenalty: 1.5,
+  temperature: 0.5,
+  topP: 1,
+  maxTokens: 1200,
+};
+
 /** The request of the API tier to a model tier: the validated public body with every default resolved. */
 export interface Invocation {
   readonly modelId: ModelId;

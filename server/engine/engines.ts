@@ -1,4 +1,4 @@
-import type { ArcanaEngineName } from "../../config/contract/models.ts";
+import type { ArcanaEngineName, ModelId } from "../../config/contract/models.ts";
 import { type EngineVoice, findVoice, type Voice } from "../../config/contract/voices.ts";
 import { Failure } from "../contract/errors.ts";
 import type { Utterance } from "../contract/speech.ts";
@@ -119,10 +119,16 @@ export class Engines {
   /**
    * @throws Failure `model_unreachable` if the voice's engine is not installed, or its files were removed.
    */
-  speakerFor({ id, engine: voice }: KnownVoice): VoiceEngine {
-    if (voice.kind === "neural") return this.#mountedSpeaker(id);
-    const replacement = this.mounted?.replacementFor(id);
-    if (replacement) return replacement;
+  speakerFor(voice: KnownVoice, model: ModelId): VoiceEngine {
+    if (isMounted(voice)) return this.#mountedSpeaker(voice.id);
+    return this.mounted?.replacementFor(voice.id, model) ?? this.builtInSpeakerFor(voice);
+  }
+
+  /**
+   * The engine of a built-in voice, also if a mounted voice replaces it.
+   * @throws Failure `model_unreachable` if the engine is not installed.
+   */
+  builtInSpeakerFor({ id, engine: voice }: Voice): VoiceEngine {
     if (this.#generator) {
       const generated = { kind: "generated", name: this.#generator.voiceOf(id) } as const;
       return { engine: this.#generator, voice: generated, release: keep };
@@ -138,6 +144,19 @@ export class Engines {
     );
   }
 
+  /** Names the engine of a built-in voice and its license, or undefined if the engine is not installed. */
+  describe(voice: Voice, model: ModelId): { readonly engine: string; readonly license: string } | undefined {
+    const replacement = this.mounted?.replacementOf(voice.id, model);
+    const engine = replacement
+      ? this.mounted?.engineOf(replacement.id)
+      : (this.#generator ?? this.#builtInEngine(voice.engine))?.name;
+    return engine === undefined ? undefined : { engine, license: (replacement ?? voice).license };
+  }
+
+  #builtInEngine({ kind }: EngineVoice): Engine | undefined {
+    return this.#engines.get(kind) ?? this.#engines.get("espeak");
+  }
+
   #mountedSpeaker(id: string): VoiceEngine {
     const speaker = this.mounted?.speakerFor(id);
     if (speaker) return speaker;
@@ -150,6 +169,10 @@ export class Engines {
     await this.mounted?.close(); // Started before eSpeak NG, which reads for it.
     await Promise.all(this.all().map((engine) => engine.close()));
   }
+}
+
+export function isMounted(voice: KnownVoice): voice is MountedVoice {
+  return voice.engine.kind === "neural";
 }
 
 const standIns = { awb: "en-gb-scotland", rms: "en-us", slt: "en-us+f3", kal16: "en-us+m3" } as const;
@@ -190,9 +213,12 @@ async function openGenerated(
   }
 }
 
-/** The selected generator, or Flite if the model cannot run. */
+/**
+ * The selected generator, or Flite if the model cannot run. The model of this repository also speaks for Kokoro until
+ * Kokoro is loaded.
+ */
 async function openEnglish(options: EnginesOptions): Promise<Engine | EngineMissing> {
-  if (options.generator === "mini") {
+  if (options.generator === "mini" || options.generator === "kokoro") {
     const mini = await orMissing(openArcana(options));
     if (!(mini instanceof EngineMissing)) return mini;
     options.log.warn({}, `${mini.message} Flite speaks arcana instead.`);

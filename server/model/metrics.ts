@@ -16,6 +16,7 @@ import {
 } from "../metrics/registry.ts";
 import { noTelemetry, type Telemetry } from "../telemetry/telemetry.ts";
 import type { Admission } from "./admission.ts";
+import type { EngineAdmission } from "./engine-admission.ts";
 
 /**
  * The metrics of a model tier: those of `/metrics` (docs/reference/metrics.md), and those that it pushes
@@ -32,6 +33,7 @@ export class TierMetrics {
     admission: Admission,
     engines: () => readonly Engine[],
     mounted: () => MountedVoices | undefined,
+    engineAdmission: EngineAdmission,
     telemetry: Telemetry = noTelemetry,
   ) {
     this.#telemetry = telemetry;
@@ -64,6 +66,7 @@ export class TierMetrics {
       "Mounted voices with a problem; the log has the reason",
       () => mounted()?.problems().length ?? 0,
     );
+    watchMountedModels(this.registry, mounted, engineAdmission);
     for (const model of modelsOfKind(tier)) this.#speech.audio.inc({ model }, 0);
   }
 
@@ -178,6 +181,35 @@ function watchGenerators(registry: TierRegistry, engines: () => readonly Engine[
       }
     },
   });
+}
+
+/** Two mounted models of one kind are added up. */
+function watchMountedModels(
+  registry: TierRegistry,
+  mounted: () => MountedVoices | undefined,
+  admission: EngineAdmission,
+): void {
+  const watch = (name: string, help: string, value: (engine: Engine) => number) =>
+    new Gauge({
+      name,
+      help,
+      labelNames: ["engine"],
+      registers: [registry],
+      collect() {
+        this.reset();
+        for (const engine of mounted()?.engines() ?? []) this.inc({ engine: engine.name }, value(engine));
+      },
+    });
+  watch(
+    "svc_tts_mounted_model_streams",
+    "Streams that a mounted model synthesizes",
+    (engine) => admission.ofMounted(engine)?.speaking ?? 0,
+  );
+  watch(
+    "svc_tts_mounted_model_stream_capacity",
+    "Concurrent streams that a mounted model serves without gaps, by its measured speed",
+    ({ realTimeStreams = 0 }) => realTimeStreams,
+  );
 }
 
 function watchEngines(registry: TierRegistry, engines: () => readonly Engine[]): void {

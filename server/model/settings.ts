@@ -1,4 +1,4 @@
-import type { ArcanaEngineName, ModelKind } from "../../config/contract/models.ts";
+import type { ArcanaEngineName, ModelId, ModelKind } from "../../config/contract/models.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { GeneratorSettings } from "../engine/vllm/settings.ts";
 import type { TelemetrySettings } from "../telemetry/settings.ts";
@@ -51,6 +51,12 @@ export interface VoicesFolder {
    * most 4, for Kokoro.
    */
   readonly processes?: number;
+  /** Streams that one mounted model serves at once, in place of the measured number. */
+  readonly streams?: number;
+  /** Models whose built-in voices a mounted voice speaks for if its manifest says that it may. */
+  readonly naturalModels?: readonly ModelId[];
+  /** Whether the built-in engine speaks for a replaced voice while the mounted model is at capacity. */
+  readonly fallsBack?: boolean;
   /** Interval of checking the folder; 1 s by default. */
   readonly intervalMs?: number;
 }

@@ -1,9 +1,9 @@
 import { setImmediate as letOthersRun } from "node:timers/promises";
 import { type ModelId, models } from "../../config/contract/models.ts";
-import { Failure } from "../contract/errors.ts";
-import type { Frame, Invocation } from "../contract/speech.ts";
+import { Failure, type FieldError } from "../contract/errors.ts";
+import { type Frame, type Invocation, samplingDefaults } from "../contract/speech.ts";
 import { encodeFrame, encodeFrames, type WireFrame } from "../contract/wire.ts";
-import type { Engines, KnownVoice } from "../engine/engines.ts";
+import type { VoiceEngine } from "../engine/engines.ts";
 import { readLexicon } from "../text/lexicon.ts";
 import { checkLongMarkup } from "../text/markup.ts";
 import { planSpeech, type SpeechPlanOptions } from "../text/planning/plan.ts";
@@ -32,20 +32,30 @@ const manners: Readonly<Record<ModelId, ModelStyle>> = {
 
 /**
  * Detects every invalid property of a request before the synthesis starts. The caller releases the speaker
- * after the synthesis.
- * @throws Failure `invalid_request` for markup, `model_unreachable` if the voice's engine is not installed.
+ * after the synthesis, and this function if it throws.
+ * @throws Failure `invalid_request` for markup, and for options that the engine does not have.
  */
-export function prepareSpeech(invocation: Invocation, voice: KnownVoice, engines: Engines): SpeechJob {
+export function prepareSpeech(invocation: Invocation, speaker: VoiceEngine): SpeechJob {
+  try {
+    return planJob(invocation, speaker);
+  } catch (error) {
+    speaker.release();
+    throw error;
+  }
+}
+
+function planJob(invocation: Invocation, speaker: VoiceEngine): SpeechJob {
   const { sampling } = invocation;
   const manner = manners[invocation.modelId];
   const isArcana = models[invocation.modelId].tier === "arcana";
-  const segments = planSpeech(invocation.text, textOptions(invocation));
-  const speaker = engines.speakerFor(voice);
-  if (invocation.lexicon && speaker.voice.kind === "generated") {
-    speaker.release();
-    throw new Failure("invalid_request", "This model reads text alone, and takes no pronunciations.");
-  }
-  const { tokensPerSecond } = speaker.engine;
+  const { tokensPerSecond, phraseGrowth } = speaker.engine;
+  const fields = unsupportedOptions(invocation, speaker);
+  const [first] = fields;
+  if (first) throw new Failure("invalid_request", `${first.pointer} ${first.detail}`, { fields });
+  const segments = planSpeech(invocation.text, {
+    ...textOptions(invocation),
+    ...(phraseGrowth !== undefined && { growth: phraseGrowth }),
+  });
   return {
     speaker,
     segments,
@@ -55,6 +65,31 @@ export function prepareSpeech(invocation: Invocation, voice: KnownVoice, engines
       : Number.POSITIVE_INFINITY,
     ...(tokensPerSecond && { sampling }),
   };
+}
+
+/** Fields of the public request. */
+const samplingFields = {
+  repetitionPenalty: "repetition_penalty",
+  temperature: "temperature",
+  topP: "top_p",
+} as const;
+
+/**
+ * Options of arcana that would have no effect: a mounted voice does not sample, so only the defaults are honest.
+ * `max_tokens` has an effect with every engine.
+ */
+export function unsupportedOptions(
+  { modelId, sampling }: Pick<Invocation, "modelId" | "sampling">,
+  { engine, voice }: Pick<VoiceEngine, "engine" | "voice">,
+): FieldError[] {
+  if (models[modelId].tier !== "arcana" || voice.kind !== "neural") return [];
+  const names = Object.keys(samplingFields) as (keyof typeof samplingFields)[];
+  return names
+    .filter((name) => sampling[name] !== samplingDefaults[name])
+    .map((name) => ({
+      pointer: `/${samplingFields[name]}`,
+      detail: `has no effect here: ${engine.name} speaks this voice, and does not sample. Leave it out.`,
+    }));
 }
 
 /**
@@ -84,6 +119,8 @@ export interface SpeechHooks {
   readonly progress: Progress;
   /** Started after the first audio, so that it does not delay it. */
   readonly findWords?: () => OovCollector;
+  /** Called when the engine has no more work for the stream. */
+  readonly onSpoken?: () => void;
   readonly onFailure: (failure: Failure) => void;
 }
 
@@ -105,7 +142,7 @@ export async function startSpeech(
   signal: AbortSignal,
   company: SpeechHooks,
 ): Promise<AsyncGenerator<Buffer, void, void> | undefined> {
-  const frames = counted(speak(speech, signal), company.progress);
+  const frames = counted(speak(speech, signal), company);
   const early: Frame[] = [];
   for (let next = await frames.next(); !next.done; next = await frames.next()) {
     early.push(next.value);
@@ -117,7 +154,7 @@ export async function startSpeech(
 
 async function* counted(
   frames: AsyncGenerator<Frame, void, void>,
-  progress: Progress,
+  { progress, onSpoken }: Pick<SpeechHooks, "progress" | "onSpoken">,
 ): AsyncGenerator<Frame, void, void> {
   try {
     while (true) {
@@ -130,6 +167,7 @@ async function* counted(
     }
   } finally {
     await frames.return();
+    onSpoken?.();
   }
 }
 

@@ -14,7 +14,13 @@ import { type Clock, systemClock } from "../../lib/clock.ts";
 import { Failure } from "../contract/errors.ts";
 import type { Invocation } from "../contract/speech.ts";
 import { callerHeader, noQueueHeader, orcaHeader, wireType } from "../contract/wire.ts";
-import { Engines, type MountSettings } from "../engine/engines.ts";
+import {
+  Engines,
+  isMounted,
+  type KnownVoice,
+  type MountSettings,
+  type VoiceEngine,
+} from "../engine/engines.ts";
 import { type EngineLog, EngineMissing } from "../engine/runtime/engine.ts";
 import { OpenResponses } from "../http/open-responses.ts";
 import { watchUnsentBytes } from "../http/send-queues.ts";
@@ -25,18 +31,26 @@ import { startTracing } from "../tracing/start.ts";
 import { AcceptedTokens } from "./access.ts";
 import { logInvocations } from "./access-log.ts";
 import { Admission } from "./admission.ts";
+import { EngineAdmission } from "./engine-admission.ts";
 import { readInvocation } from "./invocation.ts";
 import { TierMetrics } from "./metrics.ts";
-import { listMounted } from "./mounted.ts";
 import { OovCollector } from "./oov-collector.ts";
 import { orcaReport } from "./orca.ts";
 import { addProbes, type TierState } from "./probes.ts";
 import { answerFailures, draining, maxBodyBytes, reportFailure } from "./problems.ts";
 import type { ModelTierOptions } from "./settings.ts";
 import type { SpeechJob } from "./speak.ts";
-import { asFailure, checkSpeech, prepareSpeech, startSpeech, textOptions } from "./synthesis.ts";
+import {
+  asFailure,
+  checkSpeech,
+  prepareSpeech,
+  startSpeech,
+  textOptions,
+  unsupportedOptions,
+} from "./synthesis.ts";
 import { traced } from "./traced-engine.ts";
 import { Vocabulary } from "./vocabulary/vocabulary.ts";
+import { reportVoices } from "./voice-report.ts";
 import { warmUpEngines } from "./warm-up.ts";
 
 export interface RunningTier {
@@ -88,6 +102,7 @@ class ModelTier {
   readonly #tracing: Tracing;
   readonly #telemetry: Telemetry;
   readonly #admission: Admission;
+  readonly #engineAdmission: EngineAdmission;
   readonly #metrics: TierMetrics;
   readonly #tokens: AcceptedTokens;
   readonly #vocabulary: Vocabulary;
@@ -102,19 +117,16 @@ class ModelTier {
     this.#options = options;
     this.#app = app;
     this.#clock = options.clock ?? systemClock;
-    this.#admission = new Admission(
-      {
-        maxStreams: options.maxConcurrentStreams,
-        maxQueued: options.maxConcurrentStreams,
-        deadlineMs: options.queueDeadlineMs ?? defaultQueueDeadlineMs,
-      },
-      this.#clock,
-    );
+    const { maxConcurrentStreams: maxStreams, queueDeadlineMs: deadlineMs = defaultQueueDeadlineMs } =
+      options;
+    this.#admission = new Admission({ maxStreams, maxQueued: maxStreams, deadlineMs }, this.#clock);
+    this.#engineAdmission = new EngineAdmission(deadlineMs, this.#clock);
     this.#metrics = new TierMetrics(
       options.tier,
       this.#admission,
       () => this.#engines?.all() ?? [],
       () => this.#engines?.mounted,
+      this.#engineAdmission,
       telemetry,
     );
     this.#vocabulary = new Vocabulary({ folder: options.dictionaryFolder, log: app.log });
@@ -173,6 +185,8 @@ class ModelTier {
       models: modelsOfKind(tier),
       cores: availableParallelism(),
       processes: voices.processes,
+      streams: voices.streams,
+      naturalModels: voices.naturalModels,
       providers: voices.providers,
       intervalMs: voices.intervalMs ?? 1_000,
     };
@@ -204,7 +218,7 @@ class ModelTier {
       const { contentType, text } = await this.#metrics.exposition(request.headers.accept);
       return reply.type(contentType).send(text);
     });
-    this.#app.get("/voices", async () => listMounted(this.#engines?.mounted));
+    this.#app.get("/voices", async () => reportVoices(this.#engines, this.#options.tier));
     this.#app.post(
       "/invocations",
       { onRequest: (request, reply) => this.#requireToken(request, reply) },
@@ -233,15 +247,22 @@ class ModelTier {
       engines.findVoice(id),
     );
     await checkSpeech(invocation);
-    const speech = prepareSpeech(invocation, voice, this.#servingEngines());
+    const speech = prepareSpeech(invocation, this.#selectSpeaker(voice, invocation));
     whenClosed(reply, () => speech.speaker.release());
     const arrivedAt = performance.now();
     const signal = AbortSignal.any([this.#stopping.signal, closed(reply)]);
-    const release = await this.#enter(request, signal);
+    const ofEngine = this.#engineAdmission.of(speech.speaker);
+    const releaseEngine = await this.#enter(request, signal, ofEngine);
+    if (!releaseEngine) return this.#giveUp(reply);
+    if (ofEngine) whenClosed(reply, releaseEngine);
+    const release = await this.#enter(request, signal, this.#admission);
     if (!release) return this.#giveUp(reply);
-    // The slot is free again when the client has the last byte or has disconnected.
-    whenClosed(reply, release);
-    whenClosed(reply, this.#metrics.began(secondsSince(arrivedAt)));
+    // The slot is free again when the client has the last byte, or is gone.
+    const end = this.#metrics.began(secondsSince(arrivedAt));
+    whenClosed(reply, () => {
+      release();
+      end();
+    });
     const progress = { samples: 0, workMs: 0 };
     const { name: engine, rate } = speech.speaker.engine;
     const span = request.span.child("synthesis", { "svc.model": invocation.modelId, "svc.voice": voice.id });
@@ -249,6 +270,7 @@ class ModelTier {
     const bytes = await startSpeech(inSpan(speech, span), signal, {
       progress,
       ...(invocation.saveOovs && { findWords: () => this.#findWords(invocation) }),
+      onSpoken: releaseEngine,
       onFailure: (failure) => reportFailure(failure, request),
     });
     if (!bytes) return this.#giveUp(reply);
@@ -261,10 +283,30 @@ class ModelTier {
     return new OovCollector(this.#vocabulary.unknownWords(invocation.text, textOptions(invocation)));
   }
 
-  async #enter(request: FastifyRequest, signal: AbortSignal): Promise<(() => void) | undefined> {
+  /**
+   * The built-in engine speaks instead of a full mounted model if the deployment asks for it. A request that the
+   * mounted model rejects is also rejected then.
+   */
+  #selectSpeaker(voice: KnownVoice, invocation: Invocation): VoiceEngine {
+    const engines = this.#servingEngines();
+    const speaker = engines.speakerFor(voice, invocation.modelId);
+    const mayFallBack = this.#options.voices?.fallsBack === true && !isMounted(voice);
+    const isRejected = unsupportedOptions(invocation, speaker).length > 0;
+    if (!mayFallBack || isRejected || this.#engineAdmission.hasRoom(speaker)) return speaker;
+    speaker.release();
+    return engines.builtInSpeakerFor(voice);
+  }
+
+  /** @param admission undefined if nothing limits the streams. */
+  async #enter(
+    request: FastifyRequest,
+    signal: AbortSignal,
+    admission: Admission | undefined,
+  ): Promise<(() => void) | undefined> {
+    if (!admission) return () => undefined;
     const span = request.span.child("admission");
     try {
-      const release = await this.#admission.enter(
+      const release = await admission.enter(
         signal,
         callerOf(request),
         request.headers[noQueueHeader] !== "1",

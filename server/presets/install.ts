@@ -1,6 +1,7 @@
 import { copyFile, mkdir, readFile, rename, rm, statfs, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { readIfExists } from "../../lib/read-if-exists.ts";
 import { readVocabulary } from "../engine/neural/manifest.ts";
 import { type RewriteOutcome, rewriteGraph } from "../engine/rewriting/rewrite.ts";
 import { FetchFailure } from "../fetch/failure.ts";
@@ -19,6 +20,7 @@ export interface InstallOptions extends Omit<SourceContext, "archives"> {
 }
 
 const rewrittenName = "rewritten.onnx";
+const manifestName = "manifest.json";
 /** The same license that this program has. */
 const apacheLicense = new URL("../../LICENSE", import.meta.url);
 /** Disk space for archives, partial files and the rewritten graph, relative to the size of the files. */
@@ -38,10 +40,21 @@ export async function installPreset(
   const lock = { signal, onWaiting: () => log.info({}, "another process installs here; waiting for it") };
   return withLock(join(folder, `.${preset.id}.lock`), lock, async (held) => {
     const known = await readInstallation(folder, preset);
-    if (known && (await areWhole(join(folder, preset.id), preset)))
+    if (known && (await areWhole(join(folder, preset.id), preset))) {
+      await renewManifest(join(folder, preset.id), preset, known);
       return { installation: known, isNew: false };
+    }
     return { installation: await install(preset, { ...options, signal: held }), isNew: true };
   });
+}
+
+/** An earlier version of this program may have written a manifest with fewer fields. */
+async function renewManifest(folder: string, preset: Preset, { rewriting }: Installation): Promise<void> {
+  const target = join(folder, manifestName);
+  const wanted = manifestText(preset, rewriting);
+  if ((await readIfExists(readFile(target, "utf8"))) === wanted) return;
+  await writeFile(`${target}.new`, wanted);
+  await rename(`${target}.new`, target);
 }
 
 async function areWhole(folder: string, { files }: Preset): Promise<boolean> {
@@ -66,7 +79,7 @@ async function install(preset: Preset, options: InstallOptions): Promise<Install
     rewriting,
   };
   await writeFile(join(staging, installationName), JSON.stringify(installation, null, 2));
-  await writeFile(join(staging, "manifest.json"), JSON.stringify(manifestOf(preset, rewriting), null, 2));
+  await writeFile(join(staging, manifestName), manifestText(preset, rewriting));
   await rm(archives, { recursive: true });
   await rm(join(staging, ".fetch"), { recursive: true, force: true });
   await rm(join(folder, preset.id), { recursive: true, force: true });
@@ -146,8 +159,8 @@ async function vocabularyOf(preset: Preset): Promise<Record<string, number>> {
   return readVocabulary(name, await readFile(new URL(name, presetFolder(preset)), "utf8"));
 }
 
-function manifestOf({ manifest }: Preset, rewriting: RewriteOutcome): object {
-  if (rewriting.kind === "none") return manifest;
+function manifestText({ manifest }: Preset, rewriting: RewriteOutcome): string {
+  if (rewriting.kind === "none") return JSON.stringify(manifest, null, 2);
   const { sha256, weights } = rewriting;
-  return { ...manifest, rewritten: { model: rewrittenName, sha256, weights } };
+  return JSON.stringify({ ...manifest, rewritten: { model: rewrittenName, sha256, weights } }, null, 2);
 }

@@ -50,6 +50,7 @@ export interface PresetManifest {
     readonly espeak: string;
     readonly style: string;
     readonly replaces?: readonly string[];
+    readonly mayReplace?: readonly string[];
   }[];
 }
 

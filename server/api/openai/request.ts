@@ -1,6 +1,7 @@
 import Type from "typebox";
 import { type ModelId, modelIds, type Profile } from "../../../config/contract/models.ts";
 import type { ListedVoice } from "../../../config/contract/voices.ts";
+import { samplingDefaults } from "../../contract/speech.ts";
 import { FieldReader, formatValue } from "../request/field-reader.ts";
 import { fields } from "../request/fields.ts";
 import {
@@ -8,7 +9,6 @@ import {
   type RequestRules,
   readText,
   type SpeechRequest,
-  samplingDefaults,
   someVoices,
 } from "../request/speech-request.ts";
 import { type AudioFormat, streamTypes } from "../request/variants.ts";

@@ -58,10 +58,17 @@ export const answerSchemas = {
           license: text,
           engine: {
             type: "string",
-            description: "The engine of the mounted model that serves the voice, if one does.",
+            description:
+              "The engine that speaks it, once a model tier has reported it. `X-Voice-Engine` has it for each answer.",
+          },
+          engines: {
+            type: "object",
+            additionalProperties: text,
+            description:
+              "Instead of `engine`, the engine by model, if the models of the voice have different ones.",
           },
         },
-        ["engine"],
+        ["engine", "engines"],
       ),
     ),
   }),
@@ -76,6 +83,7 @@ export const answerSchemas = {
         maxTextLength: { type: ["integer", "null"], description: "Characters; null is unlimited." },
         defaultSamplingRate: integer,
         defaultPcmSamplingRate: integer,
+        engines: { ...list(text), description: "The engines that speak its voices." },
         mountedEngines: list(
           object(
             {

@@ -1,6 +1,6 @@
 import { type ModelId, models, type Profile } from "../../../config/contract/models.ts";
 import type { ListedVoice } from "../../../config/contract/voices.ts";
-import type { Invocation } from "../../contract/speech.ts";
+import { type Invocation, samplingDefaults } from "../../contract/speech.ts";
 import { countCodePoints } from "./code-points.ts";
 import { FieldReader, formatValue } from "./field-reader.ts";
 import { describe, eventFormatField, fields, quickest, rateField, slowest } from "./fields.ts";
@@ -37,9 +37,6 @@ const maxInlineValues = 500;
 
 /** Decimal numbers only; JavaScript would also accept `0x1` and an empty text. */
 const decimal = /^\s*(\d+(\.\d*)?|\.\d+)\s*$/;
-
-/** arcana's defaults (specification 2.1). */
-export const samplingDefaults = { repetitionPenalty: 1.5, temperature: 0.5, topP: 1, maxTokens: 1200 };
 
 /**
  * Validates a body by the specification (parts 2.1 and 8). Unknown fields are ignored, `null` means absent,

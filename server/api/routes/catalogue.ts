@@ -3,23 +3,23 @@ import { models } from "../../../config/contract/models.ts";
 import { openapiDocument } from "../openapi/document.ts";
 import type { RequestRules } from "../request/speech-request.ts";
 import type { Prober } from "../upstream/prober.ts";
-import type { VoiceDirectory } from "../upstream/voice-directory.ts";
+import type { DirectoryVoice, VoiceDirectory } from "../upstream/voice-directory.ts";
 
 interface CatalogueOptions {
-  readonly voices: Pick<VoiceDirectory, "all" | "engines">;
+  readonly voices: Pick<VoiceDirectory, "all" | "mountedEngines">;
   readonly prober: Pick<Prober, "configured" | "isReachable">;
 }
 
 /** `GET /v1/voices` and `GET /v1/models`. They are public, because they reveal nothing about users. */
 export const catalogueRoutes: FastifyPluginAsync<CatalogueOptions> = async (app, { voices, prober }) => {
   app.get("/v1/voices", async () => ({
-    voices: voices.all().map(({ id, models: speakable, language, gender, license, mountedEngine }) => ({
-      id,
-      models: speakable,
-      language,
-      gender,
-      license,
-      ...(mountedEngine && { engine: mountedEngine }),
+    voices: voices.all().map((voice) => ({
+      id: voice.id,
+      models: voice.models,
+      language: voice.language,
+      gender: voice.gender,
+      license: voice.license,
+      ...enginesOf(voice),
     })),
   }));
   app.get("/v1/models", async () => ({
@@ -32,10 +32,18 @@ export const catalogueRoutes: FastifyPluginAsync<CatalogueOptions> = async (app,
       maxTextLength: models[id].maxTextLength ?? null,
       defaultSamplingRate: models[id].defaultRate,
       defaultPcmSamplingRate: models[id].defaultPcmRate,
-      mountedEngines: voices.engines(id),
+      engines: [...new Set(voices.all().flatMap(({ engines }) => engines[id] ?? []))],
+      mountedEngines: voices.mountedEngines(id),
     })),
   }));
 };
+
+/** `engine` if all models of the voice have the same, else `engines`. Neither before a model tier has reported. */
+function enginesOf({ engines }: DirectoryVoice): { engine?: string; engines?: DirectoryVoice["engines"] } {
+  const [engine, ...more] = new Set(Object.values(engines));
+  if (engine === undefined) return {};
+  return more.length === 0 ? { engine } : { engines };
+}
 
 /** `GET /openapi.json`: the API for people and for generators of clients. Public. */
 export const openapiRoute: FastifyPluginAsync<Pick<RequestRules, "highestRate">> = async (

@@ -12,15 +12,15 @@ export interface VoiceDirectory {
   /** Natural voices first, then the server's own, then other mounted voices. */
   all(): readonly DirectoryVoice[];
   /** The mounted models that serve a model's voices, with their variants. */
-  engines(model: ModelId): readonly MountedEngine[];
+  mountedEngines(model: ModelId): readonly MountedEngine[];
   /** Base URLs of the replicas without this voice. Empty for the server's own voices. */
   replicasWithout(voiceId: string): ReadonlySet<string>;
   close(): Promise<void>;
 }
 
 export interface DirectoryVoice extends ListedVoice {
-  /** The engine of the mounted model with this voice. Undefined for the server's own engines. */
-  readonly mountedEngine?: string | undefined;
+  /** The engine in each of its models, as far as model tiers have reported it. */
+  readonly engines: Readonly<Partial<Record<ModelId, string>>>;
 }
 
 export interface MountedEngine {
@@ -51,6 +51,17 @@ const listSchema = Type.Object({
     }),
     { maxItems: 10_000 },
   ),
+  builtIn: Type.Optional(
+    Type.Array(
+      Type.Object({
+        id: Type.String({ maxLength: 64 }),
+        model: Type.Enum([...modelIds]),
+        engine: Type.String({ maxLength: 64 }),
+        license: Type.String({ maxLength: 200 }),
+      }),
+      { maxItems: 1_000 },
+    ),
+  ),
   models: Type.Optional(
     Type.Array(
       Type.Object({
@@ -77,13 +88,10 @@ export function createVoiceDirectory(options: VoiceDirectoryOptions): VoiceDirec
   const agent = new Agent({ headersTimeout: timeoutMs, bodyTimeout: timeoutMs, connectTimeout: timeoutMs });
   const ownIds = new Set(own.map(({ id }) => id));
   const mounted = new Map<string, VoiceList>();
-  let joined: readonly DirectoryVoice[] = own;
+  let joined: readonly DirectoryVoice[] = joinedVoices(own, []);
 
   const join = () => {
-    joined = joinedVoices(
-      own,
-      [...mounted.values()].flatMap(({ voices }) => voices),
-    );
+    joined = joinedVoices(own, [...mounted.values()]);
   };
   const ask = async (url: string) => {
     const found = await readList(agent, url);
@@ -103,7 +111,7 @@ export function createVoiceDirectory(options: VoiceDirectoryOptions): VoiceDirec
 
   return {
     all: () => joined,
-    engines: (model) => {
+    mountedEngines: (model) => {
       const reported = [...mounted.values()].flatMap(({ models = [] }) => models);
       const speaking = reported.filter(({ models }) => models.includes(model));
       const byName = new Map(speaking.map((found) => [`${found.engine} ${found.variant}`, found]));
@@ -122,20 +130,46 @@ export function createVoiceDirectory(options: VoiceDirectoryOptions): VoiceDirec
 }
 
 /** A built-in voice that a mounted one replaces keeps its ID and its position. */
-function joinedVoices(own: readonly ListedVoice[], reported: VoiceList["voices"]): DirectoryVoice[] {
+function joinedVoices(own: readonly ListedVoice[], reports: readonly VoiceList[]): DirectoryVoice[] {
   const ownIds = new Set(own.map(({ id }) => id));
-  const replacements = new Map(reported.flatMap((voice) => (voice.replaces ?? []).map((id) => [id, voice])));
+  const builtIn = reports.flatMap(speakersOf);
   const spokenNow = own.map((voice): DirectoryVoice => {
-    const replacement = replacements.get(voice.id);
-    if (!replacement) return voice;
-    return { ...voice, license: replacement.license, mountedEngine: replacement.engine };
+    const speakers = builtIn.filter(({ id }) => id === voice.id);
+    const licenses = [...new Set(speakers.map(({ license }) => license))];
+    return {
+      ...voice,
+      ...(licenses.length > 0 && { license: licenses.join("; ") }),
+      engines: Object.fromEntries(speakers.map(({ model, engine }) => [model, engine])),
+    };
   });
-  const byId = new Map(reported.map((voice) => [voice.id, voice]));
-  const others = [...byId.values()]
-    .filter(({ id }) => !ownIds.has(id))
-    .map(({ engine, ...voice }): DirectoryVoice => ({ ...voice, mountedEngine: engine }));
-  const isNatural = ({ mountedEngine = "" }: DirectoryVoice) => naturalEngines.includes(mountedEngine);
+  const byId = new Map(reports.flatMap(({ voices }) => voices).map((voice) => [voice.id, voice]));
+  const others = [...byId.values()].filter(({ id }) => !ownIds.has(id)).map(asDirectoryVoice);
+  const isNatural = ({ engines }: DirectoryVoice) =>
+    Object.values(engines).some((engine) => naturalEngines.includes(engine));
   return [...others.filter(isNatural), ...spokenNow, ...others.filter((voice) => !isNatural(voice))];
+}
+
+type BuiltInSpeaker = NonNullable<VoiceList["builtIn"]>[number];
+
+/** A model tier of an earlier version reports only the voices that are replaced in all of their models. */
+function speakersOf({ builtIn, voices }: VoiceList): readonly BuiltInSpeaker[] {
+  if (builtIn) return builtIn;
+  return voices.flatMap(({ replaces = [], models, engine, license }) => {
+    if (engine === undefined) return [];
+    return replaces.flatMap((id) => models.map((model) => ({ id, model, engine, license })));
+  });
+}
+
+function asDirectoryVoice({
+  id,
+  models,
+  language,
+  gender,
+  license,
+  engine,
+}: VoiceList["voices"][number]): DirectoryVoice {
+  const engines = engine === undefined ? {} : Object.fromEntries(models.map((model) => [model, engine]));
+  return { id, models, language, gender, license, engines };
 }
 
 function replicasOf(directory: ReplicaDirectory): Set<string> {

@@ -20,10 +20,10 @@ import type {
 import { type Environment, readers } from "./environment.ts";
 import { readGeneratorSettings } from "./generator.ts";
 import { readOidc } from "./oidc.ts";
-import { readProviders } from "./providers.ts";
 import { readSocketOptions } from "./sockets.ts";
 import { readTelemetry } from "./telemetry.ts";
 import { readTracing } from "./tracing.ts";
+import { readVoicesFolder } from "./voices.ts";
 
 const logLevels = ["trace", "debug", "info", "warn", "error", "fatal", "silent"];
 const day = 86_400;
@@ -194,7 +194,7 @@ export function readModelSettings(tier: ModelKind, environment: Environment): Mo
     drainSeconds: integer(names.drainSeconds, 60, 0, day),
     logLevel: readLogLevel(environment),
     ...generator,
-    ...readVoicesFolder(environment, generator.model?.folder),
+    ...readVoicesFolder(tier, environment, generator),
     tracing: readTracing(environment, tier),
     telemetry: tier === "arcana" ? readTelemetry(environment) : undefined,
     ...dictionaryFolder(text(names.dictionaryDir)),
@@ -219,28 +219,6 @@ function readGenerator(
   throw new UsageError(
     `${names.arcanaGenerator} must be one of ${arcanaEngines.join(", ")}; it is ${JSON.stringify(wanted)}.`,
   );
-}
-
-/** @param except a folder that contains another kind of model. */
-function readVoicesFolder(
-  environment: Environment,
-  except: string | undefined,
-): Pick<ModelTierOptions, "voices"> {
-  const { text, integer } = readers(environment);
-  const folder = text(names.voicesDir);
-  const installed = text(names.modelsDir);
-  if (folder === undefined && installed === undefined) return {};
-  const processes = integer(names.voicesProcesses, 0, 0, 256);
-  const providers = readProviders(environment, names.voicesProviders);
-  return {
-    voices: {
-      providers,
-      ...(folder && { folder }),
-      ...(installed && { installed }),
-      ...(except && { except }),
-      ...(processes > 0 && { processes }),
-    },
-  };
 }
 
 /** Returns the number by which `make run` shifts its three ports. */

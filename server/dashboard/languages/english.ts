@@ -208,7 +208,8 @@ export const englishTexts = {
     language: "Language",
     everyLanguage: "every",
     voice: "Voice",
-    voiceOf: (id: string, gender: Voice["gender"], language: string) => `${id} (${gender}, ${language})`,
+    voiceOf: (id: string, gender: Voice["gender"], language: string, engine: string) =>
+      `${id} (${[gender, language, engine].filter(Boolean).join(", ")})`,
     sample: "Play a sample",
     text: "Text",
     speak: "Speak",

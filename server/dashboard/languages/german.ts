@@ -200,7 +200,8 @@ export const germanTexts: Texts = {
     language: "Sprache",
     everyLanguage: "alle",
     voice: "Stimme",
-    voiceOf: (id, gender, language) => `${id} (${genders[gender]}, ${language})`,
+    voiceOf: (id, gender, language, engine) =>
+      `${id} (${[genders[gender], language, engine].filter(Boolean).join(", ")})`,
     sample: "Hörprobe abspielen",
     text: "Text",
     speak: "Sprechen",

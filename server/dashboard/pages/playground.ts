@@ -1,17 +1,17 @@
 import type { FastifyInstance, FastifyPluginAsync } from "fastify";
 import { type ModelId, modelIds, models } from "../../../config/contract/models.ts";
-import type { ListedVoice } from "../../../config/contract/voices.ts";
 import type { Quotas } from "../../api/access/quotas.ts";
 import { limitRate } from "../../api/access/rate-limit.ts";
 import { type Lifecycle, refuseWhileDraining } from "../../api/lifecycle/drain.ts";
 import { addJsonParser, type BodyOptions } from "../../api/request/body.ts";
 import { quickest, slowest } from "../../api/request/fields.ts";
-import { samplingDefaults } from "../../api/request/speech-request.ts";
 import { audioFormats, streamTypes } from "../../api/request/variants.ts";
 import { answerSpeechRequest } from "../../api/routes/speech.ts";
 import type { SpeechServices } from "../../api/synthesis/http-exchange.ts";
 import type { Prober } from "../../api/upstream/prober.ts";
+import type { DirectoryVoice, VoiceDirectory } from "../../api/upstream/voice-directory.ts";
 import { Failure } from "../../contract/errors.ts";
+import { samplingDefaults } from "../../contract/speech.ts";
 import type { User } from "../../store/accounts/accounts.ts";
 import type { ApiKey } from "../../store/keys/key.ts";
 import { type Html, html } from "../html/html.ts";
@@ -29,6 +29,7 @@ export interface PlaygroundServices {
   readonly lifecycle: Lifecycle;
   readonly quotas: Pick<Quotas, "count">;
   readonly prober: Pick<Prober, "configured">;
+  readonly voices: Pick<VoiceDirectory, "all">;
 }
 
 /**
@@ -37,13 +38,13 @@ export interface PlaygroundServices {
 export function addPlayground(
   scope: FastifyInstance,
   parts: DashboardContext,
-  { speech, body, lifecycle, quotas, prober }: PlaygroundServices,
+  { speech, body, lifecycle, quotas, prober, voices }: PlaygroundServices,
 ): void {
   const guard = requireSession(parts, "owner", "member");
   scope.get("/playground", { onRequest: guard }, async (request, reply) => {
     const visitor = sessionOf(request);
     const locale = localeOf(request);
-    const content = page(visitor, locale, speech.rules().voices, prober.configured());
+    const content = page(visitor, locale, voices.all(), prober.configured());
     const { words } = locale;
     return sendPage(reply, { title: words.playground.title, place, content, script: "playground.js" });
   });
@@ -85,7 +86,7 @@ function keyOf({ id, name, team }: User): ApiKey {
 function page(
   { csrf }: SignedInUser,
   locale: Locale,
-  voices: readonly ListedVoice[],
+  voices: readonly DirectoryVoice[],
   configured: readonly ModelId[],
 ): Html {
   const { playground } = locale.words;
@@ -138,11 +139,23 @@ ${number("max_tokens", "max_tokens", `min="200" max="5000" step="1"`, samplingDe
 }
 
 function voiceOption(
-  { id, models: speakable, language, gender }: ListedVoice,
+  { id, models: speakable, language, gender, engines }: DirectoryVoice,
   { words, languageName }: Locale,
 ): Html {
   const { playground } = words;
-  return html`<option value="${id}" data-models="${speakable.join(" ")}" data-language="${language}" data-sample="${samples[language]}">${playground.voiceOf(id, gender, languageName(language))}</option>`;
+  const engine = [...new Set(Object.values(engines))].map(engineName).join(", ");
+  return html`<option value="${id}" data-models="${speakable.join(" ")}" data-language="${language}" data-sample="${samples[language]}">${playground.voiceOf(id, gender, languageName(language), engine)}</option>`;
+}
+
+const engineNames: Readonly<Record<string, string>> = {
+  kokoro: "Kokoro",
+  flite: "Flite",
+  espeak: "eSpeak NG",
+  piper: "Piper",
+};
+
+function engineName(engine: string): string {
+  return engineNames[engine] ?? engine;
 }
 
 /** @param bounds attributes with the specification's limits. */

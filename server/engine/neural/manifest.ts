@@ -20,6 +20,7 @@ const voice = {
   gender: Type.Enum(["female", "male", "neutral"]),
   models: Type.Optional(Type.Array(Type.Enum([...modelIds]), { minItems: 1, uniqueItems: true })),
   replaces: Type.Optional(Type.Array(id, { minItems: 1, maxItems: 20, uniqueItems: true })),
+  mayReplace: Type.Optional(Type.Array(id, { minItems: 1, maxItems: 20, uniqueItems: true })),
 };
 const language = Type.String({ pattern: "^[a-z]{3}$" });
 const espeak = Type.String({ pattern: "^[a-zA-Z0-9+_-]{2,40}$" });

@@ -15,7 +15,7 @@ import {
 } from "./package.ts";
 import { processLayout } from "./process-layout.ts";
 import { checkReadings } from "./readings.ts";
-import { checkReplacements } from "./replacements.ts";
+import { checkReplacements, replacesIn } from "./replacements.ts";
 
 export interface MountOptions {
   /** Folder of the administrator's voices. */
@@ -29,10 +29,14 @@ export interface MountOptions {
   readonly except?: string | undefined;
   /** Voices of other models belong to another tier. */
   readonly models: readonly ModelId[];
+  /** Models in which voices speak for the built-in voices that they may replace. */
+  readonly naturalModels?: readonly ModelId[] | undefined;
   /** Cores that the processes of a model share. */
   readonly cores: number;
   /** Engine processes of each mounted model. The default depends on the kind of the model. */
   readonly processes?: number | undefined;
+  /** Streams that a model serves at once. By default it is measured when the model is loaded. */
+  readonly streams?: number | undefined;
   /** ONNX Runtime's execution providers, in order of preference. */
   readonly providers: readonly string[];
   readonly log: EngineLog;
@@ -48,6 +52,8 @@ export interface MountedModel {
   readonly engine: string;
   /** Variant of the engine, if it has several. */
   readonly variant: string | undefined;
+  /** Streams that it serves at once. */
+  readonly realTimeStreams: number;
   readonly models: readonly ModelId[];
 }
 
@@ -164,8 +170,14 @@ export class MountedVoices {
     return mounted;
   }
 
+  /** Voices under their own IDs. Those of another tier's models only speak for built-in voices here. */
   voices(): MountedVoice[] {
-    return this.#loaded().flatMap(({ voices }) => voices);
+    return this.#loadedVoices().filter((voice) => this.#isOfThisTier(voice));
+  }
+
+  /** Engines of the served models. */
+  engines(): NeuralEngine[] {
+    return this.#loaded().map(({ engine }) => engine);
   }
 
   problems(): MountProblem[] {
@@ -191,10 +203,16 @@ export class MountedVoices {
     return undefined;
   }
 
-  /** The speaker that replaces a built-in voice, or undefined. */
-  replacementFor(id: string): MountedSpeaker | undefined {
-    const replacement = this.voices().find(({ replaces }) => replaces.includes(id));
+  /** The speaker that replaces a built-in voice in a model, or undefined. */
+  replacementFor(id: string, model: ModelId): MountedSpeaker | undefined {
+    const replacement = this.replacementOf(id, model);
     return replacement && this.speakerFor(replacement.id);
+  }
+
+  /** The voice that replaces a built-in voice in a model, or undefined. */
+  replacementOf(id: string, model: ModelId): MountedVoice | undefined {
+    const { naturalModels = [] } = this.#options;
+    return this.#loadedVoices().find((voice) => replacesIn(voice, id, model, naturalModels));
   }
 
   /** Name of the engine of a voice. */
@@ -207,7 +225,8 @@ export class MountedVoices {
     return this.#loaded().map(({ engine, voices }) => ({
       engine: engine.name,
       variant: engine.variant,
-      models: [...new Set(voices.flatMap(({ models }) => models))],
+      realTimeStreams: engine.realTimeStreams,
+      models: this.#options.models.filter((model) => voices.some((voice) => this.#speaksIn(voice, model))),
     }));
   }
 
@@ -217,6 +236,24 @@ export class MountedVoices {
     await this.#watching;
     for (const place of this.#places.values()) this.#retire(place);
     await Promise.all(this.#retiring);
+  }
+
+  #loadedVoices(): MountedVoice[] {
+    return this.#loaded().flatMap(({ voices }) => voices);
+  }
+
+  #isOfThisTier({ models }: MountedVoice): boolean {
+    return models.some((model) => this.#options.models.includes(model));
+  }
+
+  /** Whether it speaks for a built-in voice in a model. */
+  #isStandIn(voice: MountedVoice, model: ModelId): boolean {
+    const { naturalModels = [] } = this.#options;
+    return [...voice.replaces, ...voice.mayReplace].some((id) => replacesIn(voice, id, model, naturalModels));
+  }
+
+  #speaksIn(voice: MountedVoice, model: ModelId): boolean {
+    return voice.models.includes(model) || this.#isStandIn(voice, model);
   }
 
   #loaded(): Loaded[] {
@@ -308,20 +345,21 @@ export class MountedVoices {
   }
 
   async #load(source: PackageSource, place: Place): Promise<void> {
-    const { models, cores, processes: wanted, providers, log, reader } = this.#options;
+    const { models, cores, processes: wanted, providers, streams, log, reader } = this.#options;
     const layoutOf = (kind: VoicePackage["spec"]["kind"]) => processLayout(kind, cores, wanted);
     const found = await readPackage(source, (kind) => ({ providers, ...layoutOf(kind) }));
     const { processes } = layoutOf(found.spec.kind);
-    const voices = found.voices.filter((voice) => voice.models.some((model) => models.includes(model)));
+    const voices = found.voices.filter((voice) => models.some((model) => this.#speaksIn(voice, model)));
     if (voices.length === 0) return this.#retire(place);
     this.#refuseTaken(source, place, voices);
     await checkReadings(found.readings, reader, source, this.#closing.signal);
-    const engine = await NeuralEngine.open(found.spec, found.readings, { processes, log, reader });
+    const engine = await NeuralEngine.open(found.spec, found.readings, { processes, streams, log, reader });
     this.#retire(place);
     place.loaded = new Loaded(voices, engine);
-    const { variant } = engine;
+    const { variant, audioSpeed, realTimeStreams } = engine;
     const fields = { file: source.file, voices: voices.map(({ id }) => id), ...(variant && { variant }) };
-    log.info(fields, "a mounted voice is served");
+    const speed = audioSpeed === undefined ? {} : { audioSecondsPerSecond: Number(audioSpeed.toFixed(2)) };
+    log.info({ ...fields, ...speed, streams: realTimeStreams }, "a mounted voice is served");
   }
 
   /** @throws VoiceProblem if another voice has one of the IDs. */

@@ -24,6 +24,8 @@ export interface MountedVoice extends ListedVoice {
   readonly engine: NeuralVoice;
   /** Built-in voices that it replaces while its model is loaded. */
   readonly replaces: readonly string[];
+  /** Built-in voices that it replaces only in models for which the deployment asks for it. */
+  readonly mayReplace: readonly string[];
 }
 
 /** The files of one model and its voices, listed by a manifest or by the Piper model itself. */
@@ -146,6 +148,7 @@ async function readPiper(
     voices: manifest.voices.map((voice, i) => ({
       id: voice.id,
       replaces: voice.replaces ?? [],
+      mayReplace: voice.mayReplace ?? [],
       models: voice.models ?? usualModels,
       language: voice.language ?? languageOfPiper(configFile, config),
       gender: voice.gender,
@@ -196,12 +199,13 @@ async function readKokoro(
 ): Promise<VoicePackage> {
   const vocabulary = beside(source, manifest.vocabulary);
   return {
-    voices: manifest.voices.map(({ id, models = usualModels, language, gender, replaces = [] }, speaker) => ({
-      id,
-      replaces,
-      models,
-      language,
-      gender,
+    voices: manifest.voices.map((voice, speaker) => ({
+      id: voice.id,
+      replaces: voice.replaces ?? [],
+      mayReplace: voice.mayReplace ?? [],
+      models: voice.models ?? usualModels,
+      language: voice.language,
+      gender: voice.gender,
       license: manifest.license,
       engine: { kind: "neural", speaker },
     })),

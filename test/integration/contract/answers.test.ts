@@ -89,12 +89,22 @@ describe("the routes", () => {
   );
 
   held.it(["GET /v1/voices", "GET /v1/models"], "list the catalogue and the three models", async () => {
-    const listed = (await (await fetch(`${server.api.url}/v1/voices`)).json()) as {
-      voices: { id: string }[];
-    };
+    const list = async () =>
+      (await (await fetch(`${server.api.url}/v1/voices`)).json()) as {
+        voices: { id: string; engine?: string }[];
+      };
+    await eventually("every engine is reported", async () =>
+      (await list()).voices.every(({ engine }) => engine),
+    );
+    const listed = await list();
     expect(listed.voices.map(({ id }) => id)).toEqual(voices.map(({ id }) => id));
-    const models = (await (await fetch(`${server.api.url}/v1/models`)).json()) as { data: { id: string }[] };
+    const models = (await (await fetch(`${server.api.url}/v1/models`)).json()) as {
+      data: { id: string; engines: string[] }[];
+    };
     expect(models.data.map(({ id }) => id)).toEqual(["mist", "mistv2", "arcana"]);
+    const engineOf = (wanted: string) => listed.voices.find(({ id }) => id === wanted)?.engine;
+    expect([engineOf("alan"), engineOf("greta")]).toEqual(["flite", "espeak"]);
+    expect(models.data[0]?.engines).toEqual(["flite", "espeak"]);
   });
 
   held.it(["no CORS"], "let no other origin in, not even by a preflight", async () => {

@@ -331,7 +331,7 @@ test("every voice of the catalogue is synthesized by its engine", async () => {
   try {
     for (const known of voices) {
       const { id } = known;
-      const { engine, voice } = engines.speakerFor(known);
+      const { engine, voice } = engines.builtInSpeakerFor(known);
       expect(engine.name, id).toBe(known.engine.kind);
       const { samples } = await hear(engine.speak(utterance(voice, "1 2."), never));
       expect(samples.length, id).toBeGreaterThan(engine.rate / 4);
@@ -347,13 +347,15 @@ test("eSpeak NG speaks English if Flite is missing, and an error says so if both
     const engines = new Engines(new Map([["espeak", pool]]), ["install libflite1"]);
     const english = voices.filter(({ engine }) => engine.kind === "flite");
     for (const known of english) {
-      const { engine, voice } = engines.speakerFor(known);
+      const { engine, voice } = engines.builtInSpeakerFor(known);
       const { samples } = await hear(engine.speak(utterance(voice, "hello there."), never));
       expect(samples.length).toBeGreaterThan(engine.rate / 4);
     }
     const none = new Engines(new Map(), []);
     for (const known of english)
-      expect(() => none.speakerFor(known)).toThrow(expect.objectContaining({ code: "model_unreachable" }));
+      expect(() => none.builtInSpeakerFor(known)).toThrow(
+        expect.objectContaining({ code: "model_unreachable" }),
+      );
     expect(none.healthy()).toBe(false);
   } finally {
     await pool.close();

@@ -145,7 +145,16 @@ describe("an installed model", () => {
     expect(digestOf(readFileSync(installed("af_heart.bin")))).toBe(digestOf(style));
   });
 
-  test("speaks with its unchanged graph if that cannot be rewritten", async () => {
+  test("gets the manifest of this version, if an earlier one installed it", async () => {
+    const wanted = preset();
+    await install(wanted);
+    const written = readManifest();
+    writeFileSync(installed("manifest.json"), JSON.stringify({ ...written, voices: [] }));
+    expect((await install(wanted)).isNew).toBe(false);
+    expect(readManifest()).toEqual(written);
+  });
+
+  test("speaks with its graph as it came where that cannot be rewritten", async () => {
     const broken = () => Promise.reject(new Error("no memory"));
     const { installation } = await install(preset(), { rewrite: broken });
     expect(installation.rewriting).toEqual({ kind: "none", reason: "it could not be tried: no memory" });

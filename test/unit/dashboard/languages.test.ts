@@ -63,7 +63,17 @@ describe("the texts of the dashboard", () => {
   });
 });
 
-describe("a user's language", () => {
+describe("a voice of the playground", () => {
+  it.each([
+    ["Flite", "alan (male, English, Flite)", "alan (männlich, Englisch, Flite)"],
+    ["", "alan (male, English)", "alan (männlich, Englisch)"],
+  ])("has the engine that speaks it after its name, once that is known: %j", (engine, english, german) => {
+    expect(englishTexts.playground.voiceOf("alan", "male", "English", engine)).toBe(english);
+    expect(germanTexts.playground.voiceOf("alan", "male", "Englisch", engine)).toBe(german);
+  });
+});
+
+describe("a person's language", () => {
   it.each([
     [undefined, undefined, "en"],
     ["*", undefined, "en"],

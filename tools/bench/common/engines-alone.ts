@@ -59,7 +59,7 @@ function firstUtterance(text: string): Utterance {
 
 async function firstChunkMs(engines: Engines, text: string): Promise<number> {
   const utterance = firstUtterance(text);
-  const { engine } = engines.speakerFor(voice());
+  const { engine } = engines.speakerFor(voice(), "mist");
   const startedAt = performance.now();
   let first: number | undefined;
   for await (const { samples } of engine.speak(utterance, new AbortController().signal)) {
@@ -81,7 +81,10 @@ async function throughput(
   const startedAt = performance.now();
   const stream = async () => {
     while (!over.aborted) {
-      const speech = prepareSpeech(invocation(texts[next++ % texts.length] ?? ""), voice(), engines);
+      const speech = prepareSpeech(
+        invocation(texts[next++ % texts.length] ?? ""),
+        engines.speakerFor(voice(), "mist"),
+      );
       for await (const { samples, rate } of speak(speech, over)) audioSeconds += samples.length / rate;
     }
   };

@@ -73,7 +73,7 @@ test("a recognizer that chooses among the sentences understands eSpeak NG's Engl
 async function speakBy(engines: Engines, text: string): Promise<Spoken> {
   const voice = findVoice("susan");
   if (!voice) throw new Error("the catalogue has no susan");
-  const speech = prepareSpeech({ ...plainInvocation, text }, voice, engines);
+  const speech = prepareSpeech({ ...plainInvocation, text }, engines.speakerFor(voice, "mist"));
   const samples: number[] = [];
   for await (const frame of speak(speech, new AbortController().signal)) samples.push(...frame.samples);
   return { samples: Int16Array.from(samples), rate: speech.speaker.engine.rate, sentence: text };

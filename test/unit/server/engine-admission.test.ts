@@ -1,0 +1,48 @@
+import { describe, expect, it } from "vitest";
+import type { VoiceEngine } from "../../../server/engine/engines.ts";
+import type { Engine } from "../../../server/engine/runtime/engine.ts";
+import { EngineAdmission } from "../../../server/model/engine-admission.ts";
+import { FakeClock } from "../../support/fake-clock.ts";
+
+const never = new AbortController().signal;
+const deadlineMs = 5_000;
+
+function speaker(realTimeStreams?: number, kind: "neural" | "flite" = "neural") {
+  const engine = { name: "kokoro", realTimeStreams } as Engine;
+  return { engine, voice: { kind, speaker: 0 } as unknown as VoiceEngine["voice"] };
+}
+
+describe("admission to a mounted model", () => {
+  it.each([
+    ["a built-in engine", speaker(2, "flite")],
+    ["an engine of unknown speed", speaker()],
+  ])("does not limit %s", (_what, unlimited) => {
+    const admission = new EngineAdmission(deadlineMs, new FakeClock());
+    expect(admission.of(unlimited)).toBeUndefined();
+    expect(admission.hasRoom(unlimited)).toBe(true);
+  });
+
+  it("accepts as many streams as the measured speed allows, and as many may wait", async () => {
+    const clock = new FakeClock();
+    const admissions = new EngineAdmission(deadlineMs, clock);
+    const kokoro = speaker(2);
+    const admission = admissions.of(kokoro);
+    expect(admissions.of(kokoro)).toBe(admission);
+    const release = await admission?.enter(never);
+    expect(admissions.hasRoom(kokoro)).toBe(true);
+    await admission?.enter(never);
+    expect(admissions.hasRoom(kokoro)).toBe(false);
+    await expect(admission?.enter(never, "", false)).rejects.toMatchObject({
+      code: "saturated",
+      retryAfterSeconds: expect.any(Number),
+    });
+    const waiting = [admission?.enter(never), admission?.enter(never)];
+    await expect(admission?.enter(never)).rejects.toMatchObject({ code: "saturated" });
+    release?.();
+    expect(await waiting[0]).toBeTypeOf("function");
+    const late = expect(waiting[1]).rejects.toMatchObject({ code: "saturated" });
+    await clock.advance(deadlineMs);
+    await late;
+    expect(admissions.hasRoom(speaker(1))).toBe(true);
+  });
+});
