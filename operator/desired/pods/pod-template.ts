@@ -66,12 +66,9 @@ export function overridden(template: V1PodTemplateSpec, override: JsonValue | un
   return { ...merged, metadata: { ...merged.metadata, annotations } };
 }
 
-/** Reserved variables that users may change. */
-const freeVariables = new Set<string>([env.namespace, env.podName]);
-
-/** Reserved variables, and those that the API container needs to evaluate its license. */
+/** Variables that `env` rejects, and those that the API container evaluates its license by. By the namespace it finds its routing table. */
 const keptVariables = [
-  ...reservedVariables.filter((name) => !freeVariables.has(name)),
+  ...reservedVariables.filter((name) => name !== env.podName),
   ...[env.routingConfigMap, env.licenseFile, env.licenseKeysFile, env.licenseGraceSeconds],
   ...[env.licenseEndpoint, env.licenseCheckSeconds],
 ];

@@ -18,6 +18,7 @@ const template = {
           { name: "A", value: "1" },
           { name: "SVC_TTS_MAX_CONCURRENT_STREAMS", value: "16" },
           { name: "SVC_TTS_LICENSE_KEYS_FILE", value: "/etc/svc-tts/license-keys/jwks.json" },
+          { name: "POD_NAMESPACE", valueFrom: { fieldRef: { fieldPath: "metadata.namespace" } } },
         ],
         volumeMounts: [{ name: "license-keys", mountPath: "/etc/svc-tts/license-keys" }],
       },
@@ -92,6 +93,11 @@ describe("a rejected override has a message with the field:", () => {
       "other keys for licenses, by their variable",
       container({ env: [{ name: "SVC_TTS_LICENSE_KEYS_FILE", value: "/tmp/keys" }] }),
       /must leave SVC_TTS_LICENSE_KEYS_FILE/,
+    ],
+    [
+      "the routing table of another namespace, which could say that no license is required",
+      container({ env: [{ name: "POD_NAMESPACE", value: "mine", valueFrom: null }] }),
+      /must leave POD_NAMESPACE/,
     ],
     [
       "other keys for licenses, by their volume",
