@@ -163,9 +163,9 @@ function judgeChecked(
   return { state: "invalid", message, claims, cause, ...checked };
 }
 
-function graceOf(
+export function graceOf(
   { graceDays }: Pick<LicenseClaims, "graceDays">,
-  { gracePeriodSeconds }: LicenseTerms,
+  { gracePeriodSeconds }: Pick<LicenseTerms, "gracePeriodSeconds">,
 ): number {
   return Math.min(graceDays * dayMs, gracePeriodSeconds * 1000);
 }

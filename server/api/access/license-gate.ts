@@ -1,6 +1,7 @@
 import type { JSONWebKeySet } from "jose";
 import {
   evaluateLicense,
+  graceOf,
   type LicenseClaims,
   type LicenseVerdict,
   mayServe,
@@ -55,11 +56,18 @@ export async function createLicenseGate(sources: LicenseSources): Promise<Licens
       check: sources.check?.(),
     });
 
+  /** There is one grace period: it does not start again when a license is deleted after its end. */
+  const graceStart = () => {
+    const { graceUntil } = verdict;
+    if (!mayServe(verdict)) return undefined;
+    if (graceUntil === undefined) return sources.clock.nowMs();
+    return graceUntil - graceOf(last() ?? { graceDays: 0 }, sources);
+  };
+
   const refresh = async () => {
     const plain = await judge(undefined);
     const isBad = hasTurnedBad(plain);
-    seenFailing = isBad ? (seenFailing ?? (lastGood && sources.clock.nowMs())) : undefined;
-    // The operator's time of failure has priority: it is shared by all replicas and survives restarts.
+    seenFailing = isBad ? (seenFailing ?? graceStart()) : undefined;
     const next = isBad ? await judge(sources.failedAt() ?? seenFailing) : plain;
     if (!isBad) lastGood = plain.claims;
     if (next.state !== verdict.state) {

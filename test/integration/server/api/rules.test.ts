@@ -1,6 +1,8 @@
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { RoutingTable } from "../../../../config/contract/routing.ts";
+import type { ApiSettings } from "../../../../server/start/api-settings.ts";
 import { eventuallyOn, FakeClock } from "../../../support/fake-clock.ts";
 import {
   rawRequest,
@@ -113,6 +115,50 @@ describe("the license", () => {
     expect((await problem(await api.post(arcana, { accept: "audio/wav" }))).detail).toContain("not arcana");
     await api.license({});
     await soon("synthesis is back", async () => (await api.post(arcana, { accept: "audio/wav" })).ok);
+  });
+});
+
+/** An API tier with a clock of its own, whose license changes. */
+async function startLicensed(settings: Partial<ApiSettings> = {}) {
+  const ownClock = new FakeClock();
+  const models = { mist: route(), arcana: route() };
+  const other = await startTestApi(models, settings, { clock: ownClock });
+  const health = async () => (await fetch(`${other.url}/health`)).json() as Promise<Record<string, unknown>>;
+  return {
+    ...other,
+    clock: ownClock,
+    health,
+    trust: (set: object) => writeFileSync(join(other.folder, "jwks.json"), JSON.stringify(set)),
+    route: (more: Partial<RoutingTable>) => other.route(models, more),
+    until: (wanted: string) =>
+      eventuallyOn(ownClock, wanted, async () => (await health()).licenseStatus === wanted, lookMs),
+    speak: async () => (await other.post(arcana, { accept: "audio/wav" })).status,
+    remove: () => rmSync(join(other.folder, "license")),
+  };
+}
+
+describe("a license whose file is deleted", () => {
+  it("gets no second grace period after the end of the first one", async () => {
+    const other = await startLicensed({ licenseGraceSeconds: 600 });
+    await other.license({ expires: other.clock.nowMs() - 700_000 });
+    await other.until("expired");
+    other.remove();
+    const deletedAt = other.clock.nowMs();
+    await other.until("missing");
+    expect(other.clock.nowMs() - deletedAt).toBeLessThan(300_000);
+    await other.stop();
+  });
+
+  it("gets no longer grace period than the one that has begun", async () => {
+    const other = await startLicensed({ licenseGraceSeconds: 600 });
+    await other.license({ expires: other.clock.nowMs() - 300_000 });
+    await other.until("grace");
+    other.remove();
+    const deletedAt = other.clock.nowMs();
+    await other.clock.advance(300_000);
+    await other.until("missing");
+    expect(other.clock.nowMs() - deletedAt).toBeLessThan(500_000);
+    await other.stop();
   });
 });
 
