@@ -1,5 +1,7 @@
 import { type Static, Type } from "typebox";
+import { licenseStates, usualGracePeriod } from "../config/contract/license.ts";
 import { profiles } from "../config/contract/models.ts";
+import { licenseKey } from "../config/contract/names.ts";
 import { Accelerator } from "./accelerator-fields.ts";
 import { Api } from "./api-tier.ts";
 import { Cache } from "./cache-fields.ts";
@@ -42,7 +44,7 @@ const License = Type.Object(
     secretRef: Type.Object(
       {
         name: ObjectName("Name of the Secret."),
-        key: Key("Key in the Secret.", "license.jwt"),
+        key: Key("Key in the Secret.", licenseKey),
       },
       { description: "The Secret in the same namespace that holds the license." },
     ),
@@ -50,7 +52,7 @@ const License = Type.Object(
       minLength: 2,
       maxLength: 16,
       pattern: "^([0-9]{1,4}h)?([0-9]{1,5}m)?([0-9]{1,6}s)?$",
-      default: "72h",
+      default: usualGracePeriod,
       description:
         "How long the service continues after the license stopped being valid, for example `72h` or `1h30m`. The smaller of this and the license's own grace period applies.",
       ...rules({
@@ -82,7 +84,7 @@ const License = Type.Object(
   },
   {
     description:
-      "The license. It is verified offline before any pod starts, and with `endpoint` also online.",
+      "The license. It is verified offline before any pod starts, and with `endpoint` also online. It is required where the operator trusts license keys (chart value `license.jwks`); elsewhere it may be absent, and the Secret is not read.",
   },
 );
 
@@ -232,7 +234,7 @@ export const TtsDeploymentSpecSchema = Type.Object(
     }),
     imagePullSecrets: Type.Optional(ImagePullSecrets),
     api: Api,
-    license: License,
+    license: Type.Optional(License),
     models: Type.Array(Model, {
       minItems: 1,
       maxItems: 8,
@@ -284,7 +286,7 @@ export const TtsDeploymentStatusSchema = Type.Object(
     ),
     license: Type.Object(
       {
-        state: Type.Enum(["valid", "grace", "expired", "invalid", "missing"], {
+        state: Type.Enum([...licenseStates], {
           description: "Result of the license evaluation.",
         }),
         id: Type.Optional(

@@ -15,7 +15,7 @@ export interface LicenseClaims {
   readonly graceDays: number;
 }
 
-export const licenseStates = ["valid", "grace", "expired", "invalid", "missing"] as const;
+export const licenseStates = ["valid", "grace", "expired", "invalid", "missing", "not_required"] as const;
 export type LicenseState = (typeof licenseStates)[number];
 
 export interface LicenseVerdict {
@@ -45,6 +45,16 @@ export interface LicenseSource {
   readonly token: string | undefined;
   /** Trusted public keys. */
   readonly keys: JSONWebKeySet;
+  /** False: the license is not read. True unless given. */
+  readonly required?: boolean;
+}
+
+/**
+ * Whether a license is required. Without a trusted key there is nothing to check. An operator whose
+ * settings require a license refuses to start without a key.
+ */
+export function requiresLicense(keys: JSONWebKeySet): boolean {
+  return keys.keys.length > 0;
 }
 
 /** The circumstances of a license evaluation: the time, and the deployment's settings. */
@@ -57,7 +67,7 @@ export interface LicenseTerms {
   readonly failedAt: number | undefined;
   /**
    * `graceDays` of the last valid license. It bounds the grace period of a license that is missing or
-   * unreadable.
+   * unreadable. If it is unknown, {@link usualGracePeriod} is the bound.
    */
   readonly lastGraceDays?: number | undefined;
   /** Present with online checks. */
@@ -65,6 +75,14 @@ export interface LicenseTerms {
 }
 
 const dayMs = 86_400_000;
+
+/** The default of `spec.license.gracePeriod`. */
+export const usualGracePeriod = "72h";
+/**
+ * The same in days. It bounds the grace period where no license was ever read, for example because licenses
+ * became required: a longer `gracePeriod`, which users of a namespace choose, has no effect.
+ */
+const usualGraceDays = 3;
 
 /** Days before a license's expiry on which the operator sends a warning event. */
 const warningDays = [30, 7, 1];
@@ -97,8 +115,8 @@ export function licenseIdOf({ jti }: Pick<LicenseClaims, "jti">): string {
 }
 
 /**
- * Reads and evaluates a license, for the API container. The operator calls {@link readLicense} and
- * {@link evaluateReading}, which this function combines. Serving is allowed in the states `valid` and `grace`.
+ * Evaluates a license. Operator and API container use this one function. Serving is allowed in the states
+ * `valid`, `grace` and `not_required`.
  */
 export async function evaluateLicense(question: LicenseSource & LicenseTerms): Promise<LicenseVerdict> {
   return evaluateReading(await readLicense(question), question);
@@ -107,8 +125,8 @@ export async function evaluateLicense(question: LicenseSource & LicenseTerms): P
 /** Evaluates the result of {@link readLicense}, which can be reused until the license changes. */
 export function evaluateReading(read: LicenseReading, question: LicenseTerms): LicenseVerdict {
   if (!("claims" in read)) {
-    const graceDays = question.lastGraceDays ?? Number.POSITIVE_INFINITY;
-    return failing(read, question, graceOf({ graceDays }, question));
+    if (read.state === "not_required") return read;
+    return failing(read, question, graceMsOf(question.lastGraceDays, question));
   }
   const verdict = judgeDates(read.claims, question);
   return question.check && mayServe(verdict)
@@ -140,7 +158,7 @@ function judgeChecked(
 ): LicenseVerdict {
   const answer = newestResponse(answers, claims.jti);
   const checked = answer && { checkedAt: answer.iat * 1000 };
-  const graceMs = graceOf(claims, question);
+  const graceMs = graceMsOf(claims.graceDays, question);
   if (answer?.status === "revoked") {
     const why = answer.reason === undefined ? "" : `: ${answer.reason}`;
     const message = `The license was revoked by its issuer${why}. Request another license and update the license Secret.`;
@@ -163,15 +181,16 @@ function judgeChecked(
   return { state: "invalid", message, claims, cause, ...checked };
 }
 
-export function graceOf(
-  { graceDays }: Pick<LicenseClaims, "graceDays">,
+/** @param graceDays of the license. Undefined if no license was ever read. */
+export function graceMsOf(
+  graceDays: number | undefined,
   { gracePeriodSeconds }: Pick<LicenseTerms, "gracePeriodSeconds">,
 ): number {
-  return Math.min(graceDays * dayMs, gracePeriodSeconds * 1000);
+  return Math.min((graceDays ?? usualGraceDays) * dayMs, gracePeriodSeconds * 1000);
 }
 
-export function mayServe(verdict: LicenseVerdict): boolean {
-  return verdict.state === "valid" || verdict.state === "grace";
+export function mayServe({ state }: LicenseVerdict): boolean {
+  return state === "valid" || state === "grace" || state === "not_required";
 }
 
 /**
@@ -196,7 +215,7 @@ function judgeDates(claims: LicenseClaims, question: LicenseTerms): LicenseVerdi
   if (question.now < expires) {
     return { state: "valid", message: `Licensed to ${claims.sub} until ${iso(expires)}.`, claims };
   }
-  const graceUntil = expires + graceOf(claims, question);
+  const graceUntil = expires + graceMsOf(claims.graceDays, question);
   if (question.now < graceUntil) {
     return {
       state: "grace",
@@ -217,9 +236,15 @@ function judgeDates(claims: LicenseClaims, question: LicenseTerms): LicenseVerdi
  */
 export type LicenseReading =
   | { readonly claims: LicenseClaims }
-  | (LicenseVerdict & { readonly state: "missing" | "invalid" });
+  | (LicenseVerdict & { readonly state: "missing" | "invalid" | "not_required" });
 
-export async function readLicense({ token, keys }: LicenseSource): Promise<LicenseReading> {
+export const licenseNotRequired: LicenseReading = {
+  state: "not_required",
+  message: "No license is required, because no license key is trusted.",
+};
+
+export async function readLicense({ token, keys, required = true }: LicenseSource): Promise<LicenseReading> {
+  if (!required) return licenseNotRequired;
   const text = token?.trim();
   if (!text) return { state: "missing", message: "No license was found; create the license Secret." };
   try {

@@ -97,6 +97,8 @@ export const children = {
 export const routingKey = "routing.json";
 export const jwksKey = "jwks.json";
 export const tokenKey = "token";
+/** The usual key of a Secret with a license. */
+export const licenseKey = "license.jwt";
 export const acceptedTokensKey = "accepted";
 /** The key of a Secret with API keys. The value is YAML or JSON, see `KeyFile` in server/store. */
 export const keysKey = "keys.yaml";

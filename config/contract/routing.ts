@@ -28,6 +28,11 @@ export interface RoutingTable {
   readonly profile: Profile;
   readonly models: Partial<Record<ModelId, readonly Route[]>>;
   /**
+   * False: no license is required. It has an effect only where no license key is trusted. Absent, also from
+   * earlier operators: a license is required.
+   */
+  readonly licenseRequired?: boolean;
+  /**
    * Time at which the license became missing or invalid (RFC 3339). Absent while it is valid, and after it
    * expired.
    */

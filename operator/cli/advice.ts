@@ -1,3 +1,4 @@
+import { licenseKey } from "../../config/contract/names.ts";
 import type { TtsDeployment } from "../facts/observed.ts";
 
 /** The subject of a command. */
@@ -29,8 +30,18 @@ function logs(about: AdviceContext, flags: string): string {
   return `${inNamespace(about)} logs ${about.pod ?? placeholder}${container} ${flags}`.trimEnd();
 }
 
+const nameLicense: Commands = (about) => {
+  const spec = { license: { secretRef: { name: "tts-license" } } };
+  return [
+    `${inNamespace(about)} create secret generic tts-license --from-file=${licenseKey}`,
+    `${inNamespace(about)} patch ttsd ${about.deployment.metadata.name} --type=merge -p '${JSON.stringify({ spec })}'`,
+  ];
+};
+
 const replaceLicense: Commands = (about) => {
-  const { name, key } = about.deployment.spec.license.secretRef;
+  const { license } = about.deployment.spec;
+  if (license === undefined) return nameLicense(about);
+  const { name, key } = license.secretRef;
   const secret = `create secret generic ${name} --from-file=${key}=license.jwt`;
   return [
     inspectLicense,

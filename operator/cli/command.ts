@@ -4,6 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { JSONWebKeySet } from "jose";
 import { pino } from "pino";
 import { collectDefaultMetrics, Registry } from "prom-client";
+import { requiresLicense } from "../../config/contract/license.ts";
 import { ports } from "../../config/contract/names.ts";
 import { UsageError } from "../../lib/usage-error.ts";
 import { ClusterClient } from "../cluster/client.ts";
@@ -30,11 +31,13 @@ Options of explain and support-bundle:
 Environment of run:
   TTS_SERVER_IMAGE              image of API and model pods whose spec names none (required)
   TTS_SERVER_IMAGE_PULL_POLICY  Always, IfNotPresent or Never
-  TTS_COLLECTOR_IMAGE           image of the OpenTelemetry Collector in model pods
-                                (default: ${defaultCollectorImage})
-  TTS_FIXED_USER_IDS            false: the cluster assigns uid, gid and fsGroup of pods, as on OpenShift (default: true)
-  TTS_LICENSE_KEYS_FILE         JWK set with the public keys that verify licenses
-  TTS_DEVELOPMENT               true: also trust development licenses, with the keys of
+  TTS_COLLECTOR_IMAGE           image of the OpenTelemetry Collector beside models
+                                (${defaultCollectorImage})
+  TTS_FIXED_USER_IDS            false: leave uid, gid and fsGroup of pods to the cluster, as OpenShift asks for (true)
+  TTS_LICENSE_KEYS_FILE         JWK set of the public keys that licenses are signed with; with a key in it, every
+                                TtsDeployment needs a license
+  TTS_LICENSE_REQUIRED          true: do not start without such a key (false)
+  TTS_DEVELOPMENT               true: trust development licenses too, by the keys of
   TTS_DEVELOPMENT_KEYS_FILE     a second JWK set
   TTS_WATCH_NAMESPACES          namespaces to serve, separated by commas; empty: all
   POD_NAMESPACE, POD_NAME       namespace of the Lease of the leader, and name of this pod; without a namespace
@@ -88,7 +91,15 @@ async function run({ environment, stopping, leave }: Process): Promise<void> {
     () => Date.now(),
   );
   const probes = await serveProbes({ probePort, metricsPort, registry, operator: () => operator });
-  log.info({ version: await version(), server: connection.server.origin, ...settings.server }, "starting");
+  log.info(
+    {
+      version: await version(),
+      server: connection.server.origin,
+      ...settings.server,
+      licenseRequired: requiresLicense(settings.licenseKeys),
+    },
+    "starting",
+  );
   const starting = startOperator({
     client,
     settings,
@@ -132,12 +143,22 @@ function serverImage(environment: Environment): ServerImage {
   return { image, pullPolicy, fixedUserIds, ...(collectorImage && { collectorImage }) };
 }
 
-/** Reads the license keys. Development keys are trusted only if they are enabled explicitly. */
+/**
+ * Reads the license keys. Development keys are trusted only if they were switched on explicitly.
+ * @throws UsageError if a license is required and there is no key. An upgrade that forgets the keys must not lift the requirement. The earlier
+ * operator then continues, and so does everything that it manages.
+ */
 async function licenseKeys(environment: Environment): Promise<JSONWebKeySet> {
   const files = [environment.TTS_LICENSE_KEYS_FILE];
   if (environment.TTS_DEVELOPMENT === "true") files.push(environment.TTS_DEVELOPMENT_KEYS_FILE);
   const sets = await Promise.all(files.filter((file) => file !== undefined && file !== "").map(readKeys));
-  return { keys: sets.flatMap(({ keys }) => keys) };
+  const trusted = { keys: sets.flatMap(({ keys }) => keys) };
+  if (environment.TTS_LICENSE_REQUIRED === "true" && !requiresLicense(trusted)) {
+    throw new UsageError(
+      "TTS_LICENSE_REQUIRED is true, and there is no license key. Set the public keys of the license issuer (TTS_LICENSE_KEYS_FILE; license.jwks in the chart), or set TTS_LICENSE_REQUIRED (license.required in the chart) to false",
+    );
+  }
+  return trusted;
 }
 
 async function readKeys(file: string | undefined): Promise<JSONWebKeySet> {

@@ -223,8 +223,10 @@ function commandsOf({ deployment, pods }: Evidence, reason: string, message = ""
 
 function missingSecrets(evidence: Evidence): Blocker[] {
   const { namespace } = evidence.deployment.metadata;
+  const license = conditionOf(evidence.deployment, "LicenseValid");
+  const isUnused = (path: string) => path === "license.secretRef" && license?.reason === "NotRequired";
   return evidence.secrets
-    .filter(({ exists }) => exists === false)
+    .filter(({ exists, path }) => exists === false && !isUnused(path))
     .map(({ name, path }) => ({
       about: `Secret ${name}`,
       reason: "SecretMissing",

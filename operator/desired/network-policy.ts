@@ -56,7 +56,7 @@ function portsBeside(api: TtsDeployment["spec"]["api"]): number[] {
 
 /** The port of the license's issuer. Its addresses are unknown, so the port is allowed for all, unless `licenseEgress` has it. */
 function issuerPorts({ license, networkPolicy }: TtsDeployment["spec"]): number[] {
-  if (license.endpoint === undefined) return [];
+  if (license?.endpoint === undefined) return [];
   const issuer = Number(new URL(license.endpoint).port || 443);
   return networkPolicy.licenseEgress.some(({ port }) => port === issuer) ? [] : [issuer];
 }

@@ -27,12 +27,13 @@ export function routingConfigMap(
   };
 }
 
+type RoutedLicense = Pick<LicenseDecision, "failedAt" | "lastValid" | "check"> &
+  Partial<Pick<LicenseDecision, "verdict">>;
+
 export function routingTable(
   { deployment, pools }: ObservedDeployment,
   grants: ReadonlyMap<string, LicenseAllowance>,
-  { failedAt, lastValid, check }: Pick<LicenseDecision, "failedAt" | "lastValid" | "check"> = {
-    failedAt: undefined,
-  },
+  license: RoutedLicense = { failedAt: undefined },
 ): RoutingTable {
   const states = new Map(pools.map(({ pool }) => [pool.spec.pool, pool.status]));
   const models: Partial<Record<ModelId, Route[]>> = {};
@@ -53,6 +54,13 @@ export function routingTable(
     version: 1,
     profile: deployment.spec.profile,
     models: Object.fromEntries(Object.entries(models).map(([id, routes]) => [id, weighed(routes)])),
+    ...licenseFields(license),
+  };
+}
+
+function licenseFields({ verdict, failedAt, lastValid, check }: RoutedLicense): Partial<RoutingTable> {
+  return {
+    ...(verdict?.state === "not_required" && { licenseRequired: false }),
     ...(failedAt !== undefined && { licenseFailedAt: new Date(failedAt).toISOString() }),
     ...(failedAt !== undefined &&
       lastValid && { lastLicense: { models: lastValid.models, graceDays: lastValid.graceDays } }),

@@ -1,6 +1,7 @@
 /** Reasons of the condition LicenseValid. The condition Ready has them with the prefix `License`. */
 const licenseReasons = [
   "Valid",
+  "NotRequired",
   "Missing",
   "Invalid",
   "Expired",

@@ -3,7 +3,7 @@ import type { JSONWebKeySet } from "jose";
 /** The settings of the operator that affect children. */
 export interface Settings {
   readonly server: ServerImage;
-  /** Public keys that verify licenses. */
+  /** Public keys that licenses are evaluated with. If there is none, no license is required. */
   readonly licenseKeys: JSONWebKeySet;
 }
 

@@ -12,7 +12,7 @@ import { newestResponse, type OnlineCheck, readLicenseAnswer } from "../../confi
 import { modelIds, modelsOfKind } from "../../config/contract/models.ts";
 import type { ModelSpec } from "../../crds/tts-deployment.ts";
 import type { LicenseReason } from "../facts/condition-reasons.ts";
-import { durationSeconds } from "../facts/duration.ts";
+import { durationSeconds, graceSecondsOf } from "../facts/duration.ts";
 import { objectKey } from "../facts/object-key.ts";
 import type { LicenseAllowance, LicenseDecision, ObservedDeployment } from "../facts/observed.ts";
 import { LicenseAllocations, type LicenseUse } from "./shares.ts";
@@ -29,7 +29,8 @@ export async function decideLicense(
   const limits = mayServe(verdict) ? leftOver(observed, verdict, lastValid, shares) : undefined;
   const pools = grantPools(observed, limits);
   const license = verdict.claims ? licenseIdOf(verdict.claims) : lastValid?.id;
-  if (license !== undefined) takeShare(observed, license, pools, shares);
+  if (verdict.state === "not_required") shares.forget(objectKey(observed.deployment));
+  else if (license !== undefined) takeShare(observed, license, pools, shares);
   return {
     verdict,
     failedAt,
@@ -63,13 +64,20 @@ function lastValidOf(
   return { id: licenseIdOf(claims), models, maxGpus, maxStreams, graceDays };
 }
 
-/** Undefined if the limits of the license are unknown. Running pods then continue, and no pod is added. */
+const unlimited: Limits = {
+  models: modelIds,
+  maxGpus: Number.POSITIVE_INFINITY,
+  maxStreams: Number.POSITIVE_INFINITY,
+};
+
+/** Undefined where the limits of the license are unknown. Running pods then stay, and none is added. */
 function leftOver(
   { deployment }: ObservedDeployment,
-  { claims }: LicenseVerdict,
+  { state, claims }: LicenseVerdict,
   lastValid: LicenseDecision["lastValid"],
   shares: LicenseAllocations,
 ): Limits | undefined {
+  if (state === "not_required") return unlimited;
   const key = objectKey(deployment);
   if (claims !== undefined) return { ...claims, elsewhere: shares.elsewhere(licenseIdOf(claims), key) };
   return lastValid && { ...lastValid, elsewhere: shares.elsewhere(lastValid.id, key) };
@@ -108,10 +116,12 @@ interface Verdict {
 
 async function verdictOf(observed: ObservedDeployment, keys: JSONWebKeySet): Promise<Verdict> {
   const { now, deployment, license } = observed;
+  if ("state" in license && license.state === "not_required")
+    return { verdict: license, failedAt: undefined, check: undefined };
   const online = await onlineCheck(observed, keys);
   const terms = {
     now,
-    gracePeriodSeconds: durationSeconds(deployment.spec.license.gracePeriod),
+    gracePeriodSeconds: graceSecondsOf(deployment.spec),
     check: online,
     lastGraceDays: deployment.status?.license.lastValid?.graceDays,
   };
@@ -128,8 +138,8 @@ async function onlineCheck(
   { now, deployment, licenseAnswers = [] }: ObservedDeployment,
   keys: JSONWebKeySet,
 ): Promise<OnlineCheck | undefined> {
-  const { endpoint, checkInterval } = deployment.spec.license;
-  if (endpoint === undefined) return undefined;
+  const { endpoint, checkInterval } = deployment.spec.license ?? {};
+  if (endpoint === undefined || checkInterval === undefined) return undefined;
   const read = await Promise.allSettled(licenseAnswers.map((text) => readLicenseAnswer(text, keys, now)));
   const answers = read.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
   const awaited = deployment.status?.license?.checkSince;
@@ -142,16 +152,16 @@ function checkOf({ answers, since }: OnlineCheck, { claims }: LicenseVerdict): L
 }
 
 /**
- * The grace period starts when the license was last valid. A license that was already in its grace period gets no second one
- * when it disappears or is revoked.
+ * Grace counts from the last good verdict, or from the time at which licenses became required. A license that had expired, or that its issuer
+ * had not confirmed in time, before it vanished or was revoked gains no second grace period by that.
  */
 function failedSince({ deployment, now }: ObservedDeployment): number | undefined {
   const last = deployment.status?.license;
   if (last?.failedAt !== undefined) return Date.parse(last.failedAt);
-  if (last?.state === "valid") return now;
+  if (last?.state === "valid" || last?.state === "not_required") return now;
   if (last?.state !== "grace") return undefined;
   const graceDays = last.lastValid?.graceDays ?? Number.POSITIVE_INFINITY;
-  const graceMs = 1000 * Math.min(durationSeconds(deployment.spec.license.gracePeriod), graceDays * 86_400);
+  const graceMs = 1000 * Math.min(graceSecondsOf(deployment.spec), graceDays * 86_400);
   const starts = [
     ...(last.expiresAt === undefined ? [] : [Date.parse(last.expiresAt)]),
     ...(last.graceUntil === undefined ? [] : [Date.parse(last.graceUntil) - graceMs]),
@@ -245,6 +255,7 @@ function explain(
   limits: Limits | undefined,
   pools: readonly PoolGrant[],
 ): Explanation {
+  if (verdict.state === "not_required") return explainAbsence(observed, verdict);
   if (verdict.state !== "valid") return explainRefusal(observed, verdict);
   const foreign = pools.filter(({ licensed }) => !licensed);
   if (foreign.length > 0 && limits) {
@@ -255,6 +266,14 @@ function explain(
     );
   }
   return explainLimits(pools, limits) ?? { valid: true, reason: "Valid", message: verdict.message };
+}
+
+function explainAbsence({ deployment }: ObservedDeployment, { message }: LicenseVerdict): Explanation {
+  const { metadata, spec } = deployment;
+  const unread = spec.license
+    ? ` Secret ${metadata.namespace}/${spec.license.secretRef.name}, which spec.license names, is not read.`
+    : "";
+  return { valid: true, reason: "NotRequired", message: `${message}${unread}` };
 }
 
 function explainLimits(pools: readonly PoolGrant[], limits: Limits | undefined): Explanation | undefined {
@@ -298,16 +317,14 @@ function heldBack(pools: readonly PoolGrant[]): string {
 }
 
 function explainRefusal({ deployment, license }: ObservedDeployment, verdict: LicenseVerdict): Explanation {
-  const { name, key } = deployment.spec.license.secretRef;
-  const where = `The license is read from Secret ${deployment.metadata.namespace}/${name}, key ${key}.`;
-  if (verdict.cause !== undefined) {
-    const reason = verdict.cause === "revoked" ? "Revoked" : "Unconfirmed";
-    return refused(reason, `${verdict.message} ${where}`);
-  }
-  if (verdict.claims !== undefined && verdict.state !== "invalid")
-    return refused("Expired", `${verdict.message} ${where}`);
+  const { name, key } = deployment.spec.license?.secretRef ?? {};
+  const where = name === undefined ? "" : ` Secret ${deployment.metadata.namespace}/${name}, key ${key}.`;
+  const message = `${verdict.message}${where}`;
+  if (verdict.cause !== undefined)
+    return refused(verdict.cause === "revoked" ? "Revoked" : "Unconfirmed", message);
+  if (verdict.claims !== undefined && verdict.state !== "invalid") return refused("Expired", message);
   const isMissing = "state" in license && license.state === "missing";
-  return refused(isMissing ? "Missing" : "Invalid", `${verdict.message} ${where}`);
+  return refused(isMissing ? "Missing" : "Invalid", message);
 }
 
 function refused(reason: LicenseReason, message: string): Explanation {

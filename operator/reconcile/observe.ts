@@ -1,5 +1,10 @@
 import { Compile } from "typebox/compile";
-import { type LicenseReading, readLicense } from "../../config/contract/license.ts";
+import {
+  type LicenseReading,
+  licenseNotRequired,
+  readLicense,
+  requiresLicense,
+} from "../../config/contract/license.ts";
 import { children } from "../../config/contract/names.ts";
 import { TtsDeploymentSpecSchema } from "../../crds/tts-deployment.ts";
 import { TtsModelPoolSpecSchema } from "../../crds/tts-model-pool.ts";
@@ -114,7 +119,7 @@ export async function observeDeployment(
     now: context.clock.nowMs(),
     deployment,
     license,
-    licenseAnswers: deployment.spec.license.endpoint === undefined ? [] : answersOf(context, deployment),
+    licenseAnswers: deployment.spec.license?.endpoint === undefined ? [] : answersOf(context, deployment),
     keysSecretExists,
     databaseSecretExists,
     telemetry: await observeTelemetry(context, deployment),
@@ -135,11 +140,19 @@ function answersOf({ view, scaler }: ObserveContext, deployment: TtsDeployment):
   return [...(kept === undefined ? [] : [kept]), ...scaler.licenseAnswers(objectKey(deployment))];
 }
 
-/** Verifies the signature once for each version of the Secret. */
+const noLicenseNamed: LicenseReading = {
+  state: "missing",
+  message:
+    "A license is required, and spec.license is not set. Create a Secret with the license, and name it in spec.license.secretRef.",
+};
+
+/** The signature is checked once for each license, not once for each who has it. */
 async function observeLicense(
   { secrets, settings }: ObserveContext,
   { metadata, spec }: TtsDeployment,
 ): Promise<LicenseReading> {
+  if (!requiresLicense(settings.licenseKeys)) return licenseNotRequired;
+  if (spec.license === undefined) return noLicenseNamed;
   const { name, key } = spec.license.secretRef;
   const { fact } = await secrets.read(secretRef(metadata.namespace, name), `license ${key}`, (secret) =>
     readLicense({ token: entryOf(secret, key), keys: settings.licenseKeys }),
@@ -207,9 +220,13 @@ export function parentOf(view: ClusterCache, pool: TtsModelPool): TtsModelPool |
   return parent !== undefined && isOwnedBy(pool, parent) ? (parent as TtsModelPool) : undefined;
 }
 
-/** The Secrets of users that a TtsDeployment depends on. */
-export function secretsOf({ metadata, spec }: TtsDeployment): Ref[] {
-  const names = [spec.license.secretRef.name, ...keySecrets(spec.api), ...telemetrySecrets(spec.telemetry)];
+/** Every Secret of its users' that a TtsDeployment depends on. The license's is one only where a license is required. */
+export function secretsOf(
+  { metadata, spec }: TtsDeployment,
+  { licenseKeys }: Pick<Settings, "licenseKeys">,
+): Ref[] {
+  const license = spec.license && requiresLicense(licenseKeys) ? [spec.license.secretRef.name] : [];
+  const names = [...license, ...keySecrets(spec.api), ...telemetrySecrets(spec.telemetry)];
   return [...new Set(names)].map((name) => secretRef(metadata.namespace, name));
 }
 

@@ -73,7 +73,8 @@ export async function reconcileDeployment(
   share: () => void = () => undefined,
 ): Promise<ReconcileOutcome> {
   const deployment = findDeployment(context.view, key);
-  context.secrets.follow(key, deployment && !isBeingDeleted(deployment) ? secretsOf(deployment) : []);
+  const isFollowed = deployment !== undefined && !isBeingDeleted(deployment);
+  context.secrets.follow(key, isFollowed ? secretsOf(deployment, context.settings) : []);
   if (deployment === undefined || isBeingDeleted(deployment)) {
     context.tokens.forget(key);
     context.scaler.forget(key);

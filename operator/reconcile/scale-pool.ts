@@ -55,7 +55,7 @@ function takeMore(
   { verdict, lastValid }: LicenseDecision,
 ): boolean {
   const limits = verdict.claims ?? lastValid;
-  if (replicas <= 0 || limits === undefined) return true;
+  if (replicas <= 0 || limits === undefined || verdict.state === "not_required") return true;
   const { maxGpus: gpus, maxStreams: streams } = limits;
   const owner = `${metadata.namespace}/${spec.deployment}`;
   return shares.grow(owner, useOf([{ model: spec, replicas }]), { gpus, streams });

@@ -1,4 +1,7 @@
 import { readFileSync } from "node:fs";
+import type { JSONWebKeySet } from "jose";
+import { requiresLicense } from "../../config/contract/license.ts";
+import type { RoutingTable } from "../../config/contract/routing.ts";
 import { createIssuerClient } from "../api/access/issuer-client.ts";
 import { type CheckOptions, createLicenseCheck, type LicenseCheck } from "../api/access/license-check.ts";
 import { createLicenseGate, type LicenseGate } from "../api/access/license-gate.ts";
@@ -40,6 +43,7 @@ export async function openLicense(
     log,
   });
   const license: LicenseGate = await createLicenseGate({
+    required: () => isRequired(directory.table(), files.licenseKeys?.current()),
     check: () => check?.facts(),
     token: () => files.license?.current(),
     keys: () => files.licenseKeys?.current(),
@@ -69,6 +73,14 @@ function createCheck(
   const authority = caFile === undefined ? undefined : readFileSync(caFile, "utf8");
   const issuer = createIssuerClient({ endpoint, authority, withinMs: issuerWithinMs, clock: options.clock });
   return createLicenseCheck({ ...options, issuer, intervalSeconds });
+}
+
+/**
+ * The routing table alone does not lift the requirement: no `podTemplate` can replace the mounted keys, but it
+ * could direct the pod to the routing table of another API server.
+ */
+function isRequired(table: RoutingTable | undefined, keys: JSONWebKeySet | undefined): boolean {
+  return table?.licenseRequired !== false || (keys !== undefined && requiresLicense(keys));
 }
 
 function parseTime(text: string | undefined): number | undefined {

@@ -1,4 +1,13 @@
-import { children, env, jwksKey, labels, paths, ports, requests } from "../../../config/contract/names.ts";
+import {
+  children,
+  env,
+  jwksKey,
+  labels,
+  licenseKey,
+  paths,
+  ports,
+  requests,
+} from "../../../config/contract/names.ts";
 import { TtsDeploymentSpecSchema } from "../../../crds/tts-deployment.ts";
 import { TtsModelPoolSpecSchema } from "../../../crds/tts-model-pool.ts";
 import { withoutDefaults } from "../../../crds/without-defaults.ts";
@@ -10,7 +19,7 @@ import {
   poolLabels,
   restartOf,
 } from "../../facts/child-metadata.ts";
-import { durationSeconds } from "../../facts/duration.ts";
+import { durationSeconds, graceSecondsOf } from "../../facts/duration.ts";
 import type {
   V1Container,
   V1Deployment,
@@ -238,15 +247,16 @@ function apiTemplate(owner: TtsDeployment, server: ServerImage): V1PodTemplateSp
   };
 }
 
+/** The variables of the license are always set, because `podTemplate` must leave what the operator sets as it is. */
 function apiVariables({ metadata, spec }: TtsDeployment): Record<string, string> {
   return {
     [env.port]: String(ports.api),
     [env.routingConfigMap]: children.routing(metadata.name),
     [env.tokenDir]: paths.token,
-    [env.licenseFile]: `${paths.license}/${spec.license.secretRef.key}`,
+    [env.licenseFile]: `${paths.license}/${spec.license?.secretRef.key ?? licenseKey}`,
     [env.licenseKeysFile]: `${paths.licenseKeys}/${jwksKey}`,
-    [env.licenseGraceSeconds]: String(durationSeconds(spec.license.gracePeriod)),
-    ...(spec.license.endpoint !== undefined && {
+    [env.licenseGraceSeconds]: String(graceSecondsOf(spec)),
+    ...(spec.license?.endpoint !== undefined && {
       [env.licenseEndpoint]: spec.license.endpoint,
       [env.licenseCheckSeconds]: String(durationSeconds(spec.license.checkInterval)),
     }),
@@ -259,15 +269,10 @@ function apiVariables({ metadata, spec }: TtsDeployment): Record<string, string>
 
 /** The volumes of license and keys are optional, so that a pod can restart after its Secret was deleted. */
 function apiMounts({ metadata, spec }: TtsDeployment): Mounted[] {
-  const { name: license, key } = spec.license.secretRef;
   const routing = children.routing(metadata.name);
   return [
     tokenMount(children.token(metadata.name)),
-    secretMount("license", paths.license, {
-      secretName: license,
-      optional: true,
-      items: [{ key, path: key }],
-    }),
+    ...licenseMounts(spec),
     {
       volume: {
         name: "license-keys",
@@ -281,7 +286,14 @@ function apiMounts({ metadata, spec }: TtsDeployment): Mounted[] {
   ];
 }
 
-/** The routes for liveness in specification 4.6. */
+function licenseMounts({ license }: TtsDeployment["spec"]): Mounted[] {
+  if (license === undefined) return [];
+  const { name, key } = license.secretRef;
+  const items = [{ key, path: key }];
+  return [secretMount("license", paths.license, { secretName: name, optional: true, items })];
+}
+
+/** The routes that the specification (4.6) gives the tiers for liveness. */
 const livenessPaths = { mist: "/ping", arcana: "/readyz" } as const;
 
 function modelTemplate(owner: TtsModelPool, server: ServerImage): V1PodTemplateSpec {

@@ -1,7 +1,7 @@
 import type { JSONWebKeySet } from "jose";
 import {
   evaluateLicense,
-  graceOf,
+  graceMsOf,
   type LicenseClaims,
   type LicenseVerdict,
   mayServe,
@@ -22,6 +22,8 @@ export interface LicenseGate {
 }
 
 export interface LicenseSources {
+  /** Whether a license is required. */
+  readonly required: () => boolean;
   readonly token: () => string | undefined;
   readonly keys: () => JSONWebKeySet | undefined;
   readonly gracePeriodSeconds: number;
@@ -40,13 +42,15 @@ export interface LicenseSources {
 export async function createLicenseGate(sources: LicenseSources): Promise<LicenseGate> {
   let verdict: LicenseVerdict = { state: "missing", message: "The license was not read yet." };
   let lastGood: LicenseVerdict["claims"];
-  /** Time at which this process observed that a valid license became invalid, used without an operator. */
+  /** Time at which this process observed that synthesis was allowed no longer. It is used without an operator. */
   let seenFailing: number | undefined;
 
   /** The terms that this process has read have priority over those that the operator reports. */
   const last = () => lastGood ?? sources.lastLicense?.();
+  const limits = () => (verdict.state === "not_required" ? undefined : (verdict.claims ?? last()));
   const judge = (failedAt: number | undefined) =>
     evaluateLicense({
+      required: sources.required(),
       token: sources.token(),
       keys: sources.keys() ?? { keys: [] },
       now: sources.clock.nowMs(),
@@ -61,7 +65,7 @@ export async function createLicenseGate(sources: LicenseSources): Promise<Licens
     const { graceUntil } = verdict;
     if (!mayServe(verdict)) return undefined;
     if (graceUntil === undefined) return sources.clock.nowMs();
-    return graceUntil - graceOf(last() ?? { graceDays: 0 }, sources);
+    return graceUntil - graceMsOf(last()?.graceDays, sources);
   };
 
   const refresh = async () => {
@@ -69,9 +73,9 @@ export async function createLicenseGate(sources: LicenseSources): Promise<Licens
     const isBad = hasTurnedBad(plain);
     seenFailing = isBad ? (seenFailing ?? graceStart()) : undefined;
     const next = isBad ? await judge(sources.failedAt() ?? seenFailing) : plain;
-    if (!isBad) lastGood = plain.claims;
+    if (!isBad) lastGood = plain.claims ?? lastGood;
     if (next.state !== verdict.state) {
-      const level = next.state === "valid" ? "info" : "warn";
+      const level = next.state === "valid" || next.state === "not_required" ? "info" : "warn";
       sources.log[level]({ licenseStatus: next.state }, next.message);
     }
     verdict = next;
@@ -86,7 +90,7 @@ export async function createLicenseGate(sources: LicenseSources): Promise<Licens
 
   return {
     verdict: () => verdict,
-    admit: (modelId) => admit(verdict, verdict.claims ?? last(), modelId),
+    admit: (modelId) => admit(verdict, limits(), modelId),
     refresh,
     close: stop,
   };

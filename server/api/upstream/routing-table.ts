@@ -14,6 +14,9 @@ export function parseRoutingTable(text: string): RoutingTable {
   if (table.profile === undefined || !profiles.includes(table.profile)) {
     throw new Error(`profile must be one of ${profiles.join(", ")}, not ${JSON.stringify(table.profile)}`);
   }
+  if (table.licenseRequired !== undefined && typeof table.licenseRequired !== "boolean") {
+    throw new Error("licenseRequired must be true, false or absent");
+  }
   if (!isAbsentOrMapping(table.models)) {
     throw new Error(`models must map each model to its routes, such as {"mist": [...]}`);
   }

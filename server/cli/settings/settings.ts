@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { isIP } from "node:net";
 import { defaultCheckSeconds } from "../../../config/contract/license-check.ts";
 import { arcanaEngines, type ModelKind } from "../../../config/contract/models.ts";
-import { jwksKey, env as names, paths, ports, tokenKey } from "../../../config/contract/names.ts";
+import { jwksKey, licenseKey, env as names, paths, ports, tokenKey } from "../../../config/contract/names.ts";
 import { voices } from "../../../config/contract/voices.ts";
 import { UsageError } from "../../../lib/usage-error.ts";
 import { bodyCopies } from "../../api/request/body.ts";
@@ -37,7 +37,7 @@ export function readApiSettings(environment: Environment): ApiSettings {
     port: integer(names.port, ports.api, 0, 65_535),
     routing: readRouting(environment),
     tokenFile: `${text(names.tokenDir) ?? paths.token}/${tokenKey}`,
-    licenseFile: text(names.licenseFile) ?? `${paths.license}/license.jwt`,
+    licenseFile: text(names.licenseFile) ?? `${paths.license}/${licenseKey}`,
     licenseKeysFile: text(names.licenseKeysFile) ?? `${paths.licenseKeys}/${jwksKey}`,
     licenseGraceSeconds: integer(names.licenseGraceSeconds, 0, 0, 3650 * day),
     licenseCheck: readLicenseCheck(environment),

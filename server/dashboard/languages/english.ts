@@ -346,6 +346,7 @@ export const englishTexts = {
       expired: "expired",
       invalid: "invalid",
       missing: "missing",
+      not_required: "not required",
     } satisfies Record<LicenseState, string> as Record<LicenseState, string>,
     licenseUntil: (end: Content) => html`, until ${end} UTC`,
     speechEnds: (end: Content) => html`; speech ends ${end} UTC`,

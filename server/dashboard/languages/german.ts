@@ -338,6 +338,7 @@ export const germanTexts: Texts = {
       expired: "abgelaufen",
       invalid: "ungültig",
       missing: "nicht vorhanden",
+      not_required: "nicht erforderlich",
     },
     licenseUntil: (end) => html`, bis ${end} UTC`,
     speechEnds: (end) => html`; gesprochen wird bis ${end} UTC`,

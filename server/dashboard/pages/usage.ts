@@ -92,7 +92,7 @@ function health({ license, prober }: ServerState, locale: Locale): Html {
     );
   return html`<h2>${usage.health}</h2>
 <div class="card"><p>${usage.license}: <strong>${usage.licenseStates[state]}</strong>${claims && usage.licenseUntil(time(claims.exp * 1000, locale))}${graceUntil !== undefined && usage.speechEnds(time(graceUntil, locale))}</p>
-${state !== "valid" && html`<p>${usage.licenseWhy(verdict)}</p>`}
+${state !== "valid" && state !== "not_required" && html`<p>${usage.licenseWhy(verdict)}</p>`}
 <table><caption>${usage.models}</caption><thead><tr><th scope="col">${usage.model}</th><th scope="col">${usage.state}</th></tr></thead><tbody>${models}</tbody></table></div>`;
 }
 

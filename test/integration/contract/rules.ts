@@ -174,6 +174,7 @@ const decisions = {
   "nothing clamped": [requests, "No value is clamped, no model or voice put in another's place."],
   reduceLatency: [requests, "Is an alias of noTextNormalization."],
   "ISO 639": [requests, "639-1 and 639-3 both name a language."],
+  not_required: [serverRules, "licenseStatus where no license is required: everything serves."],
   saveOovs: [requests, "Honoured on every variant but the event stream, where it is ignored."],
   "the other model's fields": [requests, "Are ignored."],
   "MP3 rates": [

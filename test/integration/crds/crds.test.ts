@@ -158,6 +158,7 @@ describe("the CRDs", () => {
       { api: { service: { annotations: { "example.com/lb_Type": "x, y" } } } },
       {},
     ],
+    ["no license", { license: undefined }, {}],
     ["a grace of 90 days", { license: { secretRef: { name: "l" }, gracePeriod: "2160h" } }, {}],
   ])("accept %s", async (_what, spec, model) => {
     expect(await dryRun(deployment(spec, model))).toMatchObject({ status: 201, warning: undefined });
@@ -184,7 +185,7 @@ describe("the CRDs", () => {
       /spec\.models\[0\]\.kind: Unsupported value: "opera".*"mist", "arcana"/,
     ],
     ["a long pool name", {}, { name: "a".repeat(21) }, /models\[0\]\.name.*may not be (longer|more) than 20/],
-    ["no license", { license: undefined }, {}, /spec\.license: Required value/],
+    ["a license without a Secret", { license: {} }, {}, /spec\.license\.secretRef: Required value/],
     [
       "a grace in days",
       { license: { secretRef: { name: "l" }, gracePeriod: "3d" } },

@@ -143,6 +143,12 @@ it.each([
     { TTS_LICENSE_KEYS_FILE: "/nowhere" },
     /cannot read license keys from \/nowhere/,
   ],
+  [
+    "a required license and no key",
+    ["run"],
+    { TTS_LICENSE_REQUIRED: "true", TTS_LICENSE_KEYS_FILE: "" },
+    /TTS_LICENSE_REQUIRED is true, and there is no license key\. Set .*license\.jwks/,
+  ],
   ["a port beyond all", ["run"], { TTS_PROBE_PORT: "70000" }, /TTS_PROBE_PORT is 70000/],
   ["an unknown command", ["walk"], {}, /unknown command: walk; see tts-operator --help/],
 ])("reports %s in one line", async (_what, words, environment, message) => {

@@ -51,6 +51,8 @@ interface StartOptions {
   readonly workers?: number;
   /** Namespaces in addition to the house's own. */
   readonly moreNamespaces?: readonly string[];
+  /** Trusted public keys; those of the house's issuer unless given. */
+  readonly licenseKeys?: Issuer["keys"];
 }
 
 /** Stops the simulation of a controller. */
@@ -117,6 +119,7 @@ export class OperatorHouse implements AsyncDisposable {
       release,
       workers,
       moreNamespaces = [],
+      licenseKeys = this.issuer.keys,
     } = options;
     const network = { ...systemClock, nowMs: () => systemClock.nowMs() + clockAheadMs };
     const line = (fields: object, message: string) => {
@@ -126,7 +129,7 @@ export class OperatorHouse implements AsyncDisposable {
     const operator = await startOperator({
       client: used,
       clock: aheadBy(this.clock, clockAheadMs),
-      settings: { server: { image, pullPolicy: undefined }, licenseKeys: this.issuer.keys },
+      settings: { server: { image, pullPolicy: undefined }, licenseKeys },
       namespaces: [this.namespace, ...moreNamespaces],
       instance: "test",
       ...(tokenOverlapMs !== undefined && { tokenOverlapMs }),
@@ -421,11 +424,11 @@ export class OperatorHouse implements AsyncDisposable {
     }
   }
 
-  /** The writes of an operator that restarts when no work is left. */
-  async writesOfRestart(): Promise<number> {
+  /** Writes of an operator that starts again when no work is left. */
+  async writesOfRestart(options: StartOptions = {}): Promise<number> {
     await this.idle();
     const before = this.proxy.count("write");
-    await this.restart();
+    await this.restart(options);
     await this.idle();
     return this.proxy.count("write") - before;
   }

@@ -14,6 +14,7 @@ describe("a routing table", () => {
     ["null", "must have version 1"],
     [table({ version: 2 }), "must have version 1, not 2"],
     [table({ profile: "home" }), "profile must be one of"],
+    [table({ licenseRequired: "no" }), "licenseRequired must be true, false or absent"],
     [table({ models: [] }), "models must map each model to its routes"],
     [table({ models: null }), "models must map each model to its routes"],
     [table({ models: { gpt: [] } }), "models.gpt is none of"],

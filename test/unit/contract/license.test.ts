@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import { evaluateLicense, mayServe } from "../../../config/contract/license.ts";
+import { evaluateLicense, mayServe, requiresLicense } from "../../../config/contract/license.ts";
 import { type Issuer, licenseIssuer } from "../../support/server/licenses.ts";
 
 const day = 86_400;
@@ -66,7 +66,34 @@ describe("a license", () => {
     expect((await judge(token, daysIn(1))).message).toContain("maxStreams");
   });
 
-  it("has the grace period if it is deleted in use, and is then missing", async () => {
+  it.each([
+    ["absent", undefined],
+    ["no token", "a.b.c"],
+  ])("that is not required serves, also if it is %s", async (_what, token) => {
+    const terms = { now: daysIn(1), gracePeriodSeconds: 0, failedAt: daysIn(-9) };
+    const verdict = await evaluateLicense({ token, keys: { keys: [] }, required: false, ...terms });
+    expect(verdict).toMatchObject({
+      state: "not_required",
+      message: expect.stringContaining("No license is required"),
+    });
+    expect(mayServe(verdict)).toBe(true);
+  });
+
+  it("is required as soon as a key is trusted", () => {
+    expect([requiresLicense({ keys: [] }), requiresLicense(issuer.keys)]).toEqual([false, true]);
+  });
+
+  it.each([
+    ["that of the last valid license", 5, 5],
+    ["three days if there was none", undefined, 3],
+  ] as const)("that is missing has a grace period of at most %s", async (_what, lastGraceDays, days) => {
+    const terms = { gracePeriodSeconds: 90 * day, failedAt: daysIn(1), lastGraceDays };
+    const at = (now: number) => evaluateLicense({ token: undefined, keys: issuer.keys, now, ...terms });
+    expect((await at(daysIn(1))).graceUntil).toBe(daysIn(1 + days));
+    expect((await at(daysIn(1 + days))).state).toBe("missing");
+  });
+
+  it("that goes missing while serving has the grace period from then, then is missing", async () => {
     expect((await judge(undefined, daysIn(2), daysIn(1))).state).toBe("grace");
     expect((await judge(undefined, daysIn(5), daysIn(1))).state).toBe("missing");
   });

@@ -137,6 +137,59 @@ async function startLicensed(settings: Partial<ApiSettings> = {}) {
   };
 }
 
+describe("a license that is not required", () => {
+  it("lets every model speak, and /health says so", async () => {
+    const other = await startLicensed();
+    other.remove();
+    other.trust({ keys: [] });
+    other.route({ licenseRequired: false });
+    await other.until("not_required");
+    await eventuallyOn(other.clock, "health", async () => (await other.health()).modelReachable, lookMs);
+    expect(await other.health()).toMatchObject({ apiStatus: "ok", licenseStatus: "not_required" });
+    expect(await other.speak()).toBe(200);
+    expect(await sampleOf(other.url, 'svc_tts_license_state{state="not_required"}')).toBe(1);
+    expect(await sampleOf(other.url, 'svc_tts_license_state{state="valid"}')).toBe(0);
+    await other.stop();
+    held.exercised("not_required");
+  });
+
+  it("is one only where the routing table says so and no key is trusted", async () => {
+    const other = await startLicensed();
+    const trusted = JSON.parse(readFileSync(join(other.folder, "jwks.json"), "utf8"));
+    other.route({ licenseRequired: false });
+    await other.clock.advance(3 * lookMs);
+    other.remove();
+    await other.until("missing");
+    expect(await other.speak()).toBe(403);
+    other.trust({ keys: [] });
+    await other.until("not_required");
+    expect(await other.speak()).toBe(200);
+    other.route({});
+    await other.until("missing");
+    other.route({ licenseRequired: false });
+    await other.until("not_required");
+    other.trust(trusted);
+    await other.until("missing");
+    expect(await other.speak()).toBe(403);
+    await other.stop();
+  });
+
+  it("starts its grace period when it becomes required, and is missing at the end of it", async () => {
+    const other = await startLicensed({ licenseGraceSeconds: 600 });
+    other.remove();
+    other.trust({ keys: [] });
+    other.route({ licenseRequired: false });
+    await other.until("not_required");
+    other.route({});
+    await other.until("grace");
+    expect(await other.speak()).toBe(200);
+    await other.clock.advance(600_000);
+    await other.until("missing");
+    expect(await other.speak()).toBe(403);
+    await other.stop();
+  });
+});
+
 describe("a license whose file is deleted", () => {
   it("gets no second grace period after the end of the first one", async () => {
     const other = await startLicensed({ licenseGraceSeconds: 600 });

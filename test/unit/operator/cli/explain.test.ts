@@ -111,6 +111,33 @@ describe("explain", () => {
     );
   });
 
+  it("gives the commands that add a license where one is required and the spec names none", () => {
+    const message = "A license is required, and spec.license is not set.";
+    const said = {
+      ...stalled("LicenseMissing", message),
+      LicenseValid: ["False", "Missing", message],
+    } as Said;
+    const [blocker] = explain(evidence(saying(said, { license: undefined }))).blockers;
+    expect(blocker).toMatchObject({ about: "license", reason: "Missing", message });
+    expect(blocker?.commands).toEqual([
+      "kubectl -n ns create secret generic tts-license --from-file=license.jwt",
+      `kubectl -n ns patch ttsd demo --type=merge -p '{"spec":{"license":{"secretRef":{"name":"tts-license"}}}}'`,
+    ]);
+  });
+
+  it("does not miss the Secret of a license that is not required", () => {
+    const said: Said = {
+      Ready: ["False", "PodsNotReady", "Pods start."],
+      LicenseValid: ["True", "NotRequired", "No license is required."],
+    };
+    const secrets = [
+      { path: "license.secretRef", name: "license", exists: false },
+      { path: "api.keys.secretRef", name: "keys", exists: false },
+    ];
+    const { blockers } = explain(evidence(saying(said), { secrets }));
+    expect(blockers.map(({ about }) => about)).toEqual(["Secret keys"]);
+  });
+
   it("names the pod and container that the commands are about", () => {
     const crashing: Pod = {
       ...pod({

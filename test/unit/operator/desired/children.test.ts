@@ -121,7 +121,14 @@ describe("the routing table", () => {
     expect(models.mist?.map(({ weight }) => weight)).toEqual(weights);
   });
 
-  it("has the time since which the license is not valid", () => {
+  it("says where no license is required, and nothing where one is", () => {
+    const verdict = { state: "not_required", message: "" } as const;
+    const { licenseRequired } = routingTable(observed(two), grants, { verdict, failedAt: undefined });
+    expect(licenseRequired).toBe(false);
+    expect(routingTable(observed(two), grants, granting())).not.toHaveProperty("licenseRequired");
+  });
+
+  it("tells since when the license is not good", () => {
     const table = routingTable(observed(two), grants, { failedAt: Date.parse("2026-01-02T03:04:05Z") });
     expect(table.licenseFailedAt).toBe("2026-01-02T03:04:05.000Z");
   });

@@ -185,6 +185,21 @@ describe("the pods of the API", () => {
       SVC_TTS_KEYS_FILE: "/var/run/svc-tts/keys/keys.yaml",
     });
   });
+
+  it("without spec.license mount no license, and keep the variables that no podTemplate may change", () => {
+    const render = (more: object) =>
+      apiDeployment(ttsDeployment({ license: undefined, api: more }), undefined, granted, server)?.spec
+        .template.spec;
+    expect(render({})?.volumes?.map(({ name }) => name)).toEqual(["token", "license-keys", "tmp"]);
+    const names = render({})?.containers[0]?.env?.map(({ name }) => name);
+    for (const name of names?.filter((name) => /LICENSE|ROUTING|NAMESPACE/.test(name)) ?? []) {
+      const podTemplate = { spec: { containers: [{ name: "api", env: [{ name, value: "9999" }] }] } };
+      expect(() => render({ podTemplate })).toThrow(`must leave ${name}`);
+    }
+    expect(names).toEqual(
+      expect.arrayContaining(["SVC_TTS_LICENSE_KEYS_FILE", "SVC_TTS_LICENSE_GRACE_SECONDS"]),
+    );
+  });
 });
 
 describe("limits of keys", () => {

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import { readLicense } from "../../../../config/contract/license.ts";
+import { licenseNotRequired, readLicense } from "../../../../config/contract/license.ts";
 import type { TtsDeploymentStatus } from "../../../../crds/tts-deployment.ts";
 import type { ObservedDeployment, ObservedPool } from "../../../../operator/facts/observed.ts";
 import { decideLicense } from "../../../../operator/license/decide.ts";
@@ -185,5 +185,62 @@ describe("a license that is not valid", () => {
     deployment.status = { license: { state: "valid", ...last({}) } } as TtsDeploymentStatus;
     await decideLicense(observed(deployment), issuer.keys, shares);
     expect(shares.elsewhere("1", "ns/other")).toEqual({ gpus: 0, streams: 32 });
+  });
+});
+
+describe("a license that is not required", () => {
+  const unlicensed = { license: licenseNotRequired };
+  const greedy = [{ name: "a", replicas: 900, maxConcurrentStreams: 1000, accelerator: { count: 8 } }];
+
+  it("lets everything run, and says that the Secret which the spec names is not read", async () => {
+    const result = await judged(undefined, greedy, unlicensed);
+    expect(result).toMatchObject({ valid: true, reason: "NotRequired", grants: "a 900" });
+    expect(result).toMatchObject({ api: { held: false, replicas: 1 }, failedAt: undefined });
+    expect(result.limits.get("a")).toBe(Number.POSITIVE_INFINITY);
+    expect(result.changesAt).toBeUndefined();
+    expect(result.message).toBe(
+      "No license is required, because no license key is trusted. Secret ns/license, which spec.license names, is not read.",
+    );
+  });
+
+  it("needs no spec.license", async () => {
+    const deployment = ttsDeployment({ license: undefined });
+    const result = await decideLicense(observed(deployment, unlicensed), { keys: [] });
+    expect(result).toMatchObject({
+      valid: true,
+      message: "No license is required, because no license key is trusted.",
+    });
+  });
+
+  it.each(["expired", "invalid", "missing", "grace"] as const)(
+    "lifts what held back pods while the license was %s, and remembers the limits",
+    async (state) => {
+      const lastValid = { id: "1", models: [], maxGpus: 0, maxStreams: 1, graceDays: 1 };
+      const last = { state, failedAt: "2025-12-31T00:00:00Z", lastValid };
+      const result = await judged(undefined, greedy, unlicensed, last);
+      expect(result).toMatchObject({ grants: "a 900", failedAt: undefined, lastValid });
+    },
+  );
+
+  it("takes no share of the license that was valid before", async () => {
+    const shares = new LicenseAllocations();
+    shares.take("ns/demo", { license: "1", use: { gpus: 1, streams: 1 }, isShort: false });
+    await decideLicense(observed(ttsDeployment(), unlicensed), { keys: [] }, shares);
+    expect(shares.elsewhere("1", "ns/other")).toEqual({ gpus: 0, streams: 0 });
+  });
+
+  it("starts its grace period when it becomes required; running pods stay, and none is added", async () => {
+    const serving = { pools: [pool("a", 2)], api: { deployment: running(1), pods: [] } };
+    const result = await judged(undefined, one, serving, { state: "not_required" });
+    expect(result).toMatchObject({ valid: false, reason: "Missing", failedAt: now, grants: "a held at 2" });
+    expect(result.verdict).toMatchObject({ state: "grace", graceUntil: now + 3 * 86_400_000 });
+  });
+
+  it("has a grace period of three days when it becomes required, whatever longer one the spec names", async () => {
+    const license = { secretRef: { name: "license" }, gracePeriod: "2160h" };
+    const deployment = ttsDeployment({ license });
+    deployment.status = { license: { state: "not_required" } } as TtsDeploymentStatus;
+    const { verdict } = await decideLicense(observed(deployment), issuer.keys);
+    expect(verdict.graceUntil).toBe(now + 3 * 86_400_000);
   });
 });

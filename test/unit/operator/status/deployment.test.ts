@@ -22,6 +22,11 @@ const expired: LicenseDecision = {
   reason: "Expired",
   message: "It expired.",
 };
+const unlicensed: LicenseDecision = {
+  ...good,
+  verdict: { state: "not_required", message: "No license is required." },
+  reason: "NotRequired",
+};
 const grace: LicenseDecision = {
   ...expired,
   verdict: { state: "grace", message: "It expired.", graceUntil: now + 1 },
@@ -56,6 +61,11 @@ describe("the status of a TtsDeployment", () => {
         ApiReady: "True Serving",
         RolloutHealthy: "True Complete",
       },
+    ],
+    [
+      "needs no license",
+      judged(serving, unlicensed),
+      { Ready: "True Serving", Stalled: "False Settled", LicenseValid: "True NotRequired" },
     ],
     ["is in grace", judged(serving, grace), { Ready: "True Serving", LicenseValid: "False Expired" }],
     [

@@ -1,0 +1,109 @@
+import { describe, expect, it } from "vitest";
+import { type OperatorHouse, useOperatorHouse } from "../../support/operator/operator-house.ts";
+
+let house: OperatorHouse;
+
+useOperatorHouse((opened) => {
+  house = opened;
+});
+
+const noKeys = { licenseKeys: { keys: [] } };
+const noLicense = { license: undefined };
+const graceMs = 72 * 3_600_000;
+
+/** A TtsDeployment without a license, which serves under an operator that trusts no license key. */
+async function servesUnlicensed(): Promise<void> {
+  await house.restart(noKeys);
+  await house.putDeployment(noLicense);
+  await house.serve("demo-api", "demo-mist");
+  await house.untilReady();
+}
+
+const license = async (name = "demo") => (await house.deployment(name)).status?.license;
+
+describe("an operator that trusts no license key", () => {
+  it("starts the pods of a TtsDeployment without a license, and tells API pods that none is required", async () => {
+    await servesUnlicensed();
+    expect(await house.condition("LicenseValid")).toBe(
+      "True NotRequired: No license is required, because no license key is trusted.",
+    );
+    expect(await license()).toEqual({ state: "not_required" });
+    expect(await house.routing()).toMatchObject({ licenseRequired: false });
+    const { data } = await house.mustGet("ConfigMap", "demo-routing");
+    expect(JSON.parse((data as Record<string, string>)["jwks.json"] ?? "")).toEqual({ keys: [] });
+    const { volumes } = (await house.workload("demo-api")).spec?.template.spec ?? {};
+    expect(volumes?.map(({ name }) => name)).not.toContain("license");
+    expect(await house.kubectl("get", "ttsd", "demo")).toMatch(/demo +True +not_required/);
+    expect(await house.writesOfRestart(noKeys)).toBe(0);
+  });
+
+  it("does not read the Secret of a license that a TtsDeployment names", async () => {
+    await house.restart(noKeys);
+    await house.putLicense("no license at all");
+    house.proxy.requests.splice(0);
+    await house.putDeployment();
+    await house.serve("demo-api", "demo-mist");
+    await house.untilReady();
+    await house.idle();
+    expect(await house.condition("LicenseValid")).toContain(
+      `Secret ${house.namespace}/license, which spec.license names, is not read.`,
+    );
+    const ofLicense = house.proxy.requests.filter(
+      ({ path, query }) =>
+        path.endsWith("/secrets/license") || query.get("fieldSelector") === "metadata.name=license",
+    );
+    expect(ofLicense).toEqual([]);
+  });
+});
+
+describe("an operator that is given license keys", () => {
+  it("requires a license of a TtsDeployment that served without: pods stay, growth waits, and the grace period begins", async () => {
+    await servesUnlicensed();
+    await house.restart();
+    await house.untilCondition(
+      "LicenseValid",
+      /^False Missing: A license is required, and spec\.license is not/,
+    );
+    expect(await house.condition("LicenseValid")).toContain("name it in spec.license.secretRef");
+    const { state, failedAt = "", graceUntil = "" } = (await license()) ?? {};
+    expect(state).toBe("grace");
+    expect(Date.parse(graceUntil)).toBe(Date.parse(failedAt) + graceMs);
+    await house.until(async () => (await house.routing()).licenseFailedAt !== undefined, "the routing table");
+    expect(await house.routing()).not.toHaveProperty("licenseRequired");
+    expect(await house.condition("Ready")).toMatch(/^True/);
+
+    await house.putDeployment({ ...noLicense, api: { replicas: 2 } }, [
+      { name: "mist", kind: "mist", replicas: 3 },
+    ]);
+    await house.untilCondition("ModelsReady", /^False LicenseHold/);
+    await house.advance(graceMs);
+    await house.untilCondition("Ready", /^False LicenseMissing/);
+    expect(await license()).toMatchObject({ state: "missing", failedAt });
+    expect([await house.replicas("demo-api"), await house.replicas("demo-mist")]).toEqual([1, 1]);
+
+    await house.putLicense(await house.issuer.issue({ exp: Math.floor(house.clock.nowMs() / 1000) + 3600 }));
+    await house.putDeployment({ api: { replicas: 2 } }, [{ name: "mist", kind: "mist", replicas: 3 }]);
+    await house.untilCondition("LicenseValid", /^True Valid/);
+    await house.untilReplicas("demo-mist", 3);
+    await house.untilReplicas("demo-api", 2);
+    const { volumes } = (await house.workload("demo-api")).spec?.template.spec ?? {};
+    expect(volumes?.map(({ name }) => name)).toContain("license");
+  });
+
+  it("starts nothing for a TtsDeployment without a license that is new", async () => {
+    await house.putDeployment(noLicense);
+    await house.untilCondition("LicenseValid", /^False Missing: A license is required/);
+    await house.idle();
+    expect(await house.get("Deployment", "demo-api")).toBeUndefined();
+    expect(await license()).toEqual({ state: "missing" });
+  });
+
+  it("starts what it held back when it trusts no key any more, without a change of the TtsDeployment", async () => {
+    await house.putDeployment();
+    await house.untilCondition("LicenseValid", /^False Missing/);
+    await house.restart(noKeys);
+    await house.serve("demo-api", "demo-mist");
+    await house.untilReady();
+    expect(await license()).toEqual({ state: "not_required" });
+  });
+});
