@@ -24,8 +24,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name (.Chart.Version | replace "+" "_") 
 {{- fail "secrets.license and spec.license.secretRef.name are both set: set only one of them." -}}
 {{- else if .Values.secrets.license -}}
 {{- $_ := set $spec "license" (mergeOverwrite (deepCopy (default dict $spec.license)) (dict "secretRef" (dict "name" (printf "%s-license" $name) "key" "license.jwt"))) -}}
-{{- else if not $license -}}
-{{- fail "no license is set: set it by --set-file secrets.license=license.jwt, or name its Secret in spec.license.secretRef.name." -}}
+{{- else if and $spec.license (not $license) -}}
+{{- fail "spec.license names no Secret: set the license by --set-file secrets.license=license.jwt, name its Secret in spec.license.secretRef.name, or remove spec.license where no license is required." -}}
 {{- end -}}
 {{- if .Values.secrets.keys -}}
 {{- if get (default dict (dig "api" "keys" dict $spec)) "secretRef" -}}

@@ -93,3 +93,14 @@ Validates a JWK set (RFC 7517): JSON with a "keys" list and without private keys
 {{- end -}}
 {{- toJson $set -}}
 {{- end -}}
+
+{{/* "true" where a license key is trusted, so that every TtsDeployment needs a license; otherwise empty. */}}
+{{- define "tts-operator.requiresLicense" -}}
+{{- $sets := list (include "tts-operator.publicKeys" (dict "value" "license.jwks" "jwks" .Values.license.jwks)) -}}
+{{- if .Values.license.development.enabled -}}
+{{- $sets = append $sets (include "tts-operator.publicKeys" (dict "value" "license.development.jwks" "jwks" .Values.license.development.jwks)) -}}
+{{- end -}}
+{{- range $sets -}}
+{{- if (fromJson .).keys -}}true{{- end -}}
+{{- end -}}
+{{- end -}}

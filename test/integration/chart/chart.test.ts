@@ -90,7 +90,7 @@ const everything = {
   imagePullSecrets: [{ name: "pull" }],
   replicas: 3,
   watchNamespaces: ["a", "b"],
-  license: { jwks, development: { enabled: true, jwks } },
+  license: { jwks, required: true, development: { enabled: true, jwks } },
   nodeSelector: { pool: "system" },
   tolerations: [{ key: "system", operator: "Exists" }],
   affinity: { podAntiAffinity: {} },
@@ -121,6 +121,7 @@ describe("the chart", () => {
       // two releases in one namespace have separate leases, and therefore separate leaders
       TTS_LEASE_NAME: "tts-tts-operator",
       TTS_DEVELOPMENT: "true",
+      TTS_LICENSE_REQUIRED: "true",
       TTS_LOG_LEVEL: "debug",
     });
     const keys = find(objects, "ConfigMap", "tts-tts-operator-license-keys").data;
@@ -244,6 +245,11 @@ describe("the chart rejects", () => {
       "a private license key",
       { license: { jwks: JSON.stringify({ keys: [{ ...publicKey, d: "x" }] }) } },
       "private key",
+    ],
+    [
+      "a required license without a key",
+      { license: { required: true } },
+      "license.required is true, and there is no license key",
     ],
     [
       "development without keys",

@@ -80,7 +80,13 @@ describe("the chart tts-deployment", () => {
     expect(objects.filter(({ kind }) => kind === "Secret")).toEqual([]);
   });
 
-  it("sends the request of its test to the Service that the operator creates", async () => {
+  it("renders by its defaults, without a license", async () => {
+    expect(find(await template({}), "TtsDeployment", "demo").spec).toEqual({
+      models: [{ name: "mist", kind: "mist", replicas: 1 }],
+    });
+  });
+
+  it("asks in its test at the Service that the operator makes", async () => {
     const values = { secrets: { license }, test: { apiKeySecret: { name: "clear" } } };
     const { spec } = find(await template(values), "Pod", "demo-test");
     const [container] = (spec as { containers: { env: { name: string; value?: string }[] }[] }).containers;
@@ -123,7 +129,7 @@ describe("the chart tts-deployment", () => {
 
 describe("the chart tts-deployment rejects", () => {
   it.each([
-    ["no license", {}, "no license is set"],
+    ["a license without a Secret", { spec: { license: { gracePeriod: "48h" } } }, "names no Secret"],
     [
       "two licenses",
       { secrets: { license }, spec: { license: { secretRef: { name: "x" } } } },
