@@ -78,7 +78,8 @@ export class Scaler {
   /** Collects the load of a deployment while a part of it has `scaling`, or its API pods check the license online. */
   follow(key: string, { spec }: TtsDeployment, apiPods: readonly Pod[], tokens: readonly string[]): void {
     const isScaled = [spec.api, ...spec.models].some(({ scaling }) => scaling !== undefined);
-    if (isScaled || spec.license?.endpoint !== undefined) this.#board.follow(key, tellersOf(apiPods), tokens);
+    if (isScaled || spec.license?.endpoint !== undefined)
+      this.#board.follow(key, reportersOf(apiPods), tokens);
     else this.forget(key);
   }
 

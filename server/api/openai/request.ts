@@ -11,7 +11,7 @@ import {
   type SpeechRequest,
   someVoices,
 } from "../request/speech-request.ts";
-import { type AudioFormat, streamTypes } from "../request/variants.ts";
+import { type HttpFormat, streamTypes } from "../request/variants.ts";
 import { type OpenaiFormat, openaiFormats, openaiModels, openaiVoices } from "./names.ts";
 
 /** The supported fields of OpenAI's `POST /v1/audio/speech`. Others are ignored. */
@@ -40,7 +40,7 @@ export interface OpenaiRequest extends SpeechRequest {
   readonly mediaType: string;
 }
 
-const formats: Readonly<Record<OpenaiFormat, AudioFormat>> = {
+const formats: Readonly<Record<OpenaiFormat, HttpFormat>> = {
   mp3: "mp3",
   opus: "ogg",
   wav: "wav",

@@ -5,7 +5,7 @@ import { type MediaRange, matchTypes, parseAccept } from "./accept.ts";
 
 /** Values of `audioFormat` in the specification (parts 2.1 and 4). */
 export const audioFormats = ["wav", "ogg", "mp3", "mulaw", "pcm"] as const;
-type HttpFormat = (typeof audioFormats)[number];
+export type HttpFormat = (typeof audioFormats)[number];
 /** Clients of WebSockets also ask for WebM. */
 export type AudioFormat = HttpFormat | "webm";
 /** Formats of an event stream (specification 4.1), with the default first. */

@@ -176,7 +176,7 @@ export class ProcessPool implements Engine {
     // for the others.
     void settled.then(() => {
       if (!signal.aborted && !process.dead) this.#waiting.spoken(performance.now() - begunAtMs);
-      this.#giveBack(process);
+      this.#release(process);
       if (!signal.aborted && !process.dead) onWritten?.(seconds());
     });
     yield* frames;

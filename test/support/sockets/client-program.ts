@@ -24,8 +24,7 @@ export async function startClientProgram(packages: readonly string[], file: stri
   const waiting: Waiting[] = [];
   const log: string[] = [];
   let hasEnded = false;
-  const failure = (problem: string) =>
-    new Error(`${file}: ${problem}\n${log.slice(-shownLines).join("\n")}`);
+  const failure = (problem: string) => new Error(`${file}: ${problem}\n${log.slice(-shownLines).join("\n")}`);
   const rejectAll = () => {
     for (const { reject } of waiting.splice(0)) reject(failure("the program has ended"));
   };

@@ -100,10 +100,7 @@ describe("the rules of the project allow", () => {
       "server/api/sockets/segmentation.ts",
       'import { sentenceEnds } from "../../text/planning/sentence-ends.ts";',
     ],
-    [
-      "server/api/sockets/v1/custom-lexicon.ts",
-      'import { readXSampa } from "../../../text/x-sampa.ts";',
-    ],
+    ["server/api/sockets/v1/custom-lexicon.ts", 'import { readXSampa } from "../../../text/x-sampa.ts";'],
     ["test/unit/a.test.ts", 'import { it } from "vitest"; it.each([1])("is %i", () => {});'],
   ])("%s: %s", (path, text) => {
     expect(messages(path, text)).toEqual([]);
