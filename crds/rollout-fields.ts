@@ -130,7 +130,7 @@ const Canary = Type.Object(
           minimum: 0,
           maximum: 604_800,
           default: 300,
-          description: "How long the canary keeps this percentage before the next step, for example `10m`.",
+          description: "How long the canary keeps this percentage before the next step, in seconds, for example 600.",
         }),
       }),
       {

@@ -22,7 +22,7 @@ afterAll(() => client.stop());
 
 interface Service {
   readonly name: string;
-  /** Of the plugin, without the key. */
+  /** The options of the plugin, without the key. */
   readonly options: () => object;
 }
 

@@ -37,7 +37,7 @@ const texts = [
   "Hello there.",
   "Your table for two is booked for seven o'clock tomorrow evening.",
   "Thank you for calling. All of our agents are busy at the moment, and we will be with you as soon as one of them is free.",
-  "The old man told us a very long story about the sea and everything that lives in it, and when he had finished we walked home without a word because nobody wanted to break the spell.",
+  "The old man began a very long story about the sea and everything that lives in it, and when he had finished we walked home without a word because we did not want to break the spell.",
   "Please have your account number ready, which you find on the first page of your last invoice, and remember that we never ask for your password. Goodbye.",
 ];
 const charactersPerSecond = 15;

@@ -42,7 +42,7 @@ describe("phrases for an engine that is little faster than real time", () => {
 
   test("grow, and none is much longer than the growth allows", () => {
     const text =
-      "The old man told us a very long story about the sea and everything that lives in it and when he had finished we walked home without a word because nobody wanted to break the spell that his voice had cast over the evening.";
+      "The old man began a very long story about the sea and everything that lives in it and when he had finished we walked home without a word because we did not want to break the spell that his voice had cast over the evening.";
     for (const growth of [1.25, 1.5, 2]) {
       const phrases = paced(text, { growth });
       expect(phrases.join(" ")).toBe(text);

@@ -118,7 +118,7 @@ describe("docs/asyncapi.json", () => {
     };
     send(client, requests, { contextId: "a", start }, { contextId: "a", text: "One." });
     send(client, requests, { contextId: "a", end: {} }, { contextId: "b", cancel: {} });
-    send(client, requests, { contextId: "c", start: { speaker: "nobody", text: "One." } });
+    send(client, requests, { contextId: "c", start: { speaker: "unknown-voice", text: "One." } });
     await eventuallyHas(client, "done");
     await eventuallyHas(client, "cancelled");
     await eventuallyHas(client, "error");
