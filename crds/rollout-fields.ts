@@ -130,7 +130,8 @@ const Canary = Type.Object(
           minimum: 0,
           maximum: 604_800,
           default: 300,
-          description: "How long the canary keeps this percentage before the next step, in seconds, for example 600.",
+          description:
+            "How long the canary keeps this percentage before the next step, in seconds, for example 600.",
         }),
       }),
       {
