@@ -52,6 +52,8 @@ function planJob(invocation: Invocation, speaker: VoiceEngine): SpeechJob {
   const fields = unsupportedOptions(invocation, speaker);
   const [first] = fields;
   if (first) throw new Failure("invalid_request", `${first.pointer} ${first.detail}`, { fields });
+  if (invocation.lexicon && speaker.voice.kind === "generated")
+    throw new Failure("invalid_request", "This model reads text only, and accepts no pronunciations.");
   const segments = planSpeech(invocation.text, {
     ...textOptions(invocation),
     ...(phraseGrowth !== undefined && { growth: phraseGrowth }),
