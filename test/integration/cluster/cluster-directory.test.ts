@@ -207,7 +207,9 @@ describe("the directory of a cluster", () => {
     const { server: url, caPem: ca } = plane.address;
     let token = "not a token";
     directory = follow({ url, ca, token: () => token });
-    await eventually("the API server refused it", () => warnings.some((text) => text.includes("broke off")));
+    await eventually("the API server refused it", () =>
+      warnings.some((text) => text.includes("was interrupted")),
+    );
     expect(directory.table()).toBeUndefined();
     token = podToken;
     await eventually("the table is read", () => directory.table()?.models.mist?.length === 1);

@@ -202,7 +202,7 @@ describe("a pool with the built-in scaler", () => {
     // one for each of two pools and the TtsDeployment; the clock also follows real time
     const most = 3 * (Math.floor((house.clock.monotonicMs() - startMs) / 60_000) + 1);
     expect(house.proxy.count("write") - writes).toBeLessThanOrEqual(most);
-    const passes = house.lines.slice(lines).filter((line) => line.startsWith("pass "));
+    const passes = house.lines.slice(lines).filter((line) => line.startsWith("a reconcile has ended "));
     expect(passes.length).toBeLessThanOrEqual(2 * most);
     expect((await house.deployment()).status?.summary.streams).toMatch(/^\d+\/32$/);
   });

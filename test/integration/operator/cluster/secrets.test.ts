@@ -21,7 +21,7 @@ describe("Secrets", () => {
     await house.touch("0");
     await house.idle();
     readsOfSecrets();
-    const passes = () => house.lines.filter((line) => line.startsWith("pass ")).length;
+    const passes = () => house.lines.filter((line) => line.startsWith("a reconcile has ended ")).length;
     const before = passes();
     for (const value of ["1", "2", "3"]) {
       await house.touch(value);

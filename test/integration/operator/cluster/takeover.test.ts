@@ -12,7 +12,7 @@ useOperatorHouse((opened) => {
 
 /** The reconciled keys, in order. */
 function passes(): string[] {
-  return house.lines.flatMap((line) => /^pass .*"key":"([^"]+)"/.exec(line)?.[1] ?? []);
+  return house.lines.flatMap((line) => /^a reconcile has ended .*"key":"([^"]+)"/.exec(line)?.[1] ?? []);
 }
 
 it("an operator that starts first reconciles the objects that changed while none ran", async () => {
