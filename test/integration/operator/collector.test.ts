@@ -141,8 +141,8 @@ describe("the collector next to a model", () => {
     const values = { COLLECTOR_CLIENT_ID: "tts", COLLECTOR_CLIENT_SECRET: "pw" };
     await pod.validate(values);
     await pod.start(values);
-    await push(pod.ports.http);
-    await until(() => expect(to.received.join()).toContain("svc.engine.initial_latency"));
+    expect(await push(pod.ports.http)).toBe(200);
+    await until(() => expect(to.received.join(), pod.log()).toContain("svc.engine.initial_latency"));
     const [{ authorization, body } = { authorization: "", body: "" }] = to.tokenRequests;
     expect(body).toContain("scope=metrics");
     expect(`${Buffer.from(String(authorization).replace("Basic ", ""), "base64")} ${body}`).toMatch(
