@@ -24,11 +24,11 @@ export interface OpenSockets {
 }
 
 export const pingMs = 20_000;
-/** Consecutive pings without a sign of life, after which the client counts as gone. */
+/** Consecutive pings without a pong or a message, after which the client counts as disconnected. */
 const mostUnanswered = 2;
 /**
  * The same while no text is open, ten minutes: some clients keep sockets for later turns, and read nothing
- * from them until then.
+ * from them until then (section 10 of the sockets' specification: never close an idle socket before 600 s).
  */
 const mostUnansweredIdle = 30;
 

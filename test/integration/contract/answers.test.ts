@@ -305,8 +305,8 @@ interface WordTimes {
 }
 
 function wordTimes(events: readonly HeardEvent[]): WordTimes {
-  const told = events.find(({ name }) => name === "timestamps")?.data as { word_timestamps: WordTimes };
-  return told.word_timestamps;
+  const event = events.find(({ name }) => name === "timestamps")?.data as { word_timestamps: WordTimes };
+  return event.word_timestamps;
 }
 
 describe("an event stream", () => {
@@ -426,9 +426,9 @@ describe("a model that stops in the middle of its speech", () => {
     const events = ask("text/event-stream", { audioFormat: "mp3" });
     const forms = ["stream-wav", "stream-mp3", "stream-ogg", "events-mp3"];
     await eventually("the first audio of all four is out", async () => {
-      const told = await (await fetch(`${api.url}/metrics`)).text();
+      const metrics = await (await fetch(`${api.url}/metrics`)).text();
       return forms.every((form) =>
-        told.includes(`svc_tts_first_audio_seconds_count{model="arcana",variant="${form}"}`),
+        metrics.includes(`svc_tts_first_audio_seconds_count{model="arcana",variant="${form}"}`),
       );
     });
     await server.arcana.stop();
@@ -438,8 +438,8 @@ describe("a model that stops in the middle of its speech", () => {
       expect(text).not.toContain("problem");
     }
     const { text } = await events;
-    const told = text.slice(text.lastIndexOf("event: "));
-    expect(told).toMatch(/^event: error\ndata: \{"type":"https:.*"code":"\w+".*\}\n\n/);
+    const last = text.slice(text.lastIndexOf("event: "));
+    expect(last).toMatch(/^event: error\ndata: \{"type":"https:.*"code":"\w+".*\}\n\n/);
     expect(text).not.toContain("event: done");
 
     const after = await server.api.post(arcana, { accept: "audio/wav" });

@@ -123,8 +123,8 @@ describe("a mounted voice that may replace a built-in one", () => {
     expect(engineIn(engines, "alan", "mist")).toBe(mist);
     expect(engineIn(engines, "alan", "mistv2")).toBe(mistv2);
     expect(engines.builtInSpeakerFor(builtIn("alan")).engine.name).toBe("espeak");
-    const told = reportVoices(engines, "mist").builtIn.filter(({ id }) => id === "alan");
-    expect(told.map(({ engine }) => engine)).toEqual([mist, mistv2]);
+    const reported = reportVoices(engines, "mist").builtIn.filter(({ id }) => id === "alan");
+    expect(reported.map(({ engine }) => engine)).toEqual([mist, mistv2]);
   });
 
   test("is loaded for arcana only where arcana asks for it, and is listed under no name of its own there", async () => {

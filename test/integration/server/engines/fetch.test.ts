@@ -93,7 +93,7 @@ describe("a file over HTTP", () => {
     expect(await fetched()).toBe(digestOf(weights));
     const starts = server.requests.map(({ range }) => Number(/\d+/.exec(range ?? "0")?.[0]));
     expect(starts).toEqual([0, 100_000, 150_000, 150_000, 220_000]);
-    expect(lines.filter((told) => told.startsWith("the download was interrupted"))).toHaveLength(4);
+    expect(lines.filter((line) => line.startsWith("the download was interrupted"))).toHaveLength(4);
   });
 
   it("is resumed by the next process after one was killed", async () => {
@@ -212,7 +212,7 @@ describe("a file over HTTP", () => {
 
   it("has its progress reported", async () => {
     await run(`${server.url}/model.bin`, { progressEveryMs: 0 });
-    expect(lines.some((told) => /^fetching .*"percent":\d+,"bytesPerSecond":\d+/.test(told))).toBe(true);
+    expect(lines.some((line) => /^fetching .*"percent":\d+,"bytesPerSecond":\d+/.test(line))).toBe(true);
   });
 
   it("is fetched once by two pods that share a cache, and by the second if the first died", async () => {
