@@ -105,14 +105,14 @@ function finding({ run, streamsPerCore }: Listening, pairs: readonly Mp3Pair[]):
         met: share >= leastMp3Share,
       },
     ],
-    text: `The model behind it replays a recording at 24 kHz, so the figures are those of the API tier's process: keys, validation, routing, the wire format,
+    text: `The model tier replays a recording at 24 kHz, so the figures are those of the API tier's process: keys, validation, routing, the wire format,
 encoding, HTTP.
 
-${listeners} concurrent clients receive raw PCM at real time in chunks of a tenth of a second. Of ${streams} streams ${starved} were more than 100 ms
-behind real time and ${run.requests.failed} failed. One processor second served ${streamsPerCore.toFixed(0)} seconds of audio.
+${listeners} concurrent clients receive raw PCM at real time in chunks of a tenth of a second. Of ${streams} streams, ${starved} were more than 100 ms
+late and ${run.requests.failed} failed. One processor second served ${streamsPerCore.toFixed(0)} seconds of audio.
 
-MP3 at ${replayRate / 1000} kHz as fast as possible, ${mp3.streams} streams: audio per processor second of the API tier, in turn with the same encoder
-alone on the same audio:
+${mp3.streams} streams then receive MP3 at ${replayRate / 1000} kHz as fast as possible. The table has the audio per processor second of the API tier, and of the same encoder
+alone with the same audio, measured in turn:
 
 ${markdownTable(["window", "encoder alone", "API tier", "share"], rows)}`,
   };

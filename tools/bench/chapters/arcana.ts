@@ -53,7 +53,7 @@ function targets({ streams, firstAudioMs, realTimeFactor, playback }: Report): T
 }
 
 function page(runs: readonly Report[]): string {
-  return `Voice \`luna\`, default options, raw PCM. Every stream sends its next request when the last one has ended, and reads as fast as it can.
+  return `The streams use the voice \`luna\`, default options and raw PCM. Every stream sends its next request when the previous one has ended, and reads as fast as it can.
 
 ${runsTable(runs)}`;
 }

@@ -85,7 +85,7 @@ function page(engineMs: number, medians: readonly Median[]): string {
     `${(ms - engineMs).toFixed(1)} ms`,
   ]);
   const alone = ["engine alone", `${engineMs.toFixed(1)} ms`, ""];
-  return `A text of ${longText.length} characters, one stream, ${rounds} rounds; medians. The engine alone synthesizes the phrase with which the server starts.
+  return `The figures are medians of ${rounds} rounds, with one stream and a text of ${longText.length} characters. The engine alone synthesizes the phrase with which the server starts.
 
 ${markdownTable(["response", "first audio", "more than the engine"], [alone, ...rows])}`;
 }

@@ -165,7 +165,7 @@ function finding({ right, wrong, refusal, windows }: Measured): TargetResult {
         met: ratio <= mostRatio,
       },
     ],
-    text: `The check of every request, ${checks} times, with ${knownKeys} keys in two stores:
+    text: `The table has the time of the key check of a request, measured ${checks} times with ${knownKeys} keys in two stores:
 
 ${markdownTable(
   ["key", "p50", "p99"],
@@ -175,10 +175,10 @@ ${markdownTable(
   ],
 )}
 
-A request with a wrong key takes ${refusal.toFixed(0)} µs of the API tier's processor time, HTTP and the response included.
+A request with a wrong key takes ${refusal.toFixed(0)} µs of the API tier's processor time, including HTTP and the response.
 
-${rightPerSecond} requests per second with a right key, each for a second of audio from a model that replays, through the API tier only; then the same with ${wrongPerSecond} requests per second with
-wrong keys from a process on the same machine. Time from sending to the end of the response:
+The API tier served ${rightPerSecond} requests per second with a right key, each for a second of audio from a model that replays a recording. Then it served the same requests while a process on the same machine sent ${wrongPerSecond} requests per second with
+wrong keys. The table has the time from sending a request to the end of the response:
 
 ${markdownTable(
   ["pair", "without p50 / p99", "with wrong keys p50 / p99", "ratio of p99"],

@@ -103,10 +103,10 @@ function soakTarget(soak: Soak): TargetRow {
 }
 
 function page(restMegabytes: number, afterMegabytes: number, soak: Soak | undefined): string {
-  const now = `${restMegabytes.toFixed(0)} MB resident at rest and ${afterMegabytes.toFixed(0)} MB after synthesis.`;
+  const now = `The resident memory is ${restMegabytes.toFixed(0)} MB at rest and ${afterMegabytes.toFixed(0)} MB after synthesis.`;
   if (!soak) return `${now} \`make bench SOAK=1\` measures it over time.`;
   const minutes = soak.megabytes.map((one) => one.toFixed(0)).join(", ");
   return `${now}
 
-On ${soak.date}, ${soak.streams} streams of PCM and MP3 at real time, ${soak.requests} requests in total, for each minute: ${minutes} MB.`;
+On ${soak.date}, ${soak.streams} streams received PCM and MP3 at real time, with ${soak.requests} requests in total. Memory in each minute: ${minutes} MB.`;
 }

@@ -47,7 +47,7 @@ export const mists: Measurement = {
           met: errors.mistv2 <= errors.mist,
         },
       ],
-      text: `Voice \`alan\`, raw PCM. First audio of a text whose first sentence has no comma, ${rounds} rounds, medians; word error rate of ${englishSentences.length} sentences.
+      text: `Both models used the voice \`alan\` and raw PCM. First audio is the median of ${rounds} rounds, of a text without a comma in its first sentence. The word error rate is that of ${englishSentences.length} sentences.
 
 ${markdownTable(
   ["model", "first audio", "word error rate"],

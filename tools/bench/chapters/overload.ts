@@ -89,8 +89,8 @@ function finding(steady: readonly StreamRecord[], full: Full): TargetResult {
   };
   return {
     targets: targets(figures),
-    text: `A server with a capacity of ${capacity} streams and a queue of the same length. First ${2 * capacity} clients send requests for ${seconds} s, each as soon as its last response has ended. Then ${filling} clients send a text of
-${longText.length} characters at the same time, and while these run and wait, ${refusedCallers} more clients send requests one after another.
+    text: `The server has a capacity of ${capacity} streams and a queue of the same length. First ${2 * capacity} clients send requests for ${seconds} s, each as soon as its previous response has ended. Then ${filling} clients send a text of
+${longText.length} characters at the same time. While these requests run and wait, ${refusedCallers} more clients send requests one after another.
 
 ${markdownTable(
   ["clients", "streams", "failed", "gaps p50 / p99"],

@@ -128,12 +128,12 @@ function page(figures: readonly PeerFigures[]): string {
     ]),
   ]);
   const { ours = "", theirs = "", theirsLikeOurs = "" } = figures[0]?.runtimes ?? {};
-  return `The same models of random weights in our server and in the HTTP server of PyPI's \`piper-tts\`, each started as its documentation says, in turn;
-medians. First audio is that of a text of ${longText.length} characters; Piper's server responds when all of it is synthesized. Throughput is that of sentences
+  return `The benchmark alternates between our server and the HTTP server of PyPI's \`piper-tts\`, with the same models of random weights. Each server is started as its documentation says.
+The figures are medians. First audio is that of a text of ${longText.length} characters; Piper's server responds when it has synthesized the whole text. Throughput is that of sentences
 without pauses. Our server uses \`mist\`, which like Piper does not split short sentences; \`mistv2\` splits them for an earlier first
 audio.
 
-ONNX Runtime takes nearly all of the time. \`pip\` installs version ${theirs} for Piper, and the newest for Node is ${ours}. The last column is Piper's server with
+ONNX Runtime takes nearly all of the time. \`pip\` installs version ${theirs} for Piper, and the newest version for Node is ${ours}. The last column is Piper's server with
 ${theirsLikeOurs}, which separates the effect of the runtime from that of the servers. The targets above compare with Piper's server as \`pip\` installs it.
 
 ${markdownTable(["model", "figure", `ours, ${ours}`, `Piper's, ${theirs}`, `Piper's, ${theirsLikeOurs}`], rows)}`;

@@ -29,8 +29,8 @@ export const streams: Measurement = {
 };
 
 function page(runs: readonly Report[]): string {
-  return `Voice \`alan\` of \`mist\`, raw PCM at 16 kHz, typical sentences of voice agents. Every stream sends its next request when the last one has ended, and reads as
-fast as it can, so more than one stream is full load: its time to first audio is mostly time in the queue for an engine.
+  return `The streams synthesize typical sentences of voice agents as raw PCM at 16 kHz, with the voice \`alan\` of \`mist\`. Every stream sends its next request when the previous one has ended, and reads as
+fast as it can. Therefore more than one stream is full load, and the time to first audio is mostly time in the queue for an engine.
 
 ![First audio and underruns by number of streams](benchmarks/streams.svg)
 

@@ -56,7 +56,7 @@ function page(windows: readonly Pair[], [api = 0, model = 0, ...engines]: readon
     percent(served / alone),
   ]);
   const spent = { "API tier": api, "model tier": model, engines: sum(engines) };
-  return `${streams} streams of raw PCM, in turn with the same engine processes without HTTP. The target compares medians.
+  return `The benchmark alternates between ${streams} streams of raw PCM and the same engine processes without HTTP. The target compares medians.
 
 ${markdownTable(["window", "engines alone", "through the server", "share"], rows)}
 

@@ -27,8 +27,8 @@ make bench           # 6 minutes
 make bench SOAK=1    # 10 minutes more: also measures memory over time
 \`\`\`
 
-Both commands write this page and its plots. [The operator](benchmarks-operator.md) has a separate page. ${machineSentence(machine)} The load tool and the
-server share the machine, so compare figures of one run only. Each figure with a target is measured in turn with its reference.${calmSentence(machine)}
+Both commands write this page and its plots. [Another page](benchmarks-operator.md) has the benchmarks of the operator. ${machineSentence(machine)} The load tool and the
+server share the machine, so compare only figures of the same run. For each figure with a target, the benchmark alternates between the server and its reference.${calmSentence(machine)}
 
 ## Targets
 
@@ -44,8 +44,8 @@ const ownMeasurements = `## Measure your own server
 svc-tts bench --url https://tts.example.com --key "$KEY" --streams 50 --seconds 60 --accept audio/mpeg --json run.json --svg run.svg
 \`\`\`
 
-keeps 50 streams running for a minute on any server: this one or, with \`--openai\`, one with OpenAI's API. It reports the number of complete responses,
-time to first audio and real-time factor (p50, p95, p99), the share of streams with underruns of more than 100 ms, and bytes and seconds of audio, as a
+This command keeps 50 streams running for a minute. With \`--openai\` it measures a server with OpenAI's API. It reports the number of complete responses,
+the time to first audio and real-time factor (p50, p95, p99), the share of streams with underruns of more than 100 ms, and bytes and seconds of audio, as a
 table, as JSON and as a plot. \`svc-tts bench --help\` lists every option.
 
 ## On a GPU
@@ -54,11 +54,11 @@ table, as JSON and as a plot. \`svc-tts bench --help\` lists every option.
 svc-tts bench --gpu --url https://tts.example.com --key "$KEY" --model arcana --voice luna --vllm http://127.0.0.1:PORT --json gpu.json
 \`\`\`
 
-runs 1, 8, 32, 64 and 128 streams in turn for 20 s each, then numbers between the last one that met the criterion and the first that did not. The criterion: 99 of 100 streams have
-first audio within a second and are not slower than real time, and none fails. With \`--vllm\`, the address of the server's own vLLM (\`kubectl port-forward POD PORT\` with the port that the log line \`vLLM writes\` names), it
-also reports the tokens per second that vLLM wrote meanwhile, and those that it writes alone for as many completions.
+This command runs 1, 8, 32, 64 and 128 streams in turn for 20 s each. Then it tries numbers between the last number that met the criterion and the first number that did not. The criterion is that 99 of 100 streams have their
+first audio within a second and are not slower than real time, and that no stream fails. \`--vllm\` is the address of the server's vLLM: run \`kubectl port-forward POD PORT\` with the port that the log line \`vLLM writes\` names. The command then
+also reports the tokens per second that vLLM wrote in this time, and the tokens per second that vLLM writes for the same number of completions without the server.
 
-**Not run yet**: there was no GPU with vLLM. The command is tested against fake servers. [Measurements](evidence/measurements.md#arcana-with-vllm) has the figures of vLLM
+**Not run yet**: no GPU with vLLM was available. The command was tested with fake servers. [Measurements](evidence/measurements.md#arcana-with-vllm) has the figures of vLLM
 on a processor.
 `;
 
@@ -84,8 +84,8 @@ export function machineSentence({
   loadBefore,
 }: Machine): string {
   const memory = `${(memoryBytes / 2 ** 30).toFixed(0)} GiB of memory`;
-  const others = `busy with ${loadBefore.toFixed(1)} other tasks on average in the minute before`;
-  return `This run: ${cores} cores (${processor}), ${memory}, Linux ${kernel}, Node ${node}, ${others}.`;
+  const others = `${loadBefore.toFixed(1)} other tasks ran on average`;
+  return `The machine of this run has ${cores} cores (${processor}), ${memory}, Linux ${kernel} and Node ${node}. In the minute before the run, ${others}.`;
 }
 
 export function markdownTable(head: readonly string[], rows: readonly (readonly string[])[]): string {

@@ -7,7 +7,7 @@ import {
 import { pseudoRandom } from "../../../test/support/seed.ts";
 
 /** How an API process selects a replica. `own streams` is the method before replicas reported their load. */
-export const policies = ["own streams", "two choices", "reports", "reports, room first"] as const;
+export const policies = ["own streams", "two choices", "reports", "reports, free slot first"] as const;
 export type ChooserPolicy = (typeof policies)[number];
 
 export interface Scenario {
@@ -105,7 +105,7 @@ export function simulate(scenario: Scenario): SimulationResult {
     const replica = find(chooser, full);
     const target = replica ?? find(chooser, new Set());
     if (!target) throw new Error("there is no replica");
-    const mayQueue = policy !== "reports, room first" || replica === undefined;
+    const mayQueue = policy !== "reports, free slot first" || replica === undefined;
     if (mayQueue || target.speaking < capacity) return send(atMs, chooser, target);
     asked++;
     report({ chooser, replica: target });

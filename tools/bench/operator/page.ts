@@ -142,15 +142,15 @@ export function operatorPage(result: Result): string {
 \`\`\`sh
 make bench-operator                        # ${fullCount} TtsDeployments for each operator, ${nodesFor(fullCount)} nodes: up to 35 minutes
 make bench-operator SIZES=20,40 REST=30    # a few minutes; only prints the result
-make bench-operator FROM=.run/bench-operator.jsonl   # this page from the results of an interrupted run
+make bench-operator FROM=.run/bench-operator.jsonl   # writes this page from the results of an interrupted run
 \`\`\`
 
 The first and the third command write this page and its plot.${sizeSentence(planned, reached)} ${machineSentence(machine)}${calmSentence(machine)}
 
 A real API server runs with etcd, the controllers of Deployments and ReplicaSets, and the scheduler. [KWOK](https://kwok.sigs.k8s.io) simulates ${nodesFor(planned)} nodes with eight GPUs each, and their
-pods. There are ${reached} TtsDeployments with two pools each${childrenOf(result)} for this operator, and as many in another namespace for a
-[twin in Go on controller-runtime](../tools/bench/operator-twin) that creates the same children by server-side apply, from caches, with 8 workers for each controller and no rate limit;
-this operator has 8 workers in total. Both have the role of the chart. Everything shares the machine, so compare figures of one run only; times are measured in turn.
+pods. There are ${reached} TtsDeployments with two pools each${childrenOf(result)} for this operator, and the same number in another namespace for a
+[twin in Go on controller-runtime](../tools/bench/operator-twin). The twin creates the same children by server-side apply, from caches, with 8 workers for each controller and no rate limit;
+this operator has 8 workers in total. Both have the role of the chart. All programs share the machine, so compare only figures of the same run. The benchmark alternates between both operators.
 ${likenessSentence(result)}
 
 ## Targets
@@ -164,11 +164,11 @@ ${sideBySide(contenders)}
 Requests and times come from the audit log of the API server.
 
 - **Spec change → children applied**: a change sets another image for all pods of one TtsDeployment. The time is measured from the API server's response to that change until its response to the
-  last write of five children (three Deployments, two pools). One TtsDeployment is changed at a time, this operator's and the twin's in turn, and the next ${changePauseMs} ms after the children
-  of the last are written, while its pods are replaced${rateSentence(result)}. This is not a burst; *start* measures what happens when all need a reconcile at once.
-- **Start → in sync**: the time from the start of a process, on a fleet that is already in sync, until every TtsDeployment and every pool was reconciled and the queue is empty.
-- **At rest**: nothing changes, and both operators run.
-- **Failover**: the time from the end of the leader by SIGKILL, with a change at the same moment, until the standby has written the children. A Lease lasts 15 s for both.
+  last write of five children (three Deployments, two pools). The benchmark changes one TtsDeployment at a time, in turn one of this operator and one of the twin. It makes the next change ${changePauseMs} ms after the children
+  of the previous one are written, while its pods are replaced${rateSentence(result)}. This is not a burst; *start* measures a reconcile of all TtsDeployments at once.
+- **Start → in sync**: all children are up to date when the process starts. The time ends when every TtsDeployment and every pool was reconciled and the queue is empty.
+- **At rest**: both operators run, and no object changes.
+- **Failover**: SIGKILL ends the leader, and a TtsDeployment changes at the same moment. The time ends when the standby has written the children. Both operators have a Lease of 15 s.
 
 ## Cost by size
 
@@ -185,7 +185,7 @@ function sizeSentence(planned: number, reached: number): string {
 }
 
 function childrenOf({ likeness }: Result): string {
-  return likeness === undefined ? "" : ` (${likeness.children} children and three pods apiece)`;
+  return likeness === undefined ? "" : ` (each with ${likeness.children} children and three pods)`;
 }
 
 function rateSentence({ plan, changesPerSecond, contenders }: Result): string {

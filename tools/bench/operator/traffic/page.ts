@@ -88,9 +88,9 @@ make bench-operator TRAFFIC=1 SIZES=20 WINDOW=60   # a trial that only prints it
 
 The first command writes this page. ${machineSentence(machine)}${calmSentence(machine)}
 
-${plan.size} TtsDeployments with two pools each. Each has a license Secret and a key Secret of its own, and its pools have \`scaling\`, so that the operator follows the load that its API
-pod reports. The control plane is real, [KWOK](https://kwok.sigs.k8s.io) simulates nodes and pods, and the benchmark responds in place of the API pods. The number of streams of each
-pool changes every ${reportMs / 1000} s, between 0 and ${mostStreams}, which one replica can serve. The operator has the chart's role, as in a pod. Everything shares the machine.
+The benchmark has ${plan.size} TtsDeployments with two pools each. Each TtsDeployment has a license Secret and a key Secret of its own, and its pools have \`scaling\`, so that the operator follows the load that its API
+pod reports. A real control plane runs, [KWOK](https://kwok.sigs.k8s.io) simulates nodes and pods, and the benchmark responds instead of the API pods. The number of streams of each
+pool changes every ${reportMs / 1000} s, between 0 and ${mostStreams}, which one replica can serve. The operator has the chart's role, as in a pod. All programs share the machine.
 
 ## Targets
 
@@ -111,7 +111,7 @@ ${markdownTable(
   ],
 )}
 
-Requests are counted by the API server's audit log, without those for the Lease.
+The audit log of the API server counts the requests. Requests for the Lease are not included.
 
 ## Times under traffic
 
@@ -123,7 +123,7 @@ ${markdownTable(
   ],
 )}
 
-Both are measured from the time that the status or the license names until a watch shows the new state.
+Both times begin at the time in the status or in the license, and end when a watch shows the new state.
 `;
 }
 
