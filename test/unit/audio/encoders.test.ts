@@ -12,7 +12,7 @@ describe("WAV", () => {
     expect(hex(wavHeader(24_000, 1000))).toBe(`${riff}${format}64617461e8030000`);
   });
 
-  it("streams its header together with the first samples, with sizes that mean unknown", () => {
+  it("streams its header with the first samples, and marks the sizes as unknown", () => {
     const encoder = createWavStreamEncoder(8000);
     expect(encoder.encode(new Int16Array(0)).length).toBe(0);
     const first = encoder.encode(Int16Array.of(1, -1));
@@ -36,7 +36,7 @@ describe("PCM", () => {
 
 describe("mu-law", () => {
   const encode = (sample: number) => createMulawEncoder().encode(Int16Array.of(sample))[0] as number;
-  /** Decodes G.711 by its formula. */
+  /** Decodes a mu-law byte with the formula of G.711. */
   const decode = (byte: number) => {
     const bits = ~byte & 0xff;
     const magnitude = (((bits & 0x0f) << 3) + 0x84) << ((bits >> 4) & 7);

@@ -54,7 +54,7 @@ describe("the fleet under traffic", () => {
     expect(missed(more)).toEqual([what]);
   });
 
-  it("is reported with every figure", () => {
+  it("has a page with every figure", () => {
     const page = trafficPage(result(), machine);
     expect(page).toContain("| writes | 0 | 100 ttsdeployments/status, 200 ttsmodelpools/status |");
     expect(page).toContain("| canary step after its due time | 3 | 30 ms | 900 ms | 900 ms |");

@@ -15,7 +15,7 @@ const ours: Target = {
 const peer: Target = { ...ours, shape: "openai", key: undefined, accept: "audio/mpeg" };
 
 describe("a request of the load tool", () => {
-  it("has our shape, and names a rate only if one was requested", () => {
+  it("has the svc-tts form, with a sampling rate only if one is set", () => {
     const { origin, path, headers, body } = requestFor(ours, "Hello.");
     expect([origin, path]).toEqual(["http://127.0.0.1:8000", "/v1/svc-tts"]);
     expect(headers).toMatchObject({ accept: "audio/pcm", authorization: "Bearer k" });
@@ -25,7 +25,7 @@ describe("a request of the load tool", () => {
     });
   });
 
-  it("has the OpenAI shape for peers, without a key if none is given", () => {
+  it("has the OpenAI form for peers, without a key if none is set", () => {
     const { path, headers, body } = requestFor(peer, "Hello.");
     expect(path).toBe("/v1/audio/speech");
     expect(headers).not.toHaveProperty("authorization");
@@ -37,14 +37,14 @@ describe("a request of the load tool", () => {
     });
   });
 
-  it("requests events in both shapes", () => {
+  it("requests server-sent events in both forms", () => {
     const accept = "text/event-stream";
     const body = (target: Target) => JSON.parse(requestFor({ ...target, accept }, "Hello.").body);
     expect(body(ours)).toMatchObject({ audioFormat: "mp3" });
     expect(body(peer)).toMatchObject({ response_format: "mp3", stream_format: "sse" });
   });
 
-  it("keeps the path of an address that has one", () => {
+  it("keeps the path of a URL", () => {
     expect(requestFor({ ...peer, url: "http://x:1/tts/speak?a=b" }, "").path).toBe("/tts/speak?a=b");
   });
 });
@@ -58,11 +58,11 @@ describe("the form of a response", () => {
     [ours, { "content-type": "audio/pcm", "x-sampling-rate": "many" }, "audio/pcm", undefined],
     [peer, {}, "audio/mpeg", 24_000],
     [{ ...peer, rate: 22_050 }, { "content-type": "audio/pcm" }, "audio/pcm", 22_050],
-  ] as const)("is given by its headers first %#", (target, headers, mediaType, rate) => {
+  ] as const)("is read from the headers if they have it, and else from the target (case %#)", (target, headers, mediaType, rate) => {
     expect(formOf(target, headers)).toEqual({ mediaType, rate, inEvents: false });
   });
 
-  it("is that of the audio in the events", () => {
+  it("is the form of the audio in the events for a response with events", () => {
     const headers = { "content-type": "text/event-stream; charset=utf-8", "x-sampling-rate": "24000" };
     expect(formOf(ours, headers)).toEqual({ mediaType: "audio/mpeg", rate: 24_000, inEvents: true });
   });

@@ -33,7 +33,7 @@ describe("a source", () => {
     expect(() => parseSource(text)).toThrow(/must be https:\/\/HOST\/PATH, s3:.*hf:.*oci:/);
   });
 
-  it("is refused without the parts that may be secret in the message", () => {
+  it("is refused with a message that contains no password and no query", () => {
     expect(() => parseSource("ftp://me:secret@host/a?token=secret")).not.toThrow(/secret/);
     expect(() => parseSource("https://me:secret@host/a")).toThrow(
       /not contain a user name or a password.*secretRef/,
@@ -41,7 +41,7 @@ describe("a source", () => {
   });
 });
 
-it("a request is signed as in Amazon's own example of GET Object", async () => {
+it("signS3 signs a request as in Amazon's example of GET Object", async () => {
   const headers = await signS3(
     {
       url: "https://examplebucket.s3.amazonaws.com/test.txt",

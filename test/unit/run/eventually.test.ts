@@ -8,12 +8,12 @@ describe("eventually", () => {
   });
 
   it("retries after an error", async () => {
-    const seen: string[] = [];
+    const calls: string[] = [];
     await eventuallyPasses(() => {
-      seen.push("look");
-      expect(seen).toHaveLength(3);
+      calls.push("look");
+      expect(calls).toHaveLength(3);
     });
-    expect(seen).toHaveLength(3);
+    expect(calls).toHaveLength(3);
   });
 
   it("fails with the description of the wait, the last value and the state", async () => {
@@ -26,7 +26,7 @@ describe("eventually", () => {
     );
   });
 
-  it("fails with the last error and keeps it as the cause", async () => {
+  it("fails with the last error as its cause", async () => {
     const cause = new Error("connection refused");
     const look = () => {
       throw cause;
