@@ -47,7 +47,7 @@ describe("the rules for tests refuse", () => {
     "for (const until = later; performance.now() < until; ) seen.add(look());",
     "await eventually('old', () => Date.now() > limit);",
   ])("assertions about elapsed time: %s", (text) => {
-    expect(findingsIn(text)).toEqual(oneFinding("judges by the time that passed"));
+    expect(findingsIn(text)).toEqual(oneFinding("asserts on elapsed time"));
   });
 
   it.each([
@@ -70,7 +70,7 @@ describe("the rules for tests refuse", () => {
     const other = { path: "test/e2e/b.test.ts", text: "const kubectl = new Kubectl('shared');" };
     const both = judgeTests([{ path: "test/e2e/a.test.ts", text }, other]);
     expect(both.map(({ path }) => path)).toEqual(["test/e2e/a.test.ts", "test/e2e/b.test.ts"]);
-    expect(both[0]?.message).toContain("makes namespace shared, as test/e2e/b.test.ts does");
+    expect(both[0]?.message).toContain("creates namespace shared, as test/e2e/b.test.ts does");
   });
 });
 

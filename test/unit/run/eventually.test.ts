@@ -22,7 +22,7 @@ describe("eventually", () => {
       seen: () => ({ phase: "Pending" }),
     });
     await expect(wait).rejects.toThrow(
-      /waited 0 s in vain for: a pod; last seen: undefined; state: \{\s*"phase": "Pending"/,
+      /timed out after 0 s; expected: a pod; last value: undefined; state: \{\s*"phase": "Pending"/,
     );
   });
 
@@ -31,8 +31,8 @@ describe("eventually", () => {
     const look = () => {
       throw cause;
     };
-    await expect(eventually("an answer", look, { limitMs: 0 })).rejects.toMatchObject({
-      message: expect.stringContaining("last seen: Error: connection refused"),
+    await expect(eventually("a response", look, { limitMs: 0 })).rejects.toMatchObject({
+      message: expect.stringContaining("last value: Error: connection refused"),
       cause,
     });
   });

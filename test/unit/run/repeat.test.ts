@@ -20,7 +20,7 @@ describe("failure rates of repeated runs", () => {
       { file: "test/a.test.ts", title: "works", failed: 3, messages: ["late", "wrong"] },
     ]);
     expect(describeRates(rates, 4)).toBe(
-      "3 of 4 failed: test/a.test.ts > works\n    late\n    wrong\n\n1 tests failed at least once in 4 runs",
+      "3 of 4 failed: test/a.test.ts > works\n    late\n    wrong\n\n1 test failed at least once in 4 runs",
     );
   });
 

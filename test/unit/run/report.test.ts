@@ -99,14 +99,14 @@ describe("the lists at the end of a run", () => {
     );
     const timed = { ...vitestReport, testResults: [{ ...file, assertionResults: tests }] } as VitestReport;
     expect(slowestTests([timed, undefined], "/repo", 1)).toBe(
-      "\nThe 1 slowest tests:\n   12.3 s  test/a.test.ts > slow",
+      "\nSlowest tests (1):\n   12.3 s  test/a.test.ts > slow",
     );
   });
 
   it("show every failure with suite, file, title and message", () => {
     const failure = { suite: "unit", file: "test/a.test.ts", title: "works", message: "no\nway" };
     expect(describeFailures([failure])).toBe(
-      "\n\n1 failures:\n\nFAILED in unit: test/a.test.ts > works\n    no\n    way",
+      "\n\n1 failure:\n\nFAILED in unit: test/a.test.ts > works\n    no\n    way",
     );
     expect(describeFailures([])).toBe("\nNothing failed.");
   });
