@@ -180,12 +180,12 @@ async function resourceOf(name: string): Promise<Resource> {
 }
 
 async function discover(): Promise<Resource[]> {
-  const resource = ["/api", "/apis"].map(async (root) => {
+  const groups = ["/api", "/apis"].map(async (root) => {
     const response = await fetch(`${apiUrl()}${root}`, { headers: { accept: discoveryType } });
     const { items } = (await bodyOf(response)) as { items: DiscoveredGroup[] };
     return items.flatMap((group) => resourcesOf(root, group));
   });
-  return (await Promise.all(resource)).flat();
+  return (await Promise.all(groups)).flat();
 }
 
 /** Returns the resources of an API group in the preferred version, which is the first one. */

@@ -1,6 +1,6 @@
 /**
- * Simulates vLLM over real sockets, with failures that a test selects: `serve FOLDER --port N …`. It writes codes slot by slot at a pace, and
- * `POST /script` with a JSON of `Script` changes what it does next.
+ * Simulates vLLM on real sockets, with the command line `serve FOLDER --port N …`. It writes the codes of the tiny
+ * model slot by slot. `POST /script` with a `Script` as JSON selects its further behaviour, such as failures.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -8,7 +8,7 @@ import { parseArgs } from "node:util";
 import { special, tinyCodec } from "../generator/tiny-model.ts";
 
 export interface Script {
-  /** With `freeze`, also the health check hangs. */
+  /** The behaviour. With `freeze`, health checks hang too. */
   readonly does:
     | "speak"
     | "nonsense"
@@ -20,14 +20,14 @@ export interface Script {
     | "out of memory"
     | "die";
   /**
-   * Applies to this number of completions, or to all if undefined. One-token requests of the health check are
-   * not counted.
+   * The number of completions with this behaviour. Without it, all completions have it. Health checks, which request
+   * one token, are not counted.
    */
   readonly times?: number;
   readonly tokensPerSecond?: number;
-  /** Reports its end after this many tokens, although it could continue. */
+  /** Ends a completion after this many tokens. */
   readonly mostTokens?: number;
-  /** Writes nothing after this many tokens, and waits until its client disconnects. */
+  /** Stops writing after this many tokens, and waits until the client disconnects. */
   readonly holdsAfter?: number;
 }
 
@@ -36,13 +36,13 @@ interface Ask {
   readonly prompt: readonly number[];
 }
 
-/** The number of requests so far, and of completions in progress. */
+/** The state that `GET /asked` returns. */
 export interface Asked {
   readonly running: number;
   /** The number of clients that disconnected before the end. */
   readonly hungUp: number;
   readonly asked: readonly Ask[];
-  /** The tokens of the completion that started last. */
+  /** The tokens of the latest completion. */
   readonly lastWritten: readonly number[];
 }
 
@@ -105,7 +105,7 @@ async function complete(ask: Ask, response: ServerResponse): Promise<void> {
   await speak(does === "no speech" ? 0 : most, does, response);
   if (response.destroyed) return;
   const end = { token_ids: does === "no speech" ? [special.stop] : [], finish_reason: "stop" };
-  tell(response, end);
+  sendChoice(response, end);
   response.end("data: [DONE]\n\n");
 }
 
@@ -120,12 +120,12 @@ async function speak(most: number, does: Script["does"], response: ServerRespons
     const length = Math.min(tinyCodec.slots.length, most - at);
     const tokens = Array.from({ length }, (_, slot) => (does === "nonsense" ? 5 : token(at, slot)));
     written.push(...tokens);
-    tell(response, { token_ids: tokens, finish_reason: null });
+    sendChoice(response, { token_ids: tokens, finish_reason: null });
     if (script.tokensPerSecond) await sleep((1000 * length) / script.tokensPerSecond);
   }
 }
 
-/** Ends like vLLM: the engine's process dies, streams receive an error, and the server ends. */
+/** Fails like vLLM without memory: the engine process ends, streams get an error, and the server ends. */
 function runOut(response: ServerResponse): void {
   console.log("ERROR 11-22 01:00:00 [core.py:1] torch.OutOfMemoryError: CUDA out of memory.");
   const error = { message: "EngineCore encountered an issue.", code: 500 };
@@ -134,7 +134,7 @@ function runOut(response: ServerResponse): void {
   );
 }
 
-/** A second of a ramp as raw samples, in chunks that split samples. */
+/** Sends one second of audio as raw samples, in chunks that split samples. */
 async function utter(response: ServerResponse): Promise<void> {
   response.writeHead(200, { "content-type": "audio/pcm" });
   const bytes = Buffer.from(Int16Array.from({ length: tinyCodec.rate }, (_, i) => i).buffer);
@@ -149,7 +149,7 @@ function token(at: number, slot: number): number {
   return tinyCodec.base + slot * tinyCodec.codebook + ((at * 31 + slot * 7) % tinyCodec.codebook);
 }
 
-function tell(response: ServerResponse, choice: object): void {
+function sendChoice(response: ServerResponse, choice: object): void {
   response.write(`data: ${JSON.stringify({ choices: [{ index: 0, text: "", ...choice }] })}\n\n`);
 }
 

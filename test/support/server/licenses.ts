@@ -5,9 +5,9 @@ import { responseType } from "../../../config/contract/license-check.ts";
 /** Signs licenses with its own key. */
 export interface Issuer {
   readonly keys: JSONWebKeySet;
-  /** A license that is valid for an hour, changed by `claims`. */
+  /** Issues a license that is valid for an hour. `claims` replaces some of its claims. */
   issue(claims?: Partial<LicenseClaims>): Promise<string>;
-  /** The issuer's response that a license is valid, changed by `claims`. */
+  /** Returns the response to an online check. By default it states that the license is valid. */
   answer(claims?: { jti?: string; status?: string; iat?: number; reason?: string }): Promise<string>;
 }
 

@@ -98,7 +98,7 @@ table ip trial {
   });
 
   it.each([
-    ["a named port", { ingress: [{ ports: [{ port: "http" }] }] }, /port http/],
+    ["a named port", { ingress: [{ ports: [{ port: "http" }] }] }, /named port http/],
     [
       "an unknown operator",
       { podSelector: { matchExpressions: [{ key: "a", operator: "Gt" }] } },
