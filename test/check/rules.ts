@@ -1,6 +1,6 @@
 /**
- * The rules of the project that types and lint cannot check. Each finding states the reason for its rule and what
- * to do instead. A commit that changes a rule states the reason for the change.
+ * The rules of the project that types and lint cannot check. Each finding states the reason for its rule and
+ * what to do instead. A commit that changes a rule states the reason for the change.
  */
 import type { Import, Source } from "./source.ts";
 
@@ -65,7 +65,9 @@ function boundary(path: string, { kind, target }: Import): Verdict {
   return `imports ${target}, but ${part}/ may import only ${allowed}. The operator and the server are two programs that share only config/contract. Move shared code to config/contract.`;
 }
 
-/** The WebSockets use these files to divide text and to check pronunciations before they call a model tier. */
+/**
+ * The WebSockets use these files to divide text and to check pronunciations before they call a model tier.
+ */
 const sharedText = [
   "server/text/lexicon.ts",
   "server/text/phonemes.ts",

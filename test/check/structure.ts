@@ -1,6 +1,6 @@
 /**
- * Rules about the structure of the repository. They refuse cycles between folders, long files, long functions, and
- * exported names with two meanings.
+ * Rules about the structure of the repository. They refuse cycles between folders, long files, long
+ * functions, and exported names with two meanings.
  */
 import { posix } from "node:path";
 import type { Finding } from "./rules.ts";
@@ -16,8 +16,8 @@ interface File {
 const isTest = (path: string) => path.startsWith("test/");
 
 /**
- * Finds cycles between folders. A folder means the files directly in it. Each cycle is reported once, with one
- * import for each edge of the cycle.
+ * Finds cycles between folders. A folder means the files directly in it. Each cycle is reported once, with
+ * one import for each edge of the cycle.
  */
 export function judgeFolders(sources: readonly Source[]): Finding[] {
   const arrows = new Map<string, Map<string, { path: string; line: number }>>();
@@ -81,7 +81,10 @@ const longestFunction = 80;
 /** Files that are longer than the rule allows. Remove an entry when its file is split. */
 const longFiles: readonly string[] = [];
 
-/** Functions, as `path#name`, that are longer than the rule allows. Remove an entry when its function is split. */
+/**
+ * Functions, as `path#name`, that are longer than the rule allows. Remove an entry when its function is
+ * split.
+ */
 const longFunctions: readonly string[] = [];
 
 /** @param files TypeScript files. Tests are ignored. */
@@ -128,7 +131,9 @@ function isFunction(node: Node): boolean {
   return ["FunctionDeclaration", "FunctionExpression", "ArrowFunctionExpression"].includes(node.type);
 }
 
-/** Returns the name of a function, or the name of the variable, property or method to which it is assigned. */
+/**
+ * Returns the name of a function, or the name of the variable, property or method to which it is assigned.
+ */
 function functionName(node: Node, nodes: readonly Node[]): string {
   if ("id" in node && node.id !== null && typeof node.id === "object" && "name" in node.id) {
     return String(node.id.name);

@@ -40,7 +40,10 @@ function constantNumbers(nodes: readonly Node[]): Map<string, number> {
   return numbers;
 }
 
-/** Returns the value of a number, of a numeric constant, or of arithmetic with them, and undefined for other nodes. */
+/**
+ * Returns the value of a number, of a numeric constant, or of arithmetic with them, and undefined for other
+ * nodes.
+ */
 export function numberOf(node: Node, constants: ReadonlyMap<string, number>): number | undefined {
   if (node.type === "Literal") return typeof node.value === "number" ? node.value : undefined;
   if (node.type === "Identifier") return constants.get(node.name);

@@ -1,7 +1,7 @@
 /**
- * Rules for the tests under test/unit, test/integration and test/e2e, based on their syntax trees. The rules keep
- * tests independent of each other and of the speed of the machine. Each finding states the reason for its rule and
- * what to do instead.
+ * Rules for the tests under test/unit, test/integration and test/e2e, based on their syntax trees. The rules
+ * keep tests independent of each other and of the speed of the machine. Each finding states the reason for
+ * its rule and what to do instead.
  */
 import type { Finding } from "./rules.ts";
 import { findStopwatches } from "./stopwatch.ts";
@@ -157,8 +157,8 @@ function sharedNamespaces(tests: readonly Syntax[]): Finding[] {
 }
 
 /**
- * Returns the literal name of a namespace that the node creates: by a manifest, by arguments of kubectl or helm, or
- * by `new Kubectl`.
+ * Returns the literal name of a namespace that the node creates: by a manifest, by arguments of kubectl or
+ * helm, or by `new Kubectl`.
  */
 function createdNamespace(node: Node): string | undefined {
   switch (node.type) {

@@ -68,7 +68,10 @@ const isCode = (path: string) => /\.(ts|js|mjs)$/.test(path);
 /** Returns whether a file is a golden file or belongs to another project. */
 const isFixture = (path: string) => /(^|\/)(golden|files|previous-release)\//.test(path);
 
-/** Finds comments and strings in a single line: a line of a comment block, the text after `//`, and quoted text. */
+/**
+ * Finds comments and strings in a single line: a line of a comment block, the text after `//`, and quoted
+ * text.
+ */
 function commentsAndStrings(line: string): string {
   if (/^\s*(\/\*\*?|\*)/.test(line)) return line;
   const pieces = line.match(/"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`?|\/\/.*$/g) ?? [];

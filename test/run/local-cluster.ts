@@ -9,8 +9,8 @@ const down = join(import.meta.dirname, "../cluster/down.sh");
 const state = join(process.env.SVC_TTS_CACHE ?? join(homedir(), ".cache", "svc-tts"), "cluster", "boot");
 
 /**
- * Records whether the local cluster runs. Call this function before the tests. The returned function removes the
- * cluster only if the tests started it.
+ * Records whether the local cluster runs. Call this function before the tests. The returned function removes
+ * the cluster only if the tests started it.
  */
 export function removeStartedCluster(): () => Promise<void> {
   const ranBefore = existsSync(state);

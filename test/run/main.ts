@@ -1,7 +1,7 @@
 /**
- * `make test` runs this program. It runs every suite, also after failures. At the end it prints the minutes and
- * processor time of each suite, the slowest tests, every failure, and the totals on the last line. Logs and reports
- * are in .run/test.
+ * `make test` runs this program. It runs every suite, also after failures. At the end it prints the minutes
+ * and processor time of each suite, the slowest tests, every failure, and the totals on the last line. Logs
+ * and reports are in .run/test.
  */
 
 import { execFileSync } from "node:child_process";
@@ -28,7 +28,10 @@ import { nextSeed, readSeed } from "./seed.ts";
 import { lanes, type Preparation, preparations, proofs, type Suite } from "./suites.ts";
 
 const MINUTE_MS = 60_000;
-/** The limit of a run. It is below the 90 minutes of the continuous integration, so that the summary is printed. */
+/**
+ * The limit of a run. It is below the 90 minutes of the continuous integration, so that the summary is
+ * printed.
+ */
 const RUN_LIMIT_MS = 80 * MINUTE_MS;
 const patience = Number(process.env.PATIENCE ?? 1);
 const root = join(import.meta.dirname, "../..");

@@ -1,6 +1,6 @@
 /**
- * Runs each command in its own process group, so that the command and all its child processes can be killed at a
- * time limit, on Ctrl-C, and when the command itself ends.
+ * Runs each command in its own process group, so that the command and all its child processes can be killed
+ * at a time limit, on Ctrl-C, and when the command itself ends.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
@@ -143,7 +143,10 @@ function readProcess(pid: string, file: "environ" | "cmdline"): string {
   }
 }
 
-/** Passes the complete lines of a growing file to `onOutput`. The returned function stops this, and passes the rest. */
+/**
+ * Passes the complete lines of a growing file to `onOutput`. The returned function stops this, and passes the
+ * rest.
+ */
 function follow(path: string, onOutput: (lines: string) => void): () => void {
   const file = openSync(path, "r");
   const buffer = Buffer.alloc(65_536);

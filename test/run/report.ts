@@ -60,8 +60,8 @@ export function readReport(path: string): VitestReport | undefined {
  * Counts the tests of a suite.
  *
  * @param report undefined if the suite ended before it wrote a report
- * @param exitCode the exit code of the suite. If the suite fails without a failed test, for example because of a
- * file that cannot be loaded, it counts as one failure.
+ * @param exitCode the exit code of the suite. If the suite fails without a failed test, for example because
+ * of a file that cannot be loaded, it counts as one failure.
  */
 export function countTests(
   report: VitestReport | undefined,
@@ -78,8 +78,8 @@ export function countTests(
 }
 
 /**
- * Returns every failed or skipped test, and every file that could not be loaded or whose setup failed. If the suite
- * failed without such a failure, returns one failure of the suite itself.
+ * Returns every failed or skipped test, and every file that could not be loaded or whose setup failed. If the
+ * suite failed without such a failure, returns one failure of the suite itself.
  */
 export function failuresOf(report: VitestReport | undefined, exitCode: number, root: string): Failure[] {
   const failures = (report?.testResults ?? []).flatMap((file) =>
@@ -153,7 +153,9 @@ export function describeFailures(failures: readonly (Failure & { readonly suite:
   return ["", `${plural(failures.length, "failure")}:`, ...paragraphs].join("\n\n");
 }
 
-/** Returns a table of minutes and counts, with the totals on the last line. A skipped test counts as failed. */
+/**
+ * Returns a table of minutes and counts, with the totals on the last line. A skipped test counts as failed.
+ */
 export function summary(outcomes: readonly Outcome[]): string {
   const minutes = (ms: number | undefined) => (ms === undefined ? "?" : (ms / 60_000).toFixed(1));
   const rows = outcomes.map(({ suite, passed, failed, skipped, tookMs, cpuMs }) => [

@@ -9,8 +9,8 @@ export interface ProofChoice {
 /**
  * Selects one of the long tests. Consecutive seeds select all of them in turn.
  *
- * @param canBuildKeda false on a machine where no programs are built yet. There the build of KEDA, which takes ten
- * minutes, would exceed the limit of the run.
+ * @param canBuildKeda false on a machine where no programs are built yet. There the build of KEDA, which
+ * takes ten minutes, would exceed the limit of the run.
  */
 export function chooseProof(proofs: readonly string[], seed: number, canBuildKeda: boolean): ProofChoice {
   const sorted = [...proofs].sort();

@@ -2,7 +2,10 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 
-/** Returns the given seed, or a new seed. Tests derive their random choices from the environment variable SEED. */
+/**
+ * Returns the given seed, or a new seed. Tests derive their random choices from the environment variable
+ * SEED.
+ */
 export function chooseSeed(given: string | undefined): string {
   if (given) return given;
   return String(Math.floor(Math.random() * 2 ** 31));
@@ -15,8 +18,8 @@ export function readSeed(given: string): number {
 }
 
 /**
- * Returns the successor of the seed in the file, so that consecutive runs on a machine make all choices in turn. On
- * a machine without earlier runs, the seed is derived from the commit.
+ * Returns the successor of the seed in the file, so that consecutive runs on a machine make all choices in
+ * turn. On a machine without earlier runs, the seed is derived from the commit.
  */
 export function nextSeed(file: string): number {
   const seed = (lastSeed(file) ?? commitNumber()) + 1;

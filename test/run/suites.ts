@@ -25,11 +25,11 @@ export const proofs = ["accounts", "keda", "scaling", "upgrade"];
 const vitest = (...args: string[]) => ["node_modules/.bin/vitest", "run", ...args];
 
 /**
- * Returns the suites in lanes. The suites of a lane run one after the other. The lanes run concurrently, because
- * each lane waits a third of its time for processes, pods and the API server.
+ * Returns the suites in lanes. The suites of a lane run one after the other. The lanes run concurrently,
+ * because each lane waits a third of its time for processes, pods and the API server.
  *
- * @param hasClients whether the published clients of the WebSockets are installed. They need 1 GB, and only `make
- * test-clients` installs them.
+ * @param hasClients whether the published clients of the WebSockets are installed. They need 1 GB, and only
+ * `make test-clients` installs them.
  */
 export function lanes(proof: string, hasClients: boolean): readonly (readonly Suite[])[] {
   const clients: Suite = {

@@ -1,4 +1,7 @@
-/** Generates changes that another client may make to an object that the operator applied, as JSON Patch (RFC 6902). */
+/**
+ * Generates changes that another client may make to an object that the operator applied, as JSON Patch (RFC
+ * 6902).
+ */
 import { isDeepStrictEqual } from "node:util";
 import { fieldManager } from "../../config/contract/names.ts";
 import { type Fields, hasKeys, isMap, type JsonObject } from "../../operator/apply/owned-fields.ts";
@@ -26,15 +29,15 @@ export interface ChildAddition extends ChildChange {
 type Place = readonly (string | number)[];
 
 /**
- * Returns whether a field identifies the owner of an object. Tests do not change such fields, because the operator
- * never changes an object that it does not own.
+ * Returns whether a field identifies the owner of an object. Tests do not change such fields, because the
+ * operator never changes an object that it does not own.
  */
 const isOwnership = (path: string) =>
   path.startsWith("/metadata/ownerReferences") && !path.endsWith("/blockOwnerDeletion");
 
 /**
- * Returns the fields of `live` that the operator applied. List items of other field owners become undefined, so that
- * the positions in both objects are equal.
+ * Returns the fields of `live` that the operator applied. List items of other field owners become undefined,
+ * so that the positions in both objects are equal.
  */
 export function appliedPart(live: KubernetesObject): JsonObject {
   const entry = live.metadata.managedFields?.find(
@@ -69,8 +72,8 @@ function partOfItem(fields: Fields, keys: readonly string[], item: unknown): unk
 }
 
 /**
- * Returns changes that replace or remove each value, map key and list item of `part`. If several items of a list
- * have the same field, a further change affects this field of all items.
+ * Returns changes that replace or remove each value, map key and list item of `part`. If several items of a
+ * list have the same field, a further change affects this field of all items.
  */
 export function changesOf(part: JsonObject): ChildChange[] {
   const places = [...placesOf(part)].filter((place) => !isOwnership(pointerTo(place)));
@@ -141,7 +144,9 @@ function changesAt(part: JsonObject, places: readonly Place[]): ChildChange[] {
   ];
 }
 
-/** Values for fields that do not accept every text: values of enumerations, and valid forms of other strings. */
+/**
+ * Values for fields that do not accept every text: values of enumerations, and valid forms of other strings.
+ */
 const words =
   "2 2s 10.0.0.2 10.0.2.0/24 10% YQ== v1 metadata.uid https://10.0.0.2 grpc http/protobuf Always Exact Equal NotIn NoExecute UDP Recreate NodePort Egress Pods Min Value Unconfined HTTPS Wait External DoNotSchedule none mini".split(
     " ",
@@ -156,8 +161,8 @@ function otherValues(value: unknown): unknown[] {
 }
 
 /**
- * Returns the values of the same field in the other items of a list. For a reference, such as the name of a volume,
- * the API server accepts only these values.
+ * Returns the values of the same field in the other items of a list. For a reference, such as the name of a
+ * volume, the API server accepts only these values.
  */
 function valuesBeside(part: JsonObject, place: Place): unknown[] {
   const [index, field] = place.slice(-2);
@@ -184,7 +189,10 @@ function additionAt(part: JsonObject, place: Place): ChildAddition[] {
   return [{ name: `${path} extended`, field: shapeOf(place), alternatives: entries.map((entry) => [entry]) }];
 }
 
-/** Entries to add to labels, ConfigMaps and Secrets. The API server rejects them for objects that are not maps. */
+/**
+ * Entries to add to labels, ConfigMaps and Secrets. The API server rejects them for objects that are not
+ * maps.
+ */
 const otherEntries = [
   ["example.com/theirs", "1"],
   ["theirs", "YQ=="],

@@ -40,7 +40,10 @@ export async function startBrowser(locale = "en-US"): Promise<TestBrowser> {
   };
 }
 
-/** Returns the violations that axe finds on the current page with its rules for WCAG 2.2 A and AA and best practices. */
+/**
+ * Returns the violations that axe finds on the current page with its rules for WCAG 2.2 A and AA and best
+ * practices.
+ */
 export async function violationsOf(page: Page): Promise<readonly string[]> {
   await page.evaluate(axe.source);
   const { violations } = await page.evaluate<{ violations: readonly Violation[] }>("axe.run()");

@@ -29,7 +29,10 @@ interface CollectorPorts {
   readonly vllm: number;
 }
 
-/** Runs the container of a collector like Kubernetes, but with other ports, and with its files in a temporary folder. */
+/**
+ * Runs the container of a collector like Kubernetes, but with other ports, and with its files in a temporary
+ * folder.
+ */
 export class CollectorPod implements AsyncDisposable {
   readonly folder: string;
   readonly ports: CollectorPorts;
@@ -62,7 +65,9 @@ export class CollectorPod implements AsyncDisposable {
     return pod;
   }
 
-  /** Writes files like the kubelet: each file is a symbolic link into a folder that is replaced atomically. */
+  /**
+   * Writes files like the kubelet: each file is a symbolic link into a folder that is replaced atomically.
+   */
   async mount(name: string, entries: Record<string, string>): Promise<void> {
     const into = join(this.folder, name);
     const data = `..${Date.now()}`;

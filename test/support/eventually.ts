@@ -14,9 +14,9 @@ export interface EventuallyOptions {
 }
 
 /**
- * Calls `look` until it returns a value other than `undefined` or `false`, and returns this value. After an error the
- * function continues to wait, so `look` may contain assertions. The limit is long, because it only ends a failed test
- * and does not test speed.
+ * Calls `look` until it returns a value other than `undefined` or `false`, and returns this value. After an
+ * error the function continues to wait, so `look` may contain assertions. The limit is long, because it only
+ * ends a failed test and does not test speed.
  *
  * @throws Error with the description of the wait, and the last value or error
  */

@@ -14,7 +14,10 @@ interface Timer {
   readonly callback: () => void;
 }
 
-/** Timers in the order of their due times. Timers with the same due time keep the order in which they were set. */
+/**
+ * Timers in the order of their due times. Timers with the same due time keep the order in which they were
+ * set.
+ */
 class Timers {
   #waiting: Timer[] = [];
 
@@ -151,7 +154,10 @@ export async function settle(): Promise<void> {
   await new Promise((resolve) => setImmediate(resolve));
 }
 
-/** Like `eventually`, but advances the clock by `stepMs` before each check, so that polling code runs immediately. */
+/**
+ * Like `eventually`, but advances the clock by `stepMs` before each check, so that polling code runs
+ * immediately.
+ */
 export function eventuallyOn<T>(
   clock: TestClock,
   what: string,

@@ -1,6 +1,6 @@
 /**
- * Simulates peers that need time: a client that reads slowly, a server that responds late, or an engine that writes
- * slowly. Here the delay is part of the tested behaviour. To wait for a fact, tests use `eventually`.
+ * Simulates peers that need time: a client that reads slowly, a server that responds late, or an engine that
+ * writes slowly. Here the delay is part of the tested behaviour. To wait for a fact, tests use `eventually`.
  */
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";

@@ -1,21 +1,27 @@
 /**
- * Leases ports for programs that cannot listen on port 0 and report their port, such as etcd and PostgreSQL. Tests also
- * lease ports on which no program may listen.
+ * Leases ports for programs that cannot listen on port 0 and report their port, such as etcd and PostgreSQL.
+ * Tests also lease ports on which no program may listen.
  */
 import { once } from "node:events";
 import { createServer, type Server } from "node:net";
 
-/** Linux assigns ports from 32768 on (`ip_local_port_range`). Leased ports are below, so that no other socket gets them. */
+/**
+ * Linux assigns ports from 32768 on (`ip_local_port_range`). Leased ports are below, so that no other socket
+ * gets them.
+ */
 const FIRST_PORT = 20_000;
 const PORT_COUNT = 10_000;
 
-/** The sockets of the leases. They stay open until this process ends, because a closed socket would free its port. */
+/**
+ * The sockets of the leases. They stay open until this process ends, because a closed socket would free its
+ * port.
+ */
 const leases: Server[] = [];
 
 /**
- * Leases a port of 127.0.0.1 to this process until the process ends. The lease is an abstract Unix socket with the port
- * in its name. The kernel allows one such socket, and removes it with the process. A program may listen on the port,
- * stop, and listen again.
+ * Leases a port of 127.0.0.1 to this process until the process ends. The lease is an abstract Unix socket
+ * with the port in its name. The kernel allows one such socket, and removes it with the process. A program
+ * may listen on the port, stop, and listen again.
  */
 export async function leasePort(): Promise<number> {
   for (let attempt = 0; attempt < PORT_COUNT; attempt += 1) {
@@ -44,7 +50,10 @@ export async function leasePortOffset(ports: readonly number[]): Promise<number>
   throw new Error(`no offset leaves all of ${ports.join(", ")} free`);
 }
 
-/** Leases a port. Returns false if another process has the lease, or if a program without a lease uses the port. */
+/**
+ * Leases a port. Returns false if another process has the lease, or if a program without a lease uses the
+ * port.
+ */
 async function lease(port: number): Promise<boolean> {
   const held = await listen(`\0svc-tts-port-${port}`);
   if (held === undefined) return false;

@@ -4,7 +4,9 @@ import { readdirSync, readFileSync } from "node:fs";
 /** Clock ticks per second. The value is the same on every Linux that Node.js supports. */
 const ticksPerSecond = 100;
 
-/** Returns the fields of /proc/PID/stat after the name of the program. The first of these fields is the state. */
+/**
+ * Returns the fields of /proc/PID/stat after the name of the program. The first of these fields is the state.
+ */
 function statOf(pid: number): string[] {
   const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
   return stat.slice(stat.lastIndexOf(")") + 2).split(" ");

@@ -11,8 +11,8 @@ const run = promisify(execFile);
 const installLimitMs = 900_000;
 
 /**
- * Returns the Python of a virtual environment with these packages (`name==version`). The environment is created on
- * first use, and cached by the hash of the packages. The machine needs `python3` with `venv`.
+ * Returns the Python of a virtual environment with these packages (`name==version`). The environment is
+ * created on first use, and cached by the hash of the packages. The machine needs `python3` with `venv`.
  */
 export async function pythonWith(packages: readonly string[]): Promise<string> {
   const home = homeOf(packages);
@@ -33,7 +33,10 @@ export function isInstalled(packages: readonly string[]): boolean {
   return existsSync(join(homeOf(packages), "installed"));
 }
 
-/** The script that creates an environment. An incomplete environment has no file `installed`, and is recreated. */
+/**
+ * The script that creates an environment. An incomplete environment has no file `installed`, and is
+ * recreated.
+ */
 const installation = `
 [ -e "$home/installed" ] && exit
 rm -rf "$home"

@@ -1,11 +1,14 @@
 /**
- * Derives all random choices of a run of the tests from one seed. The seed is the environment variable `SEED`, which
- * the runner sets and prints. The same seed repeats the choices of a run.
+ * Derives all random choices of a run of the tests from one seed. The seed is the environment variable
+ * `SEED`, which the runner sets and prints. The same seed repeats the choices of a run.
  */
 import { createHash } from "node:crypto";
 import { chooseSeed } from "../run/seed.ts";
 
-/** Returns the seed of the run. If `SEED` is not set, for example when Vitest is run directly, chooses a seed and prints it. */
+/**
+ * Returns the seed of the run. If `SEED` is not set, for example when Vitest is run directly, chooses a seed
+ * and prints it.
+ */
 function runSeed(): string {
   const { SEED: current } = process.env;
   if (current) return current;
@@ -28,7 +31,9 @@ export interface SeededRandom {
   below(end: number): number;
 }
 
-/** Returns random numbers that depend only on the seed of the run and on `purpose`, and not on other tests. */
+/**
+ * Returns random numbers that depend only on the seed of the run and on `purpose`, and not on other tests.
+ */
 export function seededRandom(purpose: string): SeededRandom {
   const next = pseudoRandom(digest(`${runSeed()} ${purpose}`));
   return { next, below: (end) => Math.floor(next() * end) };

@@ -299,7 +299,8 @@ describe("a vLLM that another process runs", () => {
       );
     }
     expect(shares[0]).toBeLessThanOrEqual(0.05);
-    expect(shares[1]).toBeLessThanOrEqual(0.15); // The tiny model needs so little time that the share is larger.
+    // The tiny model needs so little time that the share is larger.
+    expect(shares[1]).toBeLessThanOrEqual(0.15);
     await own.kill("SIGTERM");
     files.remove();
   }, 300_000);
@@ -352,7 +353,9 @@ async function tokensWritten(afterMs: number): Promise<number> {
   return vllmMetric("vllm:generation_tokens_total");
 }
 
-/** Returns the processor time in seconds of the tier with its text processes, and of vLLM with the decoder. */
+/**
+ * Returns the processor time in seconds of the tier with its text processes, and of vLLM with the decoder.
+ */
 function secondsOf(tierPid: number, vllmPid: number): { tier: number; others: number } {
   const sum = (pids: readonly number[]) => pids.reduce((seconds, pid) => seconds + processorSeconds(pid), 0);
   const decoders = childrenWith("codec/main.ts", tierPid);

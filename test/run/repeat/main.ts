@@ -1,6 +1,6 @@
 /**
- * `make test-repeat N=10 FILES="…"` runs this program. It runs test files repeatedly while busy loops keep the
- * processors busy, and prints how often each test failed. `BUSY` is the number of busy loops.
+ * `make test-repeat N=10 FILES="…"` runs this program. It runs test files repeatedly while busy loops keep
+ * the processors busy, and prints how often each test failed. `BUSY` is the number of busy loops.
  */
 import { existsSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -38,7 +38,8 @@ for (const file of files) if (!existsSync(join(root, file))) usage(`the file ${f
 rmSync(folder, { recursive: true, force: true });
 mkdirSync(folder, { recursive: true });
 const groups = new ProcessGroups();
-// Only tests of test/e2e start the local cluster. Without them, a cluster that starts meanwhile must not be removed.
+// Only tests of test/e2e start the local cluster. Without them, a cluster that starts meanwhile must not be
+// removed.
 const startsCluster = files.some((file) => file.startsWith("test/e2e/"));
 const removeCluster = startsCluster ? removeStartedCluster() : async () => undefined;
 let interrupted = false;

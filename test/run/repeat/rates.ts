@@ -36,7 +36,9 @@ export function failureRates(repetitions: readonly Repetition[], folder: string)
     .sort((a, b) => b.failed - a.failed);
 }
 
-/** Returns a paragraph for each test with its rate, file, title and messages. The last line has the totals. */
+/**
+ * Returns a paragraph for each test with its rate, file, title and messages. The last line has the totals.
+ */
 export function describeRates(rates: readonly Rate[], repetitions: number): string {
   const paragraphs = rates.map(({ file, title, failed, messages }) =>
     [

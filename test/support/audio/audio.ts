@@ -13,8 +13,8 @@ export interface Heard {
 }
 
 /**
- * Decodes audio like a player, without padding and pre-skip. The function writes the bytes to a file, because FFmpeg
- * removes padding and pre-skip only from files.
+ * Decodes audio like a player, without padding and pre-skip. The function writes the bytes to a file, because
+ * FFmpeg removes padding and pre-skip only from files.
  *
  * @param form flags that describe a format without a header, such as `["-f", "mulaw", "-ar", "8000"]`
  */
@@ -74,8 +74,8 @@ async function ffmpeg(parameters: readonly string[]): Promise<{ stdout: Buffer; 
 }
 
 /**
- * Estimates the strongest frequency in Hz with a coarse scan and a fine scan. The first and the last fifth are
- * ignored, because codecs fade the audio there.
+ * Estimates the strongest frequency in Hz with a coarse scan and a fine scan. The first and the last fifth
+ * are ignored, because codecs fade the audio there.
  */
 export function toneOf({ samples, rate }: Pick<Heard, "samples" | "rate">): number {
   const middle = samples.subarray(Math.floor(samples.length * 0.2), Math.floor(samples.length * 0.8));
@@ -106,7 +106,10 @@ function powerAt(samples: Int16Array, cycles: number): number {
   return before * before + last * last - coefficient * before * last;
 }
 
-/** Computes the signal-to-noise ratio of `heard` in decibels. The signal is `spoken` with the gain that fits best. */
+/**
+ * Computes the signal-to-noise ratio of `heard` in decibels. The signal is `spoken` with the gain that fits
+ * best.
+ */
 export function likenessDb(heard: Int16Array, spoken: Int16Array): number {
   let both = 0;
   let own = 0;

@@ -39,7 +39,10 @@ export async function recognize(spoken: readonly Spoken[]): Promise<Recognized> 
   return recognized;
 }
 
-/** Like `recognize`, for several groups of recordings. It starts the recognizer once, because a start takes seconds. */
+/**
+ * Like `recognize`, for several groups of recordings. It starts the recognizer once, because a start takes
+ * seconds.
+ */
 export async function recognizeEach(groups: readonly (readonly Spoken[])[]): Promise<Recognized[]> {
   const results = await runRecognizer<{ heard: string; wrong: number; words: number }[]>("words", groups.flat());
   const sum = (numbers: readonly number[]) => numbers.reduce((total, number) => total + number, 0);

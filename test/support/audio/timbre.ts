@@ -53,14 +53,14 @@ function atRate(samples: Int16Array, rate: number): Int16Array {
 }
 
 /**
- * The typical variation of one speaker between texts: in semitones, as a share of the length of the vocal tract, and
- * in cepstral units.
+ * The typical variation of one speaker between texts: in semitones, as a share of the length of the vocal
+ * tract, and in cepstral units.
  */
 const variation = { semitones: 1, tract: 0.12, cepstrum: 3.5 };
 
 /**
- * Computes the distance between two voices; see `distinct`. The length of the vocal tract is estimated from all
- * formants, because the detection sometimes misses a formant.
+ * Computes the distance between two voices; see `distinct`. The length of the vocal tract is estimated from
+ * all formants, because the detection sometimes misses a formant.
  */
 export function distance(a: Timbre, b: Timbre): number {
   const semitones = 12 * Math.log2(a.pitchHz / b.pitchHz);
@@ -70,5 +70,8 @@ export function distance(a: Timbre, b: Timbre): number {
   return Math.hypot(semitones / variation.semitones, tract / variation.tract, cepstrum / variation.cepstrum);
 }
 
-/** Two recordings with a larger distance have different voices. With a smaller distance, the voice may be the same. */
+/**
+ * Two recordings with a larger distance have different voices. With a smaller distance, the voice may be the
+ * same.
+ */
 export const distinct = 1.25;

@@ -1,12 +1,12 @@
 /**
- * Reads objects of the cluster over HTTP, by the names of kinds that kubectl accepts. Tests that poll need a request
- * for each read, and not a kubectl process.
+ * Reads objects of the cluster over HTTP, by the names of kinds that kubectl accepts. Tests that poll need a
+ * request for each read, and not a kubectl process.
  */
 import { spawn } from "node:child_process";
 
 /**
- * An object of the cluster. Some fields have the type `any`, because tests read objects of some twenty kinds. A wrong
- * field name makes the assertion of the test fail.
+ * An object of the cluster. Some fields have the type `any`, because tests read objects of some twenty kinds.
+ * A wrong field name makes the assertion of the test fail.
  */
 export interface KubeObject {
   apiVersion: string;
@@ -29,7 +29,9 @@ export interface KubeObject {
   data?: any;
 }
 
-/** The environment variable that passes the address of the proxy from the setup of the suite to its workers. */
+/**
+ * The environment variable that passes the address of the proxy from the setup of the suite to its workers.
+ */
 export const apiVariable = "SVC_TTS_TEST_API";
 
 /** Starts a `kubectl proxy` for the cluster of `KUBECONFIG`, on a port that the kernel chooses. */
@@ -100,7 +102,9 @@ export async function readObjects(kinds: string, namespace: string, selector = "
   return (await Promise.all(lists)).flat();
 }
 
-/** Applies a JSON Patch in a dry run. Returns the result, or undefined if the API server rejects the patch. */
+/**
+ * Applies a JSON Patch in a dry run. Returns the result, or undefined if the API server rejects the patch.
+ */
 export async function tryPatch(
   kind: string,
   namespace: string,
@@ -117,7 +121,9 @@ export async function tryPatch(
   return (await bodyOf(response)) as KubeObject;
 }
 
-/** Calls `onState` for each existing object of a kind and for each later state, until the watch is stopped. */
+/**
+ * Calls `onState` for each existing object of a kind and for each later state, until the watch is stopped.
+ */
 export async function watchObjects(
   kind: string,
   namespace: string,

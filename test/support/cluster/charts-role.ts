@@ -14,12 +14,15 @@ const chart = join(import.meta.dirname, "../../../charts/tts-operator");
 const release = "op";
 const placeholder = "a-namespace-to-be-named";
 
-/** The rendered manifests by watched namespace. They are rendered once in each process, because helm takes a second. */
+/**
+ * The rendered manifests by watched namespace. They are rendered once in each process, because helm takes a
+ * second.
+ */
 const rendered = new Map<string, Promise<string>>();
 
 /**
- * Applies the ServiceAccount and the roles of the chart in a namespace. The roles are bound in this namespace, or in
- * the whole cluster with `clusterWide`.
+ * Applies the ServiceAccount and the roles of the chart in a namespace. The roles are bound in this
+ * namespace, or in the whole cluster with `clusterWide`.
  *
  * @returns a token of the ServiceAccount that is valid for an hour
  */

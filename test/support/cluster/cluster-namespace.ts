@@ -8,7 +8,10 @@ export async function adminClient(address: ControlPlaneAddress): Promise<Cluster
   return new ClusterClient(await connect({ kubeconfig: address.kubeconfigPath }));
 }
 
-/** Creates a namespace for one test, and returns its name. The namespace is never deleted: the API server is temporary. */
+/**
+ * Creates a namespace for one test, and returns its name. The namespace is never deleted: the API server is
+ * temporary.
+ */
 export async function freshNamespace(client: ClusterClient, prefix: string): Promise<string> {
   const name = `${prefix}-${randomBytes(4).toString("hex")}`;
   await client.create({ apiVersion: "v1", kind: "Namespace", metadata: { name } });

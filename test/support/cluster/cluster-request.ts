@@ -1,6 +1,6 @@
 /**
- * Sends requests to the API server of a test as its administrator. Tests use these functions for requests that the
- * client of the operator does not support.
+ * Sends requests to the API server of a test as its administrator. Tests use these functions for requests
+ * that the client of the operator does not support.
  */
 import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
@@ -43,7 +43,9 @@ export async function clusterRequest(
   };
 }
 
-/** Returns the body of a successful response. Throws the message of the API server if it rejects the request. */
+/**
+ * Returns the body of a successful response. Throws the message of the API server if it rejects the request.
+ */
 export async function clusterRequestOrThrow<T = unknown>(
   address: ControlPlaneAddress,
   options: ClusterRequest,

@@ -1,6 +1,6 @@
 /**
- * Starts one API server with the CRDs of svc-tts for all tests of the Vitest project `cluster`. A test reads the
- * address with `inject("controlPlane")`, and works in its own namespace.
+ * Starts one API server with the CRDs of svc-tts for all tests of the Vitest project `cluster`. A test reads
+ * the address with `inject("controlPlane")`, and works in its own namespace.
  */
 import type { TestProject } from "vitest/node";
 import { type ControlPlaneAddress, controlPlane } from "./control-plane.ts";

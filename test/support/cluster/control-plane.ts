@@ -15,7 +15,10 @@ import { promisify } from "node:util";
 import { leasePorts } from "../port-lease.ts";
 
 const CLUSTER_SCRIPTS = join(import.meta.dirname, "../../cluster");
-/** Time limits for a start or stop that hangs. They are long, because the machine may be busy with other tests. */
+/**
+ * Time limits for a start or stop that hangs. They are long, because the machine may be busy with other
+ * tests.
+ */
 const READY_WITHIN_MS = 240_000;
 const STOP_WITHIN_MS = 30_000;
 const DIRECTORY_PREFIX = "svc-tts-control-plane-";
@@ -38,27 +41,36 @@ export interface ControlPlaneAddress {
 
 export interface ControlPlaneOptions {
   /**
-   * Runs when the API server is ready, before a controller starts. The garbage collector finds the CRDs that this
-   * function installs at its start. Later it looks for new kinds only every 30 seconds.
+   * Runs when the API server is ready, before a controller starts. The garbage collector finds the CRDs that
+   * this function installs at its start. Later it looks for new kinds only every 30 seconds.
    */
   readonly prepare?: (address: ControlPlaneAddress) => Promise<void>;
   /**
-   * Also runs the garbage collector and the namespace controller, which foreground deletion and the deletion of
-   * namespaces need. No other controller runs, so Deployments get no pods and no status.
+   * Also runs the garbage collector and the namespace controller, which foreground deletion and the deletion
+   * of namespaces need. No other controller runs, so Deployments get no pods and no status.
    */
   readonly controllerManager?: boolean;
   /** Also runs these controllers. The names are those of kube-controller-manager. */
   readonly controllers?: readonly string[];
   /**
-   * Also runs the controllers and the scheduler that create the pods of Deployments, schedule the pods, and allocate
-   * their devices. No kubelet runs these pods.
+   * Also runs the controllers and the scheduler that create the pods of Deployments, schedule the pods, and
+   * allocate their devices. No kubelet runs these pods.
    */
   readonly scheduler?: boolean;
-  /** Also runs KWOK, which simulates every node and its pods. The pods are ready as soon as they are scheduled. */
+  /**
+   * Also runs KWOK, which simulates every node and its pods. The pods are ready as soon as they are
+   * scheduled.
+   */
   readonly kwok?: boolean;
-  /** The addresses of the pods that KWOK simulates. A test can serve them if they are loopback addresses (127.64.0.0/12). */
+  /**
+   * The addresses of the pods that KWOK simulates. A test can serve them if they are loopback addresses
+   * (127.64.0.0/12).
+   */
   readonly podCidr?: string;
-  /** An audit policy (audit.k8s.io/v1). The API server writes the entries to `audit.log`, one JSON object per line. */
+  /**
+   * An audit policy (audit.k8s.io/v1). The API server writes the entries to `audit.log`, one JSON object per
+   * line.
+   */
   readonly auditPolicy?: object;
 }
 
@@ -83,8 +95,9 @@ export class ControlPlane implements AsyncDisposable {
 }
 
 /**
- * Starts etcd, the API server, and the programs that the options select. This takes about three seconds if the
- * programs are built. Otherwise `test/cluster/tools.sh` builds them first. The processes end with this process.
+ * Starts etcd, the API server, and the programs that the options select. This takes about three seconds if
+ * the programs are built. Otherwise `test/cluster/tools.sh` builds them first. The processes end with this
+ * process.
  *
  * @throws Error with the last log lines of all programs
  */
@@ -121,7 +134,10 @@ export async function controlPlane(options: ControlPlaneOptions = {}): Promise<C
   }
 }
 
-/** Returns the folder of the programs of the cluster. Builds missing programs, and prints progress to standard error. */
+/**
+ * Returns the folder of the programs of the cluster. Builds missing programs, and prints progress to standard
+ * error.
+ */
 async function clusterPrograms(): Promise<string> {
   const build = spawn(join(CLUSTER_SCRIPTS, "tools.sh"), { stdio: ["ignore", "pipe", "inherit"] });
   let output = "";
@@ -161,7 +177,10 @@ async function readAddress(
   };
 }
 
-/** Starts a program in its own process group, so that Ctrl-C does not reach it. The kernel kills it with this process. */
+/**
+ * Starts a program in its own process group, so that Ctrl-C does not reach it. The kernel kills it with this
+ * process.
+ */
 function launch(
   address: ControlPlaneAddress,
   program: string,
@@ -204,7 +223,8 @@ function apiServerArguments(
     "--service-cluster-ip-range=10.96.0.0/16",
     "--authorization-mode=Node,RBAC",
     "--enable-admission-plugins=NodeRestriction",
-    // These admission plugins need controllers that do not run: one for ServiceAccounts, and one for taints of nodes.
+    // These admission plugins need controllers that do not run: one for ServiceAccounts, and one for taints
+    // of nodes.
     `--disable-admission-plugins=ServiceAccount${kwok ? ",TaintNodesByCondition" : ""}`,
     `--client-ca-file=${pki}/ca.crt`,
     `--tls-cert-file=${pki}/apiserver.crt`,
@@ -255,7 +275,8 @@ function schedulerArguments(directory: string): string[] {
 }
 
 function controllerArguments(directory: string, more: readonly string[]): string[] {
-  // The controllers use the kubeconfig of the administrator, because no controller creates ServiceAccounts for them.
+  // The controllers use the kubeconfig of the administrator, because no controller creates ServiceAccounts
+  // for them.
   const kubeconfig = join(directory, "pki/admin.kubeconfig");
   return [
     `--kubeconfig=${kubeconfig}`,

@@ -1,4 +1,7 @@
-/** A `TtsDeployment` in the namespace of a `World`. The methods read its pods, change it, and test it under load. */
+/**
+ * A `TtsDeployment` in the namespace of a `World`. The methods read its pods, change it, and test it under
+ * load.
+ */
 import { expect } from "vitest";
 import { labels } from "../../../config/contract/names.ts";
 import { eventually } from "../eventually.ts";
@@ -72,8 +75,8 @@ export class Deployed {
   }
 
   /**
-   * Runs an action while clients stream speech, and lets each client complete one more request afterwards. Every
-   * request must succeed, and no stream may be interrupted.
+   * Runs an action while clients stream speech, and lets each client complete one more request afterwards.
+   * Every request must succeed, and no stream may be interrupted.
    */
   async uncut(
     what: string,

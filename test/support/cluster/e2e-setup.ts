@@ -1,7 +1,7 @@
 /**
- * Sets up the cluster of the e2e suite. If `KUBECONFIG` is set, the suite uses that cluster. Otherwise it uses the
- * local cluster, starts it if it does not run, and stops it at the end if this run started it. In both cases, the
- * setup installs the operator from the working tree.
+ * Sets up the cluster of the e2e suite. If `KUBECONFIG` is set, the suite uses that cluster. Otherwise it
+ * uses the local cluster, starts it if it does not run, and stops it at the end if this run started it. In
+ * both cases, the setup installs the operator from the working tree.
  */
 import { execFileSync, spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
@@ -28,13 +28,17 @@ export interface ClusterFacts {
   readonly operatorArchive: string;
   /** The private JWK of a license key that the operator trusts. */
   readonly signingKeyFile: string;
-  /** True for the cluster of test/cluster. Tests may change the device plugin and the processes of its node. */
+  /**
+   * True for the cluster of test/cluster. Tests may change the device plugin and the processes of its node.
+   */
   readonly isLocal: boolean;
 }
 
 const localKubeconfig = join(cache, "cluster", "kubeconfig");
 
-/** Vitest calls this function for each project of a run. The first call sets up the cluster for all projects. */
+/**
+ * Vitest calls this function for each project of a run. The first call sets up the cluster for all projects.
+ */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const isSetUp = process.env[apiVariable] !== undefined;
   const tearDown = isSetUp ? async () => undefined : await setUpCluster();
@@ -68,7 +72,10 @@ function isRunning(): boolean {
   return existsSync(localKubeconfig);
 }
 
-/** Returns the folder of kubectl and helm in the version of the cluster. It comes before the programs of the machine. */
+/**
+ * Returns the folder of kubectl and helm in the version of the cluster. It comes before the programs of the
+ * machine.
+ */
 function toolsFolder(): string {
   return execFileSync(join(scripts, "tools.sh"), { encoding: "utf8" }).trim();
 }

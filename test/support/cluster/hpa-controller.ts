@@ -1,6 +1,6 @@
 /**
- * Runs the HorizontalPodAutoscaler controller of Kubernetes with the API server of the suite, and with an adapter for
- * one external metric.
+ * Runs the HorizontalPodAutoscaler controller of Kubernetes with the API server of the suite, and with an
+ * adapter for one external metric.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -24,10 +24,11 @@ export interface HpaController extends AsyncDisposable {
 }
 
 /**
- * Runs the controller with an interval of one second. It connects to the API server through a proxy that implements
- * the external metrics API.
+ * Runs the controller with an interval of one second. It connects to the API server through a proxy that
+ * implements the external metrics API.
  *
- * @param value returns the current value of the metric, or undefined for status 404, as in a cluster without the metric
+ * @param value returns the current value of the metric, or undefined for status 404, as in a cluster without
+ * the metric
  */
 export async function startHpaController(
   address: ControlPlaneAddress,

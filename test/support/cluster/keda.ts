@@ -15,8 +15,8 @@ const image = "svc-tts.local/keda:2.21.0";
 const keda = new Kubectl("keda");
 
 /**
- * Installs KEDA. Resolves when its Deployments are ready and the API server serves its metrics. `remove` uninstalls
- * KEDA.
+ * Installs KEDA. Resolves when its Deployments are ready and the API server serves its metrics. `remove`
+ * uninstalls KEDA.
  */
 export async function installKeda(): Promise<{ readonly remove: () => Promise<void> }> {
   const folder = (await execute(build, { timeout: 3_600_000 })).stdout.trim();

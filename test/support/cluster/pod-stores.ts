@@ -12,7 +12,10 @@ import { giveNodeImage } from "./node-images.ts";
 import type { Kubectl } from "./real-cluster.ts";
 
 export interface PodPostgres {
-  /** The value of `spec.api.keys.postgres`. It uses TLS, and Secrets for the password and the certificate authority. */
+  /**
+   * The value of `spec.api.keys.postgres`. It uses TLS, and Secrets for the password and the certificate
+   * authority.
+   */
   readonly keys: object;
   /** Creates an empty database. Resolves when the database accepts queries. */
   start(): Promise<void>;
@@ -127,8 +130,8 @@ function postgresPod({ name, programs, passwordSecret, tlsSecret }: PostgresFact
     ...["ssl_cert_file=/secrets/tls/tls.crt", "ssl_key_file=/secrets/tls/tls.key"],
   ];
   const begin = [`${programs}/postgres`, "-D", data, ...settings.flatMap((setting) => ["-c", setting])];
-  // The shell stays the first process of the container, because the first process cannot be stopped by a signal from
-  // within the container.
+  // The shell stays the first process of the container, because the first process cannot be stopped by a
+  // signal from within the container.
   const script = `
     [ -s ${data}/PG_VERSION ] || { ${make} && echo "hostssl all all all scram-sha-256" >> ${data}/pg_hba.conf; } || exit 1
     ${begin.map((word) => `'${word}'`).join(" ")}`;

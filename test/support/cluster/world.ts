@@ -85,8 +85,8 @@ export class World {
   }
 
   /**
-   * Deletes the namespace, and kills its pods, because their drain would take up to a minute. The garbage collector
-   * finishes the deletion while the next test runs.
+   * Deletes the namespace, and kills its pods, because their drain would take up to a minute. The garbage
+   * collector finishes the deletion while the next test runs.
    */
   async close(): Promise<void> {
     await this.kubectl.do("delete", "namespace", this.namespace, "--wait=false", "--ignore-not-found");
@@ -166,7 +166,10 @@ export class World {
     );
   }
 
-  /** Requests speech through the Service, from inside the cluster. Returns the status, the content type and the body. */
+  /**
+   * Requests speech through the Service, from inside the cluster. Returns the status, the content type and
+   * the body.
+   */
   async speak(deployment: string, body: Record<string, unknown>, accept = "audio/wav") {
     const script = `
       const answer = await fetch(process.argv[1], { method: "POST", body: process.argv[2], headers: {
@@ -199,8 +202,8 @@ export class World {
   }
 
   /**
-   * Sends requests with `streams` concurrent streams until the load is stopped. A request fails if its response is
-   * incomplete or its status is not 200. Requests that run when the load is stopped still finish.
+   * Sends requests with `streams` concurrent streams until the load is stopped. A request fails if its
+   * response is incomplete or its status is not 200. Requests that run when the load is stopped still finish.
    */
   async load(
     deployment: string,
@@ -247,7 +250,9 @@ export class World {
     };
   }
 
-  /** Describes the restarted containers of a `TtsDeployment`: the cause, the end of the log, and the events. */
+  /**
+   * Describes the restarted containers of a `TtsDeployment`: the cause, the end of the log, and the events.
+   */
   async restarts(deployment: string): Promise<string[]> {
     const pods = await this.kubectl.list("pods", `${labels.deployment}=${deployment}`);
     const again = pods.flatMap(({ metadata, status }) =>

@@ -1,4 +1,7 @@
-/** Programs that tests start as processes: engines, and owners of engines. The first argument selects the program. */
+/**
+ * Programs that tests start as processes: engines, and owners of engines. The first argument selects the
+ * program.
+ */
 import { closeSync, openSync, readSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -22,7 +25,10 @@ async function numbered(number: string): Promise<void> {
   });
 }
 
-/** Acts like `numbered`, but the first processes of a folder end when an utterance arrives, without reading it. */
+/**
+ * Acts like `numbered`, but the first processes of a folder end when an utterance arrives, without reading
+ * it.
+ */
 async function numberedAfter(argument: string): Promise<void> {
   const { folder, deaths } = JSON.parse(argument) as { folder: string; deaths: number | null };
   if (deaths !== null && startedIn(folder) > deaths) return numbered("1");
@@ -64,8 +70,8 @@ async function generatorOwner(settings: string): Promise<void> {
 }
 
 /**
- * Uses up all file descriptors, tries to start the programs of a model tier, and prints the error of each program as
- * JSON. It must not crash.
+ * Uses up all file descriptors, tries to start the programs of a model tier, and prints the error of each
+ * program as JSON. It must not crash.
  */
 async function starved(): Promise<void> {
   const { systemClock } = await import("../../../lib/clock.ts");

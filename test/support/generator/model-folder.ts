@@ -11,7 +11,9 @@ import { byteTokenizer, llamaConfig, llamaWeights, special, tinyCodec, tinyDecod
 /** Fields that replace those of the manifest of the tiny model. */
 export type ManifestChange = Partial<Record<keyof TokensManifest | string, unknown>>;
 
-/** Creates a folder like that of a mounted model: a language model, its codec and its manifest. It has 1 MB. */
+/**
+ * Creates a folder like that of a mounted model: a language model, its codec and its manifest. It has 1 MB.
+ */
 export class TinyModelFolder {
   readonly path: string;
   /** The SHA-256 digests of the files. */

@@ -9,7 +9,10 @@ import { TinyModelFolder } from "./model-folder.ts";
 
 const main = fileURLToPath(new URL("../scripted-vllm/main.ts", import.meta.url));
 
-/** Settings that start the simulated vLLM (`scripted-vllm/main.ts`) with a tiny model, and requests to control it. */
+/**
+ * Settings that start the simulated vLLM (`scripted-vllm/main.ts`) with a tiny model, and requests to control
+ * it.
+ */
 export class ScriptedVllm {
   readonly model: TinyModelFolder;
   readonly settings: GeneratorSettings;

@@ -1,7 +1,7 @@
 /**
- * Generates a tiny model with random weights: a language model and a codec. The language model is a Llama with one
- * layer, which the real vLLM can serve. For every text it writes the slots of frames in order. The codes in the slots
- * depend on the text.
+ * Generates a tiny model with random weights: a language model and a codec. The language model is a Llama
+ * with one layer, which the real vLLM can serve. For every text it writes the slots of frames in order. The
+ * codes in the slots depend on the text.
  */
 import type { CodecManifest } from "../../../server/engine/vllm/model/manifest.ts";
 import { GraphWriter } from "../voices/onnx-writer.ts";
@@ -13,7 +13,9 @@ const width = 4;
 const steps = 4;
 const hop = 512;
 
-/** A codec with random weights and the structure of SNAC at 24 kHz: three codebooks and seven slots per frame. */
+/**
+ * A codec with random weights and the structure of SNAC at 24 kHz: three codebooks and seven slots per frame.
+ */
 export const tinyCodec: CodecManifest = {
   onnx: "decoder.onnx",
   rate: 24_000,
@@ -200,7 +202,9 @@ interface Weights {
   readonly shape: readonly number[];
 }
 
-/** Writes the safetensors format of Hugging Face: the length of a JSON header, the header, and the numbers. */
+/**
+ * Writes the safetensors format of Hugging Face: the length of a JSON header, the header, and the numbers.
+ */
 function safetensors(tensors: Readonly<Record<string, Weights>>): Buffer {
   let at = 0;
   const header = Object.entries(tensors).map(([name, { data, shape }]) => {

@@ -40,8 +40,8 @@ export async function foreignCrdFiles(product: Product): Promise<string[]> {
 }
 
 /**
- * Installs the CRDs of a product. The test file must use its own control plane, because CRDs affect all namespaces.
- * Resolves when the API server serves the CRDs.
+ * Installs the CRDs of a product. The test file must use its own control plane, because CRDs affect all
+ * namespaces. Resolves when the API server serves the CRDs.
  */
 export async function installForeignKinds(address: ControlPlaneAddress, product: Product): Promise<void> {
   await installCrds(address, await foreignCrdFiles(product));
@@ -65,8 +65,9 @@ export async function removeForeignKinds(address: ControlPlaneAddress, product: 
 }
 
 /**
- * Lists the objects of each CRD once. The API server opens the storage of a kind at the first list. If the deletion of
- * the CRD causes the first list, the storage is not ready, and the API server retries only after minutes.
+ * Lists the objects of each CRD once. The API server opens the storage of a kind at the first list. If the
+ * deletion of the CRD causes the first list, the storage is not ready, and the API server retries only after
+ * minutes.
  */
 async function listOnce(address: ControlPlaneAddress, crds: readonly string[]): Promise<void> {
   const names = await kubectlOrThrow(address, ["get", "--ignore-not-found", "-o", "name", ...crds]);

@@ -1,4 +1,7 @@
-/** Runs external programs that validate manifests. They are built on first use from Go modules and Debian packages. */
+/**
+ * Runs external programs that validate manifests. They are built on first use from Go modules and Debian
+ * packages.
+ */
 import { execFile, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
@@ -43,7 +46,9 @@ export async function verdictsOf(
   });
 }
 
-/** Runs promtool. If it is not installed, it is unpacked into the cache from the Debian package of Prometheus. */
+/**
+ * Runs promtool. If it is not installed, it is unpacked into the cache from the Debian package of Prometheus.
+ */
 export async function promtool(...args: string[]): Promise<{ stdout: string; stderr: string }> {
   return execute(await promtoolPath(), args);
 }
@@ -93,8 +98,8 @@ export function schemaLocation(folder: string): string {
 }
 
 /**
- * Writes a schema for kubeconform for each kind into a new folder. The schemas come from the OpenAPI document of the
- * API server and from CRDs, so that nothing is downloaded.
+ * Writes a schema for kubeconform for each kind into a new folder. The schemas come from the OpenAPI document
+ * of the API server and from CRDs, so that nothing is downloaded.
  *
  * @param swagger the file with the OpenAPI 2 document of the API server
  * @param crds the files with CustomResourceDefinitions

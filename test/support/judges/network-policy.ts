@@ -1,6 +1,6 @@
 /**
- * Evaluates which connections NetworkPolicies allow (Kubernetes, "Network Policies"). It also generates nftables rules
- * for a cluster with a network plugin that does not enforce the policies.
+ * Evaluates which connections NetworkPolicies allow (Kubernetes, "Network Policies"). It also generates
+ * nftables rules for a cluster with a network plugin that does not enforce the policies.
  */
 import { BlockList } from "node:net";
 
@@ -66,9 +66,10 @@ const directions = {
 type Direction = keyof typeof directions;
 
 /**
- * Returns nftables rules that replace the table with this name. They filter the first packet of each connection from a
- * pod or from outside of the node, after the translation of Service addresses. They do not filter connections of the
- * node itself, such as probes of the kubelet. A rejected connection gets the response "administratively prohibited".
+ * Returns nftables rules that replace the table with this name. They filter the first packet of each
+ * connection from a pod or from outside of the node, after the translation of Service addresses. They do not
+ * filter connections of the node itself, such as probes of the kubelet. A rejected connection gets the
+ * response "administratively prohibited".
  */
 export function policyRules(table: string, cluster: PolicyCluster): string {
   const chains = (Object.keys(directions) as Direction[]).flatMap((direction) =>
@@ -190,8 +191,8 @@ export interface Connection {
 }
 
 /**
- * Returns whether the policies of both ends allow a connection. If no policy selects a pod for a direction, all
- * connections in this direction are allowed.
+ * Returns whether the policies of both ends allow a connection. If no policy selects a pod for a direction,
+ * all connections in this direction are allowed.
  */
 export function isAllowed(policies: readonly LivePolicy[], connection: Connection): boolean {
   const { from, to } = connection;

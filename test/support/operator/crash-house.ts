@@ -1,6 +1,6 @@
 /**
- * Tests crashes of the operator directly after its n-th write. The API server processes the write, but the response is
- * lost, and the operator sends no further request.
+ * Tests crashes of the operator directly after its n-th write. The API server processes the write, but the
+ * response is lost, and the operator sends no further request.
  */
 import { afterAll, beforeAll, beforeEach, expect } from "vitest";
 import { ClusterClient } from "../../../operator/cluster/client.ts";
@@ -10,7 +10,10 @@ import { turnOf } from "../seed.ts";
 import type { FaultProxy, ProxiedRequest } from "./fault-proxy.ts";
 import { OperatorHouse } from "./operator-house.ts";
 
-/** A run crashes the operator after every `step`-th write. `make test-operator-faults` sets 1, which covers all writes. */
+/**
+ * A run crashes the operator after every `step`-th write. `make test-operator-faults` sets 1, which covers
+ * all writes.
+ */
 const step = Number(process.env.CRASH_STEP ?? 11);
 const overlapMs = 100;
 
@@ -34,7 +37,10 @@ export interface Death {
   last: string;
 }
 
-/** Returns the numbers of the writes after which the operator crashes. Eleven consecutive seeds cover all writes. */
+/**
+ * Returns the numbers of the writes after which the operator crashes. Eleven consecutive seeds cover all
+ * writes.
+ */
 export function* crashPoints(): Generator<number> {
   for (let n = 1 + turnOf(step); ; n += step) yield n;
 }
@@ -61,8 +67,8 @@ export class CrashHouse {
   #house: OperatorHouse | undefined;
   #endPlay: () => Promise<void> = async () => undefined;
   /**
-   * The name of the running operator. The proxy drops requests of all other operators, for example requests that were
-   * in flight when an operator crashed.
+   * The name of the running operator. The proxy drops requests of all other operators, for example requests
+   * that were in flight when an operator crashed.
    */
   #living: string | undefined;
   #lives = 0;
@@ -208,8 +214,8 @@ export class CrashHouse {
   }
 
   /**
-   * Crashes the operator after writes that `act` causes. After each crash, the next operator must reach the same final
-   * state as a run without crashes, and must delete no other objects.
+   * Crashes the operator after writes that `act` causes. After each crash, the next operator must reach the
+   * same final state as a run without crashes, and must delete no other objects.
    *
    * @param prepare creates the initial state
    */
@@ -267,7 +273,9 @@ async function childrenOf(
   return lists.flat();
 }
 
-/** Returns the objects by `Kind/name`, without values that differ between runs, such as times, ids and tokens. */
+/**
+ * Returns the objects by `Kind/name`, without values that differ between runs, such as times, ids and tokens.
+ */
 function comparableObjects(objects: readonly KubernetesObject[]): Record<string, unknown> {
   const pairs = objects.map(
     (object) => [`${object.kind}/${object.metadata.name}`, comparable(object)] as const,

@@ -1,6 +1,6 @@
 /**
- * Simulates faults between a client and a real API server. The proxy listens with plain HTTP on a free port of
- * 127.0.0.1. It authenticates to the API server as the administrator, or with the given bearer token.
+ * Simulates faults between a client and a real API server. The proxy listens with plain HTTP on a free port
+ * of 127.0.0.1. It authenticates to the API server as the administrator, or with the given bearer token.
  */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";

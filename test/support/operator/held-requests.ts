@@ -13,8 +13,8 @@ export async function untilForgotten(house: OperatorHouse, kind: string, name: s
 }
 
 /**
- * Advances the clock while the only request in progress is held, and waits until all concurrent reconciles have ended.
- * Each round covers the timers that the reconciles of the previous round have set.
+ * Advances the clock while the only request in progress is held, and waits until all concurrent reconciles
+ * have ended. Each round covers the timers that the reconciles of the previous round have set.
  */
 export async function passBesideHeld(house: OperatorHouse, rounds: number, stepMs: number): Promise<void> {
   for (let round = 0; round < rounds; round += 1) {

@@ -67,7 +67,10 @@ export const serverSettings = {
 
 export const granted: LicenseAllowance = { held: false, replicas: 1 };
 
-/** Returns the decision for a valid license that allows one replica of the API tier and of each of these pools. */
+/**
+ * Returns the decision for a valid license that allows one replica of the API tier and of each of these
+ * pools.
+ */
 export function granting(...pools: string[]): LicenseDecision {
   return {
     verdict: { state: "valid", message: "Licensed." },

@@ -31,7 +31,10 @@ const serverImage = "registry.example/svc-tts/server:0.1.0";
 interface HouseOptions {
   /** Whether the operator gets the role of the chart for all namespaces. */
   readonly clusterWide?: boolean;
-  /** The clock of the operators. The default follows real time. Start a `FakeClock` at `Date.now()`, because the API server uses real time. */
+  /**
+   * The clock of the operators. The default follows real time. Start a `FakeClock` at `Date.now()`, because
+   * the API server uses real time.
+   */
   readonly clock?: TestClock;
 }
 
@@ -59,12 +62,12 @@ interface StartOptions {
 type StopSimulation = () => Promise<void>;
 
 /**
- * Runs an operator in its own namespace, on the API server of the suite. The operator has the role of the chart. It
- * connects through a proxy that records requests and simulates faults. No pods run: `serve` simulates the Deployment
- * controller.
+ * Runs an operator in its own namespace, on the API server of the suite. The operator has the role of the
+ * chart. It connects through a proxy that records requests and simulates faults. No pods run: `serve`
+ * simulates the Deployment controller.
  *
- * Operators use `clock`, which `advance` advances. Their requests and watches use real time like the API server, so
- * that skipped hours do not end a request in progress or an idle watch.
+ * Operators use `clock`, which `advance` advances. Their requests and watches use real time like the API
+ * server, so that skipped hours do not end a request in progress or an idle watch.
  */
 export class OperatorHouse implements AsyncDisposable {
   readonly namespace: string;
@@ -158,7 +161,10 @@ export class OperatorHouse implements AsyncDisposable {
     await this.startOperator(options);
   }
 
-  /** Simulates crashes of all running operators. Their connections are closed, and the test does not wait for them. */
+  /**
+   * Simulates crashes of all running operators. Their connections are closed, and the test does not wait for
+   * them.
+   */
   abandonOperators(): void {
     for (const { operator, client } of this.#running.splice(0)) {
       client.close();
@@ -338,8 +344,8 @@ export class OperatorHouse implements AsyncDisposable {
   }
 
   /**
-   * Waits until all operators are idle: no key is queued, no reconcile runs, no request is in progress, and every watch
-   * has reported the current objects. It does not wait for timers: see {@link advance}.
+   * Waits until all operators are idle: no key is queued, no reconcile runs, no request is in progress, and
+   * every watch has reported the current objects. It does not wait for timers: see {@link advance}.
    */
   async idle(): Promise<void> {
     await eventually("the operators are idle", () => this.#isIdle(), {
@@ -360,8 +366,8 @@ export class OperatorHouse implements AsyncDisposable {
   }
 
   /**
-   * Advances the clock, and returns the requests that operators sent meanwhile. Watches are left out, because they use
-   * real time.
+   * Advances the clock, and returns the requests that operators sent meanwhile. Watches are left out, because
+   * they use real time.
    */
   async requestsDuring(durationMs: number): Promise<string[]> {
     await this.idle();
@@ -390,7 +396,9 @@ export class OperatorHouse implements AsyncDisposable {
     await this.idle();
   }
 
-  /** Returns the number of reconciles that all operators have started, or undefined while an operator is busy. */
+  /**
+   * Returns the number of reconciles that all operators have started, or undefined while an operator is busy.
+   */
   #passes(): number | undefined {
     const all = this.activities;
     const isBusy = ({ queue, requests, events }: Activity) =>
@@ -485,7 +493,9 @@ function summaryOf({ watches, loads, ...activity }: Activity): object {
   return { ...activity, watches: watches.map(idOf), loads: [...loads.keys()] };
 }
 
-/** Returns the status that the Deployment controller writes when every pod with the current template is ready. */
+/**
+ * Returns the status that the Deployment controller writes when every pod with the current template is ready.
+ */
 function served({ metadata, spec }: Deployment): Json {
   const replicas = spec?.replicas ?? 0;
   return {

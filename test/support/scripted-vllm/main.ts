@@ -1,6 +1,7 @@
 /**
- * Simulates vLLM on real sockets, with the command line `serve FOLDER --port N …`. It writes the codes of the tiny
- * model slot by slot. `POST /script` with a `Script` as JSON selects its further behaviour, such as failures.
+ * Simulates vLLM on real sockets, with the command line `serve FOLDER --port N …`. It writes the codes of the
+ * tiny model slot by slot. `POST /script` with a `Script` as JSON selects its further behaviour, such as
+ * failures.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -20,8 +21,8 @@ export interface Script {
     | "out of memory"
     | "die";
   /**
-   * The number of completions with this behaviour. Without it, all completions have it. Health checks, which request
-   * one token, are not counted.
+   * The number of completions with this behaviour. Without it, all completions have it. Health checks, which
+   * request one token, are not counted.
    */
   readonly times?: number;
   readonly tokensPerSecond?: number;

@@ -111,7 +111,8 @@ export async function startTestApi(
     keysStaleSeconds: 3600,
     keyLimits: {},
     valkey: undefined,
-    // The drain limit is long, so that a pause of the machine does not reach it. Tests of the limit set a shorter time.
+    // The drain limit is long, so that a pause of the machine does not reach it. Tests of the limit set a
+    // shorter time.
     drainSeconds: 600,
     logLevel: "silent",
     voices: testVoices,

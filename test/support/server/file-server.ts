@@ -10,9 +10,15 @@ export class FileServer implements AsyncDisposable {
   readonly requests: { path: string; range: string | undefined; authorization: string | undefined }[] = [];
   /** Handles a request before the file server. Returns true if it has sent the response. */
   rule: (request: IncomingMessage, response: ServerResponse) => boolean = () => false;
-  /** Numbers of bytes of a body after which the server closes the socket. Each response uses one entry, in order. */
+  /**
+   * Numbers of bytes of a body after which the server closes the socket. Each response uses one entry, in
+   * order.
+   */
   readonly cuts: number[] = [];
-  /** Called before the server closes a socket. A test can wait here until the client has received the sent part. */
+  /**
+   * Called before the server closes a socket. A test can wait here until the client has received the sent
+   * part.
+   */
   beforeCut: (sentBytes: number) => Promise<void> = () => Promise.resolve();
   /** Whether the server supports range requests (RFC 9110, section 14). */
   ranges = true;

@@ -61,8 +61,8 @@ const unitSuffixes: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns the series, with their labels, that Prometheus creates from the OTLP metrics of arcana. The names follow the
- * translation rules of OpenTelemetry.
+ * Returns the series, with their labels, that Prometheus creates from the OTLP metrics of arcana. The names
+ * follow the translation rules of OpenTelemetry.
  */
 export function sentSeries(): Map<string, readonly string[]> {
   return new Map(

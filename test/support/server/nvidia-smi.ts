@@ -10,10 +10,11 @@ export interface NvidiaSmi extends Disposable {
 }
 
 /**
- * Creates a simulated `nvidia-smi`. It prints the output of `--format=csv,noheader,nounits`: a line for each GPU, and
- * again after each `-l` seconds.
+ * Creates a simulated `nvidia-smi`. It prints the output of `--format=csv,noheader,nounits`: a line for each
+ * GPU, and again after each `-l` seconds.
  *
- * @param loads the load of each GPU, such as `37` or `[N/A]`. If the list is empty, the folder has no program.
+ * @param loads the load of each GPU, such as `37` or `[N/A]`. If the list is empty, the folder has no
+ * program.
  */
 export function standInNvidiaSmi(loads: readonly string[]): NvidiaSmi {
   const folder = mkdtempSync(join(tmpdir(), "svc-tts-nvidia-smi-"));

@@ -9,7 +9,10 @@ export interface TestAccount {
   readonly claims: Readonly<Record<string, unknown>>;
 }
 
-/** A real OpenID Connect provider on a port of this machine. It signs in the current account without a password. */
+/**
+ * A real OpenID Connect provider on a port of this machine. It signs in the current account without a
+ * password.
+ */
 export interface TestProvider {
   readonly issuer: string;
   readonly clientId: string;

@@ -98,7 +98,10 @@ export interface SilentCollector extends AsyncDisposable {
   open(): number;
 }
 
-/** Starts a server that accepts connections but does not respond. With `hangsUp`, it closes each connection immediately. */
+/**
+ * Starts a server that accepts connections but does not respond. With `hangsUp`, it closes each connection
+ * immediately.
+ */
 export async function startSilentCollector({ hangsUp = false } = {}): Promise<SilentCollector> {
   const sockets: Socket[] = [];
   const server = createTcpServer((socket) => {

@@ -95,7 +95,10 @@ function isRoot(): boolean {
   return process.getuid?.() === 0;
 }
 
-/** Returns the command that runs a program without root. setpriv replaces itself with the program, so signals reach it. */
+/**
+ * Returns the command that runs a program without root. setpriv replaces itself with the program, so signals
+ * reach it.
+ */
 function unprivileged(program: string, words: readonly string[]): string[] {
   const setpriv = ["setpriv", "--reuid", String(unprivilegedUser), "--regid", String(unprivilegedUser), "--clear-groups"];
   return isRoot() ? [...setpriv, program, ...words] : [program, ...words];

@@ -32,7 +32,10 @@ export interface ScriptedModel {
   close(): Promise<void>;
 }
 
-/** Starts a simulated model tier on a real socket with the real wire format. A script of the test sends the responses. */
+/**
+ * Starts a simulated model tier on a real socket with the real wire format. A script of the test sends the
+ * responses.
+ */
 export async function startScriptedModel(script: ScriptedModel["script"]): Promise<ScriptedModel> {
   const server = createServer((request, response) => {
     if (request.url === "/ready") {
@@ -86,7 +89,10 @@ export function speakUntil(released: Promise<unknown>, rate = 24_000) {
   };
 }
 
-/** Returns a script that sends noise in pieces of one second until the client disconnects. Noise is hard to compress. */
+/**
+ * Returns a script that sends noise in pieces of one second until the client disconnects. Noise is hard to
+ * compress.
+ */
 export function speakOn(onPiece: (isWaiting: boolean) => void = () => undefined, rate = 24_000) {
   const random = pseudoRandom(1);
   const samples = Int16Array.from({ length: rate }, () => 20_000 * (random() - 0.5));

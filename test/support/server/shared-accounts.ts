@@ -1,4 +1,7 @@
-/** Runs two API pods of a `TtsDeployment` that share PostgreSQL and Valkey, with an owner and an admin API key. */
+/**
+ * Runs two API pods of a `TtsDeployment` that share PostgreSQL and Valkey, with an owner and an admin API
+ * key.
+ */
 import { children, labels } from "../../../config/contract/names.ts";
 import type { ClusterFacts } from "../cluster/e2e-setup.ts";
 import { giveStoresImage, type PodPostgres, podPostgres, startPodValkey } from "../cluster/pod-stores.ts";

@@ -1,6 +1,6 @@
 /**
- * Runs tiers as separate processes, as in containers. A test can kill such a process, and measure its memory and file
- * descriptors.
+ * Runs tiers as separate processes, as in containers. A test can kill such a process, and measure its memory
+ * and file descriptors.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";

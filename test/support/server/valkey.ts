@@ -21,8 +21,8 @@ export interface TestValkey {
 
 const servers = ["/usr/bin/valkey-server", "/usr/local/bin/valkey-server", "/usr/bin/redis-server"];
 /**
- * The Redis program of the Debian package redis-tools, which starts no service. The program selects its function by its
- * name, so it also works as the server.
+ * The Redis program of the Debian package redis-tools, which starts no service. The program selects its
+ * function by its name, so it also works as the server.
  */
 const programOfTools = "/usr/bin/redis-check-rdb";
 

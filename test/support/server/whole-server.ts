@@ -8,7 +8,9 @@ import { routeTo, startTestApi, type TestApi } from "./api-tier.ts";
 import { joinChunks, parseEvents } from "./events.ts";
 import { internalToken, modelTier } from "./model-tier.ts";
 
-/** The API tier and both model tiers on real sockets, with the real engines and every voice of the catalogue. */
+/**
+ * The API tier and both model tiers on real sockets, with the real engines and every voice of the catalogue.
+ */
 export interface WholeServer {
   readonly api: TestApi;
   readonly mist: RunningTier;
@@ -123,7 +125,9 @@ export async function overTelephone(api: TestApi, body: object): Promise<Answer>
   return { samples: fromMulaw(Buffer.from(await response.arrayBuffer())), rate: 8000 };
 }
 
-/** Decodes G.711, table 2a. A byte has the sign, three bits of segment and four bits of step, all inverted. */
+/**
+ * Decodes G.711, table 2a. A byte has the sign, three bits of segment and four bits of step, all inverted.
+ */
 function fromMulaw(bytes: Uint8Array): Int16Array {
   return Int16Array.from(bytes, (byte) => {
     const bits = ~byte & 0xff;

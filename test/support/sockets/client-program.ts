@@ -2,7 +2,9 @@ import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { pythonWith } from "../python.ts";
 
-/** A Python program that uses a published client. It reads one JSON object per line, and prints one for each. */
+/**
+ * A Python program that uses a published client. It reads one JSON object per line, and prints one for each.
+ */
 export interface ClientProgram {
   /** @throws Error with the log of the program if it fails */
   ask<Answer>(order: object): Promise<Answer>;

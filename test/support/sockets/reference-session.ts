@@ -24,9 +24,9 @@ interface ReferenceTurn {
 type Rule = () => boolean;
 
 /**
- * A second, simple implementation of `TextSession` for comparison. Every character is a separate cell. After each
- * event, the rule with the highest priority that applies performs a step, until no rule applies. The implementation has
- * no limits on length.
+ * A second, simple implementation of `TextSession` for comparison. Every character is a separate cell. After
+ * each event, the rule with the highest priority that applies performs a step, until no rule applies. The
+ * implementation has no limits on length.
  */
 export class ReferenceSession {
   readonly #mode: Mode;
@@ -270,7 +270,9 @@ function textOf(cells: readonly Cell[]): string {
   return cells.map(({ character }) => character).join("");
 }
 
-/** Returns the end of the last complete sentence, counted in code points, because each code point is a cell. */
+/**
+ * Returns the end of the last complete sentence, counted in code points, because each code point is a cell.
+ */
 function lastEnd(text: string): number {
   const end = sentenceEnds(text, { language: "eng", commas: false }).at(-1) ?? 0;
   return [...text.slice(0, end)].length;

@@ -1,7 +1,7 @@
 /**
- * Generates models with random weights that have the inputs and outputs of Piper and Kokoro. Their audio is noise with
- * the durations of the phonemes. Tests use the tiny models. Measurements use the large model, which has the size and
- * the layers of a Piper voice.
+ * Generates models with random weights that have the inputs and outputs of Piper and Kokoro. Their audio is
+ * noise with the durations of the phonemes. Tests use the tiny models. Measurements use the large model,
+ * which has the size and the layers of a Piper voice.
  */
 import { GraphWriter } from "./onnx-writer.ts";
 
@@ -42,7 +42,10 @@ export function tinyPiper(choice: PiperChoice = {}): Buffer {
   return graph.bytes("tiny piper");
 }
 
-/** Returns a Piper model of about 20 million parameters. Encoder, flow and decoder have the sizes of medium quality. */
+/**
+ * Returns a Piper model of about 20 million parameters. Encoder, flow and decoder have the sizes of medium
+ * quality.
+ */
 export function largePiper(): Buffer {
   const graph = new GraphWriter();
   const random = gaussian(11);
@@ -126,8 +129,9 @@ function finishPiper(graph: GraphWriter, wave: string): void {
 
 export interface KokoroChoice {
   /**
-   * Where the graph has durations. `output` is an output, as in exports with timestamps. `inside` is a rounded and
-   * clipped inner value, as in the usual exports. `hidden` is an inner value with another operator.
+   * Where the graph has durations. `output` is an output, as in exports with timestamps. `inside` is a
+   * rounded and clipped inner value, as in the usual exports. `hidden` is an inner value with another
+   * operator.
    */
   readonly durations?: "output" | "inside" | "hidden";
   /** Some exports accept the speed only as an integer. */

@@ -26,7 +26,9 @@ function inPieces(resampler: Resampler, samples: Int16Array, piece: number): Flo
   return whole;
 }
 
-/** Returns the power of the fitted tone relative to all other power in dB, without the first and last fifth. */
+/**
+ * Returns the power of the fitted tone relative to all other power in dB, without the first and last fifth.
+ */
 function toneToNoise(samples: Float64Array, frequency: number, rate: number): { dB: number; gain: number } {
   const middle = samples.subarray(Math.floor(samples.length * 0.2), Math.floor(samples.length * 0.8));
   let [ss, cc, sc, ys, yc] = [0, 0, 0, 0, 0];
@@ -48,7 +50,8 @@ function toneToNoise(samples: Float64Array, frequency: number, rate: number): { 
 }
 
 describe("the resampler", () => {
-  const ins = [1, 7, 8000, 16_000, 22_050, 24_000, 48_000, 96_000]; // The rates of engines, and unusual rates.
+  // The rates of engines, and unusual rates.
+  const ins = [1, 7, 8000, 16_000, 22_050, 24_000, 48_000, 96_000];
   const outs = [
     1, 3, 4000, 8000, 9999, 11_025, 16_000, 22_050, 24_000, 44_100, 48_000, 96_000, 383_999, 384_000,
   ];

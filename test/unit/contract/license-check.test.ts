@@ -28,8 +28,8 @@ const response = (more: Partial<IssuerResponse> = {}): IssuerResponse => ({
 });
 
 /**
- * Evaluates the license this number of hours after its start. The online check has an interval of one day, the
- * grace period is three days, and the checks began at the start.
+ * Evaluates the license this number of hours after its start. The online check has an interval of one day,
+ * the grace period is three days, and the checks began at the start.
  */
 function judge(hours: number, responses: IssuerResponse[], failedAtHours?: number) {
   const ms = (inHours: number) => (start + inHours * hour) * 1000;

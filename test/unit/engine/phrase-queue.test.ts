@@ -80,8 +80,8 @@ const patienceMs = 250;
 const minutes = 10;
 
 /**
- * Simulates clients on virtual time. Each client reads its audio as fast as it arrives, and then sends the next
- * request. A gap is the time by which audio arrives too late for playback in real time.
+ * Simulates clients on virtual time. Each client reads its audio as fast as it arrives, and then sends the
+ * next request. A gap is the time by which audio arrives too late for playback in real time.
  */
 function serve({ queue, clients, slots, processes, speed, seed }: Simulation) {
   const random = pseudoRandom(seed);

@@ -86,7 +86,8 @@ test("cacheKeys keeps keys for the configured time if the table cannot be read, 
   table.failure = undefined;
   table.keys = [];
   await vi.advanceTimersByTimeAsync(2_000);
-  expect(await keys.find(digest)).toBeUndefined(); // The table was read again, although its revision is the same.
+  // The table was read again, although its revision is the same.
+  expect(await keys.find(digest)).toBeUndefined();
   expect(troubles).toEqual(["the database is corrupt", undefined]);
 });
 

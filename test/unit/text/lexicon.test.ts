@@ -12,7 +12,9 @@ const options = {
   lexicon: readLexicon({ zorblax: "z1Orbl2@ks", "o'quux": "0xkw1Aks", broken: "?" }),
 };
 
-/** Returns each token with its phonemes if the lexicon or the text defines them, and else with its letters. */
+/**
+ * Returns each token with its phonemes if the lexicon or the text defines them, and else with its letters.
+ */
 function spokenTokens(text: string): string[] {
   return [...planSpeech(text, options)].flatMap((segment) =>
     segment.kind === "phrase"

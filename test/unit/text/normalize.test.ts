@@ -178,8 +178,8 @@ test.each(hostile)("normalize reads %s word by word, and looks ahead only by a l
       words.push(item.token.word);
     }
     expect(longest).toBeLessThan(2_000);
-    // A rule reads the words that it joins, and looks ahead. A rule that scanned the rest of the text would read
-    // all words at once.
+    // A rule reads the words that it joins, and looks ahead. A rule that scanned the rest of the text would
+    // read all words at once.
     expect(mostRead).toBeLessThanOrEqual(3 * lookahead);
     expect(words.every((word, i) => word >= (words[i - 1] ?? 0))).toBe(true);
     expect(wordsReturned).toBeLessThanOrEqual(wordsRead);

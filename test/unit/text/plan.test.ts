@@ -14,7 +14,9 @@ const plain: SpeechPlanOptions = {
   quickStart: false,
 };
 
-/** Plans a text. A phrase is returned as `word word~pause`, a silence as `<ms>`, and a yield point as `rest`. */
+/**
+ * Plans a text. A phrase is returned as `word word~pause`, a silence as `<ms>`, and a yield point as `rest`.
+ */
 function plan(text: string, options: Partial<SpeechPlanOptions> = {}): string[] {
   return [...planSpeech(text, { ...plain, ...options })].map((segment) => {
     if (segment.kind === "rest") return "rest";

@@ -9,7 +9,9 @@ import { type LexiconEntryToWrite, writePls } from "../../../server/text/pls/wri
 
 const schema = readFileSync(join(import.meta.dirname, "../../support/pls.rng"), "utf8");
 const limits = { words: 5_000 };
-/** Words with all symbols of the alphabet, adjacent symbols that form one sound, and stress at all positions. */
+/**
+ * Words with all symbols of the alphabet, adjacent symbols that form one sound, and stress at all positions.
+ */
 const words: readonly LexiconEntryToWrite[] = [
   { word: "custom", phonemes: "k1Ast0xm" },
   { word: "vowels", phonemes: "1@b0ad2AC1WD1xf1Yg0Eh1RJ0ek1Il0im1on0OG1Up1ur0N" },

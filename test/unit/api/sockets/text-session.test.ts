@@ -22,7 +22,10 @@ function play(events: readonly string[], options: Partial<SessionOptions> = {}):
   });
 }
 
-/** Applies one event: `a: text` is text with context `a`, `text` is text without a context, `<flush>` is a flush. */
+/**
+ * Applies one event: `a: text` is text with context `a`, `text` is text without a context, `<flush>` is a
+ * flush.
+ */
 function perform(session: TextSession, event: string, running: number) {
   switch (event) {
     case "<flush>":

@@ -77,7 +77,9 @@ describe("the word timestamps of real speech", () => {
     };
   }
 
-  /** Returns the difference of the start and end of each word from the times of the engine itself, in seconds. */
+  /**
+   * Returns the difference of the start and end of each word from the times of the engine itself, in seconds.
+   */
   async function errorsOf(utterance: Utterance): Promise<number[]> {
     const known: TokenTimestamp[] = [];
     const finder = new EdgeFinder(flite.rate);

@@ -10,8 +10,8 @@ import { granted, observed, pod, ttsDeployment, ttsModelPool } from "../../../su
 import { apiMetrics } from "../../../support/server/metrics.ts";
 
 /**
- * These tests try a revision a second time while the API pods still have the counts of the first attempt. They
- * use the real routing table, the real metrics of an API pod, and the real parser of the operator.
+ * These tests try a revision a second time while the API pods still have the counts of the first attempt.
+ * They use the real routing table, the real metrics of an API pod, and the real parser of the operator.
  */
 
 const spec = {
@@ -70,7 +70,9 @@ async function judge(state: CanaryState) {
 describe("a retried revision", () => {
   let second: CanaryState;
 
-  /** The first attempt is rolled back because of errors. The second attempt begins within the same interval. */
+  /**
+   * The first attempt is rolled back because of errors. The second attempt begins within the same interval.
+   */
   beforeEach(async () => {
     const first = begin(undefined);
     await readFigures(first);

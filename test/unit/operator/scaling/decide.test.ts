@@ -13,7 +13,9 @@ import { ttsModelPool } from "../../../support/operator/observed.ts";
 
 type Json = { [name: string]: unknown };
 
-/** Returns a rule with ten streams per replica, 0 to 10 replicas, and a scale-down without a limit after 60 s. */
+/**
+ * Returns a rule with ten streams per replica, 0 to 10 replicas, and a scale-down without a limit after 60 s.
+ */
 function rule(scaling: Json = {}): ScalingRule {
   const usual = {
     minReplicas: 0,
