@@ -129,8 +129,8 @@ function finishPiper(graph: GraphWriter, wave: string): void {
 
 export interface KokoroChoice {
   /**
-   * Where the graph has durations. `output` is an output, as in exports with timestamps. `inside` is a
-   * rounded and clipped inner value, as in the usual exports. `hidden` is an inner value with another
+   * The place of the durations in the graph. `output` is an output, as in exports with timestamps. `inside`
+   * is a rounded and clipped inner value, as in the usual exports. `hidden` is an inner value with another
    * operator.
    */
   readonly durations?: "output" | "inside" | "hidden";
