@@ -2,7 +2,7 @@ import { builtinModules } from "node:module";
 import { posix } from "node:path";
 import { parseSync, Visitor } from "oxc-parser";
 
-/** One import or re-export. */
+/** An import or a re-export. */
 export interface Import {
   /**
    * The path from the root of the repository (`server/contract/errors.ts`), `node:fs`, or the name of a

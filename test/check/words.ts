@@ -7,7 +7,7 @@ interface RefusedWord {
 }
 
 const refusedWords: readonly RefusedWord[] = [
-  // Words that this project invented.
+  // This project invented the following words.
   { word: /\bClusterGifts\b|\bgifts\b/i, better: "capabilities" },
   { word: /\broomless\b/i, better: "unschedulable" },
   { word: /\bfooting\b/i, better: "prerequisites" },

@@ -27,7 +27,7 @@ export async function pauseOfPeer(delayMs: number, signal?: AbortSignal): Promis
 interface Hangup {
   /** The path of the last request on the connection. */
   readonly path: string;
-  /** The time by `performance.now`. */
+  /** The value of `performance.now` when the connection was closed. */
   readonly atMs: number;
 }
 

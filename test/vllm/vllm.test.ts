@@ -33,7 +33,7 @@ const startSeconds = 800;
 const apiKey = "a-key-of-this-test";
 const quiet: EngineLog = { info: () => undefined, warn: () => undefined };
 
-/** Settings for one processor, without downloads. */
+/** The environment variables of vLLM for one CPU core. */
 const environment = {
   PATH: process.env.PATH ?? "",
   HOME: process.env.HOME ?? "",
@@ -55,7 +55,7 @@ beforeAll(async () => {
     folder: model.path,
     server: { kind: "here", program: stdout.trim(), args: [], environment, port, apiKey },
     startSeconds,
-    hangSeconds: 60, // a busy machine is not a failure of vLLM
+    hangSeconds: 60, // A busy machine may need much time.
     capacity: 8,
     seed: undefined,
     codec: { providers: ["cpu"], processes: 1 },

@@ -39,7 +39,7 @@ export function tinyDecoder(): Buffer {
     graph.input(input, "int64", ["batch", `codes${i}`]);
     const table = graph.floats(random(codebook * width, 0.5), [codebook, width]);
     const rows = graph.add("Transpose", [graph.add("Gather", [table, input])], { perm: [0, 2, 1] });
-    return graph.add("Resize", [rows, "", graph.floats([1, 1, steps / rate], [3])]); // mode `nearest`
+    return graph.add("Resize", [rows, "", graph.floats([1, 1, steps / rate], [3])]); // The default mode of Resize is `nearest`.
   });
   const sum = graph.add("Sum", layers);
   const mixing = graph.floats(random(width * width * 9, 0.25), [width, width, 9]);

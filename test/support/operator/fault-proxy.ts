@@ -29,14 +29,14 @@ export type Fault =
   | { kind: "hold"; when: "before" | "after"; until: Promise<unknown> }
   /** The client never receives a response. */
   | { kind: "hang" }
-  /** Replaces each line of a watch by these lines. */
+  /** Replaces each line of a watch by the lines that the function returns. */
   | { kind: "rewrite"; line: (line: string) => string[] };
 
 type OpenWatch = { response: ServerResponse; stalled: boolean };
 
 export class FaultProxy implements AsyncDisposable {
   readonly server: URL;
-  /** Every received request, in order. */
+  /** All received requests in order. */
   readonly requests: ProxiedRequest[] = [];
   /** Returns the fault for a request, or undefined for no fault. */
   rule: (request: ProxiedRequest) => Fault | undefined = () => undefined;

@@ -182,7 +182,7 @@ export class OperatorHouse implements AsyncDisposable {
     return this.#running.flatMap(({ operator }) => operator.failingWatches());
   }
 
-  /** One entry for each running operator. */
+  /** Returns the activity of each running operator. */
   get activities(): Activity[] {
     return this.#running.map(({ operator }) => operator.activity());
   }
@@ -424,7 +424,7 @@ export class OperatorHouse implements AsyncDisposable {
       const found = await this.admin.list(kind, { ...selection, metadataOnly: true });
       return versionsIn(new Map(found.map((object) => [objectKey(object), object.metadata.resourceVersion])));
     } catch (error) {
-      // The kind was uninstalled together with its objects.
+      // Status 404 means that the CRD was deleted together with its objects.
       if (error instanceof ApiError && error.status === 404) return versionsIn(new Map());
       throw error;
     }

@@ -2,7 +2,7 @@ import { CompactSign, exportJWK, generateKeyPair, type JSONWebKeySet } from "jos
 import type { LicenseClaims } from "../../../config/contract/license.ts";
 import { responseType } from "../../../config/contract/license-check.ts";
 
-/** Signs licenses with its own key. */
+/** An issuer of licenses with its own key pair. */
 export interface Issuer {
   readonly keys: JSONWebKeySet;
   /** Issues a license that is valid for an hour. `claims` replaces some of its claims. */

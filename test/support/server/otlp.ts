@@ -42,7 +42,7 @@ export interface ReceivedPoint {
 export interface OtlpReceiver {
   readonly url: string;
   readonly posts: { readonly path: string; readonly type: string; readonly body: Buffer }[];
-  /** The status of all further responses. */
+  /** The status code of all further responses. A test may change it. */
   status: number;
   /** The number of requests with a response other than 200. */
   readonly refused: number;

@@ -39,7 +39,7 @@ export class V1Client {
     );
   }
 
-  /** The events of one context in order. Consecutive audio events count as one. */
+  /** Returns the names of the events of a context in order. Consecutive audio events count as one. */
   sequence(contextId: string): string[] {
     return this.messages
       .filter((message) => message.contextId === contextId)

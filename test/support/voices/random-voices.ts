@@ -134,7 +134,7 @@ export interface KokoroChoice {
    * operator.
    */
   readonly durations?: "output" | "inside" | "hidden";
-  /** Some exports accept the speed only as an integer. */
+  /** The type of the input `speed`. Some exports accept only an integer. */
   readonly speed?: "float" | "int32";
   /** Whether a layer uses 8-bit integers. */
   readonly isQuantized?: boolean;

@@ -70,7 +70,7 @@ function lines(): string[] {
   return readdirSync(folder).flatMap((name) => readFileSync(join(folder, name), "utf8").trim().split("\n"));
 }
 
-describe("a spool", () => {
+describe("the spool of OOV words", () => {
   it("keeps words for the process that follows a killed process, and deletes each file after use", async () => {
     const { spool } = await open();
     spool.add([observed("zorblax"), observed("quux")]);

@@ -54,7 +54,7 @@ describe("the replica selection", () => {
     expect(urls.filter((url) => url === "http://b")).toHaveLength(10);
   });
 
-  it("skips replicas that were tried, and returns undefined if all were tried", () => {
+  it("skips replicas that the request has tried, and returns undefined if it has tried all of them", () => {
     const replicas = chooser([route("a"), route("b")], { a: ["http://a"], b: ["http://b"] });
     expect(replicas.choose("mist", new Set(["http://a"]))?.url).toBe("http://b");
     expect(replicas.choose("mist", new Set(["http://a", "http://b"]))).toBeUndefined();

@@ -7,7 +7,7 @@ import { createWebmContainer } from "../../../server/audio/webm-opus.ts";
 import { decodeAudio, likenessDb, toneOf } from "../../support/audio/audio.ts";
 import { turnOf } from "../../support/seed.ts";
 
-/** A tone with increasing volume, so that a shift in time is detectable. */
+/** Returns a tone with increasing volume and frequency, so that a shift in time is detectable. */
 function sweep(count: number, rate: number): Int16Array {
   return Int16Array.from({ length: count }, (_, i) => {
     const seconds = i / rate;

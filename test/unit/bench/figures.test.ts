@@ -35,7 +35,7 @@ describe("a quantile", () => {
   });
 });
 
-describe("playback in real time", () => {
+describe("PlaybackMeter", () => {
   it.each<[string, arrivals: string, cutAtMs: number | undefined, stallMs: number]>([
     ["has no stall with one piece", "40 100", undefined, 0],
     ["counts no stall before the first audio", "5000 100", undefined, 0],
@@ -120,7 +120,7 @@ const failedStream: StreamRecord = {
   stallMs: undefined,
 };
 
-describe("a report", () => {
+describe("the summary of a load run", () => {
   it("counts completed streams, failures by code, and interrupted streams", () => {
     const cut = { ...completeStream, outcome: "unfinished", stallMs: 30 } as const;
     const late = { ...completeStream, firstAudioMs: 40, wallMs: 500, stallMs: 101 };

@@ -71,7 +71,7 @@ const base64 = (text: string) => Buffer.from(text).toString("base64");
 const chunk = (text: string) => `event: chunk\ndata: ${JSON.stringify({ data: base64(text) })}\n\n`;
 const done = 'event: done\ndata: {"done":true}\n\n';
 
-describe("the audio of events", () => {
+describe("the audio of server-sent events", () => {
   it.each([1, 7, 10_000])("is the audio of the chunks if the events arrive in pieces of %s bytes", async (pieceBytes) => {
     const words = 'event: timestamps\ndata: {"word_timestamps":{"words":["é"]}}\n\n';
     expect(await readEvents(`:\n\n${chunk("one ")}${chunk("two")}${words}${done}`, pieceBytes)).toBe("one two");

@@ -40,7 +40,7 @@ describe("climb", () => {
     return { attempts, result };
   };
 
-  it("halves the range between the last success and the first failure, to an eighth", async () => {
+  it("halves the range between the last success and the first failure to an eighth of the success", async () => {
     const { attempts, result } = await climbTo(41);
     expect(attempts).toEqual([1, 8, 32, 64, 128, 48, 40, 44]);
     expect(result).toMatchObject({ most: 40, isBounded: true });

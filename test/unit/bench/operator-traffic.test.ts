@@ -34,7 +34,7 @@ const missed = (more: Partial<TrafficResult>) =>
     .filter(({ met }) => !met)
     .map(({ what }) => what);
 
-describe("the fleet under traffic", () => {
+describe("the benchmark of a fleet under traffic", () => {
   it("meets its targets with one status write of each TtsDeployment a minute", () => {
     expect(missed({})).toEqual([]);
     expect(writesPerSecond(result().traffic)).toBe(1);

@@ -71,7 +71,7 @@ const run = {
   plan: { sizes: [100, 500, 1_000], changes: 2, restSeconds: 300, minutes: 35 },
 } as const satisfies OperatorMeasurement;
 
-describe("the results", () => {
+describe("the results of the operator benchmark", () => {
   const at = { processorSeconds: 1, residentBytes: 2 ** 27 };
   const findings: OperatorMeasurement[] = [
     run,
@@ -107,7 +107,7 @@ describe("the results", () => {
   });
 });
 
-describe("the targets", () => {
+describe("the targets of the operator benchmark", () => {
   const rest = { seconds: 300, writes: 0, leaseWrites: 150, gets: 0, watches: 3, unwanted: [] };
   const sizes = [100, 500, 1_000].map((size) => ({
     size,

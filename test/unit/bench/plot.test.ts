@@ -40,7 +40,7 @@ function tags(svg: string): { name: string; attributes: Record<string, string> }
   return found;
 }
 
-describe("the plot", () => {
+describe("the plot of load runs", () => {
   const quick = summarizeRun(1, 1, [stream(10, 0), stream(20, 0)]);
   const slow = summarizeRun(8, 1, [stream(100, 0), stream(200, 50), stream(500, 101), stream(500, 900)]);
   const svg = plotRuns("a <title> & more", [

@@ -127,7 +127,7 @@ describe("the license commands", () => {
 
 const tracesOn = { OTEL_TRACES_EXPORTER: "otlp" };
 
-describe("settings", () => {
+describe("the settings in environment variables", () => {
   const routing = { [env.routingFile]: "/routing.json" };
   const dashboard = { ...routing, [env.database]: "db" };
   it("have defaults, also for variables that are set to an empty string", () => {

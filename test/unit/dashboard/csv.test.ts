@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { csv } from "../../../server/dashboard/html/csv.ts";
 
-describe("comma-separated values", () => {
+describe("exported comma-separated values", () => {
   it("quote cells with commas, quotes or line breaks", () => {
     expect(csv([["a", 'b "c"', "d,e", "f\ng", -1]])).toBe('a,"b ""c""","d,e","f\ng",-1\r\n');
   });

@@ -7,7 +7,7 @@ import { chooseLocale } from "../../../server/dashboard/languages/locale.ts";
 
 const folder = join(import.meta.dirname, "../../../server/dashboard");
 
-/** Texts that are equal in both languages. */
+/** The texts that are equal in both languages. */
 const alike = new Set([
   "Name",
   "Team",

@@ -4,7 +4,7 @@ import { parseSource } from "../../../server/fetch/source.ts";
 
 const digest = `sha256:${"a".repeat(64)}`;
 
-describe("a source", () => {
+describe("the source of a model file", () => {
   it.each([
     ["https://host/a/b.bin?x=1", { kind: "http", url: "https://host/a/b.bin?x=1" }],
     ["s3://bucket/a/b c.bin", { kind: "s3", bucket: "bucket", key: "a/b c.bin" }],

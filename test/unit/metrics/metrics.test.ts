@@ -46,7 +46,7 @@ function documentedIn(text: string): string[] {
     .sort();
 }
 
-describe("the pages of metrics", () => {
+describe("the reference pages of metrics", () => {
   it("have exactly one row for each metric of the server", async () => {
     expect(documentedIn(await read("metrics.md", "metrics-process.md"))).toEqual([...rows().values()].sort());
   });
@@ -59,7 +59,7 @@ describe("the pages of metrics", () => {
   });
 });
 
-describe("metrics", () => {
+describe("the metrics of both tiers", () => {
   const ours = [...described("API"), ...described("model")].filter(({ name }) => /^(svc|http)_/.test(name));
 
   it.each(ours.map((metric) => [metric.name, metric] as const))(
@@ -84,7 +84,7 @@ describe("metrics", () => {
   });
 });
 
-describe("labels", () => {
+describe("the labels of metrics", () => {
   it("of pools and revisions are limited to the 32 most recently used pairs", async () => {
     const api = apiMetrics();
     const record = (revision: string) =>
@@ -132,7 +132,7 @@ describe("labels", () => {
   });
 });
 
-describe("an exposition", () => {
+describe("the exposition of metrics", () => {
   it("is Prometheus text by default, and OpenMetrics if Accept names it", async () => {
     const api = apiMetrics();
     for (const accept of [undefined, "*/*", "text/plain;version=0.0.4", "text/html"]) {

@@ -74,7 +74,7 @@ function expectToExist(query: string): void {
   }
 }
 
-describe("dashboards", () => {
+describe("the Grafana dashboards", () => {
   it.each(dashboards)("%s queries only existing metrics and labels", async (file) => {
     const { panels } = JSON.parse(await readFile(join(root, "config/grafana", file), "utf8"));
     const queries = panels.flatMap((panel: { targets: { expr: string }[] }) =>
@@ -101,7 +101,7 @@ describe("dashboards", () => {
   });
 });
 
-describe("alerts", () => {
+describe("the Prometheus rules", () => {
   it.each(rules.map((rule) => [rule.alert ?? rule.record ?? "", rule.expr]))(
     "%s queries only existing metrics and labels",
     (_name, expr) => {
@@ -109,7 +109,7 @@ describe("alerts", () => {
     },
   );
 
-  it("have a severity and a runbook, and every runbook has an alert", async () => {
+  it("have a severity and a runbook for each alert, and every runbook has an alert", async () => {
     for (const { alert, annotations, labels } of alerts) {
       expect(annotations?.runbook_url).toMatch(new RegExp(`/docs/runbooks/${alert}\\.md$`));
       expect(["warning", "critical"]).toContain(labels?.severity);

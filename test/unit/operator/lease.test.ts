@@ -11,7 +11,7 @@ function leaseStore() {
   let version = 0;
   const store = {
     lease: undefined as KubernetesObject | undefined,
-    /** The identities whose requests never complete. */
+    /** The identities of disconnected candidates. Their requests never complete. */
     cutOff: new Set<string>(),
     writes: 0,
     put(lease: KubernetesObject): KubernetesObject {

@@ -42,7 +42,7 @@ function problemsOf(reading: PlsReading): string[] {
     : [];
 }
 
-describe("an exported lexicon", () => {
+describe("an exported lexicon file", () => {
   it.each(alphabets)("in %s conforms to the schema of the W3C, and is imported unchanged", async (name) => {
     const text = writePls(words, "en", name);
     const validation = await validateXML({ xml: text, schema, extension: "relaxng" });
@@ -62,7 +62,7 @@ describe("an exported lexicon", () => {
   });
 });
 
-describe("a lexicon of another program", () => {
+describe("a lexicon file of another program", () => {
   it("is read if it has alternatives, long vowels, ties, examples and metadata", () => {
     const text =
       lexicon(`<meta name="author" content="x"/><metadata><r:RDF xmlns:r="urn:x"><r:a/></r:RDF></metadata>

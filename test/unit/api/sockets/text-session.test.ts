@@ -50,13 +50,13 @@ function perform(session: TextSession, event: string, running: number) {
 }
 
 describe("the mode bySentence", () => {
-  test("synthesizes a sentence once a space follows it", () => {
+  test("synthesizes a sentence when a space follows it", () => {
     expect(play(["Hello", "."])).toEqual([]);
     expect(play(["Hello.", " "])).toEqual(["speak 0 null Hello."]);
     expect(play(["2.5 ml Dr. Smith"])).toEqual([]);
   });
 
-  test("collects sentences for the next synthesis while one is running", () => {
+  test("collects sentences for the next synthesis while a synthesis runs", () => {
     expect(play(["One. ", "Two. ", "Three. Fo", "<finished>"])).toEqual([
       "speak 0 null One.",
       "speak 1 null Two. Three.",
@@ -106,7 +106,7 @@ describe("the mode never", () => {
   });
 });
 
-describe("a context", () => {
+describe("a context of a session", () => {
   test("sends its done only after a flush", () => {
     expect(play(["a: One. ", "<finished>", "a: Two. ", "<finished>", "<flush>"])).toEqual([
       "speak 0 a One.",
@@ -156,7 +156,7 @@ describe("a context", () => {
   });
 });
 
-describe("a flush", () => {
+describe("a flush of a session", () => {
   test("causes no event if no text waits", () => {
     expect(play(["<flush>", " ", "<flush>"])).toEqual([]);
     expect(play(["One. ", "<finished>", "<flush>"])).toEqual(["speak 0 null One.", "done null"]);
@@ -182,7 +182,7 @@ describe("a flush", () => {
   );
 });
 
-describe("a clear", () => {
+describe("a clear of a session", () => {
   test("stops the synthesis and drops all waiting text, with one done", () => {
     expect(play(["a: One. Two. ", "<flush>", "a: Three", "<clear>", "<finished>"])).toEqual([
       "speak 0 a One. Two.",
@@ -260,7 +260,7 @@ describe("the end of a session", () => {
   });
 });
 
-describe("a failed synthesis", () => {
+describe("a failed synthesis of a session", () => {
   test("ends its context without a done, and the next context is synthesized", () => {
     expect(play(["a: One. Two.", "<flush>", "b: Three. ", "<failed>"])).toEqual([
       "speak 0 a One.",

@@ -84,7 +84,7 @@ describe("the aliases of models and voices", () => {
   });
 });
 
-describe("settings", () => {
+describe("the settings of a socket", () => {
   test.each([
     ["speaker=alan", "bySentence"],
     ["speaker=alan&segment=", "bySentence"],

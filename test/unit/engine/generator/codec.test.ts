@@ -23,7 +23,7 @@ function tokensOf(frames: readonly CodecFrame[]): number[] {
   return frames.flatMap((frame) => frame.map((code, slot) => base + slot * codebook + code));
 }
 
-describe("codec tokens", () => {
+describe("the codec tokens of a generator", () => {
   const frames = someFrames(3);
   const [first = [], second = [], third = []] = frames;
 
@@ -47,7 +47,7 @@ describe("codec tokens", () => {
   });
 });
 
-describe("decoding in windows", () => {
+describe("the decoding of codec frames in windows", () => {
   const folder = folderOfTests("codec");
   let decoder: Decoder;
   beforeAll(async () => {

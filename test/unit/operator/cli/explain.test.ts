@@ -64,7 +64,7 @@ const stalled = (reason: string, message: string): ConditionsByType => ({
   Stalled: ["True", reason, message],
 });
 
-describe("explain", () => {
+describe("the command explain", () => {
   it("shows the address of a ready TtsDeployment, and no commands", () => {
     const explanation = explain(evidence(deploymentWith({ Ready: ["True", "Serving", "All serve."] })));
     expect(explanation).toMatchObject({ state: "ready", blockers: [], notes: [] });

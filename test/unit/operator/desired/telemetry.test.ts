@@ -87,7 +87,7 @@ describe("the telemetry variables of a model pod", () => {
   });
 });
 
-describe("the collector", () => {
+describe("the collector of a pod", () => {
   it("is a native sidecar that complies with Pod Security restricted, without a probe that affects the pod", () => {
     const { collector } = podOf({ collector: { enabled: true, exporter } });
     expect(collector).toMatchObject({
@@ -233,7 +233,7 @@ describe("the collector", () => {
   });
 });
 
-describe("monitors", () => {
+describe("the ServiceMonitor and the PodMonitor", () => {
   const monitorsOf = (spec: Record<string, unknown>, kind = "mist", more = {}) =>
     monitors(ttsDeployment(spec, [{ name: "m", kind, ...more }])).map(({ kind, metadata, spec }) => ({
       kind,

@@ -108,7 +108,7 @@ describe("the status of a TtsDeployment", () => {
       conditionsOf({ ...serving, databaseSecretExists: false }),
       { ApiReady: "False DatabaseSecretMissing", Stalled: "True DatabaseSecretMissing" },
     ],
-  ])("of one that %s has the matching conditions", (_what, conditions, expected) => {
+  ])("has the matching conditions if the TtsDeployment %s", (_what, conditions, expected) => {
     expect(conditions).toMatchObject(expected);
   });
 

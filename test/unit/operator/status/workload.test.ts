@@ -30,7 +30,7 @@ const conditions = (type: string, status: string, reason: string, message: strin
   conditions: [{ type, status, reason, message }],
 });
 
-describe("a workload", () => {
+describe("the state of a Deployment", () => {
   it.each<[string, string, RegExp]>([
     ["does not exist yet", stateOf(undefined), /^progressing Creating/],
     ["is ready", stateOf(running(2)), /^ready$/],
@@ -111,7 +111,7 @@ describe("a workload", () => {
       /^stalled LicenseHold: .*earlier settings/,
     ],
     ["may not start by the license", stateOf(undefined, [], { held: true, replicas: 0 }), /^stalled LicenseHold: Not started/],
-  ])("that %s has the matching state", (_what, state, expected) => {
+  ])("that %s has the matching reason and message", (_what, state, expected) => {
     expect(state).toMatch(expected);
   });
 });
