@@ -63,14 +63,14 @@ function shortestPathBack(
   start: string,
   arrows: ReadonlyMap<string, ReadonlyMap<string, unknown>>,
 ): string[] | undefined {
-  const seen = new Set<string>();
+  const visited = new Set<string>();
   const targetsOf = (way: readonly string[]) => [...(arrows.get(way.at(-1) ?? "")?.keys() ?? [])];
   for (let ways = [[start]]; ways.length > 0; ) {
     const back = ways.find((way) => targetsOf(way).includes(start));
     if (back !== undefined) return back;
     const longer = ways.flatMap((way) => targetsOf(way).map((next) => [...way, next]));
-    ways = longer.filter((way) => !seen.has(way.at(-1) ?? ""));
-    for (const way of ways) seen.add(way.at(-1) ?? "");
+    ways = longer.filter((way) => !visited.has(way.at(-1) ?? ""));
+    for (const way of ways) visited.add(way.at(-1) ?? "");
   }
   return undefined;
 }

@@ -53,11 +53,11 @@ const whyLimit =
   "a wait limit under 30 s fails on a busy machine, and a limit proves nothing about speed. Use the limits of `eventually` and vitest.config.ts. To end something early, abort it with an AbortController.";
 
 const waitLimit = forEachNode((node, { numbers }) => {
-  const what = shortLimit(node, (value) => {
+  const violation = shortLimit(node, (value) => {
     const limitMs = value && numberOf(value, numbers);
     return limitMs !== undefined && limitMs > 0 && limitMs < SHORTEST_LIMIT_MS;
   });
-  return what && `${what}: ${whyLimit}`;
+  return violation && `${violation}: ${whyLimit}`;
 });
 
 function shortLimit(node: Node, isShort: (value: Node | undefined) => boolean): string | undefined {

@@ -162,14 +162,14 @@ async function runSuite({ name, command, limitMinutes }: Suite): Promise<Result>
 
 function suiteFailures(suite: string, report: VitestReport | undefined, end: CommandEnd): Result["failures"] {
   const log = `.run/test/${suite}.log`;
-  const whole = (message: string) => ({ suite, file: "", title: "(the suite itself)", message });
+  const suiteFailure = (message: string) => ({ suite, file: "", title: "(the suite itself)", message });
   const inTests =
     suite === "check" ? [] : failuresOf(report, end.exitCode, root).map((failure) => ({ suite, ...failure }));
   if (end.timedOut) {
-    const limit = whole(`the suite was killed at its time limit of ${minutes(end.tookMs)} minutes; see ${log}`);
+    const limit = suiteFailure(`the suite was killed at its time limit of ${minutes(end.tookMs)} minutes; see ${log}`);
     return [limit, ...inTests.filter(({ file }) => file !== "")];
   }
-  return suite === "check" && end.exitCode !== 0 ? [whole(`see ${log}`)] : inTests;
+  return suite === "check" && end.exitCode !== 0 ? [suiteFailure(`see ${log}`)] : inTests;
 }
 
 /** Reads the processor time of a suite and its children. It is undefined if the suite was killed. */
@@ -177,7 +177,7 @@ function readCpuMs(file: string): number | undefined {
   if (!existsSync(file)) return undefined;
   const spans = [...readFileSync(file, "utf8").matchAll(/(\d+)m([\d.]+)s/g)];
   return spans.reduce(
-    (sum, [, whole, seconds]) => sum + Number(whole) * MINUTE_MS + Number(seconds) * 1000,
+    (sum, [, wholeMinutes, seconds]) => sum + Number(wholeMinutes) * MINUTE_MS + Number(seconds) * 1000,
     0,
   );
 }

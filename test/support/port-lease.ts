@@ -55,12 +55,12 @@ export async function leasePortOffset(ports: readonly number[]): Promise<number>
  * port.
  */
 async function lease(port: number): Promise<boolean> {
-  const held = await listen(`\0svc-tts-port-${port}`);
-  if (held === undefined) return false;
+  const leaseSocket = await listen(`\0svc-tts-port-${port}`);
+  if (leaseSocket === undefined) return false;
   const probe = await listen({ host: "127.0.0.1", port });
   await probe?.[Symbol.asyncDispose]();
-  if (probe === undefined) await held[Symbol.asyncDispose]();
-  else leases.push(held.unref());
+  if (probe === undefined) await leaseSocket[Symbol.asyncDispose]();
+  else leases.push(leaseSocket.unref());
   return probe !== undefined;
 }
 

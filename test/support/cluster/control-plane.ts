@@ -296,8 +296,8 @@ async function ready(address: ControlPlaneAddress, processes: readonly ChildProc
   while (!(await answersReady(address))) {
     const ended = processes.find((child) => child.exitCode !== null || child.signalCode !== null);
     if (ended || Date.now() > deadline) {
-      const what = ended ? `${ended.spawnargs[4]} ended` : `not ready after ${READY_WITHIN_MS / 1000} s`;
-      throw new Error(`the control plane did not start: ${what}\n${await lastLogLines(address.directory)}`);
+      const cause = ended ? `${ended.spawnargs[4]} ended` : `not ready after ${READY_WITHIN_MS / 1000} s`;
+      throw new Error(`the control plane did not start: ${cause}\n${await lastLogLines(address.directory)}`);
     }
     await delay(50);
   }

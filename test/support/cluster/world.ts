@@ -99,7 +99,7 @@ export class World {
   /** Writes a license for this many days to the Secret. A negative number creates an expired license. */
   async license(days: number, claims: Partial<LicenseClaims> = {}): Promise<void> {
     const now = Math.floor(Date.now() / 1000);
-    const whole: LicenseClaims = {
+    const license: LicenseClaims = {
       iss: "svc-tts",
       sub: "e2e",
       jti: `e2e-${now}`,
@@ -111,7 +111,7 @@ export class World {
       graceDays: 7,
       ...claims,
     };
-    await this.kubectl.apply(secret(licenseSecret, { "license.jwt": await this.#sign(whole) }));
+    await this.kubectl.apply(secret(licenseSecret, { "license.jwt": await this.#sign(license) }));
   }
 
   /** Changes a claim of the license in the Secret, so that its signature is wrong. */

@@ -108,7 +108,7 @@ function openAllDescriptors(): number[] {
 
 const programs: Readonly<Record<string, (argument: string) => Promise<void>>> = {
   absent,
-  numbered,
+  telling: numbered,
   "telling-after": numberedAfter,
   owner,
   "generator-owner": generatorOwner,

@@ -58,9 +58,9 @@ export async function removeForeignKinds(address: ControlPlaneAddress, product: 
     ...crds,
   ]);
   if (code === 0) return;
-  const left = await kubectl(address, ["get", "--ignore-not-found", "-o", conditions, ...crds]);
+  const remaining = await kubectl(address, ["get", "--ignore-not-found", "-o", conditions, ...crds]);
   throw new Error(
-    `the CRDs of ${product} were not removed: ${stderr}remaining CRDs:\n${left.stdout}${left.stderr}`,
+    `the CRDs of ${product} were not removed: ${stderr}remaining CRDs:\n${remaining.stdout}${remaining.stderr}`,
   );
 }
 

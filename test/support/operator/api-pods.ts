@@ -55,8 +55,8 @@ export class ApiPod implements AsyncDisposable {
 
   /** Sets the load of a pool, and reports it. */
   tell(pool: string, load: Partial<PoolLoad>): void {
-    const whole: PoolLoad = { streams: 0, waiting: 0, replicas: {}, ...load };
-    this.#load = { ...this.#load, pools: { ...this.#load.pools, [pool]: whole } };
+    const poolLoad: PoolLoad = { streams: 0, waiting: 0, replicas: {}, ...load };
+    this.#load = { ...this.#load, pools: { ...this.#load.pools, [pool]: poolLoad } };
     for (const send of this.#readers) send(this.#line());
   }
 

@@ -156,9 +156,9 @@ export class CrashHouse {
     await this.house.stopOperator();
     await this.house.remove("TtsDeployment", "demo");
     const isGone = async () => {
-      const left = await this.family();
-      await Promise.all(left.map(({ kind, metadata }) => this.house.remove(kind, metadata.name)));
-      return left.length === 0;
+      const remaining = await this.family();
+      await Promise.all(remaining.map(({ kind, metadata }) => this.house.remove(kind, metadata.name)));
+      return remaining.length === 0;
     };
     await this.house.until(isGone, "the namespace has no children of the TtsDeployment");
   }

@@ -28,19 +28,19 @@ export function ttsDeployment(
   models: Json[] = [{ name: "mist", kind: "mist" }],
 ): TtsDeployment {
   const partial = { license: { secretRef: { name: "license" } }, models, ...spec };
-  const whole = Value.Default(TtsDeploymentSpecSchema, partial);
-  if (!Compile(TtsDeploymentSpecSchema).Check(whole))
+  const complete = Value.Default(TtsDeploymentSpecSchema, partial);
+  if (!Compile(TtsDeploymentSpecSchema).Check(complete))
     throw new Error(`invalid spec: ${JSON.stringify(partial)}`);
-  return { apiVersion: "tts.svc.dev/v1alpha1", kind: "TtsDeployment", metadata: meta("demo"), spec: whole };
+  return { apiVersion: "tts.svc.dev/v1alpha1", kind: "TtsDeployment", metadata: meta("demo"), spec: complete };
 }
 
 export function ttsModelPool(spec: Json = {}): TtsModelPool {
   const partial = { deployment: "demo", pool: "mist", kind: "mist", ...spec };
-  const whole = Value.Default(TtsModelPoolSpecSchema, partial);
-  if (!Compile(TtsModelPoolSpecSchema).Check(whole))
+  const complete = Value.Default(TtsModelPoolSpecSchema, partial);
+  if (!Compile(TtsModelPoolSpecSchema).Check(complete))
     throw new Error(`invalid spec: ${JSON.stringify(partial)}`);
-  const metadata = meta(`demo-${whole.pool}`);
-  return { apiVersion: "tts.svc.dev/v1alpha1", kind: "TtsModelPool", metadata, spec: whole };
+  const metadata = meta(`demo-${complete.pool}`);
+  return { apiVersion: "tts.svc.dev/v1alpha1", kind: "TtsModelPool", metadata, spec: complete };
 }
 
 /** Returns a Deployment with all pods running. `status` replaces fields of its status. */

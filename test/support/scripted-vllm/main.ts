@@ -53,7 +53,7 @@ const { values } = parseArgs({
   options: { port: { type: "string" }, host: { type: "string" } },
 });
 let script = JSON.parse(process.env.SCRIPT ?? '{"does":"speak"}') as Script;
-let left = script.times ?? Number.POSITIVE_INFINITY;
+let remainingCompletions = script.times ?? Number.POSITIVE_INFINITY;
 let running = 0;
 const asked: Ask[] = [];
 let hungUp = 0;
@@ -80,7 +80,7 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
   const body = JSON.parse(await text(request)) as Ask & Script;
   if (request.url === "/script") {
     script = body;
-    left = body.times ?? Number.POSITIVE_INFINITY;
+    remainingCompletions = body.times ?? Number.POSITIVE_INFINITY;
     return void response.end();
   }
   if (request.headers.authorization !== `Bearer ${key}`) return void response.writeHead(401).end();
@@ -96,12 +96,12 @@ async function complete(ask: Ask, response: ServerResponse): Promise<void> {
   response.once("close", () => {
     if (!response.writableFinished) hungUp++;
   });
-  const does = script.does === "freeze" || (!isProof && left-- > 0) ? script.does : "speak";
+  const does = script.does === "freeze" || (!isProof && remainingCompletions-- > 0) ? script.does : "speak";
   if (does === "die") process.kill(process.pid, "SIGKILL");
   if (does === "refuse") return void response.writeHead(400).end();
   response.writeHead(200, { "content-type": "text/event-stream" });
   response.flushHeaders();
-  if (does === "hang" || does === "freeze") return void (await gone(response));
+  if (does === "hang" || does === "freeze") return void (await disconnected(response));
   const most = Math.min(ask.max_tokens, script.mostTokens ?? Number.POSITIVE_INFINITY);
   await speak(does === "no speech" ? 0 : most, does, response);
   if (response.destroyed) return;
@@ -114,7 +114,7 @@ async function speak(most: number, does: Script["does"], response: ServerRespons
   const written: number[] = [];
   lastWritten = written;
   for (let at = 0; at < most && !response.destroyed; at += tinyCodec.slots.length) {
-    if (script.holdsAfter !== undefined && at >= script.holdsAfter) return void (await gone(response));
+    if (script.holdsAfter !== undefined && at >= script.holdsAfter) return void (await disconnected(response));
     const isLate = at >= 8 * tinyCodec.slots.length;
     if (does === "break off" && isLate) return void response.destroy();
     if (does === "out of memory" && isLate) return void runOut(response);
@@ -154,12 +154,12 @@ function sendChoice(response: ServerResponse, choice: object): void {
   response.write(`data: ${JSON.stringify({ choices: [{ index: 0, text: "", ...choice }] })}\n\n`);
 }
 
-function gone(response: ServerResponse): Promise<void> {
+function disconnected(response: ServerResponse): Promise<void> {
   return new Promise((resolve) => response.once("close", resolve));
 }
 
 async function text(request: IncomingMessage): Promise<string> {
-  let whole = "";
-  for await (const piece of request) whole += String(piece);
-  return whole;
+  let body = "";
+  for await (const piece of request) body += String(piece);
+  return body;
 }

@@ -22,7 +22,7 @@ export async function licenseIssuer(): Promise<Issuer> {
     keys: { keys: [{ ...(await exportJWK(pair.publicKey)), ...header }] },
     issue(claims = {}) {
       const now = Math.floor(Date.now() / 1000);
-      const whole: LicenseClaims = {
+      const license: LicenseClaims = {
         iss: "svc-tts",
         sub: "Example GmbH",
         jti: "1",
@@ -34,7 +34,7 @@ export async function licenseIssuer(): Promise<Issuer> {
         graceDays: 7,
         ...claims,
       };
-      return sign(whole);
+      return sign(license);
     },
     answer(claims = {}) {
       const iat = Math.floor(Date.now() / 1000);

@@ -92,8 +92,8 @@ export class SharedAccounts {
   async makeAdminKey(): Promise<void> {
     const words = ["keys", "create", "--name", "admin", "--scopes", "admin,tts:write,oov:read"];
     const pod = `deploy/${children.apiService(name)}`;
-    const made = await this.world.kubectl.do("exec", pod, "--", "node", "server/main.ts", ...words);
-    this.admin = made.trim();
+    const created = await this.world.kubectl.do("exec", pod, "--", "node", "server/main.ts", ...words);
+    this.admin = created.trim();
     for (const at of this.pods) {
       await eventually("the admin API key is accepted", async () => (await this.statusAt(at, this.admin)) === 200);
     }
@@ -162,8 +162,8 @@ export class SharedAccounts {
 
   async makeKey(at: string, facts: { readonly name: string; readonly [limit: string]: unknown }) {
     const response = await this.keysAt(at, "POST", "", facts);
-    const made = (await response.json()) as { readonly key?: string; readonly code?: string };
-    return { status: response.status, key: made.key ?? "", code: made.code };
+    const created = (await response.json()) as { readonly key?: string; readonly code?: string };
+    return { status: response.status, key: created.key ?? "", code: created.code };
   }
 
   /** Creates an API key through one pod, and waits until both pods accept it. */

@@ -124,8 +124,8 @@ describe("the summary of a load run", () => {
   it("counts completed streams, failures by code, and interrupted streams", () => {
     const cut = { ...completeStream, outcome: "unfinished", stallMs: 30 } as const;
     const late = { ...completeStream, firstAudioMs: 40, wallMs: 500, stallMs: 101 };
-    const gone = { ...failedStream, code: "ECONNRESET" };
-    const run = summarizeRun(2, 4, [completeStream, late, cut, failedStream, failedStream, gone]);
+    const reset = { ...failedStream, code: "ECONNRESET" };
+    const run = summarizeRun(2, 4, [completeStream, late, cut, failedStream, failedStream, reset]);
     expect(run.requests).toEqual({
       complete: 2,
       unfinished: 1,

@@ -11,7 +11,7 @@ function encoded(encoder: Encoder, samples: number): Buffer {
   return Buffer.concat([encoder.encode(tone), encoder.finish()]);
 }
 
-function measure(type: string, file: Buffer, pieceBytes: number) {
+function measureFile(type: string, file: Buffer, pieceBytes: number) {
   const meter = createAudioMeter(type, undefined);
   let [bytes, ms] = [0, 0];
   for (let at = 0; at < file.length; at += pieceBytes) {
@@ -26,7 +26,7 @@ describe("the meter of MP3", () => {
   it.each([8000, 22_050, 24_000, 44_100, 48_000])("measures the length of frames at %s Hz", async (rate) => {
     const file = encoded(await createMp3Encoder(rate), 2 * rate);
     for (const pieceBytes of [1, 100, file.length]) {
-      const { bytes, ms } = measure("audio/mpeg", file, pieceBytes);
+      const { bytes, ms } = measureFile("audio/mpeg", file, pieceBytes);
       expect(bytes).toBe(file.length);
       expect(ms).toBeGreaterThanOrEqual(2000);
       expect(ms).toBeLessThan(2000 + (3 * 1152 * 1000) / rate); // The encoder adds its delay.
@@ -36,7 +36,7 @@ describe("the meter of MP3", () => {
   it("skips a tag before the first frame", async () => {
     const file = encoded(await createMp3Encoder(24_000), 24_000);
     const tagged = Buffer.concat([Buffer.from("ID3\x04\0\0\0\0\0\x05hello", "latin1"), file]);
-    expect(measure("audio/mpeg", tagged, 10)).toEqual(measure("audio/mpeg", file, 10));
+    expect(measureFile("audio/mpeg", tagged, 10)).toEqual(measureFile("audio/mpeg", file, 10));
   });
 });
 
@@ -44,7 +44,7 @@ describe("the meter of Ogg Opus", () => {
   it.each([8000, 24_000])("measures the length of pages at %s Hz, and does not count headers", async (rate) => {
     const file = encoded(await createOpusEncoder(rate, createOggContainer(7)), 3 * rate);
     for (const pieceBytes of [1, 1000, file.length]) {
-      const { bytes, ms } = measure("audio/ogg", file, pieceBytes);
+      const { bytes, ms } = measureFile("audio/ogg", file, pieceBytes);
       expect(ms).toBeGreaterThanOrEqual(3000);
       expect(ms).toBeLessThan(3100);
       expect(bytes).toBeLessThan(file.length);
@@ -53,7 +53,7 @@ describe("the meter of Ogg Opus", () => {
   });
 
   it("fails for bytes that are not an Ogg page", () => {
-    expect(() => measure("audio/ogg", Buffer.alloc(100), 100)).toThrow("between two Ogg pages");
+    expect(() => measureFile("audio/ogg", Buffer.alloc(100), 100)).toThrow("between two Ogg pages");
   });
 });
 

@@ -85,13 +85,13 @@ describe("the results of the operator benchmark", () => {
     const file = new ResultsFile(join(directory, "kept/results.jsonl"));
     for (const finding of findings) file.add(finding);
     appendFileSync(file.path, '{"kind":"change","na');
-    const kept = readResults(file.path);
-    expect(kept).toEqual(file.result);
-    expect(kept.contenders.map(({ name, latenciesMs }) => [name, latenciesMs])).toEqual([
+    const results = readResults(file.path);
+    expect(results).toEqual(file.result);
+    expect(results.contenders.map(({ name, latenciesMs }) => [name, latenciesMs])).toEqual([
       ["ours", [100]],
       ["twin", [90]],
     ]);
-    const page = operatorPage(kept);
+    const page = operatorPage(results);
     expect(page).toContain("came to 100 TtsDeployments each, not 1000");
     expect(page).toContain("| failover after the leader was killed | under 20 s | not measured | no |");
     expect(page).toContain("| start → in sync | 0.9 s | 0.8 s |");

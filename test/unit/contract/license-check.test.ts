@@ -33,7 +33,7 @@ const response = (more: Partial<IssuerResponse> = {}): IssuerResponse => ({
  */
 function judge(hours: number, responses: IssuerResponse[], failedAtHours?: number) {
   const ms = (inHours: number) => (start + inHours * hour) * 1000;
-  const check = { intervalSeconds: day, since: ms(0), responses };
+  const check = { intervalSeconds: day, since: ms(0), answers: responses };
   const failedAt = failedAtHours === undefined ? undefined : ms(failedAtHours);
   return evaluateLicense({
     token,

@@ -89,8 +89,8 @@ function serve({ queue, clients, slots, processes, speed, seed }: Simulation) {
   const firstAudioMs: number[] = [];
   let nowMs = 0;
   const enqueue = (stream: Stream) => {
-    const isFirst = stream.heardSinceMs === undefined;
-    const dueAtMs = (stream.heardSinceMs ?? nowMs + patienceMs) + stream.seconds * 1000;
+    const isFirst = stream.startedAtMs === undefined;
+    const dueAtMs = (stream.startedAtMs ?? nowMs + patienceMs) + stream.seconds * 1000;
     queue.add({ stream, isFirst, dueAtMs: Math.max(nowMs, dueAtMs), requestedAtMs: nowMs });
   };
   const admit = () => enqueue(newStream(nowMs, random));
@@ -101,9 +101,9 @@ function serve({ queue, clients, slots, processes, speed, seed }: Simulation) {
     busy.push({ doneAtMs: nowMs + tookMs, tookMs, phrase });
   };
   const end = (stream: Stream) => {
-    if (stream.heardSinceMs === undefined) firstAudioMs.push(nowMs - stream.askedAtMs);
-    else gapsMs.push(Math.max(0, nowMs - (stream.heardSinceMs + stream.seconds * 1000)));
-    stream.heardSinceMs ??= nowMs;
+    if (stream.startedAtMs === undefined) firstAudioMs.push(nowMs - stream.requestedAtMs);
+    else gapsMs.push(Math.max(0, nowMs - (stream.startedAtMs + stream.seconds * 1000)));
+    stream.startedAtMs ??= nowMs;
     stream.seconds += stream.phrases.shift() ?? 0;
     if (stream.phrases.length > 0) enqueue(stream);
     else admit();

@@ -93,8 +93,8 @@ function serve({ audioSpeed, processes, streams, growth, seed }: Machine): numbe
   const busy: { readonly doneAtMs: number; readonly tookMs: number; readonly stream: Stream }[] = [];
   let nowMs = 0;
   const enqueue = (stream: Stream) => {
-    const dueAtMs = (stream.heardSinceMs ?? nowMs + patienceMs) + stream.seconds * 1000;
-    queue.add({ stream, isFirst: stream.heardSinceMs === undefined, dueAtMs: Math.max(nowMs, dueAtMs) });
+    const dueAtMs = (stream.startedAtMs ?? nowMs + patienceMs) + stream.seconds * 1000;
+    queue.add({ stream, isFirst: stream.startedAtMs === undefined, dueAtMs: Math.max(nowMs, dueAtMs) });
   };
   const admit = () => {
     const text = texts[Math.floor(random() * texts.length)] ?? "";
@@ -117,10 +117,10 @@ function serve({ audioSpeed, processes, streams, growth, seed }: Machine): numbe
     const { stream, tookMs, doneAtMs } = done;
     nowMs = doneAtMs;
     queue.spoken(tookMs);
-    if (stream.heardSinceMs !== undefined) {
-      gapsMs.push(Math.max(0, nowMs - (stream.heardSinceMs + stream.seconds * 1000)));
+    if (stream.startedAtMs !== undefined) {
+      gapsMs.push(Math.max(0, nowMs - (stream.startedAtMs + stream.seconds * 1000)));
     }
-    stream.heardSinceMs ??= nowMs;
+    stream.startedAtMs ??= nowMs;
     stream.seconds += stream.phrases.shift() ?? 0;
     if (stream.phrases.length > 0) enqueue(stream);
     else admit();

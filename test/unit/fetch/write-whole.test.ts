@@ -26,7 +26,7 @@ describe("writeWhole", () => {
     async (most) => {
       const out = shortWriter(...most);
       await writeWhole(out, bytes);
-      expect(out.taken).toEqual([...bytes]);
+      expect(out.written).toEqual([...bytes]);
     },
   );
 

@@ -106,9 +106,9 @@ it("a deleted Secret is reported, and not read again until it exists", async () 
   await read("1");
   sendEvent("DELETED", "3");
   await eventuallyPasses(() => expect(reported).toContain("ns/license gone"));
-  const gone = secrets.read(ref, "version", versionOf);
+  const reading = secrets.read(ref, "version", versionOf);
   reads.at(-1)?.resolve(undefined);
-  expect((await gone).fact).toBeUndefined();
+  expect((await reading).fact).toBeUndefined();
   const readsBefore = reads.length;
   expect((await secrets.read(ref, "version", versionOf)).fact).toBeUndefined();
   expect(reads).toHaveLength(readsBefore);

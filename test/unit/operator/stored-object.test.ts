@@ -60,10 +60,10 @@ describe("a compressed object", () => {
     const make = (i: number) => configMap(`object-${i}`, { env });
     const bytesOf = (hold: (object: KubernetesObject) => unknown) => {
       const before = process.memoryUsage().heapUsed;
-      const kept = Array.from({ length: 2_000 }, (_, i) => hold(JSON.parse(JSON.stringify(make(i)))));
+      const storedObjects = Array.from({ length: 2_000 }, (_, i) => hold(JSON.parse(JSON.stringify(make(i)))));
       collectGarbage();
       const bytes = process.memoryUsage().heapUsed - before;
-      expect(kept).toHaveLength(2_000);
+      expect(storedObjects).toHaveLength(2_000);
       return bytes;
     };
     collectGarbage();

@@ -52,7 +52,7 @@ test("ensureAll applies pools and the API Deployment concurrently after the earl
   expect([...open.keys()]).toEqual(["routing"]);
   await respond("routing");
   expect([...open.keys()]).toEqual(["routing", "mist", "arcana", "api"]);
-  for (const name problemWith ["api", "arcana", "mist"]) await respond(name);
+  for (const name of ["api", "arcana", "mist"]) await respond(name);
   const { applied, failure } = await written;
   expect(applied.map(({ metadata }) => metadata.name)).toEqual(["routing", "mist", "arcana", "api"]);
   expect(failure).toBeUndefined();
@@ -85,7 +85,7 @@ test("ensureAll continues after a rejected child, and reports every rejection", 
   await settle();
   open.get("model")?.reject(new ApiError({ status: 500, reason: "InternalError", message: "boom" }));
   await settle();
-  for (const name problemWith ["routing", "mist", "arcana", "api"]) await respond(name);
+  for (const name of ["routing", "mist", "arcana", "api"]) await respond(name);
   const { applied, problems, complete, failure } = await written;
   expect(applied.map(({ metadata }) => metadata.name)).toEqual(["routing", "mist", "arcana", "api"]);
   expect(problems.map(({ message }) => message)).toEqual([

@@ -18,9 +18,9 @@ function sound(seconds: number, loudness: number): Int16Array {
 describe("the edges of speech", () => {
   test("are found in audio that arrives in pieces, without the silence and the noise around the speech", () => {
     const pieces = [sound(0.3, 20), sound(0.05, 8000), sound(0.4, 3000), sound(0.2, 0), sound(0.35, 5000)];
-    const whole = [...pieces, sound(0.5, 20)].flatMap((piece) => [...piece]);
+    const samples = [...pieces, sound(0.5, 20)].flatMap((piece) => [...piece]);
     const finder = new EdgeFinder(rate);
-    for (let at = 0; at < whole.length; at += 777) finder.push(Int16Array.from(whole.slice(at, at + 777)));
+    for (let at = 0; at < samples.length; at += 777) finder.push(Int16Array.from(samples.slice(at, at + 777)));
     const edges = finder.edges();
     expect(edges?.start).toBeCloseTo(0.3, 2);
     expect(edges?.end).toBeCloseTo(1.3, 2);

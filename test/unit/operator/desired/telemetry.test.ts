@@ -155,7 +155,7 @@ describe("the collector of a pod", () => {
       const refs = (collector?.env ?? []).flatMap(({ valueFrom }) => valueFrom?.secretKeyRef ?? []);
       const secretSources = [...refs, ...(volume ? [{ name: volume.secretName, optional: volume.optional }] : [])];
       expect(secretSources.length).toBeGreaterThan(0);
-      for (const secret monitorsOf secretSources) expect(secret).toMatchObject({ name: "creds", optional: true });
+      for (const secret of secretSources) expect(secret).toMatchObject({ name: "creds", optional: true });
       const telemetry = ttsDeployment({ telemetry: { collector: { enabled: true, exporter, auth } } }).spec
         .telemetry;
       expect(telemetrySecrets(telemetry)).toEqual(["creds"]);

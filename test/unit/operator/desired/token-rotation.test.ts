@@ -20,13 +20,13 @@ function terms(more: Partial<RotationTerms> = {}): RotationTerms {
 describe("the internal token", () => {
   it("is rotated in three steps, with the overlap time between them", () => {
     const all = terms();
-    let held = firstToken(all);
-    const history = [[0, held.token, held.accepted.join(" ")]];
+    let current = firstToken(all);
+    const history = [[0, current.token, current.accepted.join(" ")]];
     for (let now: number | undefined = 0; now !== undefined && history.length < 5; ) {
-      const { internal, changesAt } = rotate(held, { ...all, now });
-      if (internal.changedAt !== held.changedAt)
+      const { internal, changesAt } = rotate(current, { ...all, now });
+      if (internal.changedAt !== current.changedAt)
         history.push([now, internal.token, internal.accepted.join(" ")]);
-      held = internal;
+      current = internal;
       now = changesAt;
     }
     expect(history).toEqual([
