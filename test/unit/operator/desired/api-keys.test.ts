@@ -93,7 +93,7 @@ describe("the API keys of API pods", () => {
     "mysql://db/tts",
     "postgres://db",
   ])("cannot come from a database at %s", (url) => {
-    expect(() => deploymentOf({ keys: { postgres: { url } } })).toThrow("no such spec");
+    expect(() => deploymentOf({ keys: { postgres: { url } } })).toThrow("invalid spec");
   });
 });
 
@@ -123,7 +123,7 @@ describe("the dashboard of API pods", () => {
   it.each(["https://tts.example.com/speech", "tts.example.com", "https://tts.example.com:65536"])(
     "is refused with the URL %s",
     (url) => {
-      expect(() => deploymentOf({ keys: { sqlite }, dashboard: { url } })).toThrow("no such spec");
+      expect(() => deploymentOf({ keys: { sqlite }, dashboard: { url } })).toThrow("invalid spec");
     },
   );
 
@@ -168,7 +168,7 @@ describe("the dashboard of API pods", () => {
     "is refused with an identity provider at %s",
     (issuer) => {
       const dashboard = { url: "https://tts.example.com", oidc: { issuer, clientId: "tts" } };
-      expect(() => deploymentOf({ keys: { sqlite }, dashboard })).toThrow("no such spec");
+      expect(() => deploymentOf({ keys: { sqlite }, dashboard })).toThrow("invalid spec");
     },
   );
 });
