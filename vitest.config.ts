@@ -122,7 +122,7 @@ export default defineConfig({
       },
       {
         test: {
-          // heavy proofs, of which make test runs one each time
+          // Long tests. Each `make test` runs one of them.
           name: "e2e-rotation",
           include: ["test/e2e/rotation/*.test.ts"],
           globalSetup: ["test/support/cluster/e2e-setup.ts"],

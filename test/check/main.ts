@@ -30,6 +30,6 @@ const findings: Finding[] = [
 ];
 for (const { path, line, message } of findings) console.error(`${path}:${line} ${message}`);
 console.log(
-  `rules of the house: ${sources.length} sources, ${paths.length} files, ${findings.length} findings`,
+  `rules of the project: ${sources.length} TypeScript files, ${paths.length} files in total, findings: ${findings.length}`,
 );
 process.exitCode = findings.length > 0 ? 1 : 0;

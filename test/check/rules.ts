@@ -1,6 +1,6 @@
 /**
- * The project's rules that types and lint cannot check. Each finding says why its rule exists and what to do
- * instead. A commit that changes a rule gives the reason.
+ * The rules of the project that types and lint cannot check. Each finding states the reason for its rule and
+ * what to do instead. A commit that changes a rule states the reason for the change.
  */
 import type { Import, Source } from "./source.ts";
 
@@ -10,7 +10,7 @@ export interface Finding {
   readonly message: string;
 }
 
-/** The message of a violation, or undefined. */
+/** The message about a violation, or undefined if the rule is followed. */
 type Verdict = string | undefined;
 
 /** @param sources every TypeScript file of the repository, because cycles span files. */
@@ -22,7 +22,7 @@ export function judge(sources: readonly Source[]): Finding[] {
   return [...each, ...cycles(sources)];
 }
 
-/** Rules about plain text, for every file of the tree. */
+/** Applies the rules about plain text to one file. */
 export function judgeText(path: string, text: string): Finding[] {
   return text.split("\n").flatMap((content, index) => apply(textRules, path, index + 1, content));
 }
@@ -39,8 +39,8 @@ function apply<T>(
     .map((message) => ({ path, line, message }));
 }
 
-const isIn = (path: string, room: string) => path === room || path.startsWith(`${room}/`);
-const isInAny = (path: string, rooms: readonly string[]) => rooms.some((room) => isIn(path, room));
+const isIn = (path: string, folder: string) => path === folder || path.startsWith(`${folder}/`);
+const isInAny = (path: string, folders: readonly string[]) => folders.some((folder) => isIn(path, folder));
 
 /** The folders that each part of the product may import besides itself. Tests may import everything. */
 const mayImport = {
@@ -54,7 +54,7 @@ const mayImport = {
 const parts = Object.keys(mayImport) as (keyof typeof mayImport)[];
 const isProduct = (path: string) => isInAny(path, parts);
 
-/** A program, not a schema: it writes files. */
+/** This file of `crds/` is a program that writes files. The other files of `crds/` are schemas. */
 const generator = "crds/generate.ts";
 const isMain = (path: string) => path.endsWith("/main.ts");
 
@@ -62,10 +62,12 @@ function boundary(path: string, { kind, target }: Import): Verdict {
   const part = parts.find((name) => isIn(path, name));
   if (part === undefined || kind !== "ours" || isInAny(target, [part, ...mayImport[part]])) return undefined;
   const allowed = ["itself", ...mayImport[part]].join(" and ");
-  return `imports ${target}, but ${part}/ may import ${allowed} alone: operator and server are two programs that agree by config/contract, and arrows point down. Move what both need to config/contract.`;
+  return `imports ${target}, but ${part}/ may import only ${allowed}. The operator and the server are two programs that share only config/contract. Move shared code to config/contract.`;
 }
 
-/** Sockets judge sentences and pronunciations before any text is sent to a model tier. */
+/**
+ * The WebSockets use these files to divide text and to check pronunciations before they call a model tier.
+ */
 const sharedText = [
   "server/text/lexicon.ts",
   "server/text/phonemes.ts",
@@ -76,11 +78,11 @@ const sharedText = [
 function layers(path: string, { target }: Import): Verdict {
   if (!isIn(path, "server/api") || !isInAny(target, ["server/text", "server/engine"])) return undefined;
   if (sharedText.includes(target)) return undefined;
-  return `imports ${target}: text and engines run in another container, which the API tier reaches by the wire alone. Ask the model tier for it.`;
+  return `imports ${target}: text processing and engines run in the container of the model tier. Send an invocation to the model tier instead.`;
 }
 
-/** Folders with pure code, and the plain types and data that they may import. */
-const pureRooms = [
+/** Folders and files with pure code. They may import each other. */
+const pureFolders = [
   "config/contract",
   "crds",
   "operator/facts",
@@ -94,27 +96,25 @@ const pureRooms = [
   "server/contract/errors.ts",
   "lib/lru-cache.ts",
 ];
-const isPure = (path: string) => isInAny(path, pureRooms) && path !== generator;
+const isPure = (path: string) => isInAny(path, pureFolders) && path !== generator;
 
-/** Functions of Node's modules with deterministic results. */
+/** Functions of Node.js modules with deterministic results. */
 const pureNode: Readonly<Record<string, readonly string[]>> = {
   "node:assert": ["*", "default"],
   "node:buffer": ["Buffer"],
   "node:crypto": ["createHash", "createHmac", "timingSafeEqual"],
   "node:util": ["isDeepStrictEqual"],
 };
-/**
- * Packages whose functions, as far as this project calls them, use no network, files, clock or randomness.
- */
+/** Packages of which this project calls only functions without network, files, clock and randomness. */
 const purePackages = ["@evan/opus", "jose", "n2words", "saxes", "typebox", "wasm-media-encoders", "yaml"];
 const whyPure =
-  "this room has no network, files, clock, randomness or environment, so that its tests are tables. Take it as an argument.";
+  "this folder has no network, files, clock, randomness or environment, so that its tests need only values. Pass the value as an argument.";
 
 function pureImports(path: string, found: Import): Verdict {
   if (!isPure(path) || found.typeOnly || isPureImport(found)) return undefined;
   const hint =
     found.kind === "package"
-      ? " (A package that only computes is added to purePackages in test/check/rules.ts.)"
+      ? " (If the package only computes, add it to purePackages in test/check/rules.ts.)"
       : "";
   return `imports ${found.target}: ${whyPure}${hint}`;
 }
@@ -125,7 +125,7 @@ function isPureImport({ kind, target, names }: Import): boolean {
   return names.length > 0 && names.every((name) => pureNode[target]?.includes(name) === true);
 }
 
-/** Functions of the platform with different results on each call, or with effects outside the process. */
+/** Globals of the platform with different results on each call, or with effects outside of the process. */
 const impure = [
   "Date()",
   "Date.now",
@@ -151,12 +151,12 @@ function kubernetesClient(path: string, { target, typeOnly }: Import): Verdict {
   if (target !== "@kubernetes/client-node" || !isProduct(path) || isIn(path, "operator/cluster"))
     return undefined;
   if (path === "operator/facts/kubernetes-object.ts" && typeOnly) return undefined;
-  return "imports the Kubernetes client: its informer stops for good on most errors and its lists drop unknown fields, so operator/cluster/ alone talks through it. Its types enter by operator/facts/kubernetes-object.ts.";
+  return "imports the Kubernetes client: only operator/cluster/ may use it, because its informer stops on most errors and its lists drop unknown fields. Import its types from operator/facts/kubernetes-object.ts.";
 }
 
 const endings = ["exit", "exitCode", "abort", "reallyExit"];
 const whyMain =
-  "only a main.ts reads the environment or ends the process, so that everything else can be built twice in one test. Take the value as an argument, or return an outcome.";
+  "only a main.ts reads the environment or ends the process, so that a test can run other code several times. Pass the value as an argument, or return a result.";
 
 function environment(path: string, used: string): Verdict {
   const [root, member = ""] = used.split(".");
@@ -180,14 +180,14 @@ function everyTestCounts(path: string, used: string): Verdict {
   ) {
     return undefined;
   }
-  return `uses ${used}: every test runs every time and is counted. A test that cannot run here fails and says what it lacks.`;
+  return `uses ${used}: every test must run in every run. A test that cannot run on this machine must fail, and its message must state what is missing.`;
 }
 
 const importRules = [boundary, layers, pureImports, kubernetesClient, environmentImport];
 const testRules = [everyTestCounts];
 const ambientRules = [pureUses, environment, ...testRules];
 
-/** Finds each cycle once. Type imports count too. */
+/** Finds each import cycle once. Imports of types count too. */
 function cycles(sources: readonly Source[]): Finding[] {
   const graph = new Map(sources.map(({ path, imports }) => [path, imports.filter((i) => i.kind === "ours")]));
   const findings: Finding[] = [];
@@ -196,7 +196,7 @@ function cycles(sources: readonly Source[]): Finding[] {
     for (const { target, line } of graph.get(path) ?? []) {
       if (trail.includes(target)) {
         const cycle = [...trail.slice(trail.indexOf(target)), target].join(" → ");
-        const message = `closes an import cycle, ${cycle}: files in a cycle cannot be understood or tested apart. Move what both need into a third file.`;
+        const message = `closes an import cycle, ${cycle}: files in a cycle cannot be understood or tested separately. Move the shared code to a third file.`;
         findings.push({ path, line, message });
       } else if (!finished.has(target)) visit(target, [...trail, target]);
     }
@@ -206,7 +206,7 @@ function cycles(sources: readonly Source[]): Finding[] {
   return findings;
 }
 
-// The word is split, so that this file does not contain it.
+// The names are split, so that this file does not contain them.
 const hosts = [
   "registry.npm" + "js.org",
   "py" + "pi.org",
@@ -220,18 +220,18 @@ function registryHost(_path: string, line: string): Verdict {
   const host = hosts.find((name) => line.includes(name));
   return (
     host &&
-    `names the package registry ${host}: another machine may use another one. Leave it to the client's own configuration.`
+    `names the package registry ${host}: another machine may use another registry. Remove the name, so that the configuration of the package manager applies.`
   );
 }
 
 function leftForLater(path: string, line: string): Verdict {
   if (!/\.(ts|mjs|sh|go|py|ya?ml|tpl)$/.test(path) || !later.test(line)) return undefined;
-  return "leaves work for later: do it, or open an issue and say what holds today.";
+  return "leaves work for later: finish the work, or open an issue and describe the current behaviour here.";
 }
 
 function noRetries(path: string, line: string): Verdict {
   if (!path.endsWith(".ts") || !isIn(path, "test") || !/\bretry:\s*[1-9]/.test(line)) return undefined;
-  return "retries a test: a test that fails sometimes tells of a bug, in the product or in itself. Find it.";
+  return "retries a test: a test that fails sometimes shows a bug in the product or in the test. Fix the bug.";
 }
 
 const textRules = [registryHost, leftForLater, noRetries];

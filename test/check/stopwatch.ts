@@ -1,18 +1,18 @@
-/** Finds assertions about how much time has passed. */
+/** Finds assertions about elapsed time. */
 import { type Call, calleeName, descendants, type Node, nameOf, numberOf, type Syntax } from "./syntax.ts";
 
 const clocks = ["performance.now", "Date.now", "process.hrtime", "process.hrtime.bigint"];
 const orders = /\.(toBeLessThan|toBeGreaterThan|toBeCloseTo|toBeLessThanOrEqual|toBeGreaterThanOrEqual)$/;
 
-/** The meaning of a file's names. */
+/** The names of a file that stand for times. */
 interface Names {
-  /** Functions that return the time, and variables that hold it. */
+  /** Functions that return the current time, and variables that contain it. */
   readonly times: Set<string>;
-  /** Functions that return a time span, and variables that hold one. */
+  /** Functions that return a time span, and variables that contain one. */
   readonly spans: Set<string>;
 }
 
-/** Assertions that compare a difference of times, and comparisons with the present time. */
+/** Finds assertions that compare a difference of times, and comparisons with the current time. */
 export function findStopwatches(syntax: Syntax): Node[] {
   const names = namesOf(syntax);
   return syntax.nodes.filter((node) => {
@@ -41,7 +41,7 @@ function namesOf(syntax: Syntax): Names {
   return names;
 }
 
-/** A variable with its value, or a function (as `name()`) with the values that it returns. */
+/** Returns a variable with its value, or a function (as `name()`) with the values that it returns. */
 function namedResult(node: Node): { name: string; values: Node[] } | undefined {
   if (node.type === "FunctionDeclaration" && node.id && node.body)
     return { name: `${node.id.name}()`, values: returned(node.body) };
@@ -58,7 +58,7 @@ function returned(body: Node): Node[] {
   );
 }
 
-/** The descendants of a node, without the bodies of functions that are only declared in it. */
+/** Returns the descendants of a node, without the bodies of functions that the node only declares. */
 function descendantsOf(node: Node): Node[] {
   const inner = descendants(node).filter(
     (found) =>
@@ -83,7 +83,7 @@ function isSpan(node: Node, names: Names, { numbers }: Syntax): boolean {
   if (name !== undefined && names.spans.has(name)) return true;
   if (node.type !== "BinaryExpression" || node.operator !== "-") return false;
   const sides = [node.left, node.right];
-  // the present time minus a constant is a date, not a measured time
+  // The current time minus a constant is a date. Only the difference of two times is a time span.
   return (
     sides.some((side) => isTime(side, names)) && sides.every((side) => numberOf(side, numbers) === undefined)
   );

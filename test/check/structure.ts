@@ -1,6 +1,6 @@
 /**
- * Rules about the structure of the repository: cycles between folders, long files and functions, names with
- * two meanings.
+ * Rules about the structure of the repository. They refuse cycles between folders, long files, long
+ * functions, and exported names with two meanings.
  */
 import { posix } from "node:path";
 import type { Finding } from "./rules.ts";
@@ -12,12 +12,12 @@ interface File {
   readonly text: string;
 }
 
-/** Tests may import everything, and their folders follow the tested code. */
+/** Tests are exempt. They may import everything, and their folders follow the tested code. */
 const isTest = (path: string) => path.startsWith("test/");
 
 /**
- * Finds cycles between folders; a folder means the files directly in it. Each cycle is reported once, at one
- * import of each of its edges.
+ * Finds cycles between folders. A folder means the files directly in it. Each cycle is reported once, with
+ * one import for each edge of the cycle.
  */
 export function judgeFolders(sources: readonly Source[]): Finding[] {
   const arrows = new Map<string, Map<string, { path: string; line: number }>>();
@@ -32,45 +32,45 @@ export function judgeFolders(sources: readonly Source[]): Finding[] {
       if (!known.has(to)) known.set(to, { path, line });
     }
   }
-  return circlesOf(arrows).flatMap((folders) =>
+  return cyclesOf(arrows).flatMap((folders) =>
     folders.map((folder, index) => {
       const next = folders[(index + 1) % folders.length] ?? folder;
       const { path, line } = arrows.get(folder)?.get(next) ?? { path: folder, line: 1 };
-      const circle = [...folders, folders[0]].join(" → ");
+      const cycle = [...folders, folders[0]].join(" → ");
       return {
         path,
         line,
-        message: `imports ${next}/, which closes a circle of folders: ${circle}. Folders in a circle cannot be understood apart. Move what both need to a folder below both.`,
+        message: `imports ${next}/, which closes a cycle of folders: ${cycle}. Folders in a cycle cannot be understood separately. Move the shared code to a third folder.`,
       };
     }),
   );
 }
 
-/** Finds the shortest cycles first. Each folder belongs to at most one of them. */
-function circlesOf(arrows: ReadonlyMap<string, ReadonlyMap<string, unknown>>): string[][] {
-  const circles: string[][] = [];
+/** Finds the shortest cycle of each folder. A folder is reported in at most one cycle. */
+function cyclesOf(arrows: ReadonlyMap<string, ReadonlyMap<string, unknown>>): string[][] {
+  const cycles: string[][] = [];
   const reported = new Set<string>();
   for (const start of [...arrows.keys()].sort()) {
-    const circle = reported.has(start) ? undefined : shortestWayBack(start, arrows);
-    if (circle === undefined || circle.some((folder) => reported.has(folder))) continue;
-    for (const folder of circle) reported.add(folder);
-    circles.push(circle);
+    const cycle = reported.has(start) ? undefined : shortestPathBack(start, arrows);
+    if (cycle === undefined || cycle.some((folder) => reported.has(folder))) continue;
+    for (const folder of cycle) reported.add(folder);
+    cycles.push(cycle);
   }
-  return circles;
+  return cycles;
 }
 
-function shortestWayBack(
+function shortestPathBack(
   start: string,
   arrows: ReadonlyMap<string, ReadonlyMap<string, unknown>>,
 ): string[] | undefined {
-  const seen = new Set<string>();
+  const visited = new Set<string>();
   const targetsOf = (way: readonly string[]) => [...(arrows.get(way.at(-1) ?? "")?.keys() ?? [])];
   for (let ways = [[start]]; ways.length > 0; ) {
     const back = ways.find((way) => targetsOf(way).includes(start));
     if (back !== undefined) return back;
     const longer = ways.flatMap((way) => targetsOf(way).map((next) => [...way, next]));
-    ways = longer.filter((way) => !seen.has(way.at(-1) ?? ""));
-    for (const way of ways) seen.add(way.at(-1) ?? "");
+    ways = longer.filter((way) => !visited.has(way.at(-1) ?? ""));
+    for (const way of ways) visited.add(way.at(-1) ?? "");
   }
   return undefined;
 }
@@ -78,10 +78,13 @@ function shortestWayBack(
 const longestFile = 500;
 const longestFunction = 80;
 
-/** Files that are longer than the rule allows today. An entry goes when its file is split. */
+/** Files that are longer than the rule allows. Remove an entry when its file is split. */
 const longFiles: readonly string[] = [];
 
-/** Functions, as `path#name`, that are longer than the rule allows today. An entry goes when its function is split. */
+/**
+ * Functions, as `path#name`, that are longer than the rule allows. Remove an entry when its function is
+ * split.
+ */
 const longFunctions: readonly string[] = [];
 
 /** @param files TypeScript files. Tests are ignored. */
@@ -101,7 +104,7 @@ function judgeFileSize(path: string, text: string): Finding[] {
     return isKnown ? [staleException(path, path, "longFiles")] : [];
   }
   if (isKnown) return [];
-  const message = `has ${lines} lines; ${longestFile} is the most, so that a file has one subject. Split it by topic.`;
+  const message = `has ${lines} lines; the limit is ${longestFile}, so that a file has one subject. Split the file by topic.`;
   return [{ path, line: lines, message }];
 }
 
@@ -113,14 +116,14 @@ function judgeFunctionSizes({ path, nodes, lineOf }: Syntax, text: string): Find
     if (lines <= longestFunction) return [];
     const name = functionName(node, nodes);
     if (known.delete(`${path}#${name}`)) return [];
-    const message = `${name} has ${lines} lines; ${longestFunction} is the most. Give its steps names of their own.`;
+    const message = `${name} has ${lines} lines; the limit is ${longestFunction}. Move its steps into named functions.`;
     return [{ path, line: lineOf(node), message }];
   });
   return [...findings, ...[...known].map((entry) => staleException(path, entry, "longFunctions"))];
 }
 
 function staleException(path: string, entry: string, list: string): Finding {
-  const message = `is short enough now: remove ${entry} from ${list} in test/check/structure.ts.`;
+  const message = `no longer needs an exception: remove ${entry} from ${list} in test/check/structure.ts.`;
   return { path, line: 1, message };
 }
 
@@ -128,7 +131,9 @@ function isFunction(node: Node): boolean {
   return ["FunctionDeclaration", "FunctionExpression", "ArrowFunctionExpression"].includes(node.type);
 }
 
-/** The function's own name, or the name of the variable, property or method to which it is assigned. */
+/**
+ * Returns the name of a function, or the name of the variable, property or method to which it is assigned.
+ */
 function functionName(node: Node, nodes: readonly Node[]): string {
   if ("id" in node && node.id !== null && typeof node.id === "object" && "name" in node.id) {
     return String(node.id.name);
@@ -143,16 +148,13 @@ function functionName(node: Node, nodes: readonly Node[]): string {
   return name && "name" in name ? String(name.name) : "(anonymous)";
 }
 
-/**
- * Exported names that have several meanings today, each with its reason. Remove an entry when its name is
- * unique.
- */
+/** Exported names with several meanings, each with the reason. Remove an entry when its name is unique. */
 const sharedNames: Readonly<Record<string, string>> = {};
 
 const declaration =
   /^export (?:abstract |async )?(?:function\*?|class|interface|const|type) ([A-Za-z_$][\w$]*)/gm;
 
-/** Requires that one exported name has one meaning in the product. */
+/** Finds exported names that several files of the product declare. */
 export function judgeNames(files: readonly File[]): Finding[] {
   const places = new Map<string, { path: string; line: number }[]>();
   for (const { path, text } of files) {
@@ -161,7 +163,7 @@ export function judgeNames(files: readonly File[]): Finding[] {
       const [, name = ""] = match;
       const known = places.get(name) ?? [];
       places.set(name, known);
-      // a schema and the type of its values have the same name in the same file
+      // A schema and the type of its values have the same name in the same file.
       if (known.some((place) => place.path === path)) continue;
       known.push({ path, line: text.slice(0, match.index).split("\n").length });
     }
@@ -172,7 +174,7 @@ export function judgeNames(files: readonly File[]): Finding[] {
     return others.map(({ path, line }) => ({
       path,
       line,
-      message: `exports ${name}, as ${first?.path} does: one exported name has one meaning. Say what sets this one apart.`,
+      message: `exports ${name}, as ${first?.path} does: each exported name must have one meaning. Choose a more specific name.`,
     }));
   });
   const unique = Object.keys(sharedNames).filter((name) => (places.get(name)?.length ?? 0) < 2);

@@ -1,4 +1,4 @@
-/** Parses a file into the syntax tree that the rules for tests use. */
+/** The syntax tree of a file, which the rules for tests examine. */
 import { type Node, parseSync, visitorKeys } from "oxc-parser";
 
 export type { Node } from "oxc-parser";
@@ -6,7 +6,7 @@ export type Call = Extract<Node, { type: "CallExpression" }>;
 
 export interface Syntax {
   readonly path: string;
-  /** Every node, a parent before its children. */
+  /** All nodes. A parent comes before its children. */
   readonly nodes: readonly Node[];
   /** The numeric constants of the file, by name. */
   readonly numbers: ReadonlyMap<string, number>;
@@ -19,7 +19,7 @@ export function readSyntax(path: string, text: string): Syntax {
   return { path, nodes, numbers: constantNumbers(nodes), lineOf };
 }
 
-/** Returns the node and all its descendants, a parent before its children. */
+/** Returns the node and all its descendants. A parent comes before its children. */
 export function descendants(node: Node): Node[] {
   const fields = node as unknown as Record<string, unknown>;
   const children = (visitorKeys[node.type] ?? []).flatMap((key) => fields[key]).filter(isNode);
@@ -40,7 +40,10 @@ function constantNumbers(nodes: readonly Node[]): Map<string, number> {
   return numbers;
 }
 
-/** The value of a number, of a constant and of arithmetic with them; undefined for everything else. */
+/**
+ * Returns the value of a number, of a numeric constant, or of arithmetic with them, and undefined for other
+ * nodes.
+ */
 export function numberOf(node: Node, constants: ReadonlyMap<string, number>): number | undefined {
   if (node.type === "Literal") return typeof node.value === "number" ? node.value : undefined;
   if (node.type === "Identifier") return constants.get(node.name);
@@ -88,13 +91,13 @@ export function textOf(node: Node | null | undefined): string | undefined {
   return undefined;
 }
 
-/** The name of an object literal's property. */
+/** Returns the name of a property of an object literal. */
 export function keyOf(node: Extract<Node, { type: "Property" }>): string | undefined {
   if (node.key.type === "Identifier" && !node.computed) return node.key.name;
   return textOf(node.key);
 }
 
-/** The value of an object literal's property. */
+/** Returns the value of a property of an object literal. */
 export function propertyOf(node: Node | undefined, key: string): Node | undefined {
   if (node?.type !== "ObjectExpression") return undefined;
   for (const one of node.properties) if (one.type === "Property" && keyOf(one) === key) return one.value;

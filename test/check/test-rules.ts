@@ -1,7 +1,7 @@
 /**
- * Rules for the tests under test/unit, test/integration and test/e2e, based on their syntax trees. They keep
- * tests independent of the machine's speed and of each other. Each finding says why its rule exists and what
- * to do instead.
+ * Rules for the tests under test/unit, test/integration and test/e2e, based on their syntax trees. The rules
+ * keep tests independent of each other and of the speed of the machine. Each finding states the reason for
+ * its rule and what to do instead.
  */
 import type { Finding } from "./rules.ts";
 import { findStopwatches } from "./stopwatch.ts";
@@ -18,7 +18,7 @@ import {
   textOf,
 } from "./syntax.ts";
 
-/** Returns the nodes that violate the rule, with messages. */
+/** A rule returns the nodes that violate it, with messages. */
 type TestRule = (syntax: Syntax) => readonly { readonly at: Node; readonly message: string }[];
 
 /** @param files every TypeScript file of the repository, because the rule about namespaces spans files. */
@@ -50,14 +50,14 @@ const SHORTEST_LIMIT_MS = 30_000;
 const limitOptions = ["limitMs", "withinMs", "timeout", "testTimeout", "hookTimeout"];
 const takesLimit = /^(it|test|describe|beforeAll|beforeEach|afterAll|afterEach)\b/;
 const whyLimit =
-  "a wait limit under 30 s fails on a busy machine, and a limit says nothing about speed. Leave the limit to `eventually` and to vitest.config.ts; to end something early, abort it by an AbortController once a fact is seen.";
+  "a wait limit under 30 s fails on a busy machine, and a limit proves nothing about speed. Use the limits of `eventually` and vitest.config.ts. To end something early, abort it with an AbortController.";
 
 const waitLimit = forEachNode((node, { numbers }) => {
-  const what = shortLimit(node, (value) => {
+  const violation = shortLimit(node, (value) => {
     const limitMs = value && numberOf(value, numbers);
     return limitMs !== undefined && limitMs > 0 && limitMs < SHORTEST_LIMIT_MS;
   });
-  return what && `${what}: ${whyLimit}`;
+  return violation && `${violation}: ${whyLimit}`;
 });
 
 function shortLimit(node: Node, isShort: (value: Node | undefined) => boolean): string | undefined {
@@ -85,13 +85,13 @@ const limitOfFile = forEachNode((node) => {
   if (node.type !== "CallExpression" || calleeName(node) !== "vi.setConfig") return undefined;
   const limit = ["testTimeout", "hookTimeout"].find((name) => propertyOf(node.arguments[0], name));
   return (
-    limit && `sets ${limit} for a file: PATIENCE does not lengthen it. Leave limits to vitest.config.ts.`
+    limit && `sets ${limit} for a file: PATIENCE does not extend this limit. Use the limits of vitest.config.ts.`
   );
 });
 
 const timers = ["setTimeout", "setInterval", "scheduler", "*"];
 const whySleep =
-  "a fixed time is too short on a busy machine and wasted on a fast one. Wait for a fact by `eventually`, move a FakeClock, or judge from what was recorded. A fake peer that must answer late takes its time by test/support/peers.ts.";
+  "a fixed wait is too short on a busy machine and too long on a fast machine. Wait for a fact with `eventually`, advance a FakeClock, or assert on recorded data. For a fake peer that must respond late, use test/support/peers.ts.";
 
 const fixedSleep = forEachNode((node) => {
   if (node.type === "ImportDeclaration") {
@@ -107,17 +107,17 @@ const stopwatch: TestRule = (syntax) =>
   findStopwatches(syntax).map((at) => ({
     at,
     message:
-      "judges by the time that passed: that measures the machine. Assert order, counts or bytes, move a FakeClock, and put a speed limit into `make bench`.",
+      "asserts on elapsed time, which depends on the machine. Assert on order, counts or bytes, or advance a FakeClock. Add speed limits to `make bench`.",
   }));
 
 const whyPort =
-  "another process may have that port. Listen on port 0 and report the port that the kernel gave.";
+  "another process may use that port. Listen on port 0, and read the port that the kernel chose.";
 
 const portLiteral = forEachNode((node, { numbers }) => {
   if (node.type !== "CallExpression") return undefined;
   const name = calleeName(node) ?? "";
   if (/^(freePorts?|unusedPort)$/.test(name))
-    return `takes a port that was closed again (${name}): ${whyPort}`;
+    return `uses a port that was closed again (${name}): ${whyPort}`;
   const [first] = node.arguments;
   const port = propertyOf(first, "port") ?? first;
   return /(^|\.)listen$/.test(name) && port && hasNumber(port, numbers)
@@ -125,7 +125,7 @@ const portLiteral = forEachNode((node, { numbers }) => {
     : undefined;
 });
 
-/** Whether the node is a number other than 0, or arithmetic with one. */
+/** Returns whether the node is a number other than 0, or arithmetic with such a number. */
 function hasNumber(node: Node, constants: ReadonlyMap<string, number>): boolean {
   if (node.type === "BinaryExpression")
     return [node.left, node.right].some((side) => hasNumber(side, constants));
@@ -134,33 +134,33 @@ function hasNumber(node: Node, constants: ReadonlyMap<string, number>): boolean 
 
 export const testRules = { waitLimit, limitOfFile, fixedSleep, stopwatch, portLiteral };
 
-/** The namespaces of the cluster and of the installed operator, which tests do not create for themselves. */
+/** The namespaces that every cluster has, and the namespace of the installed operator. Tests share them. */
 const ownNamespaces = ["default", "kube-system", "svc-tts-system"];
 
 /** Finds namespaces that several files create on a shared API server. */
 function sharedNamespaces(tests: readonly Syntax[]): Finding[] {
-  const made = tests.flatMap(({ path, nodes, lineOf }) =>
+  const created = tests.flatMap(({ path, nodes, lineOf }) =>
     nodes.flatMap((node) => {
-      const name = madeNamespace(node);
+      const name = createdNamespace(node);
       return name === undefined || ownNamespaces.includes(name) ? [] : [{ name, path, line: lineOf(node) }];
     }),
   );
-  return made.flatMap(({ name, path, line }, index) => {
-    const isFirst = made.findIndex((use) => use.name === name && use.path === path) === index;
+  return created.flatMap(({ name, path, line }, index) => {
+    const isFirst = created.findIndex((use) => use.name === name && use.path === path) === index;
     const others = new Set(
-      made.filter((use) => use.name === name && use.path !== path).map((use) => use.path),
+      created.filter((use) => use.name === name && use.path !== path).map((use) => use.path),
     );
     if (!isFirst || others.size === 0) return [];
-    const message = `makes namespace ${name}, as ${[...others].join(" and ")} does: files that run side by side change each other's objects. Take \`freshNamespace\` of test/support/cluster/cluster-namespace.ts, or a name with the file's own in it.`;
+    const message = `creates namespace ${name}, as ${[...others].join(" and ")} does: files that run concurrently would change each other's objects. Use \`freshNamespace\` of test/support/cluster/cluster-namespace.ts, or a name that contains the name of the file.`;
     return [{ path, line, message }];
   });
 }
 
 /**
- * The literal name of a namespace that is created by a manifest, by arguments of kubectl or helm, or for
- * `Kubectl`.
+ * Returns the literal name of a namespace that the node creates: by a manifest, by arguments of kubectl or
+ * helm, or by `new Kubectl`.
  */
-function madeNamespace(node: Node): string | undefined {
+function createdNamespace(node: Node): string | undefined {
   switch (node.type) {
     case "NewExpression":
       return nameOf(node.callee) === "Kubectl" ? textOf(node.arguments[0]) : undefined;

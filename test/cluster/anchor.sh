@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The first process of a node's namespaces. It gives the node its own copies of the folders for which Kubernetes and containerd
-# have fixed paths, and then waits as `pause`. Started by up.sh. The mounts of the machine do not change.
+# Runs as the first process in the namespaces of a node. It mounts the node's own folders at the fixed paths of Kubernetes and
+# containerd, and then becomes `pause`, which waits. The mounts of the machine do not change. up.sh and second-node.sh start it.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -15,10 +15,10 @@ for folder in "${PRIVATE_FOLDERS[@]}"; do
   mkdir -p "$private$folder"
   mount --bind "$private$folder" "$folder"
 done
-# pods with mount propagation need a shared tree, which is shared only inside this namespace
+# Pods with mount propagation need a shared mount tree. This tree is shared only inside this namespace.
 mount --make-rshared /
 ip link set lo up
 sysctl -qw net.ipv4.ip_forward=1
 touch "$RUN/anchored"
-# down.sh recognizes its anchor by this argument
+# down.sh recognizes the anchor of its cluster by this argument.
 exec "$pause" "$RUN/"

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Debian's packages: those that this machine lacks, and a root folder made of them. Sourced after lib.sh.
+# Installs missing Debian packages, and creates root file systems of Debian. Sourced after lib.sh.
 set -euo pipefail
 
 need_packages() { # LOG PROGRAM=PACKAGE...
@@ -7,16 +7,16 @@ need_packages() { # LOG PROGRAM=PACKAGE...
   shift
   for pair in "$@"; do command -v "${pair%%=*}" >/dev/null || missing+=("${pair##*=}"); done
   [ "${#missing[@]}" -gt 0 ] || return 0
-  command -v apt-get >/dev/null || fail "these programs are missing: ${missing[*]}" "install them with this system's package manager, or use Docker or Podman"
-  [ "$(id -u)" = 0 ] || fail "these Debian packages are missing: ${missing[*]}" "install them (sudo apt-get install --no-install-recommends ${missing[*]}) and run this again"
+  command -v apt-get >/dev/null || fail "the programs of these Debian packages are not installed: ${missing[*]}" "install them with the package manager of this system, or use Docker or Podman"
+  [ "$(id -u)" = 0 ] || fail "these Debian packages are not installed: ${missing[*]}" "install them (sudo apt-get install --no-install-recommends ${missing[*]}) and run this again"
   say "installing Debian packages: ${missing[*]}"
-  with_progress "apt-get update" "$log" apt-get update || { show_log "$log" && fail "apt-get update failed"; }
+  with_progress "apt-get update" "$log" apt-get update || { show_log "$log" && fail "apt-get update failed" "the log is $log"; }
   DEBIAN_FRONTEND=noninteractive with_progress "apt-get install" "$log" apt-get install --yes --no-install-recommends "${missing[@]}" ||
-    { show_log "$log" && fail "apt-get could not install: ${missing[*]}" "see $log"; }
+    { show_log "$log" && fail "apt-get could not install: ${missing[*]}" "the log is $log"; }
 }
 
-# Documentation stays out, licenses stay in: what Debian's own slim image does.
-# bootstrap_debian OUT.tar [OPTION]...: of mmdebstrap
+# bootstrap_debian OUT.tar [OPTION]...: writes a root file system of Debian with mmdebstrap, which receives the options. It contains
+# licenses but no documentation, like the slim image of Debian.
 bootstrap_debian() {
   local option
   local options=(--dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-include=/usr/share/doc/*/copyright'

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Stops the local cluster and removes everything that it put on this machine, also after a crash. Can be run twice.
+# Stops the local cluster, and removes everything that the cluster created on this machine, also after a crash. A second run does
+# nothing.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -11,33 +12,33 @@ source "$CLUSTER_DIR/kind.sh"
 usage() {
   cat <<'T'
 usage: down.sh
-  Stops the local node and removes its namespaces, link, cgroups and state; deletes the cluster of kind that make up made.
-  Logs stay until the next start; built
-  programs and images stay in the cache (make clean removes them).
+  Stops the local node, and removes its namespaces, network link, cgroups and state. If make up created a cluster with kind,
+  deletes that cluster. Logs stay until the next start. Built programs and images stay in the cache (~/.cache/svc-tts, or
+  SVC_TTS_CACHE), which no make target deletes.
 T
 }
 
-# The end of the first process of a process namespace ends every process in it.
+# Kills the first process of the process namespace, which ends every process in the namespace.
 stop_processes() {
   local anchor
   if anchor=$(process_of anchor); then kill -KILL "$anchor"; fi
-  # a start that was killed before it recorded the process id of the anchor
+  # A start that was killed may not have recorded the process id of the anchor.
   while read -r anchor; do kill -KILL "$anchor" 2>/dev/null || true; done < <(cluster_processes)
   local deadline=$((SECONDS + 15))
   while [ -n "$(cluster_processes)" ]; do
-    [ "$SECONDS" -lt "$deadline" ] || fail "these processes of the cluster do not end: $(cluster_processes | tr '\n' ' ')" "look at them with ps, then run make down again"
+    [ "$SECONDS" -lt "$deadline" ] || fail "these processes of the cluster did not end within 15 s: $(cluster_processes | tr '\n' ' ')" "examine them with ps, then run make down again"
     sleep 0.05
   done
 }
 
-# The kernel removes the link with the namespace, shortly after its last process.
+# The kernel removes the link together with the network namespace, shortly after the last process has ended.
 remove_link() {
   local deadline=$((SECONDS + 5))
   while ip link show "$HOST_LINK" >/dev/null 2>&1 && [ "$SECONDS" -lt "$deadline" ]; do sleep 0.05; done
   if ip link show "$HOST_LINK" >/dev/null 2>&1; then ip link del "$HOST_LINK"; fi
 }
 
-# A start that was killed during its checks may have left one.
+# A start that was killed during its checks may have left a cgroup.
 any_cgroup() {
   local folder
   while read -r folder; do [ ! -d "$folder" ] || return 0; done < <(cgroup_folders)
@@ -65,7 +66,7 @@ main() {
     stop_kind
     [ -e "$STATE/boot" ] || return 0
   fi
-  [ "$(id -u)" = 0 ] || fail "stopping the cluster needs root, as starting it did" "run it with sudo (sudo -E make down)"
+  [ "$(id -u)" = 0 ] || fail "stopping the cluster needs root" "run it with sudo (sudo -E make down)"
   [ "${1:-}" = --locked ] || hold_lock cluster
   if [ ! -e "$STATE/boot" ] && [ -z "$(cluster_processes)" ] && ! any_cgroup; then
     say "no cluster is running"
@@ -76,8 +77,8 @@ main() {
   remove_cgroups
   restore_sysctls
   remove_files
-  "$CLUSTER_DIR/leftovers.sh" || fail "something of the cluster is left (listed above)" "run make down again; if it stays, please report it with this output"
-  say "the cluster is down, nothing left behind, after $(seconds_since "$started") s"
+  "$CLUSTER_DIR/leftovers.sh" || fail "the items of the cluster that are listed above remain" "run make down again; if they still remain, report this output as a bug"
+  say "the cluster is stopped and removed after $(seconds_since "$started") s"
 }
 
 main "$@"

@@ -1,8 +1,9 @@
 # shellcheck shell=bash
-# An image without an engine. Sourced.
+# Creates images without a container engine. Sourced by other scripts.
 set -euo pipefail
 
-# image_archive OUT REFERENCE ENTRYPOINT USER FOLDER: a docker-archive of one layer, what lies in the folder; the same bytes every time
+# image_archive OUT REFERENCE ENTRYPOINT USER FOLDER: writes a docker-archive with one layer, which contains the files of the folder.
+# The same files always give the same bytes.
 image_archive() {
   local work layer config
   local reproducible=(--sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner)

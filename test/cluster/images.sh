@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the server and operator images from the Containerfile with Docker, Podman or Buildah, and writes down their names.
+# Builds the server and operator images from the Containerfile with Docker, Podman or Buildah, and writes their names to a file.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -9,26 +9,26 @@ source "$CLUSTER_DIR/debian.sh"
 usage() {
   cat <<'T'
 usage: images.sh [--push]
-  Builds the images `server` and `operator`. A tag is the version and a hash of everything that goes in, so an unchanged
-  tree builds nothing. Names and archives are written to ~/.cache/svc-tts/images/current.env.
-  --push   push them too (to SVC_TTS_IMAGE_REPOSITORY)
-  SVC_TTS_IMAGE_REPOSITORY   where the images are to live (default ghcr.io/svc-tts)
-  SVC_TTS_BUILDER            docker, podman or buildah (default: the first that answers)
-  SVC_TTS_BASE=debian        make the base from Debian and npm packages even where a registry answers
+  Builds the images `server` and `operator`. The tag of an image is the version and a hash of its source files, so that an
+  unchanged tree needs no build. The names of the images and archives are written to ~/.cache/svc-tts/images/current.env.
+  --push   also push the images (to SVC_TTS_IMAGE_REPOSITORY)
+  SVC_TTS_IMAGE_REPOSITORY   the repository of the images (default ghcr.io/svc-tts)
+  SVC_TTS_BUILDER            docker, podman or buildah (default: the first that works)
+  SVC_TTS_BASE=debian        build the base image from Debian and npm packages, also if an image registry is reachable
 T
 }
 
 IMAGES="$CACHE/images"
 REPOSITORY="${SVC_TTS_IMAGE_REPOSITORY:-ghcr.io/svc-tts}"
 ROLES=(server operator)
-# the number of archives per role, so that a return to an earlier tree needs no build
+# The number of archives to keep for each role. A return to an earlier tree then needs no build.
 ARCHIVES_KEPT=3
 SPACE_MIB=4096
 
 version() { sed -nE 's/^  "version": "([^"]+)".*/\1/p' "$REPO_DIR/package.json"; }
 node_version() { sed -nE 's/^    "node": "([0-9][^"]*)".*/\1/p' "$REPO_DIR/package.json"; }
 
-inputs_of() { # ROLE: every file that may become a part of its image
+inputs_of() { # ROLE: prints every file that may become part of the image
   cd "$REPO_DIR" || exit 1
   echo Containerfile
   echo .dockerignore
@@ -47,7 +47,7 @@ tag_of() { # ROLE
 
 registry_answers() { timeout 5 bash -c '</dev/tcp/registry-1.docker.io/443' 2>/dev/null; }
 
-# A docker program without an engine is common, so that only a running engine counts.
+# The docker program is often installed without a running engine, so this tests the engine.
 choose_builder() {
   local builder=${SVC_TTS_BUILDER:-}
   if [ -z "$builder" ]; then
@@ -59,8 +59,9 @@ choose_builder() {
 OWN_MOUNTS=()
 if unshare --mount true 2>/dev/null; then OWN_MOUNTS=(unshare --mount --propagation private); fi
 
-# Buildah with storage of its own in the cache: copy-on-write where the kernel allows it, plain folders elsewhere. It leaves
-# layers mounted behind it; in a mount namespace of its own they go with the process, and the cache can be deleted.
+# Runs Buildah with its own storage in the cache. The storage uses overlay mounts if the kernel allows them, and plain folders
+# otherwise. Buildah does not unmount layers. In a separate mount namespace, the mounts end with the process, so that the cache can
+# be deleted.
 buildah_() {
   BUILDAH_ISOLATION=chroot "${OWN_MOUNTS[@]}" buildah --storage-driver "$(storage_driver)" --root "$IMAGES/storage" --runroot "$IMAGES/storage-run" "$@"
 }
@@ -80,7 +81,7 @@ storage_driver() {
   cat "$IMAGES/storage-driver"
 }
 
-# The npm registry and certificate authority of this machine, only for the build.
+# Writes the npm registry and the certificate authority of this machine to files for the build.
 write_secrets() { # DIRECTORY
   (umask 077 && {
     cat "$HOME/.npmrc" 2>/dev/null || true
@@ -90,9 +91,9 @@ write_secrets() { # DIRECTORY
   cat "${NODE_EXTRA_CA_CERTS:-/dev/null}" >"$1/ca.pem"
 }
 
-# --- a base without a registry: Debian by mmdebstrap, node and npm from npm packages
+# --- The base image without an image registry: Debian from mmdebstrap, and node and npm from npm packages.
 
-# npm's own `node` package fetches the binary for this platform from the registry.
+# Unpacks the packages that contain the binary of node for this platform and npm.
 unpack_node() { # DIRECTORY
   local node npm
   mkdir -p "$1/usr/local/bin" "$1/usr/local/lib/node_modules"
@@ -109,9 +110,9 @@ unpack_node() { # DIRECTORY
   ln -s ../lib/node_modules/npm/bin/npm-cli.js "$1/usr/local/bin/npm"
 }
 
-node_arch() { case $(uname -m) in x86_64) echo x64 ;; aarch64) echo arm64 ;; *) fail "no node binary for $(uname -m) on npm" ;; esac; }
+node_arch() { case $(uname -m) in x86_64) echo x64 ;; aarch64) echo arm64 ;; *) fail "npm has no package with a node binary for $(uname -m)" "use Docker or Podman with an image registry" ;; esac; }
 
-# store_bases BUILDER KEY FOLDER: stores the images of the folder under the names that the build uses
+# store_bases BUILDER KEY FOLDER: stores the base images of the folder with the names that the build uses
 store_bases() {
   local debian="localhost/svc-tts-debian:$2" node="localhost/svc-tts-node:$2" container
   local path=PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
@@ -134,16 +135,16 @@ store_bases() {
 make_bases() { # BUILDER KEY
   local work
   work=$(mktemp -d "$IMAGES/base.XXXXXX")
-  with_progress "making a Debian base" "$IMAGES/base.log" bootstrap_debian "$work/debian.tar" ||
-    { show_log "$IMAGES/base.log" && fail "Debian's packages could not be assembled into a base image" "the log is $IMAGES/base.log; does apt-get update work here?"; }
-  with_progress "fetching node $(node_version)" "$IMAGES/base.log" unpack_node "$work/node" ||
-    { show_log "$IMAGES/base.log" && fail "node could not be fetched from the npm registry" "the log is $IMAGES/base.log"; }
+  with_progress "creating a Debian base image" "$IMAGES/base.log" bootstrap_debian "$work/debian.tar" ||
+    { show_log "$IMAGES/base.log" && fail "mmdebstrap could not create a base image" "the log is $IMAGES/base.log; check that apt-get update works on this machine"; }
+  with_progress "downloading node $(node_version)" "$IMAGES/base.log" unpack_node "$work/node" ||
+    { show_log "$IMAGES/base.log" && fail "node could not be downloaded from the npm registry" "the log is $IMAGES/base.log"; }
   with_progress "storing the base images" "$IMAGES/base.log" store_bases "$1" "$2" "$work" ||
     { show_log "$IMAGES/base.log" && fail "the base image could not be stored" "the log is $IMAGES/base.log"; }
   rm -rf "$work"
 }
 
-# An engine may reach the registry by other means, such as a mirror, so this tries the engine.
+# Returns success if the base image of the Containerfile can be used. The engine may use a mirror, so this also tries a pull.
 base_can_be_had() { # BUILDER
   local base
   [ "${SVC_TTS_BASE:-}" != debian ] || return 1
@@ -151,7 +152,7 @@ base_can_be_had() { # BUILDER
   [ "$1" != buildah ] || return 1
   base=$(sed -nE 's/^ARG BASE=//p' "$REPO_DIR/Containerfile")
   "$1" image inspect "$base" >/dev/null 2>&1 || timeout 120 "$1" pull "$base" >/dev/null 2>&1 ||
-    # other systems than Debian cannot build the base, and the engine's error explains what it could not pull
+    # Without apt-get, this script cannot build a base image. The build then fails with the error of the engine about the pull.
     ! command -v apt-get >/dev/null
 }
 
@@ -162,13 +163,13 @@ has_image() { # BUILDER IMAGE
   esac >/dev/null 2>&1
 }
 
-# base_arguments BUILDER: --build-arg lines for the build
+# base_arguments BUILDER: prints the --build-arg flags for the base image, one per line
 base_arguments() {
   local key
   if base_can_be_had "$1"; then return; fi
   key="bookworm-node$(node_version)"
   if ! has_image "$1" "localhost/svc-tts-node:$key"; then
-    say "no image registry answers: making the base from Debian and npm packages"
+    say "no image registry is reachable: building the base image from Debian and npm packages"
     need_packages "$IMAGES/apt.log" mmdebstrap=mmdebstrap npm=npm
     make_bases "$1" "$key" >&2
   fi
@@ -201,7 +202,7 @@ push() { # BUILDER IMAGE
   case $1 in
     docker | podman) "$1" push "$2" ;;
     buildah) buildah_ push "$2" "docker://$2" ;;
-  esac || fail "$2 could not be pushed" "log in to the registry first ($1 login), or set SVC_TTS_IMAGE_REPOSITORY to one that you may write to"
+  esac || fail "$2 could not be pushed" "log in to the registry ($1 login), or set SVC_TTS_IMAGE_REPOSITORY to a repository that you may write to"
 }
 
 forget_old_archives() { # ROLE
@@ -217,7 +218,7 @@ build_all() { # [--push]
     archive="$IMAGES/$role-$(sha256sum <<<"$image" | cut -c1-8)-$tag.tar"
     if [ -e "$archive" ] && [ "${1:-}" != --push ]; then
       touch "$archive"
-      say "$image: nothing changed"
+      say "$image: unchanged, not built again"
     else
       [ -n "$builder" ] || prepare_builder
       started=$(now_ms)
@@ -242,7 +243,7 @@ main() {
   mkdir -p "$IMAGES"
   hold_lock images
   rm -rf "$IMAGES"/{secrets,base,overlay}.??????
-  printf '# written by images.sh: what was built last\nIMAGE_REPOSITORY=%q\n' "$REPOSITORY" >"$IMAGES/current.env.new"
+  printf '# Written by images.sh: the latest images.\nIMAGE_REPOSITORY=%q\n' "$REPOSITORY" >"$IMAGES/current.env.new"
   build_all "${1:-}"
   mv "$IMAGES/current.env.new" "$IMAGES/current.env"
 }

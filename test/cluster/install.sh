@@ -13,12 +13,12 @@ source "$CLUSTER_DIR/target.sh"
 usage() {
   cat <<'T'
 usage: install.sh [--speak]
-  Starts a cluster by kind or the local node (or takes the one of KUBECONFIG), builds the images, makes a development license key and
-  installs the operator. With --speak it also applies config/samples/tts-deployment.yaml in namespace demo, waits until it
-  is ready and writes speech.wav.
-  SVC_TTS_CLUSTER            kind or node; without it kind, where it is installed and Docker or Podman answers
-  KUBECONFIG                 a cluster to use instead of the local one; it must be able to pull the images, so give also
-  SVC_TTS_IMAGE_REPOSITORY   where they are: REPOSITORY/server and REPOSITORY/operator (push them with make images PUSH=1)
+  Starts a cluster with kind or the local node (or uses the cluster of KUBECONFIG), builds the images, creates a development
+  license key, and installs the operator. With --speak it also applies config/samples/tts-deployment.yaml in namespace demo, waits
+  until the TtsDeployment is ready, and writes speech.wav.
+  SVC_TTS_CLUSTER            kind or node; the default is kind if it is installed and Docker or Podman runs
+  KUBECONFIG                 a cluster to use instead of the local cluster; it must be able to pull the images, so also set
+  SVC_TTS_IMAGE_REPOSITORY   the repository with the images server and operator (push them with make images PUSH=1)
 T
 }
 
@@ -29,15 +29,15 @@ SVC_TTS=("$REPO_DIR/node_modules/.bin/node" "$REPO_DIR/server/main.ts")
 
 need_image_repository() {
   [ "$TARGET" != given ] || [ -n "${SVC_TTS_IMAGE_REPOSITORY:-}" ] ||
-    fail "a cluster of your own must pull the images from somewhere" \
-      "push them: SVC_TTS_IMAGE_REPOSITORY=registry.example/svc-tts make images PUSH=1" \
+    fail "KUBECONFIG selects a cluster that must pull the images, and SVC_TTS_IMAGE_REPOSITORY is not set" \
+      "push the images: SVC_TTS_IMAGE_REPOSITORY=registry.example/svc-tts make images PUSH=1" \
       "then: KUBECONFIG=$KUBECONFIG SVC_TTS_IMAGE_REPOSITORY=registry.example/svc-tts make up"
 }
 
 import_image() { # IMAGE ARCHIVE
   [ -z "$(ctr --address "$CONTAINERD_SOCKET" --namespace k8s.io images list --quiet "name==$1")" ] || return 0
   with_progress "importing $1" "$LOGS/import.log" ctr --address "$CONTAINERD_SOCKET" --namespace k8s.io images import "$2" ||
-    { show_log "$LOGS/import.log" && fail "containerd did not take $1" "the log is $LOGS/import.log"; }
+    { show_log "$LOGS/import.log" && fail "containerd could not import the image $1" "the log is $LOGS/import.log"; }
 }
 
 load_images() {
@@ -56,7 +56,7 @@ load_images() {
   phase "images imported"
 }
 
-# A key pair that signs development licenses. Only a chart whose values enable it trusts the key.
+# Creates a key pair that signs development licenses. The operator trusts the key only if values of the chart enable this.
 make_license_key() {
   [ -s "$DEVELOPMENT/private.jwk" ] && [ -s "$DEVELOPMENT/jwks.json" ] && return
   (umask 077 && mkdir -p "$DEVELOPMENT")
@@ -80,14 +80,14 @@ explain_operator() {
   show_log "$CACHE/helm.log"
   kubectl --namespace "$NAMESPACE" get pods >&2 || true
   kubectl --namespace "$NAMESPACE" logs --selector app.kubernetes.io/name=tts-operator --tail=20 >&2 || true
-  fail "the operator did not start" "look at it: kubectl -n $NAMESPACE describe pods"
+  fail "the operator did not start within 120 s" "find the cause with kubectl -n $NAMESPACE describe pods"
 }
 
 main() {
   case ${1:-} in -h | --help) usage && exit 0 ;; '' | --speak) ;; *) usage >&2 && exit 2 ;; esac
   local started line
   started=$(now_ms)
-  # two concurrent installs, such as an early one in the background and one that needs the cluster now, share one cluster
+  # Concurrent installs share one cluster, for example an install in the background and an install of a test that needs the cluster.
   hold_lock install
   choose_target
   phase "cluster"
@@ -96,13 +96,13 @@ main() {
   if [ "${1:-}" != --speak ]; then
     install_operator
   else
-    # helm test then sends a request to the demonstration
+    # With these values, helm test sends a request to the demonstration.
     install_operator --set test.endpoint="http://demo-api.demo.svc:8000" --set test.apiKeySecret.name=demo-key
     # shellcheck source-path=SCRIPTDIR source=speak.sh
     source "$CLUSTER_DIR/speak.sh"
     speak
     for line in "${PHASES[@]}"; do printf '    %s\n' "$line" >&2; done
-    say "all done in $(seconds_since "$started") s"
+    say "finished in $(seconds_since "$started") s"
     next_steps
   fi
 }

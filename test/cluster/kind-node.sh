@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes kind's node image without a registry, and kind itself: Debian, and Kubernetes from its Go modules.
+# Builds kind and its node image without an image registry: the image has Debian, and Kubernetes from Go modules.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -11,15 +11,15 @@ source "$CLUSTER_DIR/kind.sh"
 usage() {
   cat <<'T'
 usage: kind-node.sh
-  Builds kind and kubeadm from test/cluster/kind-node, puts Debian, containerd and the programs of tools.sh together into a node
-  image, gives it to Docker or Podman and prints the lines that have make up use it. Needs Go, root and Debian's package client.
+  Builds kind and kubeadm from test/cluster/kind-node, and a node image with Debian, containerd and the programs of tools.sh.
+  Imports the image into Docker or Podman, and prints the line that makes make up use it. Needs Go, root and apt-get.
 T
 }
 
 NODE_IMAGES="$CACHE/kind-node"
 NODE_LOG="$NODE_IMAGES/build.log"
 SPACE_MIB=6144
-# what kind's own node image installs, and the engine and network programs that it builds from source
+# The packages of the original node image of kind, and the packages of the programs that kind builds from source.
 PACKAGES=systemd,systemd-sysv,dbus,containerd,runc,containernetworking-plugins,iptables,nftables,conntrack,ethtool,socat,iproute2,kmod,jq,procps,ca-certificates,curl
 
 kubernetes_version() { sed -nE 's/^\tk8s.io\/kubernetes (v[0-9.]+)$/\1/p' "$CLUSTER_DIR/kind-node/go.mod"; }
@@ -51,14 +51,14 @@ assemble() { # OUT.tar PROGRAMS BUILT
 
 build() { # FINAL PROGRAMS
   local work
-  need_space "$CACHE" "$SPACE_MIB" "making kind's node image"
+  need_space "$CACHE" "$SPACE_MIB" "building the node image of kind"
   need_packages "$NODE_LOG" mmdebstrap=mmdebstrap
   rm -rf "$NODE_IMAGES"/building.*
   work=$(mktemp -d "$NODE_IMAGES/building.XXXXXX")
   with_progress "compiling kind and kubeadm" "$NODE_LOG" compile "$work" ||
     { show_log "$NODE_LOG" && fail "kind and kubeadm could not be built" "the log is $NODE_LOG"; }
-  with_progress "putting the node image together" "$NODE_LOG" assemble "$work/node.tar" "$2" "$work" ||
-    { show_log "$NODE_LOG" && fail "the node image could not be put together" "the log is $NODE_LOG"; }
+  with_progress "assembling the node image" "$NODE_LOG" assemble "$work/node.tar" "$2" "$work" ||
+    { show_log "$NODE_LOG" && fail "the node image could not be assembled" "the log is $NODE_LOG"; }
   chmod 755 "$work"
   mv "$work" "$1"
 }
@@ -66,8 +66,8 @@ build() { # FINAL PROGRAMS
 main() {
   case ${1:-} in -h | --help) usage && exit 0 ;; esac
   local programs engine final image
-  [ "$(id -u)" = 0 ] || fail "putting a Debian root together needs root" "run it with sudo (sudo -E make kind-node-image)"
-  engine=$(container_engine) || fail "neither Docker nor Podman answers" "start one"
+  [ "$(id -u)" = 0 ] || fail "building the node image needs root" "run it with sudo (sudo -E make kind-node-image)"
+  engine=$(container_engine) || fail "neither Docker nor Podman answers" "start Docker or Podman, and run this again"
   programs=$("$CLUSTER_DIR/tools.sh")
   mkdir -p "$NODE_IMAGES"
   hold_lock kind-node
@@ -75,9 +75,9 @@ main() {
   image="localhost/svc-tts-kind-node:$(kubernetes_version)-$(basename "$final")"
   [ -d "$final" ] || build "$final" "$programs"
   "$engine" image inspect "$image" >/dev/null 2>&1 ||
-    with_progress "giving the node image to $engine" "$NODE_LOG" "$engine" import --change 'ENTRYPOINT ["/usr/local/bin/entrypoint", "/sbin/init"]' \
+    with_progress "importing the node image into $engine" "$NODE_LOG" "$engine" import --change 'ENTRYPOINT ["/usr/local/bin/entrypoint", "/sbin/init"]' \
       --change "ENV container=$engine" "$final/node.tar" "$image" ||
-    { show_log "$NODE_LOG" && fail "$engine did not take the node image" "the log is $NODE_LOG"; }
+    { show_log "$NODE_LOG" && fail "$engine could not import the node image" "the log is $NODE_LOG"; }
   # shellcheck disable=SC2016
   printf 'export PATH=%q:$PATH SVC_TTS_CLUSTER=kind SVC_TTS_KIND_IMAGE=%q\n' "$final" "$image"
 }

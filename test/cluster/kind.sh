@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# A cluster by kind (https://kind.sigs.k8s.io), if Docker or Podman runs. Sourced after lib.sh and state.sh.
+# Starts and stops a cluster of kind (https://kind.sigs.k8s.io) with Docker or Podman. Sourced after lib.sh and state.sh.
 set -euo pipefail
 
 KIND_NAME=svc-tts
@@ -9,7 +9,7 @@ KIND_LOG="$CACHE/kind/kind.log"
 KIND_GPUS="${SVC_TTS_GPUS:-4}"
 KERNEL_MODULES=/lib/modules
 
-# container_engine: docker or podman, whichever responds first. A program without its engine is common.
+# container_engine: prints docker or podman. The program may be installed without a running engine, so this tests the engine.
 container_engine() {
   local engine
   for engine in docker podman; do
@@ -18,7 +18,8 @@ container_engine() {
   return 1
 }
 
-# chosen_cluster: kind or node, by SVC_TTS_CLUSTER. The default is kind if it is installed, unless the node already runs.
+# chosen_cluster: prints kind or node. Without SVC_TTS_CLUSTER, it chooses kind if kind is installed, an engine runs, and the local
+# node does not run.
 chosen_cluster() {
   case ${SVC_TTS_CLUSTER:-} in
     kind | node) echo "$SVC_TTS_CLUSTER" ;;
@@ -27,11 +28,11 @@ chosen_cluster() {
   esac
 }
 
-# Checks the prerequisites of kind first, so that a failed query is not taken for "no cluster".
+# Checks the prerequisites of kind. Without this check, a failed query would look like a missing cluster.
 need_kind() {
-  command -v kind >/dev/null || fail "kind is not installed" "install it (https://kind.sigs.k8s.io), or take the node of test/cluster: SVC_TTS_CLUSTER=node make up"
-  ENGINE=$(container_engine) || fail "neither Docker nor Podman answers, and kind needs one" "start one, or take the node of test/cluster: SVC_TTS_CLUSTER=node make up"
-  [ "$ENGINE" != podman ] || [ -d "$KERNEL_MODULES" ] || fail "kind mounts $KERNEL_MODULES, which this machine lacks, and Podman does not make it" "make it, empty: mkdir $KERNEL_MODULES"
+  command -v kind >/dev/null || fail "kind is not installed" "install it (https://kind.sigs.k8s.io), or use the local node: SVC_TTS_CLUSTER=node make up"
+  ENGINE=$(container_engine) || fail "neither Docker nor Podman answers, and kind needs one of them" "start Docker or Podman, or use the local node: SVC_TTS_CLUSTER=node make up"
+  [ "$ENGINE" != podman ] || [ -d "$KERNEL_MODULES" ] || fail "kind mounts $KERNEL_MODULES, which does not exist on this machine, and Podman does not create it" "create the empty folder: mkdir $KERNEL_MODULES"
 }
 
 kind_() { KIND_EXPERIMENTAL_PROVIDER=$ENGINE kind "$@"; }
@@ -51,26 +52,26 @@ start_kind() {
   fi || {
     show_log "$KIND_LOG"
     fail "kind did not start a cluster" "the log is $KIND_LOG" \
-      "its node image must be there or be pulled; make kind-node-image makes one without a registry" "a cluster that did not outlive a reboot: make down, then make up"
+      "if the node image cannot be pulled: make kind-node-image builds it without an image registry" "if the cluster broke in a reboot: run make down, then make up"
   }
   offer_gpus
   say "kind runs the cluster $KIND_NAME"
 }
 
-# Fake devices in the status of the node, as Kubernetes documents for extended resources. They are scheduled like real ones.
+# Adds simulated GPUs to the status of the node, as Kubernetes documents for extended resources. Pods with GPUs are then scheduled.
 offer_gpus() {
   local patch
   patch=$(printf '[{"op": "add", "path": "/status/capacity/nvidia.com~1gpu", "value": "%s"}]' "$KIND_GPUS")
   kubectl --kubeconfig "$KIND_KUBECONFIG" patch node "$KIND_NAME-control-plane" --subresource=status --type=json --patch "$patch" >"$KIND_LOG" 2>&1 ||
-    { show_log "$KIND_LOG" && fail "the node did not take the made-up GPUs" "kubectl 1.27 or newer is needed"; }
+    { show_log "$KIND_LOG" && fail "the simulated GPUs could not be added to the status of the node" "check that kubectl is 1.27 or newer"; }
 }
 
-# load_into_kind ARCHIVE...
+# load_into_kind ARCHIVE...: loads images into the nodes
 load_into_kind() {
   local archive
   for archive in "$@"; do
     with_progress "loading $(basename "$archive")" "$KIND_LOG" kind_ load image-archive "$archive" --name "$KIND_NAME" ||
-      { show_log "$KIND_LOG" && fail "kind did not take $archive" "the log is $KIND_LOG"; }
+      { show_log "$KIND_LOG" && fail "kind could not load $archive" "the log is $KIND_LOG"; }
   done
 }
 
@@ -79,8 +80,8 @@ stop_kind() {
   need_kind
   if kind_runs; then
     with_progress "kind delete cluster" "$KIND_LOG" kind_ delete cluster --name "$KIND_NAME" --kubeconfig "$KIND_KUBECONFIG" ||
-      { show_log "$KIND_LOG" && fail "kind did not delete its cluster" "kind delete cluster --name $KIND_NAME"; }
-    say "the cluster of kind is gone"
+      { show_log "$KIND_LOG" && fail "kind could not delete the cluster $KIND_NAME" "delete it with kind delete cluster --name $KIND_NAME"; }
+    say "the cluster $KIND_NAME of kind is deleted"
   fi
   rm -rf "$(dirname "$KIND_KUBECONFIG")"
 }

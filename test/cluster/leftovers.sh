@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# Lists what a local cluster left on this machine, one item per line, and exits with 1 if there is any.
+# Lists items that a local cluster left on this machine, one per line. Exits with 1 if it finds an item.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source-path=SCRIPTDIR source=state.sh
 source "$CLUSTER_DIR/state.sh"
 
-usage() { echo "usage: leftovers.sh   lists processes, mounts, links, routes, rules, cgroups and files of the local cluster; exits 1 when there are any"; }
+usage() { echo "usage: leftovers.sh   lists processes, mounts, links, routes, rules, cgroups and files of the local cluster; exits with 1 if it finds any"; }
 
-# Also searches by program, because the record of a process may be lost. Integration suites run their programs in other folders.
+# Also searches for processes by their program, because the record of a process may be lost. Programs that integration tests run use
+# other state folders, so they are not listed.
 processes() {
   local program
   cluster_processes | sed 's/^/process /'
@@ -27,7 +28,7 @@ routes() {
   done
 }
 
-# only kube-proxy's, because those of CNI may belong to another container engine
+# Lists only the rules of kube-proxy, because rules of CNI may belong to another container engine.
 rules() {
   command -v nft >/dev/null || return 0
   nft list tables 2>/dev/null | grep kube-proxy | sed 's/^/nftables /' || true

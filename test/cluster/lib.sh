@@ -1,17 +1,17 @@
 # shellcheck shell=bash
-# Shared by all scripts of the local cluster: paths, output, and waiting.
+# Functions for all scripts of the local cluster: paths, output, progress and locks.
 set -euo pipefail
 
 CLUSTER_DIR="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 REPO_DIR="$(cd "$CLUSTER_DIR/../.." && pwd)"
-# The path is absolute, because programs with other working folders use it too.
+# The path is absolute, because programs with other working directories use it too.
 CACHE=$(realpath --canonicalize-missing --no-symlinks "${SVC_TTS_CACHE:-$HOME/.cache/svc-tts}")
 export CLUSTER_DIR REPO_DIR CACHE
 
 say() { printf '==> %s\n' "$*" >&2; }
 warn() { printf 'warning: %s\n' "$*" >&2; }
 
-# fail MESSAGE [WHAT TO DO]...: one sentence, then the way out, one a line
+# fail MESSAGE [REMEDY]...: prints the error and each remedy on its own line, and exits
 fail() {
   printf 'error: %s\n' "$1" >&2
   shift
@@ -32,8 +32,8 @@ show_log() { # FILE [LINES]
   tail -n "${2:-15}" "$1" | cut -c1-400 | sed 's/^/    /' >&2
 }
 
-# with_progress LABEL LOG COMMAND...: runs the command with its output in LOG and says every few seconds that it still runs.
-# PROGRESS_DETAIL may name a function that prints what the log tells so far.
+# with_progress LABEL LOG COMMAND...: runs the command with its output in LOG, and prints the elapsed time every four seconds.
+# PROGRESS_DETAIL may name a function that prints details of the progress, for example from the log.
 with_progress() {
   local label=$1 log=$2 started status=0 job shown=0
   shift 2
@@ -51,7 +51,7 @@ with_progress() {
   return "$status"
 }
 
-free_mib() { # DIRECTORY (its nearest existing parent is asked)
+free_mib() { # DIRECTORY: if it does not exist, its nearest existing parent is used
   local dir=$1
   while [ ! -e "$dir" ]; do dir=$(dirname "$dir"); done
   df -Pm "$dir" | awk 'NR==2 {print $4}'
@@ -64,16 +64,16 @@ need_space() { # DIRECTORY MIB WHAT
     "free some space there, or set SVC_TTS_CACHE to a folder on a larger disk"
 }
 
-# hold_lock NAME: one holder at a time, until this shell and every child that inherits fd 9 have ended.
+# hold_lock NAME: waits for the lock, and holds it until this shell and every child that inherits file descriptor 9 have ended
 hold_lock() {
   mkdir -p "$CACHE/locks"
   exec 9>"$CACHE/locks/$1"
   flock -n 9 || {
-    say "waiting: another run holds $CACHE/locks/$1"
+    say "waiting for another run, which holds the lock $CACHE/locks/$1"
     flock 9
   }
 }
 
-hash_of_files() { # FILE... → one hash of names and contents
+hash_of_files() { # FILE...: prints one hash of the names and contents
   sha256sum "$@" | sha256sum | cut -c1-16
 }

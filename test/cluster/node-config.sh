@@ -1,19 +1,19 @@
 # shellcheck shell=bash
-# The configuration files of a node's programs. Sourced by up.sh and second-node.sh.
+# Writes the configuration files of the programs of a node. Sourced by up.sh and second-node.sh.
 set -euo pipefail
 
-has_capability() { # NUMBER: among those that this machine allows root
+has_capability() { # NUMBER: returns success if root has the capability on this machine
   local bounding
   bounding=$(awk '/^CapBnd:/ {print $2}' /proc/self/status)
   (((16#$bounding >> $1) & 1))
 }
 CAP_SYS_RESOURCE=24
 
-# Some sandboxes keep CAP_SYS_RESOURCE even from root, and nothing there may lower an OOM score.
+# In some sandboxes, root has no CAP_SYS_RESOURCE, so that no process may lower its OOM score.
 restrict_oom_score() { if has_capability "$CAP_SYS_RESOURCE"; then echo false; else echo true; fi; }
 
 write_cni_config() { # POD_SUBNET
-  # ptp, not bridge: every packet is routed, so no br_netfilter module is needed for Services to answer
+  # The plugin is ptp instead of bridge, because it routes every packet, so that Services work without the module br_netfilter.
   cat >"$NODE_STATE/cni/10-svc-tts.conflist" <<J
 {"cniVersion": "0.4.0", "name": "svc-tts", "plugins": [
   {"type": "ptp", "ipMasq": false, "ipam": {"type": "host-local", "ranges": [[{"subnet": "$1"}]],

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Gives nftables rules to the network of the running local cluster's first node.
+# Applies nftables rules in the network namespace of the first node of the local cluster.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

@@ -1,27 +1,27 @@
 # shellcheck shell=bash
-# Starts one node of the local cluster: its namespaces, containerd, the kubelet and kube-proxy. Sourced after state.sh: by up.sh
-# for the node of the control plane, and by second-node.sh.
+# Starts a node of the local cluster: its namespaces, containerd, the kubelet and kube-proxy. up.sh sources it for the first node,
+# which also has the control plane, and second-node.sh for the second node. Sourced after state.sh.
 set -euo pipefail
 
-# what a kubelet sets for the whole machine; down.sh puts the old values back
+# The kubelet sets these for the whole machine. down.sh restores the old values.
 KUBELET_SYSCTLS=(vm.overcommit_memory vm.panic_on_oom kernel.panic kernel.panic_on_oops kernel.keys.root_maxkeys kernel.keys.root_maxbytes)
-# another one than Debian's, with its shim beside it
+# The containerd program. Its shim must be in the same folder.
 CONTAINERD="${SVC_TTS_CONTAINERD:-containerd}"
 
-# await NAME WHAT COMMAND...: until the command succeeds; gives up when the component ends or a minute passes
+# await NAME WHAT COMMAND...: waits until the command succeeds. It fails if the component ends, or after a minute.
 await() {
   local name=$1 what=$2 started
   shift 2
   started=$(now_ms)
   until "$@" >/dev/null 2>&1; do
-    { [ "$name" = anchor ] && process_of anchor >/dev/null; } || runs "$name" || { show_log "$LOGS/$name.log" && fail "$name ended while waiting for $what" "its log is $LOGS/$name.log"; }
-    [ $(($(now_ms) - started)) -lt 60000 ] || { show_log "$LOGS/$name.log" && fail "$what: nothing after a minute" "the log is $LOGS/$name.log"; }
+    { [ "$name" = anchor ] && process_of anchor >/dev/null; } || runs "$name" || { show_log "$LOGS/$name.log" && fail "$name ended before this succeeded: $what" "its log is $LOGS/$name.log"; }
+    [ $(($(now_ms) - started)) -lt 60000 ] || { show_log "$LOGS/$name.log" && fail "timed out after a minute: $what" "the log is $LOGS/$name.log"; }
     sleep 0.1
   done
 }
 
-# outlive COMMAND...: the command in place of this shell, in a session of its own, without the locks and pipes that the shell
-# inherited: a program that waits for those would wait for the end of the cluster
+# outlive COMMAND...: replaces this shell by the command in a new session, and closes the locks and pipes that the shell inherited.
+# Otherwise a program that waits for a lock or the end of a pipe would wait until the cluster ends.
 outlive() {
   local file
   for file in "/proc/$BASHPID/fd"/*; do
@@ -31,7 +31,7 @@ outlive() {
   exec setsid "$@"
 }
 
-start() { # NAME PROGRAM ARGUMENT...: in the node's namespaces, unless it runs already
+start() { # NAME PROGRAM ARGUMENT...: starts a program in the namespaces of the node if it does not run yet
   local name=$1
   shift
   runs "$name" && return
@@ -56,27 +56,27 @@ start_anchor() {
     "$CLUSTER_DIR/anchor.sh" "$RUN/" "$TOOLS/pause" "$NODE" </dev/null >"$LOGS/anchor.log" 2>&1 &
   outer=$!
   until [ -n "$pid" ]; do
-    kill -0 "$outer" 2>/dev/null || { show_log "$LOGS/anchor.log" && fail "the cluster's namespaces could not be made" "the log is $LOGS/anchor.log"; }
+    kill -0 "$outer" 2>/dev/null || { show_log "$LOGS/anchor.log" && fail "the namespaces of the cluster could not be created" "the log is $LOGS/anchor.log"; }
     pid=$(tr -d ' ' <"/proc/$outer/task/$outer/children" 2>/dev/null || true)
   done
   remember_process anchor "$pid"
   readlink "/proc/$pid/ns/mnt" >"$RUN/namespace"
-  await anchor "the cluster's own folders" test -e "$RUN/anchored"
+  await anchor "the folders of the cluster are mounted" test -e "$RUN/anchored"
 }
 
 start_containerd() {
   local archive
   start containerd "$CONTAINERD" --config "$NODE_STATE/containerd.toml"
-  await containerd "containerd" ctr --address "$CONTAINERD_SOCKET" version
+  await containerd "containerd responds" ctr --address "$CONTAINERD_SOCKET" version
   for archive in "$TOOLS"/../images/*.tar; do
     [ -e "$RUN/imported-$(basename "$archive")" ] && continue
     ctr --address "$CONTAINERD_SOCKET" --namespace k8s.io images import "$archive" >>"$LOGS/containerd.log" 2>&1 ||
-      fail "containerd did not take $archive" "the log is $LOGS/containerd.log"
+      fail "containerd could not import $archive" "the log is $LOGS/containerd.log"
     touch "$RUN/imported-$(basename "$archive")"
   done
 }
 
-# A cpuset of cgroup v1 starts empty and takes no process until it has its parent's CPUs.
+# A new cpuset of cgroup v1 is empty, and accepts processes only after it has CPUs, so this copies the CPUs of its parent.
 prepare_cgroups() {
   local folder parent
   while read -r folder; do
@@ -90,20 +90,20 @@ prepare_cgroups() {
   done < <(cgroup_folders)
 }
 
-# All pods together are one group, which else counts no more than one of the other processes of this machine: beside a few
-# busy ones they would starve, and their probes fail. As much as three, so that the control plane does not starve beside them.
+# Sets the CPU weight of the cgroup with all pods. With the default weight, the pods together get as much CPU time as one other
+# process, so that probes fail on a busy machine. The weight is three times the default, which leaves enough for the control plane.
 share_cpu() { # FOLDER
   if [ -e "$1/cpu.shares" ]; then echo 3072 >"$1/cpu.shares"; fi
   if [ -e "$1/cpu.weight" ]; then echo 300 >"$1/cpu.weight"; fi
 }
 
-delegate_controllers() { # PARENT FOLDER, of cgroup v2
+delegate_controllers() { # PARENT FOLDER: for cgroup v2
   local controller folder
   for controller in cpuset cpu io memory hugetlb pids; do
     grep -qw "$controller" "$1/cgroup.controllers" || continue
     for folder in "$1" "$2"; do
-      echo "+$controller" >"$folder/cgroup.subtree_control" || fail "the cgroup controller $controller cannot be handed on in $folder" \
-        "inside a container, start it with an init that moves its processes out of the root cgroup (docker run --init is not one; kind's image is)"
+      echo "+$controller" >"$folder/cgroup.subtree_control" || fail "the cgroup controller $controller cannot be delegated in $folder" \
+        "inside a container, use an init process that moves processes out of the root cgroup, such as the entrypoint of the kind image (docker run --init does not)"
     done
   done
 }

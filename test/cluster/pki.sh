@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# A cluster's certificate authorities, serving and client certificates, and kubeconfigs, all made by openssl.
+# Creates the certificate authorities, certificates and kubeconfigs of a cluster with openssl.
 set -euo pipefail
 
 usage() {
   cat <<'T'
 usage: pki.sh DIR SERVER_URL API_SERVER_ADDRESS [NODE=ADDRESS]...
-  Writes ca, front-proxy, service account, API server, kubelet and admin keys and certificates (30 days) to DIR, and one
-  kubeconfig for each client: admin, controller-manager, scheduler, kube-proxy and node-NODE.
+  Writes keys and certificates (30 days) to DIR: of the certificate authorities, the API server, the service accounts and all
+  clients. Also writes a kubeconfig for each client: admin, controller-manager, scheduler, kube-proxy and node-NODE.
 T
 }
 

@@ -13,16 +13,17 @@ source "$CLUSTER_DIR/node.sh"
 usage() {
   cat <<'T'
 usage: second-node.sh start|stop
-  start  adds node2 to the running local cluster: namespaces, containerd, kubelet and kube-proxy of its own, and the images
-         that were built last. It offers no GPU.
-  stop   takes it away again, whatever runs on it (kubectl drain node2 before, where that matters); make down does so too
-  SVC_TTS_CONTAINERD   the containerd that it runs (default: the one on the path)
+  start  adds node2 to the running local cluster, with its own namespaces, containerd, kubelet and kube-proxy, and with the
+         latest images. The node has no GPU.
+  stop   removes node2 and kills its pods (run kubectl drain node2 before to end them gracefully); make down also removes it
+  SVC_TTS_CONTAINERD   the containerd of the node (default: containerd from PATH)
 T
 }
 
 LINK=svc-tts1
 
-# A link to the first node, which routes between the pods of both nodes, and between this machine and the second node.
+# Creates a link to the first node. The first node routes between the pods of both nodes, and between this machine and the second
+# node.
 connect_to_first() {
   local first own
   own=$(process_of anchor)
@@ -49,13 +50,13 @@ route_pods() {
 
 import_images() {
   local archive
-  [ -s "$CACHE/images/current.env" ] || fail "no images have been built" "build them with make images"
+  [ -s "$CACHE/images/current.env" ] || fail "the images have not been built" "build them with make images"
   # shellcheck source=/dev/null
   source "$CACHE/images/current.env"
   for archive in "$SERVER_ARCHIVE" "$OPERATOR_ARCHIVE"; do
     with_progress "importing $(basename "$archive")" "$LOGS/import.log" \
       ctr --address "$CONTAINERD_SOCKET" --namespace k8s.io images import "$archive" ||
-      { show_log "$LOGS/import.log" && fail "containerd did not take $archive" "the log is $LOGS/import.log"; }
+      { show_log "$LOGS/import.log" && fail "containerd could not import $archive" "the log is $LOGS/import.log"; }
   done
 }
 
@@ -63,7 +64,7 @@ start_node() {
   local begun
   begun=$(now_ms)
   [ -e "$RUN/complete" ] || fail "no local cluster is running" "start it with make up"
-  [ -e "$PKI/node-node2.crt" ] || fail "the running cluster was started by an older version of these scripts" "make down && make up for this one"
+  [ -e "$PKI/node-node2.crt" ] || fail "an older version of these scripts started the running cluster" "start it again with make down && make up"
   use_node node2
   STARTED=()
   write_node_config
@@ -73,9 +74,9 @@ start_node() {
   import_images
   prepare_cgroups
   start_kubelet svc-tts.local/node=second
-  await kubelet "$NODE to have addresses for its pods" has_pod_subnet
+  await kubelet "$NODE has addresses for its pods" has_pod_subnet
   route_pods "$(pod_subnet)"
-  await kubelet "$NODE to be ready" node_ready
+  await kubelet "$NODE is ready" node_ready
   say "$NODE is ready after $(seconds_since "$begun") s"
 }
 
@@ -83,17 +84,17 @@ stop_node() {
   local anchor begun deadline=$((SECONDS + 15))
   begun=$(now_ms)
   use_node node2
-  [ -d "$NODE_STATE" ] || { say "there is no second node" && return; }
+  [ -d "$NODE_STATE" ] || { say "the second node does not run" && return; }
   if anchor=$(process_of anchor); then kill -KILL "$anchor"; fi
   while runs containerd || runs kubelet || runs kube-proxy; do
-    [ "$SECONDS" -lt "$deadline" ] || fail "programs of $NODE do not end" "make down ends everything"
+    [ "$SECONDS" -lt "$deadline" ] || fail "the programs of $NODE did not end within 15 s" "stop the whole cluster with make down"
     sleep 0.05
   done
   kube delete node "$NODE" --ignore-not-found --timeout=30s >>"$LOGS/kubectl.log" 2>&1 ||
     { show_log "$LOGS/kubectl.log" && fail "the node $NODE could not be deleted" "the log is $LOGS/kubectl.log"; }
   remove_cgroups
   rm -rf --one-file-system "$NODE_STATE" "$RUN"
-  say "$NODE is gone after $(seconds_since "$begun") s"
+  say "$NODE is removed after $(seconds_since "$begun") s"
 }
 
 main() {
@@ -104,6 +105,6 @@ main() {
   "${1}_node"
 }
 
-need_root() { [ "$(id -u)" = 0 ] || fail "a node needs root, as the cluster did" "run it with sudo"; }
+need_root() { [ "$(id -u)" = 0 ] || fail "starting and stopping a node needs root" "run it with sudo"; }
 
 main "$@"

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# The demonstration of make up: it creates one TtsDeployment in namespace demo, waits until it is ready, and synthesizes a
-# sentence through its Service. Sourced by install.sh.
+# Runs the demonstration of make up: creates a TtsDeployment in namespace demo, waits until it is ready, and requests speech through
+# its Service. Sourced by install.sh.
 set -euo pipefail
 
 DEMO=demo
@@ -13,7 +13,7 @@ apply_secret() { # NAME FILE [NAMESPACE]
   kubectl --namespace "${3:-$DEMO}" create secret generic "$1" --from-file="$2" --dry-run=client --output yaml | kubectl apply --server-side --filename - >/dev/null
 }
 
-# The key is kept, so that the printed command remains valid.
+# Creates an API key once, so that a command that was printed earlier stays valid.
 make_api_key() {
   [ -s "$DEVELOPMENT/api-key" ] && [ -s "$DEVELOPMENT/keys.yaml" ] && return
   rm -f "$DEVELOPMENT/keys.yaml"
@@ -26,7 +26,7 @@ apply_demo() {
   make_api_key
   apply_secret tts-license "$DEVELOPMENT/license.jwt"
   apply_secret tts-keys "$DEVELOPMENT/keys.yaml"
-  apply_secret demo-key apiKey="$DEVELOPMENT/api-key" "$NAMESPACE" # for helm test
+  apply_secret demo-key apiKey="$DEVELOPMENT/api-key" "$NAMESPACE" # helm test reads this Secret.
   kubectl --namespace "$DEMO" apply --filename "$REPO_DIR/config/samples/tts-deployment.yaml" >/dev/null
 }
 
@@ -35,7 +35,7 @@ conditions() {
     --output 'jsonpath={range .status.conditions[*]}{.type}={.status} ({.reason}) {end}' 2>/dev/null || true
 }
 
-# The condition must be of this generation, because an older True does not concern the applied settings.
+# Requires that the condition belongs to the current generation. An older condition may be True for earlier settings.
 is_ready() {
   [ "$(kubectl --namespace "$DEMO" get ttsd demo \
     --output 'jsonpath={.metadata.generation} {.status.conditions[?(@.type=="Ready")].observedGeneration} {.status.conditions[?(@.type=="Ready")].status}' 2>/dev/null)" = \
@@ -59,11 +59,11 @@ await_ready() {
 explain_unready() {
   kubectl --namespace "$DEMO" get ttsd,ttsmp,pods >&2 || true
   kubectl --namespace "$DEMO" get ttsd demo --output 'jsonpath={range .status.conditions[*]}{.type}={.status}: {.message}{"\n"}{end}' >&2 || true
-  fail "TtsDeployment $DEMO/demo was not ready within $READY_WITHIN_S s" "the conditions above say why; kubectl -n $DEMO describe ttsd demo says more"
+  fail "TtsDeployment $DEMO/demo was not ready within $READY_WITHIN_S s" "the conditions above state the cause; for details, run kubectl -n $DEMO describe ttsd demo"
 }
 
-# base_url: the address of the Service for this machine. The local node's addresses are routed; for other clusters, the port is
-# forwarded.
+# Sets BASE_URL, the URL of the Service for this machine. This machine routes to the Services of the local node. For other clusters,
+# a port is forwarded.
 open_service() {
   if [ "$TARGET" = node ]; then
     BASE_URL="http://$(kubectl --namespace "$DEMO" get service demo-api --output 'jsonpath={.spec.clusterIP}'):8000"
@@ -76,12 +76,12 @@ open_service() {
   local deadline=$((SECONDS + 15))
   until timeout 1 bash -c "</dev/tcp/127.0.0.1/$FORWARDED_PORT" 2>/dev/null; do
     { kill -0 "$FORWARD" 2>/dev/null && [ "$SECONDS" -lt "$deadline" ]; } ||
-      { show_log "$CACHE/port-forward.log" && fail "port $FORWARDED_PORT could not be forwarded to the Service" "is the port taken on this machine?"; }
+      { show_log "$CACHE/port-forward.log" && fail "port $FORWARDED_PORT could not be forwarded to the Service" "check that no other program uses port $FORWARDED_PORT on this machine"; }
     sleep 0.2
   done
 }
 
-curl_line() { # the command for the user
+curl_line() { # Prints the curl command for the user.
   # shellcheck disable=SC2016
   printf 'curl -sS --fail-with-body %s/v1/svc-tts -H "Authorization: Bearer $(cat %q)" -H "Content-Type: application/json" -H "Accept: audio/wav" -d '\''%s'\'' -o speech.wav\n' \
     "$BASE_URL" "$DEVELOPMENT/api-key" "{\"modelId\":\"mist\",\"speaker\":\"alan\",\"text\":\"$SENTENCE\"}"
@@ -92,10 +92,10 @@ speak() {
   await_ready
   phase "demo ready"
   open_service
-  command -v curl >/dev/null || fail "curl is missing" "apt-get install curl"
-  # runs exactly the printed command, so that it is known to work
-  (cd "$REPO_DIR" && bash -c "$(curl_line)") || fail "the sentence was not spoken (the answer may be in $SPEECH)" "kubectl -n $DEMO logs -l tts.svc.dev/deployment=demo"
-  [ "$(head -c 4 "$SPEECH")" = RIFF ] || fail "the answer is no WAV: $(head -c 200 "$SPEECH")"
+  command -v curl >/dev/null || fail "curl is not installed" "install it with apt-get install curl"
+  # This runs the same command that is printed for the user, which tests the command.
+  (cd "$REPO_DIR" && bash -c "$(curl_line)") || fail "the request for speech failed (the response may be in $SPEECH)" "the logs are in kubectl -n $DEMO logs -l tts.svc.dev/deployment=demo"
+  [ "$(head -c 4 "$SPEECH")" = RIFF ] || fail "the response is not a WAV file: $(head -c 200 "$SPEECH")"
   phase "sentence"
   say "speech.wav: $(($(stat -c %s "$SPEECH") / 1024)) kB, \"$SENTENCE\""
   kubectl --namespace "$DEMO" get ttsd >&2

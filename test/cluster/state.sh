@@ -1,9 +1,9 @@
 # shellcheck shell=bash
-# Reads the state of the local cluster, for up, down and leftovers. Sourced after lib.sh.
+# Reads the state of the local cluster for the other scripts. Sourced after lib.sh.
 #
-# Every program of the cluster runs in one process namespace, one mount namespace and one network namespace, whose first process
-# is the anchor (`pause`). When the anchor ends, the kernel ends every program and pod, and removes the mounts, the network and
-# its rules. A crash can therefore only leave files and empty cgroups behind.
+# Every program of the cluster runs in the same process, mount and network namespaces. Their first process is the anchor (`pause`).
+# When the anchor ends, the kernel ends every program and pod, and removes the mounts, the network and its rules. A crash can
+# therefore leave only files and empty cgroups.
 set -euo pipefail
 
 # shellcheck disable=SC2034
@@ -17,11 +17,11 @@ set -euo pipefail
   NODE_RANGE=10.250.0.0/24
   SERVICE_RANGE=10.96.0.0/16
   POD_RANGE=10.244.0.0/16
-  # the network that the controller manager assigns to the first node
+  # The pod network that the controller manager assigns to the first node.
   FIRST_PODS=10.244.0.0/24
   HOST_LINK=svc-tts0
   CNI_PLUGINS=/usr/lib/cni
-  # fixed paths of Kubernetes, containerd and CNI, at which the cluster has its own folders
+  # Kubernetes, containerd and CNI have these fixed paths. The cluster mounts its own folders there.
   PRIVATE_FOLDERS=(/run/containerd /run/netns /var/lib/kubelet /var/lib/cni /var/log/containers /var/log/pods)
   COMPONENTS=(etcd kube-apiserver kube-controller-manager kube-scheduler containerd kubelet kube-proxy deviceplugin)
 }
@@ -38,16 +38,16 @@ use_node() {
 }
 use_node node1
 
-start_time_of() { # PID → its start in clock ticks since boot, which distinguishes it from a later process with the same id
+start_time_of() { # PID: prints its start in clock ticks since boot, which distinguishes it from a later process with the same id
   local stat
   stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 1
-  # the name in brackets may contain spaces; the start is the 20th field after it
+  # The name in brackets may contain spaces. The start time is the 20th field after the name.
   awk '{printf "%s", $20}' <<<"${stat##*) }"
 }
 
 remember_process() { printf '%s %s\n' "$2" "$(start_time_of "$2")" >"$RUN/$1.pid"; } # NAME PID
 
-# process_of NAME: the recorded process id if that process still runs
+# process_of NAME: prints the recorded process id if the process still runs
 process_of() {
   local pid started
   [ -r "$RUN/$1.pid" ] || return 1
@@ -56,29 +56,31 @@ process_of() {
   printf '%s' "$pid"
 }
 
-# nsenter outlives its program by a moment, so both are checked.
+# runs NAME: nsenter may end shortly after its program, so this checks both processes.
 runs() { process_of "$1" >/dev/null && [ -n "$(program_of "$1")" ]; }
 
-# The program itself under its nsenter, which stays outside to wait for it.
-program_of() { # NAME
+# program_of NAME: prints the process id of the program. The recorded process is nsenter, which waits for the program.
+program_of() {
   local outer
   outer=$(process_of "$1") || return 1
   tr -d ' ' <"/proc/$outer/task/$outer/children" 2>/dev/null
 }
 
-in_cluster() { # COMMAND...: in the namespaces of the running cluster
+in_cluster() { # COMMAND...: runs the command in the namespaces of the running cluster
   nsenter --target "$(process_of anchor)" --mount --net --pid -- "$@"
 }
 
-# The folder of the cluster's cgroup in every hierarchy: one on cgroup v2, one for each controller on v1, both on mixed systems.
+# Prints the folder of the cgroup of the cluster in each hierarchy. cgroup v2 has one hierarchy, cgroup v1 has one for each
+# controller, and mixed systems have both.
 cgroup_folders() { awk '$3 ~ /^cgroup2?$/ {print $2}' /proc/self/mounts | sort -u | sed "s|\$|/$CGROUP|"; }
 
 kube() { "$TOOLS/kubectl" --kubeconfig "$KUBECONFIG_FILE" "$@"; }
 
-# cluster_processes: every process in the cluster's namespaces, or started to create or enter them
+# cluster_processes: prints every process in the namespaces of the cluster, and every process that was started to create or enter them
 cluster_processes() { { members; starters; } | cut -d/ -f3 | sort -un; }
 
-# Linux reuses the number of a namespace, so that only a process that sees this cluster's folders belongs to it.
+# Prints processes in the mount namespace of the cluster. Linux reuses the numbers of namespaces, so this also checks that the
+# process sees the folders of this cluster.
 members() {
   local file
   [ -s "$RUN/namespace" ] || return 0
@@ -87,7 +89,7 @@ members() {
   done < <(find /proc -maxdepth 3 -path '/proc/[0-9]*/ns/mnt' -lname "$(sed 's/[][]/\\&/g' "$RUN/namespace")" 2>/dev/null || true)
 }
 
-# Also finds a start that was killed before it wrote a record, by its arguments.
+# Finds processes by their arguments, because a start that was killed may not have recorded them.
 starters() {
   local file
   while read -r file; do

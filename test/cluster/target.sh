@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# Selects the cluster of a script: the one of KUBECONFIG if that is set, else kind or the local node, started if needed. Sourced
-# after lib.sh, state.sh and kind.sh; sets TARGET (given, kind or node), KUBECONFIG and PATH.
+# Selects the cluster of a script: the cluster of KUBECONFIG if it is set, and otherwise kind or the local node, which it starts if
+# needed. Sets TARGET (given, kind or node), KUBECONFIG and PATH. Sourced after lib.sh, state.sh and kind.sh.
 set -euo pipefail
 
 choose_target() {
@@ -32,7 +32,7 @@ use_kind() {
   KUBECONFIG="$KIND_KUBECONFIG"
 }
 
-# For another cluster, kubectl and helm of the machine are sufficient, so that nothing needs to be built.
+# Uses kubectl and helm of the machine if they are installed, so that the programs of the local node need not be built.
 find_programs() {
   local program
   for program in kubectl helm; do
@@ -54,7 +54,7 @@ use_given() {
   say "using the cluster of KUBECONFIG=$KUBECONFIG"
 }
 
-# phase NAME: the time since the last phase belongs to NAME
+# phase NAME: records the time since the previous phase as the duration of NAME
 PHASES=()
 PHASE_STARTED=$(now_ms)
 phase() {

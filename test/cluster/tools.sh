@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the cluster's programs once from their pinned Go modules and prints the folder that holds them.
+# Builds the programs of the local cluster once from pinned Go modules, and prints their folder.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -10,9 +10,9 @@ usage() {
   cat <<'T'
 usage: tools.sh [--path]
   Builds etcd, the Kubernetes programs, CoreDNS, helm, kwok, kubeconform, the device plugin and pause from
-  test/cluster/tools (about 8 minutes and 6 GB the first time, nothing afterwards) and prints their folder.
-  --path   print the folder without building
-  SVC_TTS_CACHE   where results are kept (default ~/.cache/svc-tts)
+  test/cluster/tools (about 8 minutes and 6 GB the first time), and prints their folder. Later runs use the built programs.
+  --path   print the folder without a build
+  SVC_TTS_CACHE   the folder of the results (default ~/.cache/svc-tts)
 T
 }
 
@@ -46,16 +46,16 @@ version_hash() {
 }
 
 need_go() {
-  command -v go >/dev/null || fail "Go is not installed, and the cluster's programs are built from Go modules" \
-    "install Go 1.$GO_MINOR or newer (https://go.dev/doc/install), or any Go from 1.21 on, which fetches 1.$GO_MINOR by itself" \
-    "(Debian: apt-get install golang-go from trixie or backports), then run this again"
+  command -v go >/dev/null || fail "Go is not installed, but the programs of the cluster are built from Go modules" \
+    "install Go 1.$GO_MINOR or newer (https://go.dev/doc/install), or Go 1.21 or newer, which downloads Go 1.$GO_MINOR automatically" \
+    "(on Debian: apt-get install golang-go from trixie or backports), then run this again"
   local version minor
   version=$(cd / && GOTOOLCHAIN=local go env GOVERSION)
   minor=$(sed -E 's/^go1\.([0-9]+).*/\1/' <<<"$version")
-  [[ $minor =~ ^[0-9]+$ ]] || return 0 # a development build: let it try
+  [[ $minor =~ ^[0-9]+$ ]] || return 0 # This is a development version of Go, so its number is unknown.
   [ "$minor" -ge 21 ] || fail "Go is too old: $version, and 1.$GO_MINOR is needed" "install Go 1.$GO_MINOR or newer (https://go.dev/doc/install)"
   if [ "$minor" -ge "$GO_MINOR" ]; then export GOTOOLCHAIN=local; else
-    say "$version will fetch Go 1.$GO_MINOR through its module proxy"
+    say "$version will download Go 1.$GO_MINOR through its module proxy"
     export GOTOOLCHAIN=auto
   fi
 }
@@ -63,26 +63,26 @@ need_go() {
 explain_failure() { # LOG
   show_log "$1"
   if grep -qE 'no space left on device' "$1"; then
-    fail "the disk is full" "free about 6 GB (Go's caches are under $(go env GOCACHE) and $(go env GOMODCACHE)), then run this again"
+    fail "the disk is full" "free about 6 GB (the caches of Go are $(go env GOCACHE) and $(go env GOMODCACHE)), then run this again"
   elif grep -qE 'dial tcp|no such host|i/o timeout|TLS handshake|connection refused|proxyconnect' "$1"; then
-    fail "the Go modules could not be fetched" "this machine needs a Go module proxy (GOPROXY is $(go env GOPROXY | sed -E 's#//[^/@]*@#//#'))"
+    fail "the Go modules could not be downloaded" "this machine needs a Go module proxy (GOPROXY is $(go env GOPROXY | sed -E 's#//[^/@]*@#//#'))"
   fi
-  fail "building the cluster's programs failed" "the whole output is in $1"
+  fail "the programs of the cluster could not be built" "the log is $1"
 }
 
-compiled_packages() { # LOG of go build -v: one package a line
-  printf ', %s packages compiled (about 1,900 when nothing is cached), now %s' "$(wc -l <"$1")" "$(tail -n 1 "$1" | cut -c1-60)"
+compiled_packages() { # LOG: the output of go build -v, which has one package per line
+  printf ', %s packages compiled (about 1,900 without a cache), now %s' "$(wc -l <"$1")" "$(tail -n 1 "$1" | cut -c1-60)"
 }
 
 compile() { # OUT
   cd "$CLUSTER_DIR/tools" || exit 1
   export CGO_ENABLED=0 GOFLAGS="-buildvcs=false -trimpath -mod=readonly"
-  with_progress "fetching Go modules (0.8 GB)" "$CACHE/tools/download.log" go mod download || explain_failure "$CACHE/tools/download.log"
-  PROGRESS_DETAIL=compiled_packages with_progress "compiling the cluster's programs" "$CACHE/tools/build.log" \
+  with_progress "downloading Go modules (0.8 GB)" "$CACHE/tools/download.log" go mod download || explain_failure "$CACHE/tools/download.log"
+  PROGRESS_DETAIL=compiled_packages with_progress "compiling the programs of the cluster" "$CACHE/tools/build.log" \
     go build -v -ldflags "$(link_flags)" -o "$1/bin/" "${PACKAGES[@]}" || explain_failure "$CACHE/tools/build.log"
 }
 
-# The Stage files of the KWOK module define the simulation of nodes and pods.
+# Writes the Stage objects of the KWOK module, which define how KWOK simulates nodes and pods.
 kwok_stages() { # OUT
   local stages file
   stages=$(cd "$CLUSTER_DIR/tools" && go list -m -f '{{.Dir}}' sigs.k8s.io/kwok)/kustomize/stage
@@ -91,7 +91,7 @@ kwok_stages() { # OUT
   done >"$1/kwok-stages.yaml"
 }
 
-# program_archive OUT REFERENCE PROGRAM: an image with one static program
+# program_archive OUT REFERENCE PROGRAM: writes an image with one static program
 program_archive() {
   local folder
   folder=$(mktemp -d)
@@ -104,15 +104,15 @@ build() { # FINAL
   local started temporary
   started=$(now_ms)
   need_go
-  need_space "$CACHE" "$SPACE_MIB" "building the cluster's programs"
-  need_space "$(go env GOCACHE)" "$SPACE_MIB" "Go's build cache"
+  need_space "$CACHE" "$SPACE_MIB" "building the programs of the cluster"
+  need_space "$(go env GOCACHE)" "$SPACE_MIB" "the build cache of Go"
   mkdir -p "$CACHE/tools"
   rm -rf "$CACHE"/tools/building.*
   temporary=$(mktemp -d "$CACHE/tools/building.XXXXXX")
-  # removes the incomplete output of an interrupted build
+  # The trap removes the incomplete output of an interrupted build.
   # shellcheck disable=SC2064
   trap "rm -rf '$temporary'" EXIT
-  say "building the cluster's programs (about 8 minutes on two cores the first time; kept in $CACHE/tools)"
+  say "building the programs of the cluster (about 8 minutes on two cores the first time; the result is stored in $CACHE/tools)"
   compile "$temporary"
   kwok_stages "$temporary"
   install -m 644 "$(cd "$CLUSTER_DIR/tools" && go list -m -f '{{.Dir}}' k8s.io/kubernetes)/api/openapi-spec/swagger.json" "$temporary/"
@@ -122,7 +122,7 @@ build() { # FINAL
   chmod 755 "$temporary"
   seconds_since "$started" >"$temporary/build-seconds"
   mv "$temporary" "$1"
-  say "cluster programs built in $(cat "$1/build-seconds") s"
+  say "the programs of the cluster are built after $(cat "$1/build-seconds") s"
 }
 
 main() {

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Starts the local cluster: one real node in its own namespaces. If it already runs, checks and repairs it.
+# Starts the local cluster, which is one real node in its own namespaces. If the cluster already runs, checks and repairs it.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -16,10 +16,10 @@ usage() {
   cat <<'T'
 usage: up.sh [--check]
   Starts etcd, the API server, the controllers, the scheduler, containerd, the kubelet, kube-proxy, CoreDNS and a device
-  plugin that advertises made-up GPUs. Needs root and about 8 GB; installs the Debian packages that it lacks and says so.
-  --check        only look whether this machine can carry a cluster
-  SVC_TTS_GPUS   GPUs that the node offers at first (default 4; gpus.sh changes it later)
-  SVC_TTS_CACHE  where everything is kept (default ~/.cache/svc-tts)
+  plugin that advertises simulated GPUs. Needs root and about 8 GB of disk space. Installs missing Debian packages.
+  --check        only check whether this machine meets the requirements
+  SVC_TTS_GPUS   the initial number of GPUs of the node (default 4; gpus.sh changes it)
+  SVC_TTS_CACHE  the folder of programs, images and state (default ~/.cache/svc-tts)
 T
 }
 
@@ -34,7 +34,7 @@ connect_network() {
   ip link set "$HOST_LINK" up
   nsenter --target "$anchor" --net -- ip addr add "$NODE_ADDRESS/24" dev eth0
   nsenter --target "$anchor" --net -- ip link set eth0 up
-  # node programs and programs of this machine can connect to Services and pods
+  # With these routes, programs of the node and of this machine can connect to Services and pods.
   nsenter --target "$anchor" --net -- ip route add "$SERVICE_RANGE" dev eth0 src "$NODE_ADDRESS"
   ip route add "$SERVICE_RANGE" via "$NODE_ADDRESS"
   ip route add "$POD_RANGE" via "$NODE_ADDRESS"
@@ -59,10 +59,10 @@ start_api_server() {
     --requestheader-extra-headers-prefix=X-Remote-Extra- \
     --proxy-client-cert-file="$PKI/front-proxy.crt" --proxy-client-key-file="$PKI/front-proxy.key" \
     --allow-privileged=true --endpoint-reconciler-type=lease
-  await kube-apiserver "the API server" kube get --raw /readyz
+  await kube-apiserver "the API server is ready" kube get --raw /readyz
 }
 
-# Both end without a retry if they start before the API server has created its first roles.
+# Start these only after the API server is ready: they end if the API server has not created its default roles yet.
 start_controllers() {
   local config="$PKI/controller-manager.kubeconfig"
   start kube-controller-manager "$TOOLS/kube-controller-manager" --kubeconfig="$config" \
@@ -86,7 +86,7 @@ start_gpus() {
 dns_ready() { [ "$(kube -n kube-system get deployment coredns -o 'jsonpath={.status.readyReplicas}')" = 1 ]; }
 gpus_ready() { [ "$(kube get node "$NODE" -o 'jsonpath={.status.allocatable.nvidia\.com/gpu}')" = "$(cat "$STATE/gpus")" ]; }
 
-# The version of the running cluster: a hash of the scripts and tools that created it.
+# Prints the version of a cluster, which is a hash of the scripts and tools that create it.
 version() { (cd "$CLUSTER_DIR" && { hash_of_files up.sh anchor.sh node.sh node-config.sh pki.sh; echo "$TOOLS"; } | sha256sum | cut -c1-16); }
 
 all_running() {
@@ -96,15 +96,15 @@ all_running() {
 
 healthy() { all_running && [ -e "$RUN/complete" ] && kube get --raw /readyz >/dev/null 2>&1 && node_ready && dns_ready; }
 
-# Removes a cluster that cannot be repaired: its namespaces no longer exist (crash, reboot), it never started completely, or its CA
-# certificate is too old.
+# Removes a cluster that cannot be repaired: its namespaces no longer exist after a crash or reboot, it never started completely, or
+# its CA certificate is too old.
 clear_remains() {
   [ -e "$STATE/boot" ] || return 0
   if process_of anchor >/dev/null && [ -e "$RUN/complete" ] && [ -z "$(find "$PKI/ca.crt" -mtime +25 2>/dev/null)" ]; then
-    [ "$(cat "$STATE/version")" = "$(version)" ] || warn "the running cluster was started by another version of these scripts; make down && make up for this one"
+    [ "$(cat "$STATE/version")" = "$(version)" ] || warn "another version of these scripts started the running cluster; to use this version, run make down && make up"
     return 0
   fi
-  say "clearing the remains of a cluster that did not stop cleanly"
+  say "removing a cluster that did not stop cleanly"
   "$CLUSTER_DIR/down.sh" --locked >&2
 }
 
@@ -133,10 +133,10 @@ start_all() {
   start_gpus
   kube apply --server-side --filename "$CLUSTER_DIR/manifests/coredns.yaml" >>"$LOGS/kubectl.log" 2>&1 ||
     { show_log "$LOGS/kubectl.log" && fail "CoreDNS could not be applied" "the log is $LOGS/kubectl.log"; }
-  await kubelet "the node to be ready" node_ready
+  await kubelet "the node is ready" node_ready
   say "node ready after $(seconds_since "$BEGUN") s"
-  await kubelet "cluster DNS" dns_ready
-  await deviceplugin "the GPUs to be advertised" gpus_ready
+  await kubelet "CoreDNS is ready" dns_ready
+  await deviceplugin "the node reports the GPUs" gpus_ready
   touch "$RUN/complete"
 }
 
@@ -144,15 +144,15 @@ main() {
   case ${1:-} in -h | --help) usage && exit 0 ;; esac
   BEGUN=$(now_ms)
   STARTED=()
-  [[ $GPUS =~ ^[0-9]+$ ]] || fail "SVC_TTS_GPUS must be a number of devices, not '$GPUS'" "for example SVC_TTS_GPUS=4"
+  [[ $GPUS =~ ^[0-9]+$ ]] || fail "SVC_TTS_GPUS must be an integer from 0, not '$GPUS'" "for example SVC_TTS_GPUS=4"
   need_linux_root
-  # Checked before the programs are built, so that an occupied port range is reported without a wait of eight minutes.
+  # The checks run before the build of the programs, which takes eight minutes.
   [ -e "$STATE/boot" ] || preflight
   if [ "${1:-}" = --check ]; then return; fi
   TOOLS=$("$CLUSTER_DIR/tools.sh")
   hold_lock cluster
   if healthy; then
-    [ "$(cat "$STATE/version")" = "$(version)" ] || warn "it was started by another version of these scripts; make down && make up for this one"
+    [ "$(cat "$STATE/version")" = "$(version)" ] || warn "another version of these scripts started the cluster; to use this version, run make down && make up"
     say "the cluster runs and is healthy (checked in $(seconds_since "$BEGUN") s)"
     return
   fi
@@ -160,7 +160,7 @@ main() {
   preflight
   prepare_state
   start_all
-  say "the cluster is up after $(seconds_since "$BEGUN") s (started: ${STARTED[*]:-nothing, it was mending itself})"
+  say "the cluster is ready after $(seconds_since "$BEGUN") s (started programs: ${STARTED[*]:-none})"
 }
 
 main "$@"

@@ -1,5 +1,5 @@
-// The OpenTelemetry Collector with the components of the contrib distribution that the operator's configuration names, and no others:
-// the whole distribution is ten times the size and takes ten times as long to build.
+// The OpenTelemetry Collector with only those components of the contrib distribution that the configuration of the operator uses. The
+// complete distribution is ten times as large, and its build takes ten times as long.
 package main
 
 import (

@@ -1,6 +1,6 @@
 //go:build tools
 
-// Package tools names the programs that are built from their own modules.
+// Package tools imports kube-score, so that go.mod pins its version.
 package tools
 
 import _ "github.com/zegl/kube-score/cmd/kube-score"

@@ -5,12 +5,12 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 
 const down = join(import.meta.dirname, "../cluster/down.sh");
-/** `up.sh` writes this file first, and `down.sh` removes it. */
+/** `test/cluster/up.sh` writes this file first, and `test/cluster/down.sh` removes it. */
 const state = join(process.env.SVC_TTS_CACHE ?? join(homedir(), ".cache", "svc-tts"), "cluster", "boot");
 
 /**
- * Called before tests run. The returned function removes the local cluster if the tests started it, and
- * otherwise does nothing.
+ * Records whether the local cluster runs. Call this function before the tests. The returned function removes
+ * the cluster only if the tests started it.
  */
 export function removeStartedCluster(): () => Promise<void> {
   const ranBefore = existsSync(state);

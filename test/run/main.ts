@@ -1,7 +1,7 @@
 /**
- * Runs `make test`: every suite, also after failures. At the end it prints the minutes and processor time of
- * each suite, the slowest tests, every failure, and the totals on the last line. Logs and reports are in
- * .run/test.
+ * `make test` runs this program. It runs every suite, also after failures. At the end it prints the minutes
+ * and processor time of each suite, the slowest tests, every failure, and the totals on the last line. Logs
+ * and reports are in .run/test.
  */
 
 import { execFileSync } from "node:child_process";
@@ -28,7 +28,10 @@ import { nextSeed, readSeed } from "./seed.ts";
 import { lanes, type Preparation, preparations, proofs, type Suite } from "./suites.ts";
 
 const MINUTE_MS = 60_000;
-/** Ends before the limit of 90 minutes of the continuous integration, so that the summary is printed. */
+/**
+ * The limit of a run. It is below the 90 minutes of the continuous integration, so that the summary is
+ * printed.
+ */
 const RUN_LIMIT_MS = 80 * MINUTE_MS;
 const patience = Number(process.env.PATIENCE ?? 1);
 const root = join(import.meta.dirname, "../..");
@@ -42,7 +45,7 @@ const hasPrograms = existsSync(
 );
 const { proof, reason } = chooseProof(proofs, seed, hasPrograms || existsSync(join(cache, "keda")));
 console.log(
-  `==> SEED=${seed} (SEED=${seed} make test repeats this run); heavy proof of this run: ${proof}, one of ${proofs.join(", ")}`,
+  `==> SEED=${seed} (SEED=${seed} make test repeats this run); long test of this run: ${proof}, one of ${proofs.join(", ")}`,
 );
 if (reason) console.log(`    ${reason}`);
 
@@ -58,14 +61,14 @@ onInterrupt(async () => {
 
 const hasClients = [livekitPackages, pipecatPackages].every(isInstalled);
 if (!hasClients)
-  console.log("    without the published clients of the WebSockets: make test-clients installs them");
+  console.log("    The suite clients is left out, because its packages are not installed: run make test-clients");
 const plan = lanes(proof, hasClients);
 const lastOnCluster = plan.flat().findLast(({ needs }) => needs.includes("cluster"));
 const prepared = prepareAll(plan.flat());
 const results = (await Promise.all(plan.map(runLane))).flat();
 await removeCluster();
 for (const { pid, command } of groups.killLeftovers())
-  console.log(`left running, now ended: ${pid} ${command}`);
+  console.log(`killed a process that was still running: ${pid} ${command}`);
 
 const failures = results.flatMap((result) => result.failures);
 console.log(
@@ -77,7 +80,7 @@ console.log(
 );
 console.log(describeFailures(failures));
 console.log(
-  `\nSEED=${seed}, heavy proof ${proof}, ${((performance.now() - started) / MINUTE_MS).toFixed(1)} minutes in all; logs and reports: .run/test`,
+  `\nSEED=${seed}, long test ${proof}, ${((performance.now() - started) / MINUTE_MS).toFixed(1)} minutes in total; logs and reports: .run/test`,
 );
 console.log(summary(results.map(({ outcome }) => outcome)));
 process.exitCode = failures.length > 0 ? 1 : 0;
@@ -110,7 +113,7 @@ async function prepare(name: Preparation): Promise<CommandEnd> {
     logFile: join(folder, `prepare-${name}.log`),
     endAfterMs: remainingMs(),
   });
-  const verdict = end.exitCode === 0 ? "is ready" : "FAILED; the suites that need it will say so too";
+  const verdict = end.exitCode === 0 ? "is ready" : "FAILED; the suites that need it will fail too";
   console.log(
     `==> preparation ${name} ${verdict} (${minutes(end.tookMs)} minutes, .run/test/prepare-${name}.log)`,
   );
@@ -122,7 +125,7 @@ async function runLane(suites: readonly Suite[]): Promise<Result[]> {
   for (const suite of suites) {
     await Promise.all(suite.needs.map((name) => prepared.get(name)));
     laneResults.push(await runSuite(suite));
-    // an idle cluster takes processor time from the suites that follow
+    // An idle cluster would take processor time from the following suites.
     if (suite === lastOnCluster) await removeCluster();
   }
   return laneResults;
@@ -132,10 +135,10 @@ async function runSuite({ name, command, limitMinutes }: Suite): Promise<Result>
   console.log(`\n==> ${name}: ${command.join(" ")}`);
   const reportFile = join(folder, `${name}.json`);
   const cpuFile = join(folder, `${name}.times`);
-  // the shell's `times` reports the processor time of all processes that it waited for
+  // The `times` command of the shell reports the processor time of all processes that the shell waited for.
   const measured = ["bash", "-c", '"$@"; code=$?; times >"$0"; exit $code', cpuFile, ...command];
   const end = await groups.run(measured, {
-    // without the flags of the make process that started this run
+    // MAKEFLAGS is empty, so that the suites do not inherit the flags of the make process of this run.
     env: { MAKEFLAGS: "", VITEST_JSON: reportFile, SEED: String(seed) },
     logFile: join(folder, `${name}.log`),
     onOutput: (lines) => process.stdout.write(lines.replace(/^(?=.)/gm, `${name.padEnd(8)} | `)),
@@ -159,24 +162,22 @@ async function runSuite({ name, command, limitMinutes }: Suite): Promise<Result>
 
 function suiteFailures(suite: string, report: VitestReport | undefined, end: CommandEnd): Result["failures"] {
   const log = `.run/test/${suite}.log`;
-  const whole = (message: string) => ({ suite, file: "", title: "(the suite itself)", message });
+  const suiteFailure = (message: string) => ({ suite, file: "", title: "(the suite itself)", message });
   const inTests =
     suite === "check" ? [] : failuresOf(report, end.exitCode, root).map((failure) => ({ suite, ...failure }));
   if (end.timedOut) {
-    const limit = whole(`it was ended after ${minutes(end.tookMs)} minutes, its limit; see ${log}`);
+    const limit = suiteFailure(`the suite was killed at its time limit of ${minutes(end.tookMs)} minutes; see ${log}`);
     return [limit, ...inTests.filter(({ file }) => file !== "")];
   }
-  return suite === "check" && end.exitCode !== 0 ? [whole(`see ${log}`)] : inTests;
+  return suite === "check" && end.exitCode !== 0 ? [suiteFailure(`see ${log}`)] : inTests;
 }
 
-/**
- * The processor time of a suite and its children, or undefined if the suite was killed before it was written.
- */
+/** Reads the processor time of a suite and its children. It is undefined if the suite was killed. */
 function readCpuMs(file: string): number | undefined {
   if (!existsSync(file)) return undefined;
   const spans = [...readFileSync(file, "utf8").matchAll(/(\d+)m([\d.]+)s/g)];
   return spans.reduce(
-    (sum, [, whole, seconds]) => sum + Number(whole) * MINUTE_MS + Number(seconds) * 1000,
+    (sum, [, wholeMinutes, seconds]) => sum + Number(wholeMinutes) * MINUTE_MS + Number(seconds) * 1000,
     0,
   );
 }

@@ -1,5 +1,5 @@
 /**
- * Runs commands in their own process groups, so that a command and everything that it started can be ended:
+ * Runs each command in its own process group, so that the command and all its child processes can be killed
  * at a time limit, on Ctrl-C, and when the command itself ends.
  */
 import { type ChildProcess, spawn } from "node:child_process";
@@ -15,11 +15,11 @@ const MARKER = "SVC_TTS_TEST_RUN";
 
 export interface CommandOptions {
   readonly env?: Readonly<Record<string, string>>;
-  /** Receives standard output and standard error. */
+  /** The file that receives standard output and standard error. */
   readonly logFile: string;
-  /** Receives the output in whole lines as it arrives. */
+  /** Receives the output in complete lines as it arrives. */
   readonly onOutput?: (lines: string) => void;
-  /** The whole group is ended after this time. */
+  /** The whole process group is ended after this time. */
   readonly endAfterMs: number;
 }
 
@@ -40,7 +40,7 @@ export class ProcessGroups {
   readonly #running = new Set<ChildProcess>();
   #stopped = false;
 
-  /** Runs a command to its end. Never throws for an exit code. After `stop` nothing is started any more. */
+  /** Runs a command to its end. It does not throw for an exit code. After `stop`, it starts no command. */
   async run(command: readonly string[], options: CommandOptions): Promise<CommandEnd> {
     if (this.#stopped) return { exitCode: 1, tookMs: 0, timedOut: false };
     const [program = "", ...args] = command;
@@ -74,7 +74,7 @@ export class ProcessGroups {
     await Promise.all([...this.#running].map(endGroup));
   }
 
-  /** The processes that these commands started in any group, and that still run. */
+  /** Returns the running processes that the commands started, in any process group. */
   leftovers(): Leftover[] {
     const entry = `${MARKER}=${this.#marker}`;
     return readdirSync("/proc")
@@ -85,7 +85,7 @@ export class ProcessGroups {
       }));
   }
 
-  /** Ends the processes that `leftovers` finds, and returns them. */
+  /** Kills the processes that `leftovers` returns, and returns them. */
   killLeftovers(): Leftover[] {
     const found = this.leftovers();
     for (const { pid } of found) kill(pid, "SIGKILL");
@@ -93,7 +93,7 @@ export class ProcessGroups {
   }
 }
 
-/** On SIGINT and similar signals, runs `stop`, and exits with the code that a shell expects. */
+/** On SIGINT, SIGTERM and SIGHUP, calls `stop`, and exits with the code that a shell expects. */
 export function onInterrupt(stop: () => Promise<void>): void {
   let interrupted = false;
   for (const [signal, code] of [
@@ -104,13 +104,13 @@ export function onInterrupt(stop: () => Promise<void>): void {
     process.on(signal, () => {
       if (interrupted) return;
       interrupted = true;
-      console.error(`\n==> ${signal}: ending what runs`);
+      console.error(`\n==> ${signal}: stopping the running commands`);
       void stop().finally(() => process.exit(code));
     });
   }
 }
 
-/** Sends a termination signal to the group, and kills it if it does not end. */
+/** Sends SIGTERM to the process group, and SIGKILL if the command does not end in time. */
 async function endGroup(child: ChildProcess): Promise<void> {
   const timer = new AbortController();
   const exited = child.exitCode === null && child.signalCode === null ? once(child, "exit") : undefined;
@@ -128,12 +128,12 @@ function kill(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
   } catch (error) {
-    // the process has ended meanwhile
+    // ESRCH means that the process has already ended.
     if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
   }
 }
 
-/** The text of a file of /proc. It is empty for a process that has ended or belongs to another user. */
+/** Reads a file of /proc. The text is empty if the process has ended or belongs to another user. */
 function readProcess(pid: string, file: "environ" | "cmdline"): string {
   try {
     return readFileSync(`/proc/${pid}/${file}`, "utf8");
@@ -143,7 +143,10 @@ function readProcess(pid: string, file: "environ" | "cmdline"): string {
   }
 }
 
-/** Passes on the whole lines of a growing file. The returned function passes on the rest. */
+/**
+ * Passes the complete lines of a growing file to `onOutput`. The returned function stops this, and passes the
+ * rest.
+ */
 function follow(path: string, onOutput: (lines: string) => void): () => void {
   const file = openSync(path, "r");
   const buffer = Buffer.alloc(65_536);

@@ -12,7 +12,7 @@ export interface Outcome {
   readonly cpuMs: number | undefined;
 }
 
-/** The fields of vitest's JSON report that are used here. */
+/** The fields of the JSON report of Vitest that this program reads. */
 export interface VitestReport {
   readonly numPassedTests: number;
   readonly numFailedTests: number;
@@ -22,7 +22,7 @@ export interface VitestReport {
 }
 
 interface FileReport {
-  /** Absolute path of the file. */
+  /** The absolute path of the file. */
   readonly name: string;
   readonly status: string;
   /** The reason why the file could not be loaded, or empty if its tests ran. */
@@ -34,7 +34,7 @@ interface TestReport {
   readonly ancestorTitles: readonly string[];
   readonly title: string;
   readonly status: string;
-  /** The milliseconds, absent for a test that did not run. */
+  /** The duration in milliseconds. It is absent for a test that did not run. */
   readonly duration?: number | undefined;
   readonly failureMessages: readonly string[];
 }
@@ -46,21 +46,22 @@ export interface Failure {
   readonly message: string;
 }
 
-/** Returns the report, or undefined with a message if the suite ended before it wrote one. */
+/** Reads the report of a suite. If the suite wrote none, prints an error and returns undefined. */
 export function readReport(path: string): VitestReport | undefined {
   try {
     return JSON.parse(readFileSync(path, "utf8")) as VitestReport;
   } catch (error) {
-    console.error(`no test report of this suite could be read: ${(error as Error).message}`);
+    console.error(`the test report ${path} cannot be read: ${(error as Error).message}`);
     return undefined;
   }
 }
 
 /**
- * Counts a suite that ran tests.
- * @param report undefined if the suite ended before it wrote one.
- * @param exitCode of the suite. A suite that fails without a failed test (a file that could not be loaded, a
- * failed setup) counts as one failure, so that it is never reported as a success.
+ * Counts the tests of a suite.
+ *
+ * @param report undefined if the suite ended before it wrote a report
+ * @param exitCode the exit code of the suite. If the suite fails without a failed test, for example because
+ * of a file that cannot be loaded, it counts as one failure.
  */
 export function countTests(
   report: VitestReport | undefined,
@@ -77,22 +78,22 @@ export function countTests(
 }
 
 /**
- * Every failed or skipped test, and every file that could not be loaded or whose setup failed. The suite
- * itself fails if its exit code says so and no other failure explains it.
+ * Returns every failed or skipped test, and every file that could not be loaded or whose setup failed. If the
+ * suite failed without such a failure, returns one failure of the suite itself.
  */
 export function failuresOf(report: VitestReport | undefined, exitCode: number, root: string): Failure[] {
   const failures = (report?.testResults ?? []).flatMap((file) =>
     fileFailures(file, relative(root, file.name)),
   );
   if (failures.length > 0 || isGood(countTests(report, exitCode))) return failures;
-  const message = `no test failed, and the suite ended with exit code ${exitCode}: its log says why`;
+  const message = `no test failed, but the suite ended with exit code ${exitCode}; the cause is in its log`;
   return [{ file: "", title: "(the suite itself)", message }];
 }
 
 function fileFailures({ status, message, assertionResults }: FileReport, file: string): Failure[] {
   const failed = assertionResults.filter((test) => test.status !== "passed");
   if (status === "failed" && !failed.some((test) => test.status === "failed")) {
-    const notRun = failed.length > 0 ? `\n${failed.length} tests did not run` : "";
+    const notRun = failed.length > 0 ? `\n${plural(failed.length, "test")} did not run` : "";
     return [{ file, title: "(the file itself)", message: message + notRun }];
   }
   return failed.map((test) => ({
@@ -102,7 +103,7 @@ function fileFailures({ status, message, assertionResults }: FileReport, file: s
   }));
 }
 
-/** The stack without the frames of vitest and Node. */
+/** Removes the stack frames of Vitest and Node.js. */
 function withoutForeignFrames(text: string): string {
   return text
     .split("\n")
@@ -119,7 +120,7 @@ export function isGood({ failed, skipped }: Pick<Outcome, "failed" | "skipped">)
   return failed === 0 && skipped === 0;
 }
 
-/** The slowest tests, with their files. */
+/** Returns a list of the slowest tests, with their files. */
 export function slowestTests(
   reports: readonly (VitestReport | undefined)[],
   root: string,
@@ -137,10 +138,10 @@ export function slowestTests(
   const lines = slowest.map(
     ({ durationMs, what }) => `${(durationMs / 1000).toFixed(1).padStart(7)} s  ${what}`,
   );
-  return ["", `The ${lines.length} slowest tests:`, ...lines].join("\n");
+  return ["", `Slowest tests (${lines.length}):`, ...lines].join("\n");
 }
 
-/** Every failure with its suite, file, title and message. */
+/** Returns a text with every failure: its suite, file, title and message. */
 export function describeFailures(failures: readonly (Failure & { readonly suite: string })[]): string {
   if (failures.length === 0) return "\nNothing failed.";
   const paragraphs = failures.map(({ suite, file, title, message }) =>
@@ -149,10 +150,12 @@ export function describeFailures(failures: readonly (Failure & { readonly suite:
       ...message.split("\n").map((line) => `    ${line}`),
     ].join("\n"),
   );
-  return ["", `${failures.length} failures:`, ...paragraphs].join("\n\n");
+  return ["", `${plural(failures.length, "failure")}:`, ...paragraphs].join("\n\n");
 }
 
-/** A table of minutes and counts, with the totals on the last line. A skipped test counts as failed. */
+/**
+ * Returns a table of minutes and counts, with the totals on the last line. A skipped test counts as failed.
+ */
 export function summary(outcomes: readonly Outcome[]): string {
   const minutes = (ms: number | undefined) => (ms === undefined ? "?" : (ms / 60_000).toFixed(1));
   const rows = outcomes.map(({ suite, passed, failed, skipped, tookMs, cpuMs }) => [
@@ -170,4 +173,9 @@ export function summary(outcomes: readonly Outcome[]): string {
   const passed = outcomes.reduce((sum, outcome) => sum + outcome.passed, 0);
   const failed = outcomes.reduce((sum, outcome) => sum + outcome.failed + outcome.skipped, 0);
   return ["", ...table, "", `${passed} passed, ${failed} failed`].join("\n");
+}
+
+/** Returns the count with its noun in the singular or the plural. */
+export function plural(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }

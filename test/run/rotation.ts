@@ -1,15 +1,16 @@
-/** Selects the long test of a run. */
+/** Selects the long test that a run contains. */
 
 export interface ProofChoice {
   readonly proof: string;
-  /** The reason for another choice than the seed's, or undefined. */
+  /** The reason if the choice differs from that of the seed. */
   readonly reason?: string;
 }
 
 /**
- * Consecutive seeds select the tests in turn.
- * @param canBuildKeda false on a machine without built programs, because the ten minutes of KEDA's build
- * would exceed the limit.
+ * Selects one of the long tests. Consecutive seeds select all of them in turn.
+ *
+ * @param canBuildKeda false on a machine where no programs are built yet. There the build of KEDA, which
+ * takes ten minutes, would exceed the limit of the run.
  */
 export function chooseProof(proofs: readonly string[], seed: number, canBuildKeda: boolean): ProofChoice {
   const sorted = [...proofs].sort();
@@ -19,6 +20,6 @@ export function chooseProof(proofs: readonly string[], seed: number, canBuildKed
   return {
     proof: next,
     reason:
-      "the seed chooses keda, and neither KEDA nor the cluster's programs are built here: `make test-keda`, or this seed again, runs it",
+      "the seed chooses keda, but neither KEDA nor the programs of the cluster are built on this machine: run `make test-keda`, or run this seed again",
   };
 }

@@ -2,21 +2,24 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 
-/** The given seed, or a new one. Tests derive their random choices from the environment variable SEED. */
+/**
+ * Returns the given seed, or a new seed. Tests derive their random choices from the environment variable
+ * SEED.
+ */
 export function chooseSeed(given: string | undefined): string {
   if (given) return given;
   return String(Math.floor(Math.random() * 2 ** 31));
 }
 
-/** The seed of a whole run, from which the next run continues. */
+/** Parses the SEED of `make test`, which must be an integer so that the next run can count on. */
 export function readSeed(given: string): number {
   if (!/^\d{1,10}$/.test(given)) throw new Error(`SEED must be a whole number, not '${given}'`);
   return Number(given);
 }
 
 /**
- * Returns the seed after the one that the file holds, so that consecutive runs on a machine make all choices in turn.
- * On a machine without earlier runs, the seed is derived from the commit, so that new machines choose differently.
+ * Returns the successor of the seed in the file, so that consecutive runs on a machine make all choices in
+ * turn. On a machine without earlier runs, the seed is derived from the commit.
  */
 export function nextSeed(file: string): number {
   const seed = (lastSeed(file) ?? commitNumber()) + 1;

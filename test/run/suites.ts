@@ -1,6 +1,6 @@
 /** The suites of `make test`, the builds that they need, and their time limits. */
 
-/** Builds and starts that run in the background from the beginning, in this order. */
+/** Commands that prepare suites. They run in the background from the start of the run, in this order. */
 export const preparations = {
   tools: ["test/cluster/tools.sh"],
   cluster: ["test/cluster/install.sh"],
@@ -15,18 +15,21 @@ export interface Suite {
   readonly name: string;
   readonly command: readonly string[];
   readonly needs: readonly Preparation[];
-  /** The suite is ended after this time, and counts as failed. */
+  /** A suite that takes longer is ended, and counts as failed. */
   readonly limitMinutes: number;
 }
 
-/** The long tests, of which each run contains one. */
+/** The long tests. Each run contains one of them. */
 export const proofs = ["accounts", "keda", "scaling", "upgrade"];
 
 const vitest = (...args: string[]) => ["node_modules/.bin/vitest", "run", ...args];
 
 /**
- * Suites of a lane run one after the other; the lanes run side by side, because each waits a third of its time: for processes, pods and the API server.
- * @param hasClients whether the published clients of the WebSockets are installed: 1 GB, which only `make test-clients` installs.
+ * Returns the suites in lanes. The suites of a lane run one after the other. The lanes run concurrently,
+ * because each lane waits a third of its time for processes, pods and the API server.
+ *
+ * @param hasClients whether the published clients of the WebSockets are installed. They need 1 GB, and only
+ * `make test-clients` installs them.
  */
 export function lanes(proof: string, hasClients: boolean): readonly (readonly Suite[])[] {
   const clients: Suite = {

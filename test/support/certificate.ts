@@ -6,13 +6,14 @@ import { promisify } from "node:util";
 
 export interface Certificate {
   readonly key: Buffer;
-  /** The certificate in PEM. It is its own certificate authority. */
+  /** The certificate in PEM. It is self-signed, so it is also the certificate authority. */
   readonly cert: Buffer;
 }
 
 /**
  * Creates a self-signed certificate that is valid for one day.
- * @param host of the server, as `DNS:name` or `IP:address`.
+ *
+ * @param host the host of the server, as `DNS:name` or `IP:address`
  */
 export async function selfSigned(host = "IP:127.0.0.1"): Promise<Certificate> {
   const folder = await mkdtemp(join(tmpdir(), "svc-tts-certificate-"));

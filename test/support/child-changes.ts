@@ -1,4 +1,7 @@
-/** The changes that another client may make to an object that the operator applied, as JSON Patch (RFC 6902). */
+/**
+ * Generates changes that another client may make to an object that the operator applied, as JSON Patch (RFC
+ * 6902).
+ */
 import { isDeepStrictEqual } from "node:util";
 import { fieldManager } from "../../config/contract/names.ts";
 import { type Fields, hasKeys, isMap, type JsonObject } from "../../operator/apply/owned-fields.ts";
@@ -25,13 +28,16 @@ export interface ChildAddition extends ChildChange {
 
 type Place = readonly (string | number)[];
 
-/** Fields that identify an object's owner: the operator does not change an object that it does not own. */
+/**
+ * Returns whether a field identifies the owner of an object. Tests do not change such fields, because the
+ * operator never changes an object that it does not own.
+ */
 const isOwnership = (path: string) =>
   path.startsWith("/metadata/ownerReferences") && !path.endsWith("/blockOwnerDeletion");
 
 /**
- * Returns the fields of `live` that the operator applied, at their positions. Items of other field owners
- * leave holes in the lists, so that the positions in both objects are equal.
+ * Returns the fields of `live` that the operator applied. List items of other field owners become undefined,
+ * so that the positions in both objects are equal.
  */
 export function appliedPart(live: KubernetesObject): JsonObject {
   const entry = live.metadata.managedFields?.find(
@@ -55,7 +61,7 @@ function partOf(fields: Fields, live: unknown): unknown {
   );
 }
 
-/** Undefined if the item has another field owner. */
+/** Returns the applied part of a list item, or undefined if the item has another field owner. */
 function partOfItem(fields: Fields, keys: readonly string[], item: unknown): unknown {
   const key = keys.find((one) =>
     one.startsWith("k:") && isMap(item)
@@ -66,8 +72,8 @@ function partOfItem(fields: Fields, keys: readonly string[], item: unknown): unk
 }
 
 /**
- * Changes and removes every value, map key and list item of `part`, one at a time. If several items of a list
- * have the same field, one more change affects all of them.
+ * Returns changes that replace or remove each value, map key and list item of `part`. If several items of a
+ * list have the same field, a further change affects this field of all items.
  */
 export function changesOf(part: JsonObject): ChildChange[] {
   const places = [...placesOf(part)].filter((place) => !isOwnership(pointerTo(place)));
@@ -76,7 +82,7 @@ export function changesOf(part: JsonObject): ChildChange[] {
   return [...places.map((place) => [place]), ...together].flatMap((group) => changesAt(part, group));
 }
 
-/** Adds one entry to every list and every map of `part`. */
+/** Returns changes that add one entry to each list and each map of `part`. */
 export function additionsTo(part: JsonObject): ChildAddition[] {
   const open = [...placesOf(part)].filter((place) => {
     const value = valueAt(part, place);
@@ -107,10 +113,10 @@ function changeList(
   else list.splice(Number(last), op === "add" ? 0 : 1, ...(op === "remove" ? [] : [value]));
 }
 
-/** Lists objects and lists before their content. */
+/** Returns the paths of all values. The path of an object or list comes before the paths of its content. */
 function* placesOf(value: unknown, place: Place = []): Generator<Place> {
   if (value === undefined || value === null) return;
-  // the fields of metadata are changed one at a time, never together
+  // The fields of metadata are changed one at a time, because the whole metadata cannot be replaced.
   if (place.length > 0 && pointerTo(place) !== "/metadata") yield place;
   if (typeof value !== "object") return;
   for (const [name, inner] of Object.entries(value))
@@ -128,7 +134,7 @@ function changesAt(part: JsonObject, places: readonly Place[]): ChildChange[] {
       return { op: "replace", path: pointerTo(place), value: values[i] ?? values.at(-1) };
     }),
   );
-  // in reverse order, so that a removal does not move the items that follow in the patch
+  // The removals are in reverse order, so that a removal does not change the positions of the later removals.
   const removed = places
     .toReversed()
     .map((place): PatchOperation => ({ op: "remove", path: pointerTo(place) }));
@@ -139,15 +145,14 @@ function changesAt(part: JsonObject, places: readonly Place[]): ChildChange[] {
 }
 
 /**
- * Values of the API's enumerations, and valid forms of its other strings, for fields that do not accept any
- * text.
+ * Values for fields that do not accept every text: values of enumerations, and valid forms of other strings.
  */
 const words =
   "2 2s 10.0.0.2 10.0.2.0/24 10% YQ== v1 metadata.uid https://10.0.0.2 grpc http/protobuf Always Exact Equal NotIn NoExecute UDP Recreate NodePort Egress Pods Min Value Unconfined HTTPS Wait External DoNotSchedule none mini".split(
     " ",
   );
 
-/** Returns several values, because a field may reject some of them, and none for objects and lists. */
+/** Returns several other values, because a field may reject some of them. Objects and lists have none. */
 function otherValues(value: unknown): unknown[] {
   if (typeof value === "number") return [value + 1, value - 1, value * 2];
   if (typeof value === "boolean") return [!value];
@@ -156,16 +161,16 @@ function otherValues(value: unknown): unknown[] {
 }
 
 /**
- * Returns the values of the list's other items, because the API server accepts only names of existing
- * volumes.
+ * Returns the values of the same field in the other items of a list. For a reference, such as the name of a
+ * volume, the API server accepts only these values.
  */
 function valuesBeside(part: JsonObject, place: Place): unknown[] {
   const [index, field] = place.slice(-2);
   if (typeof index !== "number" || typeof field !== "string") return [];
   const own = valueAt(part, place);
   const items = valueAt(part, place.slice(0, -2)) as unknown[];
-  const beside = items.filter(isMap).map((item) => item[field]);
-  return typeof own === "string" ? beside.filter((value) => typeof value === "string" && value !== own) : [];
+  const otherItemValues = items.filter(isMap).map((item) => item[field]);
+  return typeof own === "string" ? otherItemValues.filter((value) => typeof value === "string" && value !== own) : [];
 }
 
 function additionAt(part: JsonObject, place: Place): ChildAddition[] {
@@ -184,13 +189,16 @@ function additionAt(part: JsonObject, place: Place): ChildAddition[] {
   return [{ name: `${path} extended`, field: shapeOf(place), alternatives: entries.map((entry) => [entry]) }];
 }
 
-/** Returns the keys of labels, ConfigMaps or Secrets. An object that is not a map has none. */
+/**
+ * Entries to add to labels, ConfigMaps and Secrets. The API server rejects them for objects that are not
+ * maps.
+ */
 const otherEntries = [
   ["example.com/theirs", "1"],
   ["theirs", "YQ=="],
 ] as const;
 
-/** Copies the last item with other keys. */
+/** Returns copies of the last item of a list with other values. */
 function otherItems(list: readonly unknown[]): unknown[] {
   const last = list.findLast((item) => item !== undefined);
   if (!isMap(last)) return otherValues(last);
@@ -215,12 +223,12 @@ function valueAt(object: unknown, place: Place): unknown {
   return place.reduce<unknown>((inner, name) => (inner as JsonObject)[name], object);
 }
 
-/** A path without positions, such as `spec.ports.name`. */
+/** Returns a path without positions, such as `spec.ports.name`. */
 function shapeOf(place: Place): string {
   return place.filter((part) => typeof part === "string").join(".");
 }
 
-/** A path with a mark for each position, such as `spec.ports.[].name`. */
+/** Returns a path with `[]` for each position, such as `spec.ports.[].name`. */
 function listedShapeOf(place: Place): string {
   return place.map((part) => (typeof part === "string" ? part : "[]")).join(".");
 }

@@ -11,10 +11,10 @@ export interface TestBrowser {
   stop(): Promise<void>;
 }
 
-/** Starts Debian's Chromium with a new profile. @param locale the language in which it requests pages. */
+/** Starts the Chromium of Debian with a new profile. `locale` is the language in which it requests pages. */
 export async function startBrowser(locale = "en-US"): Promise<TestBrowser> {
   const executablePath = programs.find((path) => existsSync(path));
-  if (executablePath === undefined) throw new Error("Chromium is not there: sudo apt-get install chromium");
+  if (executablePath === undefined) throw new Error("Chromium is not installed: run sudo apt-get install chromium");
   const profile = mkdtempSync(join(tmpdir(), "svc-tts-chromium-"));
   const context = await chromium.launchPersistentContext(profile, {
     executablePath,
@@ -41,7 +41,7 @@ export async function startBrowser(locale = "en-US"): Promise<TestBrowser> {
 }
 
 /**
- * Returns the violations that axe finds on the current page, by its rules for WCAG 2.2 A and AA and its best
+ * Returns the violations that axe finds on the current page with its rules for WCAG 2.2 A and AA and best
  * practices.
  */
 export async function violationsOf(page: Page): Promise<readonly string[]> {
@@ -58,31 +58,32 @@ interface Violation {
   readonly nodes: readonly { readonly html: string; readonly failureSummary: string }[];
 }
 
-/** The cost of a page for a browser with an empty cache. */
+/** The cost of loading a page in a browser with an empty cache. */
 export interface PageCost {
-  /** The transferred bytes, headers included, by file type. */
+  /** The transferred bytes by file type, including headers. */
   readonly transferred: Readonly<Record<string, number>>;
   readonly bytes: number;
   readonly requests: number;
   readonly elements: number;
-  /** Milliseconds to the first contentful paint. */
+  /** The time to the first contentful paint in milliseconds. */
   readonly firstPaintMs: number;
-  /** Cumulative Layout Shift: the sum of unexpected shifts. */
+  /** The Cumulative Layout Shift: the sum of unexpected layout shifts. */
   readonly layoutShift: number;
-  /** The Total Blocking Time in milliseconds: the time of long tasks beyond 50 ms each. */
+  /** The Total Blocking Time in milliseconds: the time by which tasks exceed 50 ms. */
   readonly blockedMs: number;
 }
 
 const observers = `
   globalThis.cost = { firstPaintMs: undefined, layoutShift: 0, blockedMs: 0 };
-  const on = (type, tell) => new PerformanceObserver((list) => list.getEntries().forEach(tell)).observe({ type, buffered: true });
+  const on = (type, add) => new PerformanceObserver((list) => list.getEntries().forEach(add)).observe({ type, buffered: true });
   on("paint", (entry) => { if (entry.name === "first-contentful-paint") cost.firstPaintMs = entry.startTime; });
   on("layout-shift", (entry) => { if (!entry.hadRecentInput) cost.layoutShift += entry.value; });
   on("longtask", (entry) => { cost.blockedMs += Math.max(0, entry.duration - 50); });`;
 
 /**
  * Measures the cost of loading a page.
- * @param settle waits for the work of the page's scripts after the load.
+ *
+ * @param settle waits until the scripts of the page have finished
  */
 export async function costOf(
   context: BrowserContext,
@@ -104,11 +105,11 @@ export async function costOf(
   await page.goto(url, { waitUntil: "networkidle" });
   await settle(page);
   await page.waitForFunction("cost.firstPaintMs !== undefined");
-  // The browser reports drawn content with the next frame.
+  // The browser reports painted content one frame later.
   await page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))");
-  const told = await page.evaluate<Pick<PageCost, "firstPaintMs" | "layoutShift" | "blockedMs">>("cost");
+  const measured = await page.evaluate<Pick<PageCost, "firstPaintMs" | "layoutShift" | "blockedMs">>("cost");
   const elements = await page.evaluate<number>('document.querySelectorAll("*").length');
   await page.close();
   const bytes = Object.values(transferred).reduce((a, b) => a + b, 0);
-  return { ...told, transferred, bytes, requests: kinds.size, elements };
+  return { ...measured, transferred, bytes, requests: kinds.size, elements };
 }

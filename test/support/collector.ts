@@ -14,13 +14,13 @@ const build = join(import.meta.dirname, "../collector/build.sh");
 
 let program: Promise<string> | undefined;
 
-/** Builds the collector on first use, which takes three minutes. */
+/** Returns the path of the collector. The first call builds it, which takes three minutes. */
 export function collectorProgram(): Promise<string> {
   program ??= run(build, { timeout: 900_000 }).then(({ stdout }) => stdout.trim());
   return program;
 }
 
-/** Addresses on this machine that replace the pod's fixed addresses. */
+/** Ports on this machine that replace the fixed ports of the pod. */
 interface CollectorPorts {
   readonly grpc: number;
   readonly http: number;
@@ -30,7 +30,7 @@ interface CollectorPorts {
 }
 
 /**
- * Runs a collector's container like Kubernetes, but with other addresses and with its files in a temporary
+ * Runs the container of a collector like Kubernetes, but with other ports, and with its files in a temporary
  * folder.
  */
 export class CollectorPod implements AsyncDisposable {
@@ -48,7 +48,7 @@ export class CollectorPod implements AsyncDisposable {
     this.#container = container;
   }
 
-  /** @param secrets the values by name and key */
+  /** @param secrets the content of Secrets, by name and key */
   static async prepare(
     container: V1Container,
     secrets: Record<string, Record<string, string>>,
@@ -65,7 +65,9 @@ export class CollectorPod implements AsyncDisposable {
     return pod;
   }
 
-  /** Replaces the files like the kubelet: the files are links into a folder that is replaced atomically. */
+  /**
+   * Writes files like the kubelet: each file is a symbolic link into a folder that is replaced atomically.
+   */
   async mount(name: string, entries: Record<string, string>): Promise<void> {
     const into = join(this.folder, name);
     const data = `..${Date.now()}`;
@@ -115,12 +117,12 @@ export class CollectorPod implements AsyncDisposable {
 
   async healthy(): Promise<boolean> {
     return fetch(`http://127.0.0.1:${this.ports.health}/`).then(
-      (answer) => answer.ok,
+      (response) => response.ok,
       () => false,
     );
   }
 
-  /** Stops it like Kubernetes. Resolves with its exit code. */
+  /** Stops the collector with SIGTERM, like Kubernetes. Resolves with the exit code. */
   async stop(): Promise<number | null> {
     const child = this.#child;
     if (child === undefined || child.exitCode !== null) return child?.exitCode ?? null;

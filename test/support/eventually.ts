@@ -1,22 +1,22 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** `PATIENCE=3` triples every limit, for a slow machine. */
+/** `PATIENCE=3` triples every limit. Set it on a slow machine. */
 const patience = Number(process.env.PATIENCE ?? 1);
 const LIMIT_MS = 120_000 * patience;
 const FIRST_PAUSE_MS = 10;
 const LONGEST_PAUSE_MS = 250;
 
 export interface EventuallyOptions {
-  /** Called once when the wait fails, to show the current state. */
+  /** Returns the current state for the error message. It is called once if the wait fails. */
   readonly seen?: () => unknown;
-  /** A longer limit for an unusually long wait. */
+  /** The limit of this wait. The default is two minutes. */
   readonly limitMs?: number;
 }
 
 /**
- * Polls `look` until it returns something other than `undefined` or `false`, and returns that. An error that `look`
- * throws counts as "not yet", so it may contain assertions. The limit is generous on purpose: it bounds a test that
- * fails and says nothing about speed.
+ * Calls `look` until it returns a value other than `undefined` or `false`, and returns this value. After an
+ * error the function continues to wait, so `look` may contain assertions. The limit is long, because it only
+ * ends a failed test and does not test speed.
  *
  * @throws Error with the description of the wait, and the last value or error
  */
@@ -32,8 +32,8 @@ export async function eventually<T>(
       return last.value as Exclude<T, undefined | false>;
     if (performance.now() > end) {
       const state = seen ? `; state: ${describe(await seen())}` : "";
-      const lastSeen = "error" in last ? String(last.error) : describe(last.value);
-      throw new Error(`waited ${limitMs / 1000} s in vain for: ${what}; last seen: ${lastSeen}${state}`, {
+      const lastValue = "error" in last ? String(last.error) : describe(last.value);
+      throw new Error(`timed out after ${limitMs / 1000} s; expected: ${what}; last value: ${lastValue}${state}`, {
         cause: "error" in last ? last.error : undefined,
       });
     }
@@ -41,9 +41,9 @@ export async function eventually<T>(
   }
 }
 
-/** Polls an assertion until it no longer throws; a failure shows its last error. */
+/** Repeats an assertion until it passes. If it never passes, the error contains its last error. */
 export async function eventuallyPasses(assertion: () => unknown): Promise<void> {
-  await eventually("the assertion to pass", async () => {
+  await eventually("the assertion passes", async () => {
     await assertion();
     return true;
   });

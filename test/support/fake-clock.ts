@@ -1,11 +1,11 @@
 import { type Clock, systemClock } from "../../lib/clock.ts";
 import { eventually } from "./eventually.ts";
 
-/** A clock that a test moves. */
+/** A clock that a test can advance. */
 export interface TestClock extends Clock {
-  /** The time of the next callback by `monotonicMs`, or undefined without timers. */
+  /** The time of the next timer by `monotonicMs`, or undefined without timers. */
   readonly nextDueMs: number | undefined;
-  /** Moves on. It stops at each timer that is due until the resulting work has ended. */
+  /** Advances the clock. After each timer that fires, waits until the resulting work has ended. */
   advance(durationMs: number): Promise<void>;
 }
 
@@ -14,7 +14,10 @@ interface Timer {
   readonly callback: () => void;
 }
 
-/** The timers by due time. Timers with the same due time keep the order in which they were set. */
+/**
+ * Timers in the order of their due times. Timers with the same due time keep the order in which they were
+ * set.
+ */
 class Timers {
   #waiting: Timer[] = [];
 
@@ -36,7 +39,7 @@ class Timers {
   }
 }
 
-/** A clock that stands still until a test moves it. */
+/** A clock whose time changes only when a test advances it. */
 export class FakeClock implements TestClock {
   #nowMs: number;
   readonly #timers = new Timers();
@@ -77,11 +80,11 @@ export class FakeClock implements TestClock {
       next.callback();
       await settle();
     }
-    this.#nowMs = Math.max(this.#nowMs, endMs); // another caller may have moved the clock further meanwhile
+    this.#nowMs = Math.max(this.#nowMs, endMs); // Another call may have advanced the clock further.
   }
 }
 
-/** A clock that follows real time. A test may skip time. */
+/** A clock that follows real time. A test can also skip time. */
 export class SkippingClock implements TestClock {
   #skippedMs = 0;
   readonly #timers = new Timers();
@@ -131,14 +134,14 @@ export class SkippingClock implements TestClock {
     this.#arm();
   }
 
-  /** The one real timer, for the next due callback. */
+  /** Sets the only real timer, for the next timer of this clock. */
   #arm(): void {
     this.#cancelReal?.();
     const { next } = this.#timers;
     this.#cancelReal = next && systemClock.after(next.dueMs - this.monotonicMs(), () => this.#fire());
   }
 
-  /** A real timer may fire slightly early. */
+  /** Runs the next timer. The real timer may fire slightly early, so this checks the due time again. */
   #fire(): void {
     const { next } = this.#timers;
     if (next && next.dueMs <= this.monotonicMs()) this.#run(next);
@@ -146,13 +149,13 @@ export class SkippingClock implements TestClock {
   }
 }
 
-/** Waits until every promise that can continue has continued. */
+/** Waits until all pending promise callbacks have run. */
 export async function settle(): Promise<void> {
   await new Promise((resolve) => setImmediate(resolve));
 }
 
 /**
- * Like `eventually`, but moves the clock by `stepMs` before each check, so that polling code runs
+ * Like `eventually`, but advances the clock by `stepMs` before each check, so that polling code runs
  * immediately.
  */
 export function eventuallyOn<T>(

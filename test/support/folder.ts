@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { afterAll } from "vitest";
 
 /**
- * Creates a temporary folder for this test file. It is removed after the last test and after all other hooks.
+ * Creates a temporary folder for a test file. The folder is removed after the last test and after all other
+ * hooks.
  */
 export function folderOfTests(name: string): string {
   const folder = mkdtempSync(join(tmpdir(), `svc-tts-${name}-`));

@@ -1,4 +1,4 @@
-"""Speaks through OpenAI's own Python client, changed in nothing but its base URL and key; prints what came as JSON."""
+"""Requests speech with the Python client of OpenAI. Only the base URL and the key are changed. Prints the results as JSON."""
 import json
 import sys
 

@@ -1,41 +1,41 @@
 /**
- * Simulated peers that need time: a client that reads slowly, a server that responds late, an engine that writes slowly. The time is part of
- * the tested behaviour. Tests themselves wait with `eventually`.
+ * Simulates peers that need time: a client that reads slowly, a server that responds late, or an engine that
+ * writes slowly. Here the delay is part of the tested behaviour. To wait for a fact, tests use `eventually`.
  */
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 
-/** The peer acts once, after a delay. The returned function cancels the action. */
+/** Calls `answer` once, after a delay. The returned function cancels the call. */
 export function answerAfter(delayMs: number, answer: () => void): () => void {
   const timer = setTimeout(answer, delayMs).unref();
   return () => clearTimeout(timer);
 }
 
-/** The peer acts repeatedly. The returned function stops it. */
+/** Calls `send` at each interval. The returned function stops this. */
 export function sendEvery(intervalMs: number, send: () => void): () => void {
   const timer = setInterval(send, intervalMs).unref();
   return () => clearInterval(timer);
 }
 
-/** A pause inside a peer that is written as an async function or generator. */
+/** Waits inside a peer that is an async function or a generator. */
 export async function pauseOfPeer(delayMs: number, signal?: AbortSignal): Promise<void> {
   await delay(delayMs, undefined, signal && { signal });
 }
 
 interface Hangup {
-  /** The last request on the connection. */
+  /** The path of the last request on the connection. */
   readonly path: string;
-  /** The time by `performance.now`. */
+  /** The value of `performance.now` when the connection was closed. */
   readonly atMs: number;
 }
 
-/** Forwards bytes to a local port, and reports when connections of clients are closed. */
+/** Forwards bytes to a local port, and records when client connections are closed. */
 export class Relay {
   readonly url: string;
   readonly hangups: Hangup[] = [];
-  /** The bytes that were forwarded to the port, over all connections. */
+  /** The number of bytes that clients sent, over all connections. */
   bytesAsked = 0;
   readonly #server: Server;
   readonly #port: number;
@@ -48,7 +48,7 @@ export class Relay {
     server.on("connection", (client) => this.#pass(client));
   }
 
-  /** @param port the destination */
+  /** @param port the destination port */
   static async start(port: number): Promise<Relay> {
     const server = createServer({ noDelay: true }).listen(0, "127.0.0.1");
     await once(server, "listening");
@@ -76,7 +76,7 @@ export class Relay {
     upstream.on("close", () => client.destroy());
     for (const socket of [client, upstream]) {
       this.#open.add(socket);
-      socket.on("error", () => socket.destroy()); // a reset also closes the connection
+      socket.on("error", () => socket.destroy()); // A reset also closes the connection.
       socket.on("close", () => this.#open.delete(socket));
     }
   }

@@ -1,11 +1,11 @@
-/** Facts about processes from the kernel (proc(5)). */
+/** Reads facts about processes from /proc (see proc(5)). */
 import { readdirSync, readFileSync } from "node:fs";
 
-/** Clock ticks per second, on every Linux that Node runs on. */
+/** Clock ticks per second. The value is the same on every Linux that Node.js supports. */
 const ticksPerSecond = 100;
 
 /**
- * The fields of /proc/PID/stat after the name, which may contain any character. The first one is the state.
+ * Returns the fields of /proc/PID/stat after the name of the program. The first of these fields is the state.
  */
 function statOf(pid: number): string[] {
   const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
@@ -21,29 +21,29 @@ function parentOf(pid: number): number | undefined {
   try {
     return Number(statOf(pid)[1]);
   } catch {
-    return undefined; // the process ended meanwhile
+    return undefined; // The process has ended.
   }
 }
 
-/** The arguments of the process. */
+/** Returns the program and arguments of a process. */
 export function commandOf(pid: number): string[] {
   return readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0").slice(0, -1);
 }
 
-/** The processor time so far, user and system, of the process without its children. */
+/** Returns the user and system processor time of a process in seconds, without its children. */
 export function processorSeconds(pid: number): number {
   const fields = statOf(pid);
   return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
 }
 
-/** The resident memory in bytes. */
+/** Returns the resident memory of a process in bytes. */
 export function residentBytes(pid: number): number {
   const match = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"));
-  if (!match) throw new Error(`the kernel reports no resident memory of process ${pid}`);
+  if (!match) throw new Error(`/proc/${pid}/status has no VmRSS: process ${pid} may have ended`);
   return Number(match[1]) * 1024;
 }
 
-/** Returns true if a process has ended, including a zombie process. */
+/** Returns whether a process has ended. A zombie process has ended too. */
 export function processGone(pid: number): boolean {
   try {
     return statOf(pid)[0] === "Z";
@@ -52,7 +52,7 @@ export function processGone(pid: number): boolean {
   }
 }
 
-/** The child processes of this process whose command line contains a text. */
+/** Returns the child processes with this text in their command line. */
 export function childrenWith(text: string, parent = process.pid): number[] {
   return childrenOf(parent).filter((pid) => `${wordsOf(pid).join(" ")} `.includes(text));
 }
@@ -61,6 +61,6 @@ function wordsOf(pid: number): string[] {
   try {
     return commandOf(pid);
   } catch {
-    return []; // the process ended meanwhile
+    return []; // The process has ended.
   }
 }

@@ -7,12 +7,12 @@ import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 
 const run = promisify(execFile);
-/** A framework with its models and codecs takes minutes on a busy machine. */
+/** The limit is long, because the installation of large packages takes minutes on a busy machine. */
 const installLimitMs = 900_000;
 
 /**
- * Returns the Python of a virtual environment with these packages (`name==version`). It is created on first
- * use, and cached by their hash. Needs `python3` with `venv` on the machine.
+ * Returns the Python of a virtual environment with these packages (`name==version`). The environment is
+ * created on first use, and cached by the hash of the packages. The machine needs `python3` with `venv`.
  */
 export async function pythonWith(packages: readonly string[]): Promise<string> {
   const home = homeOf(packages);
@@ -28,12 +28,15 @@ function homeOf(packages: readonly string[]): string {
   return join(homedir(), ".cache", "svc-tts", "python", hash);
 }
 
-/** Whether `pythonWith` has installed them before. */
+/** Returns whether `pythonWith` has already installed these packages. */
 export function isInstalled(packages: readonly string[]): boolean {
   return existsSync(join(homeOf(packages), "installed"));
 }
 
-/** Only one at a time. An incomplete environment has no file `installed`, and is recreated. */
+/**
+ * The script that creates an environment. An incomplete environment has no file `installed`, and is
+ * recreated.
+ */
 const installation = `
 [ -e "$home/installed" ] && exit
 rm -rf "$home"

@@ -1,42 +1,45 @@
 /**
- * One seed for every choice that a run of the tests makes: `SEED` in the environment, which the runner sets and prints.
- * The same seed repeats a run exactly.
+ * Derives all random choices of a run of the tests from one seed. The seed is the environment variable
+ * `SEED`, which the runner sets and prints. The same seed repeats the choices of a run.
  */
 import { createHash } from "node:crypto";
 import { chooseSeed } from "../run/seed.ts";
 
-/** A process without a seed, such as vitest alone, chooses one and prints it. */
+/**
+ * Returns the seed of the run. If `SEED` is not set, for example when Vitest is run directly, chooses a seed
+ * and prints it.
+ */
 function runSeed(): string {
-  const { SEED: given } = process.env;
-  if (given) return given;
+  const { SEED: current } = process.env;
+  if (current) return current;
   const seed = chooseSeed(undefined);
   process.env.SEED = seed;
   console.info(`==> SEED=${seed} repeats the choices of this test file`);
   return seed;
 }
 
-/**
- * Selects one of `count` turns for this run: with consecutive seeds each turn occurs once in `count` runs.
- */
+/** Selects one of `count` turns for this run. Consecutive seeds select each turn once in `count` runs. */
 export function turnOf(count: number): number {
   const seed = runSeed();
   return Number(/^\d+$/.test(seed) ? BigInt(seed) % BigInt(count) : BigInt(digest(seed) % count));
 }
 
 export interface SeededRandom {
-  /** A number from 0 to below 1. */
+  /** Returns a number from 0 to below 1. */
   next(): number;
-  /** An integer from 0 to below `end`. */
+  /** Returns an integer from 0 to below `end`. */
   below(end: number): number;
 }
 
-/** Depends only on the run's seed and on `purpose`, so that tests do not influence each other's choices. */
+/**
+ * Returns random numbers that depend only on the seed of the run and on `purpose`, and not on other tests.
+ */
 export function seededRandom(purpose: string): SeededRandom {
   const next = pseudoRandom(digest(`${runSeed()} ${purpose}`));
   return { next, below: (end) => Math.floor(next() * end) };
 }
 
-/** Generates numbers from 0 to below 1: mulberry32, by Tommy Ettinger (public domain). */
+/** Generates numbers from 0 to below 1 with mulberry32 by Tommy Ettinger (public domain). */
 export function pseudoRandom(seed: number): () => number {
   let state = seed;
   return () => {

@@ -28,12 +28,12 @@ const run = promisify(execFile);
 const { frameSamples, slots, rate } = tinyCodec;
 const greedy = { repetitionPenalty: 1.1, temperature: 0, topP: 1, maxTokens: 20 * slots.length };
 const arcana = { modelId: "arcana", speaker: "luna", text: "Hello there you.", sampling: greedy } as const;
-/** This takes a minute on an idle machine. */
+/** vLLM starts in about a minute on an idle machine. */
 const startSeconds = 800;
 const apiKey = "a-key-of-this-test";
 const quiet: EngineLog = { info: () => undefined, warn: () => undefined };
 
-/** Settings for one processor, without downloads. */
+/** The environment variables of vLLM for one CPU core. */
 const environment = {
   PATH: process.env.PATH ?? "",
   HOME: process.env.HOME ?? "",
@@ -55,98 +55,98 @@ beforeAll(async () => {
     folder: model.path,
     server: { kind: "here", program: stdout.trim(), args: [], environment, port, apiKey },
     startSeconds,
-    hangSeconds: 60, // a busy machine is not a failure of vLLM
+    hangSeconds: 60, // A busy machine may need much time.
     capacity: 8,
     seed: undefined,
     codec: { providers: ["cpu"], processes: 1 },
   };
   const startedAt = performance.now();
   tier = await modelTier({ tier: "arcana", generator: "vllm", model: settings });
-  tell("vLLM started and spoke", startedAt);
+  logDuration("vLLM started and synthesized speech", startedAt);
 });
 afterAll(async () => {
   const startedAt = performance.now();
   await tier.stop();
-  tell("vLLM ended", startedAt);
+  logDuration("vLLM stopped", startedAt);
   model.delete();
 });
 
-function tell(what: string, sinceMs: number): void {
-  console.log(`${what} after ${((performance.now() - sinceMs) / 1000).toFixed(2)} s`);
+function logDuration(event: string, sinceMs: number): void {
+  console.log(`${event} after ${((performance.now() - sinceMs) / 1000).toFixed(2)} s`);
 }
 
-function say(sampling: Partial<typeof greedy>, text: string = arcana.text) {
+function synthesize(sampling: Partial<typeof greedy>, text: string = arcana.text) {
   return hear(tier.url, { ...arcana, text, sampling: { ...greedy, ...sampling } });
 }
 
-/** A metric of vLLM itself. */
-async function ofVllm(name: string): Promise<number> {
+/** Reads a metric from the `/metrics` endpoint of vLLM. */
+async function vllmMetric(name: string): Promise<number> {
   const text = await (await fetch(`${vllmUrl}/metrics`)).text();
   const line = text.split("\n").find((candidate) => candidate.startsWith(`${name}{`));
   return Number(line?.split(" ").at(-1) ?? Number.NaN);
 }
 
-describe("arcana on a real vLLM", () => {
-  test("says the same each time at temperature 0, and not at 1", async () => {
-    const { engine, samples } = await say({});
+describe("arcana with a real vLLM", () => {
+  test("repeats the same audio at temperature 0, and different audio at temperature 1", async () => {
+    const { engine, samples } = await synthesize({});
     expect(engine).toBe("vllm");
     expect(samples.length % frameSamples).toBe(0);
     expect(samples.length).toBeGreaterThan(5 * frameSamples);
-    expect((await say({})).samples).toEqual(samples);
-    const takes = [await say({ temperature: 1 }), await say({ temperature: 1 })];
-    expect(takes[0]?.samples).not.toEqual(takes[1]?.samples);
+    expect((await synthesize({})).samples).toEqual(samples);
+    const attempts = [await synthesize({ temperature: 1 }), await synthesize({ temperature: 1 })];
+    expect(attempts[0]?.samples).not.toEqual(attempts[1]?.samples);
   });
 
-  test("top_p, the penalty and max_tokens act on it", async () => {
-    const { samples } = await say({});
-    // only the most likely token remains
-    expect((await say({ temperature: 1, topP: 1e-6 })).samples).toEqual(samples);
-    expect((await say({ repetitionPenalty: 1 })).samples).not.toEqual(samples);
-    const short = (await say({ maxTokens: 5 * slots.length + 3 })).samples;
+  test("applies top_p, repetition_penalty and max_tokens", async () => {
+    const { samples } = await synthesize({});
+    // With this top_p, only the most likely token remains.
+    expect((await synthesize({ temperature: 1, topP: 1e-6 })).samples).toEqual(samples);
+    expect((await synthesize({ repetitionPenalty: 1 })).samples).not.toEqual(samples);
+    const short = (await synthesize({ maxTokens: 5 * slots.length + 3 })).samples;
     expect(short.length).toBe(5 * frameSamples);
-    const same = 3 * frameSamples; // later frames affect the sound of the last ones
+    const same = 3 * frameSamples; // The later frames of the long stream change the last two frames.
     expect(short.slice(0, same)).toEqual(samples.slice(0, same));
   });
 
-  test("every voice and text is said otherwise", async () => {
-    const { samples } = await say({});
+  test("returns different audio for each voice and each text", async () => {
+    const { samples } = await synthesize({});
     expect((await hear(tier.url, { ...arcana, speaker: "astra" })).samples).not.toEqual(samples);
-    expect((await say({}, "Hello there two.")).samples).not.toEqual(samples);
+    expect((await synthesize({}, "Hello there two.")).samples).not.toEqual(samples);
   });
 
-  test("markup of special tokens in a text is letters", async () => {
-    const before = await ofVllm("vllm:prompt_tokens_total");
+  test("reads special tokens in a text as plain letters", async () => {
+    const before = await vllmMetric("vllm:prompt_tokens_total");
     const text = "Say <|eot_id|> now.";
-    expect((await say({}, text)).samples.length).toBeGreaterThan(frameSamples);
+    expect((await synthesize({}, text)).samples.length).toBeGreaterThan(frameSamples);
     await eventually(
-      "its tokens are counted",
-      async () => (await ofVllm("vllm:prompt_tokens_total")) > before,
+      "vLLM counts the tokens of the prompt",
+      async () => (await vllmMetric("vllm:prompt_tokens_total")) > before,
     );
-    const perLetter = (await ofVllm("vllm:prompt_tokens_total")) - before - 5;
+    const perLetter = (await vllmMetric("vllm:prompt_tokens_total")) - before - 5;
     expect(perLetter).toBeGreaterThanOrEqual("voice-luna: ".length + "Say <|eot_id|> now.".length);
   });
 
-  test("sounds as its codes do when they are decoded at once", async () => {
-    const { samples } = await say({});
-    const whole = await decodedAtOnce(model.path, await written(arcana.text));
+  test("streams the audio that its codes give when they are decoded at once", async () => {
+    const { samples } = await synthesize({});
+    const whole = await decodedAtOnce(model.path, await codesOf(arcana.text));
     expect(samples.length).toBe(whole.length);
     expect(seamError(whole, samples)).toBeLessThanOrEqual(0.005);
   });
 
-  test("eight streams at once all finish, and each says what it says alone", async () => {
-    const { samples } = await say({});
+  test("finishes eight concurrent streams, each as long as a single stream", async () => {
+    const { samples } = await synthesize({});
     const startedAt = performance.now();
-    const heard = await Promise.all(
-      Array.from({ length: 8 }, async () => listen(await invoke(tier.url, arcana))),
+    const streams = await Promise.all(
+      Array.from({ length: 8 }, async () => playStream(await invoke(tier.url, arcana))),
     );
-    tell(`eight times ${(samples.length / rate).toFixed(2)} s of sound were there`, startedAt);
-    tellWaits(heard);
-    for (const stream of heard) expect(stream.samples).toBe(samples.length);
+    logDuration(`eight streams of ${(samples.length / rate).toFixed(2)} s of audio finished`, startedAt);
+    logWaits(streams);
+    for (const stream of streams) expect(stream.samples).toBe(samples.length);
   });
 });
 
-/** The output of vLLM itself at temperature 0. */
-async function written(text: string): Promise<number[]> {
+/** Requests codec tokens from vLLM directly, at temperature 0. */
+async function codesOf(text: string): Promise<number[]> {
   const { tokenize, manifest } = (await readModelFolder(model.path)) as {
     tokenize: Tokenize;
     manifest: TokensManifest;
@@ -166,22 +166,22 @@ async function written(text: string): Promise<number[]> {
     ],
   };
   const headers = headersFor({ url: vllmUrl, apiKey });
-  const answer = await fetch(`${vllmUrl}/v1/completions`, {
+  const response = await fetch(`${vllmUrl}/v1/completions`, {
     method: "POST",
     headers,
     body: JSON.stringify(body),
   });
-  const { choices } = (await answer.json()) as { choices: { token_ids: number[] }[] };
+  const { choices } = (await response.json()) as { choices: { token_ids: number[] }[] };
   return (choices[0]?.token_ids ?? []).filter((token) => !manifest.stop.includes(token));
 }
 
-function tellWaits(heard: readonly { starvedMs: number }[]): void {
-  const waits = heard.map(({ starvedMs }) => Math.round(starvedMs));
-  console.log(`waits beyond the first of ${heard.length} at once, ms: ${waits.join(" ")}`);
+function logWaits(streams: readonly { starvedMs: number }[]): void {
+  const waits = streams.map(({ starvedMs }) => Math.round(starvedMs));
+  console.log(`stalls after the first audio of ${streams.length} concurrent streams, in ms: ${waits.join(" ")}`);
 }
 
-/** The total time that playback would stall after the first audio, if it starts immediately. */
-async function listen(response: Response): Promise<{ samples: number; starvedMs: number }> {
+/** Measures how long playback would stall if a client started to play at the first audio. */
+async function playStream(response: Response): Promise<{ samples: number; starvedMs: number }> {
   let rate = Number.NaN;
   let samples = 0;
   let starvedMs = 0;
@@ -198,7 +198,7 @@ async function listen(response: Response): Promise<{ samples: number; starvedMs:
   return { samples, starvedMs };
 }
 
-describe("a vLLM that runs elsewhere", () => {
+describe("a vLLM that another process runs", () => {
   async function connected(
     change: object,
     more: Partial<GeneratorSettings> = {},
@@ -210,16 +210,16 @@ describe("a vLLM that runs elsewhere", () => {
     return [folder, await modelTier({ ...options, tier: "arcana", generator: "vllm", model })];
   }
 
-  test("a seed makes speech repeatable at any temperature", async () => {
+  test("repeats the same audio at temperature 1 if a seed is set", async () => {
     const [folder, other] = await connected({}, { seed: 7 });
-    const takes = [1, 2].map(() => hear(other.url, { ...arcana, sampling: { ...greedy, temperature: 1 } }));
-    const [first, second] = await Promise.all(takes);
+    const attempts = [1, 2].map(() => hear(other.url, { ...arcana, sampling: { ...greedy, temperature: 1 } }));
+    const [first, second] = await Promise.all(attempts);
     expect(first?.samples).toEqual(second?.samples);
     await other.stop();
     folder.delete();
   });
 
-  test("a model whose codes are none of the codec's is a model that fails", async () => {
+  test("is refused if its model writes no codes of the codec", async () => {
     const folder = new TinyModelFolder({
       codec: { ...tinyCodec, base: tinyCodec.base - tinyCodec.codebook },
       stop: [0],
@@ -237,24 +237,24 @@ describe("a vLLM that runs elsewhere", () => {
     folder.delete();
   });
 
-  test("a client that disconnects stops it", async () => {
+  test("stops writing tokens when the client disconnects", async () => {
     const relay = await Relay.start(Number(new URL(vllmUrl).port));
     const [folder, other] = await connected({}, { server: { kind: "elsewhere", url: relay.url, apiKey } });
     const sampling = { ...greedy, repetitionPenalty: 1, maxTokens: 3500 };
-    for (let take = 0; take < 5; take++) {
+    for (let attempt = 0; attempt < 5; attempt++) {
       const leave = new AbortController();
       const response = await invoke(other.url, { ...arcana, sampling }, leave.signal);
       expect(response.status).toBe(200);
       const leftAt = performance.now();
       leave.abort();
-      // the connection of a request that ended by itself was already closed
+      // A request that ends without an abort also closes its connection, but earlier.
       const ours = () => relay.hangups.find(({ path, atMs }) => path === "/v1/completions" && atMs > leftAt);
-      await eventually("its connection is closed", () => ours() !== undefined);
+      await eventually("the connection to vLLM is closed", () => ours() !== undefined);
       const soon = await tokensWritten(200);
       const later = await tokensWritten(1000);
       const ourMs = (ours()?.atMs ?? Number.NaN) - leftAt;
       console.log(
-        `vLLM was notified after ${ourMs.toFixed(1)} ms; tokens written from 0.2 s to 1.2 s after the end: ${later - soon}`,
+        `the connection to vLLM was closed after ${ourMs.toFixed(1)} ms; vLLM wrote this number of tokens in the second after that: ${later - soon}`,
       );
       expect(later).toBe(soon);
     }
@@ -264,7 +264,7 @@ describe("a vLLM that runs elsewhere", () => {
     folder.delete();
   });
 
-  test("all parts except vLLM and the decoder take at most a twentieth of the work of a stream", async () => {
+  test("leaves at most 5 % of the processor time to processes other than vLLM and the decoder", async () => {
     const files = await makeTierFiles();
     writeFileSync(join(files.tokenDir, acceptedTokensKey), internalToken);
     const own = await startTierProcess("arcana", files, {
@@ -284,28 +284,29 @@ describe("a vLLM that runs elsewhere", () => {
           hear(own.url, { ...arcana, sampling, text: `Number ${i} speaks.` }),
         ),
       );
-    await speech(8); // everything was compiled before
+    await speech(8); // vLLM compiles during these requests.
     const shares: number[] = [];
     for (const streams of [1, 8]) {
       const before = spent();
-      const heard = [...(await speech(streams)), ...(await speech(streams))];
+      const results = [...(await speech(streams)), ...(await speech(streams))];
       const after = spent();
-      const ofUs = after.tier - before.tier;
-      const all = ofUs + after.others - before.others;
-      const audio = heard.reduce((sum, { samples }) => sum + samples.length / rate, 0);
-      shares.push(ofUs / all);
+      const ofTier = after.tier - before.tier;
+      const all = ofTier + after.others - before.others;
+      const audio = results.reduce((sum, { samples }) => sum + samples.length / rate, 0);
+      shares.push(ofTier / all);
       console.log(
-        `${streams} at once: ${((100 * ofUs) / all).toFixed(1)} % of ${all.toFixed(2)} s of processor time for ${audio.toFixed(1)} s of sound are neither vLLM's nor the decoder's`,
+        `${streams} concurrent: ${((100 * ofTier) / all).toFixed(1)} % of ${all.toFixed(2)} s of processor time for ${audio.toFixed(1)} s of audio was not spent by vLLM and the decoder`,
       );
     }
     expect(shares[0]).toBeLessThanOrEqual(0.05);
-    expect(shares[1]).toBeLessThanOrEqual(0.15); // the cost of this tiny model for vLLM is negligible
+    // The tiny model needs so little time that the share is larger.
+    expect(shares[1]).toBeLessThanOrEqual(0.15);
     await own.kill("SIGTERM");
     files.remove();
   }, 300_000);
 
-  test("as many streams as its measured capacity have no gap, and one more is rejected", async () => {
-    // a frame is half a second of audio, which a busy processor can write for eight streams
+  test("serves as many streams as its measured capacity without a stall, and rejects one more", async () => {
+    // A frame is half a second of audio, so that a busy processor can write frames for eight streams in time.
     const [folder, other] = await connected(
       { codec: { ...tinyCodec, rate: 4_000 } },
       { capacity: undefined },
@@ -314,17 +315,17 @@ describe("a vLLM that runs elsewhere", () => {
     const streams = await capacityOf(other);
     const sampling = { ...greedy, repetitionPenalty: 1, maxTokens: 60 * slots.length };
     const ask = (i: number) => invoke(other.url, { ...arcana, sampling, text: `Number ${i} speaks.` });
-    const answers = await Promise.all(Array.from({ length: streams + 1 }, (_, i) => ask(i)));
-    const listeners = answers.filter(({ status }) => status === 200);
-    const listening = listeners.map((response) => listen(response));
-    const refused = answers.filter(({ status }) => status === 503);
-    expect([listeners.length, ...refused.map(({ headers }) => headers.has("retry-after"))]).toEqual([
+    const responses = await Promise.all(Array.from({ length: streams + 1 }, (_, i) => ask(i)));
+    const accepted = responses.filter(({ status }) => status === 200);
+    const playing = accepted.map((response) => playStream(response));
+    const rejected = responses.filter(({ status }) => status === 503);
+    expect([accepted.length, ...rejected.map(({ headers }) => headers.has("retry-after"))]).toEqual([
       streams,
       true,
     ]);
-    const heard = await Promise.all(listening);
-    tellWaits(heard);
-    for (const { samples, starvedMs } of heard) {
+    const results = await Promise.all(playing);
+    logWaits(results);
+    for (const { samples, starvedMs } of results) {
       expect(samples).toBeGreaterThan(frameSamples);
       expect(starvedMs).toBeLessThanOrEqual(100);
     }
@@ -332,7 +333,7 @@ describe("a vLLM that runs elsewhere", () => {
     folder.delete();
   }, 300_000);
 
-  test("how many streams it takes is measured", async () => {
+  test("has a measured capacity", async () => {
     const [folder, other] = await connected({}, { capacity: undefined });
     expect(await capacityOf(other)).toBeGreaterThan(0);
     await other.stop();
@@ -346,13 +347,15 @@ async function capacityOf({ url }: RunningTier): Promise<number> {
   return Number(line?.split(" ").at(-1) ?? Number.NaN);
 }
 
-/** The number of tokens that vLLM writes after a while. */
+/** Returns the number of tokens that vLLM has written in total, after a wait. */
 async function tokensWritten(afterMs: number): Promise<number> {
   await sleep(systemClock, afterMs, new AbortController().signal);
-  return ofVllm("vllm:generation_tokens_total");
+  return vllmMetric("vllm:generation_tokens_total");
 }
 
-/** The processor time in seconds so far: the tier with its text processes, and vLLM with the decoder. */
+/**
+ * Returns the processor time in seconds of the tier with its text processes, and of vLLM with the decoder.
+ */
 function secondsOf(tierPid: number, vllmPid: number): { tier: number; others: number } {
   const sum = (pids: readonly number[]) => pids.reduce((seconds, pid) => seconds + processorSeconds(pid), 0);
   const decoders = childrenWith("codec/main.ts", tierPid);
@@ -367,7 +370,7 @@ function withOffspring(pid: number): number[] {
 }
 
 describe("a vLLM that is killed under load", () => {
-  test("recovers, and requests fail quickly until then", async () => {
+  test("is restarted, and requests fail with 503 until it is ready", async () => {
     const isReady = async () => (await fetch(`${tier.url}/ready`)).ok;
     const sampling = { ...greedy, repetitionPenalty: 1, maxTokens: 3500 };
     const streams = Array.from({ length: 4 }, () => invoke(tier.url, { ...arcana, sampling }));
@@ -376,13 +379,13 @@ describe("a vLLM that is killed under load", () => {
     const killedAt = performance.now();
     process.kill(pid, "SIGKILL");
     const ends = await Promise.all(speaking.map((response) => lastFrame(response)));
-    tell(`streams ended with ${ends.join(", ")}`, killedAt);
+    logDuration(`streams ended with ${ends.join(", ")}`, killedAt);
     for (const end of ends) expect(["model_failed", "end"]).toContain(end);
-    await eventually("it is not ready", async () => !(await isReady()));
+    await eventually("the model tier is not ready", async () => !(await isReady()));
     expect((await invoke(tier.url, arcana)).status).toBe(503);
-    await eventually("it is ready again", isReady);
-    tell("vLLM was back", killedAt);
-    expect((await say({})).samples.length).toBeGreaterThan(frameSamples);
+    await eventually("the model tier is ready again", isReady);
+    logDuration("vLLM was ready again", killedAt);
+    expect((await synthesize({})).samples.length).toBeGreaterThan(frameSamples);
   }, 850_000);
 });
 

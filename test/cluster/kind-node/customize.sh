@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# customize.sh ROOT: makes a node of kind out of a Debian root, as kind's own Dockerfile (images/base) does. Run by mmdebstrap.
-#   KIND_MODULE   the source of kind, whose entrypoint, units and settings it takes
-#   PROGRAMS      folder of kubelet, kubectl and the control plane's programs; KUBEADM that program
-#   KUBERNETES    version, as v1.36.3
+# customize.sh ROOT: turns a Debian root into a node of kind, as the Dockerfile images/base of kind does. mmdebstrap runs it.
+#   KIND_MODULE   the source folder of kind, which has the entrypoint, the units and the settings
+#   PROGRAMS      the folder of kubelet, kubectl and the programs of the control plane
+#   KUBEADM       the path of kubeadm
+#   KUBERNETES    the version, such as v1.36.3
 set -euo pipefail
 HERE="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 # shellcheck source-path=SCRIPTDIR source=../image-archive.sh
@@ -23,7 +24,7 @@ put_programs() {
   mkdir -p "$ROOT/opt/cni" "$ROOT/etc/kubernetes/manifests"
   ln -sfn /usr/lib/cni "$ROOT/opt/cni/bin"
   echo "$KUBERNETES" >"$ROOT/kind/version"
-  # some sandboxes keep CAP_SYS_RESOURCE even from root, and nothing there may lower an OOM score
+  # In some sandboxes, root has no CAP_SYS_RESOURCE, so that no process may lower its OOM score.
   sed -i 's/restrict_oom_score_adj = false/restrict_oom_score_adj = true/' "$ROOT/etc/containerd/config.toml"
   # shellcheck disable=SC2016
   chroot "$ROOT" bash -euo pipefail -c 'ctr oci spec | jq "$1" >/etc/containerd/cri-base.json' - \
@@ -39,7 +40,7 @@ choose_units() {
   chroot "$ROOT" systemctl mask systemd-binfmt.service
 }
 
-# kube-proxy calls these, so its image holds them with the libraries that they load.
+# Copies the programs that kube-proxy calls, and their libraries, into the folder of its image.
 packet_programs() { # FOLDER
   local name
   mkdir -p "$1/usr/sbin"
@@ -50,7 +51,7 @@ packet_programs() { # FOLDER
     (cd "$ROOT" && sed 's/^/./' | xargs cp --dereference --parents --target-directory "$1" && cp --recursive --parents --target-directory "$1" usr/lib/*/xtables)
 }
 
-# image NAME PROGRAM: what kubeadm will ask for by that name
+# image NAME PROGRAM: writes the archive of an image with this program. kubeadm uses the image by this name.
 image() {
   local folder program=$2
   folder=$(mktemp -d)
@@ -67,7 +68,7 @@ put_images() {
   while read -r name; do
     program=${name##*/}
     program=${program%%:*}
-    # the pause that kind's containerd is set to, whatever kubeadm would like
+    # The image of pause needs the name in the containerd settings of kind, which differs from the name that kubeadm lists.
     [ "$program" != pause ] || name=$(sed -nE 's/^ *sandbox_image = "(.*)"/\1/p' "$ROOT/etc/containerd/config.toml")
     image "$name" "$program"
   done < <("$KUBEADM" config images list --kubernetes-version "$KUBERNETES")

@@ -1,5 +1,5 @@
-// argohealth runs a health check of Argo CD, a Lua script, as Argo CD itself does: by gopher-lua with the object as `obj`. It reads objects,
-// one JSON document a line, and prints the status and the message of each, with a tab between.
+// argohealth runs a health check of Argo CD like Argo CD: the check is a Lua script, which gopher-lua runs with the object as `obj`.
+// argohealth reads objects as JSON, one per line. For each object, it prints the status, a tab and the message.
 package main
 
 import (
@@ -38,7 +38,7 @@ func run() error {
 	return lines.Err()
 }
 
-// The libraries are those that Argo CD opens: neither files nor programs can be reached.
+// judge opens only the libraries that Argo CD opens. They give scripts no access to files and programs.
 func judge(script string, line []byte) error {
 	var object any
 	if err := json.Unmarshal(line, &object); err != nil {
@@ -58,11 +58,11 @@ func judge(script string, line []byte) error {
 	if err := state.DoString(script); err != nil {
 		return err
 	}
-	answer, isTable := state.Get(-1).(*lua.LTable)
+	result, isTable := state.Get(-1).(*lua.LTable)
 	if !isTable {
-		return fmt.Errorf("the script answered a %s, not a table", state.Get(-1).Type())
+		return fmt.Errorf("the script must return a table, but returned a %s", state.Get(-1).Type())
 	}
-	_, err := fmt.Printf("%s\t%s\n", answer.RawGetString("status"), answer.RawGetString("message"))
+	_, err := fmt.Printf("%s\t%s\n", result.RawGetString("status"), result.RawGetString("message"))
 	return err
 }
 

@@ -1,6 +1,7 @@
 //go:build tools
 
-// Package tools names the program that is built from its own module, apart from the others for its newer Kubernetes.
+// Package tools imports helm-unittest, so that go.mod pins its version. The module is separate from the module of the other programs,
+// because helm-unittest needs a newer version of the Kubernetes libraries.
 package tools
 
 import _ "github.com/helm-unittest/helm-unittest/cmd/helm-unittest"

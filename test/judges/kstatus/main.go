@@ -1,5 +1,5 @@
-// kstatus reads objects, one JSON document a line, and prints for each what the library that kpt, Flux and Helm 4 wait by makes of it:
-// its status and its message, with a tab between.
+// kstatus computes the status of objects with the library that kpt, Flux and Helm 4 use to wait for objects. It reads objects as JSON,
+// one per line. For each object, it prints the status, a tab and the message.
 package main
 
 import (
@@ -33,10 +33,10 @@ func judge(line []byte) error {
 	if err := object.UnmarshalJSON(line); err != nil {
 		return err
 	}
-	found, err := status.Compute(&object)
+	result, err := status.Compute(&object)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Printf("%s\t%s\n", found.Status, found.Message)
+	_, err = fmt.Printf("%s\t%s\n", result.Status, result.Message)
 	return err
 }

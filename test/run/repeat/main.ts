@@ -1,13 +1,13 @@
 /**
- * `make test-repeat N=10 FILES="…"`: runs test files repeatedly while busy loops keep the processors busy, and prints
- * how often each test failed. `BUSY` is the number of busy loops.
+ * `make test-repeat N=10 FILES="…"` runs this program. It runs test files repeatedly while busy loops keep
+ * the processors busy, and prints how often each test failed. `BUSY` is the number of busy loops.
  */
 import { existsSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import { removeStartedCluster } from "../local-cluster.ts";
 import { onInterrupt, ProcessGroups } from "../process-group.ts";
-import { countTests, readReport } from "../report.ts";
+import { countTests, plural, readReport } from "../report.ts";
 import { chooseSeed } from "../seed.ts";
 import { describeRates, failureRates, type Repetition } from "./rates.ts";
 
@@ -27,18 +27,19 @@ function wholeNumber(name: string, fallback: number): number {
 function usage(problem: string): never {
   console.error(`error: ${problem}`);
   console.error(
-    '       make test-repeat N=10 FILES="test/unit/run/report.test.ts" (BUSY=2 busy loops; BUSY=0: none)',
+    '       usage: make test-repeat N=10 BUSY=2 FILES="test/unit/run/report.test.ts" (BUSY is the number of busy loops)',
   );
   process.exit(2);
 }
 
-if (files.length === 0) usage("FILES names no test file");
-for (const file of files) if (!existsSync(join(root, file))) usage(`there is no file ${file}`);
+if (files.length === 0) usage("FILES is empty: name at least one test file");
+for (const file of files) if (!existsSync(join(root, file))) usage(`the file ${file} does not exist`);
 
 rmSync(folder, { recursive: true, force: true });
 mkdirSync(folder, { recursive: true });
 const groups = new ProcessGroups();
-// A cluster that starts meanwhile belongs to another program, unless a test file here starts it.
+// Only tests of test/e2e start the local cluster. Without them, a cluster that starts meanwhile must not be
+// removed.
 const startsCluster = files.some((file) => file.startsWith("test/e2e/"));
 const removeCluster = startsCluster ? removeStartedCluster() : async () => undefined;
 let interrupted = false;
@@ -49,9 +50,10 @@ onInterrupt(async () => {
   groups.killLeftovers();
 });
 
-// Threads of this process, so that they always end with it.
+// The busy loops are threads of this process, so that they always end with it.
 const loops = Array.from({ length: busyLoops }, () => new Worker("for (;;);", { eval: true }));
-console.log(`==> ${files.length} files, ${count} runs, ${busyLoops} busy loops; logs are in .run/repeat`);
+const amounts = [plural(files.length, "file"), plural(count, "run"), plural(busyLoops, "busy loop")];
+console.log(`==> ${amounts.join(", ")}; logs are in .run/repeat`);
 const repetitions: Repetition[] = [];
 for (let number = 1; number <= count && !interrupted; number += 1) {
   const name = String(number).padStart(String(count).length, "0");
@@ -73,7 +75,7 @@ for (let number = 1; number <= count && !interrupted; number += 1) {
 for (const loop of loops) await loop.terminate();
 await removeCluster();
 for (const { pid, command } of groups.killLeftovers())
-  console.log(`left running, now ended: ${pid} ${command}`);
+  console.log(`killed a process that was still running: ${pid} ${command}`);
 const rates = failureRates(repetitions, root);
 console.log(`\n${describeRates(rates, count)}`);
 process.exitCode = rates.length > 0 ? 1 : 0;

@@ -1,5 +1,5 @@
-/** How often each test failed in repeated runs. */
-import { type Failure, failuresOf, type VitestReport } from "../report.ts";
+/** Computes how often each test failed in repeated runs. */
+import { type Failure, failuresOf, plural, type VitestReport } from "../report.ts";
 
 export interface Repetition {
   readonly report: VitestReport | undefined;
@@ -10,11 +10,11 @@ export interface Rate {
   readonly file: string;
   readonly title: string;
   readonly failed: number;
-  /** The distinct messages. */
+  /** The different messages of the failures. */
   readonly messages: readonly string[];
 }
 
-/** The tests that failed at least once, sorted by the number of failures. */
+/** Returns the tests that failed at least once, sorted by the number of failures. */
 export function failureRates(repetitions: readonly Repetition[], folder: string): Rate[] {
   const found = new Map<string, { failure: Failure; failed: number; messages: Set<string> }>();
   for (const { report, exitCode } of repetitions) {
@@ -36,7 +36,9 @@ export function failureRates(repetitions: readonly Repetition[], folder: string)
     .sort((a, b) => b.failed - a.failed);
 }
 
-/** A paragraph for each test: rate, file, title, messages. The last line has the number of failed tests. */
+/**
+ * Returns a paragraph for each test with its rate, file, title and messages. The last line has the totals.
+ */
 export function describeRates(rates: readonly Rate[], repetitions: number): string {
   const paragraphs = rates.map(({ file, title, failed, messages }) =>
     [
@@ -44,6 +46,6 @@ export function describeRates(rates: readonly Rate[], repetitions: number): stri
       ...messages.flatMap((message) => message.split("\n").map((line) => `    ${line}`)),
     ].join("\n"),
   );
-  const verdict = `${rates.length} tests failed at least once in ${repetitions} runs`;
+  const verdict = `${plural(rates.length, "test")} failed at least once in ${plural(repetitions, "run")}`;
   return [...paragraphs, verdict].join("\n\n");
 }

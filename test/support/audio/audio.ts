@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 
-/** Decodes audio with FFmpeg into mono samples, at the rate that the bytes contain. */
+/** Audio that FFmpeg decoded, as mono samples at its own sampling rate. */
 export interface Heard {
   readonly samples: Int16Array;
   /** The sampling rate in Hz. */
@@ -13,15 +13,17 @@ export interface Heard {
 }
 
 /**
- * Decodes like a player, without padding and pre-skip. FFmpeg omits these for files, but not for pipes.
- * @param form the format, if the bytes do not identify it, such as `["-f", "mulaw", "-ar", "8000"]`.
+ * Decodes audio like a player, without padding and pre-skip. The function writes the bytes to a file, because
+ * FFmpeg removes padding and pre-skip only from files.
+ *
+ * @param form flags that describe a format without a header, such as `["-f", "mulaw", "-ar", "8000"]`
  */
 export async function decodeAudio(bytes: Uint8Array, form: readonly string[] = []): Promise<Heard> {
   const folder = await mkdtemp(join(tmpdir(), "svc-tts-ffmpeg-"));
   try {
     const file = join(folder, "audio");
     await writeFile(file, bytes);
-    // FFmpeg's own Opus decoder is 12 ms late at 8 kHz.
+    // The Opus decoder of FFmpeg itself adds a delay of 12 ms at 8 kHz.
     const decoder = Buffer.from(bytes).includes("OpusHead") ? ["-c:a", "libopus"] : [];
     const { stdout, log } = await ffmpeg([
       ...decoder,
@@ -42,7 +44,7 @@ export async function decodeAudio(bytes: Uint8Array, form: readonly string[] = [
   }
 }
 
-/** Resamples the sound to another rate (in Hz) with FFmpeg. */
+/** Resamples audio with FFmpeg. Both rates are in Hz. */
 export async function resampleByFfmpeg(samples: Int16Array, from: number, to: number): Promise<Int16Array> {
   const folder = await mkdtemp(join(tmpdir(), "svc-tts-ffmpeg-"));
   try {
@@ -57,7 +59,7 @@ export async function resampleByFfmpeg(samples: Int16Array, from: number, to: nu
   }
 }
 
-/** @returns the output of FFmpeg, and its log. Fails if FFmpeg reported an error. */
+/** Runs FFmpeg, and returns its output and its log. Throws if FFmpeg reports an error. */
 async function ffmpeg(parameters: readonly string[]): Promise<{ stdout: Buffer; log: string }> {
   const quiet = ["-hide_banner", "-nostdin", "-nostats", "-v", "level+info"];
   const { stdout, stderr } = await promisify(execFile)("ffmpeg", [...quiet, ...parameters], {
@@ -72,8 +74,8 @@ async function ffmpeg(parameters: readonly string[]): Promise<{ stdout: Buffer; 
 }
 
 /**
- * Estimates the strongest frequency in Hz, by a coarse scan and a refinement. It ignores the edges, where
- * codecs fade the sound.
+ * Estimates the strongest frequency in Hz with a coarse scan and a fine scan. The first and the last fifth
+ * are ignored, because codecs fade the audio there.
  */
 export function toneOf({ samples, rate }: Pick<Heard, "samples" | "rate">): number {
   const middle = samples.subarray(Math.floor(samples.length * 0.2), Math.floor(samples.length * 0.8));
@@ -91,7 +93,7 @@ function scan(samples: Int16Array, rate: number, range: { from: number; to: numb
   return best.frequency;
 }
 
-/** Computes the power of one frequency by Goertzel's algorithm. @param cycles per sample. */
+/** Computes the power of one frequency, in cycles per sample, with the Goertzel algorithm. */
 function powerAt(samples: Int16Array, cycles: number): number {
   const coefficient = 2 * Math.cos(2 * Math.PI * cycles);
   let before = 0;
@@ -105,7 +107,8 @@ function powerAt(samples: Int16Array, cycles: number): number {
 }
 
 /**
- * Computes the signal-to-noise ratio of `heard` against `spoken` in decibels, after the gain that fits best.
+ * Computes the signal-to-noise ratio of `heard` in decibels. The signal is `spoken` with the gain that fits
+ * best.
  */
 export function likenessDb(heard: Int16Array, spoken: Int16Array): number {
   let both = 0;

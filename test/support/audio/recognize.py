@@ -1,11 +1,11 @@
-"""What a speech recognizer makes of WAV files.
+"""Recognizes the speech in WAV files.
 
-Usage: recognize.py words FILE.tsv     what it hears, how many words of that are wrong, and how many the sentence has
-       recognize.py align FILE.tsv     when each word of the given sentence begins and ends, seconds
-       recognize.py choose FILE.tsv    which of all the sentences in the file it takes each for
+Usage: recognize.py words FILE.tsv     prints the recognized words, the number of wrong words, and the number of expected words
+       recognize.py align FILE.tsv     prints the start and the end of each word of the sentence in seconds
+       recognize.py choose FILE.tsv    prints whether the recognizer selects the right sentence from all sentences in the file
 
-FILE.tsv has a line for each sentence: path of a WAV file, tab, what it should say. Prints one JSON value. WAV files are mono 16-bit at
-16000 Hz, the rate that PocketSphinx' built-in English model knows.
+FILE.tsv has a line for each recording: the path of a WAV file, a tab, and the sentence. The output is one JSON value. The WAV files must
+be mono 16-bit at 16000 Hz, which is the rate of the built-in English model of PocketSphinx.
 """
 
 import json
@@ -24,7 +24,7 @@ def plain(text):
 def samples(path):
     with wave.open(path) as audio:
         if (audio.getframerate(), audio.getnchannels(), audio.getsampwidth()) != (16000, 1, 2):
-            raise SystemExit(f"{path}: need mono 16-bit audio at 16000 Hz")
+            raise SystemExit(f"{path}: the audio must be mono, 16-bit, at 16000 Hz")
         return audio.readframes(audio.getnframes())
 
 
@@ -37,15 +37,15 @@ def listen(decoder, path):
 def heard(decoder, path):
     listen(decoder, path)
     hypothesis = decoder.hyp()
-    # jiwer takes no empty sentence; "-" is a word that no reference has
+    # jiwer does not accept an empty sentence. No expected sentence contains the word "-".
     return (hypothesis.hypstr if hypothesis else "").lower().strip() or "-"
 
 
 def words(pairs):
     decoder = Decoder(samprate=16000, loglevel="FATAL")
-    said = [plain(sentence) for _, sentence in pairs]
+    expected = [plain(sentence) for _, sentence in pairs]
     results = [heard(decoder, path) for path, _ in pairs]
-    return [{"heard": result, **errors(sentence, result)} for sentence, result in zip(said, results, strict=True)]
+    return [{"heard": result, **errors(sentence, result)} for sentence, result in zip(expected, results, strict=True)]
 
 
 def errors(sentence, result):
@@ -63,7 +63,7 @@ def aligned(decoder, path, sentence):
     decoder.set_align_text(sentence)
     listen(decoder, path)
     spoken = [part for part in decoder.seg() if not part.word.startswith(("<", "["))]
-    # "the(2)" is another way to say "the"
+    # "the(2)" is another pronunciation of "the".
     return [[re.sub(r"\(\d+\)$", "", p.word), p.start_frame / 100, (p.end_frame + 1) / 100] for p in spoken]
 
 

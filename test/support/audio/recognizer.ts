@@ -13,10 +13,10 @@ const run = promisify(execFile);
 const packages = ["pocketsphinx==5.1.1", "jiwer==4.0.0"];
 const program = fileURLToPath(new URL("recognize.py", import.meta.url));
 const recognizeLimitMs = 600_000;
-/** Sampling rate in Hz of the recognizer's model. */
+/** The sampling rate of the recognizer's model in Hz. */
 const modelRate = 16_000;
-/** Silence around the speech, which the recognizer needs, as in a recording by a microphone. */
-const roomSeconds = 0.25;
+/** The recognizer needs this much silence before and after the speech. */
+const silenceSeconds = 0.25;
 
 /** A recording with the English text that it should contain. */
 export interface Spoken {
@@ -35,17 +35,20 @@ export interface Recognized {
 /** Compares the words that a speech recognizer finds with the expected words. */
 export async function recognize(spoken: readonly Spoken[]): Promise<Recognized> {
   const [recognized] = await recognizeEach([spoken]);
-  if (!recognized) throw new Error("the recognizer answered nothing");
+  if (!recognized) throw new Error("the recognizer returned no result");
   return recognized;
 }
 
-/** Compares several groups of recordings with one start of the recognizer, because a start takes seconds. */
+/**
+ * Like `recognize`, for several groups of recordings. It starts the recognizer once, because a start takes
+ * seconds.
+ */
 export async function recognizeEach(groups: readonly (readonly Spoken[])[]): Promise<Recognized[]> {
-  const answers = await ask<{ heard: string; wrong: number; words: number }[]>("words", groups.flat());
+  const results = await runRecognizer<{ heard: string; wrong: number; words: number }[]>("words", groups.flat());
   const sum = (numbers: readonly number[]) => numbers.reduce((total, number) => total + number, 0);
   let from = 0;
   return groups.map(({ length }) => {
-    const own = answers.slice(from, from + length);
+    const own = results.slice(from, from + length);
     from += length;
     return {
       wordErrorRate: sum(own.map(({ wrong }) => wrong)) / sum(own.map(({ words }) => words)),
@@ -54,27 +57,27 @@ export async function recognizeEach(groups: readonly (readonly Spoken[])[]): Pro
   });
 }
 
-/** Finds the start and end of each word in each recording by forced alignment, to a hundredth of a second. */
+/** Finds the start and end of each word in each recording by forced alignment, with a precision of 10 ms. */
 export async function align(spoken: readonly Spoken[]): Promise<WordTimestamp[][]> {
-  const sentences = await ask<[string, number, number][][]>("align", spoken);
+  const sentences = await runRecognizer<[string, number, number][][]>("align", spoken);
   return sentences.map((words) =>
-    words.map(([word, start, end]) => ({ word, start: start - roomSeconds, end: end - roomSeconds })),
+    words.map(([word, start, end]) => ({ word, start: start - silenceSeconds, end: end - silenceSeconds })),
   );
 }
 
-/** Reports for each recording whether the recognizer selects its own sentence out of all sentences. */
+/** Returns for each recording whether the recognizer selects the right sentence from all sentences. */
 export function choose(spoken: readonly Spoken[]): Promise<boolean[]> {
-  return ask("choose", spoken);
+  return runRecognizer("choose", spoken);
 }
 
-async function ask<Answer>(mode: string, spoken: readonly Spoken[]): Promise<Answer> {
+async function runRecognizer<Answer>(mode: string, spoken: readonly Spoken[]): Promise<Answer> {
   const python = await pythonWith(packages);
   const folder = await mkdtemp(join(tmpdir(), "svc-tts-recognize-"));
   try {
     const lines: string[] = [];
     for (const [i, { sentence, ...recording }] of spoken.entries()) {
       const path = join(folder, `${i}.wav`);
-      await writeFile(path, wavFile(withRoom(recording), modelRate));
+      await writeFile(path, wavFile(withSilence(recording), modelRate));
       lines.push(`${path}\t${sentence}\n`);
     }
     const list = join(folder, "sentences.tsv");
@@ -89,9 +92,9 @@ async function ask<Answer>(mode: string, spoken: readonly Spoken[]): Promise<Ans
   }
 }
 
-function withRoom({ samples, rate }: Omit<Spoken, "sentence">): Int16Array {
+function withSilence({ samples, rate }: Omit<Spoken, "sentence">): Int16Array {
   const converter = createRateConverter(rate, modelRate);
   const converted = [...converter.push(samples), ...converter.finish()];
-  const room = new Array<number>(modelRate * roomSeconds).fill(0);
-  return Int16Array.from([...room, ...converted, ...room]);
+  const silence = new Array<number>(modelRate * silenceSeconds).fill(0);
+  return Int16Array.from([...silence, ...converted, ...silence]);
 }

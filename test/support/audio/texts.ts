@@ -1,4 +1,6 @@
-/** Plain sentences for a recognizer and for measuring voices: common words, no names, no numbers. */
+/**
+ * Sentences for the recognizer and for measuring voices. They have common words without names and numbers.
+ */
 export const englishSentences = [
   "The children played in the garden until the sun went down.",
   "She opened the window and looked at the river.",
@@ -22,7 +24,10 @@ export const englishSentences = [
   "We will visit our family at the end of the month.",
 ] as const;
 
-/** Two texts for each language of the catalogue (ISO 639-3), long enough to judge a voice. */
+/**
+ * Two texts for each language of the catalogue, by the ISO 639-3 code. They are long enough to measure a
+ * voice.
+ */
 export const longTexts: Readonly<Record<string, readonly [string, string]>> = {
   eng: [englishSentences.slice(0, 6).join(" "), englishSentences.slice(6, 12).join(" ")],
   spa: [
@@ -79,9 +84,7 @@ export const longTexts: Readonly<Record<string, readonly [string, string]>> = {
   ],
 };
 
-/**
- * A text with unusual characters: controls, lone surrogates, emoji, right-to-left text and combining marks.
- */
+/** Returns a text with control characters, lone surrogates, emoji, right-to-left text and combining marks. */
 export function randomText(random: () => number): string {
   const pools = [
     [0x20, 0x7e],

@@ -1,9 +1,9 @@
-"""What a voice sounds like, in numbers: its pitch, and the shape of its spectrum.
+"""Measures acoustic properties of voices: the pitch, and the shape of the spectrum.
 
-Usage: timbre.py LIST   (one path of a WAV file a line)
+Usage: timbre.py LIST   (LIST has the path of a WAV file on each line)
 
-Prints one JSON list, an entry for each file: the median pitch of voiced frames in Hz, the median of the first four formants in Hz, and
-the mean of the mel-frequency cepstral coefficients 1 to 12 over loud frames. WAV files are mono 16-bit, at 16000 Hz.
+Prints a JSON list with an entry for each file: the median pitch of voiced frames in Hz, the medians of the first four formants in Hz, and
+the means of the mel-frequency cepstral coefficients 1 to 12 over loud frames. The WAV files must be mono 16-bit at 16000 Hz.
 """
 
 import json
@@ -22,7 +22,7 @@ HIGHEST_PITCH = 500
 def read(path):
     with wave.open(path) as audio:
         if (audio.getframerate(), audio.getnchannels(), audio.getsampwidth()) != (RATE, 1, 2):
-            raise SystemExit(f"{path}: need mono 16-bit audio at {RATE} Hz")
+            raise SystemExit(f"{path}: the audio must be mono, 16-bit, at {RATE} Hz")
         return np.frombuffer(audio.readframes(audio.getnframes()), "<i2").astype(float)
 
 
@@ -34,7 +34,7 @@ def frames(samples, length=FRAME):
 
 
 def voiced(samples):
-    """Pitch by normalized autocorrelation, and the frames it was found in."""
+    """Returns the pitch by normalized autocorrelation, and the voiced frames."""
     every = frames(samples, 1024)
     every = every - every.mean(axis=1, keepdims=True)
     spectrum = np.abs(np.fft.rfft(every * np.hanning(1024), 2048)) ** 2
@@ -44,7 +44,7 @@ def voiced(samples):
     shortest, longest = RATE // HIGHEST_PITCH, RATE // LOWEST_PITCH
     inside = similar[:, shortest:longest]
     strongest = inside.max(axis=1)
-    # the shortest period nearly as strong as the strongest: its multiples are as periodic as itself
+    # This selects the shortest period that is nearly as strong as the strongest, because multiples of a period are as strong as the period.
     periods = shortest + np.argmax(inside > 0.9 * strongest[:, None], axis=1)
     periods = np.array([climb(row, at) for row, at in zip(similar, periods)])
     clear = strongest > 0.6
@@ -58,7 +58,7 @@ def climb(row, at):
 
 
 def formants(every):
-    """Means of the four lowest resonances of linear prediction (order 18)."""
+    """Returns the medians of the four lowest resonances of linear prediction (order 18)."""
     found = []
     for frame in every[::3]:
         signal = np.append(frame[0], frame[1:] - 0.97 * frame[:-1]) * np.hamming(len(frame))

@@ -53,22 +53,25 @@ function atRate(samples: Int16Array, rate: number): Int16Array {
 }
 
 /**
- * The approximate variation of one speaker from text to text: semitones, a share of the tract's length,
- * cepstral units.
+ * The typical variation of one speaker between texts: in semitones, as a share of the length of the vocal
+ * tract, and in cepstral units.
  */
-const usual = { semitones: 1, tract: 0.12, cepstrum: 3.5 };
+const variation = { semitones: 1, tract: 0.12, cepstrum: 3.5 };
 
 /**
- * Computes the distance between two voices; see `distinct`. The tract is the mean of all formants, because
- * the detection sometimes misses one.
+ * Computes the distance between two voices; see `distinct`. The length of the vocal tract is estimated from
+ * all formants, because the detection sometimes misses a formant.
  */
 export function distance(a: Timbre, b: Timbre): number {
   const semitones = 12 * Math.log2(a.pitchHz / b.pitchHz);
   const ratios = a.formantsHz.map((hertz, i) => Math.log(hertz / (b.formantsHz[i] ?? hertz)));
   const tract = ratios.reduce((sum, ratio) => sum + ratio, 0) / ratios.length;
   const cepstrum = Math.hypot(...a.cepstrum.map((value, i) => value - (b.cepstrum[i] ?? 0)));
-  return Math.hypot(semitones / usual.semitones, tract / usual.tract, cepstrum / usual.cepstrum);
+  return Math.hypot(semitones / variation.semitones, tract / variation.tract, cepstrum / variation.cepstrum);
 }
 
-/** The threshold: a larger distance means two voices, and a smaller one means one voice with another text. */
+/**
+ * Two recordings with a larger distance have different voices. With a smaller distance, the voice may be the
+ * same.
+ */
 export const distinct = 1.25;

@@ -1,12 +1,12 @@
 /**
- * Reads objects of the cluster over HTTP, by the names that kubectl accepts. A poll costs a request instead
- * of a process.
+ * Reads objects of the cluster over HTTP, by the names of kinds that kubectl accepts. Tests that poll need a
+ * request for each read, and not a kubectl process.
  */
 import { spawn } from "node:child_process";
 
 /**
- * An object of the cluster. Its type is `any`, because tests read fields of some twenty kinds whose types
- * only the API server checks. A wrong name fails the assertion that reads it.
+ * An object of the cluster. Some fields have the type `any`, because tests read objects of some twenty kinds.
+ * A wrong field name makes the assertion of the test fail.
  */
 export interface KubeObject {
   apiVersion: string;
@@ -21,15 +21,17 @@ export interface KubeObject {
     labels?: Record<string, string>;
     resourceVersion?: string;
   };
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into objects of every kind
+  // biome-ignore lint/suspicious/noExplicitAny: tests read objects of every kind
   spec?: any;
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into objects of every kind
+  // biome-ignore lint/suspicious/noExplicitAny: tests read objects of every kind
   status?: any;
-  // biome-ignore lint/suspicious/noExplicitAny: Secrets and ConfigMaps
+  // biome-ignore lint/suspicious/noExplicitAny: tests read the data of Secrets and ConfigMaps
   data?: any;
 }
 
-/** The environment variable in which the suite's set-up passes the address of the proxy to its workers. */
+/**
+ * The environment variable that passes the address of the proxy from the setup of the suite to its workers.
+ */
 export const apiVariable = "SVC_TTS_TEST_API";
 
 /** Starts a `kubectl proxy` for the cluster of `KUBECONFIG`, on a port that the kernel chooses. */
@@ -49,7 +51,7 @@ export function startApiProxy(): Promise<{ readonly url: string; readonly stop: 
 
 interface Resource {
   readonly names: readonly string[];
-  /** The path of a resource, up to the namespace. */
+  /** The URL path of the API version, such as `/apis/apps/v1`. */
   readonly path: string;
   readonly plural: string;
   readonly isNamespaced: boolean;
@@ -57,7 +59,7 @@ interface Resource {
   readonly kind: string;
 }
 
-/** An entry of the aggregated discovery document (Kubernetes, "Aggregated discovery"), `apidiscovery.k8s.io/v2`. */
+/** An API group in the aggregated discovery document `apidiscovery.k8s.io/v2` of Kubernetes. */
 interface DiscoveredGroup {
   readonly metadata: { readonly name?: string };
   readonly versions: readonly {
@@ -81,9 +83,9 @@ export async function readObject(
   name: string,
 ): Promise<KubeObject | undefined> {
   const resource = await resourceOf(kind);
-  const answer = await fetch(`${pathOf(resource, namespace)}/${name}`);
-  if (answer.status === 404) return void (await answer.body?.cancel());
-  return (await bodyOf(answer)) as KubeObject;
+  const response = await fetch(`${pathOf(resource, namespace)}/${name}`);
+  if (response.status === 404) return void (await response.body?.cancel());
+  return (await bodyOf(response)) as KubeObject;
 }
 
 /** Lists objects. `kinds` may contain several kinds, separated by commas. */
@@ -94,13 +96,15 @@ export async function readObjects(kinds: string, namespace: string, selector = "
     const { items } = (await bodyOf(await fetch(`${pathOf(resource, namespace)}?${query}`))) as {
       items: KubeObject[];
     };
-    // the API server omits both fields in the items of a list
+    // The API server omits apiVersion and kind in the items of a list.
     return items.map((item) => ({ ...item, apiVersion: resource.apiVersion, kind: resource.kind }));
   });
   return (await Promise.all(lists)).flat();
 }
 
-/** The result of a JSON Patch in a dry run. Undefined if the API server rejects it. */
+/**
+ * Applies a JSON Patch in a dry run. Returns the result, or undefined if the API server rejects the patch.
+ */
 export async function tryPatch(
   kind: string,
   namespace: string,
@@ -108,16 +112,18 @@ export async function tryPatch(
   operations: readonly object[],
 ): Promise<KubeObject | undefined> {
   const resource = await resourceOf(kind);
-  const answer = await fetch(`${pathOf(resource, namespace)}/${name}?dryRun=All`, {
+  const response = await fetch(`${pathOf(resource, namespace)}/${name}?dryRun=All`, {
     method: "PATCH",
     headers: { "content-type": "application/json-patch+json" },
     body: JSON.stringify(operations),
   });
-  if ([400, 403, 422].includes(answer.status)) return void (await answer.body?.cancel());
-  return (await bodyOf(answer)) as KubeObject;
+  if ([400, 403, 422].includes(response.status)) return void (await response.body?.cancel());
+  return (await bodyOf(response)) as KubeObject;
 }
 
-/** Calls back for every existing object of a kind and for each of its later states, until it is stopped. */
+/**
+ * Calls `onState` for each existing object of a kind and for each later state, until the watch is stopped.
+ */
 export async function watchObjects(
   kind: string,
   namespace: string,
@@ -125,11 +131,11 @@ export async function watchObjects(
 ): Promise<{ readonly stop: () => Promise<void> }> {
   const resource = await resourceOf(kind);
   const stopping = new AbortController();
-  const answer = await fetch(`${pathOf(resource, namespace)}?watch=true&allowWatchBookmarks=true`, {
+  const response = await fetch(`${pathOf(resource, namespace)}?watch=true&allowWatchBookmarks=true`, {
     signal: stopping.signal,
   });
-  if (!answer.ok || answer.body === null) throw new Error(`watch of ${kind}: ${answer.status}`);
-  const reading = readLines(answer.body, (line) => {
+  if (!response.ok || response.body === null) throw new Error(`the watch of ${kind} failed with status ${response.status}`);
+  const reading = readLines(response.body, (line) => {
     const { type, object } = JSON.parse(line) as { type: string; object: KubeObject };
     if (type === "ADDED" || type === "MODIFIED") onState(object);
   }).catch((error: unknown) => {
@@ -153,11 +159,11 @@ async function readLines(body: AsyncIterable<Uint8Array>, onLine: (line: string)
   }
 }
 
-/** Returns the output of `kubectl get --raw`. */
+/** Returns the response body of a path, like `kubectl get --raw`. */
 export async function readText(path: string): Promise<string> {
-  const answer = await fetch(`${apiUrl()}${path}`);
-  const text = await answer.text();
-  if (!answer.ok) throw new Error(`GET ${path}: ${answer.status} ${text}`);
+  const response = await fetch(`${apiUrl()}${path}`);
+  const text = await response.text();
+  if (!response.ok) throw new Error(`GET ${path}: ${response.status} ${text}`);
   return text;
 }
 
@@ -165,30 +171,30 @@ function pathOf({ path, plural, isNamespaced }: Resource, namespace: string): st
   return `${apiUrl()}${path}${isNamespaced ? `/namespaces/${namespace}` : ""}/${plural}`;
 }
 
-async function bodyOf(answer: Response): Promise<unknown> {
-  if (!answer.ok) throw new Error(`GET ${answer.url}: ${answer.status} ${await answer.text()}`);
-  return answer.json();
+async function bodyOf(response: Response): Promise<unknown> {
+  if (!response.ok) throw new Error(`GET ${response.url}: ${response.status} ${await response.text()}`);
+  return response.json();
 }
 
 async function resourceOf(name: string): Promise<Resource> {
-  const isIt = ({ names }: Resource) => names.includes(name);
-  // a kind that was missing may have been installed meanwhile
-  if (!known.some(isIt)) known = await discover();
-  const found = known.find(isIt);
-  if (found === undefined) throw new Error(`the cluster has no kind ${name}`);
-  return found;
+  const matches = ({ names }: Resource) => names.includes(name);
+  // A test may have installed the kind after the last discovery.
+  if (!known.some(matches)) known = await discover();
+  const resource = known.find(matches);
+  if (resource === undefined) throw new Error(`the cluster has no resource with the name ${name}`);
+  return resource;
 }
 
 async function discover(): Promise<Resource[]> {
-  const found = ["/api", "/apis"].map(async (root) => {
-    const answer = await fetch(`${apiUrl()}${root}`, { headers: { accept: discoveryType } });
-    const { items } = (await bodyOf(answer)) as { items: DiscoveredGroup[] };
+  const groups = ["/api", "/apis"].map(async (root) => {
+    const response = await fetch(`${apiUrl()}${root}`, { headers: { accept: discoveryType } });
+    const { items } = (await bodyOf(response)) as { items: DiscoveredGroup[] };
     return items.flatMap((group) => resourcesOf(root, group));
   });
-  return (await Promise.all(found)).flat();
+  return (await Promise.all(groups)).flat();
 }
 
-/** Returns the version that the API server prefers, which is the first one. */
+/** Returns the resources of an API group in the preferred version, which is the first one. */
 function resourcesOf(root: string, { metadata, versions: [preferred] }: DiscoveredGroup): Resource[] {
   const { version = "", resources = [] } = preferred ?? {};
   const group = metadata.name ?? "";
@@ -209,6 +215,6 @@ function resourcesOf(root: string, { metadata, versions: [preferred] }: Discover
 function apiUrl(): string {
   const url = process.env[apiVariable];
   if (url === undefined)
-    throw new Error(`${apiVariable} is not set: run this test by its suite, as make test-e2e does`);
+    throw new Error(`${apiVariable} is not set: run this test with the setup of its suite, as make test-e2e does`);
   return url;
 }

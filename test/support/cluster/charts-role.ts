@@ -1,5 +1,5 @@
 /**
- * Applies the roles of the chart, so that the operator under test has exactly the permissions of an installed
+ * Applies the roles of the chart, so that the operator in a test has exactly the permissions of an installed
  * operator.
  */
 import { execFile } from "node:child_process";
@@ -14,13 +14,17 @@ const chart = join(import.meta.dirname, "../../../charts/tts-operator");
 const release = "op";
 const placeholder = "a-namespace-to-be-named";
 
-/** Rendered once for each process and scope, because helm takes a second. */
+/**
+ * The rendered manifests by watched namespace. They are rendered once in each process, because helm takes a
+ * second.
+ */
 const rendered = new Map<string, Promise<string>>();
 
 /**
- * Applies the chart's ServiceAccount and roles in a namespace. The roles are bound in that namespace, or
- * everywhere with `clusterWide`.
- * @returns a token of that ServiceAccount, valid for an hour
+ * Applies the ServiceAccount and the roles of the chart in a namespace. The roles are bound in this
+ * namespace, or in the whole cluster with `clusterWide`.
+ *
+ * @returns a token of the ServiceAccount that is valid for an hour
  */
 export async function chartsRole(
   address: ControlPlaneAddress,

@@ -1,4 +1,4 @@
-/** Creates administrator clients of the suite's API server, and namespaces that belong to one test. */
+/** Creates an administrator client for the API server of the suite. */
 import { randomBytes } from "node:crypto";
 import { ClusterClient } from "../../../operator/cluster/client.ts";
 import { connect } from "../../../operator/cluster/connect.ts";
@@ -8,7 +8,10 @@ export async function adminClient(address: ControlPlaneAddress): Promise<Cluster
   return new ClusterClient(await connect({ kubeconfig: address.kubeconfigPath }));
 }
 
-/** Creates a namespace, and returns its name. The namespace ends with the API server. */
+/**
+ * Creates a namespace for one test, and returns its name. The namespace is never deleted: the API server is
+ * temporary.
+ */
 export async function freshNamespace(client: ClusterClient, prefix: string): Promise<string> {
   const name = `${prefix}-${randomBytes(4).toString("hex")}`;
   await client.create({ apiVersion: "v1", kind: "Namespace", metadata: { name } });

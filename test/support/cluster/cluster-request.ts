@@ -1,6 +1,6 @@
 /**
- * Sends plain requests to the API server of a test as its administrator, for calls that the operator's client
- * does not have.
+ * Sends requests to the API server of a test as its administrator. Tests use these functions for requests
+ * that the client of the operator does not support.
  */
 import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
@@ -11,9 +11,9 @@ import type { ControlPlaneAddress } from "./control-plane.ts";
 export interface ClusterRequest {
   /** The HTTP method. The default is GET. */
   readonly method?: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
-  /** Path and query, such as `/apis/apps/v1/deployments`. */
+  /** The path and query, such as `/apis/apps/v1/deployments`. */
   readonly path: string;
-  /** The body, sent as JSON, which is also valid YAML. */
+  /** The body. It is sent as JSON, which is also valid YAML. */
   readonly body?: object;
   /** The media type of the body. The default is application/json. */
   readonly type?: string;
@@ -23,7 +23,7 @@ export interface ClusterRequest {
 export interface ClusterResponse {
   readonly status: number;
   readonly body: unknown;
-  /** The content of the header `warning`. */
+  /** The value of the header `warning`. */
   readonly warning: string | undefined;
 }
 
@@ -32,26 +32,28 @@ export async function clusterRequest(
   { method = "GET", path, body, type = "application/json", accept = "application/json" }: ClusterRequest,
 ): Promise<ClusterResponse> {
   const headers = { accept, ...(body && { "content-type": type }) };
-  const sent = request(`${server}${path}`, { method, ca, cert, key, agent: false, headers });
-  sent.end(body && JSON.stringify(body));
-  const [response] = (await once(sent, "response")) as [IncomingMessage];
-  const answered = await text(response);
+  const outgoing = request(`${server}${path}`, { method, ca, cert, key, agent: false, headers });
+  outgoing.end(body && JSON.stringify(body));
+  const [response] = (await once(outgoing, "response")) as [IncomingMessage];
+  const responseText = await text(response);
   return {
     status: response.statusCode ?? 0,
-    body: answered === "" ? undefined : JSON.parse(answered),
+    body: responseText === "" ? undefined : JSON.parse(responseText),
     warning: response.headers.warning,
   };
 }
 
-/** Returns the body of a successful response. Throws the API server's message if it rejected the request. */
+/**
+ * Returns the body of a successful response. Throws the message of the API server if it rejects the request.
+ */
 export async function clusterRequestOrThrow<T = unknown>(
   address: ControlPlaneAddress,
-  asked: ClusterRequest,
+  options: ClusterRequest,
 ): Promise<T> {
-  const { status, body } = await clusterRequest(address, asked);
+  const { status, body } = await clusterRequest(address, options);
   if (status >= 300) {
     const { message = "" } = (body ?? {}) as { message?: string };
-    throw new Error(`${asked.method ?? "GET"} ${asked.path} was answered ${status}: ${message}`);
+    throw new Error(`${options.method ?? "GET"} ${options.path} failed with status ${status}: ${message}`);
   }
   return body as T;
 }

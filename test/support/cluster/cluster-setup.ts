@@ -1,6 +1,6 @@
 /**
- * Starts one API server with the project's CRDs for all tests of the project `cluster`. A test reads its
- * address by `inject("controlPlane")` of vitest, and works in a namespace of its own.
+ * Starts one API server with the CRDs of svc-tts for all tests of the Vitest project `cluster`. A test reads
+ * the address with `inject("controlPlane")`, and works in its own namespace.
  */
 import type { TestProject } from "vitest/node";
 import { type ControlPlaneAddress, controlPlane } from "./control-plane.ts";

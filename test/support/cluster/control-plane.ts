@@ -1,7 +1,7 @@
 /**
- * A real API server with its etcd and without nodes. It needs no root, and uses leased ports of 127.0.0.1.
- * One instance serves a whole suite (`cluster-setup.ts` starts it). A test file starts its own instance if it
- * changes objects of the whole cluster (CRDs, cluster roles, admission) or breaks the API server.
+ * Starts a real API server with etcd and without nodes. It needs no root, and uses leased ports of 127.0.0.1.
+ * `cluster-setup.ts` starts one instance for a whole suite. A test file starts its own instance if it changes
+ * cluster-scoped objects (CRDs, cluster roles, admission) or stops the API server.
  */
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -15,22 +15,25 @@ import { promisify } from "node:util";
 import { leasePorts } from "../port-lease.ts";
 
 const CLUSTER_SCRIPTS = join(import.meta.dirname, "../../cluster");
-/** Limits for a start or stop that hangs, on a machine that is busy with other tests. */
+/**
+ * Time limits for a start or stop that hangs. They are long, because the machine may be busy with other
+ * tests.
+ */
 const READY_WITHIN_MS = 240_000;
 const STOP_WITHIN_MS = 30_000;
 const DIRECTORY_PREFIX = "svc-tts-control-plane-";
 
-/** The connection data of the API server, as plain data that a suite can pass to its tests. */
+/** The connection data of the API server. It is plain data, so that a suite can pass it to its tests. */
 export interface ControlPlaneAddress {
   /** `https://127.0.0.1:PORT` */
   readonly server: string;
   /** The path of a kubeconfig of a cluster administrator. */
   readonly kubeconfigPath: string;
-  /** The certificate authority, and the administrator's certificate and key, in PEM. */
+  /** The certificate authority, the certificate of the administrator and its key, in PEM. */
   readonly caPem: string;
   readonly adminCertPem: string;
   readonly adminKeyPem: string;
-  /** The folder of the programs: kubectl, helm, kubeconform and others. */
+  /** The folder of the programs, such as kubectl, helm and kubeconform. */
   readonly binDirectory: string;
   /** The folder of the logs (`apiserver.log`, `etcd.log`) and the keys. `stop` removes it. */
   readonly directory: string;
@@ -38,30 +41,36 @@ export interface ControlPlaneAddress {
 
 export interface ControlPlaneOptions {
   /**
-   * Runs when the API server is ready and before any controller starts. The garbage collector knows CRDs that
-   * are installed here from its start. It looks for other new kinds only every 30 seconds.
+   * Runs when the API server is ready, before a controller starts. The garbage collector finds the CRDs that
+   * this function installs at its start. Later it looks for new kinds only every 30 seconds.
    */
   readonly prepare?: (address: ControlPlaneAddress) => Promise<void>;
   /**
-   * Also runs the garbage collector and the namespace controller, for foreground deletion and for the
-   * deletion of namespaces. No other controller runs, so that Deployments have no pods and no status.
+   * Also runs the garbage collector and the namespace controller, which foreground deletion and the deletion
+   * of namespaces need. No other controller runs, so Deployments get no pods and no status.
    */
   readonly controllerManager?: boolean;
-  /** Also runs these controllers of Kubernetes, by their names in kube-controller-manager. */
+  /** Also runs these controllers. The names are those of kube-controller-manager. */
   readonly controllers?: readonly string[];
   /**
-   * Also creates the pods of Deployments, schedules them, and allocates the devices that they claim. No
-   * kubelet runs those pods.
+   * Also runs the controllers and the scheduler that create the pods of Deployments, schedule the pods, and
+   * allocate their devices. No kubelet runs these pods.
    */
   readonly scheduler?: boolean;
-  /** Also lets KWOK simulate every node and its pods, which are ready as soon as they are scheduled. */
+  /**
+   * Also runs KWOK, which simulates every node and its pods. The pods are ready as soon as they are
+   * scheduled.
+   */
   readonly kwok?: boolean;
   /**
-   * Addresses of the pods that KWOK simulates. Only loopback addresses (127.64.0.0/12) can be served, by a
-   * test.
+   * The addresses of the pods that KWOK simulates. A test can serve them if they are loopback addresses
+   * (127.64.0.0/12).
    */
   readonly podCidr?: string;
-  /** An audit policy (audit.k8s.io/v1). Its entries are written to `audit.log`, one JSON object per line. */
+  /**
+   * An audit policy (audit.k8s.io/v1). The API server writes the entries to `audit.log`, one JSON object per
+   * line.
+   */
   readonly auditPolicy?: object;
 }
 
@@ -74,7 +83,7 @@ export class ControlPlane implements AsyncDisposable {
     this.#processes = processes;
   }
 
-  /** Ends every process in the reverse order of their start, and removes the folder. */
+  /** Ends the processes in the reverse order of their start, and removes the folder. */
   async stop(): Promise<void> {
     for (const child of this.#processes.toReversed()) await end(child);
     await rm(this.address.directory, { recursive: true, force: true });
@@ -86,9 +95,11 @@ export class ControlPlane implements AsyncDisposable {
 }
 
 /**
- * Starts etcd and the API server, and with `controllerManager` the garbage collector. This takes about three
- * seconds if the programs are built (it runs `test/cluster/tools.sh`). The processes end with this process.
- * @throws Error with the failing program's last log lines
+ * Starts etcd, the API server, and the programs that the options select. This takes about three seconds if
+ * the programs are built. Otherwise `test/cluster/tools.sh` builds them first. The processes end with this
+ * process.
+ *
+ * @throws Error with the last log lines of all programs
  */
 export async function controlPlane(options: ControlPlaneOptions = {}): Promise<ControlPlane> {
   await removeLeftovers();
@@ -124,7 +135,7 @@ export async function controlPlane(options: ControlPlaneOptions = {}): Promise<C
 }
 
 /**
- * Returns the folder of the cluster's programs. Builds them if they are missing, with progress on standard
+ * Returns the folder of the programs of the cluster. Builds missing programs, and prints progress to standard
  * error.
  */
 async function clusterPrograms(): Promise<string> {
@@ -135,11 +146,11 @@ async function clusterPrograms(): Promise<string> {
   });
   const [code] = await once(build, "close");
   if (code !== 0)
-    throw new Error("the cluster's programs could not be built; run test/cluster/tools.sh to see why");
+    throw new Error("the programs of the cluster could not be built: run test/cluster/tools.sh to see the error");
   return output.trim();
 }
 
-/** Removes the folders of killed runs, whose processes ended with them (see `launch`). */
+/** Removes the folders of killed runs. The programs of such a run were killed with it (see `launch`). */
 async function removeLeftovers(): Promise<void> {
   const owned = new RegExp(`^${DIRECTORY_PREFIX}(\\d+)-`);
   for (const name of await readdir(tmpdir())) {
@@ -167,8 +178,8 @@ async function readAddress(
 }
 
 /**
- * Starts a program that the kernel kills when this process ends. Its own process group protects it from
- * Ctrl-C.
+ * Starts a program in its own process group, so that Ctrl-C does not reach it. The kernel kills it with this
+ * process.
  */
 function launch(
   address: ControlPlaneAddress,
@@ -212,7 +223,8 @@ function apiServerArguments(
     "--service-cluster-ip-range=10.96.0.0/16",
     "--authorization-mode=Node,RBAC",
     "--enable-admission-plugins=NodeRestriction",
-    // no controller creates the default ServiceAccount or removes the taint of a new node
+    // These admission plugins need controllers that do not run: one for ServiceAccounts, and one for taints
+    // of nodes.
     `--disable-admission-plugins=ServiceAccount${kwok ? ",TaintNodesByCondition" : ""}`,
     `--client-ca-file=${pki}/ca.crt`,
     `--tls-cert-file=${pki}/apiserver.crt`,
@@ -225,17 +237,17 @@ function apiServerArguments(
   ];
 }
 
-/** One log file without rotation, because the folder is temporary. */
-async function auditArguments(directory: string, wanted: object): Promise<string[]> {
+/** Returns flags for one log file without rotation, because the folder is temporary. */
+async function auditArguments(directory: string, auditPolicy: object): Promise<string[]> {
   const log = join(directory, "audit.log");
   const policy = join(directory, "audit-policy.json");
-  await writeFile(policy, JSON.stringify(wanted));
+  await writeFile(policy, JSON.stringify(auditPolicy));
   return [`--audit-policy-file=${policy}`, `--audit-log-path=${log}`, "--audit-log-maxsize=4096"];
 }
 
 const noPods = "10.64.0.0/12";
 
-/** Long lease durations, because no test depends on the failure of a node. */
+/** The lease duration is long, because no test depends on the failure of a node. */
 function kwokArguments({ directory, binDirectory }: ControlPlaneAddress, podCidr: string): string[] {
   return [
     `--config=${join(binDirectory, "../kwok-stages.yaml")}`,
@@ -263,14 +275,15 @@ function schedulerArguments(directory: string): string[] {
 }
 
 function controllerArguments(directory: string, more: readonly string[]): string[] {
-  // the accounts of the controllers would need one more controller that creates them
+  // The controllers use the kubeconfig of the administrator, because no controller creates ServiceAccounts
+  // for them.
   const kubeconfig = join(directory, "pki/admin.kubeconfig");
   return [
     `--kubeconfig=${kubeconfig}`,
     `--authentication-kubeconfig=${kubeconfig}`,
     `--authorization-kubeconfig=${kubeconfig}`,
     `--controllers=${["garbage-collector-controller", "namespace-controller", ...more].join(",")}`,
-    // no port, because nothing scrapes the controller manager
+    // Nothing scrapes the controller manager, so it needs no port.
     "--secure-port=0",
     "--leader-elect=false",
     "--kube-api-qps=300",
@@ -283,8 +296,8 @@ async function ready(address: ControlPlaneAddress, processes: readonly ChildProc
   while (!(await answersReady(address))) {
     const ended = processes.find((child) => child.exitCode !== null || child.signalCode !== null);
     if (ended || Date.now() > deadline) {
-      const what = ended ? `${ended.spawnargs[4]} ended` : `not ready after ${READY_WITHIN_MS / 1000} s`;
-      throw new Error(`the control plane did not start: ${what}\n${await lastLogLines(address.directory)}`);
+      const cause = ended ? `${ended.spawnargs[4]} ended` : `not ready after ${READY_WITHIN_MS / 1000} s`;
+      throw new Error(`the control plane did not start: ${cause}\n${await lastLogLines(address.directory)}`);
     }
     await delay(50);
   }
@@ -293,13 +306,13 @@ async function ready(address: ControlPlaneAddress, processes: readonly ChildProc
 function answersReady({ server, caPem, adminCertPem, adminKeyPem }: ControlPlaneAddress): Promise<boolean> {
   return new Promise((resolve) => {
     const options = { ca: caPem, cert: adminCertPem, key: adminKeyPem, agent: false, timeout: 2_000 };
-    const asked = request(`${server}/readyz`, options, (response) => {
+    const probe = request(`${server}/readyz`, options, (response) => {
       response.resume();
       resolve(response.statusCode === 200);
     });
-    asked.on("timeout", () => asked.destroy());
-    asked.on("error", () => resolve(false));
-    asked.end();
+    probe.on("timeout", () => probe.destroy());
+    probe.on("error", () => resolve(false));
+    probe.end();
   });
 }
 

@@ -1,4 +1,7 @@
-/** One `TtsDeployment` of a world: its pods, changes of it, and changes under load. */
+/**
+ * A `TtsDeployment` in the namespace of a `World`. The methods read its pods, change it, and test it under
+ * load.
+ */
 import { expect } from "vitest";
 import { labels } from "../../../config/contract/names.ts";
 import { eventually } from "../eventually.ts";
@@ -31,26 +34,26 @@ export class Deployed {
     return (await this.pool(pool))?.status?.readyReplicas ?? 0;
   }
 
-  /** The pods of a pool, including those that are being deleted. */
+  /** Returns the pods of a pool, including pods that are being deleted. */
   everyPod(pool: string): Promise<KubeObject[]> {
     return this.#podsBy(`${labels.pool}=${pool}`);
   }
 
-  /** The names of the pods of a pool that are not being deleted, sorted. */
+  /** Returns the sorted names of the pods of a pool, without pods that are being deleted. */
   async pods(pool: string): Promise<string[]> {
-    return staying(await this.everyPod(pool));
+    return namesOfRemaining(await this.everyPod(pool));
   }
 
   apiPods(): Promise<KubeObject[]> {
     return this.#podsBy(`${labels.component}=api`);
   }
 
-  /** The names of all pods that are not being deleted, sorted. */
+  /** Returns the sorted names of all pods, without pods that are being deleted. */
   async allPods(): Promise<string[]> {
-    return staying(await this.#podsBy());
+    return namesOfRemaining(await this.#podsBy());
   }
 
-  /** The number of container restarts of these pods. */
+  /** Returns the number of container restarts of the selected pods. */
   async restarts(selector: string): Promise<number> {
     const statuses = (await this.#podsBy(selector)).flatMap(
       ({ status }) => (status?.containerStatuses ?? []) as { restartCount: number }[],
@@ -58,7 +61,7 @@ export class Deployed {
     return statuses.reduce((sum, { restartCount }) => sum + restartCount, 0);
   }
 
-  /** Waits until the pool has this many ready pods, none of which existed before. */
+  /** Waits until the pool has exactly this many pods, and all of them are ready and new. */
   async renewed(pool: string, before: readonly string[], count: number): Promise<void> {
     await eventually(
       `${count} new pods of ${pool}`,
@@ -72,8 +75,8 @@ export class Deployed {
   }
 
   /**
-   * Runs an action during streams, and one more request of each client afterwards. Every request must
-   * succeed, and no stream may be cut.
+   * Runs an action while clients stream speech, and lets each client complete one more request afterwards.
+   * Every request must succeed, and no stream may be interrupted.
    */
   async uncut(
     what: string,
@@ -85,9 +88,9 @@ export class Deployed {
     await act();
     await load.goesOn();
     const report = await load.stop();
-    console.info(`${what}: ${report.ok} streams spoken, ${report.failed} cut or failed`);
+    console.info(`${what}: ${report.ok} streams completed, ${report.failed} failed or interrupted`);
     expect(report).toMatchObject({ failed: 0, failures: [] });
-    // mist is deterministic, and arcana is not
+    // All responses of mist have the same size, because mist is deterministic. Those of arcana differ.
     if (body.modelId === "mist") expect(report.sizes).toEqual([expect.any(Number)]);
     return report;
   }
@@ -98,7 +101,7 @@ export class Deployed {
   }
 }
 
-function staying(pods: readonly KubeObject[]): string[] {
+function namesOfRemaining(pods: readonly KubeObject[]): string[] {
   return pods
     .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
     .map(({ metadata }) => metadata.name)

@@ -1,7 +1,7 @@
 /**
- * Sets up the cluster of the e2e suite: the cluster of `KUBECONFIG` if that is set, else the local one. The
- * local cluster is started unless it runs, and stopped again if this run started it. The operator is
- * installed from the working tree in both cases.
+ * Sets up the cluster of the e2e suite. If `KUBECONFIG` is set, the suite uses that cluster. Otherwise it
+ * uses the local cluster, starts it if it does not run, and stops it at the end if this run started it. In
+ * both cases, the setup installs the operator from the working tree.
  */
 import { execFileSync, spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
@@ -24,17 +24,21 @@ declare module "vitest" {
 export interface ClusterFacts {
   readonly serverImage: string;
   readonly operatorImage: string;
-  /** The docker-archive of that image. */
+  /** The docker-archive of the operator image. */
   readonly operatorArchive: string;
   /** The private JWK of a license key that the operator trusts. */
   readonly signingKeyFile: string;
-  /** The only node of test/cluster. Tests may change its device plugin and its processes. */
+  /**
+   * True for the cluster of test/cluster. Tests may change the device plugin and the processes of its node.
+   */
   readonly isLocal: boolean;
 }
 
 const localKubeconfig = join(cache, "cluster", "kubeconfig");
 
-/** If a run has several projects, the first one sets up the cluster for all of them. */
+/**
+ * Vitest calls this function for each project of a run. The first call sets up the cluster for all projects.
+ */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const isSetUp = process.env[apiVariable] !== undefined;
   const tearDown = isSetUp ? async () => undefined : await setUpCluster();
@@ -51,7 +55,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
 
 async function setUpCluster(): Promise<() => Promise<void>> {
   const isLocal = !process.env.KUBECONFIG;
-  const wasUp = isLocal && isUp();
+  const ranBefore = isLocal && isRunning();
   await script("install.sh");
   if (isLocal) process.env.KUBECONFIG = localKubeconfig;
   process.env.PATH = [toolsFolder(), process.env.PATH].join(delimiter);
@@ -59,21 +63,24 @@ async function setUpCluster(): Promise<() => Promise<void>> {
   process.env[apiVariable] = proxy.url;
   return async () => {
     proxy.stop();
-    if (isLocal && !wasUp) await script("down.sh");
+    if (isLocal && !ranBefore) await script("down.sh");
   };
 }
 
-/** `down.sh` removes the file, so it shows whether a cluster runs. */
-function isUp(): boolean {
+/** Returns whether the local cluster runs. Its kubeconfig exists from `up.sh` until `down.sh`. */
+function isRunning(): boolean {
   return existsSync(localKubeconfig);
 }
 
-/** kubectl and helm of the same version as the cluster. Built ones have priority over those of the machine. */
+/**
+ * Returns the folder of kubectl and helm in the version of the cluster. It comes before the programs of the
+ * machine.
+ */
 function toolsFolder(): string {
   return execFileSync(join(scripts, "tools.sh"), { encoding: "utf8" }).trim();
 }
 
-/** The output of images.sh: lines of `NAME=value`. */
+/** Reads the names of the images, which images.sh writes as lines of `NAME=value`. */
 function readImages(): Record<string, string> {
   const lines = readFileSync(join(cache, "images", "current.env"), "utf8").split("\n");
   return Object.fromEntries(
@@ -81,15 +88,15 @@ function readImages(): Record<string, string> {
   );
 }
 
-/** Runs a script of the cluster. The script prints its progress. */
+/** Runs a script of test/cluster. The script prints its progress. */
 function script(name: string): Promise<void> {
   return new Promise((resolve, reject) => {
-    // in a cluster of kind, tests must not change the processes of the node
+    // Tests need the cluster of kind `node`, because they change processes of the node.
     const env = { ...process.env, SVC_TTS_CLUSTER: "node" };
     const child = spawn(join(scripts, name), { stdio: ["ignore", "inherit", "inherit"], env });
     child.once("error", reject);
     child.once("exit", (code) =>
-      code === 0 ? resolve() : reject(new Error(`test/cluster/${name} ended with ${code}`)),
+      code === 0 ? resolve() : reject(new Error(`test/cluster/${name} failed with exit code ${code}; its output explains the cause`)),
     );
   });
 }

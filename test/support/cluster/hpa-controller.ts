@@ -1,6 +1,6 @@
 /**
- * Runs the HorizontalPodAutoscaler controller of Kubernetes on the API server of the suite, with an adapter
- * for one external metric.
+ * Runs the HorizontalPodAutoscaler controller of Kubernetes with the API server of the suite, and with an
+ * adapter for one external metric.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -19,14 +19,16 @@ export interface MetricQuery {
 }
 
 export interface HpaController extends AsyncDisposable {
-  /** The requests of the controller. */
+  /** The metric requests that the controller has sent. */
   readonly queries: readonly MetricQuery[];
 }
 
 /**
- * Runs the controller once a second. It connects to the API server through a proxy, in which the adapter implements the metrics API in place
- * of an aggregated server.
- * @param value the current value of the metric; undefined means 404, as in a cluster without the metric
+ * Runs the controller with an interval of one second. It connects to the API server through a proxy that
+ * implements the external metrics API.
+ *
+ * @param value returns the current value of the metric, or undefined for status 404, as in a cluster without
+ * the metric
  */
 export async function startHpaController(
   address: ControlPlaneAddress,
@@ -50,7 +52,7 @@ export async function startHpaController(
       `--kubeconfig=${kubeconfig}`,
       "--controllers=horizontal-pod-autoscaler-controller",
       "--horizontal-pod-autoscaler-sync-period=1s",
-      // the proxy reads watches line by line
+      // The proxy reads watches line by line, so it needs JSON instead of protobuf.
       "--kube-api-content-type=application/json",
       "--leader-elect=false",
       "--secure-port=0",
@@ -75,7 +77,7 @@ function metricQuery({ path, query }: ProxiedRequest): MetricQuery | undefined {
   return { namespace, name, selector: query.get("labelSelector") ?? "" };
 }
 
-/** An object of external.metrics.k8s.io/v1beta1. */
+/** Returns a response with an ExternalMetricValueList. */
 function answer({ name }: MetricQuery, value: number | undefined): Fault {
   if (value === undefined) return { kind: "answer", status: 404, body: { kind: "Status", code: 404 } };
   const item = {

@@ -1,4 +1,4 @@
-/** Installs KEDA on the local cluster, with its own manifests and roles. */
+/** Installs KEDA on the local cluster with the manifests and roles of KEDA. */
 import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -10,11 +10,14 @@ import { mist, type World } from "./world.ts";
 
 const execute = promisify(execFile);
 const build = join(import.meta.dirname, "../../keda/build.sh");
-/** All three programs are in one image, at different paths. */
+/** One image contains the three programs of KEDA. */
 const image = "svc-tts.local/keda:2.21.0";
 const keda = new Kubectl("keda");
 
-/** Installs KEDA, and waits until its Deployments are ready and the API server has its metrics. `remove` uninstalls it. */
+/**
+ * Installs KEDA. Resolves when its Deployments are ready and the API server serves its metrics. `remove`
+ * uninstalls KEDA.
+ */
 export async function installKeda(): Promise<{ readonly remove: () => Promise<void> }> {
   const folder = (await execute(build, { timeout: 3_600_000 })).stdout.trim();
   await giveNodeImage({ name: image, layer: join(folder, "bin"), config: { User: "65532" } });
@@ -35,7 +38,7 @@ function textOf(manifests: readonly KubeObject[]): string {
   return manifests.map((manifest) => `${stringify(withOurImage(manifest))}---\n`).join("");
 }
 
-/** The images are on the node, and in no registry. */
+/** Replaces the images of KEDA by the image that was imported into the node. */
 function withOurImage(manifest: KubeObject): KubeObject {
   if (manifest.kind !== "Deployment") return manifest;
   for (const container of manifest.spec.template.spec.containers) {
@@ -46,12 +49,12 @@ function withOurImage(manifest: KubeObject): KubeObject {
 }
 
 async function removed(kinds: string, programs: string): Promise<void> {
-  // KEDA must run to remove its finalizers, and a CRD is deleted only after its last object
+  // KEDA must still run, because a CRD is deleted after its objects, and KEDA removes their finalizers.
   await kubectlOn(kinds, "delete", "--ignore-not-found", "--timeout=300s", "-f", "-");
-  // an APIService without a server blocks the deletion of every namespace
+  // An APIService without a server would block the deletion of every namespace.
   await keda.do("delete", "apiservice", "v1beta1.external.metrics.k8s.io");
   await kubectlOn(programs, "delete", "--ignore-not-found", "--timeout=300s", "-f", "-");
-  await eventually("KEDA's namespace to be gone", async () => {
+  await eventually("the namespace of KEDA is deleted", async () => {
     return (await keda.try("get", "namespace", "keda")).code !== 0;
   });
 }
@@ -61,7 +64,7 @@ async function kubectlOn(text: string, ...words: string[]): Promise<void> {
   if (ran.code !== 0) throw new Error(`kubectl ${words.join(" ")}: ${ran.stderr.trim()}`);
 }
 
-/** Settings of a mist pool that KEDA scales down within seconds, so that a test does not wait for minutes. */
+/** Returns a mist pool that KEDA scales down within seconds, so that a test does not wait for minutes. */
 export function kedaModel(scaling: object): object {
   const { replicas: _, ...model } = mist() as { replicas: number };
   const policies = [{ type: "Percent", value: 100, periodSeconds: 1 }];
@@ -73,7 +76,7 @@ export function kedaModel(scaling: object): object {
 export async function kedaFollows(world: World, deployment: string): Promise<void> {
   const look = () => world.kubectl.get("scaledobject", `${deployment}-mist`);
   await eventually(
-    "KEDA to take the ScaledObject",
+    "the ScaledObject is ready",
     async () => condition(await look(), "Ready")?.status === "True",
     { seen: async () => (await look())?.status },
   );

@@ -10,7 +10,7 @@ export interface KubectlResult {
   readonly stderr: string;
 }
 
-/** Runs kubectl as the cluster's administrator. `input` is its standard input. */
+/** Runs kubectl as the administrator of the cluster. `input` is its standard input. */
 export function kubectl(
   address: ControlPlaneAddress,
   args: readonly string[],
@@ -36,26 +36,26 @@ export function kubectl(
   });
 }
 
-/** Returns the standard output. Throws the output of kubectl if it fails. */
+/** Returns the standard output of kubectl. Throws its standard error if it fails. */
 export async function kubectlOrThrow(
   address: ControlPlaneAddress,
   args: readonly string[],
   input?: string,
 ): Promise<string> {
   const { code, stdout, stderr } = await kubectl(address, args, input);
-  if (code !== 0) throw new Error(`kubectl ${args.join(" ")} ended with ${code}: ${stderr}`);
+  if (code !== 0) throw new Error(`kubectl ${args.join(" ")} failed with exit code ${code}: ${stderr}`);
   return stdout;
 }
 
-const ours = join(import.meta.dirname, "../../../crds");
+const projectCrds = join(import.meta.dirname, "../../../crds");
 
 /**
- * Installs CRDs, by default those of the project. Resolves when the API server serves their objects and lists
- * them in discovery.
+ * Installs CRDs, by default those of svc-tts. Resolves when the API server serves them and lists them in its
+ * discovery document.
  */
 export async function installCrds(
   address: ControlPlaneAddress,
-  files: readonly string[] = [ours],
+  files: readonly string[] = [projectCrds],
 ): Promise<void> {
   const flags = files.flatMap((file) => ["-f", file]);
   const text = await kubectlOrThrow(address, ["apply", "--server-side", "-o", "json", ...flags]);
@@ -74,8 +74,8 @@ interface Crd {
 }
 
 /**
- * `plural.group` of every resource in the API server's aggregated discovery document, which the garbage collector
- * reads. It lists a CRD only after the CRD is established.
+ * Returns every resource in the aggregated discovery document as `plural.group`. The garbage collector reads
+ * this document too. It lists a CRD only after the CRD is established.
  */
 async function servedResources(address: ControlPlaneAddress): Promise<Set<string>> {
   const accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";

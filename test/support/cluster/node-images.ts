@@ -1,7 +1,4 @@
-/**
- * Builds images for the local cluster without a builder or registry, also by adding a layer to an existing
- * image.
- */
+/** Builds images for the local cluster without an image builder and without a registry. */
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
@@ -12,19 +9,19 @@ import { promisify } from "node:util";
 
 const execute = promisify(execFile);
 const cache = process.env.SVC_TTS_CACHE ?? join(homedir(), ".cache", "svc-tts");
-/** The containerd socket of the local cluster's first node. */
+/** The containerd socket of the first node of the local cluster. */
 const containerdSocket = join(cache, "cluster/run/containerd.sock");
 
 export interface HandmadeImage {
   readonly name: string;
-  /** The folder whose content becomes the layer, relative to the root of the image. */
+  /** The folder that becomes the new layer. Its paths are relative to the root of the image. */
   readonly layer: string;
-  /** The docker-archive of the base image. */
+  /** The docker-archive of the base image. Without it, the image has only the new layer. */
   readonly base?: string;
   readonly config?: { readonly Entrypoint?: readonly string[]; readonly User?: string };
 }
 
-/** A docker-archive's `manifest.json` (Docker image specification 1.2, "Combined Image JSON + Filesystem Changeset Format"). */
+/** An entry of `manifest.json` in a docker-archive (Docker image specification 1.2). */
 interface Manifest {
   Config: string;
   RepoTags: string[];
@@ -38,7 +35,7 @@ interface ImageConfig {
 }
 
 /**
- * Builds the image, and imports it into the first node's containerd. Pods use it with `imagePullPolicy:
+ * Builds the image, and imports it into containerd on the first node. Pods must use it with `imagePullPolicy:
  * IfNotPresent`.
  */
 export async function giveNodeImage(image: HandmadeImage): Promise<void> {
@@ -67,7 +64,7 @@ async function writeArchive({ name, layer, base, config }: HandmadeImage, work: 
   manifest.Layers.push("own.tar");
   image.config = { ...image.config, ...config };
   image.rootfs.diff_ids.push(`sha256:${await sha256(join(content, "own.tar"))}`);
-  // the history must have an entry for each layer, or be absent
+  // The history must have an entry for each layer, or must be absent.
   delete image.history;
   const text = JSON.stringify(image);
   manifest.Config = `${createHash("sha256").update(text).digest("hex")}.json`;
@@ -90,7 +87,7 @@ async function baseOf(base: string | undefined, into: string) {
   }
   await execute("tar", ["--extract", "--file", base, "-C", into]);
   const [manifest] = JSON.parse(await readFile(join(into, "manifest.json"), "utf8")) as Manifest[];
-  if (manifest === undefined) throw new Error(`${base} is no docker-archive: its manifest.json is empty`);
+  if (manifest === undefined) throw new Error(`${base} is not a docker-archive: its manifest.json is empty`);
   const image = JSON.parse(await readFile(join(into, manifest.Config), "utf8")) as ImageConfig;
   return { manifest, image };
 }

@@ -1,6 +1,4 @@
-/**
- * PostgreSQL and Valkey as pods of the local cluster, each behind its own Service, from Debian's programs.
- */
+/** Runs PostgreSQL and Valkey in pods of the local cluster. The image contains the programs of Debian. */
 import { execFile } from "node:child_process";
 import { chownSync, mkdtempSync, rmSync } from "node:fs";
 import { copyFile, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -15,20 +13,20 @@ import type { Kubectl } from "./real-cluster.ts";
 
 export interface PodPostgres {
   /**
-   * The value of `spec.api.keys.postgres`, with TLS and with Secrets for the password and the certificate
+   * The value of `spec.api.keys.postgres`. It uses TLS, and Secrets for the password and the certificate
    * authority.
    */
   readonly keys: object;
-  /** Creates an empty database. Resolves when it accepts queries. */
+  /** Creates an empty database. Resolves when the database accepts queries. */
   start(): Promise<void>;
   /** Kills the pod and all its connections. Resolves when the pod no longer exists. */
   kill(): Promise<void>;
-  /** Starts another pod with the same data. Resolves when it accepts queries. */
+  /** Starts another pod with the same data. Resolves when the database accepts queries. */
   restart(): Promise<void>;
-  /** Pauses the process: it accepts connections but does not respond until it continues. */
+  /** Pauses the process. Connections are accepted, but get no response until `goOn`. */
   hang(): Promise<void>;
   goOn(): Promise<void>;
-  /** Deletes the objects that remain after the deletion of the namespace. */
+  /** Deletes the PersistentVolume and its folder, which remain when the namespace is deleted. */
   remove(): Promise<void>;
 }
 
@@ -77,7 +75,7 @@ export function podPostgres(kubectl: Kubectl, name: string): PodPostgres {
   };
 }
 
-/** Starts Valkey without persistence. @returns the value of `spec.api.rateLimit.valkey` */
+/** Starts Valkey without persistence. Returns the value of `spec.api.rateLimit.valkey`. */
 export async function startPodValkey(kubectl: Kubectl, name: string): Promise<object> {
   const command = [valkeyPath, "--port", "6379", "--save", "", "--requirepass", password];
   const passwordSecret = `${name}-password`;
@@ -92,7 +90,7 @@ export async function startPodValkey(kubectl: Kubectl, name: string): Promise<ob
 
 const valkeyPath = "/usr/bin/redis-server";
 
-/** The image has both programs, and the files that PostgreSQL needs to create a database. */
+/** Builds the image with both programs and with the files that PostgreSQL needs to create a database. */
 export async function giveStoresImage(): Promise<void> {
   const postgres = await postgresPrograms();
   const libraries = ["plpgsql.so", "dict_snowball.so"].map((file) => join(postgres, "../lib", file));
@@ -101,7 +99,7 @@ export async function giveStoresImage(): Promise<void> {
     name: image,
     programs: [join(postgres, "postgres"), join(postgres, "initdb")],
     files: [...libraries, shared, "/usr/share/zoneinfo/Etc"],
-    // Debian has one Redis program, which selects its function by its name
+    // The Redis program of Debian selects its function by its file name.
     renamed: { [valkeyPath]: await valkeyProgram() },
   });
 }
@@ -132,8 +130,8 @@ function postgresPod({ name, programs, passwordSecret, tlsSecret }: PostgresFact
     ...["ssl_cert_file=/secrets/tls/tls.crt", "ssl_key_file=/secrets/tls/tls.key"],
   ];
   const begin = [`${programs}/postgres`, "-D", data, ...settings.flatMap((setting) => ["-c", setting])];
-  // the shell remains the first process of the container, because signals from within cannot stop that
-  // process
+  // The shell stays the first process of the container, because the first process cannot be stopped by a
+  // signal from within the container.
   const script = `
     [ -s ${data}/PG_VERSION ] || { ${make} && echo "hostssl all all all scram-sha-256" >> ${data}/pg_hba.conf; } || exit 1
     ${begin.map((word) => `'${word}'`).join(" ")}`;
@@ -142,7 +140,7 @@ function postgresPod({ name, programs, passwordSecret, tlsSecret }: PostgresFact
     volumes: [
       [{ name: "data", persistentVolumeClaim: { claimName: name } }, "/data"],
       [{ name: "password", secret: { secretName: passwordSecret } }, "/secrets/password"],
-      // PostgreSQL accepts a key that root owns and the group may read
+      // PostgreSQL accepts a key that root owns and that the group may read.
       [{ name: "tls", secret: { secretName: tlsSecret, defaultMode: 0o440 } }, "/secrets/tls"],
     ],
   });
@@ -205,7 +203,7 @@ function service(name: string, port: number): object {
 const capacity = { storage: "1Gi" };
 const accessModes = ["ReadWriteOnce"];
 
-/** A folder of this machine, which is also the node. */
+/** Returns a PersistentVolume for a folder of this machine, which is also the node. */
 function volume(kubectl: Kubectl, name: string, path: string): object {
   return {
     apiVersion: "v1",
@@ -233,20 +231,18 @@ const run = promisify(execFile);
 /** The user that the containers run as. */
 const programUser = 65532;
 
-/** Builds an image from programs of this machine's Debian packages, with their libraries and data files. */
+/** The content of an image with programs of the Debian packages on this machine. */
 interface ProgramImage {
   readonly name: string;
-  /** Programs, added together with their libraries. */
+  /** Programs. Their libraries are added too. */
   readonly programs: readonly string[];
-  /** Files and folders, copied unchanged. */
+  /** Files and folders that are copied unchanged. */
   readonly files?: readonly string[];
-  /**
-   * Programs with another path in the image, as pairs: the path in the image and the path on this machine.
-   */
+  /** Programs with another path in the image: the path in the image, mapped to the path on this machine. */
   readonly renamed?: Readonly<Record<string, string>>;
 }
 
-/** Builds the image, with a shell, and imports it into the first node of the local cluster. */
+/** Builds the image, adds a shell, and imports the image into the first node of the local cluster. */
 async function giveProgramImage({ name, programs, files = [], renamed = {} }: ProgramImage): Promise<void> {
   const layer = await mkdtemp(join(tmpdir(), "svc-tts-image-"));
   try {
@@ -258,7 +254,7 @@ async function giveProgramImage({ name, programs, files = [], renamed = {} }: Pr
       await copyFile(here, join(layer, there));
     }
     await mkdir(join(layer, "etc"), { recursive: true });
-    // PostgreSQL looks up the name of its user
+    // PostgreSQL requires that its user has a name.
     await writeFile(join(layer, "etc/passwd"), `svc:x:${programUser}:${programUser}::/:/bin/sh\n`);
     await giveNodeImage({ name, layer, config: { User: String(programUser) } });
   } finally {
@@ -266,7 +262,7 @@ async function giveProgramImage({ name, programs, files = [], renamed = {} }: Pr
   }
 }
 
-/** Returns the libraries of a program, including the loader. */
+/** Returns the libraries of the programs, including the loader. */
 async function librariesOf(programs: readonly string[]): Promise<string[]> {
   const { stdout } = await run("ldd", programs);
   return [...new Set([...stdout.matchAll(/(\/\S+) \(0x/g)].map(([, path = ""]) => path))];

@@ -1,7 +1,4 @@
-/**
- * Runs kubectl and helm as an administrator does, for tests against a real cluster. `KUBECONFIG` selects the
- * cluster.
- */
+/** Runs kubectl and helm for tests on a real cluster. `KUBECONFIG` selects the cluster. */
 import { execFile, spawn } from "node:child_process";
 import { stringify } from "yaml";
 import { eventually } from "../eventually.ts";
@@ -22,7 +19,7 @@ export interface Ran {
   readonly stderr: string;
 }
 
-/** Runs a command to its end. A failure is a result, not an exception. */
+/** Runs a command to its end. A non-zero exit code is returned, and not thrown. */
 export function run(command: string, args: readonly string[], input?: string): Promise<Ran> {
   return new Promise((resolve, reject) => {
     const child = execFile(command, args, { maxBuffer: 64 * 1024 * 1024 }, (error, stdout, stderr) => {
@@ -68,7 +65,7 @@ export class Kubectl {
     return readObject(kind, this.namespace, name);
   }
 
-  /** @param kinds one kind, or several separated by commas. */
+  /** Lists objects. `kinds` is one kind, or several kinds separated by commas. */
   list(kinds: string, selector?: string): Promise<KubeObject[]> {
     return readObjects(kinds, this.namespace, selector);
   }
@@ -78,7 +75,7 @@ export class Kubectl {
     return this.do("exec", pod, "--", ...command);
   }
 
-  /** Runs a long program in a pod. `stop` ends it, and `output` is its output so far. */
+  /** Runs a program in a pod in the background. `stop` ends it, and `output` returns its output so far. */
   background(pod: string, ...command: string[]) {
     const child = spawn("kubectl", ["-n", this.namespace, "exec", pod, "--", ...command]);
     let output = "";
@@ -97,13 +94,13 @@ export function condition(object: KubeObject | undefined, type: string): Conditi
   return (object?.status?.conditions as Condition[] | undefined)?.find((c) => c.type === type);
 }
 
-/** The values of `--set` and `--values`. */
+/** Values of the chart. */
 export type Values = { readonly [name: string]: unknown };
 
 const releaseName = "tts-operator";
 const presentChart = "charts/tts-operator";
 
-/** The operator release that the suite's set-up installed. */
+/** The Helm release of the operator, which the setup of the suite installed. */
 export class Release {
   /** Runs kubectl in the namespace of the release. */
   readonly system = new Kubectl("svc-tts-system");
@@ -112,31 +109,31 @@ export class Release {
     return JSON.parse(await this.#helm(["get", "values", releaseName, "--output", "json"])) as Values;
   }
 
-  /** Upgrades with flags such as `--reset-then-reuse-values` and `--set`, which select the values. */
+  /** Upgrades the release. The flags, such as `--reset-then-reuse-values` and `--set`, select the values. */
   async upgrade(...flags: string[]): Promise<void> {
     await this.#helm(["upgrade", releaseName, presentChart, ...waiting, ...flags]);
   }
 
-  /** Upgrades with exactly these values. */
+  /** Upgrades the release with exactly these values. */
   async upgradeTo(values: Values, chart = presentChart): Promise<void> {
     const flags = ["--reset-values", "--values", "-"];
     await this.#helm(["upgrade", releaseName, chart, ...waiting, ...flags], JSON.stringify(values));
   }
 
-  /** Installs or upgrades with exactly these values. */
+  /** Installs or upgrades the release with exactly these values. */
   async restore(values: Values): Promise<void> {
     const flags = ["--install", "--reset-values", "--values", "-"];
     await this.#helm(["upgrade", releaseName, presentChart, ...waiting, ...flags], JSON.stringify(values));
   }
 
-  /** Rolls back to the previous revision. */
+  /** Rolls the release back to its previous revision. */
   async rollback(): Promise<void> {
     await this.#helm(["rollback", releaseName, ...waiting]);
   }
 
   async uninstall(): Promise<void> {
     await this.#helm(["uninstall", releaseName, ...waiting]);
-    await eventually("the operator's pods to be gone", async () => (await this.operatorPods()).length === 0);
+    await eventually("the operator has no pods", async () => (await this.operatorPods()).length === 0);
   }
 
   async install(values: Values): Promise<void> {
@@ -146,7 +143,7 @@ export class Release {
     );
   }
 
-  /** Runs `helm test`. @returns its output, including the log of a test pod */
+  /** Runs `helm test`. Returns its output, including the log of a failed test pod. */
   test(): Promise<string> {
     return this.#helm(["test", releaseName, "--timeout", "300s"]);
   }
@@ -158,10 +155,10 @@ export class Release {
     );
   }
 
-  /** Waits until the only operator pod is one that is not in `before`. */
+  /** Waits until a single operator pod exists that is not in `before`. */
   async replaced(before: readonly KubeObject[]): Promise<void> {
     const old = before.map(({ metadata }) => metadata.name);
-    await eventually("the new operator pod alone", async () => {
+    await eventually("only a new operator pod exists", async () => {
       const now = (await this.operatorPods()).map((pod) => pod.metadata.name);
       return now.length === 1 && now.every((pod) => !old.includes(pod));
     });

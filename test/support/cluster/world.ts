@@ -1,4 +1,4 @@
-/** A namespace on a real cluster, with a license, an API key and a client pod inside the cluster. */
+/** Creates namespaces on a real cluster, each with a license, an API key and a client pod. */
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { CompactSign, importJWK, type JWK } from "jose";
@@ -14,24 +14,24 @@ import { condition, Kubectl, type KubeObject } from "./real-cluster.ts";
 export const licenseSecret = "tts-license";
 const keysSecret = "tts-keys";
 
-/** The results of all requests of the load generator in the client pod. */
+/** The results of all requests that the load generator in the client pod sent. */
 export interface LoadReport {
   /** The number of complete responses with status 200. */
   readonly ok: number;
-  /** The number of failed requests; `failures` has the first twenty. */
+  /** The number of failed requests. `failures` has the first twenty of them. */
   readonly failed: number;
   readonly failures: readonly { readonly atMs: number; readonly what: string }[];
-  /** The sizes of complete responses in bytes: one size if the model is deterministic. */
+  /** The different sizes of complete responses in bytes. A deterministic model has one size. */
   readonly sizes: readonly number[];
 }
 
 export interface LoadOptions {
   readonly streams?: number;
-  /** Reads the audio in real time, so that a stream lasts as long as its speech. */
+  /** Whether clients read the audio in real time, so that a stream lasts as long as its speech. */
   readonly listening?: boolean;
 }
 
-/** The limit for a load that a failed test does not stop. */
+/** A load that a failed test does not stop ends after this time. */
 const loadLimitSeconds = 1200;
 
 interface ContainerStatus {
@@ -46,7 +46,7 @@ export class World {
   readonly #key = createKey();
   #client: Promise<unknown> | undefined;
 
-  /** @param what the prefix of the name of its namespace, which is unique */
+  /** @param what a part of the name of the namespace, which also has a random suffix */
   constructor(cluster: ClusterFacts, what: string) {
     this.#cluster = cluster;
     this.kubectl = new Kubectl(`e2e-${what}-${randomBytes(3).toString("hex")}`);
@@ -71,13 +71,13 @@ export class World {
     );
   }
 
-  /** Opens the world, and creates a deployment. */
+  /** Creates the namespace with its objects, and a `TtsDeployment` in it. */
   async openWith(name: string, spec: Record<string, unknown> = {}): Promise<void> {
     await this.open();
     await this.deploy(name, spec);
   }
 
-  /** Applies a license of 30 days and a `TtsDeployment`, and waits until it is ready. */
+  /** Applies a license of 30 days and a `TtsDeployment`, and waits until the `TtsDeployment` is ready. */
   async deploy(name: string, spec: Record<string, unknown> = {}): Promise<void> {
     await this.license(30);
     await this.kubectl.apply(ttsDeployment(name, spec));
@@ -85,21 +85,21 @@ export class World {
   }
 
   /**
-   * Deletes the namespace without waiting for pods to drain, because that takes half of their grace period.
-   * The garbage collector finishes the deletion while the next test runs.
+   * Deletes the namespace, and kills its pods, because their drain would take up to a minute. The garbage
+   * collector finishes the deletion while the next test runs.
    */
   async close(): Promise<void> {
     await this.kubectl.do("delete", "namespace", this.namespace, "--wait=false", "--ignore-not-found");
-    await eventually("the pods to be gone", async () => {
+    await eventually("the namespace has no pods", async () => {
       await this.kubectl.do("delete", "pods", "--all", "--force", "--grace-period=0", "--wait=false");
       return (await this.kubectl.list("pods")).length === 0;
     });
   }
 
-  /** Puts a license of this many days into the Secret. A negative number creates an expired license. */
+  /** Writes a license for this many days to the Secret. A negative number creates an expired license. */
   async license(days: number, claims: Partial<LicenseClaims> = {}): Promise<void> {
     const now = Math.floor(Date.now() / 1000);
-    const whole: LicenseClaims = {
+    const license: LicenseClaims = {
       iss: "svc-tts",
       sub: "e2e",
       jti: `e2e-${now}`,
@@ -111,10 +111,10 @@ export class World {
       graceDays: 7,
       ...claims,
     };
-    await this.kubectl.apply(secret(licenseSecret, { "license.jwt": await this.#sign(whole) }));
+    await this.kubectl.apply(secret(licenseSecret, { "license.jwt": await this.#sign(license) }));
   }
 
-  /** Puts a license into the Secret whose content was changed after the signature. */
+  /** Changes a claim of the license in the Secret, so that its signature is wrong. */
   async forgeLicense(): Promise<void> {
     const found = await this.kubectl.get("secret", licenseSecret);
     const token = Buffer.from(found?.data["license.jwt"] ?? "", "base64").toString();
@@ -131,7 +131,7 @@ export class World {
       .sign(await importJWK(jwk, "EdDSA"));
   }
 
-  /** Puts the plain API key into a Secret that a pod of another namespace can read. */
+  /** Writes the API key in plain text to a Secret of another namespace. */
   async copyKeyTo(kubectl: Kubectl, name: string): Promise<void> {
     await kubectl.apply(secret(name, { apiKey: this.#key }));
   }
@@ -152,9 +152,7 @@ export class World {
     return this.kubectl.get("ttsd", name);
   }
 
-  /**
-   * Waits until a condition of the current generation has the expected status. Other states may occur before.
-   */
+  /** Waits until a condition of the current generation has the expected status. */
   async condition(name: string, type: string, status: "True" | "False", message: RegExp = /./) {
     return eventually(
       `${type}=${status} of ${name}`,
@@ -168,7 +166,10 @@ export class World {
     );
   }
 
-  /** Requests speech through the Service, from inside the cluster. @returns status, content type and body */
+  /**
+   * Requests speech through the Service, from inside the cluster. Returns the status, the content type and
+   * the body.
+   */
   async speak(deployment: string, body: Record<string, unknown>, accept = "audio/wav") {
     const script = `
       const answer = await fetch(process.argv[1], { method: "POST", body: process.argv[2], headers: {
@@ -180,7 +181,7 @@ export class World {
     return { status: answer.status, type: answer.type, body: Buffer.from(answer.body, "base64") };
   }
 
-  /** Like `speak`, and also measures the time to first audio, including the connection. */
+  /** Requests speech like `speak`. Returns the time to first audio, including the connection setup. */
   async timeFirstAudio(deployment: string, body: Record<string, unknown>) {
     const script = `
       const start = performance.now();
@@ -201,8 +202,8 @@ export class World {
   }
 
   /**
-   * Sends requests with `streams` concurrent streams until stopped, and counts the responses: each must be complete with status 200.
-   * Running requests finish after the stop.
+   * Sends requests with `streams` concurrent streams until the load is stopped. A request fails if its
+   * response is incomplete or its status is not 200. Requests that run when the load is stopped still finish.
    */
   async load(
     deployment: string,
@@ -224,15 +225,15 @@ export class World {
     );
     const answered = () => [...job.output().matchAll(/^answered$/gm)].length;
     const isEnded = job.ended.then((output) => {
-      throw new Error(`the load ended by itself: ${output}`);
+      throw new Error(`the load generator ended before it was stopped: ${output}`);
     });
-    const speaking = () => eventually(`${streams} streams`, () => job.output().includes(allSpeak));
-    await Promise.race([speaking(), isEnded]);
+    const streaming = () => eventually(`${streams} streams have audio`, () => job.output().includes(allStreaming));
+    await Promise.race([streaming(), isEnded]);
     return {
       /** Resolves after one more response for each stream. */
       goesOn: () => {
         const before = answered();
-        return eventually(`${streams} more answers`, () => answered() >= before + streams);
+        return eventually(`${streams} more responses arrive`, () => answered() >= before + streams);
       },
       stop: async (): Promise<LoadReport> => {
         await this.kubectl.exec(
@@ -243,13 +244,15 @@ export class World {
         );
         const out = await job.ended;
         const line = out.split("\n").find((l) => l.startsWith("{"));
-        if (!line) throw new Error(`the load printed no report: ${out}`);
+        if (!line) throw new Error(`the load generator printed no report: ${out}`);
         return JSON.parse(line) as LoadReport;
       },
     };
   }
 
-  /** Describes the restarted containers of a deployment: the cause, and the end of their logs. */
+  /**
+   * Describes the restarted containers of a `TtsDeployment`: the cause, the end of the log, and the events.
+   */
   async restarts(deployment: string): Promise<string[]> {
     const pods = await this.kubectl.list("pods", `${labels.deployment}=${deployment}`);
     const again = pods.flatMap(({ metadata, status }) =>
@@ -266,10 +269,7 @@ export class World {
     );
   }
 
-  /**
-   * Runs a script (an ES module) that listens on a port, behind its own Service. `output` is its output so
-   * far.
-   */
+  /** Runs a script (an ES module) that listens on a port, with its own Service. `output` returns its log. */
   async serve(name: string, port: number, script: string, ...args: string[]) {
     const service = {
       apiVersion: "v1",
@@ -291,7 +291,7 @@ export class World {
   }
 }
 
-const allSpeak = "every stream speaks";
+const allStreaming = "every stream has audio";
 
 const loadScript = `
   import { existsSync } from "node:fs";
@@ -302,7 +302,7 @@ const loadScript = `
   const begun = (index) => {
     if (speaking.size === streams) return;
     speaking.add(index);
-    if (speaking.size === streams) console.log("${allSpeak}");
+    if (speaking.size === streams) console.log("${allStreaming}");
   };
   const take = async (answer, index) => {
     const bytesPerMs = 2 * Number(answer.headers.get("x-sampling-rate") ?? 16000) / 1000;
@@ -317,7 +317,7 @@ const loadScript = `
     return bytes;
   };
   const one = async (_, index) => {
-    // the clients start at different times, so that they do not all end together
+    // The clients start at different times, so that their streams do not all end together.
     if (listening) await new Promise((r) => setTimeout(r, index * 250));
     while (!existsSync(stopFile) && Date.now() - start < limitSeconds * 1000) {
       try {
@@ -342,12 +342,12 @@ function secret(name: string, stringData: Record<string, string>): object {
   return { apiVersion: "v1", kind: "Secret", metadata: { name }, stringData };
 }
 
-/** Creates a pod for `kubectl exec`. */
+/** Returns the client pod, in which tests run programs with `kubectl exec`. */
 function clientPod(image: string): object {
   return nodePod("client", image, ["-e", "setInterval(() => {}, 1e9)"]);
 }
 
-/** Creates a pod that runs a script with node, which the server image contains. */
+/** Returns a pod that runs a script with the Node.js of the server image. */
 function nodePod(name: string, image: string, args: readonly string[]): object {
   return {
     apiVersion: "v1",
@@ -375,10 +375,10 @@ function nodePod(name: string, image: string, args: readonly string[]): object {
   };
 }
 
-/** Shorter times than the defaults, so that tests need not wait. */
+/** These times are shorter than the defaults, so that tests wait less. */
 const drain = { endpointDelaySeconds: 3, maxStreamSeconds: 60 };
 
-/** The `TtsDeployment` that the tests start from: mist on CPU, arcana on one GPU. */
+/** Returns the `TtsDeployment` that most tests use: mist on CPU, and arcana on one GPU. */
 export function ttsDeployment(name: string, spec: Record<string, unknown> = {}): object {
   return {
     apiVersion: api.apiVersion,

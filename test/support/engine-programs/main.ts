@@ -1,4 +1,7 @@
-/** Engines and programs that own engines, started by tests as processes. The first argument selects one. */
+/**
+ * Programs that tests start as processes: engines, and owners of engines. The first argument selects the
+ * program.
+ */
 import { closeSync, openSync, readSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -7,14 +10,14 @@ import type { GeneratorSettings } from "../../../server/engine/vllm/settings.ts"
 
 const quiet = { info: () => undefined, warn: () => undefined };
 
-/** An engine whose library is not installed. */
+/** Acts like an engine whose library is not installed. */
 async function absent(): Promise<void> {
   const { reportStartFailure } = await import("../../../server/engine/runtime/serve-jobs.ts");
   reportStartFailure("The library cannot be loaded. Install it: apt-get install the-library");
 }
 
-/** An engine whose audio is the number that it was started with. For the text `on`, it writes without end. */
-async function telling(number: string): Promise<void> {
+/** Acts like an engine. Each sample of its audio is `number`. For the text `on`, the audio does not end. */
+async function numbered(number: string): Promise<void> {
   const { serveJobs } = await import("../../../server/engine/runtime/serve-jobs.ts");
   const piece = new Int16Array(800).fill(Number(number));
   await serveJobs(async ({ tokens }, sink) => {
@@ -23,12 +26,12 @@ async function telling(number: string): Promise<void> {
 }
 
 /**
- * Like the previous engine, but the first processes in this folder end when an utterance arrives, without
- * reading it.
+ * Acts like `numbered`, but the first processes of a folder end when an utterance arrives, without reading
+ * it.
  */
-async function tellingAfter(argument: string): Promise<void> {
+async function numberedAfter(argument: string): Promise<void> {
   const { folder, deaths } = JSON.parse(argument) as { folder: string; deaths: number | null };
-  if (deaths !== null && startedIn(folder) > deaths) return telling("1");
+  if (deaths !== null && startedIn(folder) > deaths) return numbered("1");
   const { encodeMessage, engineSocket, messageTypes } = await import(
     "../../../server/engine/runtime/protocol.ts"
   );
@@ -36,7 +39,7 @@ async function tellingAfter(argument: string): Promise<void> {
   readSync(engineSocket, Buffer.alloc(1));
 }
 
-/** Returns the number of processes of this folder that were started, including this one. */
+/** Returns the number of processes that were started for this folder, including this process. */
 function startedIn(folder: string): number {
   for (let count = 1; ; count++) {
     try {
@@ -56,7 +59,7 @@ async function owner(): Promise<void> {
   process.stdout.write(JSON.stringify(pool.pids()));
 }
 
-/** Owns a generator, prints its process ids (vLLM's first), and waits to be killed. */
+/** Owns a generator, prints the process ids of vLLM and of the codec, and waits to be killed. */
 async function generatorOwner(settings: string): Promise<void> {
   const { VllmEngine } = await import("../../../server/engine/vllm/engine.ts");
   const { childrenWith } = await import("../processes.ts");
@@ -67,8 +70,8 @@ async function generatorOwner(settings: string): Promise<void> {
 }
 
 /**
- * Exhausts its file descriptors, starts the programs of a tier, and prints the output of each as JSON. It
- * must not crash.
+ * Uses up all file descriptors, tries to start the programs of a model tier, and prints the error of each
+ * program as JSON. It must not crash.
  */
 async function starved(): Promise<void> {
   const { systemClock } = await import("../../../lib/clock.ts");
@@ -77,11 +80,11 @@ async function starved(): Promise<void> {
   const { VllmProcess } = await import("../../../server/engine/vllm/server/vllm-process.ts");
   const { GpuLoad } = await import("../../../server/telemetry/gpu-load.ts");
   const vllm = { program: "true", args: [], environment: {} };
-  const taken = takeAllDescriptors();
+  const descriptors = openAllDescriptors();
   const gpuLoad = new GpuLoad(quiet, systemClock);
   const times = { lookMs: 1, proofMs: 1, startMs: 1 };
   const proof = async () => true;
-  const said = await Promise.all([
+  const errors = await Promise.all([
     EngineProcess.start({ file: "engine.ts" }).catch(String),
     new VllmProcess(vllm, quiet).ended,
     SupervisedServer.open({ ...vllm, ...times, port: undefined, apiKey: "key", proof, log: quiet }).catch(
@@ -89,24 +92,24 @@ async function starved(): Promise<void> {
     ),
   ]);
   gpuLoad.close();
-  for (const descriptor of taken) closeSync(descriptor);
-  process.stdout.write(JSON.stringify(said));
+  for (const descriptor of descriptors) closeSync(descriptor);
+  process.stdout.write(JSON.stringify(errors));
 }
 
-function takeAllDescriptors(): number[] {
-  const taken: number[] = [];
+function openAllDescriptors(): number[] {
+  const descriptors: number[] = [];
   try {
-    for (;;) taken.push(openSync("/dev/null", "r"));
+    for (;;) descriptors.push(openSync("/dev/null", "r"));
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EMFILE") throw error;
-    return taken;
+    return descriptors;
   }
 }
 
 const programs: Readonly<Record<string, (argument: string) => Promise<void>>> = {
   absent,
-  telling,
-  "telling-after": tellingAfter,
+  telling: numbered,
+  "telling-after": numberedAfter,
   owner,
   "generator-owner": generatorOwner,
   starved,

@@ -8,13 +8,15 @@ import { FrameReader } from "../../../server/engine/vllm/codec/frame-reader.ts";
 import type { TokensManifest } from "../../../server/engine/vllm/model/manifest.ts";
 import { byteTokenizer, llamaConfig, llamaWeights, special, tinyCodec, tinyDecoder } from "./tiny-model.ts";
 
-/** Fields of a test that replace those of the tiny model's manifest. */
+/** Fields that replace those of the manifest of the tiny model. */
 export type ManifestChange = Partial<Record<keyof TokensManifest | string, unknown>>;
 
-/** A folder with a language model, its codec and its manifest, like a mounted model; 1 MB. */
+/**
+ * Creates a folder like that of a mounted model: a language model, its codec and its manifest. It has 1 MB.
+ */
 export class TinyModelFolder {
   readonly path: string;
-  /** The digests of the files. */
+  /** The SHA-256 digests of the files. */
   readonly sha256: Readonly<Record<string, string>>;
 
   constructor(change: ManifestChange = {}) {
@@ -65,7 +67,7 @@ function sha256(content: Buffer): string {
   return createHash("sha256").update(content).digest("hex");
 }
 
-/** Decodes all frames of the tiny model's tokens at once, to samples from -1 to 1. */
+/** Decodes all frames of these tokens at once. Returns samples from -1 to 1. */
 export async function decodedAtOnce(folder: string, tokens: readonly number[]): Promise<Float32Array> {
   const decoder = await Decoder.load({
     file: join(folder, tinyCodec.onnx),
@@ -76,7 +78,7 @@ export async function decodedAtOnce(folder: string, tokens: readonly number[]): 
   return whole;
 }
 
-/** The largest difference between two sounds, as a share of the loudness. */
+/** Returns the largest difference between two recordings, as a share of the root mean square of `whole`. */
 export function seamError(whole: Float32Array, heard: Int16Array | Float32Array): number {
   const full = heard instanceof Int16Array ? 32_767 : 1;
   const loudness = Math.sqrt(whole.reduce((sum, value) => sum + value ** 2, 0) / whole.length);

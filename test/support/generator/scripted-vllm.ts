@@ -9,7 +9,10 @@ import { TinyModelFolder } from "./model-folder.ts";
 
 const main = fileURLToPath(new URL("../scripted-vllm/main.ts", import.meta.url));
 
-/** A model that the scripted vLLM serves, on a port that the test knows. */
+/**
+ * Settings that start the simulated vLLM (`scripted-vllm/main.ts`) with a tiny model, and requests to control
+ * it.
+ */
 export class ScriptedVllm {
   readonly model: TinyModelFolder;
   readonly settings: GeneratorSettings;
@@ -35,7 +38,7 @@ export class ScriptedVllm {
     };
   }
 
-  /** @param change the changed fields of the model's manifest. */
+  /** @param change the changed fields of the manifest */
   static async create(change: object = {}): Promise<ScriptedVllm> {
     return new ScriptedVllm(await leasePort(), change);
   }

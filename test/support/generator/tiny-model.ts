@@ -1,6 +1,7 @@
 /**
- * A model of random weights in two files. The language model writes slot after slot for every text, and the
- * content of a slot depends on the text. It is a Llama of one layer, which the real vLLM can serve.
+ * Generates a tiny model with random weights: a language model and a codec. The language model is a Llama
+ * with one layer, which the real vLLM can serve. For every text it writes the slots of frames in order. The
+ * codes in the slots depend on the text.
  */
 import type { CodecManifest } from "../../../server/engine/vllm/model/manifest.ts";
 import { GraphWriter } from "../voices/onnx-writer.ts";
@@ -8,11 +9,13 @@ import { gaussian } from "../voices/random-voices.ts";
 
 const codebook = 64;
 const width = 4;
-/** The steps of the finest codebook in a frame. */
+/** The number of codes of the finest codebook in a frame. */
 const steps = 4;
 const hop = 512;
 
-/** A codec of random weights with the structure of SNAC at 24 kHz: three codebooks, seven slots a frame. */
+/**
+ * A codec with random weights and the structure of SNAC at 24 kHz: three codebooks and seven slots per frame.
+ */
 export const tinyCodec: CodecManifest = {
   onnx: "decoder.onnx",
   rate: 24_000,
@@ -27,7 +30,7 @@ export const tinyCodec: CodecManifest = {
   hops: [1, 2, 4, 8],
 };
 
-/** The codec's decoder, 20 kB. As in the real one, the sound of a frame depends on its neighbours. */
+/** Returns the decoder of the codec (20 kB). As with SNAC, the audio of a frame depends on its neighbours. */
 export function tinyDecoder(): Buffer {
   const graph = new GraphWriter();
   const random = gaussian(17);
@@ -36,7 +39,7 @@ export function tinyDecoder(): Buffer {
     graph.input(input, "int64", ["batch", `codes${i}`]);
     const table = graph.floats(random(codebook * width, 0.5), [codebook, width]);
     const rows = graph.add("Transpose", [graph.add("Gather", [table, input])], { perm: [0, 2, 1] });
-    return graph.add("Resize", [rows, "", graph.floats([1, 1, steps / rate], [3])]); // mode `nearest`
+    return graph.add("Resize", [rows, "", graph.floats([1, 1, steps / rate], [3])]); // The default mode of Resize is `nearest`.
   });
   const sum = graph.add("Sum", layers);
   const mixing = graph.floats(random(width * width * 9, 0.25), [width, width, 9]);
@@ -57,7 +60,7 @@ const heads = 2;
 const headSize = 32;
 const inner = 64;
 const vocabulary = 768;
-/** The strength of the order of slots. It exceeds the effect of temperature and penalties. */
+/** The weight that keeps the slots in order. It exceeds the effects of the temperature and of penalties. */
 const order = 12;
 const slotStrength = 4;
 
@@ -70,7 +73,7 @@ export const special = {
   speech: 261,
 } as const;
 
-/** The `config.json` of Hugging Face. */
+/** The content of `config.json`, in the format of Hugging Face. */
 export const llamaConfig = {
   architectures: ["LlamaForCausalLM"],
   model_type: "llama",
@@ -93,7 +96,7 @@ export const llamaConfig = {
   torch_dtype: "float32",
 };
 
-/** The `model.safetensors`. */
+/** Returns the content of `model.safetensors`. */
 export function llamaWeights(): Buffer {
   const random = gaussian(23);
   const slots = tinyCodec.slots.length;
@@ -103,21 +106,21 @@ export function llamaWeights(): Buffer {
     embedding.fill(0, token * hidden, token * hidden + slots);
     head.fill(0, token * hidden, token * hidden + slots);
   }
-  /** Makes tokens of `slot` likely after `before`. */
-  const follows = (slot: number) => (slot + slots - 1) % slots;
+  /** Returns the slot before a slot. */
+  const slotBefore = (slot: number) => (slot + slots - 1) % slots;
   for (let slot = 0; slot < slots; slot++) {
     for (let code = 0; code < tinyCodec.codebook; code++) {
       const token = tinyCodec.base + slot * tinyCodec.codebook + code;
       embedding[token * hidden + slot] = slotStrength;
-      head[token * hidden + follows(slot)] = order;
+      head[token * hidden + slotBefore(slot)] = order;
     }
   }
-  embedding[special.speech * hidden + follows(0)] = slotStrength; // speech starts with slot 0
+  embedding[special.speech * hidden + slotBefore(0)] = slotStrength; // Speech starts with slot 0.
   head.fill(0, special.stop * hidden, (special.stop + 1) * hidden);
-  head[special.stop * hidden + follows(0)] = order * 1.07; // the end is possible after a whole frame
+  head[special.stop * hidden + slotBefore(0)] = order * 1.07; // The end is possible after a complete frame.
   const ones = new Float32Array(hidden).fill(1);
   const output = random(hidden * heads * headSize, 0.12);
-  output.fill(0, 0, slots * heads * headSize); // the text does not influence the order of slots
+  output.fill(0, 0, slots * heads * headSize); // The text does not influence the order of slots.
   return safetensors({
     "model.embed_tokens.weight": { data: embedding, shape: [vocabulary, hidden] },
     "model.layers.0.input_layernorm.weight": { data: ones, shape: [hidden] },
@@ -143,7 +146,7 @@ export function llamaWeights(): Buffer {
   });
 }
 
-/** The `tokenizer.json`: a token for each byte, and the special tokens. */
+/** Returns the content of `tokenizer.json`. It has a token for each byte, and the special tokens. */
 export function byteTokenizer(): object {
   const added = Object.values(special).map((id) => ({
     id,
@@ -179,18 +182,18 @@ export function byteTokenizer(): object {
 }
 
 /**
- * The character for a byte in GPT-2's byte-level vocabularies: the byte itself if it is printable, else a
- * character from 256 on, in order.
+ * Returns the character for a byte in byte-level vocabularies like that of GPT-2. A printable byte is its own
+ * character. The other bytes have the characters from 256 on, in order.
  */
 function byteCharacter(byte: number): string {
-  if (isSeen(byte)) return String.fromCodePoint(byte);
-  const unseenBefore = Array.from({ length: byte }, (_, other) => other).filter(
-    (other) => !isSeen(other),
+  if (isPrintable(byte)) return String.fromCodePoint(byte);
+  const unprintableBefore = Array.from({ length: byte }, (_, other) => other).filter(
+    (other) => !isPrintable(other),
   ).length;
-  return String.fromCodePoint(256 + unseenBefore);
+  return String.fromCodePoint(256 + unprintableBefore);
 }
 
-function isSeen(byte: number): boolean {
+function isPrintable(byte: number): boolean {
   return (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;
 }
 
@@ -199,7 +202,9 @@ interface Weights {
   readonly shape: readonly number[];
 }
 
-/** The format of Hugging Face's safetensors: the length of a JSON header, the header, the numbers. */
+/**
+ * Writes the safetensors format of Hugging Face: the length of a JSON header, the header, and the numbers.
+ */
 function safetensors(tensors: Readonly<Record<string, Weights>>): Buffer {
   let at = 0;
   const header = Object.entries(tensors).map(([name, { data, shape }]) => {

@@ -4,7 +4,7 @@ import { promisify } from "node:util";
 import type { ControlPlaneAddress } from "../cluster/control-plane.ts";
 import { installCrds, kubectl, kubectlOrThrow } from "../cluster/kubectl.ts";
 
-/** The CRDs of other products, from their Go modules. Objects that the operator writes must satisfy them. */
+/** The CRDs of other products, which their Go modules contain. The operator writes objects of these kinds. */
 const products = {
   cloudNativePg: {
     module: "github.com/cloudnative-pg/cloudnative-pg@v1.27.0",
@@ -31,7 +31,7 @@ type Product = keyof typeof products;
 const conditions =
   'jsonpath={range .items[*]}{.metadata.name} {.metadata.deletionTimestamp} {.metadata.finalizers} {.status.conditions}{"\\n"}{end}';
 
-/** Returns the files of a product's CRDs, and fetches them on first use. */
+/** Returns the files with the CRDs of a product. The first call downloads them. */
 export async function foreignCrdFiles(product: Product): Promise<string[]> {
   const { module, files } = products[product];
   const { stdout } = await promisify(execFile)("go", ["mod", "download", "-json", module], { cwd: "/" });
@@ -40,14 +40,14 @@ export async function foreignCrdFiles(product: Product): Promise<string[]> {
 }
 
 /**
- * Installs the CRDs of a product in a control plane of the test file, because CRDs are visible in every
- * namespace. Resolves when the API server serves their objects.
+ * Installs the CRDs of a product. The test file must use its own control plane, because CRDs affect all
+ * namespaces. Resolves when the API server serves the CRDs.
  */
 export async function installForeignKinds(address: ControlPlaneAddress, product: Product): Promise<void> {
   await installCrds(address, await foreignCrdFiles(product));
 }
 
-/** Removes the CRDs of a product and every object of their kinds. */
+/** Removes the CRDs of a product, which also deletes all their objects. */
 export async function removeForeignKinds(address: ControlPlaneAddress, product: Product): Promise<void> {
   const crds = (await foreignCrdFiles(product)).flatMap((file) => ["-f", file]);
   await listOnce(address, crds);
@@ -58,19 +58,20 @@ export async function removeForeignKinds(address: ControlPlaneAddress, product: 
     ...crds,
   ]);
   if (code === 0) return;
-  const left = await kubectl(address, ["get", "--ignore-not-found", "-o", conditions, ...crds]);
+  const remaining = await kubectl(address, ["get", "--ignore-not-found", "-o", conditions, ...crds]);
   throw new Error(
-    `the CRDs of ${product} were not removed: ${stderr}what is left:\n${left.stdout}${left.stderr}`,
+    `the CRDs of ${product} were not removed: ${stderr}remaining CRDs:\n${remaining.stdout}${remaining.stderr}`,
   );
 }
 
 /**
- * The API server opens the store of a kind when a client first lists its objects. If the first list is the
- * one of the deletion itself, the store is not ready, and the API server retries after delays of minutes.
+ * Lists the objects of each CRD once. The API server opens the storage of a kind at the first list. If the
+ * deletion of the CRD causes the first list, the storage is not ready, and the API server retries only after
+ * minutes.
  */
 async function listOnce(address: ControlPlaneAddress, crds: readonly string[]): Promise<void> {
-  const found = await kubectlOrThrow(address, ["get", "--ignore-not-found", "-o", "name", ...crds]);
-  for (const crd of found.split("\n").filter((line) => line !== "")) {
+  const names = await kubectlOrThrow(address, ["get", "--ignore-not-found", "-o", "name", ...crds]);
+  for (const crd of names.split("\n").filter((line) => line !== "")) {
     const kind = crd.slice(crd.indexOf("/") + 1);
     await kubectlOrThrow(address, ["get", kind, "--all-namespaces", "-o", "name"]);
   }

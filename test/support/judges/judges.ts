@@ -1,4 +1,7 @@
-/** External programs that validate the manifests. They are built on first use from Go modules, Debian packages and local files. */
+/**
+ * Runs external programs that validate manifests. They are built on first use from Go modules and Debian
+ * packages.
+ */
 import { execFile, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
@@ -13,7 +16,7 @@ const build = join(import.meta.dirname, "../../judges/build.sh");
 
 let folder: Promise<string> | undefined;
 
-/** The path of a built program. The first build takes minutes. */
+/** Returns the path of a program. The first call builds it, which takes minutes. */
 export async function judge(
   name: "kstatus" | "argohealth" | "kube-score" | "helm-unittest",
 ): Promise<string> {
@@ -26,7 +29,7 @@ export interface Verdict {
   readonly message: string;
 }
 
-/** The program's result for each object, in their order. */
+/** Returns the result of the program for each object, in the order of the objects. */
 export async function verdictsOf(
   program: "kstatus" | "argohealth",
   args: readonly string[],
@@ -36,14 +39,16 @@ export async function verdictsOf(
   child.stdin.end(objects.map((object) => `${JSON.stringify(object)}\n`).join(""));
   const lines = (await text(child.stdout)).trimEnd().split("\n");
   if (lines.length !== objects.length)
-    throw new Error(`${program} judged ${lines.length} of ${objects.length} objects`);
+    throw new Error(`${program} returned ${lines.length} results for ${objects.length} objects`);
   return lines.map((line) => {
     const [status = "", message = ""] = line.split("\t");
     return { status, message };
   });
 }
 
-/** The promtool of Debian's Prometheus, unpacked into the cache without installing a service. */
+/**
+ * Runs promtool. If it is not installed, it is unpacked into the cache from the Debian package of Prometheus.
+ */
 export async function promtool(...args: string[]): Promise<{ stdout: string; stderr: string }> {
   return execute(await promtoolPath(), args);
 }
@@ -54,7 +59,7 @@ async function promtoolPath(): Promise<string> {
   const folder = join(cache, "promtool");
   const path = join(folder, "usr/bin/promtool");
   if (existsSync(path)) return path;
-  process.stderr.write("==> fetching Debian's prometheus package for promtool\n");
+  process.stderr.write("==> downloading the Debian package prometheus for promtool\n");
   await mkdir(cache, { recursive: true });
   const work = await mkdtemp(join(cache, "promtool."));
   await execute("apt-get", ["download", "-qq", "prometheus"], { cwd: work }).catch(async () => {
@@ -87,16 +92,17 @@ interface Crd {
   };
 }
 
-/** The value of kubeconform's `-schema-location`. */
+/** Returns the value of the flag `-schema-location` of kubeconform. */
 export function schemaLocation(folder: string): string {
   return `${folder}/{{.ResourceKind}}{{.KindSuffix}}.json`;
 }
 
 /**
- * Writes kubeconform's schema for every kind into a new folder, from the OpenAPI document of the Kubernetes version under test and from CRDs.
- * Nothing is downloaded.
- * @param swagger file of the API server's own OpenAPI 2 document
- * @param crds files of CustomResourceDefinitions
+ * Writes a schema for kubeconform for each kind into a new folder. The schemas come from the OpenAPI document
+ * of the API server and from CRDs, so that nothing is downloaded.
+ *
+ * @param swagger the file with the OpenAPI 2 document of the API server
+ * @param crds the files with CustomResourceDefinitions
  */
 export async function writeSchemas(folder: string, swagger: string, crds: readonly string[]): Promise<void> {
   await mkdir(folder);
@@ -113,7 +119,7 @@ async function writeKubernetes(folder: string, swagger: string): Promise<void> {
   const { definitions } = JSON.parse(await readFile(swagger, "utf8")) as {
     definitions: Record<string, Schema>;
   };
-  // the API server accepts both forms of these two types, which OpenAPI 2 cannot express
+  // The API server accepts strings and numbers for these two types, which OpenAPI 2 cannot express.
   for (const name of ["util.intstr.IntOrString", "api.resource.Quantity"])
     definitions[`io.k8s.apimachinery.pkg.${name}`] = { oneOf: [{ type: "string" }, { type: "number" }] };
   for (const schema of Object.values(definitions)) if (schema.properties) schema.additionalProperties = false;
@@ -125,7 +131,7 @@ async function writeKubernetes(folder: string, swagger: string): Promise<void> {
   }
 }
 
-/** kubeconform's convention: only the first part of a group. */
+/** Returns the name of a schema file. kubeconform expects only the first part of the API group in it. */
 function fileName(group: string, version: string, kind: string): string {
   return `${kind.toLowerCase()}${group === "" ? "" : `-${group.split(".")[0]}`}-${version}.json`;
 }
@@ -133,7 +139,7 @@ function fileName(group: string, version: string, kind: string): string {
 async function writeCrd(folder: string, { spec }: Crd): Promise<void> {
   for (const { name, schema } of spec.versions) {
     const whole = strict(schema.openAPIV3Schema);
-    // the fields of every object, which a CRD's schema does not describe
+    // The schema of a CRD does not describe the fields that every object has.
     whole.properties = {
       ...whole.properties,
       apiVersion: { type: "string" },
@@ -144,7 +150,7 @@ async function writeCrd(folder: string, { spec }: Crd): Promise<void> {
   }
 }
 
-/** Makes unknown fields an error, because the API server would drop them. */
+/** Returns a schema that refuses unknown fields, because the API server would drop them. */
 function strict(schema: Schema): Schema {
   if (schema["x-kubernetes-int-or-string"]) return { oneOf: [{ type: "string" }, { type: "integer" }] };
   const { properties, items, additionalProperties } = schema;

@@ -1,6 +1,6 @@
 /**
- * The connections that NetworkPolicies allow (Kubernetes, "Network Policies"), and nftables rules for a cluster whose network does not enforce
- * the policies.
+ * Evaluates which connections NetworkPolicies allow (Kubernetes, "Network Policies"). It also generates
+ * nftables rules for a cluster with a network plugin that does not enforce the policies.
  */
 import { BlockList } from "node:net";
 
@@ -66,9 +66,10 @@ const directions = {
 type Direction = keyof typeof directions;
 
 /**
- * A table that replaces the one of the same name. It filters the first packet of a connection that enters the network of the node from a pod
- * or from outside, after the translation of Service addresses. Connections of the node itself, such as probes of the kubelet, are not
- * filtered. A rejected connection gets the response "administratively prohibited".
+ * Returns nftables rules that replace the table with this name. They filter the first packet of each
+ * connection from a pod or from outside of the node, after the translation of Service addresses. They do not
+ * filter connections of the node itself, such as probes of the kubelet. A rejected connection gets the
+ * response "administratively prohibited".
  */
 export function policyRules(table: string, cluster: PolicyCluster): string {
   const chains = (Object.keys(directions) as Direction[]).flatMap((direction) =>
@@ -109,7 +110,7 @@ function selects({ metadata, spec }: LivePolicy, direction: Direction, pod: Omit
   );
 }
 
-/** The connections that a policy allows, as the first part of a rule. */
+/** Returns the first part of a rule for each connection that a policy allows. */
 function matches({ metadata, spec }: LivePolicy, direction: Direction, cluster: PolicyCluster): string[] {
   const { peer, peers, rules } = directions[direction];
   return (spec[rules] ?? []).flatMap((rule) => {
@@ -147,7 +148,7 @@ function addressMatch(
 function portMatch({ port, endPort, protocol = "TCP" }: Port): string {
   const name = protocol.toLowerCase();
   if (port === undefined) return `meta l4proto ${name}`;
-  if (typeof port === "string") throw new Error(`port ${port} of a NetworkPolicy has a name: not supported`);
+  if (typeof port === "string") throw new Error(`the named port ${port} of a NetworkPolicy is not supported`);
   return `${name} dport ${endPort === undefined ? port : `${port}-${endPort}`}`;
 }
 
@@ -170,13 +171,13 @@ function isSelected(
         case "DoesNotExist":
           return value === undefined;
         default:
-          throw new Error(`operator ${operator} of a NetworkPolicy's selector: not supported`);
+          throw new Error(`operator ${operator} in the selector of a NetworkPolicy is not supported`);
       }
     })
   );
 }
 
-/** One end of a connection. An end outside the cluster has no pod. */
+/** One end of a connection. An end outside of the cluster has no pod. */
 export interface Party {
   readonly ip: string;
   readonly pod?: Omit<PolicyPod, "ip">;
@@ -189,7 +190,10 @@ export interface Connection {
   readonly protocol?: "TCP" | "UDP";
 }
 
-/** Evaluates the policies of both ends. If none selects a pod for a direction, all connections are allowed. */
+/**
+ * Returns whether the policies of both ends allow a connection. If no policy selects a pod for a direction,
+ * all connections in this direction are allowed.
+ */
 export function isAllowed(policies: readonly LivePolicy[], connection: Connection): boolean {
   const { from, to } = connection;
   return (
@@ -228,10 +232,10 @@ function portMatches(ports: readonly Port[], { port, protocol = "TCP" }: Connect
 function peerMatches(peer: Peer, { ip, pod }: Party, own: string | undefined): boolean {
   if (peer.ipBlock) return pod === undefined && isWithin(ip, peer.ipBlock.cidr);
   if (pod === undefined) return false;
-  const isThere = peer.namespaceSelector
+  const namespaceMatches = peer.namespaceSelector
     ? isSelected(peer.namespaceSelector, { "kubernetes.io/metadata.name": pod.namespace })
     : pod.namespace === own;
-  return isThere && isSelected(peer.podSelector, pod.labels);
+  return namespaceMatches && isSelected(peer.podSelector, pod.labels);
 }
 
 function isWithin(ip: string, cidr: string): boolean {

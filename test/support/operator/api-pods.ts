@@ -5,13 +5,13 @@ import { labels } from "../../../config/contract/names.ts";
 import type { KubernetesObject } from "../../../operator/facts/kubernetes-object.ts";
 import type { OperatorHouse } from "./operator-house.ts";
 
-/** The load endpoint of an API pod on a real socket. It reports the load that a test sets. */
+/** Simulates the load endpoint of an API pod on a real socket. It reports the load that a test sets. */
 export class ApiPod implements AsyncDisposable {
   readonly port: number;
   readonly #server: ReturnType<typeof createServer>;
   readonly #readers: Set<(line: string) => void>;
   #load: ApiLoad;
-  /** Credentials that clients of the route sent. */
+  /** The `authorization` headers that clients of the endpoint sent. */
   readonly tokens: string[];
 
   private constructor(
@@ -33,10 +33,10 @@ export class ApiPod implements AsyncDisposable {
       tokens.push(request.headers.authorization ?? "");
       if (request.url !== loadPath) return void response.writeHead(404).end();
       response.writeHead(200, { "content-type": loadType });
-      const tell = (line: string) => void response.write(line);
-      tell(pod.#line());
-      readers.add(tell);
-      response.once("close", () => readers.delete(tell));
+      const send = (line: string) => void response.write(line);
+      send(pod.#line());
+      readers.add(send);
+      response.once("close", () => readers.delete(send));
     });
     await new Promise<void>((resolve) => {
       server.listen(0, "127.0.0.1", resolve);
@@ -53,20 +53,20 @@ export class ApiPod implements AsyncDisposable {
     return this.#readers.size;
   }
 
-  /** Sets the demand of a pool, which the pod reports. */
+  /** Sets the load of a pool, and reports it. */
   tell(pool: string, load: Partial<PoolLoad>): void {
-    const whole: PoolLoad = { streams: 0, waiting: 0, replicas: {}, ...load };
-    this.#load = { ...this.#load, pools: { ...this.#load.pools, [pool]: whole } };
-    for (const tell of this.#readers) tell(this.#line());
+    const poolLoad: PoolLoad = { streams: 0, waiting: 0, replicas: {}, ...load };
+    this.#load = { ...this.#load, pools: { ...this.#load.pools, [pool]: poolLoad } };
+    for (const send of this.#readers) send(this.#line());
   }
 
-  /** Records a response of the license's issuer, which the pod then reports. */
+  /** Sets the response of the license issuer, and reports it. */
   hear(licenseAnswer: string): void {
     this.#load = { ...this.#load, licenseAnswer };
-    for (const tell of this.#readers) tell(this.#line());
+    for (const send of this.#readers) send(this.#line());
   }
 
-  /** Closes its connections. New ones are accepted. */
+  /** Closes all connections. Clients can connect again. */
   cut(): void {
     this.#server.closeAllConnections();
   }
@@ -83,7 +83,7 @@ export class ApiPod implements AsyncDisposable {
 
 type Json = { [name: string]: unknown };
 
-/** A running pod, with the status that scheduler and kubelet write. */
+/** Creates a pod, and writes the status of a running pod, as the scheduler and the kubelet would. */
 export async function putPod(
   house: OperatorHouse,
   name: string,
@@ -103,7 +103,7 @@ export async function putPod(
   return pod;
 }
 
-/** The Pod object through which the operator finds one of these API pods. */
+/** Creates the Pod object through which the operator finds an `ApiPod`. */
 export function putApiPod(
   house: OperatorHouse,
   port: number,

@@ -1,6 +1,6 @@
 import type { CanaryFacts } from "../../../operator/rollout/canary.ts";
 
-/** The facts of a canary whose pods are ready and whose rollout may start, without metrics. */
+/** Returns facts for `nextCanary`: the pods are ready, a rollout may start, and no metrics are known. */
 export function canaryFacts(facts: Pick<CanaryFacts, "now" | "spec"> & Partial<CanaryFacts>): CanaryFacts {
   return {
     settings: "s1",

@@ -1,6 +1,6 @@
 /**
- * An operator that dies right after its n-th write. The API server processes the write, its response is lost, and the process sends
- * nothing more.
+ * Tests crashes of the operator directly after its n-th write. The API server processes the write, but the
+ * response is lost, and the operator sends no further request.
  */
 import { afterAll, beforeAll, beforeEach, expect } from "vitest";
 import { ClusterClient } from "../../../operator/cluster/client.ts";
@@ -10,11 +10,14 @@ import { turnOf } from "../seed.ts";
 import type { FaultProxy, ProxiedRequest } from "./fault-proxy.ts";
 import { OperatorHouse } from "./operator-house.ts";
 
-/** A run interrupts this many writes. `make test-operator-faults` interrupts all. */
+/**
+ * A run crashes the operator after every `step`-th write. `make test-operator-faults` sets 1, which covers
+ * all writes.
+ */
 const step = Number(process.env.CRASH_STEP ?? 11);
 const overlapMs = 100;
 
-/** Objects that operators create, change and delete while they crash. */
+/** The spec and models of the TtsDeployment that operators create, change and delete while they crash. */
 export const crashSpec = {
   networkPolicy: { enabled: true },
   api: { replicas: 2, route: { hostnames: ["tts.example.com"], ingress: {} } },
@@ -26,29 +29,32 @@ export const crashModels = [
 
 export type Fate = "died" | "survived";
 
-/** The state of one dying operator. */
+/** The state of an operator that a test crashes. */
 export interface Death {
   writes: number;
   dead: boolean;
-  /** The last write before its death. */
+  /** The last write before the crash. */
   last: string;
 }
 
-/** The writes after which the operator dies. The seed selects the first one: eleven consecutive seeds cover all writes. */
+/**
+ * Returns the numbers of the writes after which the operator crashes. Eleven consecutive seeds cover all
+ * writes.
+ */
 export function* crashPoints(): Generator<number> {
   for (let n = 1 + turnOf(step); ; n += step) yield n;
 }
 
-/** Events do not count: an event is lost with its process. */
+/** Returns whether a request is a write. Events do not count, because a crash may lose them. */
 export function isWrite({ method, path }: ProxiedRequest): boolean {
   return method !== "GET" && !path.includes("/events");
 }
 
-/** A house for the tests of one file, in which operators die. */
+/** Provides a `CrashHouse` for the tests of a file. */
 export function useCrashHouse(): CrashHouse {
   const crashes = new CrashHouse();
   beforeAll(() => crashes.open());
-  // a failed test must not leave a fault or objects for the next one
+  // A failed test must not leave a fault or objects for the next test.
   beforeEach(async () => {
     crashes.bury();
     await crashes.sweep();
@@ -61,16 +67,16 @@ export class CrashHouse {
   #house: OperatorHouse | undefined;
   #endPlay: () => Promise<void> = async () => undefined;
   /**
-   * The proxy drops the requests of all other operators, such as a request that was in flight when its
-   * operator died.
+   * The name of the running operator. The proxy drops requests of all other operators, for example requests
+   * that were in flight when an operator crashed.
    */
   #living: string | undefined;
   #lives = 0;
-  /** Called for each request of the running operator. */
+  /** Returns the fault for a request of the running operator. */
   rule: FaultProxy["rule"] = () => undefined;
 
   get house(): OperatorHouse {
-    if (this.#house === undefined) throw new Error("the house is not open");
+    if (this.#house === undefined) throw new Error("call open() before the first use of house");
     return this.#house;
   }
 
@@ -88,14 +94,14 @@ export class CrashHouse {
     await this.#house?.[Symbol.asyncDispose]();
   }
 
-  /** The lifetime of one operator. Every request is sent once, and ends with its operator. */
+  /** Starts an operator. Its client sends each request once, without retries. */
   async life(): Promise<void> {
     this.#lives += 1;
     const life = `operator-${this.#lives}`;
     this.#living = life;
     const connection = this.house.proxy.connection();
     const credentials = async () => {
-      if (this.#living !== life) throw new Error("this operator is dead");
+      if (this.#living !== life) throw new Error("this operator has crashed");
       const { headers, ...rest } = await connection.credentials();
       return { ...rest, headers: { ...headers, "x-test-client": life } };
     };
@@ -103,7 +109,7 @@ export class CrashHouse {
     await this.house.startOperator({ client, tokenOverlapMs: overlapMs });
   }
 
-  /** Kills the running operator after its n-th write from now. */
+  /** Crashes the running operator after its n-th write from now. */
   dieAfter(n: number): Death {
     const death: Death = { writes: 0, dead: false, last: "" };
     this.rule = (request) => {
@@ -130,7 +136,7 @@ export class CrashHouse {
 
   async look(): Promise<Record<string, unknown>> {
     const owner = await this.house.get("TtsDeployment", "demo");
-    return portraits([...(owner ? [owner] : []), ...(await this.family())]);
+    return comparableObjects([...(owner ? [owner] : []), ...(await this.family())]);
   }
 
   async isSettled(): Promise<boolean> {
@@ -145,43 +151,40 @@ export class CrashHouse {
     );
   }
 
-  /** Deletes everything, without waiting for the garbage collector. */
+  /** Deletes the TtsDeployment and all its children, without the garbage collector. */
   async sweep(): Promise<void> {
     await this.house.stopOperator();
     await this.house.remove("TtsDeployment", "demo");
     const isGone = async () => {
-      const left = await this.family();
-      await Promise.all(left.map(({ kind, metadata }) => this.house.remove(kind, metadata.name)));
-      return left.length === 0;
+      const remaining = await this.family();
+      await Promise.all(remaining.map(({ kind, metadata }) => this.house.remove(kind, metadata.name)));
+      return remaining.length === 0;
     };
-    await this.house.until(isGone, "an empty namespace");
+    await this.house.until(isGone, "the namespace has no children of the TtsDeployment");
   }
 
-  /** Resolves when the operator has died or has finished its work. */
+  /** Resolves when the operator has crashed or has finished its work. */
   async fateOf(death: Death, isAtEnd: () => Promise<boolean>): Promise<Fate> {
-    await this.house.until(async () => death.dead || (await isAtEnd()), "death, or the end");
-    // an operator that has finished is no longer interrupted
+    await this.house.until(async () => death.dead || (await isAtEnd()), "the operator has crashed or finished");
+    // After the end of its work, the operator must not crash any more.
     if (!death.dead) this.rule = () => undefined;
     return death.dead ? "died" : "survived";
   }
 
-  /** Waits until the garbage collector has finished. */
+  /** Returns whether the garbage collector has deleted all children without an owner. */
   async #isCollected(): Promise<boolean> {
     const [owner, found] = await Promise.all([this.house.get("TtsDeployment", "demo"), this.family()]);
-    const standing = new Set([owner, ...found].map((one) => one?.metadata.uid));
+    const existing = new Set([owner, ...found].map((one) => one?.metadata.uid));
     return found.every(
-      ({ metadata }) => metadata.ownerReferences?.every(({ uid }) => standing.has(uid)) ?? true,
+      ({ metadata }) => metadata.ownerReferences?.every(({ uid }) => existing.has(uid)) ?? true,
     );
   }
 
-  /**
-   * The final state of an uninterrupted run: the objects that exist after the last write and the last garbage
-   * collection.
-   */
+  /** Waits for the final state of a run without crashes, and returns the objects. */
   async #theEnd(): Promise<Record<string, unknown>> {
-    await this.house.until(() => this.isSettled(), "Ready");
-    await this.house.until(() => this.#isCollected(), "what the garbage collector takes");
-    // the steps of a token rotation, which depend on time
+    await this.house.until(() => this.isSettled(), "the TtsDeployment is ready");
+    await this.house.until(() => this.#isCollected(), "the garbage collector has finished");
+    // The steps of a token rotation depend on time.
     await this.house.advance(10 * overlapMs);
     return this.look();
   }
@@ -200,7 +203,7 @@ export class CrashHouse {
     }
   }
 
-  /** The requests of the running operator. */
+  /** Returns the requests of the running operator. */
   get requests(): readonly ProxiedRequest[] {
     return this.house.proxy.requests.filter(({ client }) => client === this.#living);
   }
@@ -211,8 +214,9 @@ export class CrashHouse {
   }
 
   /**
-   * Interrupts `act` after each of its writes. Each time, the next operator must reach the same final state as an uninterrupted one,
-   * and must not delete anything else.
+   * Crashes the operator after writes that `act` causes. After each crash, the next operator must reach the
+   * same final state as a run without crashes, and must delete no other objects.
+   *
    * @param prepare creates the initial state
    */
   async comesToTheSameEnd(prepare: () => Promise<void>, act: () => Promise<void>): Promise<void> {
@@ -223,7 +227,7 @@ export class CrashHouse {
     const end = await this.#theEnd();
     const goal = JSON.stringify(end);
     const isAtEnd = async () => (await this.isSettled()) && JSON.stringify(await this.look()) === goal;
-    const mayGo = this.#removed();
+    const allowedDeletions = this.#removed();
     await this.sweep();
     for (const n of crashPoints()) {
       await prepare();
@@ -233,8 +237,8 @@ export class CrashHouse {
       if ((await this.fateOf(death, isAtEnd)) === "survived") break;
       this.bury();
       await this.life();
-      await this.#reach(end, `the end, after a crash behind write ${n} (${death.last})`);
-      expect(mayGo).toEqual(new Set([...mayGo, ...this.#removed()]));
+      await this.#reach(end, `the final state after a crash at write ${n} (${death.last})`);
+      expect(allowedDeletions).toEqual(new Set([...allowedDeletions, ...this.#removed()]));
       await this.sweep();
     }
     await house.advance(10 * overlapMs);
@@ -269,36 +273,38 @@ async function childrenOf(
   return lists.flat();
 }
 
-/** The objects by `Kind/name`, without values that differ between runs (times, versions, ids, addresses, tokens). */
-function portraits(objects: readonly KubernetesObject[]): Record<string, unknown> {
+/**
+ * Returns the objects by `Kind/name`, without values that differ between runs, such as times, ids and tokens.
+ */
+function comparableObjects(objects: readonly KubernetesObject[]): Record<string, unknown> {
   const pairs = objects.map(
-    (object) => [`${object.kind}/${object.metadata.name}`, portrait(object)] as const,
+    (object) => [`${object.kind}/${object.metadata.name}`, comparable(object)] as const,
   );
   return Object.fromEntries(pairs.sort(([a], [b]) => a.localeCompare(b)));
 }
 
-function portrait({ metadata, ...rest }: KubernetesObject): unknown {
+function comparable({ metadata, ...rest }: KubernetesObject): unknown {
   const { labels, annotations, finalizers, ownerReferences, deletionTimestamp } = metadata;
   const owners = ownerReferences?.map(({ kind, name }) => `${kind}/${name}`);
-  const said = { labels, annotations, finalizers, owners, isGoing: deletionTimestamp !== undefined };
+  const meta = { labels, annotations, finalizers, owners, isGoing: deletionTimestamp !== undefined };
   const content = rest.kind === "Secret" ? { ...rest, data: tokenForm(rest.data) } : rest;
   return JSON.parse(
-    JSON.stringify({ ...said, ...content }, (key, value) => (fleeting.has(key) ? undefined : value)),
+    JSON.stringify({ ...meta, ...content }, (key, value) => (variableFields.has(key) ? undefined : value)),
   );
 }
 
-const fleeting = new Set([
+const variableFields = new Set([
   "lastTransitionTime",
   "clusterIP",
   "clusterIPs",
   "nodePort",
   "healthCheckNodePort",
   "tts.svc.dev/token-changed-at",
-  // the number of status writes
+  // The resource version depends on the number of status writes.
   "resourceVersion",
 ]);
 
-/** The number of accepted tokens, and the index of the one that is sent. */
+/** Returns the number of accepted tokens, and the index of the token that API pods send. */
 function tokenForm(data: unknown): unknown {
   const plain = (text = "") => Buffer.from(text, "base64").toString();
   const { token, accepted } = data as Record<string, string | undefined>;

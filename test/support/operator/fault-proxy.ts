@@ -1,6 +1,6 @@
 /**
- * A proxy between a client and a real API server that simulates faults. It listens on a free port of 127.0.0.1 with plain HTTP. For the
- * server it is the administrator of the cluster, or the account of the given bearer token.
+ * Simulates faults between a client and a real API server. The proxy listens with plain HTTP on a free port
+ * of 127.0.0.1. It authenticates to the API server as the administrator, or with the given bearer token.
  */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
@@ -14,33 +14,33 @@ export type ProxiedRequest = {
   path: string;
   query: URLSearchParams;
   watch: boolean;
-  /** The name of the client from the header `x-test-client`. */
+  /** The name of the client, from the header `x-test-client`. */
   client?: string;
 };
 
-/** A fault that replaces the normal handling of one request. */
+/** A fault that the proxy applies to a request. */
 export type Fault =
   | { kind: "answer"; status: number; headers?: Record<string, string>; body?: unknown }
   /** Closes the socket before the server receives the request, or after it has processed it. */
   | { kind: "drop"; when: "before" | "after" }
-  /** A delay whose length does not matter. A test that depends on the order of events holds the request instead. */
+  /** Delays the request. A test that depends on the order of events must use `hold` instead. */
   | { kind: "delay"; ms: number }
   /** Holds the request before the server receives it, or the response after the server has processed it. */
   | { kind: "hold"; when: "before" | "after"; until: Promise<unknown> }
   /** The client never receives a response. */
   | { kind: "hang" }
-  /** Replaces each line of a watch by these lines. */
+  /** Replaces each line of a watch by the lines that the function returns. */
   | { kind: "rewrite"; line: (line: string) => string[] };
 
 type OpenWatch = { response: ServerResponse; stalled: boolean };
 
 export class FaultProxy implements AsyncDisposable {
   readonly server: URL;
-  /** Every received request, in order. */
+  /** All received requests in order. */
   readonly requests: ProxiedRequest[] = [];
-  /** Called for each request. `undefined` means no fault. */
+  /** Returns the fault for a request, or undefined for no fault. */
   rule: (request: ProxiedRequest) => Fault | undefined = () => undefined;
-  /** How often the client refreshed its credentials. */
+  /** The number of times that the client refreshed its credentials. */
   refreshes = 0;
   readonly #address: ControlPlaneAddress;
   readonly #http: Server;
@@ -67,7 +67,7 @@ export class FaultProxy implements AsyncDisposable {
     return new FaultProxy(address, http, token);
   }
 
-  /** The connection of a client through this proxy. */
+  /** Returns the connection settings of a client that uses this proxy. */
   connection(): Connection {
     return {
       server: this.server,
@@ -79,28 +79,28 @@ export class FaultProxy implements AsyncDisposable {
     };
   }
 
-  /** The open watches that are not stalled. */
+  /** The number of open watches that are not stalled. */
   get openWatches(): number {
     return [...this.#watches].filter(({ stalled }) => !stalled).length;
   }
 
-  /** The number of matching requests. */
+  /** Returns the number of received requests of this kind. */
   count(sort: "list" | "watch" | "write"): number {
     return this.requests.filter((request) => sortOf(request) === sort).length;
   }
 
-  /** Closes every open watch in the middle of a line. */
+  /** Closes every open watch in the middle of an event. */
   cutWatches(): void {
     for (const { response } of this.#watches)
       response.write('{"type":"ADDED","object":{"kind"', () => response.destroy());
   }
 
-  /** Holds all further data of the open watches. Their sockets stay open. */
+  /** Discards all further events of the open watches. Their sockets stay open. */
   stallWatches(): void {
     for (const watch of this.#watches) watch.stalled = true;
   }
 
-  /** Writes a line of its own into every open watch. */
+  /** Writes an additional line to every open watch. */
   sayOnWatches(line: string): void {
     for (const { response } of this.#watches) response.write(`${line}\n`);
   }
@@ -114,28 +114,28 @@ export class FaultProxy implements AsyncDisposable {
   #handle(incoming: IncomingMessage, response: ServerResponse): void {
     const url = new URL(incoming.url ?? "/", this.server);
     const client = incoming.headers["x-test-client"];
-    const asked: ProxiedRequest = {
+    const received: ProxiedRequest = {
       method: incoming.method ?? "GET",
       path: url.pathname,
       query: url.searchParams,
       watch: ["true", "1"].includes(url.searchParams.get("watch") ?? ""),
       ...(typeof client === "string" && { client }),
     };
-    this.requests.push(asked);
-    const fault = this.rule(asked);
+    this.requests.push(received);
+    const fault = this.rule(received);
     if (fault?.kind === "answer") answer(incoming, response, fault);
     else if (fault?.kind === "drop" && fault.when === "before") response.destroy();
     else if (fault?.kind === "delay")
-      setTimeout(() => this.#forward(incoming, response, asked, undefined), fault.ms);
+      setTimeout(() => this.#forward(incoming, response, received, undefined), fault.ms);
     else if (fault?.kind === "hold" && fault.when === "before")
-      void fault.until.then(() => this.#forward(incoming, response, asked, undefined));
-    else if (fault?.kind !== "hang") this.#forward(incoming, response, asked, fault);
+      void fault.until.then(() => this.#forward(incoming, response, received, undefined));
+    else if (fault?.kind !== "hang") this.#forward(incoming, response, received, fault);
   }
 
   #forward(
     incoming: IncomingMessage,
     response: ServerResponse,
-    asked: ProxiedRequest,
+    received: ProxiedRequest,
     fault: Fault | undefined,
   ): void {
     const options = {
@@ -143,36 +143,36 @@ export class FaultProxy implements AsyncDisposable {
       headers: { ...incoming.headers, host: new URL(this.#address.server).host, ...this.#credentials },
       agent: this.#agent,
     };
-    const forwarded = request(`${this.#address.server}${incoming.url}`, options, (answered) => {
-      // The client disconnected, or this is a simulated fault.
-      answered.on("error", () => response.destroy());
+    const forwarded = request(`${this.#address.server}${incoming.url}`, options, (upstream) => {
+      // The client has disconnected, or the proxy simulates a fault.
+      upstream.on("error", () => response.destroy());
       if (fault?.kind === "drop") {
-        answered.resume().on("end", () => response.destroy());
+        upstream.resume().on("end", () => response.destroy());
         return;
       }
-      response.writeHead(answered.statusCode ?? 502, answered.headers);
-      if (asked.watch) this.#relayWatch(answered, response, fault);
-      else if (fault?.kind === "hold") void fault.until.then(() => answered.pipe(response));
-      else answered.pipe(response);
+      response.writeHead(upstream.statusCode ?? 502, upstream.headers);
+      if (received.watch) this.#relayWatch(upstream, response, fault);
+      else if (fault?.kind === "hold") void fault.until.then(() => upstream.pipe(response));
+      else upstream.pipe(response);
     });
     forwarded.on("error", () => response.destroy());
     response.on("close", () => forwarded.destroy());
     incoming.pipe(forwarded);
   }
 
-  #relayWatch(answered: IncomingMessage, response: ServerResponse, fault: Fault | undefined): void {
+  #relayWatch(upstream: IncomingMessage, response: ServerResponse, fault: Fault | undefined): void {
     const watch: OpenWatch = { response, stalled: false };
     this.#watches.add(watch);
     response.on("close", () => this.#watches.delete(watch));
     response.flushHeaders();
     let rest = "";
-    answered.setEncoding("utf8").on("data", (text: string) => {
+    upstream.setEncoding("utf8").on("data", (text: string) => {
       const lines = (rest + text).split("\n");
       rest = lines.pop() ?? "";
       const written = fault?.kind === "rewrite" ? lines.flatMap(fault.line) : lines;
       if (!watch.stalled) for (const line of written) response.write(`${line}\n`);
     });
-    answered.on("end", () => response.end());
+    upstream.on("end", () => response.end());
   }
 }
 

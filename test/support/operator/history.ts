@@ -1,4 +1,4 @@
-/** Every version of objects that the API server stored, collected by a watch. */
+/** Collects with a watch every version of objects that the API server stores. */
 
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
@@ -37,17 +37,17 @@ export class History implements Disposable {
     });
   }
 
-  /** Starts with the existing objects. */
+  /** Starts the watch. The existing objects are the first versions. */
   static async of(client: ClusterClient, kind: string, namespace: string): Promise<History> {
-    // without a version, a watch begins with the present objects
+    // A watch without a resource version starts with the existing objects.
     const options = { namespace, resourceVersion: undefined, timeoutSeconds: WATCH_SECONDS };
     return new History(client, kind, namespace, await client.openWatch(kind, options));
   }
 
-  /** All versions up to now, in the order in which the API server stored them. */
+  /** Returns all versions up to now, in the order in which the API server stored them. */
   async versions(): Promise<readonly Version[]> {
     const now = await this.#client.list(this.#kind, { namespace: this.#namespace });
-    await eventually("the watch to catch up with the API server", () => {
+    await eventually("the watch has reported the current objects", () => {
       if (this.#failure !== undefined) throw new Error(this.#failure);
       return now.every((object) => this.#versions.some((version) => isSame(version.object, object)));
     });
@@ -59,7 +59,7 @@ export class History implements Disposable {
   }
 }
 
-/** A number that grows with every write to the cluster, whatever the kind of the object. */
+/** Returns the resource version as a number. It increases with every write to the cluster, for all kinds. */
 export function versionOf({ metadata }: KubernetesObject): number {
   return Number(metadata.resourceVersion);
 }

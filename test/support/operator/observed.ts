@@ -16,7 +16,7 @@ import type {
 import type { ServerImage } from "../../../operator/facts/settings.ts";
 import { planRollout } from "../../../operator/rollout/plan.ts";
 
-/** The input of a reconcile, as values. Defaults are filled in as by the API server. */
+/** Creates the observed facts of a reconcile for unit tests. Defaults are set as by the API server. */
 
 type Json = { [name: string]: unknown };
 export const now = Date.parse("2026-01-01T00:00:00Z");
@@ -27,23 +27,23 @@ export function ttsDeployment(
   spec: Json = {},
   models: Json[] = [{ name: "mist", kind: "mist" }],
 ): TtsDeployment {
-  const given = { license: { secretRef: { name: "license" } }, models, ...spec };
-  const whole = Value.Default(TtsDeploymentSpecSchema, given);
-  if (!Compile(TtsDeploymentSpecSchema).Check(whole))
-    throw new Error(`no such spec: ${JSON.stringify(given)}`);
-  return { apiVersion: "tts.svc.dev/v1alpha1", kind: "TtsDeployment", metadata: meta("demo"), spec: whole };
+  const partial = { license: { secretRef: { name: "license" } }, models, ...spec };
+  const complete = Value.Default(TtsDeploymentSpecSchema, partial);
+  if (!Compile(TtsDeploymentSpecSchema).Check(complete))
+    throw new Error(`invalid spec: ${JSON.stringify(partial)}`);
+  return { apiVersion: "tts.svc.dev/v1alpha1", kind: "TtsDeployment", metadata: meta("demo"), spec: complete };
 }
 
 export function ttsModelPool(spec: Json = {}): TtsModelPool {
-  const given = { deployment: "demo", pool: "mist", kind: "mist", ...spec };
-  const whole = Value.Default(TtsModelPoolSpecSchema, given);
-  if (!Compile(TtsModelPoolSpecSchema).Check(whole))
-    throw new Error(`no such spec: ${JSON.stringify(given)}`);
-  const metadata = meta(`demo-${whole.pool}`);
-  return { apiVersion: "tts.svc.dev/v1alpha1", kind: "TtsModelPool", metadata, spec: whole };
+  const partial = { deployment: "demo", pool: "mist", kind: "mist", ...spec };
+  const complete = Value.Default(TtsModelPoolSpecSchema, partial);
+  if (!Compile(TtsModelPoolSpecSchema).Check(complete))
+    throw new Error(`invalid spec: ${JSON.stringify(partial)}`);
+  const metadata = meta(`demo-${complete.pool}`);
+  return { apiVersion: "tts.svc.dev/v1alpha1", kind: "TtsModelPool", metadata, spec: complete };
 }
 
-/** A Deployment whose pods all run, changed by `status`. */
+/** Returns a Deployment with all pods running. `status` replaces fields of its status. */
 export function running(replicas: number, status: Json = {}): Deployment {
   const all = { observedGeneration: 1, replicas, updatedReplicas: replicas, availableReplicas: replicas };
   return {
@@ -59,7 +59,7 @@ export function pod(status: Pod["status"] & object, name = "demo-mist-1"): Pod {
   return { apiVersion: "v1", kind: "Pod", metadata: { name, namespace: "ns" }, status };
 }
 
-/** The defaults of the operator's command line, without trusted license keys. */
+/** The defaults of the command line of the operator, without trusted license keys. */
 export const serverSettings = {
   server: { image: "server:1", pullPolicy: undefined },
   licenseKeys: { keys: [] },
@@ -67,7 +67,10 @@ export const serverSettings = {
 
 export const granted: LicenseAllowance = { held: false, replicas: 1 };
 
-/** A valid license that grants one replica to the API and to each of these pools. */
+/**
+ * Returns the decision for a valid license that allows one replica of the API tier and of each of these
+ * pools.
+ */
 export function granting(...pools: string[]): LicenseDecision {
   return {
     verdict: { state: "valid", message: "Licensed." },
@@ -101,7 +104,7 @@ export function observed(
   };
 }
 
-/** The Deployment of a pool for which only the live Deployment is known. */
+/** Returns the Deployment that the operator would apply for a pool without canary and without metrics. */
 export function plannedDeployment(
   pool: TtsModelPool,
   live: Deployment | undefined,

@@ -29,41 +29,45 @@ type Json = { [name: string]: unknown };
 const serverImage = "registry.example/svc-tts/server:0.1.0";
 
 interface HouseOptions {
-  /** The chart's role for an operator that serves every namespace. */
+  /** Whether the operator gets the role of the chart for all namespaces. */
   readonly clusterWide?: boolean;
-  /** The clock of the operators. The default follows real time. A `FakeClock` starts at `Date.now()`, like the clock of the API server. */
+  /**
+   * The clock of the operators. The default follows real time. Start a `FakeClock` at `Date.now()`, because
+   * the API server uses real time.
+   */
   readonly clock?: TestClock;
 }
 
 interface StartOptions {
   readonly image?: string;
-  /** A client that replaces the one through the proxy. */
+  /** A client to use instead of the client that connects through the proxy. */
   readonly client?: ClusterClient;
   readonly elected?: boolean;
   readonly tokenOverlapMs?: number;
-  /** The content of `/metrics` of every API pod. */
+  /** Returns the content of `/metrics` of every API pod. */
   readonly metrics?: () => string;
-  /** Milliseconds by which the operator's clock is ahead of the API server's. */
+  /** The time in milliseconds by which the clock of the operator is ahead of the clock of the API server. */
   readonly clockAheadMs?: number;
-  /** The release of the chart. */
+  /** The name of the Helm release. */
   readonly release?: string;
   /** The number of concurrent reconciles. */
   readonly workers?: number;
-  /** Namespaces in addition to the house's own. */
+  /** Namespaces that the operator watches in addition to `namespace`. */
   readonly moreNamespaces?: readonly string[];
-  /** Trusted public keys; those of the house's issuer unless given. */
+  /** The trusted public keys. The default are the keys of `issuer`. */
   readonly licenseKeys?: Issuer["keys"];
 }
 
-/** Stops the simulation of a controller. */
+/** Stops a simulated controller. */
 type StopSimulation = () => Promise<void>;
 
 /**
- * A namespace with its own operator, on the API server of the suite (with the CRDs). The operator has the role of the chart, and connects through
- * a proxy that counts requests and simulates faults. No controller runs pods here: `serve` simulates the Deployment controller.
+ * Runs an operator in its own namespace, on the API server of the suite. The operator has the role of the
+ * chart. It connects through a proxy that records requests and simulates faults. No pods run: `serve`
+ * simulates the Deployment controller.
  *
- * Operators use `clock`, which `advance` moves. Their requests and watches use real time, like the API server: skipped hours end neither a
- * request in progress nor an idle watch.
+ * Operators use `clock`, which `advance` advances. Their requests and watches use real time like the API
+ * server, so that skipped hours do not end a request in progress or an idle watch.
  */
 export class OperatorHouse implements AsyncDisposable {
   readonly namespace: string;
@@ -143,7 +147,7 @@ export class OperatorHouse implements AsyncDisposable {
     this.#running.push({ operator, client: used });
   }
 
-  /** All running operators. */
+  /** Stops all running operators. */
   async stopOperator(): Promise<void> {
     const running = this.#running;
     this.#running = [];
@@ -151,15 +155,15 @@ export class OperatorHouse implements AsyncDisposable {
     for (const { client } of running) client.close();
   }
 
-  /** Stops all running operators, and starts one. */
+  /** Stops all running operators, and starts one operator. */
   async restart(options: StartOptions = {}): Promise<void> {
     await this.stopOperator();
     await this.startOperator(options);
   }
 
   /**
-   * Simulates the death of their processes: the test does not wait for them, and their connections are
-   * closed.
+   * Simulates crashes of all running operators. Their connections are closed, and the test does not wait for
+   * them.
    */
   abandonOperators(): void {
     for (const { operator, client } of this.#running.splice(0)) {
@@ -178,7 +182,7 @@ export class OperatorHouse implements AsyncDisposable {
     return this.#running.flatMap(({ operator }) => operator.failingWatches());
   }
 
-  /** One entry for each running operator. */
+  /** Returns the activity of each running operator. */
   get activities(): Activity[] {
     return this.#running.map(({ operator }) => operator.activity());
   }
@@ -190,7 +194,7 @@ export class OperatorHouse implements AsyncDisposable {
 
   async mustGet(kind: string, name: string): Promise<KubernetesObject> {
     const found = await this.get(kind, name);
-    if (found === undefined) throw new Error(`there is no ${kind} ${name}`);
+    if (found === undefined) throw new Error(`${kind} ${name} does not exist`);
     return found;
   }
 
@@ -216,14 +220,14 @@ export class OperatorHouse implements AsyncDisposable {
     return JSON.parse((data as Record<string, string>)["routing.json"] ?? "");
   }
 
-  /** One condition as `Status Reason: message`. */
+  /** Returns a condition as `Status Reason: message`. */
   async condition(type: string, name = "demo"): Promise<string> {
     const { status } = await this.deployment(name);
     const found = status?.conditions.find((condition) => condition.type === type);
     return found ? `${found.status} ${found.reason}: ${found.message}` : "absent";
   }
 
-  /** Runs kubectl in the house's namespace, as the cluster's administrator; throws its output if it fails. */
+  /** Runs kubectl in the namespace as the administrator. Throws the output of kubectl if it fails. */
   kubectl(...words: string[]): Promise<string> {
     return kubectlOrThrow(this.#address, ["-n", this.namespace, ...words]);
   }
@@ -255,22 +259,22 @@ export class OperatorHouse implements AsyncDisposable {
     });
   }
 
-  /** Changes only an annotation, so that the TtsDeployment is reconciled again. */
+  /** Changes an annotation, which causes a reconcile. */
   async touch(value: string): Promise<void> {
     const live = await this.deployment();
     const annotations = { ...live.metadata.annotations, value };
     await this.admin.replace({ ...live, metadata: { ...live.metadata, annotations } });
   }
 
-  /** Writes the status of the Deployment controller when all pods run. */
+  /** Writes the status of Deployments like the Deployment controller when all pods run. */
   async serve(...names: string[]): Promise<void> {
     for (const name of names) {
-      const live = await eventually(`Deployment ${name}`, () => this.workload(name));
+      const live = await eventually(`Deployment ${name} exists`, () => this.workload(name));
       await this.setStatus(live, served(live));
     }
   }
 
-  /** Serves every Deployment until the returned function stops it. */
+  /** Writes the status of every Deployment as `serve` does, until the returned function is called. */
   play(): StopSimulation {
     let playing = true;
     const act = async () => {
@@ -303,7 +307,7 @@ export class OperatorHouse implements AsyncDisposable {
     await this.admin.applyStatus({ apiVersion, kind, metadata: { name, namespace }, status });
   }
 
-  /** A valid license and a deployment that is ready. */
+  /** Creates a valid license and a TtsDeployment, and waits until the TtsDeployment is ready. */
   async ready(spec: Json = {}, models?: Json[], claims?: Partial<LicenseClaims>): Promise<void> {
     await this.putLicense(await this.issuer.issue(claims));
     await this.putDeployment(spec, models);
@@ -312,14 +316,14 @@ export class OperatorHouse implements AsyncDisposable {
     await this.untilReady();
   }
 
-  /** Waits for a fact. A failure shows the current conditions. */
+  /** Waits until a fact is true. The error of a failed wait contains the statuses and the last log lines. */
   async until(fact: () => Promise<boolean>, what: string): Promise<void> {
     await eventually(what, fact, { seen: () => this.#report() });
   }
 
-  /** @param wanted the condition as `Status Reason: message` */
+  /** @param wanted matches the condition as `Status Reason: message` */
   untilCondition(type: string, wanted: RegExp, name?: string): Promise<void> {
-    return this.until(async () => wanted.test(await this.condition(type, name)), `${type} ${wanted}`);
+    return this.until(async () => wanted.test(await this.condition(type, name)), `condition ${type} matches ${wanted}`);
   }
 
   untilReady(name?: string): Promise<void> {
@@ -327,29 +331,29 @@ export class OperatorHouse implements AsyncDisposable {
   }
 
   untilThere(kind: string, name: string): Promise<void> {
-    return this.until(async () => (await this.get(kind, name)) !== undefined, `${kind} ${name}`);
+    return this.until(async () => (await this.get(kind, name)) !== undefined, `${kind} ${name} exists`);
   }
 
   untilGone(kind: string, name: string): Promise<void> {
-    return this.until(async () => (await this.get(kind, name)) === undefined, `the end of ${kind} ${name}`);
+    return this.until(async () => (await this.get(kind, name)) === undefined, `${kind} ${name} is deleted`);
   }
 
   /** @param name the name of a Deployment */
   untilReplicas(name: string, count: number): Promise<void> {
-    return this.until(async () => (await this.replicas(name)) === count, `${count} replicas of ${name}`);
+    return this.until(async () => (await this.replicas(name)) === count, `${name} has ${count} replicas`);
   }
 
   /**
-   * Waits until operators are idle: no key is queued, no reconcile runs, no request is in progress, and every watch has reported the objects
-   * of a current list. It does not wait for timers: see {@link advance}.
+   * Waits until all operators are idle: no key is queued, no reconcile runs, no request is in progress, and
+   * every watch has reported the current objects. It does not wait for timers: see {@link advance}.
    */
   async idle(): Promise<void> {
-    await eventually("the operators to be idle", () => this.#isIdle(), {
+    await eventually("the operators are idle", () => this.#isIdle(), {
       seen: () => this.activities.map(summaryOf),
     });
   }
 
-  /** Moves the clock. It stops at each timer that is due until the resulting work has ended. */
+  /** Advances the clock. After each timer that fires, waits until the resulting work has ended. */
   async advance(durationMs: number): Promise<void> {
     const endMs = this.clock.monotonicMs() + durationMs;
     await this.idle();
@@ -362,8 +366,8 @@ export class OperatorHouse implements AsyncDisposable {
   }
 
   /**
-   * The requests of the operators, without watches, while their clock moves like in {@link advance}. Watches use real time, so that a watch
-   * which reconnects or lists again after hours does not count.
+   * Advances the clock, and returns the requests that operators sent meanwhile. Watches are left out, because
+   * they use real time.
    */
   async requestsDuring(durationMs: number): Promise<string[]> {
     await this.idle();
@@ -373,7 +377,7 @@ export class OperatorHouse implements AsyncDisposable {
     return sent.map(({ method, path }) => `${method} ${path}`);
   }
 
-  /** The number of the operators' writes while their clock moves, like in {@link requestsDuring}. */
+  /** Advances the clock, and returns the number of writes that operators sent meanwhile. */
   async writesDuring(durationMs: number): Promise<number> {
     await this.idle();
     const before = this.proxy.count("write");
@@ -381,18 +385,20 @@ export class OperatorHouse implements AsyncDisposable {
     return this.proxy.count("write") - before;
   }
 
-  /** Waits until an operator knows the current report of this API pod, and has acted on it. */
+  /** Waits until an operator has received the current report of an API pod, and is idle. */
   async hears({ load }: { readonly load: ApiLoad }): Promise<void> {
-    const told = JSON.stringify(load);
+    const expected = JSON.stringify(load);
     const isKnown = () =>
       this.activities.some(({ loads }) =>
-        [...loads.values()].some((known) => JSON.stringify(known) === told),
+        [...loads.values()].some((known) => JSON.stringify(known) === expected),
       );
-    await this.until(async () => isKnown(), "the load that the API pod tells");
+    await this.until(async () => isKnown(), "an operator has received the load report of the API pod");
     await this.idle();
   }
 
-  /** The number of reconciles that all operators have started; undefined while one of them is busy. */
+  /**
+   * Returns the number of reconciles that all operators have started, or undefined while an operator is busy.
+   */
   #passes(): number | undefined {
     const all = this.activities;
     const isBusy = ({ queue, requests, events }: Activity) =>
@@ -408,23 +414,23 @@ export class OperatorHouse implements AsyncDisposable {
     const bySelection = new Map(watches().map((watch) => [idOf(watch), watch]));
     const list = async ([id, watch]: [string, WatchState]) => listed.set(id, await this.#versionsOf(watch));
     await Promise.all([...bySelection].map(list));
-    const haveSeenAll = watches().every((watch) => listed.get(idOf(watch)) === versionsIn(watch.versions));
-    return haveSeenAll && this.#passes() === before;
+    const areCurrent = watches().every((watch) => listed.get(idOf(watch)) === versionsIn(watch.versions));
+    return areCurrent && this.#passes() === before;
   }
 
-  /** The current objects of the API server. */
+  /** Returns the current objects of a watch with their resource versions, as text. */
   async #versionsOf({ kind, selection }: WatchState): Promise<string> {
     try {
       const found = await this.admin.list(kind, { ...selection, metadataOnly: true });
       return versionsIn(new Map(found.map((object) => [objectKey(object), object.metadata.resourceVersion])));
     } catch (error) {
-      // The kind was uninstalled together with its objects.
+      // Status 404 means that the CRD was deleted together with its objects.
       if (error instanceof ApiError && error.status === 404) return versionsIn(new Map());
       throw error;
     }
   }
 
-  /** Writes of an operator that starts again when no work is left. */
+  /** Restarts the operator, and returns the number of writes until it is idle. */
   async writesOfRestart(options: StartOptions = {}): Promise<number> {
     await this.idle();
     const before = this.proxy.count("write");
@@ -439,7 +445,7 @@ export class OperatorHouse implements AsyncDisposable {
     return JSON.stringify([Object.fromEntries(statuses), this.lines.slice(-40)], null, 1);
   }
 
-  /** Reads again if the operator wrote a status between the read and the write. */
+  /** Replaces or creates an object. It retries after a conflict with a status write of the operator. */
   async #replaceOrCreate(manifest: KubernetesObject): Promise<void> {
     for (let conflicts = 0; ; conflicts++) {
       const live = await this.get(manifest.kind, manifest.metadata.name);
@@ -454,7 +460,7 @@ export class OperatorHouse implements AsyncDisposable {
   }
 }
 
-/** Opens a house before each test, and closes it afterwards. */
+/** Opens an `OperatorHouse` before each test, and closes it after the test. */
 export function useOperatorHouse(assign: (house: OperatorHouse) => void): void {
   let house: OperatorHouse | undefined;
   beforeEach(async () => {
@@ -487,7 +493,9 @@ function summaryOf({ watches, loads, ...activity }: Activity): object {
   return { ...activity, watches: watches.map(idOf), loads: [...loads.keys()] };
 }
 
-/** The status that the Deployment controller writes when every pod with the current template is ready. */
+/**
+ * Returns the status that the Deployment controller writes when every pod with the current template is ready.
+ */
 function served({ metadata, spec }: Deployment): Json {
   const replicas = spec?.replicas ?? 0;
   return {

@@ -1,6 +1,7 @@
 /**
- * Simulates vLLM over real sockets, with failures that a test selects: `serve FOLDER --port N …`. It writes codes slot by slot at a pace, and
- * `POST /script` with a JSON of `Script` changes what it does next.
+ * Simulates vLLM on real sockets, with the command line `serve FOLDER --port N …`. It writes the codes of the
+ * tiny model slot by slot. `POST /script` with a `Script` as JSON selects its further behaviour, such as
+ * failures.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -8,7 +9,7 @@ import { parseArgs } from "node:util";
 import { special, tinyCodec } from "../generator/tiny-model.ts";
 
 export interface Script {
-  /** With `freeze`, also the health check hangs. */
+  /** The behaviour. With `freeze`, health checks hang too. */
   readonly does:
     | "speak"
     | "nonsense"
@@ -20,14 +21,14 @@ export interface Script {
     | "out of memory"
     | "die";
   /**
-   * Applies to this number of completions, or to all if undefined. One-token requests of the health check are
-   * not counted.
+   * The number of completions with this behaviour. Without it, all completions have it. Health checks, which
+   * request one token, are not counted.
    */
   readonly times?: number;
   readonly tokensPerSecond?: number;
-  /** Reports its end after this many tokens, although it could continue. */
+  /** Ends a completion after this many tokens. */
   readonly mostTokens?: number;
-  /** Writes nothing after this many tokens, and waits until its client disconnects. */
+  /** Stops writing after this many tokens, and waits until the client disconnects. */
   readonly holdsAfter?: number;
 }
 
@@ -36,13 +37,13 @@ interface Ask {
   readonly prompt: readonly number[];
 }
 
-/** The number of requests so far, and of completions in progress. */
+/** The state that `GET /asked` returns. */
 export interface Asked {
   readonly running: number;
   /** The number of clients that disconnected before the end. */
   readonly hungUp: number;
   readonly asked: readonly Ask[];
-  /** The tokens of the completion that started last. */
+  /** The tokens of the latest completion. */
   readonly lastWritten: readonly number[];
 }
 
@@ -52,7 +53,7 @@ const { values } = parseArgs({
   options: { port: { type: "string" }, host: { type: "string" } },
 });
 let script = JSON.parse(process.env.SCRIPT ?? '{"does":"speak"}') as Script;
-let left = script.times ?? Number.POSITIVE_INFINITY;
+let remainingCompletions = script.times ?? Number.POSITIVE_INFINITY;
 let running = 0;
 const asked: Ask[] = [];
 let hungUp = 0;
@@ -79,7 +80,7 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
   const body = JSON.parse(await text(request)) as Ask & Script;
   if (request.url === "/script") {
     script = body;
-    left = body.times ?? Number.POSITIVE_INFINITY;
+    remainingCompletions = body.times ?? Number.POSITIVE_INFINITY;
     return void response.end();
   }
   if (request.headers.authorization !== `Bearer ${key}`) return void response.writeHead(401).end();
@@ -95,17 +96,17 @@ async function complete(ask: Ask, response: ServerResponse): Promise<void> {
   response.once("close", () => {
     if (!response.writableFinished) hungUp++;
   });
-  const does = script.does === "freeze" || (!isProof && left-- > 0) ? script.does : "speak";
+  const does = script.does === "freeze" || (!isProof && remainingCompletions-- > 0) ? script.does : "speak";
   if (does === "die") process.kill(process.pid, "SIGKILL");
   if (does === "refuse") return void response.writeHead(400).end();
   response.writeHead(200, { "content-type": "text/event-stream" });
   response.flushHeaders();
-  if (does === "hang" || does === "freeze") return void (await gone(response));
+  if (does === "hang" || does === "freeze") return void (await disconnected(response));
   const most = Math.min(ask.max_tokens, script.mostTokens ?? Number.POSITIVE_INFINITY);
   await speak(does === "no speech" ? 0 : most, does, response);
   if (response.destroyed) return;
   const end = { token_ids: does === "no speech" ? [special.stop] : [], finish_reason: "stop" };
-  tell(response, end);
+  sendChoice(response, end);
   response.end("data: [DONE]\n\n");
 }
 
@@ -113,19 +114,19 @@ async function speak(most: number, does: Script["does"], response: ServerRespons
   const written: number[] = [];
   lastWritten = written;
   for (let at = 0; at < most && !response.destroyed; at += tinyCodec.slots.length) {
-    if (script.holdsAfter !== undefined && at >= script.holdsAfter) return void (await gone(response));
+    if (script.holdsAfter !== undefined && at >= script.holdsAfter) return void (await disconnected(response));
     const isLate = at >= 8 * tinyCodec.slots.length;
     if (does === "break off" && isLate) return void response.destroy();
     if (does === "out of memory" && isLate) return void runOut(response);
     const length = Math.min(tinyCodec.slots.length, most - at);
     const tokens = Array.from({ length }, (_, slot) => (does === "nonsense" ? 5 : token(at, slot)));
     written.push(...tokens);
-    tell(response, { token_ids: tokens, finish_reason: null });
+    sendChoice(response, { token_ids: tokens, finish_reason: null });
     if (script.tokensPerSecond) await sleep((1000 * length) / script.tokensPerSecond);
   }
 }
 
-/** Ends like vLLM: the engine's process dies, streams receive an error, and the server ends. */
+/** Fails like vLLM without memory: the engine process ends, streams get an error, and the server ends. */
 function runOut(response: ServerResponse): void {
   console.log("ERROR 11-22 01:00:00 [core.py:1] torch.OutOfMemoryError: CUDA out of memory.");
   const error = { message: "EngineCore encountered an issue.", code: 500 };
@@ -134,7 +135,7 @@ function runOut(response: ServerResponse): void {
   );
 }
 
-/** A second of a ramp as raw samples, in chunks that split samples. */
+/** Sends one second of audio as raw samples, in chunks that split samples. */
 async function utter(response: ServerResponse): Promise<void> {
   response.writeHead(200, { "content-type": "audio/pcm" });
   const bytes = Buffer.from(Int16Array.from({ length: tinyCodec.rate }, (_, i) => i).buffer);
@@ -149,16 +150,16 @@ function token(at: number, slot: number): number {
   return tinyCodec.base + slot * tinyCodec.codebook + ((at * 31 + slot * 7) % tinyCodec.codebook);
 }
 
-function tell(response: ServerResponse, choice: object): void {
+function sendChoice(response: ServerResponse, choice: object): void {
   response.write(`data: ${JSON.stringify({ choices: [{ index: 0, text: "", ...choice }] })}\n\n`);
 }
 
-function gone(response: ServerResponse): Promise<void> {
+function disconnected(response: ServerResponse): Promise<void> {
   return new Promise((resolve) => response.once("close", resolve));
 }
 
 async function text(request: IncomingMessage): Promise<string> {
-  let whole = "";
-  for await (const piece of request) whole += String(piece);
-  return whole;
+  let body = "";
+  for await (const piece of request) body += String(piece);
+  return body;
 }

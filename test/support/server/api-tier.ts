@@ -37,11 +37,11 @@ const testVoices: readonly Voice[] = [
 export interface TestApi extends RunningApi {
   readonly folder: string;
   readonly key: string;
-  /** Invalid keys, by the reason why they are invalid. */
+  /** Invalid API keys, by the reason. */
   readonly otherKeys: { readonly expired: string; readonly unscoped: string };
   route(models: RoutingTable["models"], more?: Partial<RoutingTable>): void;
   license(terms: Partial<LicenseOrder>): Promise<void>;
-  /** Sends a request with the valid key. The default path is the specification's route. */
+  /** Sends a request with the valid API key. The default path is the route of the specification. */
   post(body: unknown, headers?: Record<string, string>, more?: PostOptions): Promise<Response>;
 }
 
@@ -50,7 +50,7 @@ interface PostOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** A route to these replicas with equal weights. */
+/** Returns routes to these replicas with equal weights. */
 export function routeTo(...urls: readonly string[]): NonNullable<RoutingTable["models"]["mist"]> {
   return urls.map((service, i) => ({ pool: `p${i}`, service, weight: 50, idle: false }));
 }
@@ -68,8 +68,9 @@ function usualTerms(nowMs: number): LicenseOrder {
 }
 
 /**
- * A complete API tier with temporary files, on a free port of this machine.
- * @param models the routes of each model, or the URL of one replica that serves all models.
+ * Starts a complete API tier with temporary files on a free port of this machine.
+ *
+ * @param models the routes of each model, or the URL of one replica that serves all models
  */
 export async function startTestApi(
   models: RoutingTable["models"] | string,
@@ -90,12 +91,12 @@ export async function startTestApi(
       await issueLicense({ ...usualTerms(clock.nowMs()), ...terms }, signer.privateKey),
     );
   };
-  const made = { good: createKey(), expired: createKey(), unscoped: createKey() };
+  const createdKeys = { good: createKey(), expired: createKey(), unscoped: createKey() };
   route(typeof models === "string" ? routesTo(models) : models);
   await license({});
   writeFileSync(file("jwks.json"), JSON.stringify(signer.publicKeys));
   writeFileSync(file("token"), "internal-token\n");
-  writeFileSync(file("keys.yaml"), keysFile(made));
+  writeFileSync(file("keys.yaml"), keysFile(createdKeys));
   const all: ApiSettings = {
     host: "127.0.0.1",
     port: 0,
@@ -110,26 +111,27 @@ export async function startTestApi(
     keysStaleSeconds: 3600,
     keyLimits: {},
     valkey: undefined,
-    // tests of this limit set it; in all others it must exceed any pause of the machine
+    // The drain limit is long, so that a pause of the machine does not reach it. Tests of the limit set a
+    // shorter time.
     drainSeconds: 600,
     logLevel: "silent",
     voices: testVoices,
     ...settings,
-    // tests leave idle connections open, and should not wait for them
+    // Tests leave idle connections open, and a stop must not wait for them.
     timing: { keepAliveGraceMs: 0, idleCloseMs: 0, ...settings.timing },
   };
   const api = await startApiTier(all, environment);
   return {
     url: api.url,
     folder,
-    key: made.good,
-    otherKeys: made,
+    key: createdKeys.good,
+    otherKeys: createdKeys,
     route,
     license,
     post: (body, headers = {}, { path = speechPath, signal } = {}) =>
       fetch(`${api.url}${path}`, {
         method: "POST",
-        headers: { authorization: `Bearer ${made.good}`, "content-type": "application/json", ...headers },
+        headers: { authorization: `Bearer ${createdKeys.good}`, "content-type": "application/json", ...headers },
         body: typeof body === "string" ? body : JSON.stringify(body),
         ...(signal && { signal }),
       }),
@@ -156,7 +158,7 @@ function keysFile(keys: { good: string; expired: string; unscoped: string }): st
   });
 }
 
-/** Moves the clock until the work that depends on it has ended. */
+/** Advances the clock until the work has ended. */
 async function passUntil<T>(clock: FakeClock, work: Promise<T>, stepMs = 100): Promise<T> {
   let isOver = false;
   const done = work.finally(() => {
@@ -166,14 +168,14 @@ async function passUntil<T>(clock: FakeClock, work: Promise<T>, stepMs = 100): P
   return done;
 }
 
-/** The sum of the samples whose lines in an exposition start with this text. */
+/** Returns the sum of the samples in /metrics with lines that start with this text. */
 export async function sampleOf(url: string, line: string): Promise<number> {
   const text = await (await fetch(`${url}/metrics`)).text();
   const found = text.split("\n").filter((candidate) => candidate.startsWith(line));
   return found.reduce((sum, sample) => sum + Number(sample.slice(sample.lastIndexOf(" "))), 0);
 }
 
-/** Reports whether a draining server refuses new connections. */
+/** Returns whether a server refuses new connections. */
 export function refusesConnections(url: string): Promise<boolean> {
   return fetch(`${url}/livez`).then(
     () => false,
@@ -181,7 +183,7 @@ export function refusesConnections(url: string): Promise<boolean> {
   );
 }
 
-/** The bytes of a request for speech, on a connection that closes after the response. */
+/** Returns the bytes of a request for speech that asks the server to close the connection. */
 export function rawSpeech({ key }: { readonly key: string }, body: object, accept: string): string {
   const text = JSON.stringify(body);
   return (
@@ -191,14 +193,15 @@ export function rawSpeech({ key }: { readonly key: string }, body: object, accep
 }
 
 export interface RawAnswer {
-  /** The received data, one entry for each read. */
+  /** The received data. Each read from the socket is one entry. */
   readonly reads: readonly Buffer[];
   readonly text: string;
 }
 
 /**
  * Sends bytes on a plain socket, and collects the response until the server closes the connection.
- * @param onRead called after each read.
+ *
+ * @param onRead called after each read
  */
 export function rawRequest(url: string, bytes: string, onRead = (): void => undefined): Promise<RawAnswer> {
   const { hostname, port } = new URL(url);
@@ -209,7 +212,7 @@ export function rawRequest(url: string, bytes: string, onRead = (): void => unde
       reads.push(data);
       onRead();
     });
-    socket.on("error", () => socket.destroy()); // a reset also closes the connection
+    socket.on("error", () => socket.destroy()); // A reset also closes the connection.
     socket.on("close", () => resolve({ reads, text: Buffer.concat(reads).toString("latin1") }));
   });
 }

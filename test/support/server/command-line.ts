@@ -6,7 +6,7 @@ export interface CommandResult {
   readonly err: string;
 }
 
-/** Runs a command line in this process, because a process of its own takes seconds to start. */
+/** Runs a command in this process, because a separate process takes seconds to start. */
 export async function runInProcess(
   commands: readonly Command[],
   words: readonly string[],

@@ -1,4 +1,4 @@
-/** One server-sent event, parsed as the standard defines (HTML, section 9.2). */
+/** A server-sent event (HTML, section 9.2). */
 export interface HeardEvent {
   readonly name: string;
   readonly data: unknown;
@@ -16,7 +16,7 @@ export function parseEvents(text: string): HeardEvent[] {
     });
 }
 
-/** Decodes all chunks, each of which is separate base64. */
+/** Decodes the base64 data of each chunk, and returns the concatenation. */
 export function joinChunks(events: readonly HeardEvent[], chunk = "chunk", field = "data"): Buffer {
   const pieces = events
     .filter(({ name }) => name === chunk)
@@ -24,7 +24,7 @@ export function joinChunks(events: readonly HeardEvent[], chunk = "chunk", field
   return Buffer.concat(
     pieces.map((piece) => {
       if (!/^[A-Za-z0-9+/]*={0,2}$/.test(piece) || piece.length % 4 !== 0) {
-        throw new Error("a chunk is no base64");
+        throw new Error("a chunk is not valid base64");
       }
       return Buffer.from(piece, "base64");
     }),

@@ -1,30 +1,32 @@
-/**
- * An HTTP file server that can interrupt, forget, change and reject, to test downloads against these faults.
- */
+/** An HTTP file server for tests of downloads. It can interrupt, change and reject responses. */
 import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
 export class FileServer implements AsyncDisposable {
-  /** The files by path. Other paths return 404. */
+  /** The files by path. Other paths return status 404. */
   readonly files = new Map<string, Buffer>();
   readonly requests: { path: string; range: string | undefined; authorization: string | undefined }[] = [];
-  /** Called first. Returns true if it has sent the response. */
+  /** Handles a request before the file server. Returns true if it has sent the response. */
   rule: (request: IncomingMessage, response: ServerResponse) => boolean = () => false;
-  /** Closes the socket after this many bytes of a body. Each entry applies once, in order. */
+  /**
+   * Numbers of bytes of a body after which the server closes the socket. Each response uses one entry, in
+   * order.
+   */
   readonly cuts: number[] = [];
   /**
-   * If set, waits until the client has received the sent part of the file, because a reset discards the rest.
+   * Called before the server closes a socket. A test can wait here until the client has received the sent
+   * part.
    */
   beforeCut: (sentBytes: number) => Promise<void> = () => Promise.resolve();
-  /** Whether it supports range requests (RFC 9110, section 14). */
+  /** Whether the server supports range requests (RFC 9110, section 14). */
   ranges = true;
-  /** The validator of the file's version. A server without one still supports ranges. */
+  /** The validator that the server sends for the version of a file. */
   validator: "etag" | "none" = "etag";
-  /** Whether it evaluates If-Range. Otherwise it sends the rest of the current file. */
+  /** Whether the server evaluates If-Range. If not, it sends the rest of the current file. */
   ifRange = true;
-  /** Whether it sends the length of bodies. */
+  /** Whether the server sends Content-Length. */
   lengths = true;
   readonly #http: Server;
 
@@ -63,8 +65,8 @@ export class FileServer implements AsyncDisposable {
   #send(file: Buffer, request: IncomingMessage, response: ServerResponse): void {
     const etag = `"${createHash("sha256").update(file).digest("hex").slice(0, 8)}"`;
     const ifRange = this.ifRange ? request.headers["if-range"] : undefined;
-    const asked = /^bytes=(\d+)-$/.exec(request.headers.range ?? "")?.[1];
-    const start = this.ranges && asked !== undefined && (ifRange ?? etag) === etag ? Number(asked) : 0;
+    const requestedStart = /^bytes=(\d+)-$/.exec(request.headers.range ?? "")?.[1];
+    const start = this.ranges && requestedStart !== undefined && (ifRange ?? etag) === etag ? Number(requestedStart) : 0;
     if (start > 0 && start >= file.length) {
       response.writeHead(416, { "content-range": `bytes */${file.length}` }).end();
       return;

@@ -2,12 +2,12 @@ import { CompactSign, exportJWK, generateKeyPair, type JSONWebKeySet } from "jos
 import type { LicenseClaims } from "../../../config/contract/license.ts";
 import { responseType } from "../../../config/contract/license-check.ts";
 
-/** Signs licenses with its own key. */
+/** An issuer of licenses with its own key pair. */
 export interface Issuer {
   readonly keys: JSONWebKeySet;
-  /** A license that is valid for an hour, changed by `claims`. */
+  /** Issues a license that is valid for an hour. `claims` replaces some of its claims. */
   issue(claims?: Partial<LicenseClaims>): Promise<string>;
-  /** The issuer's response that a license is valid, changed by `claims`. */
+  /** Returns the response to an online check. By default it states that the license is valid. */
   answer(claims?: { jti?: string; status?: string; iat?: number; reason?: string }): Promise<string>;
 }
 
@@ -22,7 +22,7 @@ export async function licenseIssuer(): Promise<Issuer> {
     keys: { keys: [{ ...(await exportJWK(pair.publicKey)), ...header }] },
     issue(claims = {}) {
       const now = Math.floor(Date.now() / 1000);
-      const whole: LicenseClaims = {
+      const license: LicenseClaims = {
         iss: "svc-tts",
         sub: "Example GmbH",
         jti: "1",
@@ -34,7 +34,7 @@ export async function licenseIssuer(): Promise<Issuer> {
         graceDays: 7,
         ...claims,
       };
-      return sign(whole);
+      return sign(license);
     },
     answer(claims = {}) {
       const iat = Math.floor(Date.now() / 1000);

@@ -14,7 +14,7 @@ import { EngineAdmission } from "../../../server/model/engine-admission.ts";
 import { TierMetrics } from "../../../server/model/metrics.ts";
 import { engineInstruments } from "../../../server/telemetry/open-telemetry.ts";
 
-/** The metrics of an API tier with a valid license and available models. */
+/** Returns the metrics of an API tier with a valid license and a reachable model. */
 export function apiMetrics(): Metrics {
   return createMetrics({
     capacity: 8,
@@ -28,7 +28,7 @@ export function apiMetrics(): Metrics {
   });
 }
 
-/** The metrics of a model tier with one engine that ended twice. */
+/** Returns the metrics of a model tier with one engine that was restarted twice. */
 export function modelMetrics(): TierMetrics {
   const admission = new Admission({ maxStreams: 2, maxQueued: 2, deadlineMs: 1000 });
   const engine = {
@@ -37,7 +37,7 @@ export function modelMetrics(): TierMetrics {
     capacity: 1,
     restarts: 2,
     speak: () => {
-      throw new Error("not asked to speak");
+      throw new Error("this engine cannot synthesize speech");
     },
     healthy: () => true,
     close: async () => undefined,
@@ -52,7 +52,7 @@ export function modelMetrics(): TierMetrics {
   );
 }
 
-/** Resource attributes that Prometheus can keep as labels. */
+/** Resource attributes that Prometheus can promote to labels. */
 const promoted = ["k8s_namespace_name", "k8s_pod_name", "svc_pool"];
 const unitSuffixes: Readonly<Record<string, string>> = {
   ms: "_milliseconds",
@@ -61,8 +61,8 @@ const unitSuffixes: Readonly<Record<string, string>> = {
 };
 
 /**
- * The series, with labels, that Prometheus creates from arcana's OTLP metrics, by OpenTelemetry's rules of
- * translation.
+ * Returns the series, with their labels, that Prometheus creates from the OTLP metrics of arcana. The names
+ * follow the translation rules of OpenTelemetry.
  */
 export function sentSeries(): Map<string, readonly string[]> {
   return new Map(
@@ -76,7 +76,7 @@ export function sentSeries(): Map<string, readonly string[]> {
   );
 }
 
-/** The operator's metrics about its work and its resources, composed as in its command. */
+/** Returns a registry with all metrics of the operator. */
 export function operatorMetrics(
   operator?: Pick<Operator, "leading" | "deployments" | "failingWatches">,
   nowMs = 0,
@@ -94,7 +94,7 @@ export function operatorMetrics(
   return registry;
 }
 
-/** The samples of an exposition, without their values. */
+/** Returns the samples of an exposition without their values. */
 export function seriesOf(exposition: string): Set<string> {
   const lines = exposition.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
   return new Set(lines.map((line) => line.replace(/ \S+$/, "")));

@@ -5,14 +5,14 @@ import { type RunningTier, startModelTier } from "../../../server/model/tier.ts"
 
 export const internalToken = "a-token-for-tests";
 
-/** Starts a warmed model tier with the real engines, on a free port of this machine. */
+/** Starts a model tier with the real engines on a free port of this machine, and waits until it is warm. */
 export async function modelTier(options: Partial<ModelTierOptions> = {}): Promise<RunningTier> {
   const tier = await coldModelTier(options);
   await tier.warmed;
   return tier;
 }
 
-/** Starts a model tier that listens, and may not become warm. */
+/** Starts a model tier, and waits until it listens, but not until it is warm. */
 export function coldModelTier(options: Partial<ModelTierOptions> = {}): Promise<RunningTier> {
   return startModelTier({
     tier: "mist",
@@ -68,7 +68,7 @@ export async function hear(url: string, invocation: Partial<Invocation>): Promis
 }
 
 export function framesOf(response: Response): AsyncGenerator<WireFrame, void, void> {
-  if (!response.body) throw new Error("an answer without a body");
+  if (!response.body) throw new Error("the response has no body");
   return decodeFrames(response.body);
 }
 
@@ -82,7 +82,7 @@ async function listen(frames: AsyncIterable<WireFrame>): Promise<Heard> {
     else if (frame.kind === "words") words.push(...frame.words);
     else if (frame.kind === "error") throw frame.failure;
   }
-  if (!head) throw new Error("a stream without a head");
+  if (!head) throw new Error("the stream has no head frame");
   const samples = new Int16Array(pieces.reduce((sum, piece) => sum + piece.length, 0));
   let at = 0;
   for (const piece of pieces) {

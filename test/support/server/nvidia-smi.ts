@@ -5,13 +5,16 @@ import { join } from "node:path";
 /** A folder for PATH that contains only a simulated `nvidia-smi`. */
 export interface NvidiaSmi extends Disposable {
   readonly folder: string;
-  /** The process ids of its runs so far. */
+  /** Returns the process ids of all runs of the program. */
   runs(): number[];
 }
 
 /**
- * Prints the output of `--format=csv,noheader,nounits`: a line for each GPU, again after each `-l` seconds.
- * @param loads the load of each GPU, such as `37` or `[N/A]`. Without loads, the folder has no program.
+ * Creates a simulated `nvidia-smi`. It prints the output of `--format=csv,noheader,nounits`: a line for each
+ * GPU, and again after each `-l` seconds.
+ *
+ * @param loads the load of each GPU, such as `37` or `[N/A]`. If the list is empty, the folder has no
+ * program.
  */
 export function standInNvidiaSmi(loads: readonly string[]): NvidiaSmi {
   const folder = mkdtempSync(join(tmpdir(), "svc-tts-nvidia-smi-"));
@@ -36,11 +39,11 @@ interface Script {
   readonly runs: string;
 }
 
-/** The source of the simulated program. */
+/** The code of the simulated program. `standInNvidiaSmi` writes its source text to the program file. */
 function printLoads({ loads, runs }: Script): void {
   const { appendFileSync } = process.getBuiltinModule("node:fs");
   appendFileSync(runs, `${process.pid}\n`);
-  const asked =
+  const fields =
     process.argv
       .find((argument) => argument.startsWith("--query-gpu="))
       ?.slice(12)
@@ -49,7 +52,7 @@ function printLoads({ loads, runs }: Script): void {
   const print = () => {
     loads.forEach((load, gpu) => {
       const values: Record<string, unknown> = { "utilization.gpu": load, index: gpu };
-      console.log(asked.map((field) => values[field]).join(", "));
+      console.log(fields.map((field) => values[field]).join(", "));
     });
   };
   print();

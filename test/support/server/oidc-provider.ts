@@ -10,21 +10,22 @@ export interface TestAccount {
 }
 
 /**
- * A real OpenID Connect provider on a port of this machine. It signs the current account in without a
+ * A real OpenID Connect provider on a port of this machine. It signs in the current account without a
  * password.
  */
 export interface TestProvider {
   readonly issuer: string;
   readonly clientId: string;
   readonly clientSecret: string;
-  /** The account of the user at the browser. */
+  /** The account that the provider signs in. */
   somebody: TestAccount;
-  /** Issues codes that have already expired. */
+  /** Whether the provider issues codes that have already expired. */
   codesAreOld: boolean;
   /**
-   * Follows the provider's redirects like a browser.
-   * @param url of the authorization request.
-   * @returns the URL to which it redirects the browser.
+   * Follows the redirects of the provider like a browser.
+   *
+   * @param url the URL of the authorization request
+   * @returns the first URL that does not belong to the provider
    */
   visit(url: URL): Promise<URL>;
   close(): Promise<void>;
@@ -33,14 +34,14 @@ export interface TestProvider {
 const clientId = "svc-tts";
 const clientSecret = "a-secret-that-the-provider-made";
 
-/** @param redirectUris the allowed redirect URIs. */
+/** @param redirectUris the allowed redirect URIs */
 export async function startTestProvider(redirectUris: readonly string[]): Promise<TestProvider> {
   const server = createServer();
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const accounts = new Map<string, TestAccount>();
-  const made: TestProvider = {
+  const testProvider: TestProvider = {
     issuer,
     clientId,
     clientSecret,
@@ -67,7 +68,7 @@ export async function startTestProvider(redirectUris: readonly string[]): Promis
     ttl: {
       ...{ Interaction: 60, Grant: 60, Session: 60, AccessToken: 60, IdToken: 60 },
       AuthorizationCode: (_ctx, code) => {
-        if (made.codesAreOld) code.exp = 1;
+        if (testProvider.codesAreOld) code.exp = 1;
         return 60;
       },
     },
@@ -88,29 +89,29 @@ export async function startTestProvider(redirectUris: readonly string[]): Promis
   const callback = provider.callback();
   server.on("request", (request, response) => {
     if (!request.url?.startsWith("/interaction/")) return void callback(request, response);
-    const { subject } = made.somebody;
-    accounts.set(subject, made.somebody);
+    const { subject } = testProvider.somebody;
+    accounts.set(subject, testProvider.somebody);
     void provider.interactionFinished(request, response, { login: { accountId: subject } });
   });
-  return made;
+  return testProvider;
 }
 
-/** Follows redirects with the provider's cookies until they lead to another host. */
+/** Follows redirects, with the cookies of the provider, until a redirect leads to another host. */
 async function followWithin(issuer: string, start: URL): Promise<URL> {
   const cookies = new Map<string, string>();
   let url = start;
   while (url.origin === new URL(issuer).origin) {
-    const answer = await fetch(url, {
+    const response = await fetch(url, {
       redirect: "manual",
       headers: { cookie: [...cookies].map(([name, value]) => `${name}=${value}`).join("; ") },
     });
-    for (const cookie of answer.headers.getSetCookie()) {
+    for (const cookie of response.headers.getSetCookie()) {
       const [, name = "", value = ""] = /^([^=]+)=([^;]*)/.exec(cookie) ?? [];
       cookies.set(name, value);
     }
-    const location = answer.headers.get("location");
+    const location = response.headers.get("location");
     if (location === null)
-      throw new Error(`${url.pathname} answers ${answer.status}: ${await answer.text()}`);
+      throw new Error(`${url.pathname} returned status ${response.status}: ${await response.text()}`);
     url = new URL(location, url);
   }
   return url;

@@ -2,38 +2,38 @@ import { createServer } from "node:http";
 import { type AddressInfo, createServer as createTcpServer, type Socket } from "node:net";
 import type { TracingSettings } from "../../../server/tracing/settings.ts";
 
-/** A span as OTLP/JSON writes it. */
+/** A span of an OTLP/JSON request. */
 export interface ReceivedSpan {
   readonly service: string;
   readonly traceId: string;
   readonly spanId: string;
   readonly parentSpanId: string;
   readonly name: string;
-  /** The kind: 1 internal, 2 server, 3 client. */
+  /** The span kind: 1 is internal, 2 is server, 3 is client. */
   readonly kind: number;
   readonly startMs: number;
   readonly endMs: number;
   readonly attributes: Readonly<Record<string, string | number | boolean>>;
-  /** The status code: 2 is an error. */
+  /** The status. Code 2 is an error. */
   readonly status: { readonly code?: number; readonly message?: string };
 }
 
-/** A metric as OTLP/JSON writes it. Later posts continue earlier ones. */
+/** A metric of an OTLP/JSON request. */
 export interface ReceivedMetric {
   readonly resource: Readonly<Record<string, string | number | boolean>>;
   readonly name: string;
   readonly unit: string;
   readonly kind: "gauge" | "sum" | "histogram";
-  /** The fields of sums. */
+  /** Only sums have this field. */
   readonly isMonotonic: boolean;
   readonly points: readonly ReceivedPoint[];
 }
 
 export interface ReceivedPoint {
   readonly attributes: Readonly<Record<string, string | number | boolean>>;
-  /** The fields of gauges and sums. */
+  /** Gauges and sums have this field. */
   readonly value?: number;
-  /** The fields of histograms. */
+  /** Histograms have this field and the following fields. */
   readonly count?: number;
   readonly sum?: number;
   readonly bounds?: readonly number[];
@@ -42,18 +42,18 @@ export interface ReceivedPoint {
 export interface OtlpReceiver {
   readonly url: string;
   readonly posts: { readonly path: string; readonly type: string; readonly body: Buffer }[];
-  /** The status of all further responses. */
+  /** The status code of all further responses. A test may change it. */
   status: number;
-  /** The number of posts with a response other than 200. */
+  /** The number of requests with a response other than 200. */
   readonly refused: number;
-  /** The spans of JSON posts. */
+  /** Returns the spans of all JSON requests. */
   spans(): ReceivedSpan[];
-  /** The metrics of JSON posts, in the order of their arrival. */
+  /** Returns the metrics of all JSON requests in the order of their arrival. */
   metrics(): ReceivedMetric[];
   close(): Promise<void>;
 }
 
-/** Receives traces and metrics over HTTP, like a collector. */
+/** Starts a server that receives traces and metrics over HTTP, like a collector. */
 export async function startOtlpReceiver(): Promise<OtlpReceiver> {
   const posts: OtlpReceiver["posts"] = [];
   let refused = 0;
@@ -92,18 +92,21 @@ export async function startOtlpReceiver(): Promise<OtlpReceiver> {
 
 export interface SilentCollector extends AsyncDisposable {
   readonly url: string;
-  /** The number of connections so far. */
+  /** Returns the number of connections so far. */
   tries(): number;
-  /** The number of open connections. */
+  /** Returns the number of open connections. */
   open(): number;
 }
 
-/** Accepts connections and does not respond. With `hangsUp`, it closes each one immediately. */
+/**
+ * Starts a server that accepts connections but does not respond. With `hangsUp`, it closes each connection
+ * immediately.
+ */
 export async function startSilentCollector({ hangsUp = false } = {}): Promise<SilentCollector> {
   const sockets: Socket[] = [];
   const server = createTcpServer((socket) => {
     sockets.push(socket);
-    socket.on("error", () => undefined).resume(); // a client that gives up resets the connection
+    socket.on("error", () => undefined).resume(); // A client that gives up resets the connection.
     if (hangsUp) socket.destroy();
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -118,7 +121,7 @@ export async function startSilentCollector({ hangsUp = false } = {}): Promise<Si
   };
 }
 
-/** Settings that send every span of this service to a receiver. */
+/** Returns settings that send every span of a service to a receiver. */
 export function tracingTo(
   url: string,
   serviceName: string,

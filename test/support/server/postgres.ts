@@ -14,19 +14,19 @@ export interface TestPostgres {
   readonly password: string;
   /** The folder of pg_dump and the other programs. */
   readonly programs: string;
-  /** Stops it immediately, with all its connections, like a failed machine. */
+  /** Stops PostgreSQL and all its connections immediately, like a failure of its machine. */
   kill(): Promise<void>;
-  /** Starts it again on the same port, with the same data. */
+  /** Starts PostgreSQL again on the same port with the same data. */
   restart(): Promise<void>;
   stop(): Promise<void>;
 }
 
 const owner = "tts";
 const password = "correct horse/battery@staple";
-/** The user of the process, because PostgreSQL refuses to run as root. */
-const nobody = 65534;
+/** The user id of the process. PostgreSQL refuses to run as root. */
+const unprivilegedUser = 65534;
 
-/** A PostgreSQL on a free port of this machine, with password authentication. */
+/** Starts PostgreSQL on a free port of this machine, with password authentication. */
 export async function startPostgres(): Promise<TestPostgres> {
   const programs = await postgresPrograms();
   const folder = mkdtempSync(join(tmpdir(), "svc-tts-postgres-"));
@@ -34,7 +34,7 @@ export async function startPostgres(): Promise<TestPostgres> {
   const passwordFile = join(folder, "password");
   mkdirSync(data);
   writeFileSync(passwordFile, password);
-  if (isRoot()) for (const path of [folder, data, passwordFile]) chownSync(path, nobody, nobody);
+  if (isRoot()) for (const path of [folder, data, passwordFile]) chownSync(path, unprivilegedUser, unprivilegedUser);
   await runUnprivileged(join(programs, "initdb"), [
     ...["--pgdata", data, "--username", owner, "--pwfile", passwordFile],
     ...["--auth", "scram-sha-256", "--encoding", "UTF8", "--locale", "C", "--no-sync"],
@@ -45,7 +45,7 @@ export async function startPostgres(): Promise<TestPostgres> {
   let databases = 0;
   const kill = async () => {
     if (child.exitCode !== null || child.signalCode !== null) return;
-    child.kill("SIGQUIT"); // its child processes end too
+    child.kill("SIGQUIT"); // SIGQUIT also ends the child processes.
     await once(child, "exit");
   };
   return {
@@ -79,13 +79,13 @@ async function start(program: string, data: string, port: number): Promise<Child
     ...settings.flatMap((setting) => ["-c", setting]),
   ]);
   const child = spawn(command, words, { stdio: ["ignore", "ignore", "pipe"] });
-  let said = "";
+  let output = "";
   await new Promise<void>((resolve, reject) => {
     child.stderr.on("data", (text: Buffer) => {
-      said += text;
-      if (said.includes("database system is ready to accept connections")) resolve();
+      output += text;
+      if (output.includes("database system is ready to accept connections")) resolve();
     });
-    child.once("exit", () => reject(new Error(`PostgreSQL did not start: ${said}`)));
+    child.once("exit", () => reject(new Error(`PostgreSQL did not start: ${output}`)));
     child.once("error", reject);
   });
   return child;
@@ -95,10 +95,13 @@ function isRoot(): boolean {
   return process.getuid?.() === 0;
 }
 
-/** setpriv replaces itself with the program, so that signals reach the program. */
+/**
+ * Returns the command that runs a program without root. setpriv replaces itself with the program, so signals
+ * reach it.
+ */
 function unprivileged(program: string, words: readonly string[]): string[] {
-  const who = ["setpriv", "--reuid", String(nobody), "--regid", String(nobody), "--clear-groups"];
-  return isRoot() ? [...who, program, ...words] : [program, ...words];
+  const setpriv = ["setpriv", "--reuid", String(unprivilegedUser), "--regid", String(unprivilegedUser), "--clear-groups"];
+  return isRoot() ? [...setpriv, program, ...words] : [program, ...words];
 }
 
 async function runUnprivileged(program: string, words: readonly string[]): Promise<void> {
@@ -106,11 +109,11 @@ async function runUnprivileged(program: string, words: readonly string[]): Promi
   await run(command, rest, { cwd: "/" });
 }
 
-/** Returns the folder of PostgreSQL's programs, and installs them if they are missing. */
+/** Returns the folder of the PostgreSQL programs, and installs them if they are missing. */
 export async function postgresPrograms(): Promise<string> {
   if (installed() === undefined) await install();
   const folder = installed();
-  if (folder === undefined) throw new Error("PostgreSQL is not there: sudo apt-get install postgresql");
+  if (folder === undefined) throw new Error("PostgreSQL is not installed: run sudo apt-get install postgresql");
   return folder;
 }
 
@@ -118,7 +121,7 @@ function installed(): string | undefined {
   return globSync("/usr/lib/postgresql/*/bin").toSorted().at(-1);
 }
 
-/** Installs PostgreSQL, and prevents Debian's package from creating and starting a database. */
+/** Installs the Debian package of PostgreSQL, and prevents it from creating and starting a database. */
 async function install(): Promise<void> {
   process.stderr.write("==> installing postgresql\n");
   mkdirSync("/etc/postgresql-common", { recursive: true });

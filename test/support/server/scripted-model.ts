@@ -5,13 +5,13 @@ import type { Invocation } from "../../../server/contract/speech.ts";
 import { encodeFrame, type WireFrame } from "../../../server/contract/wire.ts";
 import { pseudoRandom } from "../seed.ts";
 
-/** The behavior of a scripted model tier for one invocation. */
+/** One invocation of a scripted model tier, with methods that send the response. */
 export interface Call {
   readonly invocation: Invocation;
   readonly headers: IncomingMessage["headers"];
   /** Resolves when the client disconnects. */
   readonly aborted: Promise<void>;
-  /** Whether a frame waits because the client does not read. */
+  /** Whether a frame waits because the client does not read (back-pressure). */
   readonly isHeldUp: boolean;
   send(frame: WireFrame): Promise<void>;
   head(rate: number): Promise<void>;
@@ -32,7 +32,10 @@ export interface ScriptedModel {
   close(): Promise<void>;
 }
 
-/** A model tier over real sockets with failures that a test selects. The wire format is the real one. */
+/**
+ * Starts a simulated model tier on a real socket with the real wire format. A script of the test sends the
+ * responses.
+ */
 export async function startScriptedModel(script: ScriptedModel["script"]): Promise<ScriptedModel> {
   const server = createServer((request, response) => {
     if (request.url === "/ready") {
@@ -66,7 +69,7 @@ function sine(count: number, rate: number, from = 0): Int16Array {
   );
 }
 
-/** Sends `seconds` of a tone in pieces of a tenth of a second. */
+/** Returns a script that sends a tone in pieces of a tenth of a second. */
 export function speakTone(seconds: number, rate = 24_000) {
   return async (call: Call): Promise<void> => {
     await call.head(rate);
@@ -76,7 +79,7 @@ export function speakTone(seconds: number, rate = 24_000) {
   };
 }
 
-/** Starts with a tenth of a second of a tone, and ends when it is released. */
+/** Returns a script that sends a tenth of a second of a tone, and ends after `released` resolves. */
 export function speakUntil(released: Promise<unknown>, rate = 24_000) {
   return async (call: Call): Promise<void> => {
     await call.head(rate);
@@ -86,7 +89,10 @@ export function speakUntil(released: Promise<unknown>, rate = 24_000) {
   };
 }
 
-/** Sends noise, which compresses worst, one second at a time until its client disconnects. */
+/**
+ * Returns a script that sends noise in pieces of one second until the client disconnects. Noise is hard to
+ * compress.
+ */
 export function speakOn(onPiece: (isWaiting: boolean) => void = () => undefined, rate = 24_000) {
   const random = pseudoRandom(1);
   const samples = Int16Array.from({ length: rate }, () => 20_000 * (random() - 0.5));
@@ -104,7 +110,7 @@ export function speakOn(onPiece: (isWaiting: boolean) => void = () => undefined,
   };
 }
 
-/** Fails after a tenth of a second of a tone, or before any audio if selected. */
+/** Returns a script that sends a tone of this length, by default 0.1 s, and then an error. */
 export function fail({ seconds = 0.1, rate = 24_000 } = {}) {
   return async (call: Call): Promise<void> => {
     await call.head(rate);
@@ -136,8 +142,8 @@ function createCall(invocation: Invocation, request: IncomingMessage, response: 
   });
   const send = async (frame: WireFrame) => {
     if (response.destroyed) return;
-    const flowing = response.write(encodeFrame(frame));
-    if (flowing) return;
+    const hasCapacity = response.write(encodeFrame(frame));
+    if (hasCapacity) return;
     await new Promise<void>((resolve) => {
       isHeldUp = true;
       const go = () => {

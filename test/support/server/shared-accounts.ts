@@ -1,4 +1,7 @@
-/** Two API pods of one `TtsDeployment` that share a PostgreSQL and a Valkey, with an owner and an admin key. */
+/**
+ * Runs two API pods of a `TtsDeployment` that share PostgreSQL and Valkey, with an owner and an admin API
+ * key.
+ */
 import { children, labels } from "../../../config/contract/names.ts";
 import type { ClusterFacts } from "../cluster/e2e-setup.ts";
 import { giveStoresImage, type PodPostgres, podPostgres, startPodValkey } from "../cluster/pod-stores.ts";
@@ -46,7 +49,7 @@ export class SharedAccounts {
 
   async open(): Promise<void> {
     if (!this.#cluster.isLocal)
-      throw new Error("PostgreSQL's image is made for the local cluster: unset KUBECONFIG");
+      throw new Error("these tests need the local cluster, which has the image of PostgreSQL: unset KUBECONFIG");
     const { kubectl } = this.world;
     await Promise.all([giveStoresImage(), this.world.open()]);
     const [valkey] = await Promise.all([startPodValkey(kubectl, "valkey"), this.postgres.start()]);
@@ -65,19 +68,19 @@ export class SharedAccounts {
     await this.findPods();
   }
 
-  /** Closes the pods, also after a failed `open`. */
+  /** Deletes the pods and the data, also after a failed `open`. */
   async close(): Promise<void> {
     await this.world.close();
     await this.postgres.remove();
   }
 
-  /** The setup token, which creates the first owner. */
+  /** Returns the setup token, with which the first owner is created. */
   async setupToken(): Promise<string> {
     const secret = await this.world.kubectl.get("secret", setupSecret);
     return Buffer.from(secret?.data.token ?? "", "base64").toString();
   }
 
-  /** Creates the owner through the first pod, and an admin key by the command line in a pod. */
+  /** Creates the owner through the first pod, and an admin API key with the command line in a pod. */
   async setUp(): Promise<void> {
     const token = await this.setupToken();
     this.owner = new Visitor(this.one);
@@ -89,10 +92,10 @@ export class SharedAccounts {
   async makeAdminKey(): Promise<void> {
     const words = ["keys", "create", "--name", "admin", "--scopes", "admin,tts:write,oov:read"];
     const pod = `deploy/${children.apiService(name)}`;
-    const made = await this.world.kubectl.do("exec", pod, "--", "node", "server/main.ts", ...words);
-    this.admin = made.trim();
+    const created = await this.world.kubectl.do("exec", pod, "--", "node", "server/main.ts", ...words);
+    this.admin = created.trim();
     for (const at of this.pods) {
-      await eventually("the admin key is known", async () => (await this.statusAt(at, this.admin)) === 200);
+      await eventually("the admin API key is accepted", async () => (await this.statusAt(at, this.admin)) === 200);
     }
   }
 
@@ -114,10 +117,10 @@ export class SharedAccounts {
       }));
   }
 
-  /** Waits for two ready API pods, none of which is in `before`, and uses those from then on. */
+  /** Waits for two ready API pods that are not in `before`, and uses them from then on. */
   async findPods(before: readonly string[] = []): Promise<void> {
     const pods = await eventually(
-      "two ready API pods",
+      "two API pods are ready",
       async () => {
         const all = await this.apiPods();
         return all.length === 2 && all.every(({ url, isReady }) => isReady && !before.includes(url)) && all;
@@ -127,28 +130,28 @@ export class SharedAccounts {
     [this.one = "", this.other = ""] = pods.map(({ url }) => url);
   }
 
-  /** Sends a request through the Service. */
+  /** Returns the URL of the Service. */
   async serviceUrl(): Promise<string> {
     const service = await this.world.kubectl.get("service", children.apiService(name));
     return `http://${service?.spec.clusterIP}:8000`;
   }
 
   async speak(at: string, key: string, text = `The ${this.word}.`): Promise<Spoken> {
-    const answer = await fetch(`${at}/v1/svc-tts`, {
+    const response = await fetch(`${at}/v1/svc-tts`, {
       method: "POST",
       body: JSON.stringify({ modelId: "mist", speaker: "alan", text, saveOovs: true }),
       headers: { authorization: `Bearer ${key}`, accept: "audio/pcm", "content-type": "application/json" },
     });
-    const audio = Buffer.from(await answer.arrayBuffer());
-    const code = answer.ok ? undefined : (JSON.parse(audio.toString()) as { code?: string }).code;
-    return { status: answer.status, code, headers: answer.headers, audio };
+    const audio = Buffer.from(await response.arrayBuffer());
+    const code = response.ok ? undefined : (JSON.parse(audio.toString()) as { code?: string }).code;
+    return { status: response.status, code, headers: response.headers, audio };
   }
 
   async statusAt(at: string, key: string): Promise<number> {
     return (await this.speak(at, key)).status;
   }
 
-  /** Sends a request to the HTTP API of keys of one pod. */
+  /** Sends a request to `/v1/keys` of one pod. */
   keysAt(at: string, method: "POST" | "DELETE", path: string, body?: object): Promise<Response> {
     return fetch(`${at}/v1/keys${path}`, {
       method,
@@ -158,17 +161,17 @@ export class SharedAccounts {
   }
 
   async makeKey(at: string, facts: { readonly name: string; readonly [limit: string]: unknown }) {
-    const answer = await this.keysAt(at, "POST", "", facts);
-    const made = (await answer.json()) as { readonly key?: string; readonly code?: string };
-    return { status: answer.status, key: made.key ?? "", code: made.code };
+    const response = await this.keysAt(at, "POST", "", facts);
+    const created = (await response.json()) as { readonly key?: string; readonly code?: string };
+    return { status: response.status, key: created.key ?? "", code: created.code };
   }
 
-  /** Creates a key through one pod, and waits until both know it. */
+  /** Creates an API key through one pod, and waits until both pods accept it. */
   async knownKey(name: string, more: object = {}): Promise<string> {
     const { key } = await this.makeKey(this.one, { name, scopes: ["tts:write", "oov:read"], ...more });
     for (const at of this.pods) {
-      // checked without a request that counts against the key's limits
-      await eventually(`${name} is known`, async () => (await this.wordsAt(at, key)).status !== 401);
+      // This request does not count against the limits of the key.
+      await eventually(`the API key ${name} is accepted`, async () => (await this.wordsAt(at, key)).status !== 401);
     }
     return key;
   }

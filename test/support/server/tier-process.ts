@@ -1,6 +1,6 @@
 /**
- * Runs tiers as separate processes, as in containers, so that a test can kill them and read their memory and
- * descriptors.
+ * Runs tiers as separate processes, as in containers. A test can kill such a process, and measure its memory
+ * and file descriptors.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -22,13 +22,13 @@ type Environment = Readonly<Record<string, string>>;
 export interface TierProcess {
   readonly url: string;
   readonly pid: number;
-  /** The output of the process so far, of stdout and stderr. */
+  /** Returns the output of the process so far, from stdout and stderr. */
   said(): string;
   /** Sends the signal, and resolves when the process has exited. */
   kill(signal: NodeJS.Signals): Promise<void>;
 }
 
-/** The files that tiers share: keys, the internal token, a license. */
+/** The files that tiers share: API keys, the internal token, and a license. */
 export interface TierFiles extends RunFiles {
   route(models: RoutingTable["models"]): void;
   remove(): void;
@@ -42,7 +42,7 @@ export async function makeTierFiles(): Promise<TierFiles> {
   return { ...files, route, remove: () => rmSync(folder, { recursive: true }) };
 }
 
-/** Resolves when it is ready. */
+/** Starts a tier. Resolves when the tier is ready. */
 export async function startTierProcess(
   tier: "api" | ModelKind,
   files: TierFiles,
@@ -82,22 +82,22 @@ function environmentOf(files: TierFiles, port: number): Environment {
 }
 
 async function isReady(url: string, child: ChildProcess): Promise<boolean> {
-  if (child.exitCode !== null) throw new Error(`it ended with ${child.exitCode}`);
+  if (child.exitCode !== null) throw new Error(`the process ended with exit code ${child.exitCode}`);
   try {
     return (await fetch(`${url}/ready`, { headers: { connection: "close" } })).ok;
   } catch {
-    return false; // the tier does not listen yet
+    return false; // The tier does not listen yet.
   }
 }
 
 async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
-  const gone = once(child, "exit");
+  const exited = once(child, "exit");
   child.kill(signal);
-  await gone;
+  await exited;
 }
 
-/** The open descriptors of a process: files, sockets, pipes. */
+/** Returns the number of open file descriptors of a process. */
 export function descriptorsOf(pid: number): number {
   return readdirSync(`/proc/${pid}/fd`).length;
 }

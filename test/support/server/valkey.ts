@@ -10,22 +10,23 @@ const run = promisify(execFile);
 export interface TestValkey {
   readonly url: string;
   readonly process: ChildProcess;
-  /** A plain client that reads the stored data. */
+  /** A client with which tests read the stored data. */
   readonly client: Redis;
-  /** Kills it. */
+  /** Kills the server. */
   kill(): Promise<void>;
-  /** Starts it again on the same port, without data. */
+  /** Starts the server again on the same port, without data. */
   restart(): Promise<void>;
   stop(): Promise<void>;
 }
 
 const servers = ["/usr/bin/valkey-server", "/usr/local/bin/valkey-server", "/usr/bin/redis-server"];
 /**
- * Debian has one Redis program, which selects its function by its name. This package of it starts no service.
+ * The Redis program of the Debian package redis-tools, which starts no service. The program selects its
+ * function by its name, so it also works as the server.
  */
 const programOfTools = "/usr/bin/redis-check-rdb";
 
-/** A Valkey, or Debian's Redis, on a free port of this machine, without persistence. */
+/** Starts Valkey, or the Redis of Debian, on a free port of this machine, without persistence. */
 export async function startValkey(options: { readonly password?: string } = {}): Promise<TestValkey> {
   const program = await valkeyProgram();
   const port = await leasePort();
@@ -33,7 +34,7 @@ export async function startValkey(options: { readonly password?: string } = {}):
   const launch = () => start(program, port, options.password);
   let child = await launch();
   const client = new Redis(`redis://${auth}127.0.0.1:${port}`, { protocol: 2, retryStrategy: () => 50 });
-  client.on("error", () => undefined); // the test kills it on purpose
+  client.on("error", () => undefined); // Tests kill the server on purpose.
   const kill = async () => {
     if (child.exitCode !== null || child.signalCode !== null) return;
     child.kill("SIGKILL");
@@ -61,13 +62,13 @@ async function start(program: string, port: number, password: string | undefined
   const options = ["--port", String(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"];
   if (password !== undefined) options.push("--requirepass", password);
   const child = spawn(program, options, { argv0: "redis-server", stdio: ["ignore", "pipe", "pipe"] });
-  let said = "";
+  let output = "";
   await new Promise<void>((resolve, reject) => {
     child.stdout.on("data", (text: Buffer) => {
-      said += text;
-      if (said.includes("Ready to accept connections")) resolve();
+      output += text;
+      if (output.includes("Ready to accept connections")) resolve();
     });
-    child.once("exit", () => reject(new Error(`Valkey did not start: ${said}`)));
+    child.once("exit", () => reject(new Error(`Valkey did not start: ${output}`)));
     child.once("error", reject);
   });
   return child;
@@ -89,7 +90,7 @@ async function install(): Promise<void> {
       await get("install", "redis-tools");
     });
   } catch (cause) {
-    throw new Error("neither valkey-server nor redis-server is installed: sudo apt-get install redis-tools", {
+    throw new Error("Valkey and Redis are not installed: run sudo apt-get install redis-tools", {
       cause,
     });
   }

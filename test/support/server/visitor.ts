@@ -1,25 +1,22 @@
-/**
- * A browser with respect to forms and cookies: it follows no redirect, and stores the cookies that it
- * receives.
- */
+/** Acts like a browser that sends forms and stores cookies. It does not follow redirects. */
 export class Visitor {
   readonly #url: string;
   #cookies = new Map<string, string>();
   #page = "";
 
-  /** @param url of the server. */
+  /** @param url the URL of the server */
   constructor(url: string) {
     this.#url = url;
   }
 
-  /** Headers that identify the browser. A test may change them. */
+  /** The cookies of the browser, as in the header `cookie`. A test may change them. */
   get cookie(): string {
     return [...this.#cookies].map(([name, value]) => `${name}=${value}`).join("; ");
   }
 
-  set cookie(shown: string) {
+  set cookie(header: string) {
     this.#cookies = new Map();
-    for (const cookie of shown.split("; ")) this.#keep(cookie);
+    for (const cookie of header.split("; ")) this.#keep(cookie);
   }
 
   #keep(cookie: string): void {
@@ -32,7 +29,7 @@ export class Visitor {
     return this.#send(path, { method: "GET", headers });
   }
 
-  /** Sends a form of the page that was loaded last, with its hidden token. */
+  /** Sends a form with the CSRF token of the page that was loaded last. */
   post(path: string, fields: Readonly<Record<string, string>>, headers: Record<string, string> = {}) {
     const csrf = this.#token();
     return this.#send(path, {
@@ -42,11 +39,11 @@ export class Visitor {
     });
   }
 
-  /** Sends a form with a file, like the form of the page that was loaded last. */
+  /** Sends a form with a file and the CSRF token of the page that was loaded last. */
   upload(path: string, fields: Readonly<Record<string, string>>, file: string | Uint8Array<ArrayBuffer>) {
     const form = new FormData();
-    const sent = { csrf: this.#token() ?? "", ...fields };
-    for (const [name, value] of Object.entries(sent)) form.append(name, value);
+    const all = { csrf: this.#token() ?? "", ...fields };
+    for (const [name, value] of Object.entries(all)) form.append(name, value);
     form.append("file", new Blob([file]), "lexicon.pls");
     return this.#send(path, { method: "POST", body: form, headers: { "sec-fetch-site": "same-origin" } });
   }
@@ -56,16 +53,16 @@ export class Visitor {
   }
 
   async #send(path: string, init: RequestInit): Promise<Page> {
-    const answer = await fetch(`${this.#url}${path}`, {
+    const response = await fetch(`${this.#url}${path}`, {
       ...init,
       redirect: "manual",
       headers: { accept: "text/html", cookie: this.cookie, ...init.headers },
     });
-    const text = await answer.text();
-    const cookies = answer.headers.getSetCookie();
+    const text = await response.text();
+    const cookies = response.headers.getSetCookie();
     for (const cookie of cookies) this.#keep(cookie);
     if (text.includes("<html")) this.#page = text;
-    return { status: answer.status, headers: answer.headers, text, setCookie: cookies[0] };
+    return { status: response.status, headers: response.headers, text, setCookie: cookies[0] };
   }
 }
 
@@ -76,7 +73,7 @@ export interface Page {
   readonly setCookie: string | undefined;
 }
 
-/** Adds a user as the owner, and signs the user in. @returns the signed-in visitor. */
+/** Adds a user as the owner, and signs the user in. Returns the browser of the new user. */
 export async function addSignedInUser(
   owner: Visitor,
   url: string,
@@ -88,14 +85,14 @@ export async function addSignedInUser(
   return visitor;
 }
 
-/** Adds a user. @returns the secret of the invitation link. */
+/** Adds a user. Returns the secret of the invitation link. */
 export async function invited(owner: Visitor, person: Readonly<Record<string, string>>): Promise<string> {
   await owner.get("/dashboard/people");
   const { text } = await owner.post("/dashboard/people", person);
   return /join\?link=([\w-]+)/.exec(text)?.[1] ?? "";
 }
 
-/** Creates a key. @returns the key, or the reason why there is none. */
+/** Creates an API key. Returns the key, or a text with the status if the request failed. */
 export async function newKey(
   visitor: Visitor,
   name: string,
@@ -106,7 +103,7 @@ export async function newKey(
   return keyOn(page) ?? `no key: ${page.status}`;
 }
 
-/** Returns the key that a page shows once. */
+/** Returns the new API key that a page shows. */
 export function keyOn({ text }: Page): string | undefined {
   return /id="new-key">(svc_\w+)</.exec(text)?.[1];
 }

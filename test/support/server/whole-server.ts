@@ -8,7 +8,9 @@ import { routeTo, startTestApi, type TestApi } from "./api-tier.ts";
 import { joinChunks, parseEvents } from "./events.ts";
 import { internalToken, modelTier } from "./model-tier.ts";
 
-/** All three tiers over real sockets, with the real engines and every voice of the catalogue. */
+/**
+ * The API tier and both model tiers on real sockets, with the real engines and every voice of the catalogue.
+ */
 export interface WholeServer {
   readonly api: TestApi;
   readonly mist: RunningTier;
@@ -17,7 +19,10 @@ export interface WholeServer {
   stop(): Promise<void>;
 }
 
-/** @param settings of the API tier. @param options of both model tiers. */
+/**
+ * @param settings the settings of the API tier
+ * @param options the options of both model tiers
+ */
 export async function startWholeServer(
   settings: Partial<ApiSettings> = {},
   options: Partial<ModelTierOptions> = {},
@@ -51,20 +56,20 @@ export interface TimedAnswer extends Answer {
   readonly words: readonly WordTimestamp[];
 }
 
-/** Starts all three tiers with the catalogue's voices and the real engines. */
+/** A `WholeServer` with methods that request speech and decode it. */
 export interface SpeakingServer {
   readonly api: TestApi;
-  /** Requests raw PCM. @param body the body of the request. */
+  /** Requests speech as PCM. */
   speak(body: object): Promise<Answer>;
-  /** Requests the event stream with word timestamps. */
+  /** Requests speech as server-sent events with word timestamps. */
   speakTimed(body: object): Promise<TimedAnswer>;
   stop(): Promise<void>;
 }
 
-/** @param options of both model tiers. */
+/** @param options the options of both model tiers */
 export async function startSpeakingServer(options: Partial<ModelTierOptions> = {}): Promise<SpeakingServer> {
-  const roomy = { maxConcurrentStreams: 64, queueDeadlineMs: 30_000 };
-  const { api, stop } = await startWholeServer({}, { ...roomy, ...options });
+  const highLimits = { maxConcurrentStreams: 64, queueDeadlineMs: 30_000 };
+  const { api, stop } = await startWholeServer({}, { ...highLimits, ...options });
   return {
     api,
     speak: (body) => speak(api, body),
@@ -74,19 +79,19 @@ export async function startSpeakingServer(options: Partial<ModelTierOptions> = {
 }
 
 async function speak(api: TestApi, body: object): Promise<Answer> {
-  const answer = await whole(api.post(body, { accept: "audio/pcm" }));
-  return { samples: samplesOf(Buffer.from(await answer.arrayBuffer())), rate: rateOf(answer) };
+  const response = await whole(api.post(body, { accept: "audio/pcm" }));
+  return { samples: samplesOf(Buffer.from(await response.arrayBuffer())), rate: rateOf(response) };
 }
 
 async function speakTimed(api: TestApi, body: object): Promise<TimedAnswer> {
-  const answer = await whole(api.post({ ...body, audioFormat: "pcm" }, { accept: "text/event-stream" }));
-  const events = parseEvents(await answer.text());
+  const response = await whole(api.post({ ...body, audioFormat: "pcm" }, { accept: "text/event-stream" }));
+  const events = parseEvents(await response.text());
   const timestamps = events.find(({ name }) => name === "timestamps")?.data as Timestamps | undefined;
-  if (!timestamps) throw new Error("an event stream without timestamps");
+  if (!timestamps) throw new Error("the event stream has no timestamps event");
   const { words, start, end } = timestamps.word_timestamps;
   return {
     samples: samplesOf(joinChunks(events)),
-    rate: rateOf(answer),
+    rate: rateOf(response),
     words: words.map((word, i) => ({ word, start: start[i] ?? Number.NaN, end: end[i] ?? Number.NaN })),
   };
 }
@@ -99,14 +104,14 @@ interface Timestamps {
   };
 }
 
-async function whole(answering: Promise<Response>): Promise<Response> {
-  const answer = await answering;
-  if (!answer.ok) throw new Error(`status ${answer.status}: ${await answer.text()}`);
-  return answer;
+async function whole(pending: Promise<Response>): Promise<Response> {
+  const response = await pending;
+  if (!response.ok) throw new Error(`status ${response.status}: ${await response.text()}`);
+  return response;
 }
 
-function rateOf(answer: Response): number {
-  return Number(answer.headers.get("x-sampling-rate"));
+function rateOf(response: Response): number {
+  return Number(response.headers.get("x-sampling-rate"));
 }
 
 function samplesOf(bytes: Buffer): Int16Array {
@@ -114,17 +119,19 @@ function samplesOf(bytes: Buffer): Int16Array {
   return new Int16Array(copy.buffer, 0, copy.length >> 1);
 }
 
-/** Requests the audio of a phone call: G.711 mu-law at 8000 Hz, decoded. @param body of the request. */
+/** Requests the audio of a phone call (G.711 mu-law at 8000 Hz), and decodes it. */
 export async function overTelephone(api: TestApi, body: object): Promise<Answer> {
-  const answer = await whole(api.post({ modelId: "mist", ...body }, { accept: "audio/basic" }));
-  return { samples: fromMulaw(Buffer.from(await answer.arrayBuffer())), rate: 8000 };
+  const response = await whole(api.post({ modelId: "mist", ...body }, { accept: "audio/basic" }));
+  return { samples: fromMulaw(Buffer.from(await response.arrayBuffer())), rate: 8000 };
 }
 
-/** Decodes G.711, table 2a: the sign, three bits of segment and four of step, all inverted. */
+/**
+ * Decodes G.711, table 2a. A byte has the sign, three bits of segment and four bits of step, all inverted.
+ */
 function fromMulaw(bytes: Uint8Array): Int16Array {
   return Int16Array.from(bytes, (byte) => {
-    const turned = ~byte & 0xff;
-    const magnitude = ((((turned & 0x0f) << 3) + 0x84) << ((turned >> 4) & 0x07)) - 0x84;
-    return turned & 0x80 ? -magnitude : magnitude;
+    const bits = ~byte & 0xff;
+    const magnitude = ((((bits & 0x0f) << 3) + 0x84) << ((bits >> 4) & 0x07)) - 0x84;
+    return bits & 0x80 ? -magnitude : magnitude;
   });
 }

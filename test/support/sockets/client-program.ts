@@ -2,9 +2,11 @@ import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { pythonWith } from "../python.ts";
 
-/** A Python program that speaks through a published client: one JSON object a line in, and one out. */
+/**
+ * A Python program that uses a published client. It reads one JSON object per line, and prints one for each.
+ */
 export interface ClientProgram {
-  /** @throws Error with the program's own log if it fails. */
+  /** @throws Error with the log of the program if it fails */
   ask<Answer>(order: object): Promise<Answer>;
   stop(): Promise<void>;
 }
@@ -14,10 +16,13 @@ interface Waiting {
   reject(error: Error): void;
 }
 
-/** Lines of the program's log in an error. */
+/** The number of lines of the log that an error contains. */
 const shownLines = 60;
 
-/** @param packages as `name==version`. @param file the program. */
+/**
+ * @param packages the Python packages, as `name==version`
+ * @param file the program
+ */
 export async function startClientProgram(packages: readonly string[], file: string): Promise<ClientProgram> {
   const python = await pythonWith(packages);
   const child = spawn(python, ["-u", file]);

@@ -22,12 +22,12 @@ export interface Refusal {
   readonly body: string;
 }
 
-/** A WebSocket client that keeps everything it receives. */
+/** A WebSocket client that stores all received frames. */
 export class SocketClient {
   readonly socket: WebSocket;
   /** The headers of the response to the upgrade. */
   readonly headers: IncomingMessage["headers"];
-  /** Text frames, parsed, and binary frames, in order. */
+  /** The parsed text frames in order. `binary` has the binary frames. */
   readonly events: SocketEvent[] = [];
   readonly binary: Buffer[] = [];
   closing: { readonly code: number; readonly reason: string } | undefined;
@@ -44,7 +44,7 @@ export class SocketClient {
     });
   }
 
-  /** Sends objects as JSON, and text as it is. */
+  /** Sends messages. Objects are sent as JSON, and texts unchanged. */
   send(...messages: readonly (object | string)[]): void {
     for (const message of messages) {
       this.socket.send(typeof message === "string" ? message : JSON.stringify(message));
@@ -55,21 +55,21 @@ export class SocketClient {
     return this.events.filter((event) => event.type === type);
   }
 
-  /** The types in order. Consecutive chunks count as one. */
+  /** The types of the events in order. Consecutive chunks count as one. */
   get sequence(): string[] {
     return this.events
       .map(({ type }) => type)
       .filter((type, at, all) => type !== "chunk" || all[at - 1] !== "chunk");
   }
 
-  /** The audio of all chunks, or of the binary frames. */
+  /** The audio of all chunks and binary frames. */
   get audio(): Buffer {
     const chunks = this.ofType("chunk").map(({ data }) => Buffer.from(String(data), "base64"));
     return Buffer.concat([...chunks, ...this.binary]);
   }
 
   async until(type: string, count = 1): Promise<void> {
-    await eventually(`${count} events of the type ${type}`, () => this.ofType(type).length >= count, {
+    await eventually(`${count} events of type ${type} arrive`, () => this.ofType(type).length >= count, {
       seen: () => ({ sequence: this.sequence, closing: this.closing, last: this.events.at(-1) }),
     });
   }
@@ -78,15 +78,15 @@ export class SocketClient {
     return eventually("the socket closes", () => this.closing, { seen: () => this.sequence });
   }
 
-  /** Resolves when everything that the server sent before this call has arrived. */
+  /** Resolves when all frames that the server sent before this call have arrived. */
   async settled(): Promise<void> {
-    const answered = new Promise<void>((resolve) => this.socket.once("pong", () => resolve()));
+    const pong = new Promise<void>((resolve) => this.socket.once("pong", () => resolve()));
     this.socket.ping();
-    await answered;
+    await pong;
   }
 }
 
-/** @param url of the server, with the scheme http. */
+/** @param url the URL of the server, with the scheme http */
 export function connectSocket(
   url: string,
   path: string,
@@ -99,18 +99,18 @@ export function connectSocket(
     socket.once("open", () => resolve(client));
   });
   socket.once("unexpected-response", (_request, { statusCode }) =>
-    reject(new Error(`the upgrade was answered with ${statusCode}`)),
+    reject(new Error(`the server rejected the upgrade with status ${statusCode}`)),
   );
   socket.once("error", reject);
   return promise;
 }
 
-/** Returns the response to an upgrade that the server refuses. */
+/** Requests an upgrade that the server must reject, and returns the response. */
 export function refusedUpgrade(url: string, path: string, options: ConnectOptions = {}): Promise<Refusal> {
   const { promise, resolve, reject } = Promise.withResolvers<Refusal>();
   const socket = openSocket(url, path, options);
-  socket.once("open", () => reject(new Error("the upgrade was accepted")));
-  socket.on("error", () => undefined); // a refused handshake is also an error event
+  socket.once("open", () => reject(new Error("the server accepted the upgrade, but should have rejected it")));
+  socket.on("error", () => undefined); // A rejected handshake also causes an error event.
   socket.once("unexpected-response", (_request, response) => {
     const pieces: Buffer[] = [];
     response.on("data", (piece: Buffer) => pieces.push(piece));
@@ -134,7 +134,7 @@ function openSocket(
   });
 }
 
-/** Requests an upgrade by POST, like one published client. @returns the status of the response. */
+/** Requests an upgrade with POST, like one published client. Returns the status of the response. */
 export function postUpgrade(url: string, path: string, key: string): Promise<number | undefined> {
   const { promise, resolve, reject } = Promise.withResolvers<number | undefined>();
   const headers = {

@@ -20,13 +20,13 @@ interface ReferenceTurn {
   isOver: boolean;
 }
 
-/** A rule looks at the whole state and carries out one step; it returns whether it applied. */
+/** A rule performs at most one step on the whole state. It returns whether it performed a step. */
 type Rule = () => boolean;
 
 /**
- * A second, simple implementation of the text session, for comparison: every character is a separate cell,
- * nothing is derived incrementally, and rules are applied by priority until none applies. It has no limits on
- * length.
+ * A second, simple implementation of `TextSession` for comparison. Every character is a separate cell. After
+ * each event, the rule with the highest priority that applies performs a step, until no rule applies. The
+ * implementation has no limits on length.
  */
 export class ReferenceSession {
   readonly #mode: Mode;
@@ -50,7 +50,7 @@ export class ReferenceSession {
     return this.#isClosed;
   }
 
-  /** The number of the synthesis that is running. */
+  /** The number of the running synthesis. */
   get running(): number | undefined {
     return this.#cells.find(({ state }) => state === "running")?.synthesis;
   }
@@ -172,7 +172,7 @@ export class ReferenceSession {
     if (ended) ended.isOver = true;
   }
 
-  /** The first buffered characters that may be synthesized together. */
+  /** Returns the first buffered characters with the same context and markup. */
   #firstGroup(): Cell[] {
     const buffered = this.#buffered();
     const [first] = buffered;
@@ -270,13 +270,15 @@ function textOf(cells: readonly Cell[]): string {
   return cells.map(({ character }) => character).join("");
 }
 
-/** In cells, which are code points. */
+/**
+ * Returns the end of the last complete sentence, counted in code points, because each code point is a cell.
+ */
 function lastEnd(text: string): number {
   const end = sentenceEnds(text, { language: "eng", commas: false }).at(-1) ?? 0;
   return [...text.slice(0, end)].length;
 }
 
-/** An action of the session under test, in the terms of the reference. */
+/** Describes an action of `TextSession` in the form of the reference. */
 export function describeAction(action: SessionAction): string {
   switch (action.kind) {
     case "speak": {

@@ -2,10 +2,10 @@ import type { Call } from "../server/scripted-model.ts";
 
 /** The sampling rate of scripted speech in Hz. */
 export const scriptedRate = 8000;
-/** The length of every scripted synthesis in seconds. */
+/** The length of the audio of every scripted synthesis in seconds. */
 export const scriptedSeconds = 0.3;
 
-/** A tone, with the words of the text distributed over it. */
+/** Sends a tone, with word timestamps that distribute the words of the text over it. */
 export async function speakWords(call: Call): Promise<void> {
   const words = call.invocation.text.split(" ");
   await call.head(scriptedRate);

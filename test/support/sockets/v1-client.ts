@@ -14,7 +14,7 @@ type PayloadValue<Case extends PayloadCase> = Extract<ResponseEnvelope["payload"
 
 const terminalCases: readonly string[] = ["done", "cancelled", "error"];
 
-/** A client of the v1 protocol, in one of its two encodings. */
+/** A client of the v1 protocol with one of its two encodings. */
 export class V1Client {
   readonly client: SocketClient;
   readonly #encoding: EnvelopeEncoding;
@@ -30,7 +30,7 @@ export class V1Client {
       : this.client.events.map((event) => fromJson(responseSchema, event as unknown as JsonValue));
   }
 
-  /** @param payload in the JSON form of the protocol. */
+  /** @param payload the payload in the JSON form of the protocol */
   send(contextId: string, payload: object): void {
     const json = { contextId, ...payload } as unknown as JsonValue;
     const message: RequestEnvelope = create(requestSchema, fromJson(requestSchema, json));
@@ -39,7 +39,7 @@ export class V1Client {
     );
   }
 
-  /** The events of one context in order. Consecutive audio events count as one. */
+  /** Returns the names of the events of a context in order. Consecutive audio events count as one. */
   sequence(contextId: string): string[] {
     return this.messages
       .filter((message) => message.contextId === contextId)
@@ -62,10 +62,10 @@ export class V1Client {
       .map(({ payload }) => payload.value as PayloadValue<Case>);
   }
 
-  /** Waits for this many events of the kind. */
+  /** Waits until this many events of this kind have arrived. */
   async until(name: PayloadCase, contextId?: string, count = 1): Promise<void> {
     await eventually(
-      `${count} ${name} of ${contextId}`,
+      `${count} ${name} events of context ${contextId} arrive`,
       () => this.#values(name, contextId).length >= count,
       {
         seen: () => ({
@@ -79,7 +79,7 @@ export class V1Client {
   /** Waits until the context has ended for any reason. */
   async ended(contextId: string): Promise<void> {
     const isTerminal = (name: string) => terminalCases.includes(name);
-    await eventually(`the end of ${contextId}`, () => this.sequence(contextId).some(isTerminal), {
+    await eventually(`context ${contextId} has ended`, () => this.sequence(contextId).some(isTerminal), {
       seen: () => this.messages.map(({ payload }) => payload.case),
     });
   }

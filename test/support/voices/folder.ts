@@ -16,19 +16,19 @@ const symbols =
 
 export interface KokoroFiles extends KokoroChoice {
   readonly espeak?: string;
-  /** Fields of the two voices besides their own. */
+  /** Fields that replace those of the two voices in the manifest. */
   readonly voices?: readonly object[];
 }
 
 export interface PiperFiles extends PiperChoice {
-  /** Piper's name of the language, with its country. */
+  /** The language and country, as Piper writes them, such as en_US. */
   readonly language?: string;
   readonly espeak?: string;
   readonly rate?: number;
   readonly config?: object;
 }
 
-/** Piper's configuration file of a model. */
+/** Returns the content of the configuration file of a Piper model. */
 function piperConfig({ speakers = 1, language = "en_US", espeak = "en-us", ...more }: PiperFiles = {}) {
   const named = Array.from({ length: speakers }, (_, i) => [`speaker${i}`, i]);
   return {
@@ -52,24 +52,24 @@ function piperConfig({ speakers = 1, language = "en_US", espeak = "en-us", ...mo
   };
 }
 
-/** A folder of voices like an administrator's. Files appear atomically, by a rename. */
+/** A folder of voices like that of an administrator. Each file appears atomically by a rename. */
 export class VoicesFolder {
   readonly path = mkdtempSync(join(tmpdir(), "svc-tts-voices-"));
 
-  /** Writes NAME.onnx and NAME.onnx.json. @returns the SHA-256 digest of the model. */
+  /** Writes NAME.onnx and NAME.onnx.json. Returns the SHA-256 digest of the model. */
   piper(name: string, files: PiperFiles = {}): string {
     const model = tinyPiper(files);
     this.write(`${name}.onnx.json`, JSON.stringify(piperConfig(files)));
     return this.write(`${name}.onnx`, model);
   }
 
-  /** Writes NAME.onnx in the size of a real voice, and NAME.onnx.json. */
+  /** Writes NAME.onnx with the size of a real voice, and NAME.onnx.json. */
   largePiper(name: string): void {
     this.write(`${name}.onnx.json`, JSON.stringify(piperConfig()));
     this.write(`${name}.onnx`, largePiper());
   }
 
-  /** A folder NAME with a Kokoro model and two voices, NAME-a and NAME-b. */
+  /** Writes a folder NAME with a Kokoro model and the voices NAME-a and NAME-b. */
   kokoro(name: string, { espeak = "en-us", voices: more = [], ...choice }: KokoroFiles = {}): void {
     const sha256 = this.write(`${name}/model.onnx`, tinyKokoro(choice));
     const vocab = Object.fromEntries([...`${symbols}AIOQTWYʤʧᵊᵻ`].map((symbol, i) => [symbol, i + 1]));
@@ -99,7 +99,7 @@ export class VoicesFolder {
     this.write(name, JSON.stringify(value));
   }
 
-  /** @returns the SHA-256 digest of the file. */
+  /** Writes a file. Returns its SHA-256 digest. */
   write(name: string, content: string | Buffer): string {
     const target = join(this.path, name);
     mkdirSync(dirname(target), { recursive: true });

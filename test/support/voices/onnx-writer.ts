@@ -1,9 +1,9 @@
-/** Writes ONNX files (onnx.proto, opset 15), as far as the models of the tests need the format. */
+/** Writes ONNX files (onnx.proto, opset 15). It supports only the parts of the format that the tests need. */
 
 const types = { float: 1, uint8: 2, int32: 6, int64: 7 } as const;
 type ElementType = keyof typeof types;
 
-/** The shape of a tensor. Numbers are fixed dimensions, and texts are variable ones. */
+/** The shape of a tensor. A number is a fixed dimension, and a text is the name of a variable dimension. */
 type Shape = readonly (number | string)[];
 
 interface Node {
@@ -13,13 +13,13 @@ interface Node {
   readonly attributes: Readonly<Record<string, number | readonly number[]>>;
 }
 
-/** A graph under construction. Operators return the names of their outputs. */
+/** Builds a graph. The methods that add operators return the names of the outputs. */
 export class GraphWriter {
   readonly #nodes: Node[] = [];
   readonly #constants: Buffer[] = [];
   readonly #inputs: Buffer[] = [];
   readonly #outputs: Buffer[] = [];
-  #made = 0;
+  #valueCount = 0;
 
   input(name: string, type: ElementType, shape: Shape): string {
     this.#inputs.push(valueInfo(name, type, shape));
@@ -44,12 +44,12 @@ export class GraphWriter {
     return this.#constant(types.uint8, shape, Buffer.from(values));
   }
 
-  /** @param as the name of the output. */
+  /** @param as the name of the output */
   add(
     operator: string,
     inputs: readonly string[],
     attributes: Node["attributes"] = {},
-    as = `v${this.#made++}`,
+    as = `v${this.#valueCount++}`,
   ): string {
     this.#nodes.push({ operator, inputs, outputs: [as], attributes });
     return as;
@@ -57,7 +57,7 @@ export class GraphWriter {
 
   /** Adds an operator with several outputs. */
   addSeveral(operator: string, inputs: readonly string[], count: number): string[] {
-    const outputs = Array.from({ length: count }, () => `v${this.#made++}`);
+    const outputs = Array.from({ length: count }, () => `v${this.#valueCount++}`);
     this.#nodes.push({ operator, inputs, outputs, attributes: {} });
     return outputs;
   }
@@ -94,7 +94,7 @@ function encodeNode({ operator, inputs, outputs, attributes }: Node): Buffer {
 
 const attributeTypes = { float: 1, int: 2, ints: 7 } as const;
 
-/** An integer becomes an integer attribute, and every other number a float. */
+/** Encodes an attribute. An integer becomes an integer attribute, and any other number a float attribute. */
 function encodeAttribute(name: string, value: number | readonly number[]): Buffer {
   const head = textField(1, name);
   if (typeof value !== "number") {
@@ -132,7 +132,7 @@ function tag(number: number, wireType: number): Buffer {
   return varint(number * 8 + wireType);
 }
 
-/** Encodes two's complement in 64 bits, as protocol buffers encode negative numbers. */
+/** Encodes a number as a 64-bit two's complement varint, as protocol buffers require for negative numbers. */
 function varint(value: number): Buffer {
   const out: number[] = [];
   let rest = BigInt.asUintN(64, BigInt(value));

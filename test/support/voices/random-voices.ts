@@ -1,27 +1,27 @@
 /**
- * Models of random weights with the true signatures of Piper's VITS and of Kokoro. Their audio is noise that
- * follows the phonemes in time. The tiny models are for tests. The large one has the size and the layers of a
- * Piper voice, for measurements.
+ * Generates models with random weights that have the inputs and outputs of Piper and Kokoro. Their audio is
+ * noise with the durations of the phonemes. Tests use the tiny models. Measurements use the large model,
+ * which has the size and the layers of a Piper voice.
  */
 import { GraphWriter } from "./onnx-writer.ts";
 
-/** The symbols of Piper's usual phoneme map. */
+/** The number of symbols in the usual phoneme map of Piper. */
 const piperSymbols = 256;
 const piperHop = 256;
 const kokoroHop = 600;
 
 export interface PiperChoice {
   readonly seed?: number;
-  /** The shortest and the longest phoneme, in frames. */
+  /** The durations of the shortest and the longest phoneme in frames. */
   readonly frames?: readonly [number, number];
   readonly speakers?: number;
-  /** The ids without a sound, and their length in frames. */
+  /** The ids of silent symbols, with their durations in frames. */
   readonly silent?: Readonly<Record<number, number>>;
-  /** Outputs the durations, as exports with alignments do. */
+  /** Whether the durations are an output, as in exports with alignments. */
   readonly alignments?: boolean;
 }
 
-/** A tiny Piper model of 50 kB. */
+/** Returns a tiny Piper model of 50 kB. */
 export function tinyPiper(choice: PiperChoice = {}): Buffer {
   const graph = new GraphWriter();
   const random = gaussian(choice.seed ?? 7);
@@ -43,7 +43,7 @@ export function tinyPiper(choice: PiperChoice = {}): Buffer {
 }
 
 /**
- * A Piper model of about 20 million parameters: text encoder, flow and decoder in the sizes of the medium
+ * Returns a Piper model of about 20 million parameters. Encoder, flow and decoder have the sizes of medium
  * quality.
  */
 export function largePiper(): Buffer {
@@ -86,7 +86,7 @@ function piperDurations(
   return graph.add("Squeeze", [name, graph.integers([0, 1], [2])]);
 }
 
-/** Repeats each phoneme by its duration: [1, T, C] becomes [1, C, F]. */
+/** Repeats each phoneme for its duration, which turns the shape [1, T, C] into [1, C, F]. */
 function upsample(graph: GraphWriter, phonemes: string, durations: string): string {
   const zero = graph.integers([0], []);
   const one = graph.integers([1], []);
@@ -129,17 +129,18 @@ function finishPiper(graph: GraphWriter, wave: string): void {
 
 export interface KokoroChoice {
   /**
-   * The durations: as an output like exports with timestamps, or inside the graph, rounded and clipped, like
-   * the usual exports, or absent.
+   * The place of the durations in the graph. `output` is an output, as in exports with timestamps. `inside`
+   * is a rounded and clipped inner value, as in the usual exports. `hidden` is an inner value with another
+   * operator.
    */
   readonly durations?: "output" | "inside" | "hidden";
-  /** Some exports accept the speed only as an integer. */
+  /** The type of the input `speed`. Some exports accept only an integer. */
   readonly speed?: "float" | "int32";
-  /** A layer in 8-bit integers. */
+  /** Whether a layer uses 8-bit integers. */
   readonly isQuantized?: boolean;
 }
 
-/** A Kokoro model with 178 symbols at 24 kHz; 20 kB. */
+/** Returns a Kokoro model with 178 symbols at 24 kHz. It has 20 kB. */
 export function tinyKokoro({
   durations = "output",
   speed = "float",
@@ -162,8 +163,8 @@ export function tinyKokoro({
       ? graph.add("Clip", [graph.add("Round", [scaled]), graph.floats([1], [])])
       : graph.add("Ceil", [scaled]);
   const flat = graph.add("Squeeze", [frames, graph.integers([0], [1])]);
-  const told = graph.add("Cast", [flat], { to: 7 });
-  if (durations === "output") graph.add("Identity", [told], {}, "durations");
+  const roundedDurations = graph.add("Cast", [flat], { to: 7 });
+  if (durations === "output") graph.add("Identity", [roundedDurations], {}, "durations");
   const embedded = graph.add("Gather", [
     graph.floats(random(symbols * channels, 0.5), [symbols, channels]),
     "input_ids",
@@ -182,7 +183,7 @@ export function tinyKokoro({
   return graph.bytes("tiny kokoro");
 }
 
-/** A convolution as ONNX Runtime's dynamic quantization writes it. */
+/** Adds a convolution in the form that dynamic quantization of ONNX Runtime writes. */
 function quantizedLayer(graph: GraphWriter, x: string, channels: number): string {
   const [bytes = "", scale = "", zero = ""] = graph.addSeveral("DynamicQuantizeLinear", [x], 3);
   const taps = 3;
@@ -200,13 +201,13 @@ function quantizedLayer(graph: GraphWriter, x: string, channels: number): string
   return graph.add("Mul", [scaled, graph.floats([0.05], [])]);
 }
 
-/** A style file: rows of 256 numbers. */
+/** Returns the content of a style file, which has rows of 256 numbers. */
 export function kokoroStyle(seed: number, rows = 510): Buffer {
   const table = gaussian(seed)(rows * 256, 0.3);
   return Buffer.from(table.buffer, table.byteOffset, table.byteLength);
 }
 
-/** Layers whose weights preserve the magnitude of the signal. */
+/** Adds layers to a graph. Their weights preserve the magnitude of the signal. */
 class Layers {
   readonly #graph: GraphWriter;
   readonly #random: Random;
@@ -241,7 +242,7 @@ class Layers {
     return this.#mean(x, this.conv(hidden, [inner, width, 3]));
   }
 
-  /** A layer of WaveNet, as in VITS's flow. */
+  /** Adds a WaveNet layer, as in the flow of VITS. */
   gated(x: string, width: number): string {
     const graph = this.#graph;
     const halves = [this.conv(x, [width, width, 5]), this.conv(x, [width, width, 5])];
@@ -252,7 +253,7 @@ class Layers {
     return this.#mean(x, this.conv(gate, [width, width, 1]));
   }
 
-  /** HiFi-GAN: 256 channels, upsampled by 8, 8 and 4. */
+  /** Adds a HiFi-GAN decoder with 256 channels, which upsamples by 8, 8 and 4. */
   decoder(latent: string, width: number): string {
     let x = this.conv(latent, [width, 256, 7]);
     let channels = 256;
@@ -300,12 +301,12 @@ class Layers {
 }
 
 interface Random {
-  /** Normally distributed numbers with a standard deviation. */
+  /** Returns normally distributed numbers with this standard deviation. */
   (count: number, deviation: number): Float32Array;
   uniform(count: number, from: number, to: number): Float32Array;
 }
 
-/** The same numbers for the same seed (mulberry32). */
+/** Returns a generator of random numbers, based on mulberry32. The same seed gives the same numbers. */
 export function gaussian(seed: number): Random {
   let state = seed;
   const next = () => {
@@ -324,7 +325,7 @@ export function gaussian(seed: number): Random {
   });
 }
 
-/** Applies a window to both ends of each kernel. */
+/** Multiplies each kernel by a Hann window. */
 function window(values: Float32Array, length: number): Float32Array {
   return values.map(
     (value, i) => value * (0.5 - 0.5 * Math.cos((2 * Math.PI * ((i % length) + 0.5)) / length)),

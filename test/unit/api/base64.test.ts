@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { base64Length, base64Of } from "../../../server/api/respond/json.ts";
 
-describe("base64 in pieces", () => {
+describe("base64Of", () => {
   it.each([
     [[]],
     [[1]],
@@ -14,7 +14,7 @@ describe("base64 in pieces", () => {
     [[0, 1, 49_151]],
     [[49_152, 1, 49_153]],
     [[200_000]],
-  ])("of parts of %j bytes equals that of the whole", (lengths) => {
+  ])("encodes parts of %j bytes like their concatenation", (lengths) => {
     let value = 0;
     const parts = lengths.map((length) =>
       Uint8Array.from({ length }, () => (value = (value * 31 + 7) & 255)),

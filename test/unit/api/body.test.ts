@@ -23,14 +23,14 @@ beforeEach(() => {
   takeJsonOnly(app, { limitBytes, clock, promiseMs, budget });
   app.setErrorHandler((error, _request, reply) => reply.code(toFailure(error).status).send());
   app.post("/open", async (request) => ({ held: budget.heldBytes(), body: request.body }));
-  const known = async (request: { apiKey: unknown }) => {
+  const authenticate = async (request: { apiKey: unknown }) => {
     request.apiKey = { id: "id", name: "a key", scopes: [] };
   };
-  app.post("/guarded", { onRequest: known }, async () => ({ held: budget.heldBytes() }));
+  app.post("/guarded", { onRequest: authenticate }, async () => ({ held: budget.heldBytes() }));
 });
 afterEach(() => app.close());
 
-/** A request whose body the test sends in pieces. */
+/** Starts a request. The test then writes the body in pieces. */
 function begin(url: string, declaredBytes?: number) {
   const body = new PassThrough();
   const headers = {
@@ -39,50 +39,50 @@ function begin(url: string, declaredBytes?: number) {
       ? { "transfer-encoding": "chunked" }
       : { "content-length": String(declaredBytes) }),
   };
-  const answer = app.inject({ method: "POST", url, headers, payload: body });
-  answer.catch(() => undefined); // a failed test does not remove it
-  return { body, answer };
+  const response = app.inject({ method: "POST", url, headers, payload: body });
+  response.catch(() => undefined); // A failed test leaves this promise without a handler.
+  return { body, response };
 }
 
 function json(bytes: number): string {
   return JSON.stringify("a".repeat(bytes - 2));
 }
 
-it("of an unknown client is 64 KiB at most, announced or not, and holds no memory", async () => {
+it("a body of a client without an API key is limited to 64 KiB and reserves no memory", async () => {
   const send = (payload: string) =>
     app.inject({ method: "POST", url: "/open", headers: { "content-type": "application/json" }, payload });
   expect((await send(json(64 * kibibyte))).json()).toMatchObject({ held: 0 });
   expect((await send(json(64 * kibibyte + 1))).statusCode).toBe(413);
-  const { body, answer } = begin("/open");
+  const { body, response } = begin("/open");
   body.end(json(64 * kibibyte + 1));
-  expect((await answer).statusCode).toBe(413);
+  expect((await response).statusCode).toBe(413);
 });
 
-it("with an announced length reserves nothing until more than a small body has arrived", async () => {
-  const { body, answer } = begin("/guarded", limitBytes);
+it("a body with Content-Length reserves memory only after its first 64 KiB", async () => {
+  const { body, response } = begin("/guarded", limitBytes);
   body.write(json(limitBytes).slice(0, 64 * kibibyte));
-  await eventually("the bytes are read", () => body.readableLength === 0);
+  await eventually("the server has read the bytes", () => body.readableLength === 0);
   expect(budget.heldBytes()).toBe(0);
   body.write(json(limitBytes).slice(64 * kibibyte, 65 * kibibyte));
-  await eventually("the whole body has its room", () => budget.heldBytes() === 4 * limitBytes);
+  await eventually("the memory of the whole body is reserved", () => budget.heldBytes() === 4 * limitBytes);
   body.end(json(limitBytes).slice(65 * kibibyte));
-  expect((await answer).json()).toEqual({ held: 4 * limitBytes });
+  expect((await response).json()).toEqual({ held: 4 * limitBytes });
 });
 
-it("that does not arrive in time holds what has arrived, and more as it continues", async () => {
-  const { body, answer } = begin("/guarded", limitBytes);
+it("a slow body keeps memory only for the bytes received, and reserves more when it continues", async () => {
+  const { body, response } = begin("/guarded", limitBytes);
   body.write(json(limitBytes).slice(0, 100 * kibibyte));
-  await eventually("the whole body has its room", () => budget.heldBytes() === 4 * limitBytes);
+  await eventually("the memory of the whole body is reserved", () => budget.heldBytes() === 4 * limitBytes);
   await clock.advance(promiseMs);
   expect(budget.heldBytes()).toBe(4 * 100 * kibibyte);
   body.write(json(limitBytes).slice(100 * kibibyte, 101 * kibibyte));
-  await eventually("there is room for more", () => budget.heldBytes() === 4 * 202 * kibibyte);
+  await eventually("more memory is reserved", () => budget.heldBytes() === 4 * 202 * kibibyte);
   body.end(json(limitBytes).slice(101 * kibibyte));
-  expect((await answer).json()).toEqual({ held: 4 * limitBytes });
+  expect((await response).json()).toEqual({ held: 4 * limitBytes });
 });
 
-it("of unknown length holds the memory of its real length", async () => {
-  const { body, answer } = begin("/guarded");
+it("a body without Content-Length reserves memory for its real length", async () => {
+  const { body, response } = begin("/guarded");
   body.end(json(300 * kibibyte));
-  expect((await answer).json()).toEqual({ held: 4 * 300 * kibibyte });
+  expect((await response).json()).toEqual({ held: 4 * 300 * kibibyte });
 });

@@ -3,35 +3,35 @@ import { createMemoryBudget } from "../../../server/api/request/memory-budget.ts
 import { FakeClock, settle } from "../../support/fake-clock.ts";
 
 describe("the memory budget of requests", () => {
-  it("is held until it is freed, and freed once", async () => {
+  it("holds bytes until the request frees them, and frees them once", async () => {
     const budget = createMemoryBudget(100, 1000);
-    const mine = budget.open();
-    await mine.take(40);
-    await mine.take(40);
+    const request = budget.open();
+    await request.take(40);
+    await request.take(40);
     expect(budget.heldBytes()).toBe(80);
-    mine.free();
-    mine.free();
+    request.free();
+    request.free();
     expect(budget.heldBytes()).toBe(0);
   });
 
-  it("is granted in the order of the requests", async () => {
+  it("grants bytes in the order of the requests", async () => {
     const budget = createMemoryBudget(100, 1000);
     const [first, large, small] = [budget.open(), budget.open(), budget.open()];
     await first.take(60);
-    const got: string[] = [];
+    const granted: string[] = [];
     const waiting = [
-      large.take(90).then(() => got.push("large")),
-      small.take(10).then(() => got.push("small")),
+      large.take(90).then(() => granted.push("large")),
+      small.take(10).then(() => granted.push("small")),
     ];
     await settle();
-    expect(got).toEqual([]); // the small request does not overtake the large one, although it would fit
+    expect(granted).toEqual([]); // The small request waits behind the large one, although it would fit.
     first.free();
     await Promise.all(waiting);
-    expect(got).toEqual(["large", "small"]);
+    expect(granted).toEqual(["large", "small"]);
     expect(budget.heldBytes()).toBe(100);
   });
 
-  it("is refused after a limited wait, and the next waiting request continues", async () => {
+  it("rejects a request after a limited wait, and grants the next waiting request", async () => {
     const clock = new FakeClock();
     const budget = createMemoryBudget(100, 20, clock);
     const [first, late, behind] = [budget.open(), budget.open(), budget.open()];
@@ -44,7 +44,7 @@ describe("the memory budget of requests", () => {
     expect(budget.heldBytes()).toBe(70);
   });
 
-  it("is released by the latest request if all holders need more, and the others get it", async () => {
+  it("rejects the latest request if all holders need more, and grants its bytes to the others", async () => {
     const budget = createMemoryBudget(100, 60_000);
     const [first, second, third] = [budget.open(), budget.open(), budget.open()];
     for (const each of [first, second, third]) await each.take(33);
@@ -57,24 +57,24 @@ describe("the memory budget of requests", () => {
     expect(budget.heldBytes()).toBe(63);
   });
 
-  it("is refused at once if waiting would not help", async () => {
+  it("rejects a request immediately if a wait cannot help", async () => {
     const budget = createMemoryBudget(100, 60_000);
     await expect(budget.open().take(101)).rejects.toMatchObject({ code: "overloaded" });
-    const over = budget.open();
-    over.free();
-    await expect(over.take(1)).rejects.toMatchObject({ code: "overloaded" });
+    const freed = budget.open();
+    freed.free();
+    await expect(freed.take(1)).rejects.toMatchObject({ code: "overloaded" });
   });
 
-  it("is not kept by a request that ends while it waits or as its turn comes", async () => {
+  it("keeps no bytes for a request that ends while it waits or when it is granted", async () => {
     const budget = createMemoryBudget(100, 60_000);
-    const [first, gone, lucky] = [budget.open(), budget.open(), budget.open()];
+    const [first, waiting, granted] = [budget.open(), budget.open(), budget.open()];
     await first.take(100);
-    const leaving = gone.take(50);
-    gone.free();
-    await expect(leaving).rejects.toMatchObject({ code: "overloaded" });
-    const turn = lucky.take(50);
-    first.free(); // grants the waiting request
-    lucky.free(); // before the client could notice the grant
+    const ended = waiting.take(50);
+    waiting.free();
+    await expect(ended).rejects.toMatchObject({ code: "overloaded" });
+    const turn = granted.take(50);
+    first.free(); // This grants the waiting request.
+    granted.free(); // The promise of the grant has not resolved yet.
     await turn;
     expect(budget.heldBytes()).toBe(0);
   });

@@ -4,14 +4,14 @@ import { Admission } from "../../../server/model/admission.ts";
 import { orcaReport } from "../../../server/model/orca.ts";
 
 describe("a replica's report of its load", () => {
-  it("is read as the model tier writes it", async () => {
+  it("is read in the form that the model tier writes", async () => {
     const admission = new Admission({ maxStreams: 2, maxQueued: 2, deadlineMs: 1000 });
     const { signal } = new AbortController();
     for (let i = 0; i < 2; i++) await admission.enter(signal);
     expect(readLoadReport(orcaReport(admission))).toEqual({ streams: 2, capacity: 2 });
   });
 
-  it("counts waiting streams", () => {
+  it("includes the queue in its number of streams", () => {
     const text =
       "TEXT application_utilization=1.5, named_metrics.streams=2, named_metrics.capacity=2, named_metrics.queue=1";
     expect(readLoadReport(text)).toEqual({ streams: 3, capacity: 2 });

@@ -23,7 +23,7 @@ beforeEach(() => {
   folder = join(mkdtempSync(join(folders, "test-")), "spool");
 });
 
-function met(word: string, more: Partial<ObservedOov> = {}): ObservedOov {
+function observed(word: string, more: Partial<ObservedOov> = {}): ObservedOov {
   return { keyId: "k", team: "blue", language: "eng", word, count: 1, firstSeen: 5, lastSeen: 5, ...more };
 }
 
@@ -41,7 +41,7 @@ async function open(options: { readonly maxBytes?: number; readonly fileBytes?: 
     onUnreadable: (error, path) =>
       unreadable.push(`${basename(path)}: ${(error as NodeJS.ErrnoException).code}`),
   });
-  /** All pending entries, as the database receives them. */
+  /** Takes all pending entries, as the database would receive them. */
   const takeAll = async () => {
     const words: string[] = [];
     for (let batch = await spool.next(); batch; batch = await spool.next()) {
@@ -53,31 +53,35 @@ async function open(options: { readonly maxBytes?: number; readonly fileBytes?: 
   return { spool, takeAll, troubles, unreadable, dropped: () => dropped };
 }
 
-/** @returns the size in bytes of the data that an earlier process left. */
-function leave(number: number, words: readonly ObservedOov[]): number {
+/**
+ * Writes a file as an earlier process would have left it.
+ *
+ * @returns its size in bytes
+ */
+function writeFileOfEarlierProcess(number: number, words: readonly ObservedOov[]): number {
   mkdirSync(folder, { recursive: true });
   const text = words.map((word) => `${JSON.stringify(word)}\n`).join("");
   writeFileSync(join(folder, `words-0000000${number}.jsonl`), text);
   return text.length;
 }
 
-/** The lines on the disk. */
+/** Reads the lines of all files in the folder. */
 function lines(): string[] {
   return readdirSync(folder).flatMap((name) => readFileSync(join(folder, name), "utf8").trim().split("\n"));
 }
 
-describe("a spool", () => {
-  it("keeps words for the process that follows a killed one, and has no file once they are written", async () => {
+describe("the spool of OOV words", () => {
+  it("keeps words for the process that follows a killed process, and deletes each file after use", async () => {
     const { spool } = await open();
-    spool.add([met("zorblax"), met("quux")]);
-    spool.add([met("zorblax", { lastSeen: 9 }), met("zorblax", { team: undefined, keyId: "other" })]);
+    spool.add([observed("zorblax"), observed("quux")]);
+    spool.add([observed("zorblax", { lastSeen: 9 }), observed("zorblax", { team: undefined, keyId: "other" })]);
     await expect.poll(() => lines().length).toBe(4);
-    const next = await open(); // the first store is not closed
+    const next = await open(); // The first spool is still open.
     const batch = await next.spool.next();
     expect(batch?.words).toEqual([
-      met("zorblax", { count: 2, lastSeen: 9 }),
-      met("quux"),
-      met("zorblax", { team: undefined, keyId: "other" }),
+      observed("zorblax", { count: 2, lastSeen: 9 }),
+      observed("quux"),
+      observed("zorblax", { team: undefined, keyId: "other" }),
     ]);
     batch?.putBack();
     expect(await next.takeAll()).toEqual(["zorblax 2", "quux 1", "zorblax 1"]);
@@ -85,26 +89,26 @@ describe("a spool", () => {
     await spool.close();
   });
 
-  it("keeps the oldest words when it is full, counts the others, and accepts words again when it has space", async () => {
-    const line = JSON.stringify(met("w10")).length + 1;
+  it("keeps the oldest words when it is full, counts the dropped ones, and accepts words again later", async () => {
+    const line = JSON.stringify(observed("w10")).length + 1;
     const { spool, takeAll, dropped } = await open({ maxBytes: 5 * line, fileBytes: 2 * line });
     for (let i = 10; i < 20; i++) {
-      spool.add([met(`w${i}`)]);
-      await spool.close(); // one file for each store
+      spool.add([observed(`w${i}`)]);
+      await spool.close(); // Each close ends a file.
     }
     expect(dropped()).toBe(5);
     expect(await takeAll()).toEqual(["w10 1", "w11 1", "w12 1", "w13 1", "w14 1"]);
-    spool.add([met("w20")]);
+    spool.add([observed("w20")]);
     expect(await takeAll()).toEqual(["w20 1"]);
   });
 
   it("reads the complete lines of a truncated file", async () => {
     mkdirSync(folder);
-    const whole = JSON.stringify(met("whole"));
+    const whole = JSON.stringify(observed("whole"));
     writeFileSync(join(folder, "words-00000007.jsonl"), `${whole}\n{"word":1}\n${whole.slice(0, 20)}`);
     writeFileSync(join(folder, "notes.txt"), "written by another program");
     const { spool, takeAll, dropped } = await open();
-    spool.add([met("new")]);
+    spool.add([observed("new")]);
     expect(await takeAll()).toEqual(["whole 1", "new 1"]);
     expect(dropped()).toBe(2);
     expect(readdirSync(folder)).toEqual(["notes.txt"]);
@@ -114,47 +118,47 @@ describe("a spool", () => {
     mkdirSync(folder);
     for (const number of [1, 2]) symlinkSync("/dev/full", join(folder, `words-0000000${number}.jsonl`));
     const { spool, takeAll, troubles } = await open();
-    spool.add([met("zorblax")]);
+    spool.add([observed("zorblax")]);
     await expect.poll(() => troubles).toEqual(["ENOSPC"]);
-    spool.add([met("zorblax")]);
+    spool.add([observed("zorblax")]);
     await expect.poll(() => readdirSync(folder)).toEqual([]);
-    spool.add([met("quux")]);
+    spool.add([observed("quux")]);
     expect(await takeAll()).toEqual(["zorblax 2", "quux 1"]);
     expect(troubles).toEqual(["ENOSPC", undefined]);
   });
 
-  it("starts if its folder cannot be created", async () => {
+  it("keeps words in memory if its folder cannot be created", async () => {
     writeFileSync(folder, "a file");
     const { spool, takeAll, troubles } = await open();
-    spool.add([met("zorblax")]);
+    spool.add([observed("zorblax")]);
     expect(await takeAll()).toEqual(["zorblax 1"]);
     expect(troubles).toEqual(["EEXIST"]);
   });
 
-  it("uses the files of an earlier process as soon as its folder can be read", async () => {
+  it("reads the files of an earlier process when its folder becomes readable", async () => {
     writeFileSync(folder, "a file");
     const { spool, takeAll } = await open();
     rmSync(folder);
-    leave(1, [met("older")]);
-    leave(2, [met("old")]);
-    spool.add([met("new")]);
+    writeFileOfEarlierProcess(1, [observed("older")]);
+    writeFileOfEarlierProcess(2, [observed("old")]);
+    spool.add([observed("new")]);
     expect(await takeAll()).toEqual(["older 1", "old 1", "new 1"]);
   });
 
-  it("returns its words while more arrive than are written, and those afterwards", async () => {
-    leave(1, [met("older")]);
+  it("returns all words, also those that arrive while it returns others", async () => {
+    writeFileOfEarlierProcess(1, [observed("older")]);
     const { spool, takeAll } = await open({ maxBytes: Number.POSITIVE_INFINITY });
     let added = 0;
     let flood: NodeJS.Immediate | undefined;
-    const pour = () => {
-      spool.add([met("zorblax")]);
+    const addWord = () => {
+      spool.add([observed("zorblax")]);
       added += 1;
-      flood = setImmediate(pour);
+      flood = setImmediate(addWord);
     };
-    pour();
+    addWord();
     onTestFinished(() => clearImmediate(flood));
     const older = await spool.next();
-    expect(older?.words).toEqual([met("older")]);
+    expect(older?.words).toEqual([observed("older")]);
     await older?.done();
     const first = await spool.next();
     const count = first?.words[0]?.count ?? 0;
@@ -166,21 +170,21 @@ describe("a spool", () => {
     expect(counts.reduce((sum, count) => sum + count, 0)).toBe(added);
   });
 
-  it("continues beside a file that it cannot read, logs this once, and leaves the file in place", async () => {
-    const size = leave(1, [met("lost"), met("gone")]);
-    leave(2, [met("kept")]);
+  it("skips a file that it cannot read, logs this once, and keeps the file", async () => {
+    const size = writeFileOfEarlierProcess(1, [observed("lost"), observed("gone")]);
+    writeFileOfEarlierProcess(2, [observed("kept")]);
     const { spool, takeAll, unreadable, dropped } = await open({ maxBytes: 1.5 * size });
     renameSync(join(folder, "words-00000001.jsonl"), join(folder, "words-1"));
     mkdirSync(join(folder, "words-00000001.jsonl"));
     expect(await takeAll()).toEqual(["kept 1"]);
-    spool.add([met("fits"), met("more")]); // the remaining bytes have space for one entry
+    spool.add([observed("fits"), observed("more")]); // The unreadable file counts, so only one entry fits.
     expect(await takeAll()).toEqual(["fits 1"]);
     expect(dropped()).toBe(1);
     expect(unreadable).toEqual(["words-00000001.jsonl: EISDIR"]);
     expect(readdirSync(folder)).toEqual(["words-00000001.jsonl", "words-1"]);
   });
 
-  it("leaves words that arrive while a recorder closes to the next process", async () => {
+  it("keeps words that arrive while a recorder closes for the next process", async () => {
     const { spool } = await open();
     let written = 0;
     const recorder = createOovRecorder({
@@ -188,7 +192,7 @@ describe("a spool", () => {
       store: {
         async add() {
           written += 1;
-          if (written < 20) spool.add([met("late")]);
+          if (written < 20) spool.add([observed("late")]);
         },
         list: async () => [],
       },
@@ -196,7 +200,7 @@ describe("a spool", () => {
       clock: new FakeClock(),
       onError: () => undefined,
     });
-    spool.add([met("zorblax")]);
+    spool.add([observed("zorblax")]);
     await recorder.close();
     expect(written).toBe(1);
     expect(await (await open()).takeAll()).toEqual(["late 1"]);

@@ -36,14 +36,14 @@ function record(store: OovStore, maxWaiting = 10) {
         dropped += words;
       },
     }),
-    keepsSentences: (team) => team === "telling",
+    keepsSentences: (team) => team === "storing",
     clock: systemClock,
     onError: (error) => troubles.push(error?.message),
   });
   return { recorder, troubles, dropped: () => dropped };
 }
 
-test("words are written together, each once with its number of occurrences", async () => {
+test("an OOV recorder writes words in batches, each word once with its number of occurrences", async () => {
   const store = new TestStore();
   const { recorder } = record(store);
   const first = Date.now();
@@ -65,7 +65,7 @@ test("words are written together, each once with its number of occurrences", asy
   expect(store.batches).toHaveLength(1);
 });
 
-test("words that arrive during a write are written with the next one, also at the end", async () => {
+test("an OOV recorder writes words that arrive during a write with the next batch, also when it closes", async () => {
   const store = new TestStore();
   const { recorder } = record(store);
   store.onAdd = () => {
@@ -78,7 +78,7 @@ test("words that arrive during a write are written with the next one, also at th
   expect(store.batches).toHaveLength(4);
 });
 
-test("words that cannot be written wait, up to a limit, and those above it are counted", async () => {
+test("an OOV recorder keeps words after a failed write up to a limit, and counts the dropped ones", async () => {
   const store = new TestStore();
   const { recorder, troubles, dropped } = record(store, 3);
   store.failure = new Error("the disk is full");
@@ -94,12 +94,12 @@ test("words that cannot be written wait, up to a limit, and those above it are c
   expect(troubles).toEqual(["the disk is full", undefined]);
 });
 
-test("the sentence around a word is written for a team that stores sentences, and for no other", async () => {
+test("an OOV recorder writes the sentence around a word only for a team that stores sentences", async () => {
   const store = new TestStore();
   const { recorder } = record(store);
   const text = "First. A zorblax is such, and zorblaxes are not. Last.";
   recorder.note(key, "eng", ["zorblax"], text);
-  recorder.note({ ...key, id: "other", team: "telling" }, "eng", ["zorblax"], text);
+  recorder.note({ ...key, id: "other", team: "storing" }, "eng", ["zorblax"], text);
   await recorder.close();
   expect(store.batches.flat().map(({ keyId, sentence }) => [keyId, sentence])).toEqual([
     ["k", undefined],

@@ -7,23 +7,23 @@ const body = { model: "tts-1", input: "Hello.", voice: "alloy" };
 const read = (more: object = {}, profile: "self-hosted" | "cloud" = "self-hosted") =>
   readOpenaiRequest({ ...body, ...more }, { profile, voices });
 
-describe("OpenAI's names", () => {
-  it.each(Object.entries(openaiVoices))("%s is the voice %s of arcana", (name, id) => {
+describe("the voice and model names of OpenAI", () => {
+  it.each(Object.entries(openaiVoices))("map the voice %s to the voice %s of arcana", (name, id) => {
     expect(findVoice(id)?.models).toContain("arcana");
     expect(read({ voice: name }).invocation.speaker).toBe(id);
   });
 
-  it("map to one voice each", () => {
+  it("map to different voices", () => {
     expect(new Set(Object.values(openaiVoices)).size).toBe(Object.keys(openaiVoices).length);
   });
 
-  it.each(Object.entries(openaiModels))("%s is %s", (name, modelId) => {
+  it.each(Object.entries(openaiModels))("map the model %s to %s", (name, modelId) => {
     expect(read({ model: name }).invocation.modelId).toBe(modelId);
   });
 });
 
 describe("a request to the OpenAI-compatible API", () => {
-  it("is MP3 at 24 kHz by default", () => {
+  it("selects MP3 at 24 kHz by default", () => {
     expect(read()).toMatchObject({ format: "mp3", rate: 24_000, form: "stream", mediaType: "audio/mpeg" });
   });
 
@@ -35,13 +35,13 @@ describe("a request to the OpenAI-compatible API", () => {
     expect(read({ response_format })).toMatchObject({ format, mediaType, rate: 24_000 });
   });
 
-  it("accepts our own models and voices, ignores unknown fields, and converts speed to length", () => {
+  it("accepts the native models and voices, ignores unknown fields, and converts speed to length", () => {
     const { invocation } = read({ model: "mistv2", voice: "alan", speed: 4, instructions: "Whisper." });
     expect(invocation).toMatchObject({ modelId: "mistv2", speaker: "alan", lang: "eng", stretch: 0.25 });
     expect(read({ stream_format: "sse", speed: null }).form).toBe("events");
   });
 
-  it.each<[object, pointer: string, says: string]>([
+  it.each<[object, pointer: string, detail: string]>([
     [{ model: "tts-2" }, "/model", "one of mist, mistv2, arcana, tts-1"],
     [{ model: undefined }, "/model", "is required"],
     [{ voice: "no-such-voice" }, "/voice", "must be a voice of arcana"],
@@ -53,17 +53,17 @@ describe("a request to the OpenAI-compatible API", () => {
     [{ response_format: "aac" }, "/response_format", "one of mp3, opus, wav, pcm"],
     [{ response_format: "flac" }, "/response_format", "one of mp3, opus, wav, pcm"],
     [{ stream_format: "chunks" }, "/stream_format", "one of audio, sse"],
-  ])("is refused with %o", (more, pointer, says) => {
+  ])("is refused with %o", (more, pointer, detail) => {
     expect(() => read(more)).toThrow(
       expect.objectContaining({
         code: "invalid_request",
-        fields: [{ pointer, detail: expect.stringContaining(says) }],
+        fields: [{ pointer, detail: expect.stringContaining(detail) }],
         message: expect.not.stringContaining("secret"),
       }),
     );
   });
 
-  it("has no speed with the cloud's arcana, as the specification says", () => {
+  it("accepts no speed other than 1 for arcana on the cloud profile, as the specification requires", () => {
     expect(() => read({ speed: 2 }, "cloud")).toThrow(/self-hosted/);
     expect(read({ speed: 1 }, "cloud").invocation.stretch).toBe(1);
   });

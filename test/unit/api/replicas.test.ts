@@ -39,7 +39,7 @@ describe("the replica selection", () => {
     expect(replicas.choose("mist", new Set())?.url).toBe("http://1");
   });
 
-  it("selects pools by weight, and none with weight 0 or without replicas", () => {
+  it("selects pools by weight, but no pool with weight 0 or without replicas", () => {
     let draw = 0;
     const replicas = chooser(
       [route("a", 90), route("b", 10), route("zero", 0), route("empty", 100)],
@@ -54,7 +54,7 @@ describe("the replica selection", () => {
     expect(urls.filter((url) => url === "http://b")).toHaveLength(10);
   });
 
-  it("skips replicas that were tried, and returns undefined if all were tried", () => {
+  it("skips replicas that the request has tried, and returns undefined if it has tried all of them", () => {
     const replicas = chooser([route("a"), route("b")], { a: ["http://a"], b: ["http://b"] });
     expect(replicas.choose("mist", new Set(["http://a"]))?.url).toBe("http://b");
     expect(replicas.choose("mist", new Set(["http://a", "http://b"]))).toBeUndefined();
@@ -62,7 +62,7 @@ describe("the replica selection", () => {
   });
 });
 
-describe("the known load of a replica", () => {
+describe("the load of a replica", () => {
   const [one, two] = [
     { url: "http://1", pool: "a" },
     { url: "http://2", pool: "a" },
@@ -79,7 +79,7 @@ describe("the known load of a replica", () => {
   };
   const chosen = (replicas: ReturnType<typeof chooser>) => replicas.choose("mist", new Set())?.url;
 
-  it("is the number that the replica reported in the last second, including streams of other processes", () => {
+  it("is the reported number of streams for one second, including streams of other API pods", () => {
     const replicas = twoReplicas();
     replicas.occupy(two);
     replicas.reported(one, { streams: 4, capacity: 4 });
@@ -90,7 +90,7 @@ describe("the known load of a replica", () => {
     expect(chosen(replicas)).toBe(one.url);
   });
 
-  it("includes the streams started since the report, and excludes those that ended", () => {
+  it("includes streams that started after the report, and excludes streams that ended after it", () => {
     const replicas = twoReplicas();
     const end = replicas.occupy(one);
     replicas.reported(one, { streams: 3, capacity: 4 });
@@ -105,7 +105,7 @@ describe("the known load of a replica", () => {
     expect(chosen(replicas)).toBe(one.url);
   });
 
-  it("avoids a replica that failed for five seconds, unless no other is left", () => {
+  it("counts a replica that failed as the last choice for five seconds", () => {
     const replicas = twoReplicas();
     replicas.occupy(two);
     replicas.failed(one);
@@ -126,7 +126,7 @@ describe("the known load of a replica", () => {
   });
 });
 
-describe("endpoints that receive requests", () => {
+describe("replicaUrls", () => {
   const slice = (...conditions: object[]): EndpointSlice => ({
     metadata: { name: "s" },
     ports: [
@@ -135,36 +135,36 @@ describe("endpoints that receive requests", () => {
     ],
     endpoints: conditions.map((condition, i) => ({ addresses: [`10.0.0.${i}`], conditions: condition })),
   });
-  it.each<[what: string, slices: EndpointSlice[], urls: string[]]>([
-    ["the ready ones", [slice({ ready: true }, { ready: false })], ["http://10.0.0.0:8080"]],
-    ["those of unknown condition", [slice({})], ["http://10.0.0.0:8080"]],
+  it.each<[endpoints: string, slices: EndpointSlice[], urls: string[]]>([
+    ["ready endpoints", [slice({ ready: true }, { ready: false })], ["http://10.0.0.0:8080"]],
+    ["endpoints without conditions", [slice({})], ["http://10.0.0.0:8080"]],
     [
-      "no terminating one beside a ready one",
+      "no terminating endpoint if another endpoint is ready",
       [slice({ ready: false, serving: true, terminating: true }, { ready: true })],
       ["http://10.0.0.1:8080"],
     ],
     [
-      "terminating ones that still serve, when no other is left",
+      "terminating endpoints that still serve if no endpoint is ready",
       [slice({ ready: false, serving: true, terminating: true }, { ready: false })],
       ["http://10.0.0.0:8080"],
     ],
     [
-      "none of what neither is ready nor serves",
+      "no endpoint that does not serve",
       [slice({ ready: false, serving: false, terminating: true })],
       [],
     ],
     [
-      "one address of an endpoint, once",
+      "the same address of two slices once",
       [slice({ ready: true }), slice({ ready: true })],
       ["http://10.0.0.0:8080"],
     ],
     [
-      "IPv6 in brackets",
+      "IPv6 addresses in brackets",
       [{ ...slice(), endpoints: [{ addresses: ["fd00::1"] }] }],
       ["http://[fd00::1]:8080"],
     ],
-    ["nothing of an empty slice", [{ metadata: { name: "s" }, endpoints: null, ports: null }], []],
-  ])("are %s", (_what, slices, urls) => {
+    ["no endpoint of an empty slice", [{ metadata: { name: "s" }, endpoints: null, ports: null }], []],
+  ])("returns %s", (_endpoints, slices, urls) => {
     expect(replicaUrls(slices)).toEqual(urls);
   });
 });

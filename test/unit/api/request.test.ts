@@ -40,8 +40,8 @@ const events = "text/event-stream";
 const mist = { speaker: "abbie", text: "Hello." };
 const arcana = { speaker: "luna", text: "Hello.", modelId: "arcana" };
 
-describe("defaults", () => {
-  it("of all fields are those of the specification", () => {
+describe("a request with only the required fields", () => {
+  it("has the defaults of the specification", () => {
     expect(read(wav, { speaker: "luna", text: "x" }).invocation).toEqual({
       modelId: "arcana",
       speaker: "luna",
@@ -57,30 +57,30 @@ describe("defaults", () => {
   });
 });
 
-describe("accepted values", () => {
-  it.each(["eng", "en", "en-US", "ENG"])("include %s for an English voice", (lang) => {
+describe("an accepted request", () => {
+  it.each(["eng", "en", "en-US", "ENG"])("may select an English voice with lang %s", (lang) => {
     expect(read(pcm, { ...mist, lang }).invocation.lang).toBe("eng");
   });
 
-  it("prefer noTextNormalization to reduceLatency if both are present", () => {
+  it("uses noTextNormalization if reduceLatency is present too", () => {
     const both = { reduceLatency: true, noTextNormalization: false };
     expect(read(pcm, { ...mist, ...both }).invocation.noTextNormalization).toBe(false);
   });
 
-  it("include a list of inlineSpeedAlpha", () => {
+  it("may have a list of numbers in inlineSpeedAlpha", () => {
     expect(read(pcm, { ...mist, inlineSpeedAlpha: "0.5, 2,1" }).invocation.inlineStretch).toEqual([
       0.5, 2, 1,
     ]);
     expect(read(pcm, { ...mist, inlineSpeedAlpha: " " }).invocation.inlineStretch).toEqual([]);
   });
 
-  it("have no half surrogate pair in the text", () => {
+  it("has its lone surrogates replaced by U+FFFD", () => {
     expect(read(pcm, { ...mist, text: "a\ud800b" }).invocation.text).toBe("a\ufffdb");
   });
 });
 
-describe("refused values, with their pointer", () => {
-  it.each<[accept: string, body: unknown, pointer: string, says: string]>([
+describe("an invalid request", () => {
+  it.each<[accept: string, body: unknown, pointer: string, detail: string]>([
     [pcm, { text: "x" }, "/speaker", "is required"],
     [pcm, { speaker: "abbie" }, "/text", "is required"],
     [pcm, { ...mist, text: "" }, "/text", "not empty"],
@@ -138,13 +138,13 @@ describe("refused values, with their pointer", () => {
     [pcm, [mist], "", "must be a JSON object"],
     [pcm, "text", "", "must be a JSON object"],
     [pcm, null, "", "must be a JSON object"],
-  ])("%s %o: %s", (accept, body, pointer, says) => {
+  ])("with Accept %s and %o is refused with the pointer %j", (accept, body, pointer, detail) => {
     const failure = refusal(accept, body);
     expect(failure.code).toBe("invalid_request");
-    expect(failure.fields).toEqual([{ pointer, detail: expect.stringContaining(says) }]);
+    expect(failure.fields).toEqual([{ pointer, detail: expect.stringContaining(detail) }]);
   });
 
-  it("include speedAlpha, and unsupported sampling rates, for arcana on the cloud profile", () => {
+  it("for arcana on the cloud profile has speedAlpha or an unsupported sampling rate", () => {
     expect(read(pcm, { ...arcana, samplingRate: 96_000 }, "cloud").rate).toBe(96_000);
     const failure = refusal(pcm, { ...arcana, samplingRate: 9999, speedAlpha: 2 }, "cloud");
     expect(failure.fields.map((field) => field.pointer)).toEqual(["/samplingRate", "/speedAlpha"]);

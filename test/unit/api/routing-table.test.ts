@@ -5,7 +5,7 @@ const route = { pool: "p", service: "http://demo-mist:8080", weight: 100, idle: 
 const table = (more: object) => JSON.stringify({ version: 1, profile: "self-hosted", ...more });
 
 describe("a routing table", () => {
-  it("maps models to their routes, and is empty without any", () => {
+  it("maps models to their routes, and is empty without models", () => {
     expect(parseRoutingTable(table({ models: { mist: [route] } })).models).toEqual({ mist: [route] });
     expect(parseRoutingTable(table({})).models).toEqual({});
   });
@@ -26,7 +26,7 @@ describe("a routing table", () => {
     ],
     [table({ models: { mist: [{ ...route, weight: 101 }] } }), "weight must be a number from 0 to 100"],
     [table({ models: { mist: [{ ...route, idle: "no" }] } }), "idle must be true or false"],
-  ])("%s is refused: %s", (text, says) => {
-    expect(() => parseRoutingTable(text)).toThrow(says);
+  ])("%s is refused: %s", (text, message) => {
+    expect(() => parseRoutingTable(text)).toThrow(message);
   });
 });

@@ -10,7 +10,7 @@ function name(accept: string | undefined): string {
 
 describe("Accept selects the form of the response", () => {
   it.each(audioFormats.flatMap((format) => streamTypes[format].map((type) => [type, format] as const)))(
-    "%s is a stream of %s, under its first media type",
+    "%s selects a stream of %s with the first media type of the format",
     (type, format) => {
       const expected = { form: "stream", format, mediaType: streamTypes[format][0] };
       expect(chooseVariant(type)).toMatchObject(expected);
@@ -53,7 +53,7 @@ describe("Accept selects the form of the response", () => {
     ["audio/PCMU", "audio/basic"],
     ["nonsense", "json"],
     ["audio/wav;q=2", "audio/wav"],
-  ])("%s gets %s", (accept, expected) => {
+  ])("%j selects %s", (accept, expected) => {
     expect(name(accept)).toBe(expected);
   });
 
@@ -65,7 +65,7 @@ describe("Accept selects the form of the response", () => {
     "audio/wav;q=0",
     "text/event-stream;q=0, audio/x-unknown",
     "text/html, */*;q=0",
-  ])("%s matches nothing, and the refusal lists what is offered", (accept) => {
+  ])("%s is refused, and the error lists the media types", (accept) => {
     expect(() => chooseVariant(accept)).toThrow(
       expect.objectContaining<Partial<Failure>>({
         code: "not_acceptable",
@@ -74,10 +74,10 @@ describe("Accept selects the form of the response", () => {
     );
   });
 
-  it("reads at most the first hundred ranges of a hostile header", () => {
-    const behind = (count: number) => name(`${"audio/x-unknown,".repeat(count)}audio/pcm`);
+  it("reads only the first hundred ranges of a header", () => {
+    const nameAfter = (count: number) => name(`${"audio/x-unknown,".repeat(count)}audio/pcm`);
     const refusal = expect.objectContaining<Partial<Failure>>({ code: "not_acceptable" });
-    expect(behind(99)).toBe("audio/pcm");
-    for (const count of [100, 100_000]) expect(() => behind(count)).toThrow(refusal);
+    expect(nameAfter(99)).toBe("audio/pcm");
+    for (const count of [100, 100_000]) expect(() => nameAfter(count)).toThrow(refusal);
   });
 });

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { weakSettings } from "../../../server/start/weak-settings.ts";
 
 it.each(["postgres://me:pw@db.example/tts?sslmode=disable", "postgresql://db.example/tts?sslmode=no-verify"])(
-  "%s is warned of, without what it holds",
+  "weakSettings warns about %s without repeating its password or host",
   (database) => {
     const warnings = weakSettings({ database });
     expect(warnings).toEqual([expect.stringContaining("SVC_TTS_DATABASE has no sslmode=verify-full")]);
@@ -15,6 +15,6 @@ it.each([
   "svc-tts.db",
   "postgres://db.example/tts?sslmode=verify-full&sslrootcert=/ca.pem",
   "postgres://localhost/tts",
-])("%s causes no warning", (database) => {
+])("weakSettings does not warn about %s", (database) => {
   expect(weakSettings({ database })).toEqual([]);
 });

@@ -7,7 +7,7 @@ import { createWebmContainer } from "../../../server/audio/webm-opus.ts";
 import { decodeAudio, likenessDb, toneOf } from "../../support/audio/audio.ts";
 import { turnOf } from "../../support/seed.ts";
 
-/** A tone with increasing volume, so that a shift in time is detectable. */
+/** Returns a tone with increasing volume and frequency, so that a shift in time is detectable. */
 function sweep(count: number, rate: number): Int16Array {
   return Int16Array.from({ length: count }, (_, i) => {
     const seconds = i / rate;
@@ -33,21 +33,21 @@ const mp3Rates = [8000, 11_025, 12_000, 16_000, 22_050, 24_000, 32_000, 44_100, 
 
 describe("an MP3 file", () => {
   it.each(mp3Rates)("at %i Hz has the exact length of the speech, without a shift", async (rate) => {
-    // each run tests one rate of each MPEG version
+    // Each run tests the edge lengths at one rate of each MPEG version.
     const isTurn = mp3Rates.indexOf(rate) % 3 === turnOf(3);
     const edges = isTurn ? [1700, 576 * 20, 1152 * 13 - 1] : [];
     for (const count of [rate + 123, ...edges]) {
       const samples = sweep(count, rate);
       const audio = encodeAll(await createMp3Encoder(rate), samples, Math.floor(rate / 10));
       const file = Buffer.concat([mp3FileHeader(rate, audio, count), audio]);
-      const heard = await decodeAudio(file);
-      expect(heard).toMatchObject({ codec: "mp3", rate });
-      expect(heard.samples.length).toBe(count);
-      if (count > rate / 2) expect(likenessDb(heard.samples, samples)).toBeGreaterThan(15);
+      const decoded = await decodeAudio(file);
+      expect(decoded).toMatchObject({ codec: "mp3", rate });
+      expect(decoded.samples.length).toBe(count);
+      if (count > rate / 2) expect(likenessDb(decoded.samples, samples)).toBeGreaterThan(15);
     }
   });
 
-  it("is the same for any division of its input, and for any number of uses of the encoder", async () => {
+  it("has the same bytes for any division of the input, also after another encoder was abandoned", async () => {
     const samples = sweep(30_000, 24_000);
     const first = encodeAll(await createMp3Encoder(24_000), samples, 30_000);
     const abandoned = await createMp3Encoder(8000);
@@ -58,7 +58,7 @@ describe("an MP3 file", () => {
     }
   });
 
-  it("has only the rates that MP3 has", async () => {
+  it("has a rate that MP3 supports", async () => {
     await expect(createMp3Encoder(9999)).rejects.toThrow("9999");
     expect([1, 8000, 8001, 22_050, 24_001, 48_000, 384_000].map(mp3RateFor)).toEqual([
       8000, 8000, 11_025, 22_050, 32_000, 48_000, 48_000,
@@ -68,10 +68,10 @@ describe("an MP3 file", () => {
 
 describe.each([
   { name: "Ogg", createContainer: () => createOggContainer(7), onePacket: [7, 0] },
-  // FFmpeg forgets the pre-skip of a WebM whose first packet is also its last.
+  // FFmpeg ignores the pre-skip of a WebM file that has only one packet.
   { name: "WebM", createContainer: createWebmContainer, onePacket: [] },
 ])("an Opus file in $name", ({ createContainer, onePacket }) => {
-  it.each(opusRates)("of %i Hz is as long as the speech to the sample, and nowhere shifted", async (rate) => {
+  it.each(opusRates)("at %i Hz has the exact length of the speech, without a shift", async (rate) => {
     const frame = rate / 50;
     const isTurn = opusRates.indexOf(rate) % 2 === turnOf(2);
     const edges = isTurn ? [...onePacket, frame * 20, frame * 60 - rate * 0.0065] : [];
@@ -79,37 +79,37 @@ describe.each([
       const samples = sweep(count, rate);
       const encoder = await createOpusEncoder(rate, createContainer());
       const file = encodeAll(encoder, samples, Math.floor(rate / 10) + 1);
-      const heard = await decodeAudio(file);
-      expect(heard).toMatchObject({ codec: "opus", rate: 48_000 });
-      expect(heard.samples.length).toBe((count * 48_000) / rate);
+      const decoded = await decodeAudio(file);
+      expect(decoded).toMatchObject({ codec: "opus", rate: 48_000 });
+      expect(decoded.samples.length).toBe((count * 48_000) / rate);
       if (count > rate / 2) {
-        const kept = heard.samples.filter((_, i) => i % (48_000 / rate) === 0);
-        expect(likenessDb(kept, samples)).toBeGreaterThan(5); // a tenth of a millisecond is libopus' own
+        const resampled = decoded.samples.filter((_, i) => i % (48_000 / rate) === 0);
+        expect(likenessDb(resampled, samples)).toBeGreaterThan(5); // libopus itself shifts by 0.1 ms.
       }
     }
   });
 
-  it("is heard as the same whatever pieces it was encoded from", async () => {
+  it("decodes to the same samples for any division of the input", async () => {
     const samples = sweep(24_000, 24_000);
     const abandoned = await createOpusEncoder(24_000, createContainer());
     abandoned.encode(samples.subarray(0, 5000));
     abandoned.close?.();
-    const heard = await Promise.all(
+    const decoded = await Promise.all(
       [480, 1111, 24_000].map(async (piece) => {
         const file = encodeAll(await createOpusEncoder(24_000, createContainer()), samples, piece);
         return (await decodeAudio(file)).samples;
       }),
     );
-    for (const other of heard)
-      expect(Buffer.compare(bytesOf(other), bytesOf(heard[0] as Int16Array))).toBe(0);
-    expect(toneOf({ samples: heard[0] as Int16Array, rate: 48_000 })).toBeGreaterThan(300);
+    for (const other of decoded)
+      expect(Buffer.compare(bytesOf(other), bytesOf(decoded[0] as Int16Array))).toBe(0);
+    expect(toneOf({ samples: decoded[0] as Int16Array, rate: 48_000 })).toBeGreaterThan(300);
   });
 
-  it("is refused at rates that Opus has not", async () => {
+  it("is refused at rates that Opus does not support", async () => {
     await expect(createOpusEncoder(22_050, createContainer())).rejects.toThrow("22050");
   });
 
-  it("survives a minute in one piece", async () => {
+  it("is complete for a minute of audio in one piece", async () => {
     const encoder = await createOpusEncoder(8000, createContainer());
     const file = encodeAll(encoder, sweep(480_000, 8000), 480_000);
     expect((await decodeAudio(file)).samples.length).toBe(60 * 48_000);

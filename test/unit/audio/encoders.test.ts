@@ -5,14 +5,14 @@ import { createWavStreamEncoder, wavHeader } from "../../../server/audio/wav.ts"
 
 const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString("hex");
 
-describe("WAV", () => {
-  it("has the 44 bytes of a canonical header", () => {
+describe("the WAV encoder", () => {
+  it("writes the 44 bytes of a canonical header", () => {
     const riff = "52494646" + "0c040000" + "57415645";
     const format = "666d7420" + "10000000" + "0100" + "0100" + "c05d0000" + "80bb0000" + "0200" + "1000";
     expect(hex(wavHeader(24_000, 1000))).toBe(`${riff}${format}64617461e8030000`);
   });
 
-  it("streams its header together with the first samples, with sizes that mean unknown", () => {
+  it("writes the header with the first samples, and marks the sizes as unknown", () => {
     const encoder = createWavStreamEncoder(8000);
     expect(encoder.encode(new Int16Array(0)).length).toBe(0);
     const first = encoder.encode(Int16Array.of(1, -1));
@@ -23,20 +23,20 @@ describe("WAV", () => {
     expect(encoder.finish().length).toBe(0);
   });
 
-  it("is a header alone if the audio is empty", () => {
+  it("writes only a header if the audio is empty", () => {
     expect(createWavStreamEncoder(8000).finish().length).toBe(44);
   });
 });
 
-describe("PCM", () => {
-  it("is little-endian, also for a part of a larger array", () => {
+describe("the PCM encoder", () => {
+  it("writes little-endian samples, also of a part of a larger array", () => {
     expect(hex(createPcmEncoder().encode(Int16Array.of(9, 258, -2, 9).subarray(1, 3)))).toBe("0201feff");
   });
 });
 
-describe("mu-law", () => {
+describe("the mu-law encoder", () => {
   const encode = (sample: number) => createMulawEncoder().encode(Int16Array.of(sample))[0] as number;
-  /** Decodes G.711 by its formula. */
+  /** Decodes a mu-law byte with the formula of G.711. */
   const decode = (byte: number) => {
     const bits = ~byte & 0xff;
     const magnitude = (((bits & 0x0f) << 3) + 0x84) << ((bits >> 4) & 7);
@@ -50,7 +50,7 @@ describe("mu-law", () => {
     [-32_768, 0x00],
     [1000, 0xce],
     [-1000, 0x4e],
-  ])("encodes %i as G.711 does", (sample, byte) => {
+  ])("encodes %i like G.711", (sample, byte) => {
     expect(encode(sample)).toBe(byte);
   });
 

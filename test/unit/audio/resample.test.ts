@@ -26,7 +26,9 @@ function inPieces(resampler: Resampler, samples: Int16Array, piece: number): Flo
   return whole;
 }
 
-/** The power of the fitted tone relative to all other power in dB, without both ends. */
+/**
+ * Returns the power of the fitted tone relative to all other power in dB, without the first and last fifth.
+ */
 function toneToNoise(samples: Float64Array, frequency: number, rate: number): { dB: number; gain: number } {
   const middle = samples.subarray(Math.floor(samples.length * 0.2), Math.floor(samples.length * 0.8));
   let [ss, cc, sc, ys, yc] = [0, 0, 0, 0, 0];
@@ -48,12 +50,13 @@ function toneToNoise(samples: Float64Array, frequency: number, rate: number): { 
 }
 
 describe("the resampler", () => {
-  const ins = [1, 7, 8000, 16_000, 22_050, 24_000, 48_000, 96_000]; // the rates of engines, and unusual rates
+  // The rates of engines, and unusual rates.
+  const ins = [1, 7, 8000, 16_000, 22_050, 24_000, 48_000, 96_000];
   const outs = [
     1, 3, 4000, 8000, 9999, 11_025, 16_000, 22_050, 24_000, 44_100, 48_000, 96_000, 383_999, 384_000,
   ];
   it.each(ins.flatMap((from) => outs.map((to) => [from, to] as const)))(
-    "turns n samples at %i Hz into round(n * out / in) at %i Hz, whatever the pieces",
+    "turns n samples at %i Hz into round(n * out / in) samples at %i Hz, for any division into pieces",
     (from, to) => {
       const longest = Math.max(2, Math.min(20_000, Math.floor((40_000 * from) / to)));
       for (const count of new Set([0, 1, 2, longest])) {
@@ -65,7 +68,7 @@ describe("the resampler", () => {
     },
   );
 
-  it("returns the same samples however the input is divided", () => {
+  it("returns the same samples for any division of the input", () => {
     const samples = tone(440, 22_050, 5000);
     const whole = inPieces(createResampler(22_050, 16_000), samples, 5000);
     for (const piece of [1, 17, 999]) {
@@ -73,7 +76,7 @@ describe("the resampler", () => {
     }
   });
 
-  // The 16-bit input itself has about 98 dB at this level, and the filter must not reduce it noticeably.
+  // The 16-bit input itself has about 98 dB at this level. The filter may reduce this to 90 dB.
   it.each([
     [16_000, 22_050],
     [16_000, 8000],
@@ -95,7 +98,7 @@ describe("the resampler", () => {
     expect(20 * Math.log10(rms / amplitude)).toBeLessThan(-85);
   });
 
-  it("changes no bit if both rates are equal, and clips at full scale instead of wrapping", () => {
+  it("returns the input if both rates are equal, and clips at full scale instead of wrapping", () => {
     const samples = tone(440, 24_000, 100);
     expect(createRateConverter(24_000, 24_000).push(samples)).toBe(samples);
     const square = Int16Array.from({ length: 400 }, (_, i) => (i % 40 < 20 ? 32_767 : -32_768));

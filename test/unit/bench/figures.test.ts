@@ -15,8 +15,8 @@ describe("a quantile", () => {
     ["at 0 is the least", [3, 5, 8], 0, 3],
     ["at 1 is the greatest", [3, 5, 8], 1, 8],
     ["at one half of an even number is the lower middle", [1, 2, 3, 4], 0.5, 2],
-    ["at 95 of 100", oneToHundred, 0.95, 95],
-    ["at 7 of 100, where floating point errs upward", oneToHundred, 0.07, 7],
+    ["at 0.95 of 100 values is the 95th", oneToHundred, 0.95, 95],
+    ["at 0.07 of 100 values is the 7th, although 0.07 * 100 is above 7 in floating point", oneToHundred, 0.07, 7],
     ["is always a measured value", [10, 1000], 0.51, 1000],
   ])("%s", (_name, values, share, expected) => {
     expect(quantile(values, share)).toBe(expected);
@@ -35,20 +35,20 @@ describe("a quantile", () => {
   });
 });
 
-describe("playback in real time", () => {
+describe("PlaybackMeter", () => {
   it.each<[string, arrivals: string, cutAtMs: number | undefined, stallMs: number]>([
-    ["hears one piece without a stall", "40 100", undefined, 0],
-    ["does not count the wait before the first audio", "5000 100", undefined, 0],
-    ["hears pieces that come faster than they play", "0 100, 10 100, 20 100", undefined, 0],
-    ["hears a piece that comes as the last one ends", "0 100, 100 100", undefined, 0],
-    ["waits for a late piece", "0 100, 130 100", undefined, 30],
-    ["hears all later after a stall, which is counted once", "0 100, 150 100, 250 100", undefined, 50],
+    ["has no stall with one piece", "40 100", undefined, 0],
+    ["counts no stall before the first audio", "5000 100", undefined, 0],
+    ["has no stall if pieces arrive faster than they play", "0 100, 10 100, 20 100", undefined, 0],
+    ["has no stall if a piece arrives when the previous one ends", "0 100, 100 100", undefined, 0],
+    ["stalls until a late piece arrives", "0 100, 130 100", undefined, 30],
+    ["counts a stall once, although all later pieces play later", "0 100, 150 100, 250 100", undefined, 50],
     ["adds its stalls", "0 100, 150 100, 300 100", undefined, 100],
-    ["saves up what came early", "0 100, 1 400, 490 100", undefined, 0],
-    ["is not helped by a piece without sound", "0 100, 100 0, 160 100", undefined, 60],
-    ["still waits when the run is cut", "0 100", 350, 250],
-    ["still plays when the run is cut", "0 100", 50, 0],
-    ["has no stall when no audio came at all", "", 900, 0],
+    ["buffers audio that arrives early", "0 100, 1 400, 490 100", undefined, 0],
+    ["stalls although a piece without audio arrives", "0 100, 100 0, 160 100", undefined, 60],
+    ["counts a stall until the run is interrupted", "0 100", 350, 250],
+    ["has no stall if audio still plays when the run is interrupted", "0 100", 50, 0],
+    ["has no stall if no audio arrives", "", 900, 0],
   ])("%s", (_name, arrivals, cutAtMs, stallMs) => {
     const playback = new PlaybackMeter();
     for (const arrival of arrivals.split(", ").filter(Boolean)) {
@@ -67,7 +67,7 @@ describe("an audio meter", () => {
     ["audio/x-mulaw", 8000, 800, 100],
     ["audio/x-unknown", 24_000, 800, undefined],
     ["audio/pcm", undefined, 800, undefined],
-  ])("reads %s at %s Hz", (type, rate, bytes, ms) => {
+  ])("measures %s at %s Hz", (type, rate, bytes, ms) => {
     expect(createAudioMeter(type, rate).push(new Uint8Array(bytes))).toEqual({ bytes, ms });
   });
 
@@ -78,12 +78,12 @@ describe("an audio meter", () => {
     speech.subarray(36),
   ]);
   it.each([
-    ["our header", speech, 4],
-    ["our header", speech, 44],
-    ["our header", speech, 5000],
-    ["a header with another chunk in it, of odd length", listed, 7],
-    ["a header with another chunk in it, of odd length", listed, 5000],
-  ])("skips %s, for any division into pieces", (_name, file, pieceBytes) => {
+    ["a canonical header", speech, 4],
+    ["a canonical header", speech, 44],
+    ["a canonical header", speech, 5000],
+    ["a header with another chunk of odd length", listed, 7],
+    ["a header with another chunk of odd length", listed, 5000],
+  ])("skips %s", (_name, file, pieceBytes) => {
     const meter = createAudioMeter("audio/wav", undefined);
     let [bytes, ms] = [0, 0];
     for (let at = 0; at < file.length; at += pieceBytes) {
@@ -95,14 +95,14 @@ describe("an audio meter", () => {
     expect(ms).toBeCloseTo(100, 6);
   });
 
-  it("does not collect a WAV header without an end", () => {
+  it("fails for a WAV header without an end", () => {
     const meter = createAudioMeter("audio/wav", undefined);
     meter.push(speech.subarray(0, 12));
     expect(() => meter.push(Buffer.alloc(100_000, "LIST\xff\xff\0\0", "latin1"))).toThrow("without audio");
   });
 });
 
-const spoke: StreamRecord = {
+const completeStream: StreamRecord = {
   outcome: "complete",
   bytes: 32_000,
   wallMs: 100,
@@ -110,7 +110,7 @@ const spoke: StreamRecord = {
   audioMs: 1000,
   stallMs: 0,
 };
-const refused: StreamRecord = {
+const failedStream: StreamRecord = {
   outcome: "failed",
   code: "saturated",
   bytes: 0,
@@ -120,12 +120,12 @@ const refused: StreamRecord = {
   stallMs: undefined,
 };
 
-describe("a report", () => {
+describe("the summary of a load run", () => {
   it("counts completed streams, failures by code, and interrupted streams", () => {
-    const cut = { ...spoke, outcome: "unfinished", stallMs: 30 } as const;
-    const late = { ...spoke, firstAudioMs: 40, wallMs: 500, stallMs: 101 };
-    const gone = { ...refused, code: "ECONNRESET" };
-    const run = summarizeRun(2, 4, [spoke, late, cut, refused, refused, gone]);
+    const cut = { ...completeStream, outcome: "unfinished", stallMs: 30 } as const;
+    const late = { ...completeStream, firstAudioMs: 40, wallMs: 500, stallMs: 101 };
+    const reset = { ...failedStream, code: "ECONNRESET" };
+    const run = summarizeRun(2, 4, [completeStream, late, cut, failedStream, failedStream, reset]);
     expect(run.requests).toEqual({
       complete: 2,
       unfinished: 1,
@@ -139,20 +139,20 @@ describe("a report", () => {
     expect(run).toMatchObject({ bytes: 96_000, audioSeconds: 3, audioSecondsPerSecond: 0.75 });
   });
 
-  it("counts a gap of exactly 100 ms as no starvation", () => {
-    expect(summarizeRun(1, 1, [{ ...spoke, stallMs: 100 }]).playback).toMatchObject({ brief: 1, starved: 0 });
+  it("counts a stall of exactly 100 ms as brief", () => {
+    expect(summarizeRun(1, 1, [{ ...completeStream, stallMs: 100 }]).playback).toMatchObject({ brief: 1, starved: 0 });
   });
 
-  it("omits figures without measurements", () => {
-    const run = summarizeRun(1, 1, [refused]);
+  it("omits figures that were not measured", () => {
+    const run = summarizeRun(1, 1, [failedStream]);
     expect(run.firstAudioMs).toBeUndefined();
     expect(run.playback.starvedShare).toBeUndefined();
     expect(summarizeRun(1, 1, []).requests.successShare).toBeUndefined();
     expect(renderRun(run)).toMatch(/first audio +not known/);
   });
 
-  it("omits the length of the audio if the format does not have it", () => {
-    const opaque = { ...spoke, audioMs: undefined, stallMs: undefined };
+  it("omits the length of the audio if the format does not contain it", () => {
+    const opaque = { ...completeStream, audioMs: undefined, stallMs: undefined };
     const run = summarizeRun(1, 1, [opaque]);
     expect(run.audioSeconds).toBeUndefined();
     expect(run.realTimeFactor).toBeUndefined();
@@ -160,7 +160,7 @@ describe("a report", () => {
   });
 
   it("is printed as a table", () => {
-    const text = renderRun(summarizeRun(4, 10, [spoke, { ...spoke, stallMs: 900 }, refused]));
+    const text = renderRun(summarizeRun(4, 10, [completeStream, { ...completeStream, stallMs: 900 }, failedStream]));
     expect(text).toMatch(/streams +4 for 10\.0 s/);
     expect(text).toMatch(/complete +2 \(66\.7 % of those that ended\)/);
     expect(text).toMatch(/failed +1 \(saturated 1\)/);

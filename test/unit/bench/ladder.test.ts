@@ -5,7 +5,7 @@ import { summarizeRun } from "../../../server/bench/report.ts";
 import type { StreamRecord } from "../../../server/bench/stream.ts";
 
 const audioMs = 2_000;
-/** One complete stream: the time to its first audio, and its length. */
+/** Returns a complete stream with this time to first audio and this total time. */
 const stream = (firstAudioMs: number, wallMs: number): StreamRecord => ({
   outcome: "complete",
   bytes: 1,
@@ -17,44 +17,44 @@ const stream = (firstAudioMs: number, wallMs: number): StreamRecord => ({
 const failed: StreamRecord = { ...stream(1, 1), outcome: "failed", code: "saturated" };
 const run = (...records: StreamRecord[]) => summarizeRun(1, 1, records);
 
-describe("a run holds", () => {
+describe("holds", () => {
   it.each([
-    ["at the bar", run(stream(1_000, audioMs)), true],
-    ["not where the first audio of one in a hundred comes late", run(stream(1_001, audioMs)), false],
-    ["not where one in a hundred is slower than speech", run(stream(10, audioMs + 1)), false],
-    ["not where one fails", run(stream(10, 100), failed), false],
-    ["not where none completes", run(), false],
-  ])("%s", (_what, given, expected) => {
-    expect(holds(given)).toBe(expected);
+    ["accepts a run that meets both limits exactly", run(stream(1_000, audioMs)), true],
+    ["rejects a run with a late first audio", run(stream(1_001, audioMs)), false],
+    ["rejects a run that is slower than real time", run(stream(10, audioMs + 1)), false],
+    ["rejects a run with a failed stream", run(stream(10, 100), failed), false],
+    ["rejects a run without a complete stream", run(), false],
+  ])("%s", (_behavior, summary, expected) => {
+    expect(holds(summary)).toBe(expected);
   });
 });
 
-describe("a climb", () => {
-  /** Climbs the ladder against a server that serves `capacity` concurrent streams. */
+describe("climb", () => {
+  /** Climbs the ladder with a simulated server that serves `capacity` concurrent streams. */
   const climbTo = async (capacity: number, rungs = [1, 8, 32, 64, 128]) => {
-    const tried: number[] = [];
-    const found = await climb(rungs, async (streams) => {
-      tried.push(streams);
+    const attempts: number[] = [];
+    const result = await climb(rungs, async (streams) => {
+      attempts.push(streams);
       return { run: { ...run(stream(10, 100)), streams }, holds: streams <= capacity };
     });
-    return { tried, found };
+    return { attempts, result };
   };
 
-  it("halves the range between the last success and the first failure, to an eighth", async () => {
-    const { tried, found } = await climbTo(41);
-    expect(tried).toEqual([1, 8, 32, 64, 128, 48, 40, 44]);
-    expect(found).toMatchObject({ most: 40, isBounded: true });
-    expect(found.steps.map((step) => step.run.streams)).toEqual([1, 8, 32, 40, 44, 48, 64, 128]);
-    expect(ladderTable(found, 2)).toContain("streams a GPU: 20 (40 on 2;");
+  it("halves the range between the last success and the first failure to an eighth of the success", async () => {
+    const { attempts, result } = await climbTo(41);
+    expect(attempts).toEqual([1, 8, 32, 64, 128, 48, 40, 44]);
+    expect(result).toMatchObject({ most: 40, isBounded: true });
+    expect(result.steps.map((step) => step.run.streams)).toEqual([1, 8, 32, 40, 44, 48, 64, 128]);
+    expect(ladderTable(result, 2)).toContain("streams a GPU: 20 (40 on 2;");
   });
 
   it.each([
-    ["all hold", 1_000, 128, false, "at least 128 (128 on 1;"],
-    ["none holds", 0, 0, true, "0 (0 on 1;"],
-    ["one holds", 1, 1, true, "1 (1 on 1;"],
-  ])("ends if %s", async (_what, capacity, most, isBounded, says) => {
-    const { found } = await climbTo(capacity);
-    expect(found).toMatchObject({ most, isBounded });
-    expect(ladderTable(found, 1)).toContain(`streams a GPU: ${says}`);
+    ["all numbers of streams", 1_000, 128, false, "at least 128 (128 on 1;"],
+    ["no number of streams", 0, 0, true, "0 (0 on 1;"],
+    ["one stream", 1, 1, true, "1 (1 on 1;"],
+  ])("ends if the server serves %s", async (_capacity, capacity, most, isBounded, text) => {
+    const { result } = await climbTo(capacity);
+    expect(result).toMatchObject({ most, isBounded });
+    expect(ladderTable(result, 1)).toContain(`streams a GPU: ${text}`);
   });
 });

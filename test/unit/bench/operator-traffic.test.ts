@@ -34,7 +34,7 @@ const missed = (more: Partial<TrafficResult>) =>
     .filter(({ met }) => !met)
     .map(({ what }) => what);
 
-describe("the fleet under traffic", () => {
+describe("the benchmark of a fleet under traffic", () => {
   it("meets its targets with one status write of each TtsDeployment a minute", () => {
     expect(missed({})).toEqual([]);
     expect(writesPerSecond(result().traffic)).toBe(1);
@@ -54,7 +54,7 @@ describe("the fleet under traffic", () => {
     expect(missed(more)).toEqual([what]);
   });
 
-  it("is reported with every figure", () => {
+  it("has a page with every figure", () => {
     const page = trafficPage(result(), machine);
     expect(page).toContain("| writes | 0 | 100 ttsdeployments/status, 200 ttsmodelpools/status |");
     expect(page).toContain("| canary step after its due time | 3 | 30 ms | 900 ms | 900 ms |");

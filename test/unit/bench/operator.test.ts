@@ -28,7 +28,7 @@ function line(user: string, verb: string, resource: string, subresource?: string
 }
 
 describe("the audit log", () => {
-  it("is read on from the last position, to the microsecond, however its lines are cut", () => {
+  it("is read from the last position, with times in microseconds, also after an incomplete line", () => {
     const whole = line("me", "patch", "deployments", "status");
     writeFileSync(path, whole.slice(0, 40));
     const log = new AuditLog(path);
@@ -42,7 +42,7 @@ describe("the audit log", () => {
     log.close();
   });
 
-  it("separates each operator's own requests at rest from a Lease's writes", () => {
+  it("gives the requests of each operator at rest, and counts Lease writes separately", () => {
     writeFileSync(
       path,
       [
@@ -71,7 +71,7 @@ const run = {
   plan: { sizes: [100, 500, 1_000], changes: 2, restSeconds: 300, minutes: 35 },
 } as const satisfies OperatorMeasurement;
 
-describe("the results", () => {
+describe("the results of the operator benchmark", () => {
   const at = { processorSeconds: 1, residentBytes: 2 ** 27 };
   const findings: OperatorMeasurement[] = [
     run,
@@ -81,23 +81,23 @@ describe("the results", () => {
     { kind: "change", name: "twin", latencyMs: 90 },
   ];
 
-  it("of a run that was killed in the middle of a line are those before it, and the missing part is named", () => {
+  it("of a run that was killed while it wrote a line contain the earlier lines, and name the missing part", () => {
     const file = new ResultsFile(join(directory, "kept/results.jsonl"));
     for (const finding of findings) file.add(finding);
     appendFileSync(file.path, '{"kind":"change","na');
-    const kept = readResults(file.path);
-    expect(kept).toEqual(file.result);
-    expect(kept.contenders.map(({ name, latenciesMs }) => [name, latenciesMs])).toEqual([
+    const results = readResults(file.path);
+    expect(results).toEqual(file.result);
+    expect(results.contenders.map(({ name, latenciesMs }) => [name, latenciesMs])).toEqual([
       ["ours", [100]],
       ["twin", [90]],
     ]);
-    const page = operatorPage(kept);
+    const page = operatorPage(results);
     expect(page).toContain("came to 100 TtsDeployments each, not 1000");
     expect(page).toContain("| failover after the leader was killed | under 20 s | not measured | no |");
     expect(page).toContain("| start → in sync | 0.9 s | 0.8 s |");
   });
 
-  it("of a run without measurements also make a page", () => {
+  it("of a run without measurements are rendered without undefined figures", () => {
     const file = new ResultsFile(join(directory, "kept/nothing.jsonl"));
     file.add(run);
     expect(operatorTargets(file.result).map(({ measured }) => measured)).toEqual(
@@ -107,7 +107,7 @@ describe("the results", () => {
   });
 });
 
-describe("the targets", () => {
+describe("the targets of the operator benchmark", () => {
   const rest = { seconds: 300, writes: 0, leaseWrites: 150, gets: 0, watches: 3, unwanted: [] };
   const sizes = [100, 500, 1_000].map((size) => ({
     size,
@@ -131,29 +131,29 @@ describe("the targets", () => {
       changesPerSecond: 2,
     }).map(({ met }) => met);
 
-  it("are met by figures within them", () => {
+  it("are met if all figures are within the limits", () => {
     expect(met(good)).toEqual(Array(7).fill(true));
   });
 
   it.each<[string, Partial<OperatorFigures>, number[]]>([
-    ["a late change", { latenciesMs: [100, 501] }, [0, 1]],
-    ["changes that are late against the twin", { latenciesMs: [130, 200] }, [1]],
+    ["a change with a high latency", { latenciesMs: [100, 501] }, [0, 1]],
+    ["changes with a higher latency than those of the twin", { latenciesMs: [130, 200] }, [1]],
     ["a slow start", { sizes: sizes.map((size) => ({ ...size, syncMs: 10_001 })) }, [2]],
     ["one write at rest", { rest: { rest: { ...rest, writes: 1 }, residentBytes: 2 ** 27 } }, [3]],
     ["one read at rest", { rest: { rest: { ...rest, gets: 1 }, residentBytes: 2 ** 27 } }, [3]],
     ["too much memory", { rest: { rest, residentBytes: 200 * 2 ** 20 } }, [4]],
-    ["a late heir", { failoverMs: 20_000 }, [5]],
+    ["a late failover", { failoverMs: 20_000 }, [5]],
     [
-      "cost that grows with the square",
+      "processor time that grows with the square of the size",
       { sizes: sizes.map((at) => ({ ...at, processorSeconds: at.size ** 2 })) },
       [6],
     ],
-  ])("are missed by %s", (_what, wrong, missed) => {
-    expect(met({ ...good, ...wrong }).flatMap((isMet, i) => (isMet ? [] : [i]))).toEqual(missed);
+  ])("are missed with %s", (_what, changes, missed) => {
+    expect(met({ ...good, ...changes }).flatMap((isMet, i) => (isMet ? [] : [i]))).toEqual(missed);
   });
 });
 
-it("the plot draws each line from its own points, on axes from zero", () => {
+it("linesPlot draws each line from its points, on axes that start at zero", () => {
   const points = [
     { x: 100, y: 1 },
     { x: 1_000, y: 10 },

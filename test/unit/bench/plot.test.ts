@@ -12,7 +12,7 @@ const stream = (firstAudioMs: number, stallMs: number): StreamRecord => ({
   stallMs,
 });
 
-describe("the marks of an axis", () => {
+describe("ratioMarks", () => {
   it.each([
     [14, 44, [10, 20, 50]],
     [10, 50, [10, 20, 50]],
@@ -20,15 +20,15 @@ describe("the marks of an axis", () => {
     [5, 5, [5, 10]],
     [0.7, 130, [0.5, 1, 2, 5, 10, 20, 50, 100, 200]],
     [0, 0.0015, [0.001, 0.002]],
-  ])("go around %s to %s", (least, greatest, marks) => {
+  ])("returns marks that include the range from %s to %s", (least, greatest, marks) => {
     expect(ratioMarks(least, greatest)).toEqual(marks);
   });
 });
 
-/** The tags in order, each with its attributes. Fails if the XML is not well-formed. */
+/** Returns the tags in order, each with its attributes. Fails if the XML is not well-formed. */
 function tags(svg: string): { name: string; attributes: Record<string, string> }[] {
   const open: string[] = [];
-  const found = [...svg.matchAll(/<(\/?)([a-z]+)((?: [\w:-]+="[^"<>]*")*)(\/?)>/gi)].map((match) => {
+  const tagsFound = [...svg.matchAll(/<(\/?)([a-z]+)((?: [\w:-]+="[^"<>]*")*)(\/?)>/gi)].map((match) => {
     const [, closes, name = "", attributes = "", empty] = match;
     if (closes) expect(open.pop()).toBe(name);
     else if (!empty) open.push(name);
@@ -40,7 +40,7 @@ function tags(svg: string): { name: string; attributes: Record<string, string> }
   return found;
 }
 
-describe("the plot", () => {
+describe("the plot of load runs", () => {
   const quick = summarizeRun(1, 1, [stream(10, 0), stream(20, 0)]);
   const slow = summarizeRun(8, 1, [stream(100, 0), stream(200, 50), stream(500, 101), stream(500, 900)]);
   const svg = plotRuns("a <title> & more", [
@@ -48,14 +48,14 @@ describe("the plot", () => {
     { name: "8 streams", run: slow },
   ]);
 
-  it("is well-formed and describes its content in words", () => {
+  it("is well-formed and describes its content as text", () => {
     expect(tags(svg).length).toBeGreaterThan(20);
     expect(svg).toContain("a &lt;title&gt; &amp; more");
     expect(svg).toContain("p50 200, p95 500, p99 500 ms");
     expect(svg).toContain("50.0 % starved");
   });
 
-  it("has every color twice, for light pages and for dark ones", () => {
+  it("has each color for light pages and for dark pages", () => {
     const [light = "", dark = ""] = svg.split("@media (prefers-color-scheme: dark)");
     const selectors = (css: string) =>
       [...css.matchAll(/^\s*([.\w]+) \{ (?:fill|stroke): #/gm)].map(([, s]) => s);
@@ -63,7 +63,7 @@ describe("the plot", () => {
     expect(selectors(light)).toEqual(selectors(dark));
   });
 
-  it("draws curves that rise from 0 to 100 percent and never turn back", () => {
+  it("draws curves that rise from 0 to 100 percent", () => {
     const curves = tags(svg).filter(({ name }) => name === "polyline");
     expect(curves.length).toBe(2);
     for (const { attributes } of curves) {
@@ -77,7 +77,7 @@ describe("the plot", () => {
     }
   });
 
-  it("divides each bar by the outcome of its streams", () => {
+  it("divides each bar in proportion to the outcomes of the streams", () => {
     const widths = (kind: string) =>
       tags(svg)
         .filter(({ attributes }) => attributes.class === kind && attributes.height === "14")

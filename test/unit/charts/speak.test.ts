@@ -9,7 +9,7 @@ import { describe, expect, it } from "vitest";
 
 const script = join(import.meta.dirname, "../../../charts/tts-operator/files/speak.mjs");
 
-/** The requests of the script, and their responses. */
+/** The responses of the simulated server. */
 interface Scene {
   readonly ready?: number;
   readonly status?: number;
@@ -17,13 +17,14 @@ interface Scene {
 }
 
 /**
- * Runs the chart's test like its pod, against a server that simulates both the operator and a TtsDeployment.
+ * Runs the script of `helm test` as its pod does, with a server that simulates both the operator and a
+ * TtsDeployment.
  */
 async function run(scene: Scene, environment: (url: string) => Record<string, string>) {
-  const asked: { headers: IncomingMessage["headers"]; body: string }[] = [];
+  const requests: { headers: IncomingMessage["headers"]; body: string }[] = [];
   await using server = createServer(async (request, response) => {
     if (request.url === "/readyz") return response.writeHead(scene.ready ?? 200).end("ok");
-    asked.push({ headers: request.headers, body: await text(request) });
+    requests.push({ headers: request.headers, body: await text(request) });
     return response.writeHead(scene.status ?? 200).end(scene.answer);
   });
   server.listen(0, "127.0.0.1");
@@ -32,16 +33,16 @@ async function run(scene: Scene, environment: (url: string) => Record<string, st
   const child = spawn(process.execPath, ["--input-type=module", "--eval", await readFile(script, "utf8")], {
     env: { OPERATOR_URL: url, ...environment(url) },
   });
-  const [out, problems, [code]] = await Promise.all([
+  const [out, errors, [code]] = await Promise.all([
     text(child.stdout),
     text(child.stderr),
     once(child, "exit"),
   ]);
   server.closeAllConnections();
-  return { code, said: out + problems, asked };
+  return { code, output: out + errors, requests };
 }
 
-/** The JSON response with the WAV file of a tone: 16-bit mono at 22050 Hz. */
+/** Returns the JSON response with the WAV file of a tone: 16-bit mono at 22050 Hz. */
 function tone(seconds: number, loudness: number): string {
   const rate = 22_050;
   const samples = Math.round(seconds * rate);
@@ -71,16 +72,16 @@ const speaking = (url: string) => ({
 });
 
 describe("helm test", () => {
-  it("succeeds when it receives speech for a request with the key", async () => {
-    const { code, said, asked } = await run({ answer: tone(1.5, 8000) }, speaking);
+  it("succeeds if a request with the API key returns speech", async () => {
+    const { code, output, requests } = await run({ answer: tone(1.5, 8000) }, speaking);
     expect(code).toBe(0);
-    expect(said).toContain("returned 1.50 s of audio at 22050 Hz");
-    expect(said).not.toContain("svc_secret");
-    expect(asked[0]?.headers).toMatchObject({
+    expect(output).toContain("returned 1.50 s of audio at 22050 Hz");
+    expect(output).not.toContain("svc_secret");
+    expect(requests[0]?.headers).toMatchObject({
       authorization: "Bearer svc_secret",
       accept: "application/json",
     });
-    expect(JSON.parse(asked[0]?.body ?? "")).toEqual({
+    expect(JSON.parse(requests[0]?.body ?? "")).toEqual({
       modelId: "mist",
       speaker: "alan",
       text: "It works.",
@@ -88,29 +89,29 @@ describe("helm test", () => {
     });
   });
 
-  it("checks only the operator if no endpoint is set, and reports that", async () => {
-    const { code, said } = await run({}, () => ({}));
+  it("checks only the operator if no endpoint is set, and prints this", async () => {
+    const { code, output } = await run({}, () => ({}));
     expect(code).toBe(0);
-    expect(said).toContain("no speech was requested: set an API key");
+    expect(output).toContain("no speech was requested: set an API key");
   });
 
   it.each([
-    ["an operator that is not ready", { ready: 503 }, "/readyz returned 503"],
-    ["a refusal, which it repeats", { status: 401, answer: '{"code":"unauthorized"}' }, "unauthorized"],
-    ["silence", { answer: tone(1.5, 0) }, "silent"],
-    ["a click", { answer: tone(0.1, 8000) }, "too short"],
-    ["bytes that are no audio", { answer: '{"audioContent":"aGVsbG8="}' }, "not a RIFF WAVE"],
-    ["an answer without audio", { answer: "{}" }, "not a RIFF WAVE"],
-  ])("fails at %s", async (_what, scene, why) => {
-    const { code, said } = await run(scene, speaking);
+    ["the operator is not ready", { ready: 503 }, "/readyz returned 503"],
+    ["the request is refused", { status: 401, answer: '{"code":"unauthorized"}' }, "unauthorized"],
+    ["the audio is silent", { answer: tone(1.5, 0) }, "silent"],
+    ["the audio is too short", { answer: tone(0.1, 8000) }, "too short"],
+    ["the bytes are not audio", { answer: '{"audioContent":"aGVsbG8="}' }, "not a RIFF WAVE"],
+    ["the response has no audio", { answer: "{}" }, "not a RIFF WAVE"],
+  ])("fails and prints the cause if %s", async (_what, scene, cause) => {
+    const { code, output } = await run(scene, speaking);
     expect(code).toBe(1);
-    expect(said).toContain("FAILED");
-    expect(said).toContain(why);
+    expect(output).toContain("FAILED");
+    expect(output).toContain(cause);
   });
 
-  it("fails without a server", async () => {
-    const { code, said } = await run({}, () => ({ SPEAK_URL: "http://127.0.0.1:9", SPEAK_REQUEST: "{}" }));
+  it("fails if the server is not reachable", async () => {
+    const { code, output } = await run({}, () => ({ SPEAK_URL: "http://127.0.0.1:9", SPEAK_REQUEST: "{}" }));
     expect(code).toBe(1);
-    expect(said).toContain("http://127.0.0.1:9/v1/svc-tts was not reachable");
+    expect(output).toContain("http://127.0.0.1:9/v1/svc-tts was not reachable");
   });
 });

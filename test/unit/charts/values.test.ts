@@ -10,7 +10,7 @@ const charts = join(import.meta.dirname, "../../../charts");
 const root = join(charts, "..");
 
 describe("the table of a chart's values", () => {
-  it("has a row for each value with its default and comment, and one row for a map without comments", () => {
+  it("has a row with default and comment for each value, and one row for a map without inner comments", () => {
     const values = `# About the file.
 
 # How many.
@@ -31,7 +31,7 @@ resources:
     ]);
   });
 
-  it("is rejected if a value has no comment", () => {
+  it("is refused if a value has no comment", () => {
     expect(() => valuesTable("a:\n  # First.\n  b: 1\n  c: 2\n")).toThrow("has no comment for a.c");
   });
 });
@@ -59,7 +59,7 @@ describe("the schema of the values", () => {
     });
   });
 
-  it("requires no value that the chart sets", () => {
+  it("does not require values that the chart sets", () => {
     const inner = { type: "object", required: ["name", "key"], properties: { name: {}, key: {} } };
     const schema = { type: "object", required: ["ref"], properties: { ref: inner } };
     expect(withoutRequired(schema, ["ref", "name"])).toEqual({
@@ -86,8 +86,8 @@ describe.each(["tts-operator", "tts-deployment"])("Chart.yaml of %s", (chart) =>
   });
 
   it("lists every CRD of the chart for Artifact Hub", async () => {
-    const told = parse((await read()).annotations["artifacthub.io/crds"] ?? "[]") as { name: string }[];
+    const listed = parse((await read()).annotations["artifacthub.io/crds"] ?? "[]") as { name: string }[];
     const installed = chart === "tts-operator" ? definitions.map(({ metadata }) => metadata.name) : [];
-    expect(told.map(({ name }) => name)).toEqual(installed);
+    expect(listed.map(({ name }) => name)).toEqual(installed);
   });
 });

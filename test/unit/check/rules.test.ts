@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { judge, judgeText } from "../../check/rules.ts";
 import { readSource } from "../../check/source.ts";
 
-/** The findings of the rules for one file with this text. */
+/** Returns the messages of the rules for one file with this text. */
 function messages(path: string, text: string): string[] {
   return judge([readSource(path, text)]).map(({ message }) => message);
 }
@@ -11,12 +11,12 @@ describe("the rules of the project refuse", () => {
   it.each([
     ["operator/serve/observe.ts", 'import { Failure } from "../../server/errors.ts";', "config/contract"],
     ["server/api/app.ts", 'import { permissions } from "../../operator/permissions.ts";', "two programs"],
-    ["config/contract/names.ts", 'import type { Frame } from "../../server/speech.ts";', "arrows point down"],
+    ["config/contract/names.ts", 'import type { Frame } from "../../server/speech.ts";', "share only config/contract"],
     ["crds/generate.ts", 'import { rulesOf } from "../operator/permissions.ts";', "crds/ may import"],
     ["crds/fields.ts", 'export * from "../operator/outcome.ts";', "crds/ may import"],
     ["server/wire.ts", 'const load = () => import("../test/support/world.ts");', "server/ may import"],
-    ["server/api/models.ts", 'import { speak } from "../engine/contract.ts";', "by the wire alone"],
-    ["server/api/models.ts", 'import type { Token } from "../text/tokens.ts";', "another container"],
+    ["server/api/models.ts", 'import { speak } from "../engine/contract.ts";', "Send an invocation"],
+    ["server/api/models.ts", 'import type { Token } from "../text/tokens.ts";', "container of the model tier"],
     ["server/text/sentences.ts", 'import { readFileSync } from "node:fs";', "no network, files"],
     ["server/text/sentences.ts", 'import { readFileSync } from "fs";', "node:fs"],
     ["server/audio/wav.ts", 'import { randomBytes } from "node:crypto";', "randomness"],
@@ -35,12 +35,12 @@ describe("the rules of the project refuse", () => {
     [
       "operator/reconcile.ts",
       'import { KubeConfig } from "@kubernetes/client-node";',
-      "operator/cluster/ alone",
+      "only operator/cluster/",
     ],
     [
       "operator/facts/kubernetes-object.ts",
       'import { KubeConfig } from "@kubernetes/client-node";',
-      "operator/cluster/ alone",
+      "only operator/cluster/",
     ],
     ["server/api/routing.ts", 'import type { V1Pod } from "@kubernetes/client-node";', "Kubernetes client"],
     ["server/api/app.ts", "const port = process.env.PORT;", "only a main.ts"],
@@ -49,14 +49,14 @@ describe("the rules of the project refuse", () => {
     ["operator/loop/queue.ts", "process.exitCode = 1;", "only a main.ts"],
     ["operator/loop/queue.ts", 'import { env } from "node:process";', "only a main.ts"],
     ["operator/loop/queue.ts", 'import process from "node:process";', "only a main.ts"],
-    ["test/unit/a.test.ts", 'import { it } from "vitest"; it.skip("later", () => {});', "counted"],
-    ["test/unit/a.test.ts", 'import { describe } from "vitest"; describe.only("one", () => {});', "counted"],
-    ["test/e2e/a.test.ts", 'import { it } from "vitest"; it.skipIf(true)("gpu", () => {});', "counted"],
-  ])("in %s: %s", (path, text, why) => {
-    expect(messages(path, text)).toContainEqual(expect.stringContaining(why));
+    ["test/unit/a.test.ts", 'import { it } from "vitest"; it.skip("later", () => {});', "every test must run"],
+    ["test/unit/a.test.ts", 'import { describe } from "vitest"; describe.only("one", () => {});', "every test must run"],
+    ["test/e2e/a.test.ts", 'import { it } from "vitest"; it.skipIf(true)("gpu", () => {});', "every test must run"],
+  ])("in %s: %s", (path, text, message) => {
+    expect(messages(path, text)).toContainEqual(expect.stringContaining(message));
   });
 
-  it("a cycle, once, with the names of its files", () => {
+  it("an import cycle, with one finding that names its files", () => {
     const found = judge([
       readSource("server/a.ts", 'import { b } from "./b.ts";'),
       readSource("server/b.ts", 'import { c } from "./c.ts";'),
@@ -77,8 +77,8 @@ describe("the rules of the project refuse", () => {
     ["Containerfile", `RUN echo http://${["deb", "debian", "org"].join(".")}`, "package registry"],
     ["server/api/app.ts", `// ${"TO"}${"DO"}: later`, "leaves work for later"],
     ["test/e2e/a.test.ts", `it("speaks", { ${"retry"}: 2 }, () => {});`, "retries a test"],
-  ])("the text of %s: %s", (path, text, why) => {
-    expect(judgeText(path, text)).toEqual([{ path, line: 1, message: expect.stringContaining(why) }]);
+  ])("in the text of %s: %s", (path, text, message) => {
+    expect(judgeText(path, text)).toEqual([{ path, line: 1, message: expect.stringContaining(message) }]);
   });
 });
 
@@ -102,13 +102,13 @@ describe("the rules of the project allow", () => {
     ],
     ["server/api/sockets/v1/custom-lexicon.ts", 'import { readXSampa } from "../../../text/x-sampa.ts";'],
     ["test/unit/a.test.ts", 'import { it } from "vitest"; it.each([1])("is %i", () => {});'],
-  ])("%s: %s", (path, text) => {
+  ])("in %s: %s", (path, text) => {
     expect(messages(path, text)).toEqual([]);
   });
 });
 
 describe("a source that is not valid TypeScript", () => {
-  it("is refused with its line", () => {
+  it("is refused, and the error names the line", () => {
     expect(() => readSource("server/a.ts", "const a = 1;\nconst = 2;")).toThrow("server/a.ts:2");
   });
 });

@@ -5,8 +5,8 @@ import { judgeFolders, judgeNames, judgeSizes } from "../../check/structure.ts";
 const messages = (findings: readonly { readonly message: string }[]) =>
   findings.map(({ message }) => message);
 
-describe("the rules of structure refuse", () => {
-  it("a circle of folders, at an import of each arrow", () => {
+describe("the rules of structure", () => {
+  it("refuse a cycle of folders, with one finding for each arrow of the cycle", () => {
     const sources = [
       readSource("server/a/one.ts", 'import { two } from "../b/two.ts";'),
       readSource("server/b/three.ts", 'import { four } from "../c/four.ts";'),
@@ -21,7 +21,7 @@ describe("the rules of structure refuse", () => {
     expect(messages(found)[0]).toContain("server/a → server/b → server/c → server/a");
   });
 
-  it("a circle between a folder and the folder that holds it", () => {
+  it("refuse a cycle between a folder and its parent folder", () => {
     const sources = [
       readSource("server/a/start.ts", 'import { part } from "./parts/part.ts";'),
       readSource("server/a/parts/part.ts", 'import { shared } from "../shared.ts";'),
@@ -29,7 +29,7 @@ describe("the rules of structure refuse", () => {
     expect(judgeFolders(sources)).toHaveLength(2);
   });
 
-  it("no circle of tests, which import everything", () => {
+  it("allow cycles of test folders, because tests may import everything", () => {
     const sources = [
       readSource("test/a/one.ts", 'import { two } from "../b/two.ts";'),
       readSource("test/b/two.ts", 'import { three } from "../a/three.ts";'),
@@ -37,12 +37,12 @@ describe("the rules of structure refuse", () => {
     expect(judgeFolders(sources)).toEqual([]);
   });
 
-  it("a file of more than 500 lines", () => {
+  it("refuse a file of more than 500 lines", () => {
     expect(judgeSizes([{ path: "server/long.ts", text: "\n".repeat(501) }])).toHaveLength(1);
     expect(judgeSizes([{ path: "server/long.ts", text: "\n".repeat(500) }])).toEqual([]);
   });
 
-  it("a function of more than 80 lines, by its name", () => {
+  it("refuse a function of more than 80 lines, and name it", () => {
     const body = "  go();\n".repeat(80);
     const text = `export function first() {\n${body}}\nexport const second = () => {\n${body}};\n`;
     const found = messages(judgeSizes([{ path: "server/long.ts", text }]));
@@ -52,7 +52,7 @@ describe("the rules of structure refuse", () => {
     ]);
   });
 
-  it("an exported name with two meanings", () => {
+  it("refuse an exported name with two meanings", () => {
     const files = [
       { path: "server/a.ts", text: "export interface Thing {}\nexport const Thing = 1;\n" },
       { path: "operator/b.ts", text: "export type Thing = string;\n" },

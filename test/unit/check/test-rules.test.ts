@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { judgeTests } from "../../check/test-rules.ts";
 
-const found = (text: string, path = "test/integration/operator/a.test.ts") => judgeTests([{ path, text }]);
-const why = (text: string) => [{ path: expect.any(String), line: 1, message: expect.stringContaining(text) }];
-/** Separate from the option's name, because these rules also check this file. */
+const findingsIn = (text: string, path = "test/integration/operator/a.test.ts") => judgeTests([{ path, text }]);
+const oneFinding = (text: string) => [{ path: expect.any(String), line: 1, message: expect.stringContaining(text) }];
+/** The value is separate from its option, because these rules also check this file. */
 const shortWait = "20s";
 
 describe("the rules for tests refuse", () => {
@@ -17,12 +17,12 @@ describe("the rules for tests refuse", () => {
     [`await kubectl('wait', '--for=delete', '--timeout=${shortWait}');`, "sets --timeout to 20 s"],
     ["await fetch(url, { signal: AbortSignal.timeout(500) });", "gives AbortSignal.timeout less than 30 s"],
     ["await vi.waitFor(look);", "waits by vi.waitFor"],
-  ])("a wait limit under 30 s: %s", (text, message) => {
-    expect(found(text)).toEqual(why(message));
+  ])("wait limits under 30 s: %s", (text, message) => {
+    expect(findingsIn(text)).toEqual(oneFinding(message));
   });
 
-  it("a file's own wait limit", () => {
-    expect(found("vi.setConfig({ testTimeout: 240_000 });")).toEqual(why("sets testTimeout for a file"));
+  it("wait limits for a single file", () => {
+    expect(findingsIn("vi.setConfig({ testTimeout: 240_000 });")).toEqual(oneFinding("sets testTimeout for a file"));
   });
 
   it.each([
@@ -34,8 +34,8 @@ describe("the rules for tests refuse", () => {
     ["await new Promise((resolve) => setTimeout(resolve, 500));", "calls setTimeout"],
     ["globalThis.setTimeout(stop, 500);", "calls setTimeout"],
     ["const sampling = setInterval(look, 50);", "calls setInterval"],
-  ])("a fixed time: %s", (text, message) => {
-    expect(found(text)).toEqual(why(message));
+  ])("fixed waits: %s", (text, message) => {
+    expect(findingsIn(text)).toEqual(oneFinding(message));
   });
 
   it.each([
@@ -46,8 +46,8 @@ describe("the rules for tests refuse", () => {
     "const ms = () => Number(1); const at = Date.now(); expect(Math.abs(at - ms())).toBeLessThan(5);",
     "for (const until = later; performance.now() < until; ) seen.add(look());",
     "await eventually('old', () => Date.now() > limit);",
-  ])("a stopwatch: %s", (text) => {
-    expect(found(text)).toEqual(why("judges by the time that passed"));
+  ])("assertions about elapsed time: %s", (text) => {
+    expect(findingsIn(text)).toEqual(oneFinding("asserts on elapsed time"));
   });
 
   it.each([
@@ -57,8 +57,8 @@ describe("the rules for tests refuse", () => {
     ["const port = 9000; server.listen(port);", "listens on a fixed port"],
     ["const port = await freePort();", "closed again (freePort)"],
     ["const [a, b] = await freePorts(2);", "closed again (freePorts)"],
-  ])("a port that another program may have: %s", (text, message) => {
-    expect(found(text)).toEqual(why(message));
+  ])("ports that another program may use: %s", (text, message) => {
+    expect(findingsIn(text)).toEqual(oneFinding(message));
   });
 
   it.each([
@@ -66,11 +66,11 @@ describe("the rules for tests refuse", () => {
     "await admin.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'shared' } });",
     "await kubectl('create', 'namespace', 'shared');",
     "await helm(['install', 'a', chart, '--namespace', 'shared', '--create-namespace']);",
-  ])("a namespace that two files create: %s", (text) => {
+  ])("namespaces that two files create: %s", (text) => {
     const other = { path: "test/e2e/b.test.ts", text: "const kubectl = new Kubectl('shared');" };
     const both = judgeTests([{ path: "test/e2e/a.test.ts", text }, other]);
     expect(both.map(({ path }) => path)).toEqual(["test/e2e/a.test.ts", "test/e2e/b.test.ts"]);
-    expect(both[0]?.message).toContain("makes namespace shared, as test/e2e/b.test.ts does");
+    expect(both[0]?.message).toContain("creates namespace shared, as test/e2e/b.test.ts does");
   });
 });
 
@@ -93,12 +93,12 @@ describe("the rules for tests allow", () => {
     "const kubectl = new Kubectl('mine'); const again = new Kubectl('mine');",
     "const object = { kind: 'ConfigMap', metadata: { name: 'a', namespace: 'default' } };",
   ])("%s", (text) => {
-    expect(found(text)).toEqual([]);
+    expect(findingsIn(text)).toEqual([]);
   });
 
-  it("files outside of test/unit, test/integration and test/e2e", () => {
+  it("everything in files outside of test/unit, test/integration and test/e2e", () => {
     const text = "await new Promise((resolve) => setTimeout(resolve, 500)); server.listen(8080);";
-    expect(found(text, "test/support/a.ts")).toEqual([]);
-    expect(found(text, "test/bench/a.ts")).toEqual([]);
+    expect(findingsIn(text, "test/support/a.ts")).toEqual([]);
+    expect(findingsIn(text, "test/bench/a.ts")).toEqual([]);
   });
 });

@@ -10,8 +10,8 @@ describe("the rules of words", () => {
     ["lib/a.ts", "/** What is kept of it. */", "full sentence"],
     ["server/a.ts", "// the footing of a pod", "prerequisites"],
     ["docs/a.md", "The roomless pods wait.", "unschedulable"],
-  ])("refuse in %s: %s", (path, text, better) => {
-    expect(messages(path, text)).toContainEqual(expect.stringContaining(better));
+  ])("refuse in %s: %s", (path, text, replacement) => {
+    expect(messages(path, text)).toContainEqual(expect.stringContaining(replacement));
   });
 
   it.each([

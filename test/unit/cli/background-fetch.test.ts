@@ -10,7 +10,7 @@ const folder = folderOfTests("background-fetch");
 
 const example = "curl -sS http://127.0.0.1:8000/v1/svc-tts -o heart.wav";
 
-/** Starts a program that replaces `svc-tts`. */
+/** Starts a background fetch. The given program replaces `svc-tts`. */
 function start(program: string) {
   const file = join(folder, `${crypto.randomUUID()}.mjs`);
   writeFileSync(file, program);
@@ -28,18 +28,18 @@ function start(program: string) {
 }
 
 describe("a model that is installed while the tiers run", () => {
-  it("reports its progress, and prints the command that tries a voice at the end", async () => {
+  it("reports its progress, and prints an example request at the end", async () => {
     const { printed, ended } = start(
-      'console.log("asked: " + process.argv.slice(2).join(" ")); process.disconnect();',
+      'console.log("arguments: " + process.argv.slice(2).join(" ")); process.disconnect();',
     );
     await ended;
     expect(printed).toEqual([
-      "    natural voices: asked: models get kokoro-82m",
+      "    natural voices: arguments: models get kokoro-82m",
       `    natural voices: installed, and ready in a few seconds. Try one in another terminal:\n\n${example}\n`,
     ]);
   });
 
-  it("reports why it failed, and the tiers continue", async () => {
+  it("reports the cause of a failure, and the tiers continue", async () => {
     const { printed, ended } = start(
       'console.error("no network"); process.exitCode = 1; process.disconnect();',
     );
@@ -52,7 +52,7 @@ describe("a model that is installed while the tiers run", () => {
 
   it("is stopped with the tiers", async () => {
     const { printed, stop, ended } = start("console.log(process.pid); setInterval(() => 0, 1000);");
-    await eventually("it runs", () => printed.length > 0);
+    await eventually("the program runs", () => printed.length > 0);
     stop.abort();
     await ended;
     expect(processGone(Number(printed[0]?.split(": ")[1]))).toBe(true);

@@ -30,7 +30,7 @@ describe("the command line", () => {
     expect(help).toMatchObject({ code: 0, out: expect.stringMatching(/--days DAYS.*\(default 365\)/) });
   });
 
-  it("accepts help as a command, and prints its version", async () => {
+  it("prints help for the command help, and the version for --version", async () => {
     expect(await run("help")).toEqual(await run("--help"));
     expect(await run("help", "license", "issue")).toEqual(await run("license", "issue", "--help"));
     expect(await run("--version")).toEqual({
@@ -59,8 +59,8 @@ describe("the command line", () => {
       "--days must be an integer from 1",
     ],
     [["license", "issue", "--key", "x", "--licensee", "x", "--models", "gpt"], '"gpt" is not one of them'],
-  ])("refuses %j and says what is allowed", async (words, says) => {
-    expect(await run(...words)).toMatchObject({ code: 2, out: "", err: expect.stringContaining(says) });
+  ])("refuses %j and explains what is allowed", async (words, message) => {
+    expect(await run(...words)).toMatchObject({ code: 2, out: "", err: expect.stringContaining(message) });
   });
 });
 
@@ -92,8 +92,8 @@ describe("keys create", () => {
   });
 });
 
-describe("license", () => {
-  it("supports keygen, issue and inspect", async () => {
+describe("the license commands", () => {
+  it("create a key, issue a license, and detect a changed license", async () => {
     const at = (name: string) => join(folder, "vendor", name);
     const keygen = () => run("license", "keygen", "--out", join(folder, "vendor"));
     expect((await keygen()).code).toBe(0);
@@ -112,13 +112,13 @@ describe("license", () => {
     writeFileSync(at("other.jwk"), "7");
     expect((await signWith(at("other.jwk"))).err).toContain("holds no Ed25519 key");
     const inspect = () => run("license", "inspect", "--license", license, "--jwks", at("jwks.json"));
-    const seen = await inspect();
-    expect(seen.code).toBe(0);
-    expect(JSON.parse(seen.out)).toMatchObject({
+    const inspected = await inspect();
+    expect(inspected.code).toBe(0);
+    expect(JSON.parse(inspected.out)).toMatchObject({
       state: "valid",
       claims: { sub: "ACME", models: ["mist"], maxStreams: 256, graceDays: 7 },
     });
-    // the first character of the signature, because the last one has unused bits
+    // This changes the first character of the signature. The last character has unused bits.
     const forged = issued.out.replace(/\.(.)(?=[^.]*$)/, (_, first) => (first === "A" ? ".B" : ".A"));
     writeFileSync(license, forged);
     expect((await inspect()).code).toBe(1);
@@ -127,10 +127,10 @@ describe("license", () => {
 
 const tracesOn = { OTEL_TRACES_EXPORTER: "otlp" };
 
-describe("settings", () => {
+describe("the settings in environment variables", () => {
   const routing = { [env.routingFile]: "/routing.json" };
   const dashboard = { ...routing, [env.database]: "db" };
-  it("have defaults, and an empty variable counts as unset", () => {
+  it("have defaults, also for variables that are set to an empty string", () => {
     expect(readApiSettings({ ...routing, [env.port]: "" })).toMatchObject({ port: 8000, logLevel: "info" });
     expect(readApiSettings({ ...routing, [env.maxBodyBytes]: "2048" }).limits).toMatchObject({
       bodyBytes: 2048,
@@ -146,7 +146,7 @@ describe("settings", () => {
     expect(readModelSettings("arcana", {})).toMatchObject({ tier: "arcana", port: 8080 });
   });
 
-  it("of WebSockets are limits, and names in addition to those of published clients", () => {
+  it("of WebSockets include limits, and aliases in addition to the names of published clients", () => {
     expect(readApiSettings(routing).sockets).toEqual(defaultSocketOptions);
     const { sockets } = readApiSettings({
       ...routing,
@@ -217,8 +217,8 @@ describe("settings", () => {
     [{}, "neither is set"],
     [{ ...routing, [env.routingConfigMap]: "x" }, "both is set"],
     [{ [env.routingConfigMap]: "x", [env.namespace]: "n" }, "KUBERNETES_SERVICE_HOST is not set"],
-  ])("refuse %o and name the variable, the value and the allowed values", (environment, says) => {
-    expect(() => readApiSettings(environment)).toThrow(says);
+  ])("refuse %o and name the variable, the value and the allowed values", (environment, message) => {
+    expect(() => readApiSettings(environment)).toThrow(message);
   });
 
   it("select the generator of arcana", () => {
@@ -231,17 +231,17 @@ describe("settings", () => {
   });
 
   it.each<[string, ModelKind, Record<string, string>, object | undefined]>([
-    ["without a folder", "mist", { [env.prefer]: "quality" }, undefined],
-    ["by default", "mist", {}, { naturalModels: [], fallsBack: false }],
-    ["where quality is preferred", "mist", { [env.prefer]: "quality" }, { naturalModels: ["mist"] }],
-    ["of arcana where mist prefers quality", "arcana", { [env.prefer]: "quality" }, { naturalModels: [] }],
-    ["of arcana", "arcana", { [env.arcanaGenerator]: "kokoro" }, { naturalModels: ["arcana"] }],
-    ["of mist where arcana has Kokoro", "mist", { [env.arcanaGenerator]: "kokoro" }, { naturalModels: [] }],
-    ["with a fallback", "mist", { [env.voicesFallback]: "builtin" }, { fallsBack: true }],
+    ["none without a folder", "mist", { [env.prefer]: "quality" }, undefined],
+    ["none by default", "mist", {}, { naturalModels: [], fallsBack: false }],
+    ["the voices of mist if mist prefers quality", "mist", { [env.prefer]: "quality" }, { naturalModels: ["mist"] }],
+    ["none of arcana if mist prefers quality", "arcana", { [env.prefer]: "quality" }, { naturalModels: [] }],
+    ["the voices of arcana if its generator is Kokoro", "arcana", { [env.arcanaGenerator]: "kokoro" }, { naturalModels: ["arcana"] }],
+    ["none of mist if the generator of arcana is Kokoro", "mist", { [env.arcanaGenerator]: "kokoro" }, { naturalModels: [] }],
+    ["with a fallback to built-in voices", "mist", { [env.voicesFallback]: "builtin" }, { fallsBack: true }],
     ["with a number of streams", "mist", { [env.voicesStreams]: "3" }, { streams: 3 }],
-  ])("choose what natural voices replace: %s", (what, tier, given, expected) => {
-    const folder = what === "without a folder" ? {} : { [env.modelsDir]: "/models" };
-    const { voices } = readModelSettings(tier, { ...folder, ...given });
+  ])("select the voices that natural voices replace: %s", (voicesReplaced, tier, environment, expected) => {
+    const folder = voicesReplaced === "none without a folder" ? {} : { [env.modelsDir]: "/models" };
+    const { voices } = readModelSettings(tier, { ...folder, ...environment });
     if (expected) expect(voices).toMatchObject(expected);
     else expect(voices).toBeUndefined();
   });
@@ -250,11 +250,11 @@ describe("settings", () => {
     [{ [env.prefer]: "speed" }, 'SVC_TTS_PREFER must be one of latency, quality; it is "speed".'],
     [{ [env.voicesFallback]: "flite" }, "SVC_TTS_VOICES_FALLBACK must be one of none, builtin"],
     [{ [env.voicesStreams]: "many" }, "SVC_TTS_VOICES_STREAMS must be an integer from 0 to 10000"],
-  ])("refuse %o", (given, says) => {
-    expect(() => readModelSettings("mist", { [env.modelsDir]: "/models", ...given })).toThrow(says);
+  ])("refuse %o", (environment, message) => {
+    expect(() => readModelSettings("mist", { [env.modelsDir]: "/models", ...environment })).toThrow(message);
   });
 
-  it("need the folder of the model where Kokoro is to speak arcana", () => {
+  it("require a folder of models if the generator of arcana is Kokoro", () => {
     const kokoro = { [env.arcanaGenerator]: "kokoro" };
     expect(() => readModelSettings("arcana", kokoro)).toThrow(
       "SVC_TTS_ARCANA_GENERATOR kokoro needs SVC_TTS_MODELS_DIR or SVC_TTS_VOICES_DIR",
@@ -262,7 +262,7 @@ describe("settings", () => {
     expect(readModelSettings("mist", kokoro).voices).toBeUndefined();
   });
 
-  it("leave traces off unless they are asked for", () => {
+  it("enable traces only with OTEL_TRACES_EXPORTER=otlp", () => {
     expect(readTracing({}, "api")).toBeUndefined();
     expect(readTracing({ OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318" }, "api")).toBeUndefined();
     expect(readTracing({ ...tracesOn, OTEL_TRACES_EXPORTER: "none" }, "api")).toBeUndefined();
@@ -289,7 +289,7 @@ describe("settings", () => {
       { OTEL_TRACES_SAMPLER: "traceidratio", OTEL_TRACES_SAMPLER_ARG: "0.25" },
       { sampler: { name: "traceidratio", ratio: 0.25 } },
     ],
-  ])("read OpenTelemetry's %o", (environment, expected) => {
+  ])("read the OpenTelemetry variables %o", (environment, expected) => {
     expect(readTracing({ ...tracesOn, ...environment }, "mist")).toMatchObject(expected);
   });
 
@@ -304,19 +304,19 @@ describe("settings", () => {
     [{ OTEL_TRACES_SAMPLER_ARG: "2" }, 'OTEL_TRACES_SAMPLER_ARG must be a number from 0 to 1; it is "2".'],
     [{ OTEL_RESOURCE_ATTRIBUTES: "team" }, "OTEL_RESOURCE_ATTRIBUTES must be name=value pairs"],
     [{ OTEL_RESOURCE_ATTRIBUTES: "team=%" }, "OTEL_RESOURCE_ATTRIBUTES must be name=value pairs"],
-  ])("refuse %o", (environment, says) => {
-    expect(() => readTracing({ ...tracesOn, ...environment }, "api")).toThrow(says);
+  ])("refuse the OpenTelemetry variables %o", (environment, message) => {
+    expect(() => readTracing({ ...tracesOn, ...environment }, "api")).toThrow(message);
   });
 
-  const sends = { OTEL_COLLECTOR_ENDPOINT: "http://otel:4317" };
+  const metricsOn = { OTEL_COLLECTOR_ENDPOINT: "http://otel:4317" };
 
-  it("send no metrics unless arcana's endpoint is set", () => {
+  it("enable metrics only for arcana with OTEL_COLLECTOR_ENDPOINT", () => {
     const telemetryOf = (tier: ModelKind, environment: Environment) =>
       readModelSettings(tier, environment).telemetry;
     expect(telemetryOf("arcana", { OTEL_COLLECTOR_PROTOCOL: "grpc" })).toBeUndefined();
-    expect(telemetryOf("arcana", { ...sends, OTEL_SDK_DISABLED: "true" })).toBeUndefined();
-    expect(telemetryOf("mist", sends)).toBeUndefined();
-    expect(telemetryOf("arcana", sends)).toEqual({
+    expect(telemetryOf("arcana", { ...metricsOn, OTEL_SDK_DISABLED: "true" })).toBeUndefined();
+    expect(telemetryOf("mist", metricsOn)).toBeUndefined();
+    expect(telemetryOf("arcana", metricsOn)).toEqual({
       protocol: "grpc",
       url: "http://otel:4317/",
       resourceAttributes: {},
@@ -333,7 +333,7 @@ describe("settings", () => {
     ["http/protobuf", "http://otel:80/", "http://otel/v1/metrics"],
     ["http/json", "https://otel/base/", "https://otel/base/v1/metrics"],
     ["http/json", "http://[::1]:4318/v1/metrics", "http://[::1]:4318/v1/metrics"],
-  ])("send metrics by %s to %s as %s", (protocol, endpoint, url) => {
+  ])("send metrics with protocol %s and endpoint %s to %s", (protocol, endpoint, url) => {
     const environment = { OTEL_COLLECTOR_PROTOCOL: protocol, OTEL_COLLECTOR_ENDPOINT: endpoint };
     expect(readTelemetry(environment)).toMatchObject({ protocol, url });
   });
@@ -341,8 +341,8 @@ describe("settings", () => {
   it.each([
     [{ OTEL_RESOURCE_ATTRIBUTES: "service.name=a,team=b" }, { "service.name": "a", team: "b" }],
     [{ OTEL_RESOURCE_ATTRIBUTES: "service.name=a", OTEL_SERVICE_NAME: "b" }, { "service.name": "b" }],
-  ])("set for metrics what %o says", (environment, resourceAttributes) => {
-    expect(readTelemetry({ ...sends, ...environment })?.resourceAttributes).toEqual(resourceAttributes);
+  ])("add the resource attributes of %o to metrics", (environment, resourceAttributes) => {
+    expect(readTelemetry({ ...metricsOn, ...environment })?.resourceAttributes).toEqual(resourceAttributes);
   });
 
   it.each([
@@ -359,18 +359,18 @@ describe("settings", () => {
       { OTEL_METRIC_EXPORT_INTERVAL: "0" },
       "OTEL_METRIC_EXPORT_INTERVAL must be an integer from 100 to 3600000",
     ],
-  ])("refuse %o of metrics", (environment, says) => {
-    expect(() => readTelemetry({ ...sends, ...environment })).toThrow(says);
+  ])("refuse the metrics variables %o", (environment, message) => {
+    expect(() => readTelemetry({ ...metricsOn, ...environment })).toThrow(message);
   });
 
-  it("refuse an offset that is not a valid number of ports", () => {
+  it("refuse a PORT_OFFSET that is not an integer", () => {
     expect(readPortOffset({ PORT_OFFSET: "100" })).toBe(100);
     expect(() => readPortOffset({ PORT_OFFSET: "ten" })).toThrow("PORT_OFFSET must be an integer");
   });
 });
 
 describe("the files of a run", () => {
-  it("are created once, kept between runs, and readable by their owner alone", async () => {
+  it("are created once, kept between runs, and readable only by their owner", async () => {
     const options = { folder: join(folder, "run"), ports: { mist: 8080, arcana: 8090 }, now: Date.now() };
     const first = await prepareRunFiles(options);
     const license = readFileSync(first.licenseFile, "utf8");

@@ -3,7 +3,7 @@ import { readModelSettings } from "../../../server/cli/settings/settings.ts";
 
 const vllm = { SVC_TTS_ARCANA_GENERATOR: "vllm" };
 
-test("a model that vLLM serves is run by the process itself, from the default folder, with measured capacity", () => {
+test("the generator vllm starts vLLM in the pod, with the default folder and a measured capacity", () => {
   expect(readModelSettings("arcana", vllm)).toMatchObject({
     generator: "vllm",
     model: {
@@ -18,12 +18,12 @@ test("a model that vLLM serves is run by the process itself, from the default fo
   expect(readModelSettings("mist", vllm).model).toBeUndefined();
 });
 
-test("vLLM gets its own environment and arguments, without those of the server", () => {
+test("vLLM gets its own environment variables and arguments, but not the variables of the server", () => {
   const environment = {
     ...vllm,
     PATH: "/bin",
     VLLM_CPU_KVCACHE_SPACE: "4",
-    VLLM_PORT: "tcp://10.0.0.9:8000", // the variables that Kubernetes sets for a Service named vllm
+    VLLM_PORT: "tcp://10.0.0.9:8000", // Kubernetes sets such variables for a Service named vllm.
     VLLM_SERVICE_HOST: "10.0.0.9",
     SVC_TTS_API_KEY: "secret",
     GENERATOR_VLLM_ARGS: " --dtype bfloat16  --swap-space 0 ",
@@ -40,7 +40,7 @@ test("vLLM gets its own environment and arguments, without those of the server",
   });
 });
 
-test("a vLLM that runs elsewhere is only sent requests", () => {
+test("GENERATOR_URL selects a vLLM that already runs at that URL", () => {
   const elsewhere = { ...vllm, GENERATOR_URL: "http://vllm:8000/", GENERATOR_API_KEY: "k", PATH: "/bin" };
   expect(readModelSettings("arcana", elsewhere).model?.server).toEqual({
     kind: "elsewhere",
@@ -49,7 +49,7 @@ test("a vLLM that runs elsewhere is only sent requests", () => {
   });
 });
 
-test("the default folder of mounted voices is none if it holds the model", () => {
+test("the folder of mounted voices excludes the folder of the generator's model", () => {
   const environment = { ...vllm, SVC_TTS_VOICES_DIR: "/models", GENERATOR_MODEL_DIR: "/models/big" };
   expect(readModelSettings("arcana", environment).voices).toMatchObject({
     folder: "/models",
@@ -68,6 +68,6 @@ test.each([
     { GENERATOR_CODEC_PROVIDERS: "tpu" },
     'GENERATOR_CODEC_PROVIDERS must list cpu, cuda separated by commas; it has "tpu".',
   ],
-])("%o is refused by name and value, with the allowed values", (environment, says) => {
-  expect(() => readModelSettings("arcana", { ...vllm, ...environment })).toThrow(says);
+])("%o is refused, and the message names the variable, the value and the allowed values", (environment, message) => {
+  expect(() => readModelSettings("arcana", { ...vllm, ...environment })).toThrow(message);
 });

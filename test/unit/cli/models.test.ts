@@ -55,9 +55,9 @@ describe("svc-tts models", () => {
   it.each([
     [["models", "get", "ghost"], "no command `models get ghost`"],
     [["all", "--fetch", "ghost"], "--fetch must be one of kokoro-82m; it is ghost."],
-  ])("refuses %o", async (words, says) => {
+  ])("refuses %o", async (words, message) => {
     const { code, err } = await run(...words);
     expect(code).toBe(2);
-    expect(err).toContain(says);
+    expect(err).toContain(message);
   });
 });

@@ -16,27 +16,27 @@ test.each([
   ["fra", "2 000 000 habitants", "deux millions d'habitants"],
   ["spa", "N° 4", "número cuatro"],
   ["ita", "21 gatti", "ventuno gatti"],
-])("prints how a line of %s is spoken", async (lang, written, spoken) => {
+])("normalize with --lang %s prints %j as %j", async (lang, written, spoken) => {
   expect(await run([written], "--lang", lang)).toEqual({ code: 0, out: spoken, err: "" });
 });
 
-test("prints one line for each line, including empty ones", async () => {
+test("normalize prints one line for each input line, including empty lines", async () => {
   const { out } = await run(["1", "", "2"], "--lang", "eng");
   expect(out).toBe("one\n\ntwo");
 });
 
-test.each(Object.keys(languages))("reads %s", async (lang) => {
+test.each(Object.keys(languages))("normalize accepts the language %s", async (lang) => {
   const { code, out } = await run(["Test"], "--lang", lang);
   expect({ code, out }).toEqual({ code: 0, out: "Test" });
 });
 
-test.each(["klingon", "", "toString"])("refuses the language %j and lists the known ones", async (lang) => {
+test.each(["klingon", "", "toString"])("normalize refuses the language %j and lists the languages", async (lang) => {
   const { code, out, err } = await run(["1"], "--lang", lang);
   expect({ code, out }).toEqual({ code: 2, out: "" });
   expect(err).toContain("eng");
 });
 
-test("requires a language, and prints its help", async () => {
+test("normalize requires --lang, and prints its help", async () => {
   expect((await run([])).err).toContain("--lang LANG is required");
   expect((await run([], "--help")).out).toContain("svc-tts normalize");
 });

@@ -7,16 +7,16 @@ const dashboard = {
   [env.database]: "db",
   [env.dashboardUrl]: "https://tts.example.com",
 };
-const least = {
+const requiredOnly = {
   ...dashboard,
   [env.oidcIssuer]: "https://login.example.com/realms/staff",
   [env.oidcClientId]: "svc-tts",
 };
 
-describe("settings of single sign-on", () => {
-  it("need only an issuer and a client, and then admit no user by a group", () => {
+describe("the settings of single sign-on", () => {
+  it("require only an issuer and a client, and have no groups by default", () => {
     expect(readApiSettings(dashboard).dashboard?.oidc).toBeUndefined();
-    expect(readApiSettings(least).dashboard?.oidc).toEqual({
+    expect(readApiSettings(requiredOnly).dashboard?.oidc).toEqual({
       issuer: "https://login.example.com/realms/staff",
       clientId: "svc-tts",
       clientSecretFile: undefined,
@@ -28,7 +28,7 @@ describe("settings of single sign-on", () => {
     });
   });
 
-  it("map groups to roles, whatever characters their names have", () => {
+  it("map groups with any characters in their names to roles", () => {
     const groups = [
       { group: "CN=admins,OU=it", role: "owner" },
       { group: "speech", role: "member", team: "blue" },
@@ -38,7 +38,7 @@ describe("settings of single sign-on", () => {
       [env.oidcName]: "Staff",
       [env.oidcScopes]: "openid",
     };
-    expect(readApiSettings({ ...least, ...more }).dashboard?.oidc).toMatchObject({
+    expect(readApiSettings({ ...requiredOnly, ...more }).dashboard?.oidc).toMatchObject({
       groups,
       name: "Staff",
       scopes: "openid",
@@ -73,7 +73,7 @@ describe("settings of single sign-on", () => {
       { [env.oidcGroups]: '[{"group":"a","role":"owner","teams":"b"}]' },
       "SVC_TTS_OIDC_GROUPS must be a JSON list",
     ],
-  ])("refuse %o and name the variable, the value and the allowed values", (more, says) => {
-    expect(() => readApiSettings({ ...least, ...more })).toThrow(says);
+  ])("refuse %o and name the variable, the value and the allowed values", (more, message) => {
+    expect(() => readApiSettings({ ...requiredOnly, ...more })).toThrow(message);
   });
 });

@@ -7,13 +7,13 @@ import { folderOfTests } from "../../support/folder.ts";
 const home = folderOfTests("home");
 
 describe("the folder of svc-tts all", () => {
-  it("is in the user's data folder, as XDG_DATA_HOME says", () => {
+  it("is in the user's data folder, which XDG_DATA_HOME can set", () => {
     expect(runFolder({ HOME: home })).toBe(join(home, ".local/share/svc-tts/run"));
     expect(runFolder({ HOME: home, XDG_DATA_HOME: "relative" })).toBe(join(home, ".local/share/svc-tts/run"));
     expect(runFolder({ HOME: home, XDG_DATA_HOME: "/data" })).toBe("/data/svc-tts/run");
   });
 
-  it("is moved once from the cache, where an earlier release kept it", () => {
+  it("is moved once from the cache folder, which an earlier release used", () => {
     const former = join(home, ".cache/svc-tts/run");
     mkdirSync(join(former, "token"), { recursive: true });
     writeFileSync(join(former, "token/token"), "secret", { mode: 0o600 });

@@ -19,7 +19,7 @@ beforeAll(async () => {
   token = await issuer.issue({ nbf: start, exp: start + 30 * day, graceDays: 7 });
 });
 
-const answer = (more: Partial<IssuerResponse> = {}): IssuerResponse => ({
+const response = (more: Partial<IssuerResponse> = {}): IssuerResponse => ({
   jti: "1",
   status: "good",
   iat: start + 10 * hour,
@@ -27,10 +27,13 @@ const answer = (more: Partial<IssuerResponse> = {}): IssuerResponse => ({
   ...more,
 });
 
-/** An interval of a day and a grace period of three days. The checks began at the start. */
-function judge(hours: number, answers: IssuerResponse[], failedAtHours?: number) {
+/**
+ * Evaluates the license this number of hours after its start. The online check has an interval of one day,
+ * the grace period is three days, and the checks began at the start.
+ */
+function judge(hours: number, responses: IssuerResponse[], failedAtHours?: number) {
   const ms = (inHours: number) => (start + inHours * hour) * 1000;
-  const check = { intervalSeconds: day, since: ms(0), answers };
+  const check = { intervalSeconds: day, since: ms(0), answers: responses };
   const failedAt = failedAtHours === undefined ? undefined : ms(failedAtHours);
   return evaluateLicense({
     token,
@@ -44,37 +47,37 @@ function judge(hours: number, answers: IssuerResponse[], failedAtHours?: number)
 
 describe("a license with an online check", () => {
   it.each([
-    ["is good as long as the answer counts", 33, [answer()], "valid", undefined],
-    ["is in its grace when there is no new one", 35, [answer()], "grace", "unconfirmed"],
-    ["is still so in its last hour", 10 + 24 + 71, [answer()], "grace", "unconfirmed"],
-    ["is invalid after it", 10 + 24 + 73, [answer()], "invalid", "unconfirmed"],
-    ["is good while a first answer is awaited", 0.05, [], "valid", undefined],
-    ["is in its grace when that does not come", 1, [], "grace", "unconfirmed"],
-    ["is invalid when that never comes", 73, [], "invalid", "unconfirmed"],
-    ["takes no answer about another license", 1, [answer({ jti: "2" })], "grace", "unconfirmed"],
-    ["is invalid when it was revoked", 11, [answer({ status: "revoked" })], "invalid", "revoked"],
+    ["is valid until 24 hours after the last response", 33, [response()], "valid", undefined],
+    ["is in its grace period if no newer response arrives", 35, [response()], "grace", "unconfirmed"],
+    ["is in its grace period until the last hour of that period", 10 + 24 + 71, [response()], "grace", "unconfirmed"],
+    ["is invalid after its grace period", 10 + 24 + 73, [response()], "invalid", "unconfirmed"],
+    ["is valid shortly after the start without a response", 0.05, [], "valid", undefined],
+    ["is in its grace period one hour after the start without a response", 1, [], "grace", "unconfirmed"],
+    ["is invalid after the grace period without a response", 73, [], "invalid", "unconfirmed"],
+    ["ignores a response about another license", 1, [response({ jti: "2" })], "grace", "unconfirmed"],
+    ["is invalid after a response that it is revoked", 11, [response({ status: "revoked" })], "invalid", "revoked"],
     [
-      "is good again by a newer word",
+      "is valid again after a newer response",
       12,
-      [answer({ status: "revoked" }), answer({ iat: start + 11 * hour })],
+      [response({ status: "revoked" }), response({ iat: start + 11 * hour })],
       "valid",
       undefined,
     ],
     [
-      "ends at its own date all the same",
+      "expires at its own date, also with a current response",
       30 * 24 + 73,
-      [answer({ iat: start + 30 * day })],
+      [response({ iat: start + 30 * day })],
       "expired",
       undefined,
     ],
-  ] as const)("%s", async (_what, hours, answers, state, cause) => {
-    const verdict = await judge(hours, [...answers]);
+  ] as const)("%s", async (_what, hours, responses, state, cause) => {
+    const verdict = await judge(hours, [...responses]);
     expect({ state: verdict.state, cause: verdict.cause }).toEqual({ state, cause });
     expect(mayServe(verdict)).toBe(state === "valid" || state === "grace");
   });
 
-  it("has its grace period if it is revoked in use, with the reason", async () => {
-    const revoked = answer({ status: "revoked", reason: "contract ended" });
+  it("enters its grace period if it is revoked in use, and the message has the reason", async () => {
+    const revoked = response({ status: "revoked", reason: "contract ended" });
     const verdict = await judge(20, [revoked], 11);
     expect(verdict).toMatchObject({
       state: "grace",
@@ -85,15 +88,15 @@ describe("a license with an online check", () => {
     expect((await judge(11 + 73, [revoked], 11)).state).toBe("invalid");
   });
 
-  it("gets no second grace period from the time it became invalid", async () => {
-    expect((await judge(10 + 24 + 73, [answer()], 10 + 24 + 72)).state).toBe("invalid");
+  it("gets no second grace period after it became invalid", async () => {
+    expect((await judge(10 + 24 + 73, [response()], 10 + 24 + 72)).state).toBe("invalid");
   });
 });
 
 describe("a response of the issuer", () => {
   const now = start * 1000 + hour * 1000;
 
-  it("is returned with the signed fields", async () => {
+  it("is returned with its signed fields and a shortened reason", async () => {
     const text = await issuer.answer({ iat: start, status: "revoked", reason: "x".repeat(9_999) });
     expect(await readLicenseAnswer(`${text}\n`, issuer.keys, now)).toEqual({
       jti: "1",
@@ -111,15 +114,15 @@ describe("a response of the issuer", () => {
       /not signed by a trusted key/,
     ],
     ["that is the license itself", () => issuer.issue(), /type \(typ\) is not/],
-    ["that is no token", async () => "<html>502</html>", /not a signed token/],
+    ["that is not a token", async () => "<html>502</html>", /not a signed token/],
     ["without a status", () => issuer.answer({ iat: start, status: "maybe" }), /must be good or revoked/],
     ["from the future", () => issuer.answer({ iat: start + 2 * hour }), /dated in the future/],
-  ])("%s is refused", async (_what, made, message) => {
-    await expect(readLicenseAnswer(await made(), issuer.keys, now)).rejects.toThrow(message);
+  ])("%s is refused", async (_what, createText, message) => {
+    await expect(readLicenseAnswer(await createText(), issuer.keys, now)).rejects.toThrow(message);
   });
 
-  it("is used if it is the newest, and the negative one of two with the same time", () => {
-    const [old, bad, good] = [answer({ iat: 1 }), answer({ iat: 2, status: "revoked" }), answer({ iat: 2 })];
+  it("is selected if it is the newest, and a revocation is selected from two with the same time", () => {
+    const [old, bad, good] = [response({ iat: 1 }), response({ iat: 2, status: "revoked" }), response({ iat: 2 })];
     expect(newestResponse([old, good, bad], "1")).toBe(bad);
     expect(newestResponse([bad, good, old], "1")).toBe(bad);
   });

@@ -18,20 +18,20 @@ async function judge(token: string | undefined, now: number, failedAt?: number) 
 
 describe("a license", () => {
   it.each([
-    ["before it starts", -1, "invalid", false],
-    ["six minutes before it starts", -6 / 1440, "invalid", false],
-    ["by a clock that is four minutes behind its issuer's", -4 / 1440, "valid", true],
+    ["a day before its start", -1, "invalid", false],
+    ["six minutes before its start", -6 / 1440, "invalid", false],
+    ["four minutes before its start, which clock skew may explain,", -4 / 1440, "valid", true],
     ["within its dates", 1, "valid", true],
-    ["in the last moment", 29.99, "valid", true],
-    ["in the shorter grace of the two", 32, "grace", true],
-    ["after the shorter grace", 33.01, "expired", false],
-  ] as const)("%s is evaluated by its dates", async (_when, days, state, serves) => {
+    ["shortly before its end", 29.99, "valid", true],
+    ["within the shorter of the two grace periods", 32, "grace", true],
+    ["after the shorter grace period", 33.01, "expired", false],
+  ] as const)("%s (day %d) is %s", async (_when, days, state, serves) => {
     const verdict = await judge(await issuer.issue(dates), daysIn(days));
     expect(verdict.state).toBe(state);
     expect(mayServe(verdict)).toBe(serves);
   });
 
-  it("is invalid if it was changed after it was issued", async () => {
+  it("is invalid if its claims were changed", async () => {
     const [head, claims = "", signature] = (await issuer.issue(dates)).split(".");
     const more = { ...JSON.parse(Buffer.from(claims, "base64url").toString()), maxGpus: 999 };
     const payload = Buffer.from(JSON.stringify(more)).toString("base64url");
@@ -39,7 +39,7 @@ describe("a license", () => {
     expect(verdict).toMatchObject({ state: "invalid", message: expect.stringContaining("signature") });
   });
 
-  it("signed by an unknown key is invalid, and the message names the missing key", async () => {
+  it("signed by an unknown key is invalid, and the message explains this", async () => {
     const verdict = await evaluateLicense({
       token: await issuer.issue(dates),
       keys: { keys: [] },
@@ -55,9 +55,9 @@ describe("a license", () => {
   });
 
   it.each(["not a token", "a.b.c", "eyJhbGciOiJub25lIn0.e30."])(
-    "that is no token (%j) is invalid",
-    async (t) => {
-      expect((await judge(t, daysIn(1))).state).toBe("invalid");
+    "that is not a token (%j) is invalid",
+    async (token) => {
+      expect((await judge(token, daysIn(1))).state).toBe("invalid");
     },
   );
 
@@ -68,8 +68,8 @@ describe("a license", () => {
 
   it.each([
     ["absent", undefined],
-    ["no token", "a.b.c"],
-  ])("that is not required serves, also if it is %s", async (_what, token) => {
+    ["not a token", "a.b.c"],
+  ])("that is not required allows serving if it is %s", async (_what, token) => {
     const terms = { now: daysIn(1), gracePeriodSeconds: 0, failedAt: daysIn(-9) };
     const verdict = await evaluateLicense({ token, keys: { keys: [] }, required: false, ...terms });
     expect(verdict).toMatchObject({
@@ -84,16 +84,16 @@ describe("a license", () => {
   });
 
   it.each([
-    ["that of the last valid license", 5, 5],
-    ["three days if there was none", undefined, 3],
-  ] as const)("that is missing has a grace period of at most %s", async (_what, lastGraceDays, days) => {
+    ["the grace period of the last valid license", 5, 5],
+    ["three days without an earlier license", undefined, 3],
+  ] as const)("that is missing has at most %s", async (_what, lastGraceDays, days) => {
     const terms = { gracePeriodSeconds: 90 * day, failedAt: daysIn(1), lastGraceDays };
     const at = (now: number) => evaluateLicense({ token: undefined, keys: issuer.keys, now, ...terms });
     expect((await at(daysIn(1))).graceUntil).toBe(daysIn(1 + days));
     expect((await at(daysIn(1 + days))).state).toBe("missing");
   });
 
-  it("that goes missing while serving has the grace period from then, then is missing", async () => {
+  it("that is deleted in use is in its grace period first, and then missing", async () => {
     expect((await judge(undefined, daysIn(2), daysIn(1))).state).toBe("grace");
     expect((await judge(undefined, daysIn(5), daysIn(1))).state).toBe("missing");
   });

@@ -8,7 +8,7 @@ import {
   voicesOf,
 } from "../../../config/contract/voices.ts";
 
-test("voices have unique ids, and each id is found", () => {
+test("voices have unique ids, and findVoice returns each of them", () => {
   expect(new Set(voices.map(({ id }) => id)).size).toBe(voices.length);
   for (const voice of voices) expect(findVoice(voice.id)).toBe(voice);
   expect(findVoice("no-such-voice")).toBeUndefined();
@@ -24,7 +24,7 @@ test("arcana has exactly the sixteen voices of specification 2.1", () => {
   ).toEqual(names.split(" ").sort());
 });
 
-test("no two voices of a model have the same engine voice and parameters", () => {
+test("the voices of a model have different engine voices or parameters", () => {
   const key = (engine: EngineVoice) => Object.values(engine).join(" ");
   for (const model of ["mist", "arcana"] as const) {
     const keys = voicesOf(model).map(({ engine }) => key(engine));
@@ -37,11 +37,11 @@ test("mist and mistv2 have the same voices, in at least twelve languages", () =>
   expect(new Set(voicesOf("mist").map(({ language }) => language)).size).toBeGreaterThanOrEqual(12);
 });
 
-test("the first English voice is one that is clear over telephones", () => {
+test("the first English voice of mist is awb or rms, which are clear over telephones", () => {
   expect(voicesOf("mist").find(({ language }) => language === "eng")?.engine.voice).toMatch(/^(awb|rms)$/);
 });
 
-test("each voice's language has both codes, and each language has a voice", () => {
+test("the language of each voice has both codes, and each language has a voice", () => {
   const spoken = new Set(voices.map(({ language }) => language));
   expect([...spoken].sort()).toEqual(Object.keys(languages).sort());
   expect(languageOf("en")).toBe("eng");

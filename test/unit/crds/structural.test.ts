@@ -22,7 +22,7 @@ describe("the structural form of a schema", () => {
     });
   });
 
-  it("writes a record as additionalProperties, and an integer-or-string in the form of Kubernetes", () => {
+  it("converts a record to additionalProperties, and an integer-or-string to the form of Kubernetes", () => {
     const schema = Type.Record(
       Type.String(),
       Type.Union([Type.Integer({ minimum: 0 }), Type.String({ pattern: "%$" })]),
@@ -40,11 +40,11 @@ describe("the structural form of a schema", () => {
     });
   });
 
-  it("gives an enumeration its type", () => {
+  it("adds the type of an enumeration", () => {
     expect(structural(Type.Enum(["a", "b"]))).toEqual({ type: "string", enum: ["a", "b"] });
   });
 
-  it("rejects a keyword that would be lost", () => {
+  it("refuses a keyword that a structural schema cannot express", () => {
     expect(() => structural(Type.Array(Type.String(), { uniqueItems: true }))).toThrow(/uniqueItems/);
     expect(() => structural(Type.Union([Type.Boolean(), Type.String()]))).toThrow(/union/);
   });
@@ -65,7 +65,7 @@ describe.each(definitions.map((definition) => [definition.spec.names.kind, defin
       );
     });
 
-    it("bounds every list, map and string of the spec, so that its rules have a bounded cost", () => {
+    it("limits every list, map and string of the spec, so that its validation rules have a limited cost", () => {
       const spec = (schema.properties as Record<string, Structural>).spec as Structural;
       const unbounded = [...fieldsOf(spec, "spec")].filter(
         ([, node]) =>

@@ -4,7 +4,7 @@ import { TtsModelPoolSpecSchema } from "../../../crds/tts-model-pool.ts";
 import { withoutDefaults } from "../../../crds/without-defaults.ts";
 import { ttsModelPool } from "../../support/operator/observed.ts";
 
-it("removes the defaults of a pool", () => {
+it("withoutDefaults removes the defaults of a pool", () => {
   expect(withoutDefaults(TtsModelPoolSpecSchema, ttsModelPool().spec)).toEqual({
     deployment: "demo",
     pool: "mist",
@@ -18,7 +18,7 @@ it("removes the defaults of a pool", () => {
   });
 });
 
-it("gives the same result for an old object when the schema gets a field with a default", () => {
+it("withoutDefaults returns the same for an old object after the schema gets a field with a default", () => {
   const before = Type.Object({ a: Type.Object({ b: Type.Integer({ default: 1 }) }, { default: {} }) });
   const after = Type.Object({
     a: Type.Object({ b: Type.Integer({ default: 1 }), c: Type.String({ default: "new" }) }, { default: {} }),
@@ -30,6 +30,6 @@ it("gives the same result for an old object when the schema gets a field with a 
   expect(withoutDefaults(after, { ...filled, a: { b: 1, c: "new" } })).toEqual({});
 });
 
-it("keeps values without a schema, and values that differ from the default", () => {
+it("withoutDefaults keeps values without a schema", () => {
   expect(withoutDefaults(Type.Object({}), { x: [1, { y: null }] })).toEqual({ x: [1, { y: null }] });
 });

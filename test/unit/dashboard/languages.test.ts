@@ -7,18 +7,18 @@ import { chooseLocale } from "../../../server/dashboard/languages/locale.ts";
 
 const folder = join(import.meta.dirname, "../../../server/dashboard");
 
-/** Texts that are equal in both languages. */
+/** The texts that are equal in both languages. */
 const alike = new Set([
   "Name",
   "Team",
   "Audio, s",
   "Text",
   "{seconds} s",
-  // a text of a nested element is already in the list
+  // The source of a text that only returns its message.
   "({ message }) => message",
 ]);
 
-/** Each text with its path, such as `section.key`. A text with placeholders is given by its source. */
+/** Returns each text with its path, such as `section.key`. A function is represented by its source. */
 function textsOf(words: object, path: readonly string[] = []): (readonly [string, string])[] {
   return Object.entries(words).flatMap(([key, value]) =>
     typeof value === "object"
@@ -28,7 +28,7 @@ function textsOf(words: object, path: readonly string[] = []): (readonly [string
 }
 
 describe("the texts of the dashboard", () => {
-  it("are all translated", () => {
+  it("are all translated to German", () => {
     const translations = new Map(textsOf(germanTexts));
     const untranslated = textsOf(englishTexts).filter(
       ([key, text]) => translations.get(key) === text && !alike.has(text),
@@ -63,17 +63,17 @@ describe("the texts of the dashboard", () => {
   });
 });
 
-describe("a voice of the playground", () => {
+describe("the label of a voice in the playground", () => {
   it.each([
     ["Flite", "alan (male, English, Flite)", "alan (männlich, Englisch, Flite)"],
     ["", "alan (male, English)", "alan (männlich, Englisch)"],
-  ])("has the engine that speaks it after its name, once that is known: %j", (engine, english, german) => {
+  ])("contains the name of the engine if it is known (%j)", (engine, english, german) => {
     expect(englishTexts.playground.voiceOf("alan", "male", "English", engine)).toBe(english);
     expect(germanTexts.playground.voiceOf("alan", "male", "Englisch", engine)).toBe(german);
   });
 });
 
-describe("a person's language", () => {
+describe("the locale of a user", () => {
   it.each([
     [undefined, undefined, "en"],
     ["*", undefined, "en"],
@@ -88,7 +88,7 @@ describe("a person's language", () => {
     ["de-CH", "en", "en"],
     [`${"x,".repeat(100)}de`, undefined, "en"],
     ["de-<script>, constructor", "__proto__", "en"],
-  ])("by %j and the choice of %j is %s", (accepted, chosen, tag) => {
+  ])("with Accept-Language %j and the choice %j is %s", (accepted, chosen, tag) => {
     const locale = chooseLocale(accepted, chosen);
     expect([locale.tag, locale.language]).toEqual([tag, tag.slice(0, 2)]);
   });
@@ -97,7 +97,7 @@ describe("a person's language", () => {
     ["en-US", "1,234,567", "0.5", "Jan 31, 2030, 1:05 PM", "Jan 31, 2030", "Spanish"],
     ["en-GB", "1,234,567", "0.5", "31 Jan 2030, 13:05", "31 Jan 2030", "Spanish"],
     ["de-DE", "1.234.567", "0,5", "31.01.2030, 13:05", "31.01.2030", "Spanisch"],
-  ])("%s formats numbers, times and names accordingly", (tag, whole, tenths, time, day, name) => {
+  ])("%s sets the format of numbers, times and language names", (tag, whole, tenths, time, day, name) => {
     const locale = chooseLocale(tag, undefined);
     const at = Date.UTC(2030, 0, 31, 13, 5);
     expect([locale.whole(1_234_567), locale.tenths(0.5)]).toEqual([whole, tenths]);

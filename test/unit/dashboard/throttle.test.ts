@@ -3,8 +3,8 @@ import { createThrottle, networkOf } from "../../../server/dashboard/sign-in/thr
 
 const limited = { code: "rate_limited", retryAfterSeconds: expect.any(Number) };
 
-describe("the limits of the sign-in", () => {
-  it("block a name after ten attempts from one network, and not for others", async () => {
+describe("the limits of sign-in attempts", () => {
+  it("block a name for one network after ten attempts from it", async () => {
     const throttle = createThrottle();
     for (let i = 0; i < 10; i++) await throttle.enter("login", "ada", `2001:db8::${i}`);
     await expect(throttle.enter("login", "ada", "2001:db8::ffff:1")).rejects.toMatchObject(limited);
@@ -19,14 +19,14 @@ describe("the limits of the sign-in", () => {
     await expect(throttle.enter("login", "ada", "198.51.100.1")).rejects.toMatchObject(limited);
   });
 
-  it("block one path of a network after 200 attempts, and leave the others open", async () => {
+  it("block one path for a network after 200 attempts, and no other path", async () => {
     const throttle = createThrottle();
     for (let i = 0; i < 200; i++) await throttle.enter("setup", `name ${i}`, "192.0.2.1");
     await expect(throttle.enter("setup", "another", "192.0.2.1")).rejects.toMatchObject(limited);
     await throttle.enter("login", "ada", "192.0.2.1");
   });
 
-  it("do not count attempts with the right password", async () => {
+  it("do not count attempts with the correct password", async () => {
     const throttle = createThrottle();
     for (let i = 0; i < 300; i++) {
       await throttle.enter("login", "ada", "192.0.2.1");
@@ -44,6 +44,6 @@ it.each([
   ["::1", "0:0:0:0::/64"],
   ["64:ff9b::192.0.2.7", "64:ff9b:0:0::/64"],
   ["not an address", "not an address"],
-])("the network of %s is %s", (address, network) => {
+])("networkOf(%j) is %j", (address, network) => {
   expect(networkOf(address)).toBe(network);
 });

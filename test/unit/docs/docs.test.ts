@@ -20,7 +20,7 @@ const root = join(import.meta.dirname, "../../..");
 const read = (path: string) => readFile(join(root, path), "utf8");
 
 describe("docs/reference/errors.md", () => {
-  it("has exactly one section for each code, which starts with the status", async () => {
+  it("has exactly one section for each error code, which starts with the status code", async () => {
     const sections = (await read("docs/reference/errors.md")).split(/^## /m).slice(1);
     const documented = sections.map((section) => {
       const [, code, status] = /^(\w+)\n\n(\d{3})/.exec(section) ?? [];
@@ -31,7 +31,7 @@ describe("docs/reference/errors.md", () => {
   });
 });
 
-describe("the pages of settings", () => {
+describe("the reference pages of settings", () => {
   it("have exactly one row for each variable of the server", async () => {
     const pages = ["settings", "settings-models", "settings-telemetry"].map(
       (name) => `docs/reference/${name}.md`,
@@ -45,7 +45,7 @@ describe("the pages of settings", () => {
 });
 
 describe("docs/reference/conditions.md", () => {
-  it("explains every reason that the operator sets, with its meaning or remedy", async () => {
+  it("explains every condition reason that the operator sets", async () => {
     const rows = (await read("docs/reference/conditions.md")).match(/^\| `.*$/gm) ?? [];
     const explained = rows.flatMap((row) => {
       const [, names = "", explanation = ""] = row.split("|");
@@ -66,7 +66,7 @@ describe("docs/reference/conditions.md", () => {
 });
 
 describe("docs/how-to/publish-the-api.md", () => {
-  it("lists the published paths, and the figures of the code", async () => {
+  it("lists the public paths, and the values of limits in the code", async () => {
     const page = await read("docs/how-to/publish-the-api.md");
     const rows = [...page.matchAll(/^\| `?([^|`]+)`? \| ([^|]+) \|/gm)].map(
       ([, name = "", value = ""]) => [name.trim(), value] as const,
@@ -86,7 +86,7 @@ describe("docs/how-to/publish-the-api.md", () => {
   });
 });
 
-/** Every identifier of the sources in these folders. */
+/** Returns every identifier of the source files in these folders. */
 async function wordsOf(...folders: readonly string[]): Promise<Set<string>> {
   const files = await Promise.all(
     folders.map(async (folder) => {
@@ -98,7 +98,7 @@ async function wordsOf(...folders: readonly string[]): Promise<Set<string>> {
   return new Set(texts.join("\n").match(/\w+/g));
 }
 
-/** The path of every document, relative to the root of the repository. */
+/** Returns the path of every document, relative to the root of the repository. */
 async function documents(): Promise<string[]> {
   const inDocs = await readdir(join(root, "docs"), { recursive: true });
   const pages = inDocs.filter((entry) => entry.endsWith(".md")).map((entry) => join("docs", entry));
@@ -124,7 +124,7 @@ interface Link {
   readonly anchor: string;
 }
 
-/** The links of a document to files of this repository. Code blocks are ignored. */
+/** Returns the links of a document to files of this repository, without those in code blocks. */
 async function links(document: string): Promise<Link[]> {
   const prose = withoutCode(await read(document));
   const targets = [...prose.matchAll(/\]\(([^)\s]+)[^)]*\)/g)].map(([, target = ""]) => target);
@@ -145,10 +145,10 @@ function withoutCode(markdown: string): string {
   return markdown.replaceAll(/^```.*?^```$/gms, "");
 }
 
-/** The source paths of this repository in a page. */
+/** Matches a source path of this repository in a page. */
 const sourcePaths = /`((?:charts|config|crds|lib|operator|server|test|tools)\/[\w./-]+)`/g;
 
-/** The anchors that GitHub generates for headings. */
+/** Returns the anchors that GitHub generates for the headings of a document. */
 async function anchorsOf(document: string): Promise<Set<string>> {
   const headings = withoutCode(await read(document)).matchAll(/^#+ (.+)$/gm);
   return new Set(
@@ -163,7 +163,7 @@ async function anchorsOf(document: string): Promise<Set<string>> {
 }
 
 describe("the documents", () => {
-  it("number each decision once, in its file name and its heading", async () => {
+  it("number each decision in its file name and its heading, without gaps", async () => {
     const names = (await readdir(join(root, "docs/adr"))).sort();
     const numbers = names.map((name) => Number.parseInt(name, 10));
     expect(numbers).toEqual(names.map((_, i) => i + 1));
@@ -189,7 +189,7 @@ describe("the documents", () => {
     expect(named.filter((path) => !existsSync(join(root, path)))).toEqual([]);
   });
 
-  it("are short, except generated ones", async () => {
+  it("have at most 1,250 words, except generated documents", async () => {
     const generated = ["docs/reference.md", "docs/benchmarks.md"];
     const pages = (await documents()).filter((path) => !generated.includes(path));
     const counted = await Promise.all(
@@ -200,24 +200,24 @@ describe("the documents", () => {
     expect(counted.filter(([, words]) => words > mostWords)).toEqual([]);
   });
 
-  it("are all listed in the index of docs/", async () => {
+  it("are all linked in docs/README.md", async () => {
     const listed = new Set((await links("docs/README.md")).map(({ path }) => path));
     const pages = (await documents()).filter((path) => path.startsWith("docs/") && path !== "docs/README.md");
     expect(pages.filter((path) => !listed.has(path))).toEqual([]);
   });
 });
 
-/** The schemas to which fragments of a TtsDeployment in the pages may belong. */
+/** The schemas of the fragments of a TtsDeployment in the pages. */
 const { api, models } = TtsDeploymentSpecSchema.properties;
-const places: readonly TSchema[] = [TtsDeploymentSpecSchema, models.items, api, api.properties.keys];
+const schemas: readonly TSchema[] = [TtsDeploymentSpecSchema, models.items, api, api.properties.keys];
 
-/** The fields of a fragment that its schema does not contain. */
+/** Returns the fields of a fragment that its schema does not contain. */
 function unknownFields(fragment: Record<string, unknown>): readonly string[] {
   const [first = ""] = Object.keys(fragment);
   if (first === "spec" || fragment.kind === "TtsDeployment")
     return sortFields(TtsDeploymentSpecSchema, fragment.spec).unknown;
-  const place = places.find((schema) => first in (schema as { properties: object }).properties);
-  return place === undefined ? [first] : sortFields(place, fragment).unknown;
+  const schema = schemas.find((candidate) => first in (candidate as { properties: object }).properties);
+  return schema === undefined ? [first] : sortFields(schema, fragment).unknown;
 }
 
 describe("the examples of a TtsDeployment", () => {
@@ -228,7 +228,7 @@ describe("the examples of a TtsDeployment", () => {
         [...(await read(page)).matchAll(/^```yaml\n(.*?)^```$/gms)].map(([, yaml]) => ({ page, yaml })),
       ),
     );
-    // a setting of prometheus-adapter, which the guide to scaling configures
+    // This block is a setting of prometheus-adapter in the guide to scaling.
     const examples = blocks.flat().filter(({ yaml }) => !yaml?.startsWith("rules:\n  external:"));
     expect(examples.length).toBeGreaterThan(15);
     const unknown = examples.flatMap(({ page, yaml = "" }) =>

@@ -6,16 +6,16 @@ import { englishSentences } from "../../support/audio/texts.ts";
 const file = new URL("../../../tools/arcana-training/held-out.txt", import.meta.url);
 const heldOut = readFileSync(file, "utf8").trim().split("\n");
 
-function some(seed: number, count: number): string[] {
-  const found: string[] = [];
+function firstSentences(seed: number, count: number): string[] {
+  const texts: string[] = [];
   for (const words of sentences(seed)) {
-    found.push(words.map(({ text, mark }) => text + mark).join(" "));
-    if (found.length === count) break;
+    texts.push(words.map(({ text, mark }) => text + mark).join(" "));
+    if (texts.length === count) break;
   }
-  return found;
+  return texts;
 }
 
-test("the sentences of the recognizer's test are not in the corpus", () => {
+test("the corpus check finds four consecutive words of a sentence that the recognizer's test uses", () => {
   expect(heldOut).toEqual([...englishSentences]);
   const runs = runsOfFour(heldOut);
   const words = "I said she opened the window wide".split(" ").map((text) => ({ text, mark: "" }));
@@ -23,7 +23,7 @@ test("the sentences of the recognizer's test are not in the corpus", () => {
   expect(sharesWords(words.slice(0, 4), runs)).toBe(false);
 });
 
-test("the same seed generates the same sentences, and another seed generates others", () => {
-  expect(some(1, 50)).toEqual(some(1, 50));
-  expect(some(1, 50)).not.toEqual(some(2, 50));
+test("the corpus generator returns the same sentences for the same seed, and others for another seed", () => {
+  expect(firstSentences(1, 50)).toEqual(firstSentences(1, 50));
+  expect(firstSentences(1, 50)).not.toEqual(firstSentences(2, 50));
 });

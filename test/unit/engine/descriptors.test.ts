@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { expect, it } from "vitest";
 
-it("a tier without free file descriptors reports why its engines do not start, and continues", async () => {
+it("a model tier without free file descriptors continues, and reports why its engines do not start", async () => {
   const program = fileURLToPath(new URL("../../support/engine-programs/main.ts", import.meta.url));
   const command = ["-c", 'ulimit -n 128; exec "$@"', "bash", process.execPath, program, "starved"];
   const { stdout } = await promisify(execFile)("bash", command);

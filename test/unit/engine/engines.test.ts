@@ -4,12 +4,12 @@ import type { MountedVoices } from "../../../server/engine/neural/mounted-voices
 import type { Engine } from "../../../server/engine/runtime/engine.ts";
 import type { VllmEngine } from "../../../server/engine/vllm/engine.ts";
 
-const keepsDying = { name: "espeak", healthy: () => false } as Engine;
-const well = { name: "vllm", healthy: () => true } as VllmEngine;
+const failingEspeak = { name: "espeak", healthy: () => false } as Engine;
+const healthyVllm = { name: "vllm", healthy: () => true } as VllmEngine;
 
-it("a generator is ready without eSpeak NG, and mounted voices are not", () => {
-  const engines = new Map([["espeak", keepsDying]] as const);
-  expect(new Engines(engines, [], undefined, well).healthy()).toBe(true);
-  expect(new Engines(engines, [], {} as MountedVoices, well).healthy()).toBe(false);
+it("engines without eSpeak NG are healthy with only a generator, but not with mounted voices", () => {
+  const engines = new Map([["espeak", failingEspeak]] as const);
+  expect(new Engines(engines, [], undefined, healthyVllm).healthy()).toBe(true);
+  expect(new Engines(engines, [], {} as MountedVoices, healthyVllm).healthy()).toBe(false);
   expect(new Engines(engines, []).healthy()).toBe(false);
 });

@@ -17,8 +17,8 @@ interface Convolution {
   readonly stride?: number;
 }
 
-/** Small bytes, which even a processor with saturating arithmetic adds exactly. */
-function small(count: number, seed: number): Uint8Array {
+/** Returns bytes from 100 to 155. Even a processor with saturating arithmetic adds their products exactly. */
+function smallBytes(count: number, seed: number): Uint8Array {
   return Uint8Array.from({ length: count }, (_, i) => 100 + ((i * 7919 + seed * 104_729) % 56));
 }
 
@@ -32,7 +32,7 @@ function graphWith({
 }: Convolution): Buffer {
   const graph = new GraphWriter();
   graph.input("x", "uint8", [1, inputs, "n"]);
-  const weights = graph.unsignedBytes(small(outputs * inputs * taps, 3), [outputs, inputs, taps]);
+  const weights = graph.unsignedBytes(smallBytes(outputs * inputs * taps, 3), [outputs, inputs, taps]);
   const zeros = [graph.unsignedBytes(Uint8Array.of(117), []), graph.unsignedBytes(Uint8Array.of(130), [])];
   const [inputZero = "", weightsZero = ""] = zeros;
   const sums = graph.add("ConvInteger", ["x", weights, inputZero, weightsZero], {
@@ -48,13 +48,13 @@ function graphWith({
 
 async function run(model: Buffer, inputs = 64): Promise<{ shape: readonly number[]; data: unknown }> {
   const session = await InferenceSession.create(model);
-  const { y } = await session.run({ x: new Tensor("uint8", small(inputs * length, 5), [1, inputs, length]) });
+  const { y } = await session.run({ x: new Tensor("uint8", smallBytes(inputs * length, 5), [1, inputs, length]) });
   await session.release();
-  if (!y) throw new Error("the graph made nothing");
+  if (!y) throw new Error("the graph has no output y");
   return { shape: y.dims, data: y.data };
 }
 
-describe("integer convolutions as products", () => {
+describe("convolutionsAsProducts", () => {
   test.each<Convolution>([
     { taps: 1 },
     { taps: 3, pads: [1, 1] },
@@ -62,7 +62,7 @@ describe("integer convolutions as products", () => {
     { taps: 5, dilation: 2 },
     { taps: 7, pads: [2, 4] },
     { outputs: 96, inputs: 80, taps: 3, pads: [1, 1] },
-  ])("%o gives exactly the same result, with int8 and with uint8", async (convolution) => {
+  ])("keeps the exact result of the convolution %o, with int8 and with uint8", async (convolution) => {
     const original = graphWith(convolution);
     const expected = await run(original, convolution.inputs);
     for (const weights of ["int8", "uint8"] as const) {
@@ -70,7 +70,7 @@ describe("integer convolutions as products", () => {
       expect(convolutions).toBe(1);
       expect(readOutline(model).nodes.map(({ operator }) => operator)).not.toContain("ConvInteger");
       expect(await run(model, convolution.inputs), weights).toEqual(expected);
-      expect(Math.abs(model.length - original.length), "the old weights are left out").toBeLessThan(3000);
+      expect(Math.abs(model.length - original.length), "the old weights are removed").toBeLessThan(3000);
     }
   });
 
@@ -78,13 +78,13 @@ describe("integer convolutions as products", () => {
     ["few channels", graphWith({ outputs: 32 })],
     ["strides", graphWith({ taps: 3, stride: 2 })],
     ["no integer convolution", tinyKokoro()],
-  ])("a graph with %s is not changed", (_what, original) => {
+  ])("does not change a graph with %s", (_what, original) => {
     const { model, convolutions } = convolutionsAsProducts(original, "int8");
     expect(convolutions).toBe(0);
     expect(model).toBe(original);
   });
 });
 
-test("the largest 8-bit integers show whether this processor multiplies them exactly", async () => {
+test("isExactForInt8 tests on this processor whether the products of large 8-bit integers are exact", async () => {
   expect(typeof (await isExactForInt8())).toBe("boolean");
 });

@@ -21,7 +21,7 @@ test.each([
   { espeak: "en-us", word: "I", sounds: ["aɪ"], symbols: "ˌI" },
   { espeak: "en-us", word: "eye", sounds: ["ˈaɪ"], symbols: "ˈI" },
   { espeak: "en-us+f3", word: "day", sounds: ["d", "ˈeɪ"], symbols: "dˈA" },
-  // a stop before a fricative is not an affricate, and two adjacent vowels are not a diphthong
+  // A stop before a fricative is not an affricate.
   { espeak: "en-us", word: "nutshell", sounds: ["n", "ˈʌ", "t", "ʃ", "ɛ", "l"], symbols: "nˈʌtʃɛl" },
   // British English
   { espeak: "en", word: "go", sounds: ["ɡ", "ˈəʊ"], symbols: "ɡˈQ" },
@@ -30,7 +30,7 @@ test.each([
   { espeak: "en", word: "see", sounds: ["s", "ˈiː"], symbols: "sˈiː" },
   { espeak: "en", word: "bird", sounds: ["b", "ˈɜː", "d"], symbols: "bˈɜːd" },
   { espeak: "en-gb-x-rp", word: "day", sounds: ["d", "ˈeɪ"], symbols: "dˈA" },
-  // other languages
+  // Other languages
   { espeak: "it", word: "pizza", sounds: ["p", "ˈi", "tː", "s", "a"], symbols: "pˈitːsa" },
   { espeak: "it", word: "zio", sounds: ["ts", "ˈi", "o"], symbols: "ʦˈio" },
   { espeak: "it", word: "zero", sounds: ["dz", "ˈɛ", "r", "o"], symbols: "ʣˈɛro" },
@@ -40,6 +40,6 @@ test.each([
   { espeak: "fr", word: "bon", sounds: ["b", "ˈɔ\u0303"], symbols: "bˈɔ\u0303" },
   { espeak: "pt-br", word: "rei", sounds: ["x", "ˈeɪ"], symbols: "xˈA" },
   { espeak: "hi", word: "meaning hand", sounds: ["h", "ˈaː", "tʰ"], symbols: "hˈaːtʰ" },
-])("$espeak: $word", ({ espeak, sounds, symbols }) => {
+])("kokoroSymbols($sounds) is $symbols for the word $word in the voice $espeak", ({ espeak, sounds, symbols }) => {
   expect(kokoroSymbols(sounds, espeak)).toBe(symbols);
 });

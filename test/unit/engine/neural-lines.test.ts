@@ -13,15 +13,15 @@ import { neuralSynthesizer } from "../../../server/engine/neural/synthesize.ts";
 const samplesOfId = 100;
 
 /**
- * An engine that takes a tenth of a second for each letter. It knows lowercase letters, spaces and
- * punctuation marks.
+ * A model that generates a tenth of a second of audio for each symbol. Its symbols are lowercase letters,
+ * spaces and punctuation marks.
  */
 class LetterModel implements NeuralModel {
   readonly rate = 1000;
   readonly reach = neuralSpeedRange;
   readonly borders = exactBorders;
   readonly maxSymbols: number;
-  /** The lines that were requested. */
+  /** The lines that the model has synthesized. */
   readonly lines: string[] = [];
 
   constructor(maxSymbols: number) {
@@ -47,7 +47,7 @@ class LetterModel implements NeuralModel {
   }
 }
 
-async function say(text: string, model: LetterModel) {
+async function synthesize(text: string, model: LetterModel) {
   const tokens = text.split(" ").map((written): Token => {
     const [, word = "", after = ""] = /^(.*?)([.,!?]*)$/.exec(written) ?? [];
     return { text: word, before: "", after, stretch: 1, sounds: [...word] };
@@ -59,8 +59,8 @@ async function say(text: string, model: LetterModel) {
       samples += piece.length;
       return true;
     },
-    times: (told: readonly TokenTimestamp[]) => {
-      times.push(...told);
+    times: (timestamps: readonly TokenTimestamp[]) => {
+      times.push(...timestamps);
       return true;
     },
   };
@@ -70,25 +70,25 @@ async function say(text: string, model: LetterModel) {
 }
 
 describe("a text that is too long for the model", () => {
-  test("is split where its last phrase ends", async () => {
-    const { lines, times } = await say("one, two three, four five six.", new LetterModel(22));
+  test("is split at the last end of a phrase", async () => {
+    const { lines, times } = await synthesize("one, two three, four five six.", new LetterModel(22));
     expect(lines).toEqual(["one, two three,", "four five six."]);
     expect(times.map(({ token }) => token)).toEqual([0, 1, 2, 3, 4, 5]);
   });
 
-  test("is split between two words where no phrase ends", async () => {
-    const { lines } = await say("aaaa bbbb cccc dddd", new LetterModel(9));
+  test("is split between two words if it has only one phrase", async () => {
+    const { lines } = await synthesize("aaaa bbbb cccc dddd", new LetterModel(9));
     expect(lines).toEqual(["aaaa bbbb", "cccc dddd"]);
   });
 
-  test("is split inside a word that is longer than the model accepts, without loss", async () => {
-    const { lines, times } = await say("abcdefghijklmnop.", new LetterModel(6));
+  test("is split inside a word that is too long for the model, and keeps all letters", async () => {
+    const { lines, times } = await synthesize("abcdefghijklmnop.", new LetterModel(6));
     expect(lines.join("")).toBe("abcdefghijklmnop.");
     expect(new Set(times.map(({ token }) => token))).toEqual(new Set([0]));
   });
 
-  test("has a pause if it was split at the end of a phrase, which its times include", async () => {
-    const split = await say("one, two.", new LetterModel(5));
+  test("has a pause where it was split at the end of a phrase, and its word timestamps include the pause", async () => {
+    const split = await synthesize("one, two.", new LetterModel(5));
     expect(split.lines).toEqual(["one,", "two."]);
     const [first, second] = split.times;
     expect((second?.start ?? 0) - (first?.end ?? 0)).toBeGreaterThan(0.13);
@@ -96,7 +96,7 @@ describe("a text that is too long for the model", () => {
   });
 });
 
-test("a word without a sound that the model knows is omitted, and the model is not called for it", async () => {
-  const { lines, times, samples } = await say("ЖЖ", new LetterModel(50));
+test("a text without symbols of the model is omitted, and the model is not called", async () => {
+  const { lines, times, samples } = await synthesize("ЖЖ", new LetterModel(50));
   expect([lines, times, samples]).toEqual([[], [], 0]);
 });

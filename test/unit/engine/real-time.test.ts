@@ -4,7 +4,7 @@ import { type QueuedUtterance, UtteranceQueue } from "../../../server/engine/run
 import { planSpeech } from "../../../server/text/planning/plan.ts";
 import { pseudoRandom } from "../../support/seed.ts";
 
-describe("the streams of an engine", () => {
+describe("an engine", () => {
   it.each([
     [0.6, 1],
     [1.2, 1],
@@ -14,7 +14,7 @@ describe("the streams of an engine", () => {
     [4.3, 3],
     [12, 8],
     [160, 112],
-  ])("that makes %d seconds of audio in a second are %d", (audioSpeed, streams) => {
+  ])("that generates %d seconds of audio per second serves %d streams in real time", (audioSpeed, streams) => {
     expect(realTimeStreamsAt({ audioSpeed, processes: 1 })).toBe(streams);
   });
 
@@ -25,7 +25,7 @@ describe("the streams of an engine", () => {
     [4.5, 2, 3, 1.1],
     [0.8, 1, 1, 1.1],
     [40, 2, 28, undefined],
-  ])("with speed %d, %d processes and %d streams have phrases that grow by %d", (...row) => {
+  ])("with speed %d, %d processes and %d streams needs phrases that grow at most by %d", (...row) => {
     const [audioSpeed, processes, streams, growth] = row;
     expect(phraseGrowthAt({ audioSpeed, processes }, streams)).toEqual(
       growth === undefined ? undefined : expect.closeTo(growth, 9),
@@ -45,7 +45,7 @@ const patienceMs = 250;
 const minutes = 12;
 const planned = new Map<string, readonly number[]>();
 
-/** Durations of the phrases of a text. */
+/** Returns the durations of the phrases of a text in seconds. */
 function durations(text: string, growth: number | undefined): number[] {
   const key = `${growth} ${text}`;
   const known = planned.get(key) ?? planDurations(text, growth);
@@ -65,7 +65,7 @@ function planDurations(text: string, growth: number | undefined): number[] {
 
 interface Stream {
   readonly phrases: number[];
-  heardSinceMs: number | undefined;
+  startedAtMs: number | undefined;
   seconds: number;
 }
 
@@ -81,20 +81,24 @@ interface Machine {
   readonly seed: number;
 }
 
-/** Every slot always has a stream, on virtual time: as if callers waited for each of them. @returns the gaps. */
+/**
+ * Simulates an engine on virtual time. Each slot gets a new stream as soon as its stream ends.
+ *
+ * @returns the time by which each phrase arrives too late for playback, in milliseconds
+ */
 function serve({ audioSpeed, processes, streams, growth, seed }: Machine): number[] {
   const random = pseudoRandom(seed);
   const queue = new UtteranceQueue<Phrase>(processes);
   const gapsMs: number[] = [];
   const busy: { readonly doneAtMs: number; readonly tookMs: number; readonly stream: Stream }[] = [];
   let nowMs = 0;
-  const ask = (stream: Stream) => {
-    const dueAtMs = (stream.heardSinceMs ?? nowMs + patienceMs) + stream.seconds * 1000;
-    queue.add({ stream, isFirst: stream.heardSinceMs === undefined, dueAtMs: Math.max(nowMs, dueAtMs) });
+  const enqueue = (stream: Stream) => {
+    const dueAtMs = (stream.startedAtMs ?? nowMs + patienceMs) + stream.seconds * 1000;
+    queue.add({ stream, isFirst: stream.startedAtMs === undefined, dueAtMs: Math.max(nowMs, dueAtMs) });
   };
   const admit = () => {
     const text = texts[Math.floor(random() * texts.length)] ?? "";
-    ask({ phrases: durations(text, growth), heardSinceMs: undefined, seconds: 0 });
+    enqueue({ phrases: durations(text, growth), startedAtMs: undefined, seconds: 0 });
   };
   const begin = (stream: Stream) => {
     const tookMs = 40 + (((stream.phrases[0] ?? 0) * processes) / audioSpeed) * 1000 * (0.9 + 0.2 * random());
@@ -113,18 +117,18 @@ function serve({ audioSpeed, processes, streams, growth, seed }: Machine): numbe
     const { stream, tookMs, doneAtMs } = done;
     nowMs = doneAtMs;
     queue.spoken(tookMs);
-    if (stream.heardSinceMs !== undefined) {
-      gapsMs.push(Math.max(0, nowMs - (stream.heardSinceMs + stream.seconds * 1000)));
+    if (stream.startedAtMs !== undefined) {
+      gapsMs.push(Math.max(0, nowMs - (stream.startedAtMs + stream.seconds * 1000)));
     }
-    stream.heardSinceMs ??= nowMs;
+    stream.startedAtMs ??= nowMs;
     stream.seconds += stream.phrases.shift() ?? 0;
-    if (stream.phrases.length > 0) ask(stream);
+    if (stream.phrases.length > 0) enqueue(stream);
     else admit();
   }
   return gapsMs;
 }
 
-describe("sentences of one to several phrases, with a stream in every slot", () => {
+describe("streams in every slot of an engine", () => {
   const machines = [
     { audioSpeed: 1.5, processes: 1 },
     { audioSpeed: 2.2, processes: 1 },
@@ -135,7 +139,7 @@ describe("sentences of one to several phrases, with a stream in every slot", () 
     { audioSpeed: 16, processes: 4 },
   ];
 
-  it.each(machines)("have no gap where the engine makes %o", (machine) => {
+  it.each(machines)("have no gap over 100 ms on %o", (machine) => {
     const streams = realTimeStreamsAt(machine);
     const growth = phraseGrowthAt(machine, streams);
     const gaps = [1, 2, 3, 4].flatMap((seed) => serve({ ...machine, streams, growth, seed }));
@@ -143,7 +147,7 @@ describe("sentences of one to several phrases, with a stream in every slot", () 
     expect(Math.max(...gaps)).toBeLessThanOrEqual(100);
   });
 
-  it("have gaps with more streams, and with phrases of any length", () => {
+  it("have gaps with twice the streams, and without a limit for the growth of phrases", () => {
     const machine = { audioSpeed: 2.9, processes: 1 };
     const streams = realTimeStreamsAt(machine);
     const growth = phraseGrowthAt(machine, streams);

@@ -5,7 +5,7 @@ import { Sampler } from "../../../server/engine/arcana/sampler.ts";
 const plain = { repetitionPenalty: 1, temperature: 1, topP: 1, maxTokens: 1200 };
 const none: ReadonlySet<number> = new Set();
 
-/** The number of times that each code is chosen in a thousand draws. */
+/** Returns the share of each code in a thousand draws. */
 function shares(scores: readonly number[], change: Partial<typeof plain>, recent = none): number[] {
   const sampler = new Sampler({ ...plain, ...change }, seededRandom(5));
   const counts = scores.map(() => 0);
@@ -17,7 +17,7 @@ function shares(scores: readonly number[], change: Partial<typeof plain>, recent
 }
 
 describe("the sampler", () => {
-  test("samples from the softmax of the scores, which a higher temperature flattens", () => {
+  test("samples from the softmax of the scores divided by the temperature", () => {
     const [first, second] = shares([Math.log(3), 0], {}) as [number, number];
     expect(first).toBeCloseTo(0.75, 1);
     expect(second).toBeCloseTo(0.25, 1);
@@ -26,10 +26,10 @@ describe("the sampler", () => {
   });
 
   test("selects the best code at temperature 0, without randomness", () => {
-    const loaded = () => {
-      throw new Error("a die was thrown");
+    const neverCalled = () => {
+      throw new Error("the sampler used a random number");
     };
-    const sampler = new Sampler({ ...plain, temperature: 0 }, loaded);
+    const sampler = new Sampler({ ...plain, temperature: 0 }, neverCalled);
     expect(sampler.pick(Float32Array.of(0.1, 2, 1.9), none)).toBe(1);
   });
 

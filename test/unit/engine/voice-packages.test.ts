@@ -5,7 +5,7 @@ import { VoicesFolder } from "../../support/voices/folder.ts";
 const folder = new VoicesFolder();
 afterAll(() => folder.delete());
 
-test("a folder of another model has no voices", async () => {
+test("findPackages excludes the folder of another model", async () => {
   folder.json("manifest.json", {});
   folder.json("big/manifest.json", {});
   folder.json("small/manifest.json", {});

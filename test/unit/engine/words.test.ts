@@ -8,7 +8,7 @@ const dictionary: Readonly<Record<string, readonly string[]>> = {
   "90": ["n aɪ n", "t i"],
 };
 
-/** Reads words like eSpeak NG: from the left, and first the pairs that the dictionary has as one entry. */
+/** Reads words like eSpeak NG: from the left, and with dictionary entries of two words first. */
 function read(text: string): string[][] {
   const words = text.split(" ").filter((word) => /\w/.test(word));
   const read: string[] = [];
@@ -25,35 +25,35 @@ const align = (text: string) => {
   return new TokenAligner(read).align(text.split(" "))?.map((sounds) => sounds.join(""));
 };
 
-describe("the words of a reading are assigned to their tokens", () => {
+describe("TokenAligner", () => {
   test.each([
-    ["one word each", "big sea", ["big", "sea"]],
-    ["a token of two words", "big 90 sea", ["big", "naɪnti", "sea"]],
-    ["a token that is not read", "big - sea", ["big", "", "sea"]],
-    ["two tokens that are read as one word", "cup of the sea", ["cup", "ʌ", "vðə", "sea"]],
+    ["assigns one word to each token", "big sea", ["big", "sea"]],
+    ["assigns two words to one token", "big 90 sea", ["big", "naɪnti", "sea"]],
+    ["assigns no word to a punctuation mark", "big - sea", ["big", "", "sea"]],
+    ["divides a word that two tokens share", "cup of the sea", ["cup", "ʌ", "vðə", "sea"]],
     [
-      "the same, where numbers and signs are about",
+      "divides a shared word between numbers and punctuation marks",
       "- 90 of the 9 -",
       ["", "naɪnti", "ʌ", "vðə", "naɪn", ""],
     ],
-    ["one that could be joined with either neighbour", "in of the sea", undefined],
+    ["returns undefined if a token could share a word with both neighbours", "in of the sea", undefined],
   ])("%s", (_what, text, sounds) => {
     expect(align(text)).toEqual(sounds);
   });
 
-  test("tokens have no words if context changes the number of words", () => {
+  test("returns undefined if context changes the number of words", () => {
     const aligner = new TokenAligner((text) => (text === "big sea" ? [["b"], ["i"], ["g"]] : read(text)));
     expect(aligner.align(["big", "sea"])).toBeUndefined();
   });
 
-  test("a word is read separately once", () => {
-    const heard: string[] = [];
+  test("reads each single word only once", () => {
+    const readTexts: string[] = [];
     const aligner = new TokenAligner((text) => {
-      heard.push(text);
+      readTexts.push(text);
       return read(text);
     });
     aligner.align(["big", "sea", "big"]);
     aligner.align(["sea", "big"]);
-    expect(heard).toEqual(["big sea big", "big", "sea", "sea big"]);
+    expect(readTexts).toEqual(["big sea big", "big", "sea", "sea big"]);
   });
 });

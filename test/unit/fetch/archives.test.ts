@@ -6,7 +6,7 @@ import { tarEntries } from "../../../server/presets/sources.ts";
 
 const text = Buffer.from("all of it, and more of it, and more of it again".repeat(20));
 
-/** A zip archive of one file, in the format of PKWARE's APPNOTE 6.3. */
+/** Returns a zip archive of one file, in the format of PKWARE's APPNOTE 6.3. */
 function zip(name: string, content: Buffer, method: "stored" | "deflated", crc = crc32(content)): Buffer {
   const packed = method === "stored" ? content : deflateRawSync(content);
   const common = Buffer.alloc(26);
@@ -39,22 +39,22 @@ describe("a zip archive", () => {
 
   test.each<[string, Buffer, RegExp]>([
     ["without the file", zip("other", text, "stored"), /has no file a\/part\.bin/],
-    ["whose file is spoilt", zip("a/part.bin", text, "deflated", 7), /a\/part\.bin is broken/],
-    ["that is cut", zip("a/part.bin", text, "deflated").subarray(0, 60), /is not a zip archive/],
-    ["that is a page of a web server", Buffer.from("<html>not found</html>"), /is not a zip archive/],
-    ["whose directory is elsewhere", misplaced(), /is broken/],
-  ])("%s is refused with a message", (_what, archive, says) => {
-    expect(() => zipEntry(archive, "a/part.bin")).toThrow(says);
+    ["with a wrong checksum", zip("a/part.bin", text, "deflated", 7), /a\/part\.bin is broken/],
+    ["that is truncated", zip("a/part.bin", text, "deflated").subarray(0, 60), /is not a zip archive/],
+    ["that is an HTML page", Buffer.from("<html>not found</html>"), /is not a zip archive/],
+    ["with a wrong directory offset", withWrongOffset(), /is broken/],
+  ])("%s is refused", (_what, archive, message) => {
+    expect(() => zipEntry(archive, "a/part.bin")).toThrow(message);
   });
 });
 
-function misplaced(): Buffer {
+function withWrongOffset(): Buffer {
   const archive = zip("a/part.bin", text, "stored");
   archive.writeUInt32LE(archive.length + 5, archive.length - 6);
   return archive;
 }
 
-/** An archive of files by their names, in the layout of npm packages. */
+/** Returns an uncompressed tar archive of these files. */
 function tar(files: Readonly<Record<string, Buffer>>): Promise<Uint8Array> {
   return packTar(
     Object.entries(files).map(([name, body]) => ({ header: { name, size: body.length }, body })),
@@ -62,7 +62,7 @@ function tar(files: Readonly<Record<string, Buffer>>): Promise<Uint8Array> {
 }
 
 describe("a tarball", () => {
-  test("returns its files by their full names, and nothing else", async () => {
+  test("returns its regular files with their full names", async () => {
     const long = `package/${"voices/".repeat(20)}b.bin`;
     const archive = await packTar([
       { header: { name: "pax_global_header", type: "pax-global-header", size: 14 }, body: "14 comment=it\n" },
@@ -81,11 +81,11 @@ describe("a tarball", () => {
 
   test.each<[string, Promise<Uint8Array>]>([
     ["is not compressed", tar({ a: text })],
-    ["is cut", tar({ a: text }).then((whole) => gzipSync(whole.subarray(0, 600)))],
-    ["is cut between its files", tar({ a: text }).then((whole) => gzipSync(whole.subarray(0, 1536)))],
+    ["is truncated within a file", tar({ a: text }).then((whole) => gzipSync(whole.subarray(0, 600)))],
+    ["is truncated between files", tar({ a: text }).then((whole) => gzipSync(whole.subarray(0, 1536)))],
     ["has a changed header", tar({ a: text }).then((whole) => gzipSync(whole.fill(98, 0, 1)))],
-    ["has no sizes", Promise.resolve(gzipSync(Buffer.alloc(2048, "x")))],
-  ])("is refused with a message if it %s", async (_what, archive) => {
+    ["has invalid sizes", Promise.resolve(gzipSync(Buffer.alloc(2048, "x")))],
+  ])("is refused if it %s", async (_what, archive) => {
     await expect(tarEntries(Buffer.from(await archive))).rejects.toThrow("the archive is broken");
   });
 });

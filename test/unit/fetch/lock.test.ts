@@ -10,14 +10,14 @@ const folder = folderOfTests("lock");
 it("a lock file is complete at every read, and is not recreated after its release", async () => {
   const path = join(folder, "lock");
   const { signal } = new AbortController();
-  const seen = new Set<string>();
+  const contents = new Set<string>();
   await withLock(path, { signal, onWaiting: () => undefined, beatMs: 1 }, async (lost) => {
-    while (seen.size < 30) {
-      seen.add(readFileSync(path, "utf8"));
+    while (contents.size < 30) {
+      contents.add(readFileSync(path, "utf8"));
       lost.throwIfAborted();
       await turn();
     }
   });
-  expect([...seen].filter((content) => !/^[0-9a-f-]{36} \d+$/.test(content))).toEqual([]);
+  expect([...contents].filter((content) => !/^[0-9a-f-]{36} \d+$/.test(content))).toEqual([]);
   expect(existsSync(path)).toBe(false);
 });

@@ -4,7 +4,7 @@ import { parseSource } from "../../../server/fetch/source.ts";
 
 const digest = `sha256:${"a".repeat(64)}`;
 
-describe("a source", () => {
+describe("the source of a model file", () => {
   it.each([
     ["https://host/a/b.bin?x=1", { kind: "http", url: "https://host/a/b.bin?x=1" }],
     ["s3://bucket/a/b c.bin", { kind: "s3", bucket: "bucket", key: "a/b c.bin" }],
@@ -33,7 +33,7 @@ describe("a source", () => {
     expect(() => parseSource(text)).toThrow(/must be https:\/\/HOST\/PATH, s3:.*hf:.*oci:/);
   });
 
-  it("is refused without the parts that may be secret in the message", () => {
+  it("is refused with a message that contains no password and no query", () => {
     expect(() => parseSource("ftp://me:secret@host/a?token=secret")).not.toThrow(/secret/);
     expect(() => parseSource("https://me:secret@host/a")).toThrow(
       /not contain a user name or a password.*secretRef/,
@@ -41,7 +41,7 @@ describe("a source", () => {
   });
 });
 
-it("a request is signed as in Amazon's own example of GET Object", async () => {
+it("signS3 signs a request as in Amazon's example of GET Object", async () => {
   const headers = await signS3(
     {
       url: "https://examplebucket.s3.amazonaws.com/test.txt",

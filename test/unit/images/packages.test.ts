@@ -6,12 +6,12 @@ import { expect, test } from "vitest";
 const root = join(import.meta.dirname, "../../..");
 const containerfile = readFileSync(join(root, "Containerfile"), "utf8");
 
-function listed(role: string): string[] {
+function listedPackages(role: string): string[] {
   return new RegExp(`^ARG ${role}_PACKAGES=(.*)$`, "m").exec(containerfile)?.[1]?.split(",").toSorted() ?? [];
 }
 
-/** The npm packages that the sources of these folders import, statically, dynamically, or by resolving them. */
-function imported(...patterns: string[]): string[] {
+/** Returns the npm packages that these source files import, statically, dynamically or with `resolve`. */
+function importedPackages(...patterns: string[]): string[] {
   const names = new Set<string>();
   for (const file of globSync(patterns, { cwd: root })) {
     const source = readFileSync(join(root, file), "utf8").replaceAll(/^import type .*$/gm, "");
@@ -27,20 +27,20 @@ function imported(...patterns: string[]): string[] {
 test.each([
   { role: "SERVER", sources: ["server/**/*.ts", "lib/**/*.ts", "config/contract/**/*.ts"] },
   { role: "OPERATOR", sources: ["operator/**/*.ts", "lib/**/*.ts", "crds/*.ts", "config/contract/**/*.ts"] },
-])("the $role image holds every package that its sources import", ({ role, sources }) => {
-  const needed = imported(...sources);
+])("the $role image contains every package that its sources import", ({ role, sources }) => {
+  const needed = importedPackages(...sources);
   expect(needed.length).toBeGreaterThan(3);
-  expect(listed(role)).toEqual(expect.arrayContaining(needed));
+  expect(listedPackages(role)).toEqual(expect.arrayContaining(needed));
 });
 
-test("the base image has the Node that package.json pins", () => {
+test("the base image has the version of Node that package.json pins", () => {
   const pinned = (
     JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { dependencies: { node: string } }
   ).dependencies.node;
   expect(containerfile).toContain(`ARG BASE=docker.io/library/node:${pinned}-`);
 });
 
-test("the label of each image names those licenses of its packages that require more than a notice", () => {
+test("the license label of each image includes the copyleft licenses of its packages", () => {
   const stages = containerfile.split(/^FROM /m).slice(1);
   const labels = new Map(
     stages.flatMap((stage) => {
@@ -50,7 +50,7 @@ test("the label of each image names those licenses of its packages that require 
     }),
   );
   const copyleft = (role: string) =>
-    listed(role).filter((name) => {
+    listedPackages(role).filter((name) => {
       const { license } = JSON.parse(readFileSync(join(root, "node_modules", name, "package.json"), "utf8"));
       return /GPL|AGPL/.test(license);
     });
@@ -63,7 +63,7 @@ test("the label of each image names those licenses of its packages that require 
   });
 });
 
-test("only the script that links Node runs at the installation of packages, in images and in make", () => {
+test("npm runs no install script of a package except that of node, in the images and in the Makefile", () => {
   const texts = [containerfile, readFileSync(join(root, "Makefile"), "utf8")];
   const commands = texts.flatMap((text) => text.match(/npm (?:ci|install|rebuild)\b[^\n&#]*/gu) ?? []);
   expect(commands.length).toBeGreaterThanOrEqual(3);

@@ -10,7 +10,7 @@ it("the LRU cache drops the least recently used value, and returns it", () => {
   expect([cache.has("a"), cache.has("b"), cache.has("c")]).toEqual([true, false, true]);
 });
 
-it("the LRU cache counts setting a value as use, and stores it once", () => {
+it("the LRU cache counts setting a value as a use of its key, and keeps one value for a key", () => {
   const cache = new LruCache<string, number>(2);
   cache.set("a", 1);
   cache.set("b", 2);

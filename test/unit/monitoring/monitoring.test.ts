@@ -21,7 +21,7 @@ const rules: Rule[] = parse(
 ).groups.flatMap((group: { rules: Rule[] }) => group.rules);
 const alerts = rules.filter(({ alert }) => alert !== undefined);
 
-/** Every existing series, with the labels of its metric. */
+/** The names of all series, with the labels of each. */
 const series = new Map<string, Set<string>>();
 for (const registry of [apiMetrics().registry, modelMetrics().registry, operatorMetrics()]) {
   const metrics = registry.getMetricsAsArray() as unknown as {
@@ -38,15 +38,15 @@ for (const registry of [apiMetrics().registry, modelMetrics().registry, operator
 for (const [name, labels] of sentSeries()) series.set(name, new Set(labels));
 for (const { record } of rules) if (record) series.set(record, new Set());
 
-/** The labels that Prometheus' service discovery adds. */
-const places = new Set(["namespace", "pod", "job", "name"]);
+/** The labels that the service discovery of Prometheus adds. */
+const discoveryLabels = new Set(["namespace", "pod", "job", "name"]);
 const words = new Set(
   "sum min max rate increase histogram_quantile time by on or and unless without group_left vector topk".split(
     " ",
   ),
 );
 
-/** @returns the selectors of a query, each with its metric and the labels that it matches. */
+/** Returns the selectors of a query: the metric and the labels that each selector matches. */
 function selectors(query: string): { metric: string; labels: string[] }[] {
   const grouped = query.replaceAll(/\b(by|on|group_left|without)\s*\([^)]*\)/g, "");
   return [...grouped.matchAll(/([a-z_][a-z0-9_:]*)\s*(\{[^}]*\})?/g)].flatMap(
@@ -68,13 +68,13 @@ function expectToExist(query: string): void {
   for (const { metric, labels } of found) {
     expect([...series.keys()], query).toContain(metric);
     for (const label of labels) {
-      if (!places.has(label))
+      if (!discoveryLabels.has(label))
         expect([...(series.get(metric) ?? [])], `${metric} in ${query}`).toContain(label);
     }
   }
 }
 
-describe("dashboards", () => {
+describe("the Grafana dashboards", () => {
   it.each(dashboards)("%s queries only existing metrics and labels", async (file) => {
     const { panels } = JSON.parse(await readFile(join(root, "config/grafana", file), "utf8"));
     const queries = panels.flatMap((panel: { targets: { expr: string }[] }) =>
@@ -84,32 +84,32 @@ describe("dashboards", () => {
     for (const query of queries) expectToExist(query);
   });
 
-  it("show every metric that arcana sends, which the guide also names", async () => {
+  it("show every metric that arcana sends, and docs/reference/metrics-otlp.md documents it", async () => {
     const { panels } = JSON.parse(await readFile(join(root, "config/grafana/models.json"), "utf8"));
     const shown = JSON.stringify(panels);
     const guide = await readFile(join(root, "docs/reference/metrics-otlp.md"), "utf8");
     for (const { name } of Object.values(engineInstruments)) {
-      const asked = [...sentSeries().keys()].filter((one) => one.startsWith(name.replaceAll(".", "_")));
-      expect(asked.filter((one) => shown.includes(one)).length, name).toBeGreaterThan(0);
-      expect(guide).toContain(asked[0]?.replace(/_(bucket|sum|count)$/, ""));
+      const sent = [...sentSeries().keys()].filter((one) => one.startsWith(name.replaceAll(".", "_")));
+      expect(sent.filter((one) => shown.includes(one)).length, name).toBeGreaterThan(0);
+      expect(guide).toContain(sent[0]?.replace(/_(bucket|sum|count)$/, ""));
     }
   });
 
-  it("fail the check for an unknown metric", () => {
+  it("would fail these tests with an unknown metric or label", () => {
     expect(() => expectToExist('rate(svc_tts_request_total{model="x"}[5m])')).toThrow();
     expect(() => expectToExist('rate(svc_tts_requests_total{voices="x"}[5m])')).toThrow();
   });
 });
 
-describe("alerts", () => {
+describe("the Prometheus rules", () => {
   it.each(rules.map((rule) => [rule.alert ?? rule.record ?? "", rule.expr]))(
-    "%s asks only for what there is",
+    "%s queries only existing metrics and labels",
     (_name, expr) => {
       expectToExist(expr);
     },
   );
 
-  it("have a severity and a runbook each, and every runbook has an alert", async () => {
+  it("have a severity and a runbook for each alert, and every runbook has an alert", async () => {
     for (const { alert, annotations, labels } of alerts) {
       expect(annotations?.runbook_url).toMatch(new RegExp(`/docs/runbooks/${alert}\\.md$`));
       expect(["warning", "critical"]).toContain(labels?.severity);

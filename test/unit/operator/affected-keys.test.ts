@@ -34,35 +34,35 @@ const view = {
 const secrets = { followersOf: (key: string) => (key === "ns/license" ? ["ns/demo"] : []) };
 const everything = ["TtsDeployment/ns/demo", "TtsModelPool/ns/demo-mist", "TtsModelPool/ns/demo-mist-canary"];
 
-const wakes = (found: KubernetesObject) =>
-  affectedKeys(view, { kind: found.kind, key: `ns/${found.metadata.name}`, object: found }).toSorted();
+const keysOf = (changed: KubernetesObject) =>
+  affectedKeys(view, { kind: changed.kind, key: `ns/${changed.metadata.name}`, object: changed }).toSorted();
 
 it.each([
   ["a TtsDeployment", object("TtsDeployment", "demo"), everything],
-  ["a pool: what one gives back another may take", object("TtsModelPool", "demo-mist", own), everything],
+  ["a pool, because another pool may use its free capacity", object("TtsModelPool", "demo-mist", own), everything],
   [
-    "a spec of a TtsDeployment that no pass has seen",
+    "a spec of a TtsDeployment that was not reconciled yet",
     object("TtsDeployment", "demo", { generation: 2 }),
     ["TtsDeployment/ns/demo"],
   ],
   [
-    "settings of a pool that were not reconciled, because another client may have written them",
+    "a spec of a pool that was not reconciled yet",
     object("TtsModelPool", "demo-mist", { ...own, generation: 2 }),
     ["TtsDeployment/ns/demo", "TtsModelPool/ns/demo-mist"],
   ],
   [
-    "the routing table: a pool drops its canary once no stream is sent there",
+    "the routing table, because a pool deletes its canary when the table has no weight for it",
     object("ConfigMap", "demo-routing", own),
     everything,
   ],
   ["any other child", object("Service", "demo-api", own), ["TtsDeployment/ns/demo"]],
-  ["a pod of the API", object("Pod", "demo-api-1", own), ["TtsDeployment/ns/demo"]],
+  ["a pod of the API tier", object("Pod", "demo-api-1", own), ["TtsDeployment/ns/demo"]],
   ["an object of another owner", object("Service", "other"), []],
-])("requeues the keys that depend on %s", (_what, found, keys) => {
-  expect(wakes(found)).toEqual(keys);
+])("affectedKeys returns the keys that depend on %s", (_what, changed, keys) => {
+  expect(keysOf(changed)).toEqual(keys);
 });
 
-it("requeues the keys that depend on a deleted pool, reconciled or not", () => {
+it("affectedKeys returns the keys that depend on a deleted pool that was not reconciled", () => {
   const pool = object("TtsModelPool", "demo-mist", { ...own, generation: 2 });
   const keys = affectedKeys(view, { kind: "TtsModelPool", key: "ns/demo-mist", object: pool, gone: true });
   expect(keys.toSorted()).toEqual(everything);
@@ -80,22 +80,22 @@ it.each([
       spec: { deployment: "demo" },
     },
   ],
-])("requeues the owner of %s with changed labels", (_what, found) => {
-  expect(wakes(found)).toEqual(everything);
+])("affectedKeys returns the owner of %s with changed labels", (_what, changed) => {
+  expect(keysOf(changed)).toEqual(everything);
 });
 
-it("requeues the owner of a token with changed labels", () => {
+it("keysOfSecret returns the owner of a token with changed labels", () => {
   const token = object("Secret", "demo-token", relabeled);
   expect(keysOfSecret(view, secrets, "ns/demo-token", token).toSorted()).toEqual(everything);
 });
 
 it.each([
   ["that a TtsDeployment names", "license", object("Secret", "license"), everything],
-  ["that a TtsDeployment names, when it is gone", "license", undefined, everything],
-  ["without a follower", "other", object("Secret", "other"), []],
-  ["of the operator's own", "demo-token", object("Secret", "demo-token", own), everything],
-  ["of the operator's own, when it is gone", "demo-token", undefined, everything],
-])("a Secret requeues the keys that depend on it: one %s", (_what, name, secret, keys) => {
+  ["that a TtsDeployment names and that was deleted", "license", undefined, everything],
+  ["that no TtsDeployment names", "other", object("Secret", "other"), []],
+  ["that the operator created", "demo-token", object("Secret", "demo-token", own), everything],
+  ["that the operator created and that was deleted", "demo-token", undefined, everything],
+])("keysOfSecret returns the keys that depend on a Secret %s", (_what, name, secret, keys) => {
   expect(keysOfSecret(view, secrets, `ns/${name}`, secret).toSorted()).toEqual(keys);
 });
 
@@ -104,7 +104,7 @@ it.each([
   ["TtsModelPool/ns/demo-mist", "TtsDeployment/ns/demo", false],
   ["TtsModelPool/ns/demo-scaled", "TtsDeployment/ns/demo", true],
   ["TtsModelPool/ns/unknown", "TtsModelPool/ns/unknown", true],
-])("%s takes turns with %s; alone: %s", (key, group, alone) => {
+])("turnFor(%s) has the group %s, and alone is %s", (key, group, alone) => {
   const pool = (spec: object) => ({
     ...object("TtsModelPool", "any"),
     spec: { deployment: "demo", ...spec },
@@ -116,21 +116,21 @@ it.each([
   expect(turnFor({ get: (kind, name) => known[`${kind}/${name}`] }, key)).toEqual({ group, alone });
 });
 
-it("a new leader gets every key, a TtsDeployment before its pools, and unreconciled objects as changes", () => {
-  const seen = { status: { observedGeneration: 1 } };
-  const found: Record<string, KubernetesObject[]> = {
+it("everyKey returns each TtsDeployment before its pools, and objects that were not reconciled as changes", () => {
+  const reconciled = { status: { observedGeneration: 1 } };
+  const objects: Record<string, KubernetesObject[]> = {
     TtsDeployment: [
-      { ...object("TtsDeployment", "demo", { generation: 1 }), ...seen },
-      { ...object("TtsDeployment", "new", { generation: 2 }), ...seen },
+      { ...object("TtsDeployment", "demo", { generation: 1 }), ...reconciled },
+      { ...object("TtsDeployment", "new", { generation: 2 }), ...reconciled },
     ],
     TtsModelPool: [
-      { ...object("TtsModelPool", "demo-mist", { generation: 1 }), ...seen },
+      { ...object("TtsModelPool", "demo-mist", { generation: 1 }), ...reconciled },
       object("TtsModelPool", "demo-mist-canary", { generation: 1 }),
-      { ...object("TtsModelPool", "by-hand", { generation: 1 }), ...seen },
+      { ...object("TtsModelPool", "by-hand", { generation: 1 }), ...reconciled },
     ],
   };
   const all = function* (kind: string) {
-    yield* found[kind] ?? [];
+    yield* objects[kind] ?? [];
   };
   expect([...everyKey({ ...view, all })]).toEqual([
     ["TtsDeployment/ns/demo", "resync"],
@@ -142,27 +142,27 @@ it("a new leader gets every key, a TtsDeployment before its pools, and unreconci
   ]);
 });
 
-const knownBefore = { ...object("TtsDeployment", "demo", { uid: "1", generation: 2, resourceVersion: "5" }) };
+const previous = { ...object("TtsDeployment", "demo", { uid: "1", generation: 2, resourceVersion: "5" }) };
 
 it.each([
-  ["a status", { ...knownBefore, status: { conditions: [] } }, true],
-  ["a spec", object("TtsDeployment", "demo", { ...knownBefore.metadata, generation: 3 }), false],
+  ["a status", { ...previous, status: { conditions: [] } }, true],
+  ["a spec", object("TtsDeployment", "demo", { ...previous.metadata, generation: 3 }), false],
   [
     "an annotation",
-    object("TtsDeployment", "demo", { ...knownBefore.metadata, annotations: { a: "b" } }),
+    object("TtsDeployment", "demo", { ...previous.metadata, annotations: { a: "b" } }),
     false,
   ],
   [
-    "another object of the name",
-    object("TtsDeployment", "demo", { ...knownBefore.metadata, uid: "2" }),
+    "another object with the same name",
+    object("TtsDeployment", "demo", { ...previous.metadata, uid: "2" }),
     false,
   ],
-])("detects a change of the status only: %s", (_what, after, expected) => {
+])("isStatusChange for a change of %s", (_what, after, expected) => {
   const change = {
     kind: "TtsDeployment",
     key: "ns/demo",
     gone: false,
-    before: storeUncompressed(knownBefore),
+    before: storeUncompressed(previous),
   };
   expect(isStatusChange({ ...change, object: after })).toBe(expected);
   expect(isStatusChange({ ...change, object: after, gone: true }), "a deletion").toBe(false);
@@ -185,27 +185,27 @@ it.each([
     [],
   ],
   [
-    "what a pool can take",
+    "the capacity of a pool",
     "TtsModelPool",
     { capacity: { streams: 16, used: 1 } },
     { capacity: { streams: 32, used: 2 } },
     everything,
   ],
   [
-    "how many pools are ready",
+    "the number of ready pools",
     "TtsDeployment",
     { summary: { models: "0/1", streams: "1/16" } },
     { summary: { models: "1/1", streams: "2/16" } },
     everything,
   ],
   [
-    "nothing that it tells",
+    "no summarized field",
     "TtsModelPool",
     { capacity: { streams: 16, used: 1 } },
     { capacity: { streams: 16, used: 1 } },
     everything,
   ],
-])("requeues no unaffected key for a status that changes %s", (_what, kind, before, after, keys) => {
+])("affectedKeys returns only affected keys for a status that changes %s", (_what, kind, before, after, keys) => {
   const name = kind === "TtsDeployment" ? "demo" : "demo-mist";
   const base = object(kind, name, { ...own, uid: "1" });
   const change = {

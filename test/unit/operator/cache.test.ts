@@ -11,7 +11,7 @@ function demo(resourceVersion: string, generation: number): KubernetesObject {
   return { apiVersion: "tts.svc.dev/v1alpha1", kind: "TtsDeployment", metadata };
 }
 
-it("uses the listed objects after a restore of etcd, also if they are older than the known ones", async () => {
+it("ClusterCache uses the listed objects after a restore of etcd, also if they are older than the cached ones", async () => {
   const clock = new FakeClock();
   let stored = demo("700", 7);
   let watch = new PassThrough();
@@ -35,8 +35,8 @@ it("uses the listed objects after a restore of etcd, also if they are older than
   view.written(demo("701", 7));
 
   stored = demo("600", 6);
-  const gone = { kind: "Status", status: "Failure", code: 410, reason: "Expired", message: "too old" };
-  watch.write(`${JSON.stringify({ type: "ERROR", object: gone })}\n`);
-  await eventually("the list", () => clock.advance(1_000).then(() => generation() === 6));
+  const expired = { kind: "Status", status: "Failure", code: 410, reason: "Expired", message: "too old" };
+  watch.write(`${JSON.stringify({ type: "ERROR", object: expired })}\n`);
+  await eventually("the cache has the listed object", () => clock.advance(1_000).then(() => generation() === 6));
   await view.stop();
 });

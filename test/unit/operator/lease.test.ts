@@ -6,12 +6,12 @@ import { microTime } from "../../../operator/cluster/micro-time.ts";
 import type { KubernetesObject } from "../../../operator/facts/kubernetes-object.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 
-/** A lease with the API server's rule: a write must contain the version that it changes. */
+/** Stores a Lease like the API server: a write must contain the resource version that it changes. */
 function leaseStore() {
   let version = 0;
   const store = {
     lease: undefined as KubernetesObject | undefined,
-    /** The identities whose requests never complete. */
+    /** The identities of disconnected candidates. Their requests never complete. */
     cutOff: new Set<string>(),
     writes: 0,
     put(lease: KubernetesObject): KubernetesObject {
@@ -69,7 +69,7 @@ function pair() {
   return { clock, store, one: candidate(store, clock, "one"), two: candidate(store, clock, "two") };
 }
 
-/** One candidate that has started. */
+/** Returns one candidate that has started. */
 function alone() {
   const clock = new FakeClock();
   const store = leaseStore();
@@ -79,7 +79,7 @@ function alone() {
 }
 
 describe("a leader election", () => {
-  test("gives the lease to one of two processes, which keeps it", async () => {
+  test("selects one of two processes, which keeps the lease", async () => {
     const { clock, one, two } = pair();
     one.election.start();
     two.election.start();
@@ -88,34 +88,34 @@ describe("a leader election", () => {
     expect(one.history).toEqual(["leading"]);
   });
 
-  test("gives the lease to another process within 20 s when its holder is disconnected and has stepped down", async () => {
+  test("selects the other process within 20 s after the holder is disconnected, and never both", async () => {
     const { clock, store, one, two } = pair();
     one.election.start();
     await clock.advance(1);
     two.election.start();
     await clock.advance(60_700);
     store.cutOff.add("one");
-    let neverTwo = true;
+    let neverBoth = true;
     for (let ms = 0; ms < 20_000 && !two.election.leading; ms += 100) {
       await clock.advance(100);
-      neverTwo &&= !(one.election.leading && two.election.leading);
+      neverBoth &&= !(one.election.leading && two.election.leading);
     }
     expect(two.election.leading).toBe(true);
-    expect(neverTwo).toBe(true);
+    expect(neverBoth).toBe(true);
     expect(one.history).toEqual(["leading", "the lease could not be renewed for 10000 ms"]);
   });
 
   test.each([-5, 5])(
-    "does not go by wall clocks: %i hours between them take no lease, and hold up no failover",
+    "is not affected by wall clocks that differ by %i hours",
     async (hours) => {
       const clock = new FakeClock();
       const store = leaseStore();
-      const elsewhere: Clock = {
+      const shiftedClock: Clock = {
         nowMs: () => clock.nowMs() + hours * 3_600_000,
         monotonicMs: () => clock.monotonicMs(),
         after: (delayMs, callback) => clock.after(delayMs, callback),
       };
-      const [one, two] = [candidate(store, clock, "one"), candidate(store, elsewhere, "two")];
+      const [one, two] = [candidate(store, clock, "one"), candidate(store, shiftedClock, "two")];
       one.election.start();
       await clock.advance(1);
       two.election.start();
@@ -127,7 +127,7 @@ describe("a leader election", () => {
     },
   );
 
-  test("gives the lease to another process at the next attempt when its holder stops", async () => {
+  test("selects the other process at its next attempt after the holder stops", async () => {
     const { clock, one, two } = pair();
     one.election.start();
     await clock.advance(1);
@@ -139,7 +139,7 @@ describe("a leader election", () => {
     expect(one.history).toEqual(["leading"]);
   });
 
-  test("uses its own clock for the lease, independent of the times that a holder writes", async () => {
+  test("measures the age of the lease with its own clock, not with the times in the lease", async () => {
     const clock = new FakeClock();
     const store = leaseStore();
     store.put({
@@ -161,7 +161,7 @@ describe("a leader election", () => {
     expect(one.election.leading).toBe(true);
   });
 
-  test("counts the transitions and keeps the acquire time while it renews", async () => {
+  test("counts transitions, and keeps the acquire time when it renews the lease", async () => {
     const { clock, store, one } = alone();
     const acquireTime = microTime(clock.nowMs());
     await clock.advance(60_000);
@@ -173,17 +173,17 @@ describe("a leader election", () => {
     expect(store.lease?.spec).not.toMatchObject({ acquireTime });
   });
 
-  test("steps down at once when another process has taken the lease", async () => {
+  test("steps down at the next renewal if another process holds the lease", async () => {
     const { clock, store, one } = alone();
     await clock.advance(1);
-    const taken = store.lease as KubernetesObject;
-    store.put({ ...taken, spec: { ...(taken.spec as object), holderIdentity: "thief" } });
+    const lease = store.lease as KubernetesObject;
+    store.put({ ...lease, spec: { ...(lease.spec as object), holderIdentity: "thief" } });
     await clock.advance(2_100);
     expect(one.election.leading).toBe(false);
     expect(one.history).toEqual(["leading", "the lease is held by thief"]);
   });
 
-  test("keeps the leadership when a user labels the lease", async () => {
+  test("stays leader when a user adds a label to the lease", async () => {
     const { clock, store, one } = alone();
     await clock.advance(1);
     const lease = store.lease as KubernetesObject;
@@ -205,6 +205,6 @@ describe("a leader election", () => {
   });
 });
 
-test("Lease times have exactly six decimals, as the API server demands", () => {
+test("microTime writes exactly six decimals, as the API server requires", () => {
   expect(microTime(Date.UTC(2030, 4, 6, 7, 8, 9, 10))).toBe("2030-05-06T07:08:09.010000Z");
 });

@@ -7,43 +7,43 @@ function pod(name: string, group: string): KubernetesObject {
   return { apiVersion: "v1", kind: "Pod", metadata: { name, labels: { group } } };
 }
 
-function shelf() {
-  const packer = new TemplateCompressor(({ metadata }) => [metadata.labels?.group ?? ""]);
-  const shelf = new ObjectStore();
+function storeOfPods() {
+  const compressor = new TemplateCompressor(({ metadata }) => [metadata.labels?.group ?? ""]);
+  const store = new ObjectStore();
   return {
-    shelf,
-    put: (object: KubernetesObject) => shelf.put(`Pod/${object.metadata.name}`, packer.hold(object)),
+    store,
+    put: (object: KubernetesObject) => store.put(`Pod/${object.metadata.name}`, compressor.hold(object)),
   };
 }
 
-it("returns the newest state, also of decompressed objects", () => {
-  const { shelf: one, put } = shelf();
+it("ObjectStore returns the newest state of an object that was read before", () => {
+  const { store, put } = storeOfPods();
   put(pod("a", "x"));
-  expect(one.get("Pod/a")).toEqual(pod("a", "x"));
+  expect(store.get("Pod/a")).toEqual(pod("a", "x"));
   put(pod("a", "y"));
-  expect(one.get("Pod/a")).toEqual(pod("a", "y"));
-  expect(one.group("x")).toEqual([]);
-  expect(one.group("y")).toEqual([pod("a", "y")]);
-  expect(one.ids("y")).toEqual(["Pod/a"]);
-  one.drop("Pod/a");
-  expect(one.get("Pod/a")).toBeUndefined();
-  expect(one.group("y")).toEqual([]);
+  expect(store.get("Pod/a")).toEqual(pod("a", "y"));
+  expect(store.group("x")).toEqual([]);
+  expect(store.group("y")).toEqual([pod("a", "y")]);
+  expect(store.ids("y")).toEqual(["Pod/a"]);
+  store.drop("Pod/a");
+  expect(store.get("Pod/a")).toBeUndefined();
+  expect(store.group("y")).toEqual([]);
 });
 
-it("decompresses an object once for repeated reads, and drops those that were read long ago", () => {
-  const { shelf: one, put } = shelf();
+it("ObjectStore decompresses an object once for repeated reads, and again after many other reads", () => {
+  const { store, put } = storeOfPods();
   for (let i = 0; i < 300; i++) put(pod(`p${i}`, "all"));
-  const first = one.get("Pod/p0");
-  expect(one.get("Pod/p0")).toBe(first);
-  expect(one.group("all")).toHaveLength(300);
-  expect(one.get("Pod/p0")).not.toBe(first);
-  expect(one.get("Pod/p0")).toEqual(first);
+  const first = store.get("Pod/p0");
+  expect(store.get("Pod/p0")).toBe(first);
+  expect(store.group("all")).toHaveLength(300);
+  expect(store.get("Pod/p0")).not.toBe(first);
+  expect(store.get("Pod/p0")).toEqual(first);
 });
 
-it("returns all objects of a kind", () => {
-  const { shelf: one, put } = shelf();
+it("ObjectStore returns all objects of a kind", () => {
+  const { store, put } = storeOfPods();
   put(pod("a", "x"));
   put(pod("b", "x"));
-  expect([...one.all("Pod/")]).toEqual([pod("a", "x"), pod("b", "x")]);
-  expect([...one.all("Service/")]).toEqual([]);
+  expect([...store.all("Pod/")]).toEqual([pod("a", "x"), pod("b", "x")]);
+  expect([...store.all("Service/")]).toEqual([]);
 });

@@ -17,7 +17,7 @@ describe("a quantity", () => {
     ["-1", "-1000m"],
     ["1000000n", "1m"],
     ["0.0000000001", "1n"],
-  ])("%s is the same as %s", (one, other) => {
+  ])("of %s equals %s", (one, other) => {
     expect(nanosOf(one)).toBeDefined();
     expect(nanosOf(one)).toBe(nanosOf(other));
   });
@@ -26,12 +26,12 @@ describe("a quantity", () => {
     ["1", "1001m"],
     ["1G", "1Gi"],
     ["1k", "1K"],
-  ])("%s is not %s", (one, other) => {
+  ])("of %s differs from %s", (one, other) => {
     expect(nanosOf(one)).not.toBe(nanosOf(other));
   });
 
   test.each(["", ".", "m", "1 Gi", "1mm", "abc", "0x10", "1e", null, undefined, {}, true])(
-    "%s is none",
+    "%s is not valid",
     (value) => {
       expect(nanosOf(value)).toBeUndefined();
     },

@@ -15,10 +15,11 @@ const secret = (resourceVersion: string): KubernetesObject => ({
 });
 
 /**
- * An API server whose responses and watch events the test controls. A late response reports nothing before
- * its end.
+ * Creates a cache of Secrets for a simulated API server. The test controls its responses and watch events.
+ *
+ * @param late whether the first list of the watch waits until the test ends
  */
-function opened({ late = false } = {}) {
+function openSecrets({ late = false } = {}) {
   const end = Promise.withResolvers<void>();
   const watch = new PassThrough();
   const reads: PromiseWithResolvers<KubernetesObject | undefined>[] = [];
@@ -37,8 +38,8 @@ function opened({ late = false } = {}) {
     namespaces: ["ns"],
     observer: {},
   });
-  const told: string[] = [];
-  secrets.onChange((key, found) => told.push(`${key} ${versionOf(found) ?? "gone"}`));
+  const reported: string[] = [];
+  secrets.onChange((key, changed) => reported.push(`${key} ${versionOf(changed) ?? "gone"}`));
   secrets.follow("ns/demo", [ref]);
   closing.push(() => {
     end.resolve();
@@ -47,15 +48,15 @@ function opened({ late = false } = {}) {
   return {
     secrets,
     watch,
-    told,
+    reported,
     reads,
-    tell: (type: string, version: string) =>
+    sendEvent: (type: string, version: string) =>
       watch.write(`${JSON.stringify({ type, object: secret(version) })}\n`),
-    /** Reads a Secret, and responds with this version. */
+    /** Reads the Secret. The API server responds with this version. */
     async read(version: string) {
-      const finding = secrets.read(ref, "version", versionOf);
+      const reading = secrets.read(ref, "version", versionOf);
       reads.at(-1)?.resolve(secret(version));
-      return (await finding).fact;
+      return (await reading).fact;
     },
   };
 }
@@ -63,70 +64,70 @@ function opened({ late = false } = {}) {
 const closing: (() => Promise<void>)[] = [];
 afterEach(() => Promise.all(closing.splice(0).map((close) => close())));
 
-it("is read once, and again when the watch reports another version", async () => {
-  const { read, reads, told, tell } = opened();
+it("a Secret is read once, and again after the watch reports another version", async () => {
+  const { read, reads, reported, sendEvent } = openSecrets();
   await eventuallyPasses(async () => {
     await read("1");
-    const asked = reads.length;
+    const readsBefore = reads.length;
     await read("1");
-    expect(reads).toHaveLength(asked);
+    expect(reads).toHaveLength(readsBefore);
   });
-  const asked = reads.length;
-  tell("MODIFIED", "2");
-  await eventuallyPasses(() => expect(told).toEqual(["ns/license 2"]));
+  const readsBefore = reads.length;
+  sendEvent("MODIFIED", "2");
+  await eventuallyPasses(() => expect(reported).toEqual(["ns/license 2"]));
   expect(await read("2")).toBe("2");
   expect(await read("2")).toBe("2");
-  expect(reads).toHaveLength(asked + 1);
-  expect(told).toHaveLength(1);
+  expect(reads).toHaveLength(readsBefore + 1);
+  expect(reported).toHaveLength(1);
 });
 
-it("that changes during its first read is reported again", async () => {
-  const { secrets, reads, told, tell } = opened();
-  const finding = secrets.read(ref, "version", versionOf);
-  tell("MODIFIED", "2");
-  await eventuallyPasses(() => expect(told).toContain("ns/license 2"));
+it("a Secret that changes during its first read is reported, and read again", async () => {
+  const { secrets, reads, reported, sendEvent } = openSecrets();
+  const reading = secrets.read(ref, "version", versionOf);
+  sendEvent("MODIFIED", "2");
+  await eventuallyPasses(() => expect(reported).toContain("ns/license 2"));
   reads.at(-1)?.resolve(secret("1"));
-  expect((await finding).fact).toBe("1");
+  expect((await reading).fact).toBe("1");
   const again = secrets.read(ref, "version", versionOf);
   reads.at(-1)?.resolve(secret("2"));
   expect((await again).fact).toBe("2");
 });
 
 it("a changed Secret is reported to all followers when one of them reads it before the watch event", async () => {
-  const { read, told } = opened({ late: true });
+  const { read, reported } = openSecrets({ late: true });
   await read("1");
-  expect(told).toEqual([]);
+  expect(reported).toEqual([]);
   await read("2");
-  expect(told).toEqual(["ns/license 2"]);
+  expect(reported).toEqual(["ns/license 2"]);
 });
 
-it("that was deleted is reported, and not read until it exists again", async () => {
-  const { secrets, read, reads, told, tell } = opened();
+it("a deleted Secret is reported, and not read again until it exists", async () => {
+  const { secrets, read, reads, reported, sendEvent } = openSecrets();
   await read("1");
-  tell("DELETED", "3");
-  await eventuallyPasses(() => expect(told).toContain("ns/license gone"));
-  const gone = secrets.read(ref, "version", versionOf);
+  sendEvent("DELETED", "3");
+  await eventuallyPasses(() => expect(reported).toContain("ns/license gone"));
+  const reading = secrets.read(ref, "version", versionOf);
   reads.at(-1)?.resolve(undefined);
-  expect((await gone).fact).toBeUndefined();
-  const asked = reads.length;
+  expect((await reading).fact).toBeUndefined();
+  const readsBefore = reads.length;
   expect((await secrets.read(ref, "version", versionOf)).fact).toBeUndefined();
-  expect(reads).toHaveLength(asked);
+  expect(reads).toHaveLength(readsBefore);
 });
 
-it("without followers is forgotten, and its watch ends", async () => {
-  const { secrets, read, reads, watch, told, tell } = opened();
+it("a Secret without followers is removed from the cache, and its watch ends", async () => {
+  const { secrets, read, reads, watch, reported, sendEvent } = openSecrets();
   await read("1");
-  tell("MODIFIED", "2");
-  await eventuallyPasses(() => expect(told).toEqual(["ns/license 2"]));
+  sendEvent("MODIFIED", "2");
+  await eventuallyPasses(() => expect(reported).toEqual(["ns/license 2"]));
   secrets.follow("ns/demo", []);
   await eventuallyPasses(() => expect(watch.destroyed).toBe(true));
   expect(secrets.followersOf("ns/license")).toEqual([]);
-  const asked = reads.length;
+  const readsBefore = reads.length;
   await read("1");
-  expect(reads).toHaveLength(asked + 1);
+  expect(reads).toHaveLength(readsBefore + 1);
 });
 
-it("of the operator that was written before a watch reported it is reported again when the watch restarts", async () => {
+it("a Secret that the operator wrote and the watch never reported is reported as gone when the watch restarts", async () => {
   const streams: PassThrough[] = [];
   const openWatch = async () => {
     const stream = new PassThrough();
@@ -136,12 +137,12 @@ it("of the operator that was written before a watch reported it is reported agai
   const client = { clock: systemClock, openWatch } as unknown as ClusterClient;
   const secrets = new Secrets({ client, namespaces: ["ns"], observer: {} });
   closing.push(() => secrets.stop());
-  const told: string[] = [];
-  secrets.onChange((key, found) => told.push(`${key} ${versionOf(found) ?? "gone"}`));
+  const reported: string[] = [];
+  secrets.onChange((key, changed) => reported.push(`${key} ${versionOf(changed) ?? "gone"}`));
   secrets.start();
   await eventuallyPasses(() => expect(streams).toHaveLength(1));
   secrets.keep(secret("1"), "applied", "digest");
-  expect(told).toEqual([]);
+  expect(reported).toEqual([]);
   streams[0]?.end();
-  await eventuallyPasses(() => expect(told).toContain("ns/license gone"));
+  await eventuallyPasses(() => expect(reported).toContain("ns/license gone"));
 });

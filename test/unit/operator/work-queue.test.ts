@@ -5,13 +5,13 @@ import { FakeClock, settle } from "../../support/fake-clock.ts";
 
 const settled: ReconcileOutcome = { kind: "settled" };
 
-/** A queue whose reconciles end when the test ends them. */
-function handHeld(options: Partial<QueueOptions> = {}) {
+/** Returns a queue whose reconciles end when the test ends them. */
+function controlledQueue(options: Partial<QueueOptions> = {}) {
   const clock = new FakeClock();
-  const begun: string[] = [];
+  const started: string[] = [];
   const ends = new Map<string, PromiseWithResolvers<ReconcileOutcome>>();
   const pass: Reconcile = (key) => {
-    begun.push(key);
+    started.push(key);
     const end = Promise.withResolvers<ReconcileOutcome>();
     ends.set(key, end);
     return end.promise;
@@ -22,99 +22,99 @@ function handHeld(options: Partial<QueueOptions> = {}) {
     else ends.get(key)?.resolve(outcome);
     await settle();
   };
-  return { clock, queue, begun, end };
+  return { clock, queue, started, end };
 }
 
-/** A running queue, with a reconcile of key `a` in progress. */
+/** Returns a started queue that is reconciling key `a`. */
 async function running(options: Partial<QueueOptions> = {}) {
-  const held = handHeld(options);
-  held.queue.start();
-  held.queue.add("a");
+  const controlled = controlledQueue(options);
+  controlled.queue.start();
+  controlled.queue.add("a");
   await settle();
-  return held;
+  return controlled;
 }
 
-describe("a queue of keys", () => {
-  test("a failed key keeps its backoff when the change cannot have removed the cause", async () => {
-    const { clock, queue, begun, end } = await running({ backoff: { baseMs: 1000, capMs: 1000, jitter: 0 } });
+describe("a work queue", () => {
+  test("keeps the backoff of a failed key that addUnlessFailed adds", async () => {
+    const { clock, queue, started, end } = await running({ backoff: { baseMs: 1000, capMs: 1000, jitter: 0 } });
     await end("a", new Error("refused"));
     queue.addUnlessFailed("a");
     await settle();
-    expect(begun).toEqual(["a"]);
+    expect(started).toEqual(["a"]);
     await clock.advance(1000);
-    expect(begun).toEqual(["a", "a"]);
+    expect(started).toEqual(["a", "a"]);
     queue.addUnlessFailed("a");
     await end("a", new Error("refused again"));
-    expect(begun).toHaveLength(2);
+    expect(started).toHaveLength(2);
     await clock.advance(1000);
     queue.addUnlessFailed("a");
     await end("a");
-    expect(begun, "a change beside a pass that succeeds is not lost").toHaveLength(4);
+    expect(started, "a change during a successful reconcile is not lost").toHaveLength(4);
   });
 
-  test("a stalled key is reconciled at the time that its outcome names", async () => {
-    const { clock, begun, end } = await running();
+  test("reconciles a stalled key again after the time in its outcome", async () => {
+    const { clock, started, end } = await running();
     await end("a", { kind: "stalled", reason: "podTemplate", afterMs: 5000 });
     await clock.advance(4999);
-    expect(begun).toEqual(["a"]);
+    expect(started).toEqual(["a"]);
     await clock.advance(1);
-    expect(begun).toEqual(["a", "a"]);
+    expect(started).toEqual(["a", "a"]);
   });
 
-  test("reconciles a key once, however often it was added while it waited", async () => {
-    const { queue, begun, end } = handHeld();
+  test("reconciles a key once if it was added several times while it waited", async () => {
+    const { queue, started, end } = controlledQueue();
     for (const key of ["a", "b", "b", "b"]) queue.add(key);
     queue.start();
     await settle();
     await end("a");
     await end("b");
-    expect(begun).toEqual(["a", "b"]);
+    expect(started).toEqual(["a", "b"]);
   });
 
-  test("never reconciles a key twice at the same time, and reconciles it again if it was added meanwhile", async () => {
-    const { queue, begun, end } = await running({ workers: 4 });
+  test("reconciles a key again after its reconcile if the key was added meanwhile", async () => {
+    const { queue, started, end } = await running({ workers: 4 });
     queue.add("a");
     queue.add("a");
     await settle();
-    expect(begun).toEqual(["a"]);
+    expect(started).toEqual(["a"]);
     await end("a");
-    expect(begun).toEqual(["a", "a"]);
+    expect(started).toEqual(["a", "a"]);
     await end("a");
-    expect(begun).toHaveLength(2);
+    expect(started).toHaveLength(2);
   });
 
   const group = (key: string) => ({ group: key.charAt(0), alone: !key.endsWith("p") });
 
-  test("runs an exclusive key alone in its group, and other groups meanwhile", async () => {
-    const { queue, begun, end } = handHeld({ workers: 3, turnOf: group });
+  test("runs an exclusive key alone in its group, and keys of other groups concurrently", async () => {
+    const { queue, started, end } = controlledQueue({ workers: 3, turnOf: group });
     queue.start();
     for (const key of ["a1", "a2", "ap", "b1"]) queue.add(key);
     queue.add("c1", "resync");
     await settle();
-    expect(begun).toEqual(["a1", "b1", "c1"]);
+    expect(started).toEqual(["a1", "b1", "c1"]);
     await end("a1");
-    expect(begun).toEqual(["a1", "b1", "c1", "a2"]);
+    expect(started).toEqual(["a1", "b1", "c1", "a2"]);
   });
 
-  test("runs non-exclusive keys of a group concurrently, and none ahead of a waiting exclusive key", async () => {
-    const { queue, begun, end } = handHeld({ workers: 9, turnOf: group });
+  test("runs non-exclusive keys of a group concurrently, but not before a waiting exclusive key", async () => {
+    const { queue, started, end } = controlledQueue({ workers: 9, turnOf: group });
     queue.start();
     for (const key of ["a1p", "a2p", "a", "a3p"]) queue.add(key);
     await settle();
-    expect(begun).toEqual(["a1p", "a2p"]);
+    expect(started).toEqual(["a1p", "a2p"]);
     await end("a1p");
-    expect(begun).toEqual(["a1p", "a2p"]);
+    expect(started).toEqual(["a1p", "a2p"]);
     await end("a2p");
-    expect(begun).toEqual(["a1p", "a2p", "a"]);
+    expect(started).toEqual(["a1p", "a2p", "a"]);
     await end("a");
-    expect(begun).toEqual(["a1p", "a2p", "a", "a3p"]);
+    expect(started).toEqual(["a1p", "a2p", "a", "a3p"]);
   });
 
-  test("runs non-exclusive keys of the group next to a key that is no longer exclusive", async () => {
-    const begun: string[] = [];
+  test("runs non-exclusive keys of a group after the exclusive key shares its turn", async () => {
+    const started: string[] = [];
     const shares: (() => void)[] = [];
     const pass: Reconcile = (key, _signal, share) => {
-      begun.push(key);
+      started.push(key);
       shares.push(share);
       return new Promise(() => undefined);
     };
@@ -122,24 +122,24 @@ describe("a queue of keys", () => {
     queue.start();
     for (const key of ["a1", "ap", "a2"]) queue.add(key);
     await settle();
-    expect(begun).toEqual(["a1"]);
+    expect(started).toEqual(["a1"]);
     shares[0]?.();
     await settle();
-    expect(begun).toEqual(["a1", "ap"]);
+    expect(started).toEqual(["a1", "ap"]);
   });
 
-  test("runs as many reconciles at the same time as it has workers", async () => {
-    const { queue, begun, end } = handHeld({ workers: 2 });
+  test("runs one reconcile per worker concurrently", async () => {
+    const { queue, started, end } = controlledQueue({ workers: 2 });
     queue.start();
     for (const key of ["a", "b", "c"]) queue.add(key);
     await settle();
-    expect(begun).toEqual(["a", "b"]);
+    expect(started).toEqual(["a", "b"]);
     await end("b");
-    expect(begun).toEqual(["a", "b", "c"]);
+    expect(started).toEqual(["a", "b", "c"]);
   });
 
-  test("prefers a change to every resync", async () => {
-    const { queue, begun, end } = handHeld();
+  test("runs changes before resyncs", async () => {
+    const { queue, started, end } = controlledQueue();
     for (const key of ["a", "b", "c"]) queue.add(key, "resync");
     queue.add("new");
     queue.add("b");
@@ -148,12 +148,12 @@ describe("a queue of keys", () => {
       await settle();
       await end(key);
     }
-    expect(begun).toEqual(["new", "b", "a", "c"]);
+    expect(started).toEqual(["new", "b", "a", "c"]);
   });
 
-  test("reaches an old resync however many changes there are", async () => {
+  test("runs an old resync before newer changes", async () => {
     const clock = new FakeClock();
-    const { queue, begun, end } = handHeld({ clock });
+    const { queue, started, end } = controlledQueue({ clock });
     queue.start();
     queue.add("change-0");
     await settle();
@@ -162,13 +162,13 @@ describe("a queue of keys", () => {
     for (let turn = 0; turn < 4; turn += 1) {
       queue.add(`change-${turn + 1}`);
       await end(`change-${turn}`);
-      if (begun.includes("timer")) break;
+      if (started.includes("timer")) break;
     }
-    expect(begun).toEqual(["change-0", "change-1", "change-2", "timer"]);
+    expect(started).toEqual(["change-0", "change-1", "change-2", "timer"]);
   });
 
-  test("keeps the priority of a change when a resync is added, also during the reconcile", async () => {
-    const { queue, begun, end } = handHeld();
+  test("keeps the priority of a change when a resync of the same key is added", async () => {
+    const { queue, started, end } = controlledQueue();
     queue.start();
     queue.add("running");
     await settle();
@@ -176,14 +176,14 @@ describe("a queue of keys", () => {
     queue.add("running");
     queue.add("running", "resync");
     await end("running");
-    expect(begun).toEqual(["running", "running"]);
+    expect(started).toEqual(["running", "running"]);
   });
 
-  test("does not run a reconcile synchronously when a key is added", () => {
-    const { queue, begun } = handHeld();
+  test("does not start a reconcile synchronously when a key is added", () => {
+    const { queue, started } = controlledQueue();
     queue.start();
     queue.add("a");
-    expect(begun).toEqual([]);
+    expect(started).toEqual([]);
   });
 });
 
@@ -206,7 +206,7 @@ describe("a failed reconcile", () => {
     expect(Math.max(...retries)).toBe(300_000);
   });
 
-  test("has random delays, so that keys which failed together are not retried together", async () => {
+  test("is retried after a random delay, so that keys that failed together are not retried together", async () => {
     const retries: number[] = [];
     let turn = 0;
     const clock = new FakeClock();
@@ -224,9 +224,9 @@ describe("a failed reconcile", () => {
     expect(new Set(retries).size).toBe(2);
   });
 
-  test("has a delay of 5 ms again after a success", async () => {
+  test("is retried after 5 ms again if a success was in between", async () => {
     const retries: number[] = [];
-    const { clock, queue, end } = handHeld({
+    const { clock, queue, end } = controlledQueue({
       observer: { failed: (_key, _error, _failures, retryMs) => retries.push(retryMs) },
     });
     queue.start();
@@ -239,72 +239,72 @@ describe("a failed reconcile", () => {
     expect(retries).toEqual([5, 10, 5]);
   });
 
-  test("does not delay a change of the same key", async () => {
-    const { clock, queue, begun, end } = await running({
+  test("does not delay a later change of the same key", async () => {
+    const { clock, queue, started, end } = await running({
       backoff: { baseMs: 60_000, capMs: 60_000, jitter: 0 },
     });
     await end("a", new Error("no"));
     await clock.advance(10);
-    expect(begun).toHaveLength(1);
+    expect(started).toHaveLength(1);
     queue.add("a");
     await settle();
-    expect(begun).toHaveLength(2);
+    expect(started).toHaveLength(2);
   });
 
   test("does not delay other keys", async () => {
-    const { queue, begun, end } = await running();
+    const { queue, started, end } = await running();
     await end("a", new Error("no"));
     queue.add("b");
     await settle();
-    expect(begun).toEqual(["a", "b"]);
+    expect(started).toEqual(["a", "b"]);
   });
 });
 
-describe("a timer", () => {
-  test("adds the key after the requested time, and is removed when the key is settled", async () => {
-    const { clock, begun, end } = await running();
+describe("a timer of a work queue", () => {
+  test("adds the key after the time in its outcome, and is removed when the key is settled", async () => {
+    const { clock, started, end } = await running();
     await end("a", { kind: "waiting", afterMs: 2_000, reason: "a pod starts" });
     await clock.advance(1_999);
-    expect(begun).toHaveLength(1);
+    expect(started).toHaveLength(1);
     await clock.advance(1);
-    expect(begun).toHaveLength(2);
+    expect(started).toHaveLength(2);
     await end("a");
     expect(clock.timers).toBe(0);
   });
 
-  test("is not set for a stalled key", async () => {
+  test("is not set for a stalled key without a time", async () => {
     const { clock, end } = await running();
     await end("a", { kind: "stalled", reason: "the license is missing" });
     expect(clock.timers).toBe(0);
   });
 
   test("fires once, at the earliest requested time", async () => {
-    const { clock, queue, begun, end } = handHeld();
+    const { clock, queue, started, end } = controlledQueue();
     queue.start();
     queue.addAfter("a", 500);
     queue.addAfter("a", 100);
     queue.addAfter("a", 900);
     await clock.advance(100);
-    expect(begun).toEqual(["a"]);
+    expect(started).toEqual(["a"]);
     await end("a");
     await clock.advance(10_000);
-    expect(begun).toEqual(["a"]);
+    expect(started).toEqual(["a"]);
   });
 
-  test("is removed with a forgotten key", async () => {
-    const { clock, queue, begun } = handHeld();
+  test("is removed when the queue forgets the key", async () => {
+    const { clock, queue, started } = controlledQueue();
     queue.start();
     queue.addAfter("a", 100);
     queue.forget("a");
     await clock.advance(1_000);
-    expect(begun).toEqual([]);
+    expect(started).toEqual([]);
     expect(clock.timers).toBe(0);
   });
 });
 
-describe("a stop", () => {
-  test("waits for running reconciles and starts no other", async () => {
-    const { clock, queue, begun, end } = handHeld();
+describe("stopping a work queue", () => {
+  test("waits for running reconciles, and starts no other reconcile", async () => {
+    const { clock, queue, started, end } = controlledQueue();
     queue.start();
     queue.add("a");
     queue.add("b");
@@ -320,7 +320,7 @@ describe("a stop", () => {
     await stop;
     queue.add("d");
     await clock.advance(1_000);
-    expect(begun).toEqual(["a"]);
+    expect(started).toEqual(["a"]);
     expect(clock.timers).toBe(0);
   });
 
@@ -347,14 +347,14 @@ describe("a stop", () => {
   });
 });
 
-describe("the observer", () => {
-  test("receives the depth, the waiting times, and the result of each reconcile", async () => {
-    const seen: unknown[] = [];
-    const { clock, queue, end } = handHeld({
+describe("the observer of a work queue", () => {
+  test("receives each added key, and the waiting time, the result and the duration of each reconcile", async () => {
+    const calls: unknown[] = [];
+    const { clock, queue, end } = controlledQueue({
       observer: {
-        added: (priority) => seen.push(["added", priority]),
-        started: (key, waitedMs) => seen.push(["started", key, waitedMs]),
-        finished: (key, result, tookMs) => seen.push(["finished", key, result, tookMs]),
+        added: (priority) => calls.push(["added", priority]),
+        started: (key, waitedMs) => calls.push(["started", key, waitedMs]),
+        finished: (key, result, tookMs) => calls.push(["finished", key, result, tookMs]),
       },
     });
     queue.add("a");
@@ -362,7 +362,7 @@ describe("the observer", () => {
     queue.start();
     await clock.advance(12);
     await end("a", new Error("no"));
-    expect(seen).toEqual([
+    expect(calls).toEqual([
       ["added", "change"],
       ["started", "a", 30],
       ["finished", "a", "failed", 12],

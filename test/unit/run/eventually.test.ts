@@ -8,12 +8,12 @@ describe("eventually", () => {
   });
 
   it("retries after an error", async () => {
-    const seen: string[] = [];
+    const calls: string[] = [];
     await eventuallyPasses(() => {
-      seen.push("look");
-      expect(seen).toHaveLength(3);
+      calls.push("look");
+      expect(calls).toHaveLength(3);
     });
-    expect(seen).toHaveLength(3);
+    expect(calls).toHaveLength(3);
   });
 
   it("fails with the description of the wait, the last value and the state", async () => {
@@ -22,17 +22,17 @@ describe("eventually", () => {
       seen: () => ({ phase: "Pending" }),
     });
     await expect(wait).rejects.toThrow(
-      /waited 0 s in vain for: a pod; last seen: undefined; state: \{\s*"phase": "Pending"/,
+      /timed out after 0 s; expected: a pod; last value: undefined; state: \{\s*"phase": "Pending"/,
     );
   });
 
-  it("fails with the last error and keeps it as the cause", async () => {
+  it("fails with the last error as its cause", async () => {
     const cause = new Error("connection refused");
     const look = () => {
       throw cause;
     };
-    await expect(eventually("an answer", look, { limitMs: 0 })).rejects.toMatchObject({
-      message: expect.stringContaining("last seen: Error: connection refused"),
+    await expect(eventually("a response", look, { limitMs: 0 })).rejects.toMatchObject({
+      message: expect.stringContaining("last value: Error: connection refused"),
       cause,
     });
   });

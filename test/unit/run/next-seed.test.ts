@@ -5,13 +5,13 @@ import { folderOfTests } from "../../support/folder.ts";
 
 const folder = folderOfTests("seed");
 
-describe("the seed of a whole run", () => {
-  it("is the given integer, or refused", () => {
+describe("the seed of a run of all tests", () => {
+  it("is read from SEED, which must be an integer", () => {
     expect(readSeed("42")).toBe(42);
     expect(() => readSeed("monday")).toThrow("SEED must be a whole number, not 'monday'");
   });
 
-  it("grows by one with each run on a machine", () => {
+  it("increases by one with each run on a machine", () => {
     const file = join(folder, "cache", "test-seed");
     const first = nextSeed(file);
     expect([nextSeed(file), nextSeed(file)]).toEqual([first + 1, first + 2]);

@@ -1,22 +1,22 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { answerAfter, pauseOfPeer, sendEvery } from "../../support/peers.ts";
 
-describe("a slow peer", () => {
+describe("the helpers for a slow peer", () => {
   beforeEach(() => void vi.useFakeTimers());
   afterEach(() => void vi.useRealTimers());
 
-  it("responds once after its delay, and not after it is cancelled", () => {
+  it("answerAfter calls back once after the delay, and never after a cancellation", () => {
     const answers: string[] = [];
-    answerAfter(100, () => answers.push("kept"));
-    const callOff = answerAfter(100, () => answers.push("called off"));
+    answerAfter(100, () => answers.push("first"));
+    const cancel = answerAfter(100, () => answers.push("cancelled"));
     vi.advanceTimersByTime(99);
     expect(answers).toEqual([]);
-    callOff();
+    cancel();
     vi.advanceTimersByTime(1_000);
-    expect(answers).toEqual(["kept"]);
+    expect(answers).toEqual(["first"]);
   });
 
-  it("sends at every interval until it is stopped", () => {
+  it("sendEvery calls back at every interval until it is stopped", () => {
     let sent = 0;
     const end = sendEvery(10, () => {
       sent += 1;
@@ -28,7 +28,7 @@ describe("a slow peer", () => {
     expect(sent).toBe(3);
   });
 
-  it("ends its pause early when it is aborted", async () => {
+  it("pauseOfPeer rejects when its signal aborts", async () => {
     const hangUp = new AbortController();
     const pause = pauseOfPeer(3_600_000, hangUp.signal);
     hangUp.abort();

@@ -1,16 +1,20 @@
 import type { VitestReport } from "../../run/report.ts";
 
-/** A report of files in /repo, with the failure messages of each test, or that it was skipped. */
+/**
+ * Returns a report of Vitest for files in /repo.
+ *
+ * @param files for each file and each test, the failure messages of the test, or `skipped`
+ */
 export function report(
   files: Readonly<Record<string, Readonly<Record<string, readonly string[] | "skipped">>>>,
 ): VitestReport {
   const testResults = Object.entries(files).map(([file, tests]) => {
-    const assertionResults = Object.entries(tests).map(([title, found]) => ({
+    const assertionResults = Object.entries(tests).map(([title, outcome]) => ({
       ancestorTitles: [],
       title,
-      status: found === "skipped" ? found : found.length > 0 ? "failed" : "passed",
+      status: outcome === "skipped" ? outcome : outcome.length > 0 ? "failed" : "passed",
       duration: 10,
-      failureMessages: found === "skipped" ? [] : found,
+      failureMessages: outcome === "skipped" ? [] : outcome,
     }));
     const failed = assertionResults.some(({ status }) => status === "failed");
     return { name: `/repo/${file}`, status: failed ? "failed" : "passed", message: "", assertionResults };

@@ -13,7 +13,7 @@ const sequence = (purpose: string) => {
   return Array.from({ length: 20 }, () => random.below(1000));
 };
 
-it("the same seed repeats the choices, and another seed or purpose changes them", () => {
+it("seededRandom returns the same sequence for the same seed and purpose only", () => {
   const first = sequence("texts");
   expect(sequence("texts")).toEqual(first);
   expect(sequence("ports")).not.toEqual(first);
@@ -21,14 +21,14 @@ it("the same seed repeats the choices, and another seed or purpose changes them"
   expect(sequence("texts")).not.toEqual(first);
 });
 
-it("choices are spread over the whole range", () => {
+it("seededRandom returns numbers from the whole range", () => {
   const random = seededRandom("range");
   const numbers = Array.from({ length: 2000 }, () => random.below(10));
   expect(new Set(numbers)).toEqual(new Set([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]));
   expect(random.next()).toBeLessThan(1);
 });
 
-it("consecutive seeds select every item once", () => {
+it("turnOf selects every item once for consecutive seeds", () => {
   const turns = Array.from({ length: 11 }, (_, run) => {
     vi.stubEnv("SEED", String(2_147_483_640 + run));
     return turnOf(11);
@@ -36,7 +36,7 @@ it("consecutive seeds select every item once", () => {
   expect(new Set(turns).size).toBe(11);
 });
 
-it("a seed may be any text", () => {
+it("turnOf accepts any text as the seed", () => {
   vi.stubEnv("SEED", "monday");
   expect(turnOf(11)).toBe(turnOf(11));
   expect(turnOf(11)).toBeLessThan(11);

@@ -7,24 +7,24 @@ import { folderOfTests } from "../../support/folder.ts";
 
 const folder = folderOfTests("tokens");
 
-describe("the tokens of a model tier", () => {
-  it("admit all requests of the first burst, not only the first request", async () => {
+describe("the accepted tokens of a model tier", () => {
+  it("admit all concurrent requests before the tokens are read for the first time", async () => {
     writeFileSync(join(folder, acceptedTokensKey), "new\nold\n");
     const tokens = new AcceptedTokens({ kind: "folder", path: folder }, (error) => {
       throw error;
     });
     const burst = ["new", "old", "new", "old", "other"];
-    const judged = await Promise.all(burst.map((token) => tokens.accepts(`Bearer ${token}`)));
-    expect(judged).toEqual([true, true, true, true, false]);
+    const results = await Promise.all(burst.map((token) => tokens.accepts(`Bearer ${token}`)));
+    expect(results).toEqual([true, true, true, true, false]);
   });
 
-  it("refuse the whole burst, and log this once, if they cannot be read", async () => {
-    const complaints: unknown[] = [];
+  it("reject all concurrent requests, and log one error, if they cannot be read", async () => {
+    const errors: unknown[] = [];
     const tokens = new AcceptedTokens({ kind: "folder", path: join(folder, "gone") }, (error) =>
-      complaints.push(error),
+      errors.push(error),
     );
-    const judged = await Promise.all([1, 2, 3].map(() => tokens.accepts("Bearer new")));
-    expect(judged).toEqual([false, false, false]);
-    expect(complaints.length).toBe(1);
+    const results = await Promise.all([1, 2, 3].map(() => tokens.accepts("Bearer new")));
+    expect(results).toEqual([false, false, false]);
+    expect(errors.length).toBe(1);
   });
 });

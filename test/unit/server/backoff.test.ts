@@ -3,8 +3,8 @@ import { RestartBackoff } from "../../../lib/backoff.ts";
 
 const never = new AbortController().signal;
 
-describe("a process that is restarted", () => {
-  test("waits twice as long each time, up to the limit, and starts again with the first delay after a success", () => {
+describe("RestartBackoff", () => {
+  test("doubles the delay up to the limit, and starts again with the first delay after a success", () => {
     const backoff = new RestartBackoff({ firstMs: 100, mostMs: 1_000, provenAfterMs: 10_000 });
     const waits = (times: number) =>
       Array.from({ length: times }, () => {
@@ -16,22 +16,22 @@ describe("a process that is restarted", () => {
     backoff.ended(10_000);
     expect(backoff.failures).toBe(0);
     expect(waits(2)).toEqual([100, 200]);
-    expect(waits(2_000).at(-1)).toBe(1_000); // for any number of attempts
+    expect(waits(2_000).at(-1)).toBe(1_000); // The delay does not overflow.
   });
 
-  test("is retried until it starts, and each failure is reported", async () => {
+  test("retries a start until it succeeds, and reports each failure", async () => {
     const backoff = new RestartBackoff({ firstMs: 1, mostMs: 1, provenAfterMs: 10_000 });
-    const told: unknown[] = [];
+    const messages: unknown[] = [];
     let tries = 0;
     const start = async () => {
       if (++tries < 3) throw new Error(`try ${tries}`);
     };
-    await backoff.restart(start, never, (error) => told.push((error as Error).message));
+    await backoff.restart(start, never, (error) => messages.push((error as Error).message));
     expect(tries).toBe(3);
-    expect(told).toEqual(["try 1", "try 2"]);
+    expect(messages).toEqual(["try 1", "try 2"]);
   });
 
-  test("is not retried after its owner has closed, even during a wait", async () => {
+  test("does not retry after the signal aborts, also during a delay", async () => {
     const backoff = new RestartBackoff({ firstMs: 60_000, mostMs: 60_000, provenAfterMs: 0 });
     const closing = new AbortController();
     let tries = 0;

@@ -12,7 +12,7 @@ function speaker(realTimeStreams?: number, kind: "neural" | "flite" = "neural") 
   return { engine, voice: { kind, speaker: 0 } as unknown as VoiceEngine["voice"] };
 }
 
-describe("admission to a mounted model", () => {
+describe("the admission to the engine of a mounted voice", () => {
   it.each([
     ["a built-in engine", speaker(2, "flite")],
     ["an engine of unknown speed", speaker()],
@@ -22,7 +22,7 @@ describe("admission to a mounted model", () => {
     expect(admission.hasRoom(unlimited)).toBe(true);
   });
 
-  it("accepts as many streams as the measured speed allows, and as many may wait", async () => {
+  it("accepts as many streams as the engine serves in real time, and queues the same number", async () => {
     const clock = new FakeClock();
     const admissions = new EngineAdmission(deadlineMs, clock);
     const kokoro = speaker(2);

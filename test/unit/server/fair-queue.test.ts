@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { FairQueue } from "../../../server/model/fair-queue.ts";
 
-function filled(limit: number, callers: string): FairQueue<string> {
+function filled(limit: number, keys: string): FairQueue<string> {
   const queue = new FairQueue<string>(limit);
-  for (const [i, caller] of [...callers].entries()) queue.add(caller, `${caller}${i}`);
+  for (const [i, key] of [...keys].entries()) queue.add(key, `${key}${i}`);
   return queue;
 }
 
@@ -13,19 +13,19 @@ function drained(queue: FairQueue<string>): string {
   return names.join(" ");
 }
 
-test("API keys are served in turn, each in the order of its own requests", () => {
+test("the fair queue serves API keys in turn, and the requests of a key in their order", () => {
   expect(drained(filled(20, "aaaabbc"))).toBe("a0 b4 c6 a1 b5 a2 a3");
   expect(drained(filled(20, "abab"))).toBe("a0 b1 a2 b3");
 });
 
-test("an API key that returns after its turn waits for the turns of the others", () => {
+test("the fair queue serves other API keys before a key that was just served", () => {
   const queue = filled(20, "aab");
   expect(queue.next()).toBe("a0");
   queue.add("c", "c9");
   expect(drained(queue)).toBe("b2 a1 c9");
 });
 
-test("a full queue drops the latest request of the API key with the most requests, for a key with fewer", () => {
+test("a full fair queue drops the latest request of the key with the most requests for a key with fewer", () => {
   const queue = filled(5, "aaaab");
   expect(queue.add("c", "c5")).toEqual({ waits: true, turnedAway: "a3" });
   expect(queue.add("c", "c6")).toEqual({ waits: true, turnedAway: "a2" } satisfies object);
@@ -33,7 +33,7 @@ test("a full queue drops the latest request of the API key with the most request
   expect(drained(queue)).toBe("a0 b4 c5 a1 c6");
 });
 
-test("a full queue rejects an API key with as many requests as the others", () => {
+test("a full fair queue rejects a request of a key that has as many requests as the other keys", () => {
   const queue = filled(4, "aabb");
   expect(queue.add("a", "a9")).toEqual({ waits: false });
   expect(queue.add("b", "b9")).toEqual({ waits: false });
@@ -41,7 +41,7 @@ test("a full queue rejects an API key with as many requests as the others", () =
   expect(new FairQueue<string>(0).add("a", "a0")).toEqual({ waits: false });
 });
 
-test("a cancelled request is not served, and leaves no empty queue behind", () => {
+test("the fair queue does not serve a cancelled request", () => {
   const queue = filled(9, "aab");
   queue.remove("b", "b2");
   queue.remove("b", "b2");
@@ -51,7 +51,7 @@ test("a cancelled request is not served, and leaves no empty queue behind", () =
   expect(drained(queue)).toBe("a1");
 });
 
-test("the position in the queue is counted in turns, not in requests", () => {
+test("the fair queue counts the requests that are served before the next request of a key", () => {
   const queue = filled(200, `${"a".repeat(100)}bb`);
   expect(queue.ahead("c")).toBe(2);
   expect(queue.ahead("b")).toBe(2 + 3);

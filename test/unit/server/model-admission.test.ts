@@ -7,7 +7,7 @@ const limits = { maxStreams: 1, maxQueued: 2, deadlineMs: 10_000 };
 
 afterEach(() => vi.useRealTimers());
 
-test("waiting requests get their turn in the order of their arrival", async () => {
+test("the admission starts waiting requests in the order of their arrival", async () => {
   const admission = new Admission(limits);
   const first = await admission.enter(never);
   const turns: number[] = [];
@@ -24,7 +24,7 @@ test("waiting requests get their turn in the order of their arrival", async () =
   expect(admission.speaking).toBe(0);
 });
 
-test("no new request starts between a stream's end and the turn of a waiting one", async () => {
+test("the admission starts a waiting request before a new request when a stream ends", async () => {
   const admission = new Admission({ ...limits, maxQueued: 1 });
   const first = await admission.enter(never);
   const waiting = admission.enter(never);
@@ -36,25 +36,25 @@ test("no new request starts between a stream's end and the turn of a waiting one
   expect(admission.speaking).toBe(0);
 });
 
-test("a full queue refuses at once, with Retry-After", async () => {
+test("the admission rejects a request immediately with Retry-After if the queue is full", async () => {
   const admission = new Admission({ ...limits, maxQueued: 0 });
   await admission.enter(never);
   await expect(admission.enter(never)).rejects.toMatchObject({ code: "saturated", retryAfterSeconds: 1 });
 });
 
-test("a client that disconnects while it waits leaves the queue", async () => {
+test("the admission removes a request from the queue when its client disconnects", async () => {
   const admission = new Admission(limits);
   const release = await admission.enter(never);
-  const gone = new AbortController();
-  const waiting = admission.enter(gone.signal);
-  gone.abort();
+  const disconnected = new AbortController();
+  const waiting = admission.enter(disconnected.signal);
+  disconnected.abort();
   expect(await waiting).toBeUndefined();
   expect(admission.queued).toBe(0);
   release?.();
   expect(admission.speaking).toBe(0);
 });
 
-test("a slot that is released twice is free once", async () => {
+test("the admission frees a slot once if it is released twice", async () => {
   const admission = new Admission({ ...limits, maxStreams: 2 });
   const release = await admission.enter(never);
   await admission.enter(never);
@@ -63,7 +63,7 @@ test("a slot that is released twice is free once", async () => {
   expect(admission.speaking).toBe(1);
 });
 
-test("the tier is idle only after the last stream", async () => {
+test("the admission is idle after the last stream", async () => {
   const admission = new Admission(limits);
   const release = await admission.enter(never);
   let idle = false;
@@ -77,29 +77,29 @@ test("the tier is idle only after the last stream", async () => {
   expect(idle).toBe(true);
 });
 
-/** Synthesizes for two seconds of a clock that only the test moves. */
-async function speak(admission: Admission, caller: string, served: string[]): Promise<void> {
-  const release = await admission.enter(never, caller);
-  served.push(caller);
+/** Occupies a slot for two seconds of the fake clock. */
+async function occupySlot(admission: Admission, key: string, served: string[]): Promise<void> {
+  const release = await admission.enter(never, key);
+  served.push(key);
   answerAfter(2_000, () => release?.());
 }
 
-test("a client with a hundred waiting requests does not delay the first request of another", async () => {
+test("the admission serves a key with one request before the waiting requests of a busy key", async () => {
   vi.useFakeTimers();
   const admission = new Admission({ maxStreams: 1, maxQueued: 100, deadlineMs: 1_000_000 });
   const served: string[] = [];
-  const refused: string[] = [];
-  const ask = (caller: string) =>
-    speak(admission, caller, served).catch(({ code }: { code: string }) => refused.push(`${caller} ${code}`));
-  for (let i = 0; i < 101; i++) void ask("busy");
-  void ask("quiet"); // the queue is now full
-  void ask("quiet");
+  const rejected: string[] = [];
+  const request = (key: string) =>
+    occupySlot(admission, key, served).catch(({ code }: { code: string }) => rejected.push(`${key} ${code}`));
+  for (let i = 0; i < 101; i++) void request("busy");
+  void request("quiet"); // The queue is full now.
+  void request("quiet");
   await vi.advanceTimersByTimeAsync(8_000);
   expect(served).toEqual(["busy", "busy", "quiet", "busy", "quiet"]);
-  expect(refused).toEqual(["busy saturated", "busy saturated"]);
+  expect(rejected).toEqual(["busy saturated", "busy saturated"]);
 });
 
-test("Retry-After is the time until the client's own turn, estimated from earlier streams", async () => {
+test("the admission estimates Retry-After of a key from earlier streams and the queue before it", async () => {
   vi.useFakeTimers();
   const admission = new Admission({ maxStreams: 2, maxQueued: 10, deadlineMs: 30_000 });
   for (let i = 0; i < 60; i++) {
@@ -110,9 +110,9 @@ test("Retry-After is the time until the client's own turn, estimated from earlie
   const served: string[] = [];
   const busy = Array.from({ length: 12 }, () => admission.enter(never, "busy").catch(() => undefined));
   await expect(admission.enter(never, "busy")).rejects.toMatchObject({ retryAfterSeconds: 44 });
-  const quiet = speak(admission, "quiet", served).catch((error: unknown) => error);
+  const quiet = occupySlot(admission, "quiet", served).catch((error: unknown) => error);
   await vi.advanceTimersByTimeAsync(30_000);
   await Promise.all(busy);
-  // The wait depends only on the client's own requests.
+  // The waiting requests of the other key do not increase the estimate.
   expect(await quiet).toMatchObject({ code: "saturated", retryAfterSeconds: 4 });
 });

@@ -9,9 +9,9 @@ const rate = 1_000;
 const secondsOfPhrase = 2;
 const plain = { normalize: true, pauses: false, phonemes: false, inlineStretch: [], quickStart: false };
 
-/** An engine that records each phrase as it begins, and makes it at once. */
+/** Returns an engine that records each phrase at its start, and generates its audio immediately. */
 function recordingEngine({ worksAhead }: { readonly worksAhead: boolean }) {
-  const begun: Utterance[] = [];
+  const started: Utterance[] = [];
   const engine: Engine = {
     name: "kokoro",
     rate,
@@ -21,13 +21,13 @@ function recordingEngine({ worksAhead }: { readonly worksAhead: boolean }) {
     healthy: () => true,
     close: async () => undefined,
     async *speak(utterance, _signal, onWritten) {
-      begun.push(utterance);
+      started.push(utterance);
       await settled();
       onWritten?.(secondsOfPhrase);
       yield { samples: new Int16Array(secondsOfPhrase * rate), rate, times: [] };
     },
   };
-  return { engine, begun };
+  return { engine, started };
 }
 
 function start(engine: Engine, text: string) {
@@ -41,34 +41,34 @@ function start(engine: Engine, text: string) {
 const text = "One is here. Two is here. Three is here. Four is here.";
 
 describe("the phrases of an engine that works ahead", () => {
-  it("begin while the one before plays, one at a time", async () => {
-    const { engine, begun } = recordingEngine({ worksAhead: true });
+  it("start one at a time, while the previous phrase plays", async () => {
+    const { engine, started } = recordingEngine({ worksAhead: true });
     const frames = start(engine, text);
     await frames.next();
     for (let turn = 0; turn < 5; turn++) await settled();
-    expect(begun).toHaveLength(2);
+    expect(started).toHaveLength(2);
     await frames.return();
   });
 
-  it("are due when the audio before them has been played, also if it was not yet consumed", async () => {
-    const { engine, begun } = recordingEngine({ worksAhead: true });
+  it("are due when the earlier audio has been played", async () => {
+    const { engine, started } = recordingEngine({ worksAhead: true });
     let seconds = 0;
     for await (const { samples } of start(engine, text)) seconds += samples.length / rate;
     expect(seconds).toBeCloseTo(4 * secondsOfPhrase + 3 * 0.35, 3);
-    const due = begun.map(({ dueAtMs = 0 }) => dueAtMs);
-    expect(begun.map(({ isFirst }) => isFirst)).toEqual([true, false, false, false]);
+    const due = started.map(({ dueAtMs = 0 }) => dueAtMs);
+    expect(started.map(({ isFirst }) => isFirst)).toEqual([true, false, false, false]);
     for (const [i, dueAtMs] of due.entries()) {
       const before = due[i - 1];
       if (before !== undefined) expect(dueAtMs - before).toBeGreaterThan(secondsOfPhrase * 1000 - 300);
     }
   });
 
-  it("begin one after the other with other engines", async () => {
-    const { engine, begun } = recordingEngine({ worksAhead: false });
+  it("start only after the previous phrase is consumed if the engine does not work ahead", async () => {
+    const { engine, started } = recordingEngine({ worksAhead: false });
     const frames = start(engine, text);
     await frames.next();
     for (let turn = 0; turn < 5; turn++) await settled();
-    expect(begun).toHaveLength(1);
+    expect(started).toHaveLength(1);
     await frames.return();
   });
 });

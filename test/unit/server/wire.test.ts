@@ -20,17 +20,17 @@ async function decode(pieces: Iterable<Uint8Array>): Promise<WireFrame[]> {
   return frames;
 }
 
-test("encoded frames are decoded unchanged, at whichever byte the stream is split", async () => {
+test("decodeFrames returns the encoded frames for a stream that is split at any byte", async () => {
   for (let at = 0; at <= bytes.length; at++) {
     expect(await decode([bytes.subarray(0, at), bytes.subarray(at)])).toEqual(stream);
   }
 });
 
-test("encoded frames are decoded unchanged byte by byte", async () => {
+test("decodeFrames returns the encoded frames for a stream of single bytes", async () => {
   expect(await decode([...bytes].map((byte) => Uint8Array.of(byte)))).toEqual(stream);
 });
 
-test("a view into a larger buffer sends its own samples only", async () => {
+test("encodeFrame writes only the samples of a view into a larger buffer", async () => {
   const samples = Int16Array.of(9, 1, 2, 9).subarray(1, 3);
   const end = encodeFrame({ kind: "end", samples: 2 });
   expect(await decode([encodeFrame({ kind: "audio", samples }), end])).toEqual([
@@ -39,7 +39,7 @@ test("a view into a larger buffer sends its own samples only", async () => {
   ]);
 });
 
-test("an error frame has a code and a message, and ends a stream like an end frame", async () => {
+test("decodeFrames accepts an error frame as the end of a stream, with its code and message", async () => {
   const failure = new Failure("saturated", "Try again in 2 s.");
   const [frame] = await decode([encodeFrame({ kind: "error", failure })]);
   expect(frame).toMatchObject({
@@ -48,7 +48,7 @@ test("an error frame has a code and a message, and ends a stream like an end fra
   });
 });
 
-test("a stream that is interrupted anywhere is never decoded as complete", async () => {
+test("decodeFrames fails for a stream that is interrupted at any byte", async () => {
   for (let length = 0; length < bytes.length; length++) {
     await expect(decode([bytes.subarray(0, length)])).rejects.toMatchObject({ code: "model_failed" });
   }
@@ -57,8 +57,8 @@ test("a stream that is interrupted anywhere is never decoded as complete", async
 test.each([
   ["an unknown type", [9, 0, 0, 0, 0]],
   ["half a sample", [2, 0, 0, 0, 1, 7]],
-  ["an endless frame", [2, 255, 255, 255, 255]],
+  ["a frame of 4 GiB", [2, 255, 255, 255, 255]],
   ["a head that is not JSON", [1, 0, 0, 0, 1, 7]],
-])("%s is a failure of the model, not a crash", async (_what, broken) => {
-  await expect(decode([Uint8Array.from(broken)])).rejects.toMatchObject({ code: "model_failed" });
+])("decodeFrames fails with model_failed for %s", async (_what, invalid) => {
+  await expect(decode([Uint8Array.from(invalid)])).rejects.toMatchObject({ code: "model_failed" });
 });

@@ -30,7 +30,7 @@ afterEach(async () => {
 
 const newPath = () => join(folder, `${files++}.db`);
 
-function opened(path = newPath()): Database {
+function openTestDatabase(path = newPath()): Database {
   const database = openDatabase(path);
   open.push(database);
   return database;
@@ -39,45 +39,45 @@ function opened(path = newPath()): Database {
 const now = Date.UTC(2030, 0, 1);
 const facts: KeyFacts = { name: "app", scopes: ["tts:write"], limits: { streams: 3 }, team: "blue" };
 
-describe("a database that fails is reported with a remedy", () => {
+describe("a database error has a message with a remedy", () => {
   const use = (database: Database) => createKeyTable(database, () => now).revision();
 
-  it("when its folder does not exist", async () => {
+  it("if the folder of the database does not exist", async () => {
     const path = join(folder, "nowhere", "a.db");
-    await expect(use(opened(path))).rejects.toThrow(
+    await expect(use(openTestDatabase(path))).rejects.toThrow(
       `the database ${path} is missing, perhaps with its folder`,
     );
   });
 
-  it("when it is not a database, and works again once a valid one is in its place", async () => {
+  it("if the file is not a database, and the next use succeeds after a valid file replaces it", async () => {
     const path = newPath();
     writeFileSync(path, "This is a letter, not a database. ".repeat(100));
-    const database = opened(path);
+    const database = openTestDatabase(path);
     await expect(use(database)).rejects.toThrow("is not an SQLite database; restore a backup");
     rmSync(path);
     await expect(use(database)).rejects.toThrow("is missing");
     const good = newPath();
-    expect(await use(opened(good))).toBe(1);
+    expect(await use(openTestDatabase(good))).toBe(1);
     for (const one of open.splice(1)) await one.close();
     renameSync(good, path);
     expect(await use(database)).toBe(1);
   });
 
-  it("when it is corrupt", async () => {
+  it("if the database is corrupt", async () => {
     const path = newPath();
-    const book = openKeyTableBook(opened(path), () => now);
+    const book = openKeyTableBook(openTestDatabase(path), () => now);
     for (let i = 0; i < 50; i++) await book.create(createKey(), { ...facts, name: `key ${i}` });
     await open.splice(0)[0]?.close();
     const bytes = Buffer.alloc(statSync(path).size - 4096, 0xa5);
     const file = openSync(path, "r+");
     writeSync(file, bytes, 0, bytes.length, 4096);
     closeSync(file);
-    await expect(use(opened(path))).rejects.toThrow("is corrupt; stop the server and restore a backup");
+    await expect(use(openTestDatabase(path))).rejects.toThrow("is corrupt; stop the server and restore a backup");
   });
 
-  it("when it is removed in use, and the restored one is used", async () => {
+  it("if the file is deleted in use, and the next use succeeds after the file is restored", async () => {
     const path = newPath();
-    const database = opened(path);
+    const database = openTestDatabase(path);
     await openKeyTableBook(database, () => now).create(createKey(), facts);
     expect(await use(database)).toBe(2);
     renameSync(path, `${path}.away`);
@@ -88,9 +88,9 @@ describe("a database that fails is reported with a remedy", () => {
     expect(await use(database)).toBe(2);
   });
 
-  it("when another process holds its lock for too long, and continues when it is free", async () => {
+  it("if another process holds the lock for too long, and the next use succeeds after the lock is free", async () => {
     const path = newPath();
-    const database = opened(path);
+    const database = openTestDatabase(path);
     const book = openKeyTableBook(database, () => now);
     await use(database);
     const other = new DatabaseSync(path);
@@ -101,12 +101,12 @@ describe("a database that fails is reported with a remedy", () => {
     await book.create(createKey(), facts);
   });
 
-  it("when the disk is full", async () => {
+  it("if the disk is full", async () => {
     const path = newPath();
-    await use(opened(path));
+    await use(openTestDatabase(path));
     await open.splice(0)[0]?.close();
-    // a page limit makes SQLite report a full disk without a separate file system
-    const database = opened(path);
+    // With a page limit, SQLite reports a full disk.
+    const database = openTestDatabase(path);
     await database.run((db) => sql`pragma max_page_count = 14`.execute(db));
     const book = openKeyTableBook(database, () => now);
     const fill = async () => {
@@ -116,18 +116,18 @@ describe("a database that fails is reported with a remedy", () => {
     expect(await use(database)).toBeGreaterThan(1); // Existing rows can still be read.
   });
 
-  it("when its user may not write it", async () => {
+  it("if the user of the server may not write the file", async () => {
     const path = newPath();
-    await use(opened(path));
+    await use(openTestDatabase(path));
     await open.splice(0)[0]?.close();
     for (const name of [path, folder]) chmodSync(name, 0o555);
     onTestFinished(() => chmodSync(folder, 0o755));
-    await expect(createAsNobody(path)).resolves.toContain("cannot be opened by the server's user");
+    await expect(createWithoutRights(path)).resolves.toContain("cannot be opened by the server's user");
   });
 });
 
-/** The output of the command line when it runs as a user without permissions. */
-function createAsNobody(path: string): Promise<string> {
+/** Creates a key with the command line as a user without permissions, and returns the output. */
+function createWithoutRights(path: string): Promise<string> {
   const main = join(import.meta.dirname, "../../../server/main.ts");
   const command = [process.execPath, main, "keys", "create", "--name", "x", "--database", path];
   const withoutRights = ["--reuid", "65534", "--clear-groups", "--bounding-set=-all", "--inh-caps=-all"];
@@ -138,9 +138,9 @@ function createAsNobody(path: string): Promise<string> {
   });
 }
 
-describe("PostgreSQL on another machine", () => {
+describe("a PostgreSQL database", () => {
   it.each(["postgres://me:secret@db.example/tts", "postgresql://db.example:6432/tts?application_name=x"])(
-    "is not used without an explicit sslmode: %s",
+    "is refused without an explicit sslmode: %s",
     (url) => {
       const open = () => postgresBackend(url);
       expect(open).toThrow("the database's URL must end in ?sslmode=verify-full, or in ?sslmode=disable");
@@ -155,7 +155,7 @@ describe("PostgreSQL on another machine", () => {
     "postgres://localhost/tts",
     "postgres://[::1]/tts",
     "postgres:///tts?host=/run/postgresql",
-  ])("is used at %s", (url) => {
+  ])("is accepted at %s", (url) => {
     expect(() => postgresBackend(url)).not.toThrow();
   });
 });

@@ -48,7 +48,7 @@ async function follow(table: TestTable, staleMs = 60_000) {
   return { keys, troubles, unwritten };
 }
 
-test("a revoked key is unknown within five seconds, and an unchanged table is not read again", async () => {
+test("cacheKeys drops a revoked key within five seconds, and does not read an unchanged table again", async () => {
   const table = new TestTable();
   const { keys } = await follow(table);
   expect(await keys.find(digest)).toMatchObject({ name: "app" });
@@ -61,7 +61,7 @@ test("a revoked key is unknown within five seconds, and an unchanged table is no
   expect(table.loads).toBe(2);
 });
 
-test("times of use that cannot be written are reported once, separately from unreadable keys", async () => {
+test("cacheKeys reports once that times of use cannot be written, separately from unreadable keys", async () => {
   const table = new TestTable();
   const { keys, troubles, unwritten } = await follow(table);
   table.isReadOnly = true;
@@ -74,7 +74,7 @@ test("times of use that cannot be written are reported once, separately from unr
   expect(table.written).toHaveLength(1);
 });
 
-test("keys stay valid for the configured time if the table cannot be read, which is reported once", async () => {
+test("cacheKeys keeps keys for the configured time if the table cannot be read, and reports this once", async () => {
   const table = new TestTable();
   const { keys, troubles } = await follow(table);
   table.failure = new Error("the database is corrupt");
@@ -86,11 +86,12 @@ test("keys stay valid for the configured time if the table cannot be read, which
   table.failure = undefined;
   table.keys = [];
   await vi.advanceTimersByTimeAsync(2_000);
-  expect(await keys.find(digest)).toBeUndefined(); // read again, although its revision is the same
+  // The table was read again, although its revision is the same.
+  expect(await keys.find(digest)).toBeUndefined();
   expect(troubles).toEqual(["the database is corrupt", undefined]);
 });
 
-test("a table that cannot be read at the start does not prevent the start", async () => {
+test("cacheKeys starts if the table cannot be read, and reads it later", async () => {
   const table = new TestTable();
   table.failure = new Error("gone");
   const { keys } = await follow(table);
@@ -104,7 +105,7 @@ test("a table that cannot be read at the start does not prevent the start", asyn
   expect(keys.isRead()).toBe(true);
 });
 
-test("times of use are written together, to the minute, and wait while they cannot be written", async () => {
+test("cacheKeys writes times of use in batches, at most once a minute for each key, and again after a failure", async () => {
   const table = new TestTable();
   const { keys } = await follow(table);
   const start = Date.now();

@@ -6,8 +6,8 @@ import { createSingleKeyStore, joinStores, KeyIndex } from "../../../server/stor
 
 const sha256 = "a".repeat(64);
 
-describe("a key", () => {
-  it("is svc_ and 38 base62 characters, of which the last six are a checksum", () => {
+describe("an API key", () => {
+  it("has the prefix svc_ and 38 base62 characters with a checksum", () => {
     const key = createKey();
     expect(key).toMatch(/^svc_[0-9A-Za-z]{38}$/);
     expect(isWellFormedKey(key)).toBe(true);
@@ -18,7 +18,7 @@ describe("a key", () => {
   });
 });
 
-/** The text of a keys.yaml after a change. */
+/** Returns the text of a keys.yaml after a change. */
 async function edit(text: string, change: (book: KeyManager) => Promise<void>, now = 0): Promise<string> {
   let written = text;
   const write = (next: string) => {
@@ -33,7 +33,7 @@ function add(text: string, key: string, facts: KeyFacts): Promise<string> {
 }
 
 describe("keys.yaml", () => {
-  it("has entries that are found by digest alone", async () => {
+  it("contains only digests of keys, by which entries are found", async () => {
     const key = createKey();
     const text = await add("", key, {
       name: "app",
@@ -73,20 +73,20 @@ describe("keys.yaml", () => {
       "keys[0] (app): streams must be a whole",
     ],
     [`keys: [{name: app, sha256: ${sha256}, scopes: [], team: 7}]`, "keys[0] (app): team"],
-  ])("refuses %s and names the location", (text, says) => {
-    expect(() => parseKeyFile(text)).toThrow(says);
+  ])("is refused if it is %s, and the message names the location", (text, message) => {
+    expect(() => parseKeyFile(text)).toThrow(message);
   });
 });
 
-describe("key stores", () => {
-  it("are queried in turn", async () => {
+describe("joined key stores", () => {
+  it("are queried one after the other", async () => {
     const store = joinStores([createSingleKeyStore("first", "a"), createSingleKeyStore("second", "b")]);
     expect((await store.find(digestKey("second")))?.name).toBe("b");
     expect(await store.find(digestKey("third"))).toBeUndefined();
   });
 });
 
-it("an error in a keys file that is not YAML has its position, never its content", () => {
+it("the error for a keys file that is not YAML contains the position, but not the content", () => {
   const read = () => parseKeyFile(`keys: [ {{{ ${createKey()}`);
   expect(read).toThrow(/^a keys file must be YAML, and this one is not at line 1, column \d+$/);
   expect(() => parseKeyFile(`a: b: ${createKey()}`)).not.toThrow(/svc_/);

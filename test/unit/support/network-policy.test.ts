@@ -8,7 +8,7 @@ const pods = [
   { namespace: "other", ip: "10.0.0.3", labels: { app: "api" } },
 ];
 
-/** The rules of each chain, without those that every table has. */
+/** Returns the rules of each chain, without the rules that every table has. */
 function chains(spec: LivePolicy["spec"], more: Partial<PolicyCluster> = {}): Record<string, string[]> {
   const policies = [{ metadata: { name: "policy", namespace: "ns" }, spec }];
   const text = policyRules("trial", { policies, pods, namespaces, ...more });
@@ -28,8 +28,8 @@ function chains(spec: LivePolicy["spec"], more: Partial<PolicyCluster> = {}): Re
 const api = { matchLabels: { app: "api" } };
 const model = { matchLabels: { app: "model" } };
 
-describe("nftables rules of NetworkPolicies", () => {
-  it("are one table that rejects all connections of a selected pod except the allowed ones", () => {
+describe("the nftables rules of NetworkPolicies", () => {
+  it("form one table that rejects all connections of a selected pod except the allowed connections", () => {
     const policy = {
       metadata: { name: "policy", namespace: "ns" },
       spec: { podSelector: model, ingress: [{ from: [{ podSelector: api }], ports: [{ port: 8080 }] }] },
@@ -51,20 +51,20 @@ table ip trial {
   });
 
   it.each<[string, LivePolicy["spec"], Record<string, string[]>]>([
-    ["select every pod of their namespace by an empty selector", {}, { "ingress-0": [], "ingress-1": [] }],
-    ["allow everything by an empty rule", { podSelector: model, ingress: [{}] }, { "ingress-1": ["return"] }],
+    ["select every pod of the namespace for an empty selector", {}, { "ingress-0": [], "ingress-1": [] }],
+    ["allow all connections for an empty rule", { podSelector: model, ingress: [{}] }, { "ingress-1": ["return"] }],
     [
-      "name pods of other namespaces by the namespaces' labels",
+      "select pods of other namespaces by the labels of the namespaces",
       { podSelector: model, ingress: [{ from: [{ namespaceSelector: {}, podSelector: api }] }] },
       { "ingress-1": ["ip saddr { 10.0.0.1, 10.0.0.3 } return"] },
     ],
     [
-      "allow nothing where no pod is selected as a peer",
+      "allow no connection if no pod matches the peer",
       { podSelector: model, ingress: [{ from: [{ podSelector: { matchLabels: { app: "unknown" } } }] }] },
       { "ingress-1": [] },
     ],
     [
-      "hold networks, without their exceptions, and ranges of ports",
+      "contain networks with exceptions, and ranges of ports",
       {
         podSelector: api,
         policyTypes: ["Egress"],
@@ -83,28 +83,28 @@ table ip trial {
       },
     ],
     [
-      "concern egress where they have egress rules, also without policyTypes",
+      "apply to egress if the policy has egress rules, also without policyTypes",
       { podSelector: api, egress: [] },
       { "ingress-0": [], "egress-0": [] },
     ],
     [
-      "read expressions",
+      "support matchExpressions",
       { podSelector: { matchExpressions: [{ key: "app", operator: "NotIn", values: ["api"] }] } },
       { "ingress-1": [] },
     ],
   ])("%s", (_what, spec, expected) => {
-    const { judge: _, ...found } = chains(spec);
-    expect(found).toEqual(expected);
+    const { judge: _, ...rules } = chains(spec);
+    expect(rules).toEqual(expected);
   });
 
   it.each([
-    ["a port by name", { ingress: [{ ports: [{ port: "http" }] }] }, /port http/],
+    ["a named port", { ingress: [{ ports: [{ port: "http" }] }] }, /named port http/],
     [
       "an unknown operator",
       { podSelector: { matchExpressions: [{ key: "a", operator: "Gt" }] } },
       /operator Gt/,
     ],
-  ])("are not created from %s", (_what, spec, message) => {
+  ])("cannot be created from %s", (_what, spec, message) => {
     expect(() => chains(spec)).toThrow(message);
   });
 });

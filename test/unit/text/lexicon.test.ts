@@ -12,8 +12,10 @@ const options = {
   lexicon: readLexicon({ zorblax: "z1Orbl2@ks", "o'quux": "0xkw1Aks", broken: "?" }),
 };
 
-/** The sounds of each token if the lexicon or the text defines them, otherwise its letters. */
-function said(text: string): string[] {
+/**
+ * Returns each token with its phonemes if the lexicon or the text defines them, and else with its letters.
+ */
+function spokenTokens(text: string): string[] {
   return [...planSpeech(text, options)].flatMap((segment) =>
     segment.kind === "phrase"
       ? segment.tokens.map(({ text: word, before, after, phonemes }) => {
@@ -24,8 +26,8 @@ function said(text: string): string[] {
   );
 }
 
-test("words of a lexicon have its sounds, in any case and with punctuation around them", () => {
-  expect(said("“Zorblax!” said ZORBLAX, O’Quux.")).toEqual([
+test("words of a lexicon get its phonemes in upper and lower case, and with punctuation around them", () => {
+  expect(spokenTokens("“Zorblax!” said ZORBLAX, O’Quux.")).toEqual([
     "“{z1Orbl2@ks}!”",
     "said",
     "{z1Orbl2@ks},",
@@ -33,11 +35,11 @@ test("words of a lexicon have its sounds, in any case and with punctuation aroun
   ]);
 });
 
-test("other words, phonemes in the text, and unreadable entries are unchanged", () => {
-  expect(said("Zorblaxes are {b1Et} broken")).toEqual(["Zorblaxes", "are", "{b1Et}", "broken"]);
+test("a lexicon does not change other words, phonemes in the text, and words with invalid entries", () => {
+  expect(spokenTokens("Zorblaxes are {b1Et} broken")).toEqual(["Zorblaxes", "are", "{b1Et}", "broken"]);
 });
 
-test("a word has the same form in every lexicon", () => {
+test("lexiconForm converts case, accents, apostrophes and hyphens to one form", () => {
   expect(["STRASSE", "Café", "O’Quux", "co‐op"].map(lexiconForm)).toEqual([
     "strasse",
     "café",

@@ -11,7 +11,7 @@ interface Row {
   readonly spoken: string;
 }
 
-function gold(language: string): Row[] {
+function goldRows(language: string): Row[] {
   const file = new URL(`../../golden/normalize/${language}.tsv`, import.meta.url);
   const [, ...lines] = readFileSync(file, "utf8").trimEnd().split("\n");
   return lines.map((line) => {
@@ -26,28 +26,28 @@ function* read(text: string, language: string): Generator<WrittenToken> {
   }
 }
 
-function say(text: string, language: string): string {
+function spokenText(text: string, language: string): string {
   return Array.from(read(text, language), (token) => token.text).join(" ");
 }
 
-/** Each written word with its spoken form and the remaining punctuation. */
+/** Returns each written word with its spoken words and the remaining punctuation. */
 function alignment(text: string, language: string): string[] {
   return Array.from(
     read(text, language),
-    ({ written, before, text: said, after }) => `${written}: ${before}${said}${after}`,
+    ({ written, before, text: spoken, after }) => `${written}: ${before}${spoken}${after}`,
   );
 }
 
 const languages = ["eng", "spa", "fra", "deu"];
 
 for (const language of languages) {
-  test.each(gold(language))(`${language} $category: $written`, ({ written, spoken }) => {
-    expect(say(written, language)).toBe(spoken);
+  test.each(goldRows(language))(`normalize in ${language} speaks the $category $written as $spoken`, ({ written, spoken }) => {
+    expect(spokenText(written, language)).toBe(spoken);
   });
 }
 
-test.each(languages)("%s has at least 150 gold rows", (language) => {
-  expect(gold(language).length).toBeGreaterThanOrEqual(150);
+test.each(languages)("the golden file of %s has at least 150 rows", (language) => {
+  expect(goldRows(language).length).toBeGreaterThanOrEqual(150);
 });
 
 test.each([
@@ -70,7 +70,7 @@ test.each([
   ["deu", "1 000 000 Euro", ["1: eine", "000 000: Million", "Euro: Euro"]],
   ["deu", "z. B. am 3. Mai.", ["z: zum", "B: Beispiel", "am: am", "3: dritten", "Mai: Mai."]],
   ["spa", "EE. UU. ganó", ["EE: Estados", "UU: Unidos", "ganó: ganó"]],
-])("%s %j gives each written word its own words", (language, text, words) => {
+])("normalize in %s assigns the spoken words of %j to the written words", (language, text, words) => {
   expect(alignment(text, language)).toEqual(words);
 });
 
@@ -82,12 +82,12 @@ test.each([
   ["swe", "007", "007"],
   ["jpn", "21", "21"],
   ["constructor", "21", "21"],
-])("%s, which has no rules of its own, says %j as %j", (language, text, spoken) => {
-  expect(say(text, language)).toBe(spoken);
+])("normalize in %s, which has no rules for it, speaks %j as %j", (language, text, spoken) => {
+  expect(spokenText(text, language)).toBe(spoken);
 });
 
 test.each([...languages, "ita"])(
-  "%s: any Unicode is read, with word indices in order and within the text",
+  "normalize in %s accepts any Unicode, with word indices in order and within the text",
   (language) => {
     const random = seededRandom(`any Unicode ${language}`).next;
     for (let round = 0; round < 500; round++) {
@@ -97,16 +97,16 @@ test.each([...languages, "ita"])(
       const words = tokens.map(({ word }) => word);
       expect(words).toEqual(words.toSorted((a, b) => a - b));
       expect(words.at(-1) ?? -1).toBeLessThan(written.length);
-      const said = tokens.map((token) => token.text);
-      expect(said).not.toContain("");
-      expect(said.join(" "), JSON.stringify(text)).not.toMatch(
+      const spoken = tokens.map((token) => token.text);
+      expect(spoken).not.toContain("");
+      expect(spoken.join(" "), JSON.stringify(text)).not.toMatch(
         language === "ita" ? /undefined|NaN/u : /\p{N}|undefined|NaN/u,
       );
     }
   },
 );
 
-test.each(languages)("%s leaves no digit of digits, signs and letters in any order", (language) => {
+test.each(languages)("normalize in %s expands every digit between signs and letters in any order", (language) => {
   const random = seededRandom(`digits, signs and letters ${language}`).next;
   const pieces = [
     ..."0123456789.,:;/-–+$€£%°#@&*()' hXIVkmepu½²",
@@ -123,28 +123,28 @@ test.each(languages)("%s leaves no digit of digits, signs and letters in any ord
   for (let round = 0; round < 1_500; round++) {
     const length = 1 + Math.floor(random() * 14);
     const text = Array.from({ length }, () => pieces[Math.floor(random() * pieces.length)]).join("");
-    expect(say(text, language), JSON.stringify(text)).not.toMatch(/\p{N}|undefined|NaN/u);
+    expect(spokenText(text, language), JSON.stringify(text)).not.toMatch(/\p{N}|undefined|NaN/u);
   }
 });
 
-test.each(languages)("%s does not change a normalized text again", (language) => {
-  const plain = gold(language).filter(
+test.each(languages)("normalize in %s does not change a normalized text", (language) => {
+  const plain = goldRows(language).filter(
     ({ category, spoken }) => category === "cardinal" || (category === "plain" && spoken !== ""),
   );
-  for (const { spoken } of plain) expect(say(spoken, language)).toBe(spoken);
+  for (const { spoken } of plain) expect(spokenText(spoken, language)).toBe(spoken);
 });
 
-test("names of object properties are ordinary words", () => {
+test("normalize reads names of object properties as ordinary words", () => {
   const text =
     "constructor toString $constructor 5 valueOf 5constructor hasOwnProperty. __proto__ #constructor 5 __proto__";
-  for (const language of languages) expect(say(text, language)).not.toMatch(/native|object|undefined/u);
+  for (const language of languages) expect(spokenText(text, language)).not.toMatch(/native|object|undefined/u);
 });
 
 const hostile: readonly (readonly [string, string])[] = [
-  ["one endless number", "1".repeat(20_000)],
-  ["groups without end", "1.234,".repeat(3_500)],
-  ["numbers by spaces", "1 234 ".repeat(3_500)],
-  ["dots", "a.".repeat(10_000)],
+  ["one long number", "1".repeat(20_000)],
+  ["one number with many groups", "1.234,".repeat(3_500)],
+  ["numbers with spaces", "1 234 ".repeat(3_500)],
+  ["letters with dots", "a.".repeat(10_000)],
   ["times and dates", "11/11/11:11-".repeat(1_800)],
   ["addresses", "a@a.a/".repeat(3_500)],
   ["open spells", "spell( ".repeat(3_000)],
@@ -152,36 +152,36 @@ const hostile: readonly (readonly [string, string])[] = [
   ["signs", "+-=*/".repeat(4_000)],
 ];
 
-/** The number of words that a rule reads ahead. */
+/** The largest number of words that a rule reads ahead. */
 const lookahead = 9;
 
-test.each(hostile)("%s is read word by word, each within a limited window", (_name, text) => {
+test.each(hostile)("normalize reads %s word by word, and looks ahead only by a limited number of words", (_name, text) => {
   for (const language of languages) {
-    let taken = 0;
-    let takenBefore = 0;
-    let given = 0;
+    let wordsRead = 0;
+    let readBefore = 0;
+    let wordsReturned = 0;
     function* counted() {
       for (const item of readTokens([{ kind: "text", text, stretch: 1 }])) {
-        if (item.kind === "token") taken++;
+        if (item.kind === "token") wordsRead++;
         yield item;
       }
     }
     const words: number[] = [];
     let longest = 0;
-    let mostTaken = 0;
+    let mostRead = 0;
     for (const item of normalize(counted(), language)) {
       if (item.kind !== "token") continue;
-      given++;
+      wordsReturned++;
       longest = Math.max(longest, item.token.text.length);
-      mostTaken = Math.max(mostTaken, taken - takenBefore);
-      takenBefore = taken;
+      mostRead = Math.max(mostRead, wordsRead - readBefore);
+      readBefore = wordsRead;
       words.push(item.token.word);
     }
     expect(longest).toBeLessThan(2_000);
-    // a rule reads the words that it joins and looks ahead; a rule that scans the rest of the text would read
-    // all words at once
-    expect(mostTaken).toBeLessThanOrEqual(3 * lookahead);
+    // A rule reads the words that it joins, and looks ahead. A rule that scanned the rest of the text would
+    // read all words at once.
+    expect(mostRead).toBeLessThanOrEqual(3 * lookahead);
     expect(words.every((word, i) => word >= (words[i - 1] ?? 0))).toBe(true);
-    expect(given).toBeLessThanOrEqual(taken);
+    expect(wordsReturned).toBeLessThanOrEqual(wordsRead);
   }
 });

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { planSpeech } from "../../../server/text/planning/plan.ts";
 
-/** Phrases as an engine gets them that is little faster than real time. */
-function paced(text: string, { growth = 2, language = "eng" } = {}): string[] {
+/** Returns the phrases that an engine gets if it is only slightly faster than real time. */
+function pacedPhrases(text: string, { growth = 2, language = "eng" } = {}): string[] {
   const plain = { normalize: true, pauses: false, phonemes: false, inlineStretch: [], quickStart: false };
   return [...planSpeech(text, { ...plain, language, growth })].flatMap((segment) =>
     segment.kind === "phrase"
@@ -11,7 +11,7 @@ function paced(text: string, { growth = 2, language = "eng" } = {}): string[] {
   );
 }
 
-describe("phrases for an engine that is little faster than real time", () => {
+describe("the phrases for an engine that is only slightly faster than real time", () => {
   test.each<[string, string, readonly string[]]>([
     ["eng", "Hello there.", ["Hello there."]],
     ["eng", "I would like to book a table.", ["I would like to book a table."]],
@@ -36,15 +36,15 @@ describe("phrases for an engine that is little faster than real time", () => {
       "Le petit chat de ma voisine dort sur le canapé pendant la journée.",
       ["Le petit chat de ma voisine dort", "sur le canapé pendant la journée."],
     ],
-  ])("begin with a short one, at a break of the syntax: %s %s", (language, text, phrases) => {
-    expect(paced(text, { language })).toEqual(phrases);
+  ])("start with a short phrase that ends at a syntactic break: %s %s", (language, text, phrases) => {
+    expect(pacedPhrases(text, { language })).toEqual(phrases);
   });
 
-  test("grow, and none is much longer than the growth allows", () => {
+  test("grow at most by the growth factor", () => {
     const text =
       "The old man began a very long story about the sea and everything that lives in it and when he had finished we walked home without a word because we did not want to break the spell that his voice had cast over the evening.";
     for (const growth of [1.25, 1.5, 2]) {
-      const phrases = paced(text, { growth });
+      const phrases = pacedPhrases(text, { growth });
       expect(phrases.join(" ")).toBe(text);
       const lengths = phrases.map(({ length }) => length + 1);
       for (const [i, length] of lengths.entries()) {
@@ -53,16 +53,16 @@ describe("phrases for an engine that is little faster than real time", () => {
           expect(length).toBeLessThanOrEqual(Math.max(32, growth * before) * 1.25 + 1);
       }
     }
-    const longest = (growth: number) => Math.max(...paced(text, { growth }).map(({ length }) => length));
+    const longest = (growth: number) => Math.max(...pacedPhrases(text, { growth }).map(({ length }) => length));
     expect(longest(2)).toBeGreaterThan(1.5 * longest(1.1));
   });
 
   test.each([
-    ["a text without any break", `${"wonderful ".repeat(60)}end.`],
+    ["a text without a break", `${"wonderful ".repeat(60)}end.`],
     ["a word that is longer than a phrase", `${"a".repeat(400)} b c d.`],
-    ["forty letters", `${"a ".repeat(40)}.`],
-  ])("%s is cut all the same, and keeps every word", (_what, text) => {
-    const phrases = paced(text);
+    ["forty single letters", `${"a ".repeat(40)}.`],
+  ])("divide %s, and keep every word", (_what, text) => {
+    const phrases = pacedPhrases(text);
     expect(phrases.length).toBeGreaterThan(1);
     expect(phrases.join(" ").replace(/[ .]/gu, "")).toBe(text.replace(/[ .]/gu, ""));
   });

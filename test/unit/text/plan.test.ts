@@ -14,7 +14,9 @@ const plain: SpeechPlanOptions = {
   quickStart: false,
 };
 
-/** Phrases as `word word~pause`, silences as `<ms>`, and yield points as `rest`. */
+/**
+ * Plans a text. A phrase is returned as `word word~pause`, a silence as `<ms>`, and a yield point as `rest`.
+ */
 function plan(text: string, options: Partial<SpeechPlanOptions> = {}): string[] {
   return [...planSpeech(text, { ...plain, ...options })].map((segment) => {
     if (segment.kind === "rest") return "rest";
@@ -38,11 +40,11 @@ test.each([
   ["क्या। हाँ।", ["क्या।~350", "हाँ।~0"]],
   ["", []],
   ["… — !", []],
-])("%j is spoken as %j", (text, phrases) => {
+])("planSpeech divides %j into %j", (text, phrases) => {
   expect(plan(text)).toEqual(phrases);
 });
 
-/** Titles, numbers and other dots inside a first sentence, followed by a second one. */
+/** Each text has two sentences. The first sentence contains titles, numbers and abbreviations with dots. */
 test.each([
   ["eng", "Mr. and Mrs. Smith met Prof. J. Hill at 3.5 km, i.e. there. Then they went."],
   ["spa", "El Dr. García y la Sra. López vieron al Prof. Ruiz a 3.5 km, pág. 7. Luego salieron."],
@@ -58,7 +60,7 @@ test.each([
   ["tur", "Prof. Dr. Yılmaz 3,5 km koştu. Sonra uyudu."],
   ["swe", "Dr. Berg och prof. Lind sprang 3,5 km, s. 7. Sedan sov de."],
   ["ell", "Ο κ. Παπάς και ο Δρ. Νίκου έτρεξαν 3,5 χιλιόμετρα. Μετά κοιμήθηκαν."],
-])("in %s a sentence ends only at its end", (language, text) => {
+])("planSpeech in %s does not end a sentence at a dot of an abbreviation or number", (language, text) => {
   const pauses = [...planSpeech(text, { ...plain, language })].map((segment) =>
     segment.kind === "phrase" ? segment.pauseMs : -1,
   );
@@ -67,16 +69,16 @@ test.each([
   expect(raw.filter((segment) => segment.kind === "phrase" && segment.pauseMs >= 350)).toHaveLength(1);
 });
 
-test("a German ordinal does not end the sentence", () => {
+test("planSpeech does not end a sentence at a German ordinal", () => {
   expect(plan("Am 3. Oktober. Gut.", { language: "deu" })).toEqual(["Am dritten Oktober.~350", "Gut.~0"]);
 });
 
-test("without normalization abbreviations are not expanded, and still end no sentence", () => {
+test("planSpeech without normalization does not expand abbreviations, and does not end sentences at them", () => {
   expect(plan("Meet Dr. Smith.", { normalize: false })).toEqual(["Meet Dr. Smith.~0"]);
   expect(plan("$5 at 3 pm spell(AB)", { normalize: false })).toEqual(["$5 at 3 pm spell(AB)~0"]);
 });
 
-test("the first phrase ends at its first comma, and later ones extend to the end of the sentence", () => {
+test("planSpeech ends the first phrase at its first comma, and later phrases at the end of the sentence", () => {
   expect(plan("Well, this is, as I said, long. And this, too.")).toEqual([
     "Well,~130",
     "this is, as I said, long.~350",
@@ -85,7 +87,7 @@ test("the first phrase ends at its first comma, and later ones extend to the end
   held.exercised("first phrase first");
 });
 
-test("a quick start splits a long first sentence at a natural break, and keeps a short one whole", () => {
+test("planSpeech with a quick start splits a long first sentence at a syntactic break, but no short one", () => {
   const long = "The old man gave us a very long story about the sea and everything that lives in it.";
   expect(plan(long, { quickStart: true })).toEqual([
     "The old man gave us a very long story~0",
@@ -95,7 +97,7 @@ test("a quick start splits a long first sentence at a natural break, and keeps a
   expect(plan("They came home late in the evening.", { quickStart: true })).toHaveLength(1);
 });
 
-test("a first sentence that is hardly longer than a first phrase is not split", () => {
+test("planSpeech does not split a first sentence that is only slightly longer than a first phrase", () => {
   const words = (count: number) => `${"word ".repeat(count - 1)}end.`;
   const lengths = (text: string, more: Partial<SpeechPlanOptions> = {}) =>
     [...planSpeech(text, { ...plain, ...more })].map((part) =>
@@ -107,7 +109,7 @@ test("a first sentence that is hardly longer than a first phrase is not split", 
   expect(lengths(words(16), { quickStart: true })).toEqual([10, 6]);
 });
 
-test("a sentence without a comma is split before it grows too long for memory", () => {
+test("planSpeech splits a long sentence without commas into phrases of limited length", () => {
   const phrases = [...planSpeech(`${"word ".repeat(200)}.`, plain)];
   const lengths = phrases.map((phrase) => (phrase.kind === "phrase" ? phrase.tokens.length : 0));
   expect(Math.max(...lengths)).toBeLessThanOrEqual(28);
@@ -115,7 +117,7 @@ test("a sentence without a comma is split before it grows too long for memory", 
   expect(lengths.reduce((sum, length) => sum + length)).toBe(200);
 });
 
-test("a pause in angle brackets is exact and replaces the pause of the punctuation", () => {
+test("planSpeech replaces the pause of the punctuation by the exact pause in angle brackets", () => {
   expect(plan("One. <500> Two <0> three<20><30>", { pauses: true })).toEqual([
     "One.~0",
     "<500>",
@@ -126,11 +128,11 @@ test("a pause in angle brackets is exact and replaces the pause of the punctuati
   ]);
 });
 
-test("disabled markup is ordinary text", () => {
+test("planSpeech reads disabled markup as ordinary text", () => {
   expect(plan("<500> {k1Ast0xm} [slow]", { normalize: false })).toEqual(["<500> {k1Ast0xm} [slow]~0"]);
 });
 
-test("words in square brackets get their stretch in order", () => {
+test("planSpeech assigns the inline stretches to the words in square brackets in order", () => {
   const [segment] = planSpeech("[a] b [c d]", { ...plain, inlineStretch: [2, 0.5] });
   expect(segment).toMatchObject({
     tokens: [
@@ -145,7 +147,7 @@ test("words in square brackets get their stretch in order", () => {
 test.each([
   ["[a] b", [2, 3], "/inlineSpeedAlpha", "2 values but the text has 1 words"],
   ["[a] [b]", [2], "/inlineSpeedAlpha", "1 values but the text has 2 words"],
-])("%j with stretches %j is refused", (text, inlineStretch, pointer, detail) => {
+])("planSpeech refuses %j with the stretches %j", (text, inlineStretch, pointer, detail) => {
   expect(failure(() => planSpeech(text, { ...plain, inlineStretch }))).toMatchObject({
     code: "invalid_request",
     fields: [{ pointer, detail: expect.stringContaining(detail) }],
@@ -159,13 +161,13 @@ test.each([
   ["a {k9}", "position 2"],
   ["a {}", "empty"],
   ["a {kx1}", "stress digit"],
-])("phonemes %j are refused with %j", (text, detail) => {
+])("planSpeech refuses the phonemes of %j with %j", (text, detail) => {
   const run = () => planSpeech(text, { ...plain, phonemes: true });
   if (detail === undefined) expect([...run()]).toHaveLength(1);
   else expect(failure(run).message).toContain(detail);
 });
 
-test("a word of more than 200 phonemes is refused before its sounds are read, with its position", async () => {
+test("checkLongMarkup refuses a word of more than 200 phonemes, and the message has its position", async () => {
   const options = { ...plain, phonemes: true };
   expect([...planSpeech(`a {${"s".repeat(200)}}`, options)]).toHaveLength(1);
   for (const count of [201, 1_000_000]) {
@@ -181,7 +183,7 @@ test("a word of more than 200 phonemes is refused before its sounds are read, wi
 });
 
 test.each(["😀! ", "😀. ", "(😀) "])(
-  "the punctuation of a hundred thousand times %j is not gathered",
+  "planSpeech keeps at most 100 characters of punctuation from 100,000 repetitions of %j",
   (unit) => {
     const segments = [...planSpeech(`one ${unit.repeat(100_000)}two`, plain)];
     const tokens = segments.flatMap((segment) => (segment.kind === "phrase" ? segment.tokens : []));
@@ -189,13 +191,13 @@ test.each(["😀! ", "😀. ", "(😀) "])(
   },
 );
 
-test("a pause longer than a minute is refused with its position and without the text", () => {
+test("planSpeech refuses a pause of more than a minute, and the message has the position but no text", () => {
   const { message } = failure(() => planSpeech("secret 😀 <60001>", { ...plain, pauses: true }));
   expect(message).toContain("character 10 ");
   expect(message).not.toContain("secret");
 });
 
-test("pauses of more than ten minutes together are refused, however few characters they have", () => {
+test("planSpeech refuses pauses of more than ten minutes in total", () => {
   const pauses = (count: number) => () =>
     planSpeech(`secret ${"<60000>".repeat(count)}`, { ...plain, pauses: true });
   expect([...pauses(10)()]).not.toEqual([]);
@@ -205,7 +207,7 @@ test("pauses of more than ten minutes together are refused, however few characte
   );
 });
 
-test("word indices count written words, and the pieces of an endless word share one index", () => {
+test("planSpeech numbers written words, and gives all pieces of a long word the same index", () => {
   const [segment] = planSpeech(`one ${"a".repeat(130)} two`, plain);
   const tokens = segment?.kind === "phrase" ? segment.tokens : [];
   expect(tokens.map(({ word }) => word)).toEqual([0, 1, 1, 1, 2]);
@@ -218,13 +220,13 @@ function failure(run: () => unknown): Failure {
     if (error instanceof Failure) return error;
     throw error;
   }
-  throw new Error("nothing was refused");
+  throw new Error("the function did not throw a Failure");
 }
 
 test.each([". ", "😀 ", "😀", "?!", "\u200b", " "])(
-  "a long text of %j has rests instead of phrases",
-  (nothing) => {
-    const text = nothing.repeat(Math.floor(400_000 / nothing.length));
+  "planSpeech returns yield points for a long text of %j, which has no words",
+  (unit) => {
+    const text = unit.repeat(Math.floor(400_000 / unit.length));
     const segments = plan(`one ${text} two`);
     const rests = segments.filter((segment) => segment === "rest");
     expect(rests.length).toBeGreaterThanOrEqual(20);
@@ -234,7 +236,7 @@ test.each([". ", "😀 ", "😀", "?!", "\u200b", " "])(
 );
 
 test.each(["<0>", "{k1Ast0xm} "])(
-  "the markup of a million characters of %j is looked through and read a little at a time",
+  "checkLongMarkup and planSpeech process a million characters of %j in small steps",
   async (unit) => {
     const options = { ...plain, pauses: true, phonemes: true };
     const count = Math.floor(1_000_000 / unit.length);
@@ -249,23 +251,23 @@ test.each(["<0>", "{k1Ast0xm} "])(
   },
 );
 
-test("the markup of a long text is refused before it is planned, with its position", async () => {
+test("checkLongMarkup refuses an invalid pause at the end of a long text, and the message has its position", async () => {
   const text = `${"a <0> ".repeat(100_000)}<60001>`;
   const checked = checkLongMarkup(text, { ...plain, pauses: true }, async () => undefined);
   await expect(checked).rejects.toThrow("The pause at character 600001 is longer than 60000 ms");
 });
 
-test("a rest point splits no phrase and no number", () => {
+test("planSpeech places no yield point inside a phrase or a number", () => {
   const sentence = "It is 5 km to the old town, and it is late. ";
   const segments = plan(sentence.repeat(2000));
   const phrases = segments.filter((segment) => segment !== "rest");
   expect(segments.length - phrases.length).toBeGreaterThan(5);
-  const [, inTheMiddle] = plan(`Well. ${sentence} Well.`);
-  expect(new Set(phrases.slice(2, -1))).toEqual(new Set([inTheMiddle]));
+  const [, phrase] = plan(`Well. ${sentence} Well.`);
+  expect(new Set(phrases.slice(2, -1))).toEqual(new Set([phrase]));
 });
 
 test.each(["?!", "a", "a.", "$", "\u0301", "\u200b", "日本"])(
-  "sixteen million times %j is no overflow",
+  "planSpeech processes 16 million characters of %j without an overflow",
   (unit) => {
     const segments = planSpeech(unit.repeat(16_000_000 / unit.length), plain)[Symbol.iterator]();
     for (let i = 0; i < 50; i++) segments.next();

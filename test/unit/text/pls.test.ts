@@ -9,7 +9,9 @@ import { type LexiconEntryToWrite, writePls } from "../../../server/text/pls/wri
 
 const schema = readFileSync(join(import.meta.dirname, "../../support/pls.rng"), "utf8");
 const limits = { words: 5_000 };
-/** Each symbol of the alphabet, adjacent symbols that form one sound, and stress at each position. */
+/**
+ * Words with all symbols of the alphabet, adjacent symbols that form one sound, and stress at all positions.
+ */
 const words: readonly LexiconEntryToWrite[] = [
   { word: "custom", phonemes: "k1Ast0xm" },
   { word: "vowels", phonemes: "1@b0ad2AC1WD1xf1Yg0Eh1RJ0ek1Il0im1on0OG1Up1ur0N" },
@@ -40,28 +42,28 @@ function problemsOf(reading: PlsReading): string[] {
     : [];
 }
 
-describe("an exported lexicon", () => {
-  it.each(alphabets)("in %s conforms to the specification, and is imported unchanged", async (name) => {
+describe("an exported lexicon file", () => {
+  it.each(alphabets)("in %s conforms to the schema of the W3C, and is imported unchanged", async (name) => {
     const text = writePls(words, "en", name);
-    const judged = await validateXML({ xml: text, schema, extension: "relaxng" });
-    expect(judged.errors).toEqual([]);
+    const validation = await validateXML({ xml: text, schema, extension: "relaxng" });
+    expect(validation.errors).toEqual([]);
     expect(read(text)).toEqual({ lexicon: { language: "eng", words } });
   });
 
-  it("has its stress before the syllable, for other programs", () => {
+  it("in IPA has the stress mark before the syllable", () => {
     const text = writePls([{ word: "custom", phonemes: "k1Ast0xm" }], "en", "ipa");
     expect(text).toContain("<phoneme>ˈkʌstəm</phoneme>");
     expect(writePls([{ word: "about", phonemes: "0xb1Wt" }], "en", "ipa")).toContain(">əˈbaʊt<");
   });
 
-  it("with an error would be refused by that validator", async () => {
+  it("with an invalid element is refused by the validator of this test", async () => {
     const text = writePls(words, "en", "ipa").replaceAll("grapheme>", "graph>");
     expect((await validateXML({ xml: text, schema, extension: "relaxng" })).valid).toBe(false);
   });
 });
 
-describe("a lexicon of another program", () => {
-  it("is read with its alternatives, long vowels, ties, examples and metadata", () => {
+describe("a lexicon file of another program", () => {
+  it("is read if it has alternatives, long vowels, ties, examples and metadata", () => {
     const text =
       lexicon(`<meta name="author" content="x"/><metadata><r:RDF xmlns:r="urn:x"><r:a/></r:RDF></metadata>
 <!-- one --><lexeme role="noun" xml:id="a"><grapheme>Colour</grapheme><grapheme>color</grapheme>
@@ -81,7 +83,7 @@ describe("a lexicon of another program", () => {
     });
   });
 
-  it("reports each wrong entry with its line, and then returns no words", () => {
+  it("is refused with every invalid entry and its line", () => {
     const text = lexicon(
       [
         entry("good", "ɡʊd"),
@@ -109,10 +111,10 @@ describe("a lexicon of another program", () => {
   });
 
   it.each([
-    ["no XML", "word = sounds", /^1: This cannot be read as XML near column \d+: /],
-    ["what ends too soon", lexicon("").slice(0, -5), /cannot be read as XML/],
+    ["text that is not XML", "word = sounds", /^1: This cannot be read as XML near column \d+: /],
+    ["truncated XML", lexicon("").slice(0, -5), /cannot be read as XML/],
     [
-      "another root",
+      "another root element",
       "<lexicon version='1.0'/>",
       /^1: The file must begin with <lexicon version="1.0" xmlns=/,
     ],
@@ -121,16 +123,16 @@ describe("a lexicon of another program", () => {
       lexicon("", 'alphabet="x-sampa" xml:lang="en"'),
       /alphabet must be ipa or x-svc-tts/,
     ],
-    ["no language", lexicon("", 'alphabet="ipa"'), /xml:lang must name a language that a voice speaks/],
+    ["no xml:lang", lexicon("", 'alphabet="ipa"'), /xml:lang must name a language that a voice speaks/],
     [
       "another encoding",
       lexicon("").replace("UTF-8", "UTF-16"),
       /must be UTF-8; it says that it is "UTF-16"/,
     ],
     ["too many words", lexicon(entry("a", "ə") + entry("b", "bi")), /has 1 words at most/],
-    ["elements far within each other", lexicon("<metadata>".repeat(200_000)), /at most 16 deep/],
+    ["deeply nested elements", lexicon("<metadata>".repeat(200_000)), /at most 16 deep/],
     [
-      "a billion laughs",
+      "nested entities",
       lexicon(entry("lol", "&lol2;")).replace(
         "<lexicon",
         '<!DOCTYPE lexicon [<!ENTITY lol "lol"><!ENTITY lol2 "&lol;&lol;">]>\n<lexicon',
@@ -138,7 +140,7 @@ describe("a lexicon of another program", () => {
       /^2: A document type .* is not read/,
     ],
     [
-      "a file of the server",
+      "an entity that refers to a file",
       lexicon(entry("passwd", "&file;")).replace(
         "<lexicon",
         '<!DOCTYPE lexicon [<!ENTITY file SYSTEM "file:///etc/passwd">]>\n<lexicon',
@@ -150,7 +152,7 @@ describe("a lexicon of another program", () => {
       lexicon(entry("passwd", "&file;")),
       /^3: This cannot be read as XML .*entity/,
     ],
-  ])("is refused as a whole: %s", (name, text, problem) => {
+  ])("is refused if it has %s", (name, text, problem) => {
     expect(problemsOf(read(text, { words: name === "too many words" ? 1 : 5_000 }))).toEqual([
       expect.stringMatching(problem),
     ]);
@@ -163,7 +165,7 @@ describe("a lexicon of another program", () => {
     ]);
   });
 
-  it("reports only the first errors, with their number", () => {
+  it("is refused with the first 20 errors and the number of all errors", () => {
     const reading = read(lexicon(entry("1", "e").repeat(1_000)));
     expect(reading).toMatchObject({ count: 1_000 });
     expect(problemsOf(reading)).toHaveLength(20);

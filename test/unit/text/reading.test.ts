@@ -19,7 +19,7 @@ test.each([
   ["ﬁne", "fine"],
   ["日本 😀 ok", "ok"],
   ["５", "5"],
-])("%j is read as %j in ASCII", (written, read) => {
+])("toAscii converts %j to %j", (written, read) => {
   expect(toAscii(written)).toBe(read);
 });
 
@@ -28,14 +28,14 @@ test.each([
   ["w1Rld", "w er1 l d", "w|'3:|l|d"],
   ["g1orby0ul2Ets", "g ow1 r b y uw0 l eh1 t s", "g|'oU|r|b|j|u:|l|,E|t|s"],
   ["b1AtN", "b ah1 t ax0 n", "b|'V|t|@n"],
-])("{%s} is %j for Flite and %j for eSpeak NG", (written, arpabet, mnemonics) => {
+])("the phonemes {%s} are %j for Flite and %j for eSpeak NG", (written, arpabet, mnemonics) => {
   const reading = readPhonemes(written);
   const phonemes = "phonemes" in reading ? reading.phonemes : [];
   expect(toArpabet(phonemes)).toBe(arpabet);
   expect(toEspeakMnemonics(phonemes)).toBe(mnemonics);
 });
 
-test("every symbol of the alphabet is read, and only those", () => {
+test("readPhonemes accepts exactly the symbols of the alphabet", () => {
   const alphabet = new Set("@aAWxYEReIioOUuNbCdDfghJklmnGprsStTvwyzZ");
   for (let code = 33; code < 127; code++) {
     const symbol = String.fromCharCode(code);
@@ -43,7 +43,7 @@ test("every symbol of the alphabet is read, and only those", () => {
   }
 });
 
-test("user text never acts as markup of eSpeak NG", () => {
+test("toSsml escapes user text, so that eSpeak NG reads no markup in it", () => {
   const ssml = toSsml([
     {
       text: '<break time="9s"/>&amp;[[h@l\'oU]]\u0000\ud800',
@@ -59,14 +59,14 @@ test("user text never acts as markup of eSpeak NG", () => {
   expect(escapeSsml("[[[[a]]]]")).not.toMatch(/\[\[|\]\]/);
 });
 
-test("brackets around a word never form eSpeak NG's own markup", () => {
+test("toSsml writes brackets around a word so that they form no phoneme markup of eSpeak NG", () => {
   expect(toSsml([{ text: "[h@]", before: "[", after: "]", stretch: 1 }])).not.toMatch(/\[\[|\]\]/);
   const phonemes = [{ symbol: "a", stress: 1 as const }];
   const spoken = toSsml([{ text: "{1a}", before: "[(", after: ")]", stretch: 1, phonemes }]);
   expect(spoken).toBe(`<speak><mark name="0"/>([['A:]])</speak>`);
 });
 
-test("any Unicode passes the text processing, with word indices in order", () => {
+test("planSpeech, toAscii and toSsml accept any Unicode, with word indices in order", () => {
   const random = seededRandom("text front end").next;
   for (let round = 0; round < 1_000; round++) {
     const text = randomText(random);

@@ -3,7 +3,7 @@ import { languages } from "../../../config/contract/voices.ts";
 import { sentenceEnds } from "../../../server/text/planning/sentence-ends.ts";
 import { seededRandom } from "../../support/seed.ts";
 
-/** The text with a bar at each end of a sentence. */
+/** Returns the text with a bar at each end of a sentence. */
 function marked(text: string, language = "eng", commas = false): string {
   const ends = sentenceEnds(text, { language, commas });
   return [...ends, text.length].map((end, at) => text.slice(ends[at - 1] ?? 0, end)).join("|");
@@ -35,7 +35,7 @@ test.each([
   ["One line\nnext", "One line\nnext"],
   ["", ""],
   ["... ", "... "],
-])("%j of a stream: %j", (text, expected) => {
+])("sentenceEnds divides %j into %j", (text, expected) => {
   expect(marked(text)).toBe(expected);
 });
 
@@ -46,11 +46,11 @@ test.each([
   ["क्या। हाँ। ", "hin", "क्या।| हाँ।| "],
   ["هل أنت بخير؟ نعم", "ara", "هل أنت بخير؟| نعم"],
   ["Am 3. Oktober kam er. Er", "deu", "Am 3. Oktober kam er.| Er"],
-])("%j in %s", (text, language, expected) => {
+])("sentenceEnds divides %j in %s into %j", (text, language, expected) => {
   expect(marked(text, language)).toBe(expected);
 });
 
-test("a comma ends a part if requested, and never inside a number", () => {
+test("sentenceEnds also divides at commas if requested, but not inside a number", () => {
   expect(marked("Yes, it is 1,000.5, no", "eng", true)).toBe("Yes,| it is 1,000.5,| no");
   expect(marked("Yes, it is")).toBe("Yes, it is");
 });
@@ -58,17 +58,17 @@ test("a comma ends a part if requested, and never inside a number", () => {
 const words = "Hello Dr. etc. e.g. 2.5 3. no you! “Go?” me... 你好。".split(" ");
 
 test.each(Object.keys(languages))(
-  "%s keeps a sentence end that was found, whatever arrives later",
+  "sentenceEnds in %s keeps each end when more text arrives",
   (language) => {
     const random = seededRandom(`sentence ends ${language}`);
     for (let round = 0; round < 100; round++) {
       let text = "";
-      let found: number[] = [];
+      let previous: number[] = [];
       for (let piece = 0; piece < 12; piece++) {
         text += [...words, " ", " ", " ", "\n\n"][random.below(words.length + 4)];
         const ends = sentenceEnds(text, { language, commas: false });
-        expect(ends, JSON.stringify(text)).toEqual(expect.arrayContaining(found));
-        found = ends;
+        expect(ends, JSON.stringify(text)).toEqual(expect.arrayContaining(previous));
+        previous = ends;
       }
     }
   },

@@ -11,9 +11,9 @@ function tokens(text: string, language: string): WrittenToken[] {
   );
 }
 
-function say(text: string, language: string): string {
+function spokenText(text: string, language: string): string {
   return tokens(text, language)
-    .map(({ before, text: said, after }) => `${before}${said}${after}`)
+    .map(({ before, text: spoken, after }) => `${before}${spoken}${after}`)
     .join(" ");
 }
 
@@ -29,12 +29,12 @@ function corpus(language: string): (readonly [string, string])[] {
 const withRules = ["eng", "deu", "fra", "spa"];
 
 for (const language of withRules) {
-  test.each(corpus(language))(`${language}: %s`, (written, spoken) => {
-    expect(say(written, language)).toBe(spoken);
+  test.each(corpus(language))(`normalize in ${language} speaks %j as %j`, (written, spoken) => {
+    expect(spokenText(written, language)).toBe(spoken);
   });
 }
 
-test.each(withRules)("%s has at least 150 sentences, and each once", (language) => {
+test.each(withRules)("the golden file of %s has at least 150 different sentences", (language) => {
   const written = corpus(language).map(([sentence]) => sentence);
   expect(new Set(written).size).toBe(written.length);
   expect(written.length).toBeGreaterThanOrEqual(150);
@@ -42,29 +42,29 @@ test.each(withRules)("%s has at least 150 sentences, and each once", (language) 
 
 const signs = [..."/-–−:.,+=×÷<>±≥≤≠≈→·*%&@#^|~√∞$€£¥", "->", ">=", "!=", " - ", " + ", " ≥ ", " → ", " √"];
 
-/** A few digits, no more than a number that is read as one. */
+/** Returns up to five digits, which are read as one number. */
 function digits(random: () => number): string {
   return String(Math.floor(random() * 10 ** (1 + Math.floor(random() * 5))));
 }
 
-/** If a group of digits changes, the spoken text must change: no digit is omitted. */
-test.each(Object.keys(languages))("%s reads every group of digits", (language) => {
+/** If a group of digits changes, the spoken text must change too. This shows that no digit is omitted. */
+test.each(Object.keys(languages))("normalize in %s speaks every group of digits", (language) => {
   const random = seededRandom(`digits ${language}`).next;
   for (let round = 0; round < 400; round++) {
     const groups = Array.from({ length: 2 + Math.floor(random() * 2) }, () => digits(random));
     const between = groups.map(() => signs[Math.floor(random() * signs.length)] ?? "");
     const write = (at: number, other: string) =>
       groups.map((group, i) => (i === 0 ? "" : between[i]) + (i === at ? other : group)).join("");
-    const whole = say(write(-1, ""), language);
+    const whole = spokenText(write(-1, ""), language);
     for (const [at, group] of groups.entries()) {
-      const spoken = say(write(at, `${group}7`), language);
+      const spoken = spokenText(write(at, `${group}7`), language);
       expect(spoken, `${JSON.stringify(write(-1, ""))}, group ${at}`).not.toBe(whole);
     }
   }
 });
 
-/** A dot or a comma may be a thousands separator. */
-test.each(withRules)("%s reads every sign between two numbers", (language) => {
+/** The test excludes dots and commas, because they may be thousands separators. */
+test.each(withRules)("normalize in %s speaks every sign between two numbers", (language) => {
   const random = seededRandom(`signs ${language}`).next;
   for (const sign of signs.filter((each) => !/^[.,]$/u.test(each))) {
     for (let round = 0; round < 20; round++) {
@@ -100,11 +100,11 @@ const marks = [
   "-",
 ];
 
-/** Pictographs and obsolete numerals have no words. Every other character is punctuation or is spoken. */
+/** Matches characters that are not spoken: punctuation and pictographs. */
 const wordless = /^[\p{P}\p{So}\p{Sk}\p{M}\p{Z}\p{C}]*$/u;
 
 test.each(withRules)(
-  "%s: every written token has words or is punctuation, and keeps its place",
+  "normalize in %s speaks every written token that is not punctuation",
   (language) => {
     const random = seededRandom(`tokens ${language}`).next;
     for (let round = 0; round < 1_500; round++) {
@@ -132,22 +132,22 @@ test.each([
   ".".repeat(10_000),
   `${"😀".repeat(4_000)}!`,
   `${"!".repeat(5_000)}a${"!".repeat(5_000)}`,
-])("the end of a word is found with at most two looks at each character", (word) => {
-  let looks = 0;
+])("coreOf reads each character of a word at most twice", (word) => {
+  let reads = 0;
   const counted = {
     length: word.length,
     codePointAt: (at: number) => {
-      looks++;
+      reads++;
       return word.codePointAt(at);
     },
   };
   const [from, to] = coreOf(counted);
-  expect(looks).toBeLessThanOrEqual(2 * word.length + 2);
+  expect(reads).toBeLessThanOrEqual(2 * word.length + 2);
   expect(word.slice(0, from) + word.slice(to)).toMatch(/^\p{P}*$/u);
 });
 
 test.each(["a.", "?! ", ". ", "1 ", "$ ", "a1/", "!", "😀 "])(
-  "a megabyte of %j is read in small steps",
+  "readTokens reads a megabyte of %j in small steps",
   (unit) => {
     const text = unit.repeat(Math.ceil(1_000_000 / unit.length));
     let characters = 0;

@@ -12,8 +12,8 @@ const words = (text: string, options: Partial<VocabularyOptions> = {}) => [
   ...wordsToLookUp(text, { ...english, ...options }),
 ];
 
-describe("words to look up", () => {
-  it.each<[text: string, looked: string[], options?: Partial<VocabularyOptions>]>([
+describe("wordsToLookUp", () => {
+  it.each<[text: string, expected: string[], options?: Partial<VocabularyOptions>]>([
     ["Hello, zorblax! Hello?", ["Hello", "zorblax"]],
     ["At 3:30 on 5 May 2024 it cost $1,234.50, or 20 %.", ["At", "on", "May", "it", "cost", "or"]],
     ["Dr. Smith met the FBI crew, etc.", ["Smith", "met", "the", "crew"]],
@@ -28,11 +28,11 @@ describe("words to look up", () => {
     ["", []],
     ["🙂 … —", []],
     ["x".repeat(300), []],
-  ])("of %j", (text, looked, options = {}) => {
-    expect(words(text, options).toSorted()).toEqual(looked.toSorted());
+  ])("returns for %j the words %j", (text, expected, options = {}) => {
+    expect(words(text, options).toSorted()).toEqual(expected.toSorted());
   });
 
-  it("are limited in number", () => {
+  it("returns at most 20,000 words", () => {
     const letters = "abcdefghij";
     const spelled = (i: number) => [...String(i)].map((digit) => letters[Number(digit)]).join("");
     const text = Array.from({ length: 30_000 }, (_, i) => `w${spelled(i)}`).join(" ");
@@ -40,7 +40,7 @@ describe("words to look up", () => {
   });
 });
 
-describe("a word of the vocabulary", () => {
+describe("isKnown", () => {
   const dictionary = new Set(["hello", "don't", "smith", "well", "known", "Amsterdam", "o'clock", "dogs"]);
   const has = (word: string) => dictionary.has(word);
   it.each([
@@ -56,7 +56,7 @@ describe("a word of the vocabulary", () => {
     ["well-zorblax", false],
     ["zorblax", false],
     ["zorblax's", false],
-  ])("%s: %s", (word, known) => {
+  ])("returns for %s %s", (word, known) => {
     expect(isKnown(word, has)).toBe(known);
   });
 });

@@ -18,7 +18,7 @@ test.each([
   ["ʃ", undefined],
   ["t_h", undefined],
   ["constructor", undefined],
-])("%s is said as %s", (written, phonemes) => {
+])("readXSampa converts %j to %j", (written, phonemes) => {
   const reading = readXSampa(written);
   expect("phonemes" in reading ? reading.phonemes : undefined).toBe(phonemes);
 });

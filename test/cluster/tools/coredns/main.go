@@ -1,4 +1,4 @@
-// coredns with only the plugins a cluster needs.
+// coredns is CoreDNS with only the plugins that a cluster needs.
 package main
 
 import (

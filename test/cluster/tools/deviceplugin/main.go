@@ -1,5 +1,5 @@
-// deviceplugin advertises made-up GPUs to the kubelet of this machine; a device is an environment variable and nothing more.
-// Their number is read from a file and may change while it runs, so that a test can take a node's GPUs away.
+// deviceplugin advertises simulated GPUs to the kubelet of this machine. A container with a GPU gets only an environment variable. The
+// number of GPUs is read from a file and may change at any time, so that a test can remove GPUs of a node.
 package main
 
 import (
@@ -35,7 +35,7 @@ func (p *plugin) count() (int, error) {
 	}
 	n, err := strconv.Atoi(strings.TrimSpace(string(text)))
 	if err != nil || n < 0 {
-		return 0, fmt.Errorf("%s must hold a number of devices, not %q", p.countFile, text)
+		return 0, fmt.Errorf("%s must contain the number of devices, not %q", p.countFile, text)
 	}
 	return n, nil
 }
@@ -94,7 +94,7 @@ func register(socket, resource string) error {
 	return err
 }
 
-// serve answers one kubelet until that kubelet restarts, which removes every plugin's socket.
+// serve registers the plugin and serves the kubelet until the kubelet restarts. A restart of the kubelet removes the sockets of plugins.
 func serve(p *plugin, socket, resource string) error {
 	if err := os.Remove(socket); err != nil && !os.IsNotExist(err) {
 		return err
@@ -124,7 +124,7 @@ func serve(p *plugin, socket, resource string) error {
 }
 
 func main() {
-	countFile := flag.String("count-file", "", "file that holds the number of devices; read again twice a second")
+	countFile := flag.String("count-file", "", "file with the number of devices, which is read twice a second")
 	resource := flag.String("resource", "nvidia.com/gpu", "resource name")
 	flag.Parse()
 	p := &plugin{countFile: *countFile}

@@ -1,4 +1,4 @@
-// etcd is the whole server, as its own main builds it.
+// etcd is the unchanged etcd server.
 package main
 
 import (

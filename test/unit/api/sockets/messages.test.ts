@@ -9,7 +9,7 @@ test.each([
     '{"text":"a","phonemizeBetweenBrackets":true,"inlineSpeedAlpha":"0.5,2"}',
     { text: "a", contextId: null, markup: { phonemizeBetweenBrackets: true, inlineSpeedAlpha: "0.5,2" } },
   ],
-])("%s is text", (frame, text) => {
+])("readJsonFrame reads %s as text", (frame, text) => {
   expect(readJsonFrame(frame)).toEqual({ kind: "text", ...text });
 });
 
@@ -19,7 +19,7 @@ test.each([
   ['{"operation":"eos","contextId":null}', "eos"],
   ["<EOS>", "eos"],
   [" <CLEAR>\n", "clear"],
-])("%s is an operation", (frame, operation) => {
+])("readJsonFrame reads %s as an operation", (frame, operation) => {
   expect(readJsonFrame(frame)).toEqual({ kind: "operation", operation });
 });
 
@@ -33,17 +33,17 @@ test.each([
   ['{"operation":"stop"}'],
   ['{"operation":"constructor"}'],
   ['{"text":"a","contextId":5}'],
-])("%s is malformed", (frame) => {
+])("readJsonFrame reports %s as malformed", (frame) => {
   expect(readJsonFrame(frame)).toMatchObject({ kind: "malformed", problem: expect.any(String) });
 });
 
-test("a frame of the binary socket is text unless it is exactly a token", () => {
+test("readTextFrame reads a frame as an operation only if the frame is exactly one token", () => {
   expect(readTextFrame(" <FLUSH> ")).toEqual({ kind: "operation", operation: "flush" });
   expect(readTextFrame("Say <EOS>")).toMatchObject({ kind: "text", text: "Say <EOS>", contextId: null });
   expect(readTextFrame("constructor")).toMatchObject({ kind: "text" });
 });
 
-test("events have the shape that clients read", () => {
+test("jsonEvents writes events in the form that published clients read", () => {
   expect(JSON.parse(jsonEvents.chunk(Uint8Array.of(0, 1, 254, 255), "a"))).toEqual({
     type: "chunk",
     data: "AAH+/w==",

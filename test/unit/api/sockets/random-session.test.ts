@@ -5,14 +5,14 @@ import { type SessionAction, TextSession } from "../../../../server/api/sockets/
 import { type SeededRandom, seededRandom } from "../../../support/seed.ts";
 import { describeAction, ReferenceSession } from "../../../support/sockets/reference-session.ts";
 
-/** The conformance test of the specification sets it to 100000 (section 11.23). */
+/** The conformance test of specification 11.23 sets `SOCKET_STEPS` to 100000. */
 const steps = Number(process.env.SOCKET_STEPS ?? 5000);
 const limitMs = 30_000 + steps * 10;
 
 const modes = segmentModes.flatMap((mode) => clearModes.map((clearMode) => ({ mode, clearMode })));
 
 test.each(modes)(
-  "$mode, clear $clearMode: the session does what the reference does",
+  "TextSession in mode $mode with clear mode $clearMode acts like the reference for random events",
   (options) => {
     const random = seededRandom(`sockets ${options.mode} ${options.clearMode}`);
     let run = new Run(options.mode, options.clearMode);
@@ -29,7 +29,7 @@ const words =
 const contexts = [null, null, null, "a", "a", "b", "c"];
 const markups = [{}, {}, {}, { phonemizeBetweenBrackets: true }, { inlineSpeedAlpha: "0.5" }];
 
-/** One socket in both implementations, and its history. */
+/** One socket, simulated by both implementations, with the history of its events. */
 class Run {
   readonly reference: ReferenceSession;
   readonly #session: TextSession;
@@ -77,7 +77,7 @@ class Run {
   }
 }
 
-/** A few words, split at any position, because the tokens of a language model are not words. */
+/** Returns a few words, split at any position, because the tokens of a language model are not words. */
 function randomPiece(random: SeededRandom): string {
   if (random.below(6) === 0) return pick(["", " ", "\n\n", "  "], random);
   const text = Array.from({ length: 1 + random.below(4) }, () => pick(words, random)).join(" ");

@@ -18,11 +18,11 @@ test.each<[SegmentMode, string, string]>([
   ["bySentence", "One.", ""],
   ["immediate", "One. Two. Thr", "One. Two. Thr"],
   ["never", "One. Two. Thr", ""],
-])("%s commits of %j %j", (mode, text, ready) => {
+])("splitReady in mode %s commits from %j the text %j", (mode, text, ready) => {
   expect(splitReady(text, { ...usual, mode })).toEqual({ ready, rest: text.slice(ready.length) });
 });
 
-test("the binary socket also ends segments at commas", () => {
+test("splitReady also splits at commas if commas are on, as on the binary socket", () => {
   expect(splitReady("Yes, of cour", { ...usual, commas: true }).ready).toBe("Yes,");
 });
 
@@ -34,6 +34,6 @@ test.each([
   ["  One.  ", 4, ["One."]],
   [" \n ", 1000, []],
   ["😀😀😀😀", 4, ["😀😀😀😀"]],
-])("%j is divided by a limit of %i into %j", (text, longestText, parts) => {
+])("divide splits %j with a limit of %i characters into %j", (text, longestText, parts) => {
   expect(divide(text, { ...usual, longestText })).toEqual(parts);
 });

@@ -11,7 +11,7 @@ const usual: SessionOptions = {
   longestBacklog: 10_000,
 };
 
-/** Sends the events of a client and a model tier, and collects the actions of the connection. */
+/** Applies events of a client and of a model tier to a session, and returns the resulting actions. */
 function play(events: readonly string[], options: Partial<SessionOptions> = {}): string[] {
   const session = new TextSession({ ...usual, ...options });
   let running = -1;
@@ -22,7 +22,10 @@ function play(events: readonly string[], options: Partial<SessionOptions> = {}):
   });
 }
 
-/** Parses events: `a: text` and `text` are received text, and words in angle brackets are other events. */
+/**
+ * Applies one event: `a: text` is text with context `a`, `text` is text without a context, `<flush>` is a
+ * flush.
+ */
 function perform(session: TextSession, event: string, running: number) {
   switch (event) {
     case "<flush>":
@@ -47,20 +50,20 @@ function perform(session: TextSession, event: string, running: number) {
 }
 
 describe("the mode bySentence", () => {
-  test("synthesizes a sentence once a space follows it", () => {
+  test("synthesizes a sentence when a space follows it", () => {
     expect(play(["Hello", "."])).toEqual([]);
     expect(play(["Hello.", " "])).toEqual(["speak 0 null Hello."]);
     expect(play(["2.5 ml Dr. Smith"])).toEqual([]);
   });
 
-  test("collects sentences for the next synthesis while one is running", () => {
+  test("collects sentences for the next synthesis while a synthesis runs", () => {
     expect(play(["One. ", "Two. ", "Three. Fo", "<finished>"])).toEqual([
       "speak 0 null One.",
       "speak 1 null Two. Three.",
     ]);
   });
 
-  test("without a context id, sends done after everything is synthesized", () => {
+  test("sends done without a context id after all text is synthesized", () => {
     expect(play(["One. ", "<finished>", "Two. ", "<finished>"])).toEqual([
       "speak 0 null One.",
       "done null",
@@ -82,7 +85,7 @@ describe("the mode immediate", () => {
 });
 
 describe("the mode never", () => {
-  test("synthesizes only at a flush, with one done for each", () => {
+  test("synthesizes only at a flush, with one done for each flush", () => {
     const events = ["One. Two. ", "<flush>", "Three.", "<flush>", "<finished>", "<finished>"];
     expect(play(events, { mode: "never" })).toEqual([
       "speak 0 null One. Two.",
@@ -92,7 +95,7 @@ describe("the mode never", () => {
     ]);
   });
 
-  test("does not commit a text when a new context follows it", () => {
+  test("does not commit text when a new context starts", () => {
     expect(play(["a: One.", "b: Two."], { mode: "never" })).toEqual([]);
     expect(play(["a: One.", "b: Two.", "<flush>", "<finished>", "<finished>"], { mode: "never" })).toEqual([
       "speak 0 a One.",
@@ -103,8 +106,8 @@ describe("the mode never", () => {
   });
 });
 
-describe("a context", () => {
-  test("holds its done until the flush, however long the sentences take", () => {
+describe("a context of a session", () => {
+  test("sends its done only after a flush", () => {
     expect(play(["a: One. ", "<finished>", "a: Two. ", "<finished>", "<flush>"])).toEqual([
       "speak 0 a One.",
       "speak 1 a Two.",
@@ -112,7 +115,7 @@ describe("a context", () => {
     ]);
   });
 
-  test("ends when a new context starts, and no synthesis mixes the two", () => {
+  test("ends when a new context starts, and no synthesis contains text of both contexts", () => {
     expect(play(["a: One", "b: Two. ", "<finished>", "<finished>", "<flush>"])).toEqual([
       "speak 0 a One",
       "done a",
@@ -131,12 +134,12 @@ describe("a context", () => {
     expect(play(["One.", "<silence>"])).toEqual([]);
   });
 
-  test("has one done also if nothing in it can be synthesized", () => {
+  test("sends one done even if it has no text to synthesize", () => {
     expect(play(["a:  ", "<flush>"])).toEqual(["done a"]);
     expect(play(["a: ", "b: ", "<eos>"])).toEqual(["done a", "done b", "close ended"]);
   });
 
-  test("keeps its id for later texts without one", () => {
+  test("continues with later texts without a context id", () => {
     expect(play(["a: One. ", "Two. ", "<flush>", "<finished>", "<finished>"])).toEqual([
       "speak 0 a One.",
       "speak 1 a Two.",
@@ -144,7 +147,7 @@ describe("a context", () => {
     ]);
   });
 
-  test("is not opened again by a space after its flush", () => {
+  test("is not reopened by a space after its flush", () => {
     expect(play(["a: One.", "<flush>", "<finished>", "a:  ", "b: Two. "])).toEqual([
       "speak 0 a One.",
       "done a",
@@ -153,18 +156,18 @@ describe("a context", () => {
   });
 });
 
-describe("a flush", () => {
-  test("with nothing to synthesize causes no event", () => {
+describe("a flush of a session", () => {
+  test("causes no event if no text waits", () => {
     expect(play(["<flush>", " ", "<flush>"])).toEqual([]);
     expect(play(["One. ", "<finished>", "<flush>"])).toEqual(["speak 0 null One.", "done null"]);
   });
 
-  test("during the synthesis of the last text adds no second done", () => {
+  test("causes no second done during the synthesis of the last text", () => {
     expect(play(["a: One. ", "<flush>", "<flush>", "<finished>"])).toEqual(["speak 0 a One.", "done a"]);
   });
 
   test.each(["bySentence", "immediate", "never"] as const)(
-    "three texts in three contexts without a pause are three syntheses (%s)",
+    "separates three texts in three contexts into three syntheses in mode %s",
     (mode) => {
       const sent = ["a: One.", "<flush>", "b: Two.", "<flush>", "c: Three.", "<flush>"];
       expect(play([...sent, "<finished>", "<finished>", "<finished>"], { mode })).toEqual([
@@ -179,7 +182,7 @@ describe("a flush", () => {
   );
 });
 
-describe("a clear", () => {
+describe("a clear of a session", () => {
   test("stops the synthesis and drops all waiting text, with one done", () => {
     expect(play(["a: One. Two. ", "<flush>", "a: Three", "<clear>", "<finished>"])).toEqual([
       "speak 0 a One. Two.",
@@ -196,7 +199,7 @@ describe("a clear", () => {
     ]);
   });
 
-  test("keeps the context id", () => {
+  test("keeps the context id for later texts", () => {
     expect(play(["a: One. ", "<clear>", "Two. "])).toEqual([
       "speak 0 a One.",
       "stop",
@@ -205,7 +208,7 @@ describe("a clear", () => {
     ]);
   });
 
-  test("in the mode buffer drops only text that was not committed", () => {
+  test("drops only text that was not committed in clear mode buffer", () => {
     const sent = ["a: One. ", "a: Two. ", "<clear>", "<finished>", "<flush>"];
     expect(play(sent, { clearMode: "buffer" })).toEqual(["speak 0 a One.", "done a"]);
     expect(play(["a: One", "<clear>", "<flush>"], { clearMode: "buffer" })).toEqual([]);
@@ -213,7 +216,7 @@ describe("a clear", () => {
 });
 
 describe("the end of a session", () => {
-  test("without text is a done and a close", () => {
+  test("sends a done and closes if no text waits", () => {
     expect(play(["<eos>"])).toEqual(["done null", "close ended"]);
     expect(play(["a: One.", "<flush>", "<finished>", "<eos>"])).toEqual([
       "speak 0 a One.",
@@ -241,7 +244,7 @@ describe("the end of a session", () => {
     ]);
   });
 
-  test("of the server waits for the open contexts", () => {
+  test("waits for the open contexts if the server drains", () => {
     expect(play(["<drain>"])).toEqual(["close draining"]);
     expect(play(["a: One. ", "<drain>", "<finished>", "a: Two. ", "<flush>", "<finished>"])).toEqual([
       "speak 0 a One.",
@@ -257,8 +260,8 @@ describe("the end of a session", () => {
   });
 });
 
-describe("a failed synthesis", () => {
-  test("ends its turn without a done, and the next turn is synthesized", () => {
+describe("a failed synthesis of a session", () => {
+  test("ends its context without a done, and the next context is synthesized", () => {
     expect(play(["a: One. Two.", "<flush>", "b: Three. ", "<failed>"])).toEqual([
       "speak 0 a One.",
       "speak 2 b Three.",
@@ -275,7 +278,7 @@ describe("a failed synthesis", () => {
 });
 
 describe("the limits of a session", () => {
-  test("divide a text between sentences, with one done for all", () => {
+  test("split a text between sentences, with one done for all parts", () => {
     expect(play(["a: One. Two.", "<flush>", "<finished>", "<finished>"], { longestText: 5 })).toEqual([
       "speak 0 a One.",
       "speak 1 a Two.",
@@ -294,7 +297,7 @@ describe("the limits of a session", () => {
   });
 });
 
-test("texts with different markup are synthesized separately", () => {
+test("a session synthesizes texts with different markup separately", () => {
   const session = new TextSession(usual);
   const phonemes = { phonemizeBetweenBrackets: true };
   const speak = [

@@ -16,7 +16,7 @@ import { FakeClock } from "../../../support/fake-clock.ts";
 const rules: SocketRules = { voices, profile: "self-hosted", highestRate: 384_000, aliases: defaultAliases };
 const settingsOf = (query: string) => readSettings(readParameters(query), rules);
 
-describe("the endpoint", () => {
+describe("resolveEndpoint", () => {
   test.each([
     ["/ws3", "", "", { route: "/ws3", protocol: "json" }],
     ["/ws2/", "", "", { route: "/ws2", protocol: "json" }],
@@ -29,12 +29,12 @@ describe("the endpoint", () => {
     ["/ws4", "", "", undefined],
     ["/ws3/more", "", "", undefined],
     ["/", "", "", undefined],
-  ])("of %s?%s with %j", (path, query, subprotocols, endpoint) => {
+  ])("selects for path %s, query %j and subprotocols %j: %j", (path, query, subprotocols, endpoint) => {
     expect(resolveEndpoint(path, readSubprotocols(subprotocols), readParameters(query))).toEqual(endpoint);
   });
 });
 
-describe("parameters", () => {
+describe("readParameters", () => {
   test.each([
     ["speaker=luna&lang=eng", { speaker: "luna", lang: "eng" }],
     ["a=1&a=2", { a: "1" }],
@@ -42,11 +42,11 @@ describe("parameters", () => {
     ["a=&b=null&c=None&d", {}],
     ["a=b=c", { a: "b=c" }],
     ["", {}],
-  ])("of %j", (query, expected) => {
+  ])("parses %j as %j", (query, expected) => {
     expect(Object.fromEntries(readParameters(query))).toEqual(expected);
   });
 
-  test("are parsed as numbers and booleans if they have that form", () => {
+  test("leaves values as text, which numberOrText and booleanOrText convert", () => {
     expect(["1", "0.5", ".5", " 2 ", "1e3", "x", "0x1"].map(numberOrText)).toEqual([
       1,
       0.5,
@@ -68,7 +68,7 @@ describe("parameters", () => {
   });
 });
 
-describe("model and voice names of clients", () => {
+describe("the aliases of models and voices", () => {
   test.each([
     ["coda", "lyra", "arcana", "lyra"],
     ["arcana", "celeste", "arcana", "estelle"],
@@ -78,19 +78,19 @@ describe("model and voice names of clients", () => {
     [undefined, "alan", "mist", "alan"],
     ["unknown", "alan", "mist", "alan"],
     ["constructor", "no-such-voice", "mist", "no-such-voice"],
-  ])("%s with the speaker %s are %s and %s", (requested, speaker, model, voice) => {
+  ])("resolve the model %s with the speaker %s to %s and %s", (requested, speaker, model, voice) => {
     expect(resolveModel(requested, speaker, voices, defaultAliases)).toBe(model);
     expect(resolveSpeaker(speaker, model as "mist", voices, defaultAliases)).toBe(voice);
   });
 });
 
-describe("settings", () => {
+describe("the settings of a socket", () => {
   test.each([
     ["speaker=alan", "bySentence"],
     ["speaker=alan&segment=", "bySentence"],
     ["speaker=alan&segment=never", "never"],
     ["speaker=alan&immediate=True", "immediate"],
-  ])("%s segments %s", (query, segment) => {
+  ])("from %s select the segmentation %s", (query, segment) => {
     expect(settingsOf(query).segment).toBe(segment);
   });
 
@@ -101,7 +101,7 @@ describe("settings", () => {
     ["audioFormat=webm", "webm", 24_000],
     ["", "wav", 22_050],
     ["modelId=coda&speaker=luna&audioFormat=pcm", "pcm", 24_000],
-  ])("%s is %s at %i Hz", (query, format, rate) => {
+  ])("from %j select %s at %i Hz", (query, format, rate) => {
     expect(settingsOf(`${query}&speaker=alan`).speech).toMatchObject({ format, rate });
   });
 
@@ -113,27 +113,27 @@ describe("settings", () => {
     ["modelId=mist&speaker=alan&timeScaleFactor=0.1", 0.4],
     ["modelId=mist&speaker=alan&timeScaleFactor=9", 2.5],
     ["modelId=mistv2&speaker=alan&timeScaleFactor=2", 1],
-  ])("%s makes speech %f times as long", (query, stretch) => {
+  ])("from %s stretch speech by %f", (query, stretch) => {
     expect(settingsOf(query).speech.invocation.stretch).toBeCloseTo(stretch);
   });
 
   test.each(["audioFormat=aac", "segment=often", "timeScaleFactor=slow", "speedAlpha=x", "lang=fra"])(
-    "%s is refused",
+    "with %s are refused",
     (query) => {
       expect(() => settingsOf(`${query}&speaker=alan`)).toThrow(Failure);
     },
   );
 
-  test("mist has a limit for each synthesis, arcana has none", () => {
+  test("limit the text of one synthesis for mist and not for arcana", () => {
     expect(longestTextOf(settingsOf("speaker=alan"))).toBe(1000);
     expect(longestTextOf(settingsOf("speaker=luna"))).toBe(Number.POSITIVE_INFINITY);
   });
 });
 
-describe("the request for one synthesis", () => {
+describe("speechRequestFor", () => {
   const synthesis = (text: string, markup = {}) => ({ number: 0, contextId: null, text, markup });
 
-  test("has as many values as words in brackets", () => {
+  test("passes one inline speed for each word in brackets", () => {
     const settings = settingsOf("speaker=alan&inlineSpeedAlpha=0.5, 2");
     const values = (text: string) => speechRequestFor(settings, synthesis(text)).invocation.inlineStretch;
     expect(values("[slow] and [fast]")).toEqual([0.5, 2]);
@@ -149,7 +149,7 @@ describe("the request for one synthesis", () => {
     );
   });
 
-  test("has the options of its text", () => {
+  test("applies the markup options of the text", () => {
     const settings = settingsOf("speaker=alan");
     const { invocation } = speechRequestFor(
       settings,
@@ -160,8 +160,8 @@ describe("the request for one synthesis", () => {
   });
 });
 
-describe("the limits of a key", () => {
-  test("limit its open sockets, and free one with each that closes", () => {
+describe("the socket limits of an API key", () => {
+  test("limit the open sockets, and accept a new socket after one closes", () => {
     const limits = createSocketLimits({ perKey: 1, newPerSecond: 100, clock: new FakeClock() });
     const leave = limits.enter("a");
     expect(() => limits.enter("a")).toThrow(Failure);
@@ -172,7 +172,7 @@ describe("the limits of a key", () => {
     expect(() => limits.enter("a")).toThrow(Failure);
   });
 
-  test("limit its new sockets in each second", async () => {
+  test("limit the new sockets in each second", async () => {
     const clock = new FakeClock();
     const limits = createSocketLimits({ perKey: 100, newPerSecond: 2, clock });
     limits.enter("a")();

@@ -25,7 +25,7 @@ afterEach(async () => {
   await once(server.close(), "close");
 });
 
-function ask() {
+function readBody() {
   const { port } = server.address() as AddressInfo;
   const address = { url: `http://127.0.0.1:${port}`, apiKey: undefined };
   const signal = new AbortController().signal;
@@ -36,8 +36,8 @@ const textOf = (piece: IteratorResult<Uint8Array, void>) =>
   piece.done ? undefined : Buffer.from(piece.value).toString();
 
 describe("the response of a generator", () => {
-  it("continues after a client paused for longer than the generator may be silent", async () => {
-    const pieces = ask();
+  it("continues if the reader pauses for longer than the time limit of the generator", async () => {
+    const pieces = readBody();
     expect(textOf(await pieces.next())).toBe("first");
     await clock.advance(60_000);
     response?.end("second");
@@ -49,18 +49,18 @@ describe("the response of a generator", () => {
   it.each([
     ["before its first piece", 0],
     ["after a piece", 1],
-  ])("ends if the generator is silent %s", async (_when, heard) => {
-    if (heard === 0) {
+  ])("fails if the generator sends nothing for 1000 ms %s", async (_when, received) => {
+    if (received === 0) {
       server.removeAllListeners("request");
       server.on("request", (_request, answer) => (response = answer));
     }
-    const pieces = ask();
-    if (heard === 1) await pieces.next();
+    const pieces = readBody();
+    if (received === 1) await pieces.next();
     const next = pieces.next();
-    const refused = expect(next).rejects.toThrow("the generator sent nothing for 1000 ms");
-    await eventually("the server was asked", () => response !== undefined);
-    await eventually("the silence is timed", () => clock.timers === 1);
+    const failed = expect(next).rejects.toThrow("the generator sent nothing for 1000 ms");
+    await eventually("the server has received the request", () => response !== undefined);
+    await eventually("the time limit has started", () => clock.timers === 1);
     await clock.advance(1000);
-    await refused;
+    await failed;
   });
 });

@@ -12,7 +12,7 @@ import { tinyCodec, tinyDecoder } from "../../../support/generator/tiny-model.ts
 
 const { base, codebook, slots } = tinyCodec;
 
-/** Pseudo-random frames, equal in every run. */
+/** Returns pseudo-random frames that are equal in every run. */
 function someFrames(count: number): CodecFrame[] {
   return Array.from({ length: count }, (_, f) =>
     slots.map((_, slot) => (f * 37 + slot * 11 + f * f * 5) % codebook),
@@ -23,11 +23,11 @@ function tokensOf(frames: readonly CodecFrame[]): number[] {
   return frames.flatMap((frame) => frame.map((code, slot) => base + slot * codebook + code));
 }
 
-describe("codec tokens", () => {
+describe("the codec tokens of a generator", () => {
   const frames = someFrames(3);
   const [first = [], second = [], third = []] = frames;
 
-  test("become frames, for any division into pieces", () => {
+  test("become frames if they arrive in pieces of five tokens", () => {
     const reader = new FrameReader(tinyCodec);
     const tokens = tokensOf(frames);
     const read = tokens.flatMap((_, i) => (i % 5 === 0 ? reader.push(tokens.slice(i, i + 5)) : []));
@@ -38,16 +38,16 @@ describe("codec tokens", () => {
   test.each([
     ["a token below all codes", [base - 1], 1],
     ["a token above all codes", [base + slots.length * codebook], 1],
-    ["a slot that is not due", [base + 3 * codebook], 1],
-    ["a frame that breaks off", tokensOf([second]).slice(0, 4), 4],
-  ])("are dropped up to the next frame if they are %s", (_, strange, dropped) => {
+    ["a token of a wrong slot", [base + 3 * codebook], 1],
+    ["an incomplete frame", tokensOf([second]).slice(0, 4), 4],
+  ])("are dropped up to the next frame if they are %s", (_, invalid, dropped) => {
     const reader = new FrameReader(tinyCodec);
-    expect(reader.push([...tokensOf([first]), ...strange, ...tokensOf([third])])).toEqual([first, third]);
+    expect(reader.push([...tokensOf([first]), ...invalid, ...tokensOf([third])])).toEqual([first, third]);
     expect(reader.dropped).toBe(dropped);
   });
 });
 
-describe("decoding in windows", () => {
+describe("the decoding of codec frames in windows", () => {
   const folder = folderOfTests("codec");
   let decoder: Decoder;
   beforeAll(async () => {
@@ -58,16 +58,16 @@ describe("decoding in windows", () => {
 
   type Context = { readonly left: number; readonly right: number };
 
-  /** Decodes speech like a stream whose generator is some frames ahead. */
+  /** Decodes frames as in a stream: a window is decoded as soon as the generator has written its frames. */
   async function streamed(frames: readonly CodecFrame[], context: Context): Promise<Int16Array> {
     const codec = { ...tinyCodec, ...context };
     const plan = new WindowPlan(codec);
     const seam = new Seam(codec);
     const pieces: number[] = [];
-    for (let there = 1; ; there = Math.min(there + 1, frames.length)) {
-      const isWhole = there === frames.length;
-      if (!isWhole && there < plan.wanted) continue;
-      const window = plan.next(there, isWhole);
+    for (let written = 1; ; written = Math.min(written + 1, frames.length)) {
+      const isWhole = written === frames.length;
+      if (!isWhole && written < plan.wanted) continue;
+      const window = plan.next(written, isWhole);
       if (!window) break;
       const [audio = new Float32Array()] = await decoder.decode([frames.slice(window.from, window.to)]);
       const { first, end } = seam.needs(window);
@@ -76,15 +76,15 @@ describe("decoding in windows", () => {
     return Int16Array.from(pieces);
   }
 
-  /** Compares with decoding all frames at once. */
+  /** Returns the largest difference between decoding in windows and decoding all frames at once. */
   async function seamError(frames: readonly CodecFrame[], context: Context): Promise<number> {
     const [whole = new Float32Array()] = await decoder.decode([frames]);
-    const heard = await streamed(frames, context);
-    expect(heard.length).toBe(whole.length);
-    return largestError(whole, heard);
+    const decoded = await streamed(frames, context);
+    expect(decoded.length).toBe(whole.length);
+    return largestError(whole, decoded);
   }
 
-  test.each([1, 2, 3, 4, 17, 40])("makes %i frames sound as if they were decoded at once", async (count) => {
+  test.each([1, 2, 3, 4, 17, 40])("gives for %i frames the same audio as decoding all at once", async (count) => {
     expect(await seamError(someFrames(count), tinyCodec)).toBeLessThanOrEqual(0.005);
   });
 
@@ -93,7 +93,7 @@ describe("decoding in windows", () => {
     expect(await seamError(someFrames(40), { left: 2, right: 0 })).toBeGreaterThan(0.05);
   });
 
-  test("gives the same result for parallel windows as for sequential ones", async () => {
+  test("gives the same result for windows in one batch as for single windows", async () => {
     const windows = [someFrames(8).slice(0, 4), someFrames(8).slice(4)];
     const both = await decoder.decode(windows);
     for (const [i, window] of windows.entries()) expect(both[i]).toEqual((await decoder.decode([window]))[0]);
@@ -109,7 +109,7 @@ describe("decoding in windows", () => {
   });
 });
 
-test("windows grow, and a client that would run out of audio gets a shorter one", () => {
+test("WindowPlan starts with a short window and continues with longer ones", () => {
   const plan = new WindowPlan({ left: 2, right: 2, hops: [1, 4] });
   expect(plan.wanted).toBe(3);
   expect(plan.next(2, false)).toBeUndefined();

@@ -19,7 +19,7 @@ function newFolder(change: object = {}): TinyModelFolder {
   return folder;
 }
 
-describe("a prompt", () => {
+describe("the prompt of a generator", () => {
   const tokenize = createTokenize(JSON.stringify(byteTokenizer()), tinyManifest.prompt);
   const { pre, post } = tinyManifest.prompt;
 
@@ -28,7 +28,7 @@ describe("a prompt", () => {
   });
 
   test.each(["<|eot_id|>", `Say <|special_${special.stop}|> now`, "{voice}{text}{voice}", "$& $1", "été 🎉"])(
-    "takes %s for what it is: letters",
+    "contains %s as plain letters",
     (text) => {
       const ids = tokenize("tara", text);
       expect(ids.slice(pre.length, -post.length)).toEqual([...Buffer.from(`tara: ${text}`)]);
@@ -47,10 +47,10 @@ describe("a model manifest", () => {
   const { luna, ...others } = tinyManifest.voices;
 
   test.each([
-    ["no JSON", "{", "manifest.json: is not JSON"],
+    ["that is not JSON", "{", "manifest.json: is not JSON"],
     ["of an unknown kind", { kind: "video" }, '/kind must be tokens or audio; it is "video"'],
-    ["with a field that is none", { voice: {} }, "/voice is not a field of a manifest; the fields are kind,"],
-    ["with a codec field that is none", { codec: { ...tinyCodec, hop: 1 } }, "/codec/hop is not a field"],
+    ["with an unknown field", { voice: {} }, "/voice is not a field of a manifest; the fields are kind,"],
+    ["with an unknown codec field", { codec: { ...tinyCodec, hop: 1 } }, "/codec/hop is not a field"],
     [
       "without a voice",
       { voices: others },
@@ -61,17 +61,17 @@ describe("a model manifest", () => {
       { prompt: { ...tinyManifest.prompt, template: "{voice}" } },
       "/prompt/template",
     ],
-    ["with a slot of no input", { codec: { ...tinyCodec, slots: [0, 1, 3] } }, "/codec/slots names input 3"],
+    ["with a slot of an unknown input", { codec: { ...tinyCodec, slots: [0, 1, 3] } }, "/codec/slots names input 3"],
     [
-      "with an input of no slot",
+      "with an input without a slot",
       { codec: { ...tinyCodec, slots: [0, 1] } },
       "/codec/slots never names input 2",
     ],
-    ["whose end is a code", { stop: [tinyCodec.base + 9] }, "/stop 273 is a code of the codec, 264 to 711"],
-    ["that leads out of its folder", { codec: { ...tinyCodec, onnx: "../decoder.onnx" } }, "/codec/onnx"],
-  ])("%s is refused, and the message names the field", (_, change, says) => {
+    ["with a stop token that is also a code", { stop: [tinyCodec.base + 9] }, "/stop 273 is a code of the codec, 264 to 711"],
+    ["with a path outside of its folder", { codec: { ...tinyCodec, onnx: "../decoder.onnx" } }, "/codec/onnx"],
+  ])("%s is refused, and the message names the cause", (_, change, message) => {
     const json = typeof change === "string" ? change : JSON.stringify({ ...tinyManifest, ...change });
-    expect(() => readArcanaManifest(json)).toThrow(says);
+    expect(() => readArcanaManifest(json)).toThrow(message);
     expect(luna).toBe("voice-luna");
   });
 
@@ -90,7 +90,7 @@ describe("a model folder", () => {
   });
 
   test.each([
-    ["that is not there", (folder: TinyModelFolder) => folder.delete(), "manifest.json cannot be read"],
+    ["that does not exist", (folder: TinyModelFolder) => folder.delete(), "manifest.json cannot be read"],
     [
       "without its weights",
       (folder: TinyModelFolder) => folder.remove("model.safetensors"),
@@ -106,14 +106,14 @@ describe("a model folder", () => {
       (folder: TinyModelFolder) => folder.write("decoder.onnx", "x"),
       "decoder.onnx: its sha256 is",
     ],
-  ])("%s is refused, and the message names folder and file", async (_, change, says) => {
+  ])("%s is refused, and the message names folder and file", async (_, change, message) => {
     const folder = newFolder();
     change(folder);
-    await expect(readModelFolder(folder.path)).rejects.toThrow(says);
+    await expect(readModelFolder(folder.path)).rejects.toThrow(message);
     await expect(readModelFolder(folder.path)).rejects.toThrow(folder.path);
   });
 
-  test("with a file that the manifest does not list is refused, except texts and hidden files", async () => {
+  test("with a file that the manifest does not list is refused, except text files and hidden files", async () => {
     const folder = newFolder();
     for (const name of ["README.md", "LICENSE", ".fetch-lock"]) folder.write(name, "x");
     await readModelFolder(folder.path);
@@ -139,16 +139,16 @@ describe("a model folder", () => {
     [["-tp", "2"], "-tp"],
     [["--dtyp", "auto"], "--dtyp"],
     [["--max_model_len", "2"], "--max_model_len"],
-  ])("whose manifest or GENERATOR_VLLM_ARGS gives vLLM %j is refused because of %s", (args, foreign) => {
+  ])("with the vLLM arguments %j in its manifest or in GENERATOR_VLLM_ARGS is refused because of %s", (args, foreign) => {
     const read = () => readArcanaManifest(JSON.stringify({ ...tinyManifest, vllm: { args } }));
     const refusal = `may not have ${JSON.stringify(foreign)}; the allowed flags of vLLM are --attention-backend, `;
     expect(read).toThrow(`manifest.json: /vllm/args ${refusal}`);
-    // the operator joins the engine.parameters of a pool with spaces
+    // The operator joins the `engine.parameters` of a pool with spaces.
     const environment = { SVC_TTS_ARCANA_GENERATOR: "vllm", GENERATOR_VLLM_ARGS: args.join(" ") };
     expect(() => readModelSettings("arcana", environment)).toThrow(`GENERATOR_VLLM_ARGS ${refusal}`);
   });
 
-  test("whose manifest sets the precision of vLLM is accepted", () => {
+  test("with allowed vLLM arguments in its manifest is accepted", () => {
     const args = ["--dtype", "bfloat16", "--enforce-eager", "--gpu-memory-utilization=0.9", "--seed=-1"];
     const manifest = readArcanaManifest(JSON.stringify({ ...tinyManifest, vllm: { args } }));
     expect(manifest.vllm?.args).toEqual(args);

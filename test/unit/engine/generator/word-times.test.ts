@@ -10,17 +10,17 @@ import { alignTimes, EdgeFinder, timesBy } from "../../../../server/engine/vllm/
 const rate = 16_000;
 const never = new AbortController().signal;
 
-/** Some seconds of a tone, or of silence. */
+/** Returns a tone of this length. Loudness 0 gives silence. */
 function sound(seconds: number, loudness: number): Int16Array {
   return Int16Array.from({ length: seconds * rate }, (_, i) => loudness * Math.sin(i / 5));
 }
 
 describe("the edges of speech", () => {
-  test("are found in pieces of any length, without silence and noise around them", () => {
+  test("are found in audio that arrives in pieces, without the silence and the noise around the speech", () => {
     const pieces = [sound(0.3, 20), sound(0.05, 8000), sound(0.4, 3000), sound(0.2, 0), sound(0.35, 5000)];
-    const whole = [...pieces, sound(0.5, 20)].flatMap((piece) => [...piece]);
+    const samples = [...pieces, sound(0.5, 20)].flatMap((piece) => [...piece]);
     const finder = new EdgeFinder(rate);
-    for (let at = 0; at < whole.length; at += 777) finder.push(Int16Array.from(whole.slice(at, at + 777)));
+    for (let at = 0; at < samples.length; at += 777) finder.push(Int16Array.from(samples.slice(at, at + 777)));
     const edges = finder.edges();
     expect(edges?.start).toBeCloseTo(0.3, 2);
     expect(edges?.end).toBeCloseTo(1.3, 2);
@@ -34,7 +34,7 @@ describe("the edges of speech", () => {
   });
 });
 
-test("word times are stretched between the edges of the speech", () => {
+test("alignTimes stretches word timestamps to the edges of the speech", () => {
   const reading = [
     { token: 0, start: 0.1, end: 0.3 },
     { token: 1, start: 0.5, end: 1.1 },
@@ -56,7 +56,7 @@ const sentences = [
 ];
 const voices: readonly FliteVoice["voice"][] = ["slt", "awb", "rms"];
 
-describe("words of real speech", () => {
+describe("the word timestamps of real speech", () => {
   let flite: Engine;
   let espeak: ProcessPool;
   beforeAll(async () => {
@@ -77,27 +77,29 @@ describe("words of real speech", () => {
     };
   }
 
-  /** The deviation of each word's start and end from the engine's own times, in seconds. */
-  async function errorsOf(asked: Utterance): Promise<number[]> {
+  /**
+   * Returns the difference of the start and end of each word from the times of the engine itself, in seconds.
+   */
+  async function errorsOf(utterance: Utterance): Promise<number[]> {
     const known: TokenTimestamp[] = [];
     const finder = new EdgeFinder(flite.rate);
-    for await (const { samples, times } of flite.speak(asked, never)) {
+    for await (const { samples, times } of flite.speak(utterance, never)) {
       known.push(...times);
       finder.push(samples);
     }
-    const told = alignTimes(await timesBy(espeak)(asked, never), finder.edges() ?? { start: 0, end: 0 });
-    expect(told.map(({ token }) => token)).toEqual(known.map(({ token }) => token));
-    return told.flatMap(({ start, end }, i) => [start - (known[i]?.start ?? 0), end - (known[i]?.end ?? 0)]);
+    const aligned = alignTimes(await timesBy(espeak)(utterance, never), finder.edges() ?? { start: 0, end: 0 });
+    expect(aligned.map(({ token }) => token)).toEqual(known.map(({ token }) => token));
+    return aligned.flatMap(({ start, end }, i) => [start - (known[i]?.start ?? 0), end - (known[i]?.end ?? 0)]);
   }
 
-  test("have a time that is off by less than a syllable, though another engine spoke them", async () => {
+  test("differ from those of the engine by less than a syllable", async () => {
     const errors: number[] = [];
     for (const voice of voices)
       for (const sentence of sentences) errors.push(...(await errorsOf(utterance(sentence, voice))));
     const sizes = errors.map(Math.abs).toSorted((a, b) => a - b);
     const at = (share: number) => sizes[Math.floor(share * (sizes.length - 1))] ?? Number.NaN;
     console.log(
-      `word times are off by ${at(0.5).toFixed(3)} s (median), ${at(0.95).toFixed(3)} s (95th percentile)`,
+      `word timestamps differ by ${at(0.5).toFixed(3)} s (median), ${at(0.95).toFixed(3)} s (95th percentile)`,
     );
     expect(at(0.5)).toBeLessThan(0.1);
     expect(at(0.95)).toBeLessThan(0.3);

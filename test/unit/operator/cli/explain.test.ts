@@ -6,10 +6,10 @@ import type { Pod, TtsDeployment, TtsModelPool } from "../../../../operator/fact
 import { now, pod, ttsDeployment, ttsModelPool } from "../../../support/operator/observed.ts";
 
 const since = "2025-12-31T23:30:00Z";
-type Said = Record<string, readonly [status: "True" | "False" | "Unknown", reason: string, message: string]>;
+type ConditionsByType = Record<string, readonly [status: "True" | "False" | "Unknown", reason: string, message: string]>;
 
-function conditions(said: Said) {
-  return Object.entries(said).map(([type, [status, reason, message]]) => ({
+function conditions(byType: ConditionsByType) {
+  return Object.entries(byType).map(([type, [status, reason, message]]) => ({
     type,
     status,
     reason,
@@ -19,7 +19,7 @@ function conditions(said: Said) {
   }));
 }
 
-function saying(said: Said, spec = {}): TtsDeployment {
+function deploymentWith(byType: ConditionsByType, spec = {}): TtsDeployment {
   const deployment = ttsDeployment(spec);
   return {
     ...deployment,
@@ -27,20 +27,20 @@ function saying(said: Said, spec = {}): TtsDeployment {
       observedGeneration: 1,
       endpoint: "http://demo-api.ns.svc:8000",
       summary: { models: "1/1", streams: "16" },
-      conditions: conditions(said),
+      conditions: conditions(byType),
       models: [],
       license: { state: "valid" },
     },
   };
 }
 
-function poolSaying(said: Said): TtsModelPool {
+function poolWith(byType: ConditionsByType): TtsModelPool {
   const pool = ttsModelPool();
   const metadata = { ...pool.metadata, ownerReferences: [] };
   return {
     ...pool,
     metadata,
-    status: { conditions: conditions(said) } as unknown as TtsModelPool["status"] & object,
+    status: { conditions: conditions(byType) } as unknown as TtsModelPool["status"] & object,
   };
 }
 
@@ -59,31 +59,31 @@ function evidence(deployment: TtsDeployment, more: Partial<Evidence> = {}): Evid
   };
 }
 
-const stalled = (reason: string, message: string): Said => ({
+const stalled = (reason: string, message: string): ConditionsByType => ({
   Ready: ["False", reason, message],
   Stalled: ["True", reason, message],
 });
 
-describe("explain", () => {
+describe("the command explain", () => {
   it("shows the address of a ready TtsDeployment, and no commands", () => {
-    const found = explain(evidence(saying({ Ready: ["True", "Serving", "All serve."] })));
-    expect(found).toMatchObject({ state: "ready", blockers: [], notes: [] });
-    expect(found.summary).toBe(
+    const explanation = explain(evidence(deploymentWith({ Ready: ["True", "Serving", "All serve."] })));
+    expect(explanation).toMatchObject({ state: "ready", blockers: [], notes: [] });
+    expect(explanation.summary).toBe(
       "Ready for 30 min: 1/1 pools, up to 16 streams at once, at http://demo-api.ns.svc:8000.",
     );
   });
 
-  it("shows a license in its grace period, also if it is ready", () => {
-    const said: Said = {
+  it("shows the grace period of the license of a ready TtsDeployment", () => {
+    const byType: ConditionsByType = {
       Ready: ["True", "Serving", "All serve."],
       LicenseValid: ["False", "Expired", "Grace ends on Friday."],
     };
-    expect(explain(evidence(saying(said))).notes).toEqual(["License: Grace ends on Friday."]);
+    expect(explain(evidence(deploymentWith(byType))).notes).toEqual(["License: Grace ends on Friday."]);
   });
 
-  it("shows each problem once, with the best message and its commands", () => {
+  it("shows each problem once, with the most specific message and its commands", () => {
     const message = "There is no license. The license is read from Secret ns/license, key license.jwt.";
-    const deployment = saying({
+    const deployment = deploymentWith({
       ...stalled("Missing", message),
       LicenseValid: ["False", "Missing", message],
       ApiReady: [
@@ -92,7 +92,7 @@ describe("explain", () => {
         "Not started, because the license does not allow it. See LicenseValid.",
       ],
     });
-    const pool = poolSaying({
+    const pool = poolWith({
       Ready: [
         "False",
         "LicenseHold",
@@ -100,24 +100,24 @@ describe("explain", () => {
       ],
     });
     const secrets = [{ path: "license.secretRef", name: "license", exists: false }];
-    const found = explain(evidence(deployment, { pools: [pool], secrets }));
-    expect(found.state).toBe("blocked");
-    expect(found.blockers.map(({ about, reason }) => `${about}: ${reason}`)).toEqual([
+    const explanation = explain(evidence(deployment, { pools: [pool], secrets }));
+    expect(explanation.state).toBe("blocked");
+    expect(explanation.blockers.map(({ about, reason }) => `${about}: ${reason}`)).toEqual([
       "license: Missing",
       "API: LicenseHold",
     ]);
-    expect(found.blockers[0]?.commands.join("\n")).toContain(
+    expect(explanation.blockers[0]?.commands.join("\n")).toContain(
       "kubectl -n ns create secret generic license --from-file=license.jwt=license.jwt",
     );
   });
 
-  it("gives the commands that add a license where one is required and the spec names none", () => {
+  it("shows the commands that add a license if it is required and not set", () => {
     const message = "A license is required, and spec.license is not set.";
-    const said = {
+    const byType = {
       ...stalled("LicenseMissing", message),
       LicenseValid: ["False", "Missing", message],
-    } as Said;
-    const [blocker] = explain(evidence(saying(said, { license: undefined }))).blockers;
+    } as ConditionsByType;
+    const [blocker] = explain(evidence(deploymentWith(byType, { license: undefined }))).blockers;
     expect(blocker).toMatchObject({ about: "license", reason: "Missing", message });
     expect(blocker?.commands).toEqual([
       "kubectl -n ns create secret generic tts-license --from-file=license.jwt",
@@ -125,8 +125,8 @@ describe("explain", () => {
     ]);
   });
 
-  it("does not miss the Secret of a license that is not required", () => {
-    const said: Said = {
+  it("does not report the missing Secret of a license that is not required", () => {
+    const byType: ConditionsByType = {
       Ready: ["False", "PodsNotReady", "Pods start."],
       LicenseValid: ["True", "NotRequired", "No license is required."],
     };
@@ -134,11 +134,11 @@ describe("explain", () => {
       { path: "license.secretRef", name: "license", exists: false },
       { path: "api.keys.secretRef", name: "keys", exists: false },
     ];
-    const { blockers } = explain(evidence(saying(said), { secrets }));
+    const { blockers } = explain(evidence(deploymentWith(byType), { secrets }));
     expect(blockers.map(({ about }) => about)).toEqual(["Secret keys"]);
   });
 
-  it("names the pod and container that the commands are about", () => {
+  it("names the pod and the container in the commands", () => {
     const crashing: Pod = {
       ...pod({
         containerStatuses: [
@@ -157,11 +157,11 @@ describe("explain", () => {
     };
     const message =
       "Container mist of pod demo-mist-1 ended with exit code 1, 4 times so far. See kubectl logs -n ns demo-mist-1 -c mist --previous.";
-    const deployment = saying({
+    const deployment = deploymentWith({
       Ready: ["False", "CrashLoop", message],
       Stalled: ["False", "Progressing", ""],
     });
-    const pool = poolSaying({ Ready: ["False", "CrashLoop", message] });
+    const pool = poolWith({ Ready: ["False", "CrashLoop", message] });
     const { state, blockers } = explain(evidence(deployment, { pools: [pool], pods: [crashing] }));
     expect(state).toBe("progressing");
     expect(blockers).toHaveLength(1);
@@ -181,7 +181,7 @@ describe("explain", () => {
       },
       "demo-api-2",
     );
-    const deployment = saying({ Ready: ["False", "RollingOut", "Rolling out."] });
+    const deployment = deploymentWith({ Ready: ["False", "RollingOut", "Rolling out."] });
     const { blockers } = explain(evidence(deployment, { pods: [unschedulable] }));
     expect(blockers.map(({ about, reason }) => [about, reason])).toEqual([
       ["pod demo-api-2", "Unschedulable"],
@@ -189,26 +189,26 @@ describe("explain", () => {
   });
 
   it.each([
-    ["none exists", [], "NoOperator"],
-    ["its pods are not ready", [pod({}, "op")], "OperatorNotReady"],
-    ["one runs", [pod({ conditions: [{ type: "Ready", status: "True" }] }, "op")], "OperatorElsewhere"],
-    ["they cannot be listed", undefined, "OperatorUnseen"],
-  ])("reports the state of the operator if none has reconciled: %s", (_what, operators, reason) => {
+    ["no operator exists", [], "NoOperator"],
+    ["the pods of the operator are not ready", [pod({}, "op")], "OperatorNotReady"],
+    ["an operator runs", [pod({ conditions: [{ type: "Ready", status: "True" }] }, "op")], "OperatorElsewhere"],
+    ["operators cannot be listed", undefined, "OperatorUnseen"],
+  ])("reports the state of the operator if the TtsDeployment was never reconciled: %s", (_what, operators, reason) => {
     const { state, blockers } = explain(evidence(ttsDeployment(), { operators }));
     expect(state).toBe("unwatched");
     expect(blockers.map((blocker) => blocker.reason)).toEqual([reason]);
   });
 
-  it("shows what a deletion waits for", () => {
-    const { metadata, ...rest } = saying({ Ready: ["True", "Serving", ""] });
-    const going = { ...metadata, deletionTimestamp: since, finalizers: ["foregroundDeletion"] };
-    const { state, blockers } = explain(evidence({ ...rest, metadata: going }));
+  it("shows what blocks a deletion", () => {
+    const { metadata, ...rest } = deploymentWith({ Ready: ["True", "Serving", ""] });
+    const deleting = { ...metadata, deletionTimestamp: since, finalizers: ["foregroundDeletion"] };
+    const { state, blockers } = explain(evidence({ ...rest, metadata: deleting }));
     expect(state).toBe("deleting");
     expect(blockers[0]?.message).toContain("foreground deletion");
   });
 
-  it("shows how to continue when it is suspended", () => {
-    const deployment = saying(
+  it("shows the command that resumes a suspended TtsDeployment", () => {
+    const deployment = deploymentWith(
       { Ready: ["Unknown", "Suspended", "spec.suspend is true."] },
       { suspend: true },
     );
@@ -226,15 +226,15 @@ describe("explain", () => {
       times: 3,
       lastSeen,
     });
-    const deployment = saying({ Ready: ["False", "PodsNotReady", "0 of 1 pods are ready."] });
+    const deployment = deploymentWith({ Ready: ["False", "PodsNotReady", "0 of 1 pods are ready."] });
     const warnings = [warning("probe failed", now - 5_000), warning("long ago", now - 3_600_000)];
     expect(explain(evidence(deployment, { warnings })).notes).toEqual([
       "Pod demo-mist-1: Unhealthy: probe failed (3 times, last 5 s ago)",
     ]);
   });
 
-  it("prints everything as text, with the objects that the user may not read", () => {
-    const deployment = saying(stalled("NameTaken", "Service ns/demo-api was not created by this operator."));
+  it("prints all problems as text, and names the objects that the user may not read", () => {
+    const deployment = deploymentWith(stalled("NameTaken", "Service ns/demo-api was not created by this operator."));
     const text = explanationText(explain(evidence(deployment, { unseen: ["events (not allowed)"] })));
     expect(text).toContain("TtsDeployment ns/demo: Not ready for 30 min. A person has to act: 1 problem.");
     expect(text).toContain(

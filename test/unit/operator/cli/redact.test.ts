@@ -1,18 +1,18 @@
 import { describe, expect, it } from "vitest";
 import { Redactor } from "../../../../operator/cli/redact.ts";
 
-const plain = new Redactor([]);
+const redactor = new Redactor([]);
 
-describe("a text", () => {
+describe("a redacted text", () => {
   it.each([
     ["an API key", "key svc_0123456789abcdefghij in use", "key [redacted] in use"],
     ["a license", "license eyJhbGciOiJFZERTQSJ9.eyJqdGkiOiIxIn0.c2ln ok", "license [redacted] ok"],
-    ["a bearer", "authorization: Bearer abc.def-123", "authorization: [redacted] [redacted]"],
-    ["the user of a URL", "valkey://user:geheim@cache:6379/0", "valkey://[redacted]@cache:6379/0"],
-    ["an assignment", "--password=hunter2 --level=info", "--password=[redacted] --level=info"],
-    ["JSON", '{"apiKey":"abcdef","level":30}', '{"apiKey":"[redacted]","level":30}'],
+    ["a bearer token", "authorization: Bearer abc.def-123", "authorization: [redacted] [redacted]"],
+    ["the credentials of a URL", "valkey://user:geheim@cache:6379/0", "valkey://[redacted]@cache:6379/0"],
+    ["a password in a flag", "--password=hunter2 --level=info", "--password=[redacted] --level=info"],
+    ["a key in JSON", '{"apiKey":"abcdef","level":30}', '{"apiKey":"[redacted]","level":30}'],
     [
-      "a signed URL",
+      "the signature of a URL",
       "https://s3/x?X-Amz-Signature=abcdef12&n=1",
       "https://s3/x?X-Amz-Signature=[redacted]&n=1",
     ],
@@ -22,7 +22,7 @@ describe("a text", () => {
       "https://a.blob.core.windows.net/m/voice.onnx?sv=2024-11-04&sig=[redacted]&se=2027",
     ],
     [
-      "a key by its form",
+      "keys with a known prefix",
       "key hf_abcdefghij, sk-abcdefghij and AKIA0123456789",
       "key [redacted], [redacted] and [redacted]",
     ],
@@ -31,24 +31,24 @@ describe("a text", () => {
       "a\n-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----\nb",
       "a\n[redacted]\nb",
     ],
-    ["nothing secret", "secretName: tts-keys, Secret ns/license", "secretName: tts-keys, Secret ns/license"],
+    ["redactions of names of Secrets", "secretName: tts-keys, Secret ns/license", "secretName: tts-keys, Secret ns/license"],
   ])("does not contain %s", (_what, text, clean) => {
-    expect(plain.text(text)).toBe(clean);
+    expect(redactor.text(text)).toBe(clean);
   });
 
-  it("contains none of the given values in any encoding", () => {
+  it("contains no known secret value, in any encoding", () => {
     const value = 'first "line"\nsecond&line';
     const redactor = new Redactor([value, "abc"]);
-    const spelled = [
+    const encoded = [
       value,
       Buffer.from(value).toString("base64"),
       JSON.stringify(value),
       encodeURIComponent("second&line"),
     ];
-    for (const text of spelled) {
+    for (const text of encoded) {
       expect(redactor.text(`a ${text} b`)).not.toMatch(/first|second|Zmlyc3Q/);
     }
-    // too short to differ from an ordinary word
+    // A value of three characters could be an ordinary word, so it stays.
     expect(redactor.text("abc")).toBe("abc");
   });
 });
@@ -70,11 +70,11 @@ it.each([
     ["--no-password", "--verbose"],
     ["--no-password", "--verbose"],
   ],
-])("a container's arguments %j lose the value that follows the name of a secret", (args, clean) => {
-  expect(plain.object({ args })).toEqual({ args: clean });
+])("in the container arguments %j, the value after a flag for a secret is redacted", (args, clean) => {
+  expect(redactor.object({ args })).toEqual({ args: clean });
 });
 
-describe("an object", () => {
+describe("a redacted object", () => {
   const env = [
     { name: "MY_SETTING", value: "who knows" },
     { name: "SVC_TTS_LOG_LEVEL", value: "debug" },
@@ -88,10 +88,10 @@ describe("an object", () => {
     { name: "FROM", valueFrom: { secretKeyRef: { name: "s", key: "k" } } },
   ];
 
-  it("keeps only the values of variables that are settings of svc-tts", () => {
+  it("keeps only the values of variables that are non-secret settings of svc-tts", () => {
     const template = { spec: { containers: [{ name: "x", env }] } };
     const pool = { spec: { env, podTemplate: JSON.stringify(template) } };
-    expect(plain.object(pool)).toEqual({
+    expect(redactor.object(pool)).toEqual({
       spec: {
         env: cleanEnv,
         podTemplate: JSON.stringify({ spec: { containers: [{ name: "x", env: cleanEnv }] } }),
@@ -99,13 +99,13 @@ describe("an object", () => {
     });
   });
 
-  it("contains neither kubectl's copy, nor fields for programs, nor fields with the name of a secret", () => {
+  it("omits managedFields and the copy by kubectl, and redacts fields with the name of a secret", () => {
     const metadata = {
       name: "demo",
       managedFields: [{}],
       annotations: { "kubectl.kubernetes.io/last-applied-configuration": "{}", note: "yes" },
     };
-    expect(plain.object({ metadata, password: "x", secretName: "keys", replicas: 2 })).toEqual({
+    expect(redactor.object({ metadata, password: "x", secretName: "keys", replicas: 2 })).toEqual({
       metadata: { name: "demo", annotations: { note: "yes" } },
       password: "[redacted]",
       secretName: "keys",
@@ -113,7 +113,7 @@ describe("an object", () => {
     });
   });
 
-  it("contains no invalid pod template", () => {
-    expect(plain.object({ podTemplate: "{ geheim" })).toEqual({ podTemplate: "[redacted]" });
+  it("redacts a pod template that is not valid JSON", () => {
+    expect(redactor.object({ podTemplate: "{ geheim" })).toEqual({ podTemplate: "[redacted]" });
   });
 });

@@ -6,7 +6,7 @@ import { promisify } from "node:util";
 import { expect, it } from "vitest";
 import { tarball } from "../../../../operator/cli/bundle-command.ts";
 
-it("creates an archive that tar unpacks: every length, long names, umlauts", async () => {
+it("tarball creates an archive that tar unpacks, with files of any length, long names and umlauts", async () => {
   const folder = await mkdtemp(join(tmpdir(), "svc-tts-tar-"));
   const files = [
     { path: "a/empty", content: "" },

@@ -27,14 +27,14 @@ function deploymentOf(api: object) {
 }
 
 describe("the API keys of API pods", () => {
-  it("come from a Secret, and need no database", () => {
+  it("come from a Secret without a database", () => {
     expect(deploymentOf({ keys: { secretRef: { name: "keys" } } }).env).toEqual({
       SVC_TTS_KEYS_FILE: "/var/run/svc-tts/keys/keys.yaml",
     });
     expect(deploymentOf({}).env).toEqual({});
   });
 
-  it("come from an SQLite file on a claim that one pod at a time writes, in addition to a Secret", () => {
+  it("come from an SQLite file on a claim, which one pod at a time uses, in addition to a Secret", () => {
     const { strategy, env, volumeAt, mountAt } = deploymentOf({
       keys: { sqlite, secretRef: { name: "keys" } },
     });
@@ -48,7 +48,7 @@ describe("the API keys of API pods", () => {
     expect(mountAt(folder)?.readOnly).toBeUndefined();
   });
 
-  it("come from PostgreSQL with its password in a file, which is optional for the start of a pod", () => {
+  it("come from PostgreSQL with a password file, whose Secret may be created after the pod", () => {
     const { strategy, env, volumeAt } = deploymentOf({
       keys: {
         postgres: {
@@ -76,10 +76,10 @@ describe("the API keys of API pods", () => {
       secretName: "authority",
       items: [{ key: "ca.crt", path: "ca.crt" }],
     });
-    expect(authority?.optional).toBeUndefined(); // the server reads it when it starts
+    expect(authority?.optional).toBeUndefined(); // The server reads this file when it starts.
   });
 
-  it("come from PostgreSQL with an explicit sslmode=disable for an older object", () => {
+  it("come from PostgreSQL with sslmode=disable if the URL sets no sslmode", () => {
     const postgres = { url: "postgres://db/tts" };
     expect(deploymentOf({ keys: { postgres } }).env.SVC_TTS_DATABASE).toBe(
       "postgres://db/tts?sslmode=disable",
@@ -92,13 +92,13 @@ describe("the API keys of API pods", () => {
     "postgres://db/tts?sslmode=verify-full&sslkey=/etc/x",
     "mysql://db/tts",
     "postgres://db",
-  ])("reject a database at %s", (url) => {
-    expect(() => deploymentOf({ keys: { postgres: { url } } })).toThrow("no such spec");
+  ])("cannot come from a database at %s", (url) => {
+    expect(() => deploymentOf({ keys: { postgres: { url } } })).toThrow("invalid spec");
   });
 });
 
 describe("the dashboard of API pods", () => {
-  it("trusts the given proxies, and changes no pod of an older spec", () => {
+  it("trusts the given proxies, and gets no variable if none is set", () => {
     const trustedProxies = ["10.0.0.0/8", "2001:db8::/32"];
     expect(deploymentOf({ trustedProxies }).env).toEqual({
       SVC_TTS_TRUSTED_PROXIES: "10.0.0.0/8,2001:db8::/32",
@@ -106,7 +106,7 @@ describe("the dashboard of API pods", () => {
     expect(deploymentOf({}).env).toEqual({});
   });
 
-  it("has its URL, and the token for its first owner in a Secret", () => {
+  it("gets its URL, and the setup token for its first owner from a Secret", () => {
     const dashboard = { url: "https://tts.example.com", setupSecretRef: { name: "setup" } };
     const { env, volumeAt } = deploymentOf({ keys: { sqlite }, dashboard });
     expect(env).toMatchObject({
@@ -121,13 +121,13 @@ describe("the dashboard of API pods", () => {
   });
 
   it.each(["https://tts.example.com/speech", "tts.example.com", "https://tts.example.com:65536"])(
-    "is refused at %s",
+    "is refused with the URL %s",
     (url) => {
-      expect(() => deploymentOf({ keys: { sqlite }, dashboard: { url } })).toThrow("no such spec");
+      expect(() => deploymentOf({ keys: { sqlite }, dashboard: { url } })).toThrow("invalid spec");
     },
   );
 
-  it("has single sign-on with the client secret in a file", () => {
+  it("gets the settings of single sign-on, and the client secret in a file", () => {
     const oidc = {
       issuer: "https://login.example.com:8443/realms/staff",
       clientId: "tts",
@@ -165,10 +165,10 @@ describe("the dashboard of API pods", () => {
   });
 
   it.each(["http://login.example.com", "https://login.example.com?x", "https://login.example.com:99999"])(
-    "refuses a provider at %s",
+    "is refused with an identity provider at %s",
     (issuer) => {
       const dashboard = { url: "https://tts.example.com", oidc: { issuer, clientId: "tts" } };
-      expect(() => deploymentOf({ keys: { sqlite }, dashboard })).toThrow("no such spec");
+      expect(() => deploymentOf({ keys: { sqlite }, dashboard })).toThrow("invalid spec");
     },
   );
 });

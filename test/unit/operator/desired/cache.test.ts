@@ -18,24 +18,24 @@ function podOf(spec: object) {
   return { pod, container, mount, volume };
 }
 
-describe("a cache", () => {
+describe("the cache of a pool", () => {
   it.each([
     [
-      "of an image",
+      "on an image volume",
       { imageVolume: { reference: "reg/model:1" } },
       { image: { reference: "reg/model:1", pullPolicy: "IfNotPresent" } },
     ],
     [
-      "of a claim",
+      "on a claim",
       { persistentVolumeClaim: { claimName: "models" } },
       { persistentVolumeClaim: { claimName: "models" } },
     ],
     [
-      "of the node's disk",
+      "on the disk of the node",
       { emptyDir: { sizeLimit: "20Gi" }, sources: [{ url: "hf://o/r" }] },
       { emptyDir: { sizeLimit: "20Gi" } },
     ],
-  ])("%s is mounted read-only at the path in a variable", (_what, cache, volume) => {
+  ])("%s is mounted read-only, and a variable contains its path", (_what, cache, volume) => {
     const found = podOf({ cache });
     expect(found.volume).toMatchObject(volume);
     expect(found.mount?.readOnly).toBe(true);
@@ -52,7 +52,7 @@ describe("a cache", () => {
     expect(container?.env?.map(({ name }) => name)).not.toContain("SVC_TTS_VOICES_DIR");
   });
 
-  it("is filled before the model starts, one source after the other, by the server image", () => {
+  it("is filled by one init container of the server image for each source", () => {
     const sources = [
       {
         url: "https://host/a.bin",
@@ -83,7 +83,7 @@ describe("a cache", () => {
   });
 });
 
-describe("network policies", () => {
+describe("the network policies of a pool with a cache", () => {
   const policiesOf = (sources: object[]) =>
     networkPolicies(
       ttsDeployment({ networkPolicy: { enabled: true } }, [
@@ -99,13 +99,13 @@ describe("network policies", () => {
   };
 
   it.each<[string, object, number[]]>([
-    ["by HTTPS", { url: "https://host/a.bin" }, [443]],
-    ["by HTTPS on a port", { url: "https://host:8443/a.bin" }, [443, 8443]],
-    ["by HTTP", { url: "http://host/a.bin", sha256: "a".repeat(64) }, [80, 443]],
-    ["from Hugging Face", { url: "hf://o/r" }, [443]],
-    ["from a store of one's own", { url: "s3://b/k", endpoint: "http://minio:9000" }, [443, 9000]],
-    ["from a registry on a port", { url: "oci://reg:5000/a:1" }, [443, 5000]],
-  ])("let models fetch %s, and connect to no other port", (_what, source, ports) => {
+    ["HTTPS", { url: "https://host/a.bin" }, [443]],
+    ["HTTPS with a port", { url: "https://host:8443/a.bin" }, [443, 8443]],
+    ["HTTP", { url: "http://host/a.bin", sha256: "a".repeat(64) }, [80, 443]],
+    ["Hugging Face", { url: "hf://o/r" }, [443]],
+    ["an S3 endpoint", { url: "s3://b/k", endpoint: "http://minio:9000" }, [443, 9000]],
+    ["a registry with a port", { url: "oci://reg:5000/a:1" }, [443, 5000]],
+  ])("allow model pods to connect only to the ports of the source: %s", (_what, source, ports) => {
     const policies = policiesOf([source]);
     const may = (port: number) => isAllowed(policies, { from: model, to: world, port });
     expect([22, 80, 443, 5000, 8443, 9000].filter(may)).toEqual(ports);

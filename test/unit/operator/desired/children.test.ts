@@ -20,7 +20,7 @@ function poolOf(spec: object, readyReplicas: number): ObservedPool {
   return { pool: { ...pool, status }, workload: { deployment: undefined, pods: [] } };
 }
 
-describe("children", () => {
+describe("the children of a TtsDeployment", () => {
   const deployment = ttsDeployment();
   const all = [
     ...deploymentChildren(observed(deployment), granting("mist"), serverSettings).children,
@@ -30,7 +30,7 @@ describe("children", () => {
     ).children,
   ];
 
-  it("are in the order in which they depend on each other", () => {
+  it("are ordered by their dependencies", () => {
     expect(all.map(({ kind, metadata }) => `${kind} ${metadata.name}`)).toEqual([
       "ServiceAccount demo-api",
       "ServiceAccount demo-model",
@@ -47,7 +47,7 @@ describe("children", () => {
     ]);
   });
 
-  it("have their owner and the labels that select them", () => {
+  it("have an owner reference and the labels that select them", () => {
     for (const { kind, metadata } of all) {
       expect(metadata.ownerReferences).toMatchObject([{ controller: true, blockOwnerDeletion: true }]);
       expect([kind, metadata.labels]).toEqual([
@@ -60,7 +60,7 @@ describe("children", () => {
     }
   });
 
-  it("let API pods read their own routing table and endpoints, and nothing else", () => {
+  it("allow API pods to read only their routing table and endpoints", () => {
     const role = all.find(({ kind }) => kind === "Role");
     expect(role?.rules).toEqual([
       {
@@ -73,10 +73,10 @@ describe("children", () => {
     ]);
   });
 
-  it("do not set the replicas of a pool unless the spec does", () => {
+  it("set the replicas of a pool only if the spec does", () => {
     const pools = (spec: object) => {
-      const wish = ttsDeployment({}, [{ name: "mist", kind: "mist", ...spec }]);
-      return deploymentChildren(observed(wish), granting("mist"), serverSettings).children.find(
+      const deployment = ttsDeployment({}, [{ name: "mist", kind: "mist", ...spec }]);
+      return deploymentChildren(observed(deployment), granting("mist"), serverSettings).children.find(
         ({ kind }) => kind === "TtsModelPool",
       )?.spec;
     };
@@ -84,12 +84,12 @@ describe("children", () => {
     expect(pools({ replicas: 0 })).toHaveProperty("replicas", 0);
   });
 
-  it("that the spec no longer names are pruned once", () => {
-    const gone = poolOf({ pool: "old" }, 1);
-    const going = poolOf({ pool: "older" }, 1);
-    going.pool.metadata.deletionTimestamp = "2026-01-01T00:00:00Z";
-    const pools = [poolOf({}, 1), gone, going];
-    expect(poolsToPrune(observed(deployment, { pools }))).toEqual([gone]);
+  it("are pruned if the spec no longer names them and they are not being deleted", () => {
+    const removed = poolOf({ pool: "old" }, 1);
+    const deleting = poolOf({ pool: "older" }, 1);
+    deleting.pool.metadata.deletionTimestamp = "2026-01-01T00:00:00Z";
+    const pools = [poolOf({}, 1), removed, deleting];
+    expect(poolsToPrune(observed(deployment, { pools }))).toEqual([removed]);
   });
 });
 
@@ -112,23 +112,23 @@ describe("the routing table", () => {
   });
 
   it.each([
-    ["none is ready", 0, 0, [100, 100]],
-    ["one is ready", 0, 1, [0, 100]],
-    ["both are ready", 2, 1, [100, 100]],
-  ])("weighs pools of one kind if %s", (_what, a, b, weights) => {
+    ["no pool is ready", 0, 0, [100, 100]],
+    ["one pool is ready", 0, 1, [0, 100]],
+    ["both pools are ready", 2, 1, [100, 100]],
+  ])("sets the weights of two pools of the same kind if %s", (_what, a, b, weights) => {
     const pools = [poolOf({ pool: "a" }, a), poolOf({ pool: "b" }, b)];
     const { models } = routingTable(observed(two, { pools }), grants);
     expect(models.mist?.map(({ weight }) => weight)).toEqual(weights);
   });
 
-  it("says where no license is required, and nothing where one is", () => {
+  it("has licenseRequired only if no license is required", () => {
     const verdict = { state: "not_required", message: "" } as const;
     const { licenseRequired } = routingTable(observed(two), grants, { verdict, failedAt: undefined });
     expect(licenseRequired).toBe(false);
     expect(routingTable(observed(two), grants, granting())).not.toHaveProperty("licenseRequired");
   });
 
-  it("tells since when the license is not good", () => {
+  it("contains the time since which the license is not valid", () => {
     const table = routingTable(observed(two), grants, { failedAt: Date.parse("2026-01-02T03:04:05Z") });
     expect(table.licenseFailedAt).toBe("2026-01-02T03:04:05.000Z");
   });
@@ -137,14 +137,14 @@ describe("the routing table", () => {
 describe("the internal token", () => {
   const deployment = ttsDeployment();
 
-  it("equals the written table when it is read, with several accepted tokens", () => {
+  it("is read from its Secret as it was written, with several accepted tokens", () => {
     const token = { token: "new", accepted: ["old", "new"], changedAt: 7000, askedBy: "me" };
     expect(readTokenSecret(tokenSecret(deployment, token))).toEqual(token);
   });
 
   it.each([
     ["is empty", "", [""]],
-    ["would not be accepted", "a", ["b"]],
+    ["is not among the accepted tokens", "a", ["b"]],
   ])("counts as missing if it %s", (_what, token, accepted) => {
     const internal = { token, accepted, changedAt: undefined, askedBy: undefined };
     expect(readTokenSecret(tokenSecret(deployment, internal))).toBeUndefined();
@@ -156,6 +156,6 @@ it.each([
   ["1h30m", 5_400],
   ["90s", 90],
   ["0s", 0],
-])("a duration of %s is %d seconds", (text, seconds) => {
+])("durationSeconds(%j) is %d", (text, seconds) => {
   expect(durationSeconds(text)).toBe(seconds);
 });

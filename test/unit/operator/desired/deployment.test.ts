@@ -28,7 +28,7 @@ function podOf(child: ReturnType<typeof model>) {
 }
 
 describe("the pods of a model", () => {
-  it("run their kind, with probes on the routes of the specification (4.6)", () => {
+  it("run the tier of their kind, with probes on the routes of specification 4.6", () => {
     const mist = podOf(model()).container;
     expect(mist).toMatchObject({
       name: "mist",
@@ -43,7 +43,7 @@ describe("the pods of a model", () => {
     expect(arcana).toMatchObject({ args: ["arcana"], livenessProbe: { httpGet: { path: "/readyz" } } });
   });
 
-  it("drain with the endpoint delay, the stream time, and a margin", () => {
+  it("have a termination grace period of the endpoint delay, the stream time and a margin", () => {
     const drain = { maxStreamSeconds: 600, endpointDelaySeconds: 7 };
     const { spec, container, env } = podOf(model({ drain }));
     expect(container.lifecycle).toEqual({ preStop: { sleep: { seconds: 7 } } });
@@ -51,12 +51,12 @@ describe("the pods of a model", () => {
     expect(env.get("SVC_TTS_DRAIN_SECONDS")).toBe("600");
   });
 
-  it("get no variable of the operator that the user sets too, because an apply rejects duplicates", () => {
+  it("get no operator variable that spec.env accepts too, because an apply rejects duplicates", () => {
     const rules = JSON.stringify(Env.items);
     expect([...podOf(model()).env.keys()].filter((name) => !rules.includes(`'${name}'`))).toEqual([]);
   });
 
-  it("comply with Pod Security restricted, without a token of the API server", () => {
+  it("comply with Pod Security restricted, and mount no token of their ServiceAccount", () => {
     const { spec, container } = podOf(model());
     expect(spec).toMatchObject({
       automountServiceAccountToken: false,
@@ -70,7 +70,7 @@ describe("the pods of a model", () => {
     });
   });
 
-  it("leave their user, group and fsGroup to a cluster that assigns them", () => {
+  it("set no user, group and fsGroup on a cluster that assigns them", () => {
     const assigned = { ...server, fixedUserIds: false };
     for (const child of [
       plannedDeployment(ttsModelPool(), undefined, granted, assigned),
@@ -99,7 +99,7 @@ describe("the pods of a model", () => {
     expect(podOf(model()).spec.tolerations).toBeUndefined();
   });
 
-  it("request MIG slices in place of whole devices, and tolerate the taint of the devices", () => {
+  it("request MIG slices instead of whole devices, and tolerate the taint of the devices", () => {
     const { spec, container } = podOf(model({ accelerator: { mig: "1g.10gb", count: 2 } }));
     expect(container.resources).toMatchObject({ limits: { "nvidia.com/mig-1g.10gb": "2" } });
     expect(container.resources?.limits).not.toHaveProperty(["nvidia.com/gpu"]);
@@ -111,7 +111,7 @@ describe("the pods of a model", () => {
     expect(container.resources).toMatchObject({ limits: { "nvidia.com/gpu.shared": "1" } });
   });
 
-  it("claim devices with a template, without a resource limit", () => {
+  it("claim devices with a ResourceClaimTemplate instead of a resource limit", () => {
     const { spec, container } = podOf(model({ accelerator: { claimTemplateName: "two-gpus", count: 2 } }));
     expect(spec.resourceClaims).toEqual([{ name: "accelerator", resourceClaimTemplateName: "two-gpus" }]);
     expect(container.resources?.claims).toEqual([{ name: "accelerator" }]);
@@ -119,17 +119,17 @@ describe("the pods of a model", () => {
   });
 
   it.each([
-    ["has the size asked for", { sharedMemory: "64Gi" }, "64Gi"],
-    ["is enough for GPU libraries", { accelerator: {} }, "2Gi"],
-    ["is the runtime's own", {}, undefined],
-  ])("have a /dev/shm that %s", (_what, wish, sizeLimit) => {
-    const { spec, container } = podOf(model(wish));
+    ["of the size in the spec", { sharedMemory: "64Gi" }, "64Gi"], sharedMemory: "64Gi" }, "64Gi"],
+    ["of 2Gi for GPU libraries", { accelerator: {} }, "2Gi"], accelerator: {} }, "2Gi"],
+    ["from the container runtime by default", {}, undefined],
+  ])("have a /dev/shm %s", (_what, poolSpec, sizeLimit) => {
+    const { spec, container } = podOf(model(poolSpec));
     const mount = container.volumeMounts?.find(({ mountPath }) => mountPath === "/dev/shm");
     const volume = spec.volumes?.find(({ name }) => name === mount?.name);
     expect(volume?.emptyDir).toEqual(sizeLimit && { medium: "Memory", sizeLimit });
   });
 
-  it("have their priority, and spread each revision separately", () => {
+  it("have their priority class, and spread each revision separately", () => {
     const topologySpread = [
       { topologyKey: "topology.kubernetes.io/zone", maxSkew: 2, whenUnsatisfiable: "DoNotSchedule" },
     ];
@@ -145,7 +145,7 @@ describe("the pods of a model", () => {
     ]);
   });
 
-  it("are replaced as the rollout settings specify", () => {
+  it("are replaced according to the rollout settings", () => {
     const rollout = { maxSurge: "50%", maxUnavailable: 0, progressDeadlineSeconds: 60 };
     expect(model({ rollout }).spec).toMatchObject({
       progressDeadlineSeconds: 60,
@@ -154,18 +154,18 @@ describe("the pods of a model", () => {
   });
 });
 
-describe("the pods of the API", () => {
+describe("the pods of the API tier", () => {
   const api = { keys: { secretRef: { name: "keys" } }, replicas: 2 };
   const child = apiDeployment(ttsDeployment({ api }), undefined, { held: false, replicas: 2 }, server);
 
-  it("never have less than their replicas in a rollout", () => {
+  it("are never fewer than the replicas during a rollout", () => {
     expect(child?.spec).toMatchObject({
       replicas: 2,
       strategy: { rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } },
     });
   });
 
-  it("mount license, keys, license keys and token, and start without the first two", () => {
+  it("mount license, API keys, license keys and token, and start without the first two", () => {
     const volumes = child?.spec.template.spec?.volumes;
     expect(volumes).toMatchObject([
       { name: "token", secret: { secretName: "demo-token" } },
@@ -186,7 +186,7 @@ describe("the pods of the API", () => {
     });
   });
 
-  it("without spec.license mount no license, and keep the variables that no podTemplate may change", () => {
+  it("mount no license without spec.license, and a podTemplate may not change their license variables", () => {
     const render = (more: object) =>
       apiDeployment(ttsDeployment({ license: undefined, api: more }), undefined, granted, server)?.spec
         .template.spec;
@@ -202,16 +202,16 @@ describe("the pods of the API", () => {
   });
 });
 
-describe("limits of keys", () => {
+describe("the limits of API keys", () => {
   const podOfApi = (rateLimit: object) => {
-    const wish = ttsDeployment({ api: { rateLimit } });
-    const { template } = apiDeployment(wish, undefined, granted, server)?.spec ?? {};
+    const deployment = ttsDeployment({ api: { rateLimit } });
+    const { template } = apiDeployment(deployment, undefined, granted, server)?.spec ?? {};
     const env = template?.spec?.containers[0]?.env ?? [];
     const own = env.filter(({ name }) => /VALKEY|KEY_/.test(name)).map(({ name, value }) => [name, value]);
     return { env: Object.fromEntries(own), volumes: template?.spec?.volumes };
   };
 
-  it("are each pod's own without a Valkey", () => {
+  it("apply to each pod separately without Valkey", () => {
     const limits = { requestsPerMinute: 60, streams: 4, sockets: 50, socketsPerSecond: 5 };
     expect(podOfApi(limits).env).toEqual({
       SVC_TTS_KEY_REQUESTS_PER_MINUTE: "60",
@@ -221,7 +221,7 @@ describe("limits of keys", () => {
     });
   });
 
-  it("are shared through Valkey with the name of the deployment, and a missing Secret does not prevent a start", () => {
+  it("are shared through Valkey with the prefix of the TtsDeployment, and pods start without its Secrets", () => {
     const { env, volumes } = podOfApi({
       valkey: {
         url: "rediss://limits@valkey.infra:6380/2",
@@ -263,7 +263,7 @@ it("the liveness probe of an API pod fails after a minute", () => {
   expect(periodSeconds * failureThreshold).toBeGreaterThanOrEqual(60);
 });
 
-/** Settings that the first release supported, with the hashes that it computed for them. */
+/** Settings that the first release supported. The tests compare the hashes that it computed for them. */
 const firstReleaseApi = {
   imagePullSecrets: [{ name: "z" }],
   license: { secretRef: { name: "l", key: "k" }, gracePeriod: "1h" },
@@ -301,11 +301,11 @@ describe("the settings hash of a pod template", () => {
   });
 
   it.each([
-    ["a budget", { podDisruptionBudget: { maxUnavailable: 2 } }, "same"],
-    ["a spread", { topologySpread: [{ topologyKey: "zone" }] }, "other"],
-    ["a priority", { priorityClassName: "speech" }, "other"],
+    ["a disruption budget", { podDisruptionBudget: { maxUnavailable: 2 } }, "same"],
+    ["a topology spread", { topologySpread: [{ topologyKey: "zone" }] }, "other"],
+    ["a priority class", { priorityClassName: "speech" }, "other"],
     ["shared memory", { sharedMemory: "1Gi" }, "other"],
-  ])("depends only on settings of the pods: %s", (_what, spec, expected) => {
+  ])("changes only with settings of the pods: with %s it is the %s hash", (_what, spec, expected) => {
     const [before, after] = [modelSettings(ttsModelPool()), modelSettings(ttsModelPool(spec))];
     expect(after === before ? "same" : "other").toBe(expected);
   });
@@ -322,7 +322,7 @@ describe("the settings hash of a pod template", () => {
 });
 
 describe("a pod template", () => {
-  it("is kept in an upgrade of the operator, and rendered again when the settings change", () => {
+  it("stays pinned in an upgrade of the operator, and is rendered again when the settings change", () => {
     const before = model();
     const live: Deployment = { ...running(1), metadata: { ...running(1).metadata, ...before.metadata } };
     expect(model({}, "server:2", live).spec.template).toEqual(before.spec.template);
@@ -331,17 +331,17 @@ describe("a pod template", () => {
     expect(podOf(model({ replicas: 7 }, "server:2", live)).container.image).toBe("server:1");
   });
 
-  it("is rendered again after a manual change of the pinned one", () => {
+  it("is rendered again after a manual change of the pinned template", () => {
     const before = model();
     const annotations = { ...before.metadata.annotations };
-    for (const forged of ['{"spec":{}}', "no JSON"]) {
-      annotations["tts.svc.dev/pod-template"] = forged;
+    for (const changed of ['{"spec":{}}', "no JSON"]) {
+      annotations["tts.svc.dev/pod-template"] = changed;
       const live: Deployment = { ...running(1), metadata: { ...before.metadata, annotations } };
       expect(podOf(model({}, "server:2", live)).container.image).toBe("server:2");
     }
   });
 
-  it("is kept while the license does not allow a rollout", () => {
+  it("stays pinned while the license does not allow a rollout", () => {
     const before = model();
     const live: Deployment = { ...running(1), metadata: before.metadata };
     expect(model({ maxConcurrentStreams: 3 }, "server:2", live, held).spec.template).toEqual(
@@ -349,7 +349,7 @@ describe("a pod template", () => {
     );
   });
 
-  it("is not rendered if nothing runs and the license does not allow a start", () => {
+  it("is not rendered if no Deployment exists and the license does not allow a start", () => {
     expect(plannedDeployment(ttsModelPool(), undefined, held, server)).toBeUndefined();
     expect(apiDeployment(ttsDeployment(), undefined, held, server)).toBeUndefined();
   });

@@ -6,13 +6,13 @@ import {
 import { ttsDeployment, ttsModelPool } from "../../../support/operator/observed.ts";
 
 it.each([[undefined], [1], [3], ["1%"], ["50%"]])(
-  "a budget of %s is the one that was asked for",
+  "the disruption budgets have maxUnavailable %s of the spec, or 1",
   (maxUnavailable) => {
-    // test/integration/operator/scheduled-pods.test.ts tests the effect in Kubernetes
-    const wish = maxUnavailable === undefined ? {} : { maxUnavailable };
+    // test/integration/operator/scheduled-pods.test.ts tests the effect in Kubernetes.
+    const settings = maxUnavailable === undefined ? {} : { maxUnavailable };
     const budgets = [
-      ...apiDisruptionBudget(ttsDeployment({ availability: { podDisruptionBudget: wish } })),
-      ...poolDisruptionBudget(ttsModelPool({ podDisruptionBudget: wish })),
+      ...apiDisruptionBudget(ttsDeployment({ availability: { podDisruptionBudget: settings } })),
+      ...poolDisruptionBudget(ttsModelPool({ podDisruptionBudget: settings })),
     ];
     expect(budgets).toHaveLength(2);
     for (const { spec } of budgets) {
@@ -23,7 +23,7 @@ it.each([[undefined], [1], [3], ["1%"], ["50%"]])(
   },
 );
 
-it("a budget selects only its own tier", () => {
+it("a disruption budget selects only the pods of its tier", () => {
   const [api] = apiDisruptionBudget(ttsDeployment());
   const [pool] = poolDisruptionBudget(ttsModelPool());
   expect(api?.spec?.selector?.matchLabels).toEqual({
@@ -36,7 +36,7 @@ it("a budget selects only its own tier", () => {
   });
 });
 
-it("is absent if it is disabled", () => {
+it("no disruption budget exists if it is disabled", () => {
   const off = { enabled: false };
   expect(apiDisruptionBudget(ttsDeployment({ availability: { podDisruptionBudget: off } }))).toEqual([]);
   expect(poolDisruptionBudget(ttsModelPool({ podDisruptionBudget: off }))).toEqual([]);

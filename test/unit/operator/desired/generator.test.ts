@@ -4,7 +4,7 @@ import { engineVariables, runsVllm } from "../../../../operator/desired/pods/arc
 const kind = "arcana";
 
 describe("the engine of a pool", () => {
-  it("is a variable of the container, with the flags of vLLM in a stable order", () => {
+  it("is set by variables of the container, with the flags of vLLM in a stable order", () => {
     const parameters = { "max-model-len": "4096", "enforce-eager": "", dtype: "bfloat16" };
     expect(engineVariables({ kind, engine: { type: "vllm", parameters } })).toEqual({
       SVC_TTS_ARCANA_GENERATOR: "vllm",
@@ -15,11 +15,11 @@ describe("the engine of a pool", () => {
     });
   });
 
-  it("is that of the image by default, so that pods stay unchanged", () => {
+  it("sets no variable by default, so that existing pods stay unchanged", () => {
     expect(engineVariables({ kind })).toEqual({});
   });
 
-  it("has its own metrics if it is vLLM, by field or variable", () => {
+  it("is vLLM if the field or the variable selects it for arcana", () => {
     const env = [{ name: "SVC_TTS_ARCANA_GENERATOR", value: "vllm" }];
     expect(runsVllm({ kind, engine: { type: "vllm" } })).toBe(true);
     expect(runsVllm({ kind, env })).toBe(true);

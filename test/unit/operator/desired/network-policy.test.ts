@@ -12,7 +12,7 @@ import {
 
 const { server } = serverSettings;
 
-/** Pods with the labels that the operator sets. */
+/** Returns the labels that the operator sets on the pods of a Deployment. */
 const labelsOf = (child: ReturnType<typeof apiDeployment>) => child?.spec.template.metadata?.labels ?? {};
 const podAt = (ip: string, namespace: string, labels: Record<string, string>): Party => ({
   ip,
@@ -25,16 +25,16 @@ const model = podAt(
   labelsOf(plannedDeployment(ttsModelPool(), undefined, granted, server)),
 );
 const neighbour = podAt("10.0.0.3", "ns", { app: "other" });
-const twin = podAt("10.0.0.4", "elsewhere", api.pod?.labels ?? {});
+const impostor = podAt("10.0.0.4", "elsewhere", api.pod?.labels ?? {});
 const prometheus = podAt("10.0.0.5", "monitoring", { app: "prometheus" });
 const dns = podAt("10.0.0.6", "kube-system", { "k8s-app": "kube-dns" });
 const openShiftDns = podAt("10.0.0.7", "openshift-dns", {
   "dns.operator.openshift.io/daemonset-dns": "default",
 });
-const dnsTwin = podAt("10.0.0.8", "ns", { "k8s-app": "kube-dns" });
+const dnsImpostor = podAt("10.0.0.8", "ns", { "k8s-app": "kube-dns" });
 const proxy = podAt("10.0.0.9", "kube-system", { "k8s-app": "kube-proxy" });
 const nodeCache: Party = { ip: "169.254.20.10" };
-const caller: Party = { ip: "203.0.113.9" };
+const client: Party = { ip: "203.0.113.9" };
 const apiServer: Party = { ip: "192.0.2.1" };
 const licenseServer: Party = { ip: "198.51.100.7" };
 
@@ -43,40 +43,40 @@ const policiesOf = (networkPolicy: object) =>
 
 type Case = [string, boolean, Omit<Connection, "port">, number];
 
-describe("network policies", () => {
+describe("the network policies", () => {
   it.each<Case>([
-    ["a caller reaches the API", true, { from: caller, to: api }, 8000],
-    ["a pod of another namespace reaches the API", true, { from: prometheus, to: api }, 8000],
-    ["the API reaches a model", true, { from: api, to: model }, 8080],
-    ["a neighbour reaches a model", false, { from: neighbour, to: model }, 8080],
-    ["an API pod's twin elsewhere reaches a model", false, { from: twin, to: model }, 8080],
-    ["a caller reaches a model", false, { from: caller, to: model }, 8080],
-    ["Prometheus reaches a model", false, { from: prometheus, to: model }, 8080],
-    ["one model reaches another", false, { from: model, to: model }, 8080],
-    ["the API reaches another port of a model", false, { from: api, to: model }, 22],
-    ["a caller reaches another port of the API", false, { from: caller, to: api }, 22],
-    ["the API resolves names", true, { from: api, to: dns, protocol: "UDP" }, 53],
+    ["a client to the API", true, { from: client, to: api }, 8000],
+    ["a pod of another namespace to the API", true, { from: prometheus, to: api }, 8000],
+    ["the API to a model", true, { from: api, to: model }, 8080],
+    ["another pod of the namespace to a model", false, { from: neighbour, to: model }, 8080],
+    ["a pod with the labels of the API in another namespace to a model", false, { from: impostor, to: model }, 8080],
+    ["a client to a model", false, { from: client, to: model }, 8080],
+    ["Prometheus to a model", false, { from: prometheus, to: model }, 8080],
+    ["a model to a model", false, { from: model, to: model }, 8080],
+    ["the API to another port of a model", false, { from: api, to: model }, 22],
+    ["a client to another port of the API", false, { from: client, to: api }, 22],
+    ["the API to DNS", true, { from: api, to: dns, protocol: "UDP" }, 53],
     [
-      "the API resolves names of DNS pods on another port",
+      "the API to another port of DNS pods",
       true,
       { from: api, to: dns, protocol: "UDP" },
       1053,
     ],
-    ["the API resolves names on OpenShift", true, { from: api, to: openShiftDns, protocol: "UDP" }, 5353],
-    ["the API resolves names on OpenShift by TCP", true, { from: api, to: openShiftDns }, 5353],
-    ["the API resolves names of the node's cache", true, { from: api, to: nodeCache, protocol: "UDP" }, 53],
-    ["the API reaches another pod of kube-system", false, { from: api, to: proxy }, 5353],
-    ["the API reaches what only has the label of DNS", false, { from: api, to: dnsTwin }, 5353],
-    ["the API follows the API server", true, { from: api, to: apiServer }, 6443],
-    ["the API reaches a neighbour", false, { from: api, to: neighbour }, 8080],
-    ["a model reaches the world", false, { from: model, to: caller }, 443],
-    ["a model resolves names", false, { from: model, to: dns, protocol: "UDP" }, 53],
-    ["a neighbour reaches the world", true, { from: neighbour, to: caller }, 443],
-  ])("%s: %s", (_what, allowed, connection, port) => {
+    ["the API to DNS on OpenShift", true, { from: api, to: openShiftDns, protocol: "UDP" }, 5353],
+    ["the API to DNS on OpenShift by TCP", true, { from: api, to: openShiftDns }, 5353],
+    ["the API to the DNS cache of the node", true, { from: api, to: nodeCache, protocol: "UDP" }, 53],
+    ["the API to another pod of kube-system", false, { from: api, to: proxy }, 5353],
+    ["the API to a pod that has the label of DNS in another namespace", false, { from: api, to: dnsImpostor }, 5353],
+    ["the API to the API server", true, { from: api, to: apiServer }, 6443],
+    ["the API to another pod of the namespace", false, { from: api, to: neighbour }, 8080],
+    ["a model to the internet", false, { from: model, to: client }, 443],
+    ["a model to DNS", false, { from: model, to: dns, protocol: "UDP" }, 53],
+    ["another pod of the namespace to the internet", true, { from: neighbour, to: client }, 443],
+  ])("decide about a connection from %s: %s", (_what, allowed, connection, port) => {
     expect(isAllowed(policiesOf({}), { ...connection, port })).toBe(allowed);
   });
 
-  it("let API pods connect to the given API server and license server only", () => {
+  it("allow API pods to connect only to the given API server and license server", () => {
     const policies = policiesOf({
       apiServer: { cidrs: ["192.0.2.0/28"], ports: [6443] },
       licenseEgress: [{ cidr: "198.51.100.0/24", port: 8443 }],
@@ -86,7 +86,7 @@ describe("network policies", () => {
     expect(may(apiServer, 443)).toBe(false);
     expect(may(licenseServer, 8443)).toBe(true);
     expect(may(licenseServer, 6443)).toBe(false);
-    expect(may(caller, 443)).toBe(false);
+    expect(may(client, 443)).toBe(false);
   });
 
   it.each([
@@ -96,16 +96,16 @@ describe("network policies", () => {
     ["https://licenses.example.com/v1", [{ cidr: "203.0.113.0/24", port: 8080 }], true, 443],
     ["https://licenses.example.com/v1", [{ cidr: "203.0.113.0/24", port: 443 }], false, 443],
   ])(
-    "let API pods ask the license's issuer at %s, beside licenseEgress %j: %s",
+    "decide about a connection of API pods to the license issuer at %s with licenseEgress %j: %s",
     (endpoint, licenseEgress, allowed, port) => {
       const networkPolicy = {
         enabled: true,
         apiServer: { cidrs: ["192.0.2.0/28"], ports: [6443] },
         licenseEgress,
       };
-      const wish = ttsDeployment({ license: { secretRef: { name: "license" }, endpoint }, networkPolicy });
-      expect(isAllowed(networkPolicies(wish), { from: api, to: licenseServer, port })).toBe(allowed);
-      expect(isAllowed(networkPolicies(wish), { from: model, to: licenseServer, port })).toBe(false);
+      const deployment = ttsDeployment({ license: { secretRef: { name: "license" }, endpoint }, networkPolicy });
+      expect(isAllowed(networkPolicies(deployment), { from: api, to: licenseServer, port })).toBe(allowed);
+      expect(isAllowed(networkPolicies(deployment), { from: model, to: licenseServer, port })).toBe(false);
     },
   );
 
@@ -119,11 +119,11 @@ describe("network policies", () => {
   it.each([
     ["Valkey", "redis://valkey.infra", 6379, valkey],
     ["Valkey", "rediss://valkey.infra:6380/1", 6380, valkey],
-    ["database of keys", "postgres://svc-tts@db.infra/tts", 5432, postgres],
-    ["database of keys", "postgres://svc-tts@db.infra:6432/tts?sslmode=verify-full", 6432, postgres],
-    ["provider of single sign-on", "https://login.example.com/realms/staff", 443, oidc],
-    ["provider of single sign-on", "https://login.example.com:8443", 8443, oidc],
-  ] as const)("let API pods reach the %s at %s, and models do not", (_what, url, port, apiOf) => {
+    ["database", "postgres://svc-tts@db.infra/tts", 5432, postgres],
+    ["database", "postgres://svc-tts@db.infra:6432/tts?sslmode=verify-full", 6432, postgres],
+    ["identity provider", "https://login.example.com/realms/staff", 443, oidc],
+    ["identity provider", "https://login.example.com:8443", 8443, oidc],
+  ] as const)("allow API pods but no model pods to connect to the %s at %s", (_what, url, port, apiOf) => {
     const networkPolicy = { enabled: true, apiServer: { cidrs: ["192.0.2.0/28"], ports: [6443] } };
     const policies = networkPolicies(ttsDeployment({ networkPolicy, api: apiOf(url) }));
     expect(isAllowed(policies, { from: api, to: neighbour, port })).toBe(true);
@@ -132,13 +132,13 @@ describe("network policies", () => {
     expect(isAllowed(without, { from: api, to: neighbour, port })).toBe(false);
   });
 
-  it("let the given namespaces read the metrics of models", () => {
+  it("allow the given namespaces to read the metrics of models", () => {
     const policies = policiesOf({ metricsFrom: ["monitoring"] });
     expect(isAllowed(policies, { from: prometheus, to: model, port: 8080 })).toBe(true);
     expect(isAllowed(policies, { from: neighbour, to: model, port: 8080 })).toBe(false);
   });
 
-  it("are absent if they are disabled, which allows all connections", () => {
+  it("do not exist if they are disabled, which allows all connections", () => {
     expect(networkPolicies(ttsDeployment())).toEqual([]);
     expect(isAllowed([], { from: neighbour, to: model, port: 8080 })).toBe(true);
   });

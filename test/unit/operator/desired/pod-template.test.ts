@@ -29,7 +29,7 @@ const template = {
 type Override = Parameters<typeof overridden>[1];
 const container = (more: object): Override => ({ spec: { containers: [{ name: "mist", ...more }] } });
 
-describe("a rejected override has a message with the field:", () => {
+describe("a podTemplate is refused, and the message names the field, if it has", () => {
   it.each<[string, Override, RegExp]>([
     [
       "a container without a name",
@@ -41,9 +41,9 @@ describe("a rejected override has a message with the field:", () => {
       container({ env: [{ value: "x" }] }),
       /containers\[mist\]\.env\[0\] has no name/,
     ],
-    ["text for a container", { spec: { containers: ["x"] } }, /containers\[0\] must be an object/],
+    ["text instead of a container", { spec: { containers: ["x"] } }, /containers\[0\] must be an object/],
     [
-      "an unknown way to patch",
+      "an unknown $patch",
       container({ $patch: "merge" }),
       /containers\[0\]\.\$patch is "merge"; it must be replace or delete/,
     ],
@@ -53,59 +53,59 @@ describe("a rejected override has a message with the field:", () => {
       /spec\.\$setElementOrder\/containers is not supported/,
     ],
     [
-      "retained keys that forget one",
+      "$retainKeys without one of its keys",
       { spec: { $retainKeys: ["hostname"], nodeName: "x" } },
       /\$retainKeys must also list nodeName/,
     ],
     [
-      "a device",
+      "a device in a container",
       container({ resources: { limits: { "nvidia.com/gpu": 8 } } }),
       /containers\[mist\]\.resources requests nvidia\.com\/gpu; .*accelerator/,
     ],
     [
-      "a device of a sidecar",
+      "a device in an init container",
       { spec: { initContainers: [{ name: "x", resources: { requests: { "a/b": 1 } } }] } },
       /requests a\/b/,
     ],
-    ["a claim", { spec: { resourceClaims: [{ name: "x" }] } }, /accelerator\.claimTemplateName/],
-    ["the end of our container", container({ $patch: "delete" }), /must keep the container mist/],
+    ["a resource claim", { spec: { resourceClaims: [{ name: "x" }] } }, /accelerator\.claimTemplateName/],
+    ["a deletion of the container of the operator", container({ $patch: "delete" }), /must keep the container mist/],
     [
-      "other containers in place of ours",
+      "a replacement of all containers",
       { spec: { containers: [{ $patch: "replace" }, { name: "x" }] } },
       /must keep the container mist/,
     ],
     [
-      "more streams than are licensed",
+      "another value of the stream limit",
       container({ env: [{ name: "SVC_TTS_MAX_CONCURRENT_STREAMS", value: "999" }] }),
       /containers\[mist\]\.env must leave SVC_TTS_MAX_CONCURRENT_STREAMS as the operator sets it/,
     ],
     [
-      "the same by leaving the limit out",
+      "a deletion of the stream limit",
       container({ env: [{ name: "SVC_TTS_MAX_CONCURRENT_STREAMS", $patch: "delete" }] }),
       /must leave SVC_TTS_MAX_CONCURRENT_STREAMS/,
     ],
     [
-      "other variables in place of ours",
+      "a replacement of all variables",
       container({ env: [{ $patch: "replace" }, { name: "X", value: "1" }] }),
       /must leave SVC_TTS_MAX_CONCURRENT_STREAMS/,
     ],
     [
-      "other keys for licenses, by their variable",
+      "another path of the license keys",
       container({ env: [{ name: "SVC_TTS_LICENSE_KEYS_FILE", value: "/tmp/keys" }] }),
       /must leave SVC_TTS_LICENSE_KEYS_FILE/,
     ],
     [
-      "the routing table of another namespace, which could say that no license is required",
+      "another namespace, whose routing table could state that no license is required",
       container({ env: [{ name: "POD_NAMESPACE", value: "mine", valueFrom: null }] }),
       /must leave POD_NAMESPACE/,
     ],
     [
-      "other keys for licenses, by their volume",
+      "another volume for the license keys",
       { spec: { volumes: [{ name: "license-keys", configMap: { name: "mine" } }] } },
       /must leave volume license-keys/,
     ],
     [
-      "other keys for licenses, by a mount within theirs",
+      "a mount within the folder of the license keys",
       container({ volumeMounts: [{ mountPath: "/etc/svc-tts/license-keys/jwks.json", name: "x" }] }),
       /must leave volume license-keys/,
     ],
@@ -118,30 +118,30 @@ describe("a rejected override has a message with the field:", () => {
   });
 });
 
-describe("an override", () => {
-  it("does not change the template if it is absent", () => {
+describe("a podTemplate", () => {
+  it("leaves the template unchanged if it is absent", () => {
     expect(overridden(template, undefined)).toBe(template);
   });
 
-  it("may change unlimited settings", () => {
+  it("may change other variables", () => {
     const merged = overridden(template, container({ env: [{ name: "A", value: "2" }] }));
     expect(merged.spec?.containers[0]?.env?.[0]).toEqual({ name: "A", value: "2" });
   });
 
-  it("keeps the model as the container of `kubectl logs`", () => {
+  it("keeps the model container as the default container of `kubectl logs`", () => {
     const { metadata, spec } = overridden(template, { spec: { containers: [{ name: "sidecar" }] } });
     expect(spec?.containers.map(({ name }) => name)).toEqual(["sidecar", "mist"]);
     expect(metadata?.annotations).toEqual({ "kubectl.kubernetes.io/default-container": "mist" });
   });
 
-  it("that becomes invalid leaves the pods on their pinned template", () => {
+  it("is applied, and causes an error if it becomes invalid", () => {
     const { server } = serverSettings;
     const pool = ttsModelPool({ podTemplate: JSON.stringify({ spec: { hostname: "h" } }) });
     const before = plannedDeployment(pool, undefined, granted, server);
     const live = { ...running(1), metadata: { ...running(1).metadata, ...before?.metadata } };
     expect(before?.spec.template.spec?.hostname).toBe("h");
     expect(plannedDeployment(pool, live, granted, server)?.spec.template).toEqual(before?.spec.template);
-    const spoilt = ttsModelPool({ podTemplate: "{" });
-    expect(() => plannedDeployment(spoilt, live, granted, server)).toThrow(/not valid JSON/);
+    const invalid = ttsModelPool({ podTemplate: "{" });
+    expect(() => plannedDeployment(invalid, live, granted, server)).toThrow(/not valid JSON/);
   });
 });

@@ -33,17 +33,17 @@ function podOf(telemetry: object | undefined, kind: "mist" | "arcana" = "arcana"
   const variables = Object.fromEntries((container?.env ?? []).map(({ name, value }) => [name, value]));
   const [collector] = pod?.initContainers ?? [];
   const value = collector?.env?.find(({ name }) => name === "COLLECTOR_CONFIG")?.value;
-  // the expansion of a variable's value by Kubernetes
+  // Kubernetes replaces `$$` in the value of a variable.
   const config = value && parse(value.replaceAll("$$", "$"));
   return { pod, container, variables, collector, config };
 }
 
-describe("the variables of the model", () => {
+describe("the telemetry variables of a model pod", () => {
   it.each([
     ["grpc", "http://127.0.0.1:4317"],
     ["http/protobuf", "http://127.0.0.1:4318"],
     ["http/json", "http://127.0.0.1:4318"],
-  ])("by %s send to its collector", (protocol, endpoint) => {
+  ])("select protocol %s and the endpoint %s of the sidecar", (protocol, endpoint) => {
     const { variables } = podOf({ protocol, collector: { enabled: true, exporter } });
     expect(variables).toMatchObject({
       OTEL_COLLECTOR_PROTOCOL: protocol,
@@ -53,13 +53,13 @@ describe("the variables of the model", () => {
     });
   });
 
-  it("send to the given endpoint without a sidecar", () => {
+  it("select the given endpoint without a sidecar", () => {
     const { variables, pod } = podOf({ protocol: "http/json", endpoint: "http://otel.ns:4318" });
     expect(variables.OTEL_COLLECTOR_ENDPOINT).toBe("http://otel.ns:4318");
     expect(pod).not.toHaveProperty("initContainers");
   });
 
-  it("have the attributes of the pod and of the user, percent-encoded", () => {
+  it("contain the resource attributes of the pod and of the spec, percent-encoded", () => {
     const { container, variables } = podOf({
       resourceAttributes: { "deployment.environment.name": "a b,c=$(X)" },
     });
@@ -70,25 +70,25 @@ describe("the variables of the model", () => {
     expect(names.indexOf("POD_NAME")).toBeLessThan(names.indexOf("OTEL_RESOURCE_ATTRIBUTES"));
   });
 
-  it("are those of the specification, for arcana only", () => {
+  it("exist only for arcana, as in the specification", () => {
     const { variables } = podOf({ collector: { enabled: true, exporter } }, "mist");
     expect(Object.keys(variables).filter((name) => /COLLECTOR|VLLM/.test(name))).toEqual([]);
   });
 
-  it("are overridden by those of the user", () => {
+  it("are overridden by spec.env", () => {
     const owner = ttsModelPool({
       kind: "arcana",
       telemetry: { endpoint: "http://a:1" },
       env: [{ name: "OTEL_COLLECTOR_ENDPOINT", value: "http://b:2" }],
     });
     const pod = plannedDeployment(owner, undefined, granted, server)?.spec.template.spec;
-    const found = pod?.containers[0]?.env?.filter(({ name }) => name === "OTEL_COLLECTOR_ENDPOINT");
-    expect(found).toEqual([{ name: "OTEL_COLLECTOR_ENDPOINT", value: "http://b:2" }]);
+    const variables = pod?.containers[0]?.env?.filter(({ name }) => name === "OTEL_COLLECTOR_ENDPOINT");
+    expect(variables).toEqual([{ name: "OTEL_COLLECTOR_ENDPOINT", value: "http://b:2" }]);
   });
 });
 
-describe("the collector", () => {
-  it("is a native sidecar within Pod Security restricted, and its probe does not affect the readiness of the model", () => {
+describe("the collector of a pod", () => {
+  it("is a native sidecar that complies with Pod Security restricted, without a probe that affects the pod", () => {
     const { collector } = podOf({ collector: { enabled: true, exporter } });
     expect(collector).toMatchObject({
       name: "collector",
@@ -121,7 +121,7 @@ describe("the collector", () => {
     ]);
   });
 
-  it("keeps a dollar sign of the user", () => {
+  it("keeps dollar signs in resource attributes", () => {
     const { config } = podOf({
       resourceAttributes: { cost: "$(5) \u0024{env:HOME}" },
       collector: { enabled: true, exporter },
@@ -147,22 +147,22 @@ describe("the collector", () => {
       { headers: { "api-key": "\u0024{env:COLLECTOR_HEADER_0:-missing}" } },
     ],
   ])(
-    "makes itself known by %s, from a Secret that never keeps a pod from starting",
+    "authenticates with %s from a Secret, and the pod starts without this Secret",
     (_what, auth, expected) => {
       const { pod, collector, config } = podOf({ collector: { enabled: true, exporter, auth } });
       expect(config.exporters.otlp_grpc).toMatchObject({ endpoint: exporter.endpoint, ...expected });
       const volume = pod?.volumes?.find(({ name }) => name === "telemetry-auth")?.secret;
       const refs = (collector?.env ?? []).flatMap(({ valueFrom }) => valueFrom?.secretKeyRef ?? []);
-      const named = [...refs, ...(volume ? [{ name: volume.secretName, optional: volume.optional }] : [])];
-      expect(named.length).toBeGreaterThan(0);
-      for (const secret of named) expect(secret).toMatchObject({ name: "creds", optional: true });
+      const secretSources = [...refs, ...(volume ? [{ name: volume.secretName, optional: volume.optional }] : [])];
+      expect(secretSources.length).toBeGreaterThan(0);
+      for (const secret of secretSources) expect(secret).toMatchObject({ name: "creds", optional: true });
       const telemetry = ttsDeployment({ telemetry: { collector: { enabled: true, exporter, auth } } }).spec
         .telemetry;
       expect(telemetrySecrets(telemetry)).toEqual(["creds"]);
     },
   );
 
-  it("trusts the configured authority, and compresses its data", () => {
+  it("trusts the configured certificate authority, and compresses its data", () => {
     const byHttp = {
       protocol: "http/protobuf",
       endpoint: "https://backend/otlp",
@@ -181,7 +181,7 @@ describe("the collector", () => {
     );
   });
 
-  it("replaces the pods when it changes, unlike a monitor", () => {
+  it("changes the settings hash of the pods, unlike a ServiceMonitor", () => {
     const settings = (telemetry: object | undefined) => modelSettings(poolOf(telemetry));
     const enabled = { collector: { enabled: true, exporter } };
     expect(settings(enabled)).not.toBe(settings(undefined));
@@ -197,7 +197,7 @@ describe("the collector", () => {
     ["http/json", "http://otel.ns/", 4318],
     ["grpc", "https://otel.example.com", 443],
   ])(
-    "may reach the collector that arcana sends to by %s at %s where the network is closed",
+    "is allowed by the network policies for protocol %s and endpoint %s on port %i only",
     (protocol, endpoint, port) => {
       const policies = networkPolicies(
         ttsDeployment({ networkPolicy: { enabled: true }, telemetry: { protocol, endpoint } }),
@@ -209,7 +209,7 @@ describe("the collector", () => {
     },
   );
 
-  it("may connect to its backend and token URL with NetworkPolicies, and Prometheus may scrape vLLM", () => {
+  it("may connect to its backend and token URL with network policies, and Prometheus may scrape vLLM", () => {
     const auth = { oauth2: { tokenUrl: "https://idp:8443/token", secretRef: { name: "creds" } } };
     const policies = networkPolicies(
       ttsDeployment({
@@ -233,29 +233,29 @@ describe("the collector", () => {
   });
 });
 
-describe("monitors", () => {
-  const of = (spec: Record<string, unknown>, kind = "mist", more = {}) =>
+describe("the ServiceMonitor and the PodMonitor", () => {
+  const monitorsOf = (spec: Record<string, unknown>, kind = "mist", more = {}) =>
     monitors(ttsDeployment(spec, [{ name: "m", kind, ...more }])).map(({ kind, metadata, spec }) => ({
       kind,
       metadata,
       spec,
     }));
 
-  it("are created if the spec enables them, also for pods with the port of vLLM", () => {
-    const asked = { telemetry: { serviceMonitor: { enabled: true } } };
-    expect(of({})).toEqual([]);
-    expect(of(asked).map(({ kind }) => kind)).toEqual(["ServiceMonitor"]);
-    expect(of(asked, "arcana").map(({ kind }) => kind)).toEqual(["ServiceMonitor"]);
-    expect(of(asked, "arcana", vllm).map(({ kind }) => kind)).toEqual(["ServiceMonitor", "PodMonitor"]);
+  it("exist if the spec enables them, with a PodMonitor for pools that run vLLM", () => {
+    const enabled = { telemetry: { serviceMonitor: { enabled: true } } };
+    expect(monitorsOf({})).toEqual([]);
+    expect(monitorsOf(enabled).map(({ kind }) => kind)).toEqual(["ServiceMonitor"]);
+    expect(monitorsOf(enabled, "arcana").map(({ kind }) => kind)).toEqual(["ServiceMonitor"]);
+    expect(monitorsOf(enabled, "arcana", vllm).map(({ kind }) => kind)).toEqual(["ServiceMonitor", "PodMonitor"]);
     const portsOf = (more: object) =>
       podOf(undefined, "arcana", more).container?.ports?.map(({ name }) => name);
     expect(portsOf({})).toEqual(["http"]);
     expect(portsOf(vllm)).toEqual(["http", "vllm"]);
   });
 
-  it("have the labels of the user and of the operator", () => {
+  it("have the labels of the spec and of the operator", () => {
     const labels = { release: "prometheus", "app.kubernetes.io/managed-by": "another" };
-    const [monitor] = of({ telemetry: { serviceMonitor: { enabled: true, labels, intervalSeconds: 15 } } });
+    const [monitor] = monitorsOf({ telemetry: { serviceMonitor: { enabled: true, labels, intervalSeconds: 15 } } });
     expect(monitor?.metadata.labels).toMatchObject({
       release: "prometheus",
       "app.kubernetes.io/managed-by": "tts-operator",

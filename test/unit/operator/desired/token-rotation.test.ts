@@ -4,32 +4,32 @@ import { firstToken, type RotationTerms, rotate } from "../../../../operator/des
 const day = 86_400_000;
 const minute = 60_000;
 
-/** Settings that generate the tokens t1, t2 and so on. */
+/** Returns the terms of a rotation that generates the tokens t1, t2 and so on. */
 function terms(more: Partial<RotationTerms> = {}): RotationTerms {
-  let made = 0;
+  let count = 0;
   return {
     now: 0,
     asked: undefined,
     everyMs: 30 * day,
     overlapMs: 5 * minute,
-    newToken: () => `t${++made}`,
+    newToken: () => `t${++count}`,
     ...more,
   };
 }
 
 describe("the internal token", () => {
-  it("is rotated with an overlap, in steps as long as pods need to update", () => {
+  it("is rotated in three steps, with the overlap time between them", () => {
     const all = terms();
-    let held = firstToken(all);
-    const seen = [[0, held.token, held.accepted.join(" ")]];
-    for (let now: number | undefined = 0; now !== undefined && seen.length < 5; ) {
-      const { internal, changesAt } = rotate(held, { ...all, now });
-      if (internal.changedAt !== held.changedAt)
-        seen.push([now, internal.token, internal.accepted.join(" ")]);
-      held = internal;
+    let current = firstToken(all);
+    const history = [[0, current.token, current.accepted.join(" ")]];
+    for (let now: number | undefined = 0; now !== undefined && history.length < 5; ) {
+      const { internal, changesAt } = rotate(current, { ...all, now });
+      if (internal.changedAt !== current.changedAt)
+        history.push([now, internal.token, internal.accepted.join(" ")]);
+      current = internal;
       now = changesAt;
     }
-    expect(seen).toEqual([
+    expect(history).toEqual([
       [0, "t1", "t1"],
       [30 * day, "t1", "t1 t2"],
       [30 * day + 5 * minute, "t2", "t1 t2"],
@@ -38,17 +38,17 @@ describe("the internal token", () => {
     ]);
   });
 
-  it("is rotated once for each request", () => {
+  it("is rotated once for each value of the request annotation", () => {
     const all = terms({ everyMs: 0 });
     const first = firstToken(all);
-    const asked = { ...all, asked: "now" };
-    const { internal, changesAt } = rotate(first, asked);
+    const requested = { ...all, asked: "now" };
+    const { internal, changesAt } = rotate(first, requested);
     expect(internal).toMatchObject({ token: "t1", accepted: ["t1", "t2"], askedBy: "now" });
     expect(changesAt).toBe(5 * minute);
-    const second = rotate(internal, { ...asked, now: 5 * minute }).internal;
-    const third = rotate(second, { ...asked, now: 10 * minute });
+    const second = rotate(internal, { ...requested, now: 5 * minute }).internal;
+    const third = rotate(second, { ...requested, now: 10 * minute });
     expect(third).toMatchObject({ internal: { token: "t2", accepted: ["t2"] }, changesAt: undefined });
-    expect(rotate(third.internal, { ...asked, now: day }).internal).toEqual(third.internal);
+    expect(rotate(third.internal, { ...requested, now: day }).internal).toEqual(third.internal);
   });
 
   it("is not rotated for a request that is older than the first token", () => {
@@ -56,7 +56,7 @@ describe("the internal token", () => {
     expect(rotate(firstToken(all), all).internal.accepted).toEqual(["t1"]);
   });
 
-  it("without a date has the current time", () => {
+  it("gets the current time as its change time if it has none", () => {
     const { internal, changesAt } = rotate(
       { token: "a", accepted: ["a"], changedAt: undefined, askedBy: undefined },
       terms({ now: 7 }),

@@ -15,7 +15,7 @@ function named(name: string, replicas: number): TtsDeployment {
   return { ...deployment, metadata: { ...deployment.metadata, name } };
 }
 
-async function judged(shares: LicenseAllocations, name: string, replicas: number, claims: object = {}) {
+async function evaluate(shares: LicenseAllocations, name: string, replicas: number, claims: object = {}) {
   const token = await issuer.issue({ ...dates, maxGpus: 4, jti: "shared", ...claims });
   const license = await readLicense({ token, keys: issuer.keys });
   const result = await decideLicense(observed(named(name, replicas), { license }), issuer.keys, shares);
@@ -23,52 +23,52 @@ async function judged(shares: LicenseAllocations, name: string, replicas: number
 }
 
 describe("a license that several TtsDeployments share", () => {
-  it("has its limits once for all of them", async () => {
+  it("applies its limits to all of them together", async () => {
     const shares = new LicenseAllocations();
-    expect(await judged(shares, "a", 3)).toMatchObject({ granted: 3, reason: "Valid" });
-    const second = await judged(shares, "b", 3);
+    expect(await evaluate(shares, "a", 3)).toMatchObject({ granted: 3, reason: "Valid" });
+    const second = await evaluate(shares, "b", 3);
     expect(second).toMatchObject({ granted: 1, reason: "TooManyGpus" });
     expect(second.message).toBe(
       "The license allows 4 GPUs in total. Other TtsDeployments that share it use 3, and this one requests 3. Pool m gets 1 of 3 replicas. Request less, or a larger license.",
     );
   });
 
-  it("is never allocated twice by concurrent reconciles", async () => {
+  it("is not over-allocated by concurrent reconciles", async () => {
     const shares = new LicenseAllocations();
     const names = ["a", "b", "c", "d", "e"];
     const granted = await Promise.all(
-      names.map(async (name) => (await judged(shares, name, 2)).granted ?? 0),
+      names.map(async (name) => (await evaluate(shares, name, 2)).granted ?? 0),
     );
     expect(granted.reduce((sum, one) => sum + one, 0)).toBe(4);
   });
 
-  it("is identified by its id only", async () => {
+  it("is identified by its id", async () => {
     const shares = new LicenseAllocations();
-    await judged(shares, "a", 4);
-    expect(await judged(shares, "b", 4, { jti: "another" })).toMatchObject({ granted: 4 });
+    await evaluate(shares, "a", 4);
+    expect(await evaluate(shares, "b", 4, { jti: "another" })).toMatchObject({ granted: 4 });
   });
 
-  it("requeues those that got too little when another one frees capacity, is deleted, or changes its license", async () => {
-    const woken: string[][] = [];
-    const shares = new LicenseAllocations((keys) => woken.push([...keys]));
-    await judged(shares, "a", 3);
-    await judged(shares, "b", 3);
-    await judged(shares, "c", 1, { jti: "another" });
-    expect(woken).toEqual([]);
-    await judged(shares, "a", 2);
-    expect(woken).toEqual([["ns/b"]]);
-    expect(await judged(shares, "b", 3)).toMatchObject({ granted: 2 });
-    await judged(shares, "a", 2, { jti: "another" });
-    expect(woken).toHaveLength(2);
+  it("requeues TtsDeployments with too few replicas when another one frees capacity or changes its license", async () => {
+    const requeued: string[][] = [];
+    const shares = new LicenseAllocations((keys) => requeued.push([...keys]));
+    await evaluate(shares, "a", 3);
+    await evaluate(shares, "b", 3);
+    await evaluate(shares, "c", 1, { jti: "another" });
+    expect(requeued).toEqual([]);
+    await evaluate(shares, "a", 2);
+    expect(requeued).toEqual([["ns/b"]]);
+    expect(await evaluate(shares, "b", 3)).toMatchObject({ granted: 2 });
+    await evaluate(shares, "a", 2, { jti: "another" });
+    expect(requeued).toHaveLength(2);
     shares.forget("ns/c");
-    expect(woken).toHaveLength(2);
-    expect(await judged(shares, "b", 3)).toMatchObject({ granted: 3, reason: "Valid" });
+    expect(requeued).toHaveLength(2);
+    expect(await evaluate(shares, "b", 3)).toMatchObject({ granted: 3, reason: "Valid" });
   });
 
-  it("gives a growing pool only the rest", async () => {
+  it("allows a pool to grow only within the remaining limits", async () => {
     const shares = new LicenseAllocations();
-    await judged(shares, "a", 2);
-    await judged(shares, "b", 1);
+    await evaluate(shares, "a", 2);
+    await evaluate(shares, "b", 1);
     const one = { gpus: 1, streams: 1 };
     const limits = { gpus: 4, streams: 256 };
     expect(shares.grow("ns/a", one, limits)).toBe(true);
@@ -76,9 +76,9 @@ describe("a license that several TtsDeployments share", () => {
     expect(shares.elsewhere("shared", "ns/b")).toEqual({ gpus: 3, streams: 3 });
   });
 
-  it("is not freed if the license disappears while its pods serve", async () => {
+  it("stays allocated if the license is deleted while its pods run", async () => {
     const shares = new LicenseAllocations();
-    await judged(shares, "a", 3);
+    await evaluate(shares, "a", 3);
     await decideLicense(observed(named("a", 3)), issuer.keys, shares);
     expect(shares.elsewhere("shared", "ns/b")).toEqual({ gpus: 3, streams: 3 });
   });

@@ -10,8 +10,8 @@ import { granted, observed, pod, ttsDeployment, ttsModelPool } from "../../../su
 import { apiMetrics } from "../../../support/server/metrics.ts";
 
 /**
- * A revision is tried a second time while the API pods still have the counts of the first attempt. The
- * routing table, the metrics of an API pod and the operator's parser of them are real.
+ * These tests try a revision a second time while the API pods still have the counts of the first attempt.
+ * They use the real routing table, the real metrics of an API pod, and the real parser of the operator.
  */
 
 const spec = {
@@ -37,15 +37,15 @@ beforeEach(() => {
 
 const facts = (more: Partial<CanaryFacts> = {}) => canaryFacts({ now: clock.nowMs(), spec, ...more });
 
-/** The state from which the pods of a new canary are analysed. */
+/** Returns the state of a new canary at the begin of its analysis. */
 function begin(last: CanaryState | undefined): CanaryState {
   const analysing = nextCanary(nextCanary(last, facts()), facts());
   expect(analysing).toMatchObject({ phase: "Analysing", revision: "r1", weight: 20 });
   return analysing as CanaryState;
 }
 
-/** The API pod counts streams under the label that the routing table gives to the canary. */
-function speak(state: CanaryState, outcome: "ok" | "error", count: number): void {
+/** Counts streams in the API pod with the revision label of the canary in the routing table. */
+function countStreams(state: CanaryState, outcome: "ok" | "error", count: number): void {
   const status = { ...pool.status, readyReplicas: 4, canary: state } as NonNullable<typeof pool.status>;
   const pools = [{ pool: { ...pool, status }, workload: { deployment: undefined, pods: [] } }];
   const table = routingTable(observed(ttsDeployment(), { pools }), new Map([["mist", granted]]));
@@ -61,50 +61,52 @@ function speak(state: CanaryState, outcome: "ok" | "error", count: number): void
     });
 }
 
-const look = (state: CanaryState) => reader.figuresOf(pool, "mist-canary", state, spec, apiPods);
+const readFigures = (state: CanaryState) => reader.figuresOf(pool, "mist-canary", state, spec, apiPods);
 
 async function judge(state: CanaryState) {
-  return nextCanary(state, facts({ figures: await look(state) }));
+  return nextCanary(state, facts({ figures: await readFigures(state) }));
 }
 
 describe("a retried revision", () => {
   let second: CanaryState;
 
-  /** The first attempt is rolled back because of its errors, and the second one begins within the same interval. */
+  /**
+   * The first attempt is rolled back because of errors. The second attempt begins within the same interval.
+   */
   beforeEach(async () => {
     const first = begin(undefined);
-    await look(first);
-    speak(first, "ok", 5);
-    speak(first, "error", 20);
+    await readFigures(first);
+    countStreams(first, "ok", 5);
+    countStreams(first, "error", 20);
     await clock.advance(10_000);
-    const given = await judge(first);
-    expect(given).toMatchObject({ phase: "RolledBack", reason: "CanaryErrors" });
+    const rolledBack = await judge(first);
+    expect(rolledBack).toMatchObject({ phase: "RolledBack", reason: "CanaryErrors" });
     await clock.advance(1_000);
-    // other settings are applied, and then these again
+    // Other settings were applied, and then these settings again.
     second = begin(undefined);
   });
 
-  it("is not analysed by the streams of its earlier attempt, within the interval of the last reading or after it", async () => {
-    expect((await look(second))?.whole).toMatchObject({ streams: 0, failed: 0 });
+  it("is not analysed with the streams of its earlier attempt, neither in the same interval nor later", async () => {
+    expect((await readFigures(second))?.whole).toMatchObject({ streams: 0, failed: 0 });
     expect(await judge(second)).toBe(second);
     await clock.advance(10_000);
-    expect((await look(second))?.whole).toMatchObject({ streams: 0, failed: 0 });
+    expect((await readFigures(second))?.whole).toMatchObject({ streams: 0, failed: 0 });
     expect(await judge(second)).toBe(second);
   });
 
-  it("is analysed by its own streams, also in its last interval", async () => {
-    await look(second);
-    speak(second, "ok", 30);
+  it("is analysed with the streams of its second attempt, in total and in the last interval", async () => {
+    await readFigures(second);
+    countStreams(second, "ok", 30);
     await clock.advance(10_000);
-    const { whole, recent } = (await look(second)) ?? {};
+    const { whole, recent } = (await readFigures(second)) ?? {};
     expect(whole).toMatchObject({ streams: 30, failed: 0 });
     expect(recent).toMatchObject({ streams: 30, failed: 0 });
     expect(await judge(second)).toMatchObject({ phase: "Promoting" });
   });
 
-  it("is rolled back for its own errors", async () => {
-    await look(second);
-    speak(second, "error", 30);
+  it("is rolled back for errors of its second attempt", async () => {
+    await readFigures(second);
+    countStreams(second, "error", 30);
     await clock.advance(10_000);
     expect(await judge(second)).toMatchObject({
       phase: "RolledBack",

@@ -13,7 +13,7 @@ const spec = {
   analysis: { intervalSeconds: 10, minRequests: 20, maxErrorPercent: 5 },
 };
 
-it("returns no metrics after a failed reading, and compares the next one with the last success", async () => {
+it("CanaryMetricsReader returns no metrics after a failed read, and the next interval starts at the last success", async () => {
   const clock = new FakeClock();
   const metrics = apiMetrics();
   let isReachable = true;
@@ -40,7 +40,7 @@ it("returns no metrics after a failed reading, and compares the next one with th
   await clock.advance(10_000);
   expect(await read()).toBeUndefined();
   await clock.advance(1_000);
-  expect(await read()).toBeUndefined(); // Within the interval, the failed reading is not repeated.
+  expect(await read()).toBeUndefined(); // The reader does not repeat a failed read within the interval.
   expect(failed).toEqual(["demo-api-1"]);
 
   isReachable = true;

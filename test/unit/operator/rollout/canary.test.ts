@@ -37,12 +37,12 @@ const started: CanaryState = {
   traded: 0,
   since: "2026-01-01T00:00:00Z",
 };
-const judged: CanaryState = { ...started, phase: "Analysing", weight: 10 };
+const analysing: CanaryState = { ...started, phase: "Analysing", weight: 10 };
 const later = (seconds: number) => now + seconds * 1000;
 const annotation = (what: string, revision = "r1") => ({ [`tts.svc.dev/canary-${what}`]: revision });
 
 describe("a canary", () => {
-  it("goes through its steps until every pod gets its settings", () => {
+  it("goes through its steps, and is then promoted", () => {
     const path: string[] = [];
     let state: CanaryState | undefined;
     for (let at = now; path.length < 6 && at < later(600); at += 10_000) {
@@ -59,25 +59,25 @@ describe("a canary", () => {
     ]);
   });
 
-  it("starts when rollouts may start, and starts again for other settings", () => {
+  it("starts only in the maintenance window, and starts again for other settings", () => {
     expect(nextCanary(undefined, facts({ open: false }))).toBeUndefined();
-    const other = nextCanary({ ...judged, settings: "s0" }, facts());
+    const other = nextCanary({ ...analysing, settings: "s0" }, facts());
     expect(other).toMatchObject({ phase: "Starting", settings: "s1", weight: 0 });
-    expect(nextCanary({ ...judged, phase: "RolledBack", settings: "s0" }, facts())).toMatchObject({
+    expect(nextCanary({ ...analysing, phase: "RolledBack", settings: "s0" }, facts())).toMatchObject({
       phase: "Starting",
     });
   });
 
   it.each([
     [
-      "its figures are bad",
-      judged,
+      "too many of its streams fail",
+      analysing,
       { figures: { whole: figures(100, 5), recent: undefined } },
       "CanaryErrors",
     ],
     [
-      "its last interval was bad after many good ones",
-      judged,
+      "too many streams of its last interval fail",
+      analysing,
       { figures: { whole: figures(10_000, 40), recent: figures(40, 40) } },
       "CanaryErrors",
     ],
@@ -94,50 +94,50 @@ describe("a canary", () => {
       "ProgressDeadlineExceeded",
     ],
     ["an annotation aborts it while it starts", started, { orders: annotation("abort") }, "CanaryAborted"],
-    ["an annotation aborts it during its analysis", judged, { orders: annotation("abort") }, "CanaryAborted"],
-  ])("is rolled back when %s, and then gets no streams", (_what, state, more, reason) => {
+    ["an annotation aborts it during its analysis", analysing, { orders: annotation("abort") }, "CanaryAborted"],
+  ])("is rolled back if %s, and then gets no streams", (_what, state, more, reason) => {
     const next = nextCanary(state, facts(more));
     expect(next).toMatchObject({ phase: "RolledBack", weight: 0, traded: 0, reason });
     expect(next?.message).toBeTruthy();
-    // the state remains
+    // The next reconcile keeps the state.
     expect(nextCanary(next, facts())).toBe(next);
   });
 
   it.each([
     ["its step has not ended", { now: later(59) }, /next step is due at 2026-01-01T00:01:00Z/],
     ["it has too few streams", { figures: { whole: figures(3), recent: undefined } }, /3 of the 20 streams/],
-    ["no API pod can be read", { figures: undefined }, /metrics of the API pods cannot be read/],
+    ["the metrics of API pods cannot be read", { figures: undefined }, /metrics of the API pods cannot be read/],
     ["an annotation pauses it", { orders: annotation("pause") }, /canary-pause/],
-  ])("stays at its step while %s", (_what, more, said) => {
-    const given = facts({ now: later(3600), ...more });
-    expect(nextCanary(judged, given)).toBe(judged);
-    expect(stepBlockedBy(judged, given)).toMatch(said);
+  ])("stays at its step while %s", (_what, more, message) => {
+    const laterFacts = facts({ now: later(3600), ...more });
+    expect(nextCanary(analysing, laterFacts)).toBe(analysing);
+    expect(stepBlockedBy(analysing, laterFacts)).toMatch(message);
   });
 
-  it("with good metrics waits for the maintenance window before its promotion", () => {
-    const last = { ...judged, step: 1, weight: 50 };
-    const given = facts({ now: later(3600), open: false });
-    expect(nextCanary(last, given)).toBe(last);
-    expect(stepBlockedBy(last, given)).toMatch(/maintenance window/);
-    expect(nextCanary(judged, given)).toMatchObject({ step: 1 });
+  it("waits for the maintenance window before its promotion", () => {
+    const last = { ...analysing, step: 1, weight: 50 };
+    const closed = facts({ now: later(3600), open: false });
+    expect(nextCanary(last, closed)).toBe(last);
+    expect(stepBlockedBy(last, closed)).toMatch(/maintenance window/);
+    expect(nextCanary(analysing, closed)).toMatchObject({ step: 1 });
   });
 
-  it("is promoted at once by an annotation with its revision, and by no other", () => {
-    expect(nextCanary(judged, facts({ orders: annotation("promote") }))).toMatchObject({
+  it("follows an annotation only if the annotation names its revision", () => {
+    expect(nextCanary(analysing, facts({ orders: annotation("promote") }))).toMatchObject({
       phase: "Promoting",
     });
     for (const what of ["promote", "abort", "pause"])
-      expect(nextCanary(judged, facts({ orders: annotation(what, "r0") }))).toBe(judged);
+      expect(nextCanary(analysing, facts({ orders: annotation(what, "r0") }))).toBe(analysing);
   });
 
-  it("gets no streams while none of its pods is ready, and continues when one is", () => {
-    const lost = nextCanary(judged, facts({ serves: false, ready: false, now: later(30) }));
+  it("gets no streams while it has no ready pod, and continues when a pod is ready", () => {
+    const lost = nextCanary(analysing, facts({ serves: false, ready: false, now: later(30) }));
     expect(lost).toMatchObject({ phase: "Starting", step: 0, weight: 0, since: "2026-01-01T00:00:30Z" });
     expect(nextCanary(lost, facts({ now: later(40) }))).toMatchObject({ phase: "Analysing", weight: 10 });
   });
 
-  it("keeps its share while the pods of its next step start", () => {
-    const next = { ...judged, phase: "Starting" as const, step: 1 };
+  it("keeps its weight while the pods of its next step start", () => {
+    const next = { ...analysing, phase: "Starting" as const, step: 1 };
     expect(nextCanary(next, facts({ ready: false }))).toBe(next);
     expect(nextCanary(next, facts({ ready: false, serves: false }))).toMatchObject({ weight: 0 });
   });
@@ -153,11 +153,11 @@ describe("a canary", () => {
     [0, 11, 2],
     [1, 3, 2],
     [1, 1, 1],
-  ])("at step %i of a pool of %i has %i pods", (step, replicas, expected) => {
+  ])("at step %i of a pool with %i replicas has %i pods", (step, replicas, expected) => {
     expect(canaryReplicas({ ...started, step }, facts().spec, replicas)).toBe(expected);
   });
 
-  it("has another attempt id each time that it starts", () => {
+  it("gets another attempt id at each start", () => {
     const first = nextCanary(undefined, facts());
     const again = nextCanary({ ...started, settings: "s0" }, facts({ now: later(1) }));
     expect(first?.attempt).toMatch(/^[a-z0-9]+$/);
@@ -167,7 +167,7 @@ describe("a canary", () => {
 
   it("shortens the reason of a rollback to the limit of the status", () => {
     const failure = { reason: reportedReason("R".repeat(2_000)), message: "m".repeat(6_869) };
-    const given = nextCanary(started, facts({ failure }));
-    expect([given?.reason?.length, given?.message?.length]).toEqual([1_024, 4_096]);
+    const rolledBack = nextCanary(started, facts({ failure }));
+    expect([rolledBack?.reason?.length, rolledBack?.message?.length]).toEqual([1_024, 4_096]);
   });
 });

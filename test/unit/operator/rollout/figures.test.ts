@@ -9,7 +9,7 @@ import { apiMetrics } from "../../../support/server/metrics.ts";
 
 const canary = { pool: "mist-canary", revision: "abc" };
 
-/** The metrics of an API pod after these streams. */
+/** Returns the metrics of an API pod after these streams. */
 async function metricsOf(
   streams: { outcome: "ok" | "error" | "refused" | "gone"; count: number }[],
   ms = 80,
@@ -48,7 +48,7 @@ describe("the metrics of a canary", () => {
     });
   });
 
-  it("are good within their limits, and each exceeded limit is reported", async () => {
+  it("cause a rollback only if they exceed a limit, which the reason names", async () => {
     const figures = readCanaryMetrics([await metricsOf([{ outcome: "ok", count: 20 }])], canary);
     expect(evaluateCanaryMetrics(bounds, figures)).toBeUndefined();
     const slow = evaluateCanaryMetrics({ ...bounds, maxFirstAudioMs: 75 }, figures);
@@ -62,7 +62,7 @@ describe("the metrics of a canary", () => {
     expect(evaluateCanaryMetrics({ ...bounds, maxRealTimeFactorPercent: 50 }, figures)).toBeUndefined();
   });
 
-  it("exceed no limit with too few streams", async () => {
+  it("cause no rollback with too few streams", async () => {
     const figures = readCanaryMetrics([await metricsOf([{ outcome: "error", count: 19 }])], canary);
     expect(evaluateCanaryMetrics(bounds, figures)).toBeUndefined();
     expect(evaluateCanaryMetrics({ ...bounds, minRequests: 19 }, figures)).toMatchObject({
@@ -73,7 +73,7 @@ describe("the metrics of a canary", () => {
     ).toBeUndefined();
   });
 
-  it("of an interval are the difference, unless a pod with counts was deleted", async () => {
+  it("of an interval are the difference of two reads, or undefined if the counts are lower", async () => {
     const early = readCanaryMetrics([await metricsOf([{ outcome: "ok", count: 100 }])], canary);
     const late = readCanaryMetrics(
       [
@@ -88,14 +88,14 @@ describe("the metrics of a canary", () => {
     expect(since(late, early)).toBeUndefined();
   });
 
-  it("are read from a text with other lines", () => {
+  it("are read from text with invalid lines, which are ignored", () => {
     const text =
       'svc_tts_pool_spoken_total{pool="mist-canary",revision="abc",outcome="ok"} x\nsvc_tts_pool_\n';
     expect(readCanaryMetrics([text], canary)).toMatchObject({ streams: 0, failed: 0 });
   });
 });
 
-describe("a quantile", () => {
+describe("bucketQuantile", () => {
   const histogram = new Map([
     [0.1, 50],
     [0.2, 100],
@@ -103,13 +103,13 @@ describe("a quantile", () => {
   ]);
 
   it.each([
-    ["inside a bucket", histogram, 0.75, 0.15],
-    ["in the first bucket", histogram, 0.25, 0.05],
-    ["beyond the last bound", new Map([...histogram, [Number.POSITIVE_INFINITY, 200]]), 0.95, 0.2],
-    ["of nothing", new Map(), 0.95, undefined],
+    ["interpolates inside a bucket", histogram, 0.75, 0.15],
+    ["interpolates in the first bucket", histogram, 0.25, 0.05],
+    ["returns the last finite bound beyond it", new Map([...histogram, [Number.POSITIVE_INFINITY, 200]]), 0.95, 0.2],
+    ["returns undefined without buckets", new Map(), 0.95, undefined],
   ] as const)("%s", (_what, from, share, expected) => {
-    const found = bucketQuantile(from, share);
-    if (expected === undefined) expect(found).toBeUndefined();
-    else expect(found).toBeCloseTo(expected, 9);
+    const quantile = bucketQuantile(from, share);
+    if (expected === undefined) expect(quantile).toBeUndefined();
+    else expect(quantile).toBeCloseTo(expected, 9);
   });
 });

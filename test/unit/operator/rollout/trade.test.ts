@@ -36,7 +36,7 @@ const unschedulable = (secondsAgo: number): Pod["status"] => ({
 const old = (more: Partial<PodSpec> = {}, gpus = 1) => pod("r0", specOf({ nodeName: "n", ...more }, gpus));
 const waiting = (more: Partial<PodSpec> = {}, gpus = 1) => pod("r1", specOf(more, gpus), unschedulable(60));
 
-/** Two old pods, and a new one as the third. */
+/** Returns a Deployment with two old pods and one new pod. */
 function live(maxUnavailable: number, status: object = {}): Deployment {
   const deployment = running(2, { replicas: 3, updatedReplicas: 1, ...status });
   const strategy = { type: "RollingUpdate", rollingUpdate: { maxSurge: 1, maxUnavailable } };
@@ -60,28 +60,28 @@ describe("a rollout without a free GPU", () => {
     expect(trade().trading).toBe(true);
   });
 
-  it("continues until no old pod is left, also after the new one is scheduled and the operator restarts", () => {
-    const placed = pod("r1", specOf({ nodeName: "n" }));
-    expect(trade({ live: live(1), pods: [old(), placed] }).trading).toBe(true);
-    expect(trade({ live: live(1, { replicas: 2, updatedReplicas: 2 }), pods: [placed] }).trading).toBe(false);
+  it("continues to trade until no old pod is left, also when the new pod is already scheduled", () => {
+    const scheduled = pod("r1", specOf({ nodeName: "n" }));
+    expect(trade({ live: live(1), pods: [old(), scheduled] }).trading).toBe(true);
+    expect(trade({ live: live(1, { replicas: 2, updatedReplicas: 2 }), pods: [scheduled] }).trading).toBe(false);
   });
 
-  it("waits a moment for the new pod first, and returns when to check again", () => {
-    const fresh = pod("r1", specOf(), unschedulable(3));
-    expect(trade({ pods: [old(), fresh] })).toEqual({ trading: false, changesAt: now + 7_000 });
+  it("waits 10 s for the new pod first, and returns the time of the next check", () => {
+    const created = pod("r1", specOf(), unschedulable(3));
+    expect(trade({ pods: [old(), created] })).toEqual({ trading: false, changesAt: now + 7_000 });
   });
 
   it.each([
-    ["it would not fit where an old one runs: more GPUs", [old(), waiting({}, 2)]],
-    ["… another kind of node", [old(), waiting({ nodeSelector: { gpu: "h200" } })]],
+    ["the new pod needs more GPUs than an old pod", [old(), waiting({}, 2)]],
+    ["the new pod needs another kind of node", [old(), waiting({ nodeSelector: { gpu: "h200" } })]],
     [
-      "… another claim",
+      "the new pod has another resource claim",
       [old(), waiting({ resourceClaims: [{ name: "a", resourceClaimTemplateName: "b" }] })],
     ],
     ["no old pod runs", [pod("r0", specOf()), waiting()]],
-    ["the old one is on its way out already", [pod("r0", specOf({ nodeName: "n" }), {}, "now"), waiting()]],
-    ["it is an old pod that finds no room", [old(), pod("r0", specOf(), unschedulable(60))]],
-    ["it waits for something else", [old(), pod("r1", specOf(), { phase: "Pending" })]],
+    ["the old pod is already terminating", [pod("r0", specOf({ nodeName: "n" }), {}, "now"), waiting()]],
+    ["the unschedulable pod is an old pod", [old(), pod("r0", specOf(), unschedulable(60))]],
+    ["the new pod is pending for another reason", [old(), pod("r1", specOf(), { phase: "Pending" })]],
   ])("drains no pod if %s", (_what, pods) => {
     expect(trade({ pods })).toEqual({ trading: false, changesAt: undefined });
   });
@@ -91,16 +91,16 @@ describe("a rollout without a free GPU", () => {
   });
 
   it.each([
-    ["the spec says to wait for room", {}, { whenFull: "Wait" }],
-    ["pods may be missing anyway", {}, { maxUnavailable: 1 }],
-    ["half of them may be missing anyway", {}, { maxUnavailable: "50%" }],
-    ["nothing is rolled out", { live: live(0, { replicas: 2, updatedReplicas: 2 }) }, {}],
-    ["there is no Deployment", { live: undefined }, {}],
-  ])("needs no trade if %s", (_what, more, rollout) => {
+    ["whenFull is Wait", {}, { whenFull: "Wait" }],
+    ["maxUnavailable is 1", {}, { maxUnavailable: 1 }],
+    ["maxUnavailable is 50%", {}, { maxUnavailable: "50%" }],
+    ["no rollout is in progress", { live: live(0, { replicas: 2, updatedReplicas: 2 }) }, {}],
+    ["no Deployment exists", { live: undefined }, {}],
+  ])("does not trade if %s", (_what, more, rollout) => {
     expect(trade(more, rollout).trading).toBe(false);
   });
 
-  it("rounds percentages down like the Deployment controller", () => {
+  it("rounds a percentage of maxUnavailable down like the Deployment controller", () => {
     expect(trade({}, { maxUnavailable: "49%" }).trading).toBe(true);
   });
 });

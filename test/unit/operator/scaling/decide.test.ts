@@ -13,7 +13,9 @@ import { ttsModelPool } from "../../../support/operator/observed.ts";
 
 type Json = { [name: string]: unknown };
 
-/** Ten streams per replica, 0 to 10 replicas, and an unlimited scale-down after 60 s. */
+/**
+ * Returns a rule with ten streams per replica, 0 to 10 replicas, and a scale-down without a limit after 60 s.
+ */
 function rule(scaling: Json = {}): ScalingRule {
   const usual = {
     minReplicas: 0,
@@ -26,9 +28,9 @@ function rule(scaling: Json = {}): ScalingRule {
       },
     },
   };
-  const found = ruleOf(ttsModelPool({ scaling: { ...usual, ...scaling } }).spec);
-  if (found === undefined) throw new Error("no rule");
-  return found;
+  const scalingRule = ruleOf(ttsModelPool({ scaling: { ...usual, ...scaling } }).spec);
+  if (scalingRule === undefined) throw new Error("no rule");
+  return scalingRule;
 }
 
 const load = (streams: number, more: Partial<Demand> = {}): Demand => ({
@@ -38,7 +40,7 @@ const load = (streams: number, more: Partial<Demand> = {}): Demand => ({
   ...more,
 });
 
-/** A pool whose replicas follow every plan immediately, with a clock of its own. */
+/** A simulated pool with its own clock. Its replicas follow every decision immediately. */
 class Pool {
   nowMs = 1_000_000;
   replicas: number;
@@ -52,7 +54,7 @@ class Pool {
     this.#memory = firstMemory(replicas, this.nowMs);
   }
 
-  /** Sets the load after this many seconds. */
+  /** Advances the clock by these seconds, and decides for this demand. */
   after(seconds: number, demand: Demand, facts: Partial<ScalingFacts> = {}): ScalingDecision {
     this.nowMs += 1000 * seconds;
     const { nowMs, replicas, licensed } = this;
@@ -68,14 +70,14 @@ class Pool {
   }
 }
 
-describe("the demand", () => {
+describe("the scaling rule", () => {
   it.each([
-    ["no client", 0, 0],
-    ["the first caller", 1, 1],
-    ["one replica's worth", 10, 1],
-    ["one more", 11, 2],
-    ["more than there may be", 500, 10],
-  ])("%s: of %i streams, %i replicas", (_who, streams, replicas) => {
+    [0, 0],
+    [1, 1],
+    [10, 1],
+    [11, 2],
+    [500, 10],
+  ])("decides for %i streams to run %i replicas", (streams, replicas) => {
     expect(new Pool(0).after(1, load(streams)).replicas).toBe(replicas);
   });
 
@@ -84,17 +86,17 @@ describe("the demand", () => {
     expect(pool.after(3600, load(0)).replicas).toBe(2);
   });
 
-  it("reports that the maximum is reached", () => {
+  it("reports that maxReplicas is reached", () => {
     expect(new Pool(0).after(1, load(500)).kind).toBe("atMost");
   });
 
-  it("has a default target of three quarters of a replica's streams", () => {
+  it("has a default target of three quarters of the streams of a replica", () => {
     expect(rule({ target: {} }).streamsPerReplica).toBe(12);
   });
 });
 
-describe("a burst", () => {
-  it("is followed at once, and kept for the window", () => {
+describe("a burst of streams", () => {
+  it("scales up immediately, and keeps the replicas for the stabilization window", () => {
     const pool = new Pool(1);
     expect(pool.after(0, load(60)).replicas).toBe(6);
     expect(pool.after(1, load(5)).replicas).toBe(6);
@@ -102,14 +104,14 @@ describe("a burst", () => {
     expect(pool.after(2, load(5)).replicas).toBe(1);
   });
 
-  it("waits for the stabilization window of scale-ups", () => {
+  it("scales up after the stabilization window of scale-ups", () => {
     const pool = new Pool(1, { behavior: { scaleUp: { stabilizationWindowSeconds: 30 } } });
     expect(pool.after(0, load(60)).replicas).toBe(1);
     expect(pool.after(29, load(60)).replicas).toBe(1);
     expect(pool.after(2, load(60)).replicas).toBe(6);
   });
 
-  it("scales up as fast as its policies allow, and always from zero", () => {
+  it("scales up as fast as the policies allow, and from zero to one replica", () => {
     const pool = new Pool(0, {
       behavior: { scaleUp: { policies: [{ type: "Percent", value: 100, periodSeconds: 60 }] } },
     });
@@ -119,7 +121,7 @@ describe("a burst", () => {
     expect(pool.after(61, load(90)).replicas).toBe(4);
   });
 
-  it("uses the policy that allows most, or least", () => {
+  it("scales up by the policy that allows the most replicas, or the fewest with selectPolicy Min", () => {
     const policies = [
       { type: "Pods", value: 3, periodSeconds: 60 },
       { type: "Percent", value: 100, periodSeconds: 60 },
@@ -129,13 +131,13 @@ describe("a burst", () => {
     expect(new Pool(1, least).after(0, load(90)).replicas).toBe(2);
   });
 
-  it("changes nothing if scale-ups are disabled", () => {
+  it("does not scale up if scale-ups are disabled", () => {
     const off = { behavior: { scaleUp: { selectPolicy: "Disabled" } } };
     expect(new Pool(0, off).after(0, load(90)).replicas).toBe(0);
   });
 });
 
-describe("a load that flaps", () => {
+describe("an alternating load", () => {
   it("keeps the replicas of its peaks", () => {
     const pool = new Pool(1);
     for (let second = 0; second < 600; second += 10) pool.after(10, load(second % 20 === 0 ? 45 : 2));
@@ -143,7 +145,7 @@ describe("a load that flaps", () => {
     expect(pool.after(61, load(2)).replicas).toBe(1);
   });
 
-  it("has a bounded history", () => {
+  it("needs a history of limited length", () => {
     const pool = new Pool(1);
     let longest = 0;
     for (let step = 0; step < 5_000; step += 1) {
@@ -154,20 +156,20 @@ describe("a load that flaps", () => {
   });
 });
 
-describe("a decline", () => {
-  it("removes half of the pods per minute after five minutes of lower demand", () => {
+describe("a lower demand", () => {
+  it("removes half of the pods per minute after five minutes by default", () => {
     const pool = new Pool(8, { behavior: undefined });
     pool.after(0, load(0));
     expect(pool.after(299, load(0)).replicas).toBe(8);
-    const seen = [];
+    const replicas = [];
     for (let minute = 0; minute < 5; minute += 1) {
-      seen.push(pool.after(minute === 0 ? 2 : 61, load(0)).replicas);
+      replicas.push(pool.after(minute === 0 ? 2 : 61, load(0)).replicas);
       expect(pool.after(0, load(0)).lookAgainMs).toBe(pool.replicas > 0 ? 60_000 : undefined);
     }
-    expect(seen).toEqual([4, 2, 1, 0, 0]);
+    expect(replicas).toEqual([4, 2, 1, 0, 0]);
   });
 
-  it("is checked again at the end of the window without a change", () => {
+  it("is checked again at the end of the stabilization window", () => {
     const pool = new Pool(3);
     const { lookAgainMs } = pool.after(1, load(0));
     expect(lookAgainMs).toBe(60_000);
@@ -175,16 +177,16 @@ describe("a decline", () => {
     expect(pool.after(1, load(0)).lookAgainMs).toBeUndefined();
   });
 
-  it("does not happen if scale-downs are disabled", () => {
+  it("does not scale down if scale-downs are disabled", () => {
     const pool = new Pool(8, { behavior: { scaleDown: { selectPolicy: "Disabled" } } });
     expect(pool.after(7200, load(0)).replicas).toBe(8);
   });
 
-  it("is not faster with a new operator", () => {
+  it("does not scale down immediately after the operator starts", () => {
     expect(new Pool(8).after(0, load(0)).replicas).toBe(8);
   });
 
-  it("removes replicas that a user added by hand", () => {
+  it("removes replicas that a user added", () => {
     const pool = new Pool(1);
     pool.after(120, load(5));
     pool.replicas = 7;
@@ -192,49 +194,49 @@ describe("a decline", () => {
   });
 });
 
-describe("an unknown load", () => {
-  const dark = load(0, { complete: false });
+describe("an incomplete report of the load", () => {
+  const incomplete = load(0, { complete: false });
 
   it("never removes a replica", () => {
     const pool = new Pool(4);
-    for (let hour = 0; hour < 24; hour += 1) expect(pool.after(3600, dark).replicas).toBe(4);
-    expect(pool.after(1, dark).kind).toBe("loadUnknown");
+    for (let hour = 0; hour < 24; hour += 1) expect(pool.after(3600, incomplete).replicas).toBe(4);
+    expect(pool.after(1, incomplete).kind).toBe("loadUnknown");
   });
 
-  it("allows a scale-up for the known part", () => {
+  it("allows a scale-up for the reported streams", () => {
     expect(new Pool(1).after(0, load(35, { complete: false })).replicas).toBe(4);
   });
 
-  it("counts as the current number: the window starts when all pods report again", () => {
+  it("starts the stabilization window again when all pods report", () => {
     const pool = new Pool(4);
-    pool.after(600, dark);
+    pool.after(600, incomplete);
     expect(pool.after(59, load(0)).replicas).toBe(4);
     expect(pool.after(61, load(0)).replicas).toBe(0);
   });
 
-  it("keeps a pool without known requests at zero", () => {
-    expect(new Pool(0).after(1, dark).replicas).toBe(0);
+  it("keeps a pool without reported streams at zero", () => {
+    expect(new Pool(0).after(1, incomplete).replicas).toBe(0);
   });
 });
 
-describe("late first audio", () => {
+describe("the time to first audio", () => {
   const target = { target: { streamsPerReplica: 10, initialLatencyMs: 200 } };
   const late = (firstAudioMs: number, streams = 5) => load(streams, { firstAudioMs });
 
   it.each([
-    ["in time", 190, 2],
-    ["a tenth late, which is near enough", 219, 2],
-    ["half as late again", 300, 3],
-    ["very late: twice the replicas at most", 5_000, 4],
-  ])("%s: after %i ms, of two replicas %i", (_how, firstAudioMs, replicas) => {
+    ["within the target", 190, 2],
+    ["within the tolerance of 10 %", 219, 2],
+    ["50 % above the target", 300, 3],
+    ["far above the target", 5_000, 4],
+  ])("%s, of %i ms, scales two replicas to %i", (_time, firstAudioMs, replicas) => {
     expect(new Pool(2, target).after(0, late(firstAudioMs)).replicas).toBe(replicas);
   });
 
-  it("adds no replica while requested ones are starting", () => {
+  it("adds no replica while other replicas are starting", () => {
     expect(new Pool(4, target).after(0, late(900), { ready: 2 }).replicas).toBe(4);
   });
 
-  it("removes no replica, and has no effect without streams", () => {
+  it("slightly above the target prevents a scale-down, but has no effect without streams", () => {
     const pool = new Pool(4, target);
     pool.after(61, late(205));
     expect(pool.after(61, late(205)).replicas).toBe(4);
@@ -243,8 +245,8 @@ describe("late first audio", () => {
   });
 });
 
-describe("a license", () => {
-  it("limits a scale-up, reports the limit, and removes no replica", () => {
+describe("a license limit", () => {
+  it("limits a scale-up, is reported, and removes no replica", () => {
     const pool = new Pool(2);
     pool.licensed = 3;
     expect(pool.after(0, load(80))).toMatchObject({ replicas: 3, kind: "licenseHolds" });

@@ -20,10 +20,10 @@ const busy = new Map([
 const a = pod("a", "10.0.0.1");
 const b = pod("b", "10.0.0.2");
 const c = pod("c", "fd00::3");
-const marks = (pods: Pod[], keep: number) =>
+const costs = (pods: Pod[], keep: number) =>
   deletionCostsFor(pods, keep, busy).map(({ pod: { metadata }, cost }) => [metadata.name, cost]);
 
-describe("pods that are deleted first", () => {
+describe("the pods with a deletion cost", () => {
   it.each([
     [3, []],
     [2, [["b", "-1"]]],
@@ -34,21 +34,21 @@ describe("pods that are deleted first", () => {
         ["c", "-1"],
       ],
     ],
-  ])("are those with the fewest streams when %i stay", (keep, expected) => {
-    expect(marks([a, b, c], keep)).toEqual(expected);
+  ])("are the pods with the fewest streams if %i stay", (keep, expected) => {
+    expect(costs([a, b, c], keep)).toEqual(expected);
   });
 
-  it("are marked once, and unmarked if another pod is deleted instead", () => {
-    expect(marks([a, pod("b", "10.0.0.2", "-1"), c], 2)).toEqual([]);
-    expect(marks([pod("a", "10.0.0.1", "-1"), b, c], 2)).toEqual([
+  it("get their deletion cost once, and lose it if another pod has fewer streams", () => {
+    expect(costs([a, pod("b", "10.0.0.2", "-1"), c], 2)).toEqual([]);
+    expect(costs([pod("a", "10.0.0.1", "-1"), b, c], 2)).toEqual([
       ["a", undefined],
       ["b", "-1"],
     ]);
   });
 
-  it("are not those that another controller marked, or that are being deleted", () => {
-    expect(marks([a, pod("b", "10.0.0.2", "100"), c], 2)).toEqual([]);
-    const going = { ...b, metadata: { ...b.metadata, deletionTimestamp: "2026-01-01T00:00:00Z" } };
-    expect(marks([a, going, c], 1)).toEqual([["c", "-1"]]);
+  it("are not pods that another controller marked or that are being deleted", () => {
+    expect(costs([a, pod("b", "10.0.0.2", "100"), c], 2)).toEqual([]);
+    const deleting = { ...b, metadata: { ...b.metadata, deletionTimestamp: "2026-01-01T00:00:00Z" } };
+    expect(costs([a, deleting, c], 1)).toEqual([["c", "-1"]]);
   });
 });

@@ -40,9 +40,9 @@ function pool(replicas = 1, problem?: ReconcileProblem): ObservedPool {
 
 const api = { deployment: running(1), pods: [] };
 const serving = { api, pools: [pool()] };
-const stuck: ReconcileProblem = { reason: "NameTaken", message: "Service a/b is taken.", stalled: true };
+const stalled: ReconcileProblem = { reason: "NameTaken", message: "Service a/b is taken.", stalled: true };
 
-function judged(more: object, judgement = good, problem?: ReconcileProblem) {
+function conditionsOf(more: object, judgement = good, problem?: ReconcileProblem) {
   const { conditions } = deploymentStatus(observed(ttsDeployment(), more), judgement, problem);
   return Object.fromEntries(conditions.map(({ type, status, reason }) => [type, `${status} ${reason}`]));
 }
@@ -50,8 +50,8 @@ function judged(more: object, judgement = good, problem?: ReconcileProblem) {
 describe("the status of a TtsDeployment", () => {
   it.each<[string, Record<string, string>, Record<string, string>]>([
     [
-      "serves",
-      judged(serving),
+      "is ready",
+      conditionsOf(serving),
       {
         Ready: "True Serving",
         Reconciling: "False Settled",
@@ -64,18 +64,18 @@ describe("the status of a TtsDeployment", () => {
     ],
     [
       "needs no license",
-      judged(serving, unlicensed),
+      conditionsOf(serving, unlicensed),
       { Ready: "True Serving", Stalled: "False Settled", LicenseValid: "True NotRequired" },
     ],
-    ["is in grace", judged(serving, grace), { Ready: "True Serving", LicenseValid: "False Expired" }],
+    ["is in its grace period", conditionsOf(serving, grace), { Ready: "True Serving", LicenseValid: "False Expired" }],
     [
-      "is past grace",
-      judged(serving, expired),
+      "is past its grace period",
+      conditionsOf(serving, expired),
       { Ready: "False LicenseExpired", Stalled: "True LicenseExpired", Reconciling: "False Stalled" },
     ],
     [
-      "waits for a pool",
-      judged({ api, pools: [] }),
+      "has no pool yet",
+      conditionsOf({ api, pools: [] }),
       {
         Ready: "False Creating",
         Reconciling: "True Creating",
@@ -84,8 +84,8 @@ describe("the status of a TtsDeployment", () => {
       },
     ],
     [
-      "has a stuck pool",
-      judged({ api, pools: [pool(1, stuck)] }),
+      "has a stalled pool",
+      conditionsOf({ api, pools: [pool(1, stalled)] }),
       {
         Ready: "False NameTaken",
         Stalled: "True NameTaken",
@@ -94,21 +94,21 @@ describe("the status of a TtsDeployment", () => {
       },
     ],
     [
-      "could not be written",
-      judged(serving, good, stuck),
+      "has a child that could not be written",
+      conditionsOf(serving, good, stalled),
       { Ready: "False NameTaken", Stalled: "True NameTaken" },
     ],
     [
-      "lacks its API keys",
-      judged({ ...serving, keysSecretExists: false }),
+      "has no Secret of API keys",
+      conditionsOf({ ...serving, keysSecretExists: false }),
       { ApiReady: "False KeysSecretMissing", Stalled: "True KeysSecretMissing" },
     ],
     [
-      "lacks the password of its keys' database",
-      judged({ ...serving, databaseSecretExists: false }),
+      "has no Secret of the database password",
+      conditionsOf({ ...serving, databaseSecretExists: false }),
       { ApiReady: "False DatabaseSecretMissing", Stalled: "True DatabaseSecretMissing" },
     ],
-  ])("that %s", (_what, conditions, expected) => {
+  ])("has the matching conditions if the TtsDeployment %s", (_what, conditions, expected) => {
     expect(conditions).toMatchObject(expected);
   });
 
@@ -120,27 +120,27 @@ describe("the status of a TtsDeployment", () => {
       return deploymentStatus(facts, good, undefined).conditions.find(({ type }) => type === "ApiReady");
     };
 
-    it("reports that its database has no password", () => {
-      const found = apiReady({ postgres }, { databaseSecretExists: false });
-      expect(found).toMatchObject({ status: "False", reason: "DatabaseSecretMissing" });
+    it("reports that the Secret of the database password is missing", () => {
+      const condition = apiReady({ postgres }, { databaseSecretExists: false });
+      expect(condition).toMatchObject({ status: "False", reason: "DatabaseSecretMissing" });
     });
 
-    it("refers to the database if the keys are only there", () => {
-      const found = apiReady({ postgres }, { databaseSecretExists: true });
-      expect(found).toMatchObject({
+    it("mentions the database if all keys are in the database", () => {
+      const condition = apiReady({ postgres }, { databaseSecretExists: true });
+      expect(condition).toMatchObject({
         reason: "PodsNotReady",
         message: expect.stringMatching(/0 of 1 pods.*database/),
       });
       const both = { postgres, secretRef: { name: "keys" } };
       expect(apiReady(both, { databaseSecretExists: true })?.message).toMatch(/0 of 1 pods are ready\.$/);
-      // a missing Secret has no keys
+      // The missing Secret of API keys is reported first.
       const neither = { keysSecretExists: false, databaseSecretExists: false };
       expect(apiReady(both, neither)).toMatchObject({ reason: "KeysSecretMissing" });
     });
   });
 
   it.each<ReconcileProblem["reason"]>(["NoGpu", "Unschedulable", "ImagePullFailed", "PodsNotReady"])(
-    "points to Ready before the deadline of a rollout, while Ready is %s",
+    "refers to the condition Ready before the progress deadline, while Ready has the reason %s",
     (reason) => {
       const waiting = pool(1, { reason, message: "Pod a cannot be scheduled.", stalled: false });
       const reports = [
@@ -159,13 +159,13 @@ describe("the status of a TtsDeployment", () => {
     },
   );
 
-  it("ignores a pool that has not reconciled its current generation", () => {
+  it("does not use the status of a pool whose current generation is not reconciled", () => {
     const late = pool();
     late.pool.metadata.generation = 2;
-    expect(judged({ api, pools: [late] })).toMatchObject({ Ready: "False Creating" });
+    expect(conditionsOf({ api, pools: [late] })).toMatchObject({ Ready: "False Creating" });
   });
 
-  it("has the streams of ready replicas and the running version", () => {
+  it("has the streams of ready replicas, and the version of the running API pods", () => {
     const deployment = running(1);
     deployment.spec = {
       replicas: 1,
@@ -193,29 +193,29 @@ describe("the status of a TtsDeployment", () => {
   });
 
   it("changes the time of a condition only if its status changes", () => {
-    const wish = ttsDeployment();
-    const first = deploymentStatus(observed(wish, { api, pools: [] }), good, undefined);
-    wish.status = first;
+    const deployment = ttsDeployment();
+    const first = deploymentStatus(observed(deployment, { api, pools: [] }), good, undefined);
+    deployment.status = first;
     const later = { now: now + 60_000, api };
-    const same = deploymentStatus(observed(wish, { ...later, pools: [] }), good, undefined);
+    const same = deploymentStatus(observed(deployment, { ...later, pools: [] }), good, undefined);
     expect(same).toEqual(first);
-    const ready = deploymentStatus(observed(wish, { ...later, pools: [pool()] }), good, undefined);
+    const ready = deploymentStatus(observed(deployment, { ...later, pools: [pool()] }), good, undefined);
     const times = new Map(ready.conditions.map(({ type, lastTransitionTime }) => [type, lastTransitionTime]));
     expect(times.get("Ready")).toBe("2026-01-01T00:01:00Z");
     expect(times.get("ApiReady")).toBe("2026-01-01T00:00:00Z");
   });
 
-  it("has events for problems and their ends, but not for progress", () => {
+  it("causes events for problems and for their ends", () => {
     const before = deploymentStatus(
       observed(ttsDeployment(), { api, pools: [] }),
       good,
       undefined,
     ).conditions;
     const after = deploymentStatus(observed(ttsDeployment(), serving), expired, undefined).conditions;
-    const news = transitions(before, after).map(
+    const events = transitions(before, after).map(
       ({ condition, worse }) => `${condition.type} ${condition.reason} ${worse}`,
     );
-    expect(news).toEqual([
+    expect(events).toEqual([
       "Ready LicenseExpired true",
       "Stalled LicenseExpired true",
       "LicenseValid Expired true",
@@ -224,29 +224,29 @@ describe("the status of a TtsDeployment", () => {
   });
 
   it.each([
-    ["a pool that is made", undefined, "Creating", false],
+    ["a pool that is being created", undefined, "Creating", false],
     ["a rollout", "Serving", "RollingOut", false],
     ["pods that are not ready yet", "RollingOut", "PodsNotReady", false],
     ["pods that are no longer ready", "Serving", "PodsNotReady", true],
-    ["pods that end again and again", "RollingOut", "CrashLoop", true],
-  ])("has warnings for problems, not for progress: %s", (_what, before, reason, worse) => {
-    const ready = (why: string) => ({
+    ["pods that crash repeatedly", "RollingOut", "CrashLoop", true],
+  ])("causes Warning events for problems, and Normal events for progress: %s", (_what, before, reason, worse) => {
+    const modelsReady = (reason: string) => ({
       type: "ModelsReady",
-      status: why === "Serving" ? ("True" as const) : ("False" as const),
-      reason: why,
+      status: reason === "Serving" ? ("True" as const) : ("False" as const),
+      reason,
       message: "",
       observedGeneration: 1,
       lastTransitionTime: "2026-01-01T00:00:00Z",
     });
-    const news = transitions(before === undefined ? [] : [ready(before)], [ready(reason)]);
-    expect(news.map((one) => one.worse)).toEqual([worse]);
+    const events = transitions(before === undefined ? [] : [modelsReady(before)], [modelsReady(reason)]);
+    expect(events.map((one) => one.worse)).toEqual([worse]);
   });
 
   it("is Unknown while suspended, and keeps the observed values", () => {
-    const wish = ttsDeployment({ suspend: true });
-    wish.status = deploymentStatus(observed(wish, serving), good, undefined);
-    wish.metadata.generation = 2;
-    const status = suspendedStatus({ deployment: wish, now });
+    const deployment = ttsDeployment({ suspend: true });
+    deployment.status = deploymentStatus(observed(deployment, serving), good, undefined);
+    deployment.metadata.generation = 2;
+    const status = suspendedStatus({ deployment, now });
     const conditions = Object.fromEntries(status.conditions.map(({ type, status }) => [type, status]));
     expect(status.observedGeneration).toBe(2);
     expect(conditions).toMatchObject({
@@ -259,7 +259,7 @@ describe("the status of a TtsDeployment", () => {
 });
 
 describe("the status of a pool", () => {
-  it("has a selector for autoscalers, and the old revision until the rollout is complete", () => {
+  it("has a selector for autoscalers, and the old current revision until the rollout is complete", () => {
     const observedPool = { pool: ttsModelPool(), workload: { deployment: running(1), pods: [] } };
     observedPool.workload.deployment.metadata.annotations = { "tts.svc.dev/revision": "r1" };
     const first = poolStatus(observedPool, { now, grant: granted, problem: undefined });
@@ -280,11 +280,11 @@ describe("the status of a pool", () => {
   });
 });
 
-it("the settings hash of the API depends on the pod template, not on replicas", () => {
+it("the settings hash of the API tier depends on the pod template, not on replicas", () => {
   const hash = (spec: object) => apiSettings(ttsDeployment({ ...spec }));
   expect(hash({ api: { replicas: 5 } })).toBe(hash({}));
   expect(hash({ api: { service: { type: "NodePort" } } })).toBe(hash({}));
   expect(hash({ api: { image: "other" } })).not.toBe(hash({}));
-  // API pods follow the profile by the routing table
+  // API pods read the profile from the routing table.
   expect(hash({ profile: "cloud" })).toBe(hash({}));
 });

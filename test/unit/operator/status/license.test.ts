@@ -15,11 +15,11 @@ function figures(daysLeft: number, verdict: Partial<LicenseVerdict> = {}, id = "
   );
 }
 
-/** The status of a license before its expiry. */
+/** Returns for each remaining number of days whether a warning is due, and for which limit in days. */
 function warnings(daysLeft: readonly number[]): (number | undefined)[] {
   let before: ReturnType<typeof figures> | undefined;
   return daysLeft.map((days) => {
-    // the expiry of the license is fixed, and the time moves
+    // `figures` moves the expiry with the days. A real license has one expiry, so the test sets it.
     const after = { ...figures(days), expiresAt: "2027-01-01T00:00:00Z" };
     const warning = expiryWarning(before, after);
     before = after;
@@ -28,7 +28,7 @@ function warnings(daysLeft: readonly number[]): (number | undefined)[] {
 }
 
 describe("the expiry of a license", () => {
-  it("is announced once each, 30, 7 and 1 days before", () => {
+  it("causes one warning each 30, 7 and 1 days before", () => {
     expect(warnings([40, 30.1, 30, 29, 8, 7, 6.9, 2, 1, 0.5, -1])).toEqual([
       undefined,
       undefined,
@@ -44,7 +44,7 @@ describe("the expiry of a license", () => {
     ]);
   });
 
-  it("has no warning that was due before the license started", () => {
+  it("causes no warning that would be due before the start of the license", () => {
     const within = (daysLeft: number, lifeDays: number) =>
       figures(daysLeft, {}, "l-1", lifeDays).expiresWithinDays;
     expect([within(29.9, 30), within(6, 30), within(6, 7), within(0.5, 7)]).toEqual([
@@ -55,18 +55,18 @@ describe("the expiry of a license", () => {
     ]);
   });
 
-  it("has only the nearest warning after a pause of the operator", () => {
+  it("causes only the latest warning after a pause of the operator", () => {
     expect(warnings([40, 0.5])).toEqual([undefined, 1]);
   });
 
-  it("is announced again for a renewed license, and not by another leader", () => {
+  it("causes a new warning for a renewed license, but not for a new leader", () => {
     const before = figures(6);
     expect(expiryWarning(before, figures(6))).toBeUndefined();
     expect(expiryWarning(before, figures(29))).toMatch(/l-1 of Example GmbH expires at .*less than 30 days/);
     expect(expiryWarning(before, figures(6, {}, "l-2"))).toMatch(/l-2/);
   });
 
-  it("is followed by a countdown to the end of the grace period", () => {
+  it("is followed by the end of the grace period in the status", () => {
     const graceUntil = now + 3_600_000;
     expect(figures(-1, { state: "grace", graceUntil })).toMatchObject({ graceUntil: "2026-01-01T01:00:00Z" });
     expect(figures(5)).not.toHaveProperty("graceUntil");

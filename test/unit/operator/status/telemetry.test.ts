@@ -4,30 +4,30 @@ import { observed, ttsDeployment } from "../../../support/operator/observed.ts";
 
 const collector = { enabled: true, exporter: { endpoint: "https://backend:4317" } };
 
-function found(missing: object, telemetry: object | undefined = { collector }) {
+function conditionWith(missing: object, telemetry: object | undefined = { collector }) {
   const nothing = { missingSecrets: [], monitorsMissing: false };
   const deployment = ttsDeployment(telemetry && { telemetry });
   const [finding] = telemetryFinding(observed(deployment, { telemetry: { ...nothing, ...missing } }));
   return finding && `${finding.status} ${finding.reason}: ${finding.message}`;
 }
 
-describe("TelemetryReady", () => {
+describe("the condition TelemetryReady", () => {
   it("is absent without telemetry", () => {
     expect(telemetryFinding(observed(ttsDeployment()))).toEqual([]);
   });
 
   it("is True if nothing is missing", () => {
-    expect(found({})).toMatch(/^True Configured/);
+    expect(conditionWith({})).toMatch(/^True Configured/);
   });
 
-  it("names the missing Secret, and what to do", () => {
-    expect(found({ missingSecrets: ["creds"], monitorsMissing: true })).toMatch(
+  it("names the missing Secret and the remedy", () => {
+    expect(conditionWith({ missingSecrets: ["creds"], monitorsMissing: true })).toMatch(
       /^False SecretMissing: .*ns\/creds.*Create them/,
     );
   });
 
-  it("reports a missing Prometheus operator", () => {
-    expect(found({ monitorsMissing: true })).toMatch(
+  it("reports that the Prometheus operator is missing", () => {
+    expect(conditionWith({ monitorsMissing: true })).toMatch(
       /^False MonitorsNotInstalled: .*install the Prometheus operator/,
     );
   });

@@ -32,7 +32,7 @@ describe("the settings of a context", () => {
     [{ audioFormat: "audio/ogg;codecs=opus" }, "ogg", 24_000],
     [{ audioFormat: "audio/webm;codecs=opus", samplingRate: 16_000 }, "webm", 16_000],
     [{ audioFormat: "" }, "wav", 24_000],
-  ])("%j are %s at %i Hz", (audioParameters, format, rate) => {
+  ])("from %j select %s at %i Hz", (audioParameters, format, rate) => {
     expect(settingsOf({ speaker: "alan", audioParameters }).socket.speech).toMatchObject({ format, rate });
   });
 
@@ -42,7 +42,7 @@ describe("the settings of a context", () => {
     [{ speaker: "lyra", language: "en" }, "arcana", "lyra"],
     [{ speaker: "alan", language: "" }, "mist", "alan"],
     [{ speaker: "alan", language: "eng" }, "mist", "alan"],
-  ])("%j speak with %s and %s", (start, modelId, speaker) => {
+  ])("from %j select the model %s and the voice %s", (start, modelId, speaker) => {
     expect(settingsOf(start).socket.speech.invocation).toMatchObject({ modelId, speaker });
   });
 
@@ -56,12 +56,12 @@ describe("the settings of a context", () => {
     [{ text: "", splitStrategy: 3 }, undefined, "bySentence", false],
     [{ text: "", splitStrategy: 2 }, undefined, "never", false],
     [{ text: "Hello. There.", splitStrategy: 2 }, "Hello. There.", "immediate", false],
-  ])("%j", (start, wholeText, segment, textsAreSentences) => {
+  ])("from %j have the whole text %j and the segmentation %s", (start, wholeText, segment, textsAreSentences) => {
     const settings = settingsOf({ speaker: "alan", ...start });
     expect(settings).toMatchObject({ wholeText, textsAreSentences, socket: { segment } });
   });
 
-  test("have the markup of the mist models, and the time scale", () => {
+  test("include the markup options of the mist models and the time scale", () => {
     const { socket } = settingsOf({
       speaker: "alan",
       audioParameters: { timeScaleFactor: 2 },
@@ -90,7 +90,7 @@ describe("the settings of a context", () => {
     expect(() => settingsOf(start)).toThrow(Failure);
   });
 
-  test("have the pronunciations of words, the last of each", () => {
+  test("use the last pronunciation of each word", () => {
     const customLexicon = [
       { spelling: "Hello", pronunciation: "h E . l oU" },
       { spelling: "it’s", pronunciation: "I t s" },
@@ -106,7 +106,7 @@ describe("the settings of a context", () => {
     ["", "customLexicon[1].pronunciation must have a sound"],
     ['k"', "customLexicon[1].pronunciation has a stress mark without a vowel"],
     ["n".repeat(201), "customLexicon[1].pronunciation is too long"],
-  ])("name the entry whose pronunciation is wrong: %s", (pronunciation, problem) => {
+  ])("name the lexicon entry with the invalid pronunciation %j", (pronunciation, problem) => {
     const customLexicon = [
       { spelling: "a", pronunciation: "eI" },
       { spelling: "b", pronunciation },
@@ -114,7 +114,7 @@ describe("the settings of a context", () => {
     expect(() => settingsOf({ speaker: "alan", customLexicon })).toThrow(problem);
   });
 
-  test("come from the defaults of the connection where a context has none", () => {
+  test("use the defaults of the connection for absent values", () => {
     const defaults = startOf({ speaker: "alan", text: "ignored", audioParameters: { samplingRate: 8000 } });
     const merged = mergeDefaults(defaults, startOf({ audioParameters: { audioFormat: "audio/pcm" } }));
     expect(merged).toMatchObject({ speaker: "alan", text: "" });
@@ -129,12 +129,12 @@ describe("the model of a connection", () => {
     [undefined, "unknown", "coda.example.test:8000", "coda"],
     ["svc-tts", undefined, "tts.example.test", undefined],
     ["constructor", undefined, undefined, undefined],
-  ])("with the path %s, the query %s and the host %s is %s", (path, query, host, expected) => {
+  ])("with path %s, query %s and host %s is %s", (path, query, host, expected) => {
     expect(modelOfConnection(path, query, host, defaultAliases)).toBe(expected);
   });
 });
 
-test("each error has a kind that published clients know", () => {
+test("errorKindOf maps each error code to a kind that published clients know", () => {
   const kindOf = (code: ErrorCode) => errorKindOf(new Failure(code, "x"));
   const kinds: Readonly<Partial<Record<ErrorCode, string>>> = {
     invalid_request: "invalid_input",

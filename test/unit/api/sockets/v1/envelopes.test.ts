@@ -1,6 +1,6 @@
 /**
- * Tests vectors of the published schema and of a published client: both encodings of each message, in both
- * directions (11.16).
+ * Test vectors from the published schema and a published client: each message in both encodings
+ * (specification 11.16).
  */
 import { fromBinary, fromJson, type JsonValue, toBinary, toJson } from "@bufbuild/protobuf";
 import { describe, expect, test } from "vitest";
@@ -89,14 +89,14 @@ const responses: readonly (readonly [hex: string, json: JsonValue])[] = [
 const bytes = (text: string) => Buffer.from(text);
 
 describe("a message of the client (11.16)", () => {
-  test.each(requests)("%s", (hex, json) => {
+  test.each(requests)("%s has the same content in both encodings", (hex, json) => {
     const binary = decodeRequest(Buffer.from(hex, "hex"), true);
     expect(toJson(requestSchema, binary)).toEqual(json);
     const text = decodeRequest(bytes(JSON.stringify(json)), false);
     expect(Buffer.from(toBinary(requestSchema, text)).toString("hex")).toBe(hex);
   });
 
-  test("may have the names of the schema, and fields of a later schema", () => {
+  test("may use the snake_case names of the schema and unknown fields", () => {
     const json = '{"context_id":"a","start":{"split_strategy":"SPLIT_STRATEGY_LATER","more":1},"more":[]}';
     const { contextId, payload } = decodeRequest(bytes(json), false);
     expect([contextId, payload.case]).toEqual(["a", "start"]);
@@ -105,13 +105,13 @@ describe("a message of the client (11.16)", () => {
   });
 
   test.each(["{", "[]", "5", '{"text":5}', '{"text":"a","end":{}}', '{"start":{"text":"a"},"cancel":{}}'])(
-    "is not %s",
+    "is refused if it is %s",
     (json) => {
       expect(() => decodeRequest(bytes(json), false)).toThrow();
     },
   );
 
-  test("is not arbitrary bytes", () => {
+  test("is refused if it is not valid protobuf", () => {
     expect(() => decodeRequest(Buffer.from("0aff", "hex"), true)).toThrow();
   });
 
@@ -122,7 +122,7 @@ describe("a message of the client (11.16)", () => {
     [2, "none"],
     [3, "accumulateSentence"],
     [9, "sentence"],
-  ])("with the split strategy %s divides text by %s", (splitStrategy, expected) => {
+  ])("with the split strategy %s selects %s", (splitStrategy, expected) => {
     const { payload } = decodeRequest(bytes(JSON.stringify({ start: { splitStrategy } })), false);
     if (payload.case !== "start") throw new Error("no start");
     expect(splitStrategyOf(payload.value)).toBe(expected);
@@ -130,7 +130,7 @@ describe("a message of the client (11.16)", () => {
 });
 
 describe("a message of the server (11.16)", () => {
-  test.each(responses)("%s", (hex, json) => {
+  test.each(responses)("%s has the same content in both encodings", (hex, json) => {
     const message = fromBinary(responseSchema, new Uint8Array(Buffer.from(hex, "hex")));
     expect(toJson(responseSchema, message)).toEqual(json);
     expect(fromJson(responseSchema, json)).toEqual(message);
