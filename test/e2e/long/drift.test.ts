@@ -1,6 +1,7 @@
 /**
- * Changes every child of two running `TtsDeployment`s with `kubectl patch`, one change after the other. The operator restores each child, and
- * the time is printed. The changes are those of test/integration/operator/drift.test.ts. SEED selects those of a run.
+ * Changes every child of two running `TtsDeployment`s with `kubectl patch`, one change after the other. The
+ * operator restores each child, and the time is printed. The changes are those of
+ * test/integration/operator/drift.test.ts. SEED selects those of a run.
  */
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { labels } from "../../../config/contract/names.ts";
@@ -65,8 +66,8 @@ const second = {
 };
 
 /**
- * Every state of every child, by kind and name, with the time at which the watch showed it. It is real time, because the
- * operator and the cluster are real; it is printed, and no assertion depends on it.
+ * Every state of every child, by kind and name, with the time at which the watch showed it. It is real time,
+ * because the operator and the cluster are real; it is printed, and no assertion depends on it.
  */
 const states = new Map<string, { readonly text: string; readonly atMs: number }[]>();
 const watches: { readonly stop: () => Promise<void> }[] = [];
@@ -243,7 +244,9 @@ describe("kubectl patch of every child", () => {
   });
 });
 
-/** Excludes the date of the token: the operator reads it from the Secret, and has no other value to restore. */
+/**
+ * Excludes the date of the token: the operator reads it from the Secret, and has no other value to restore.
+ */
 const isRecord = ({ kind }: Child, { name }: ChildChange) =>
   kind === "Secret" && name.startsWith("/metadata/annotations");
 

@@ -1,4 +1,7 @@
-/** The collector next to arcana in a real pod: it sends to a backend that requires a token, and ends after the model. */
+/**
+ * The collector next to arcana in a real pod: it sends to a backend that requires a token, and ends after the
+ * model.
+ */
 import { copyFile, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

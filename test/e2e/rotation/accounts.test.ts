@@ -1,4 +1,7 @@
-/** Two API pods with one PostgreSQL and one Valkey: a change at one applies to the other, and both share the limits. */
+/**
+ * Two API pods with one PostgreSQL and one Valkey: a change at one applies to the other, and both share the
+ * limits.
+ */
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { eventually } from "../../support/eventually.ts";
 import { SharedAccounts, type Spoken } from "../../support/server/shared-accounts.ts";

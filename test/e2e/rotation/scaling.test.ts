@@ -1,4 +1,7 @@
-/** Pools with the built-in scaler and real pods: from zero and back, up and down, without an interrupted stream. */
+/**
+ * Pools with the built-in scaler and real pods: from zero and back, up and down, without an interrupted
+ * stream.
+ */
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { Deployed } from "../../support/cluster/deployed.ts";
 import { mist, World } from "../../support/cluster/world.ts";

@@ -1,4 +1,7 @@
-/** An upgrade of chart, CRDs and operator from the previous release under 16 streams: no stream is interrupted, and no pod is replaced. */
+/**
+ * An upgrade of chart, CRDs and operator from the previous release under 16 streams: no stream is
+ * interrupted, and no pod is replaced.
+ */
 import { execFile } from "node:child_process";
 import { mkdir, mkdtemp, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";

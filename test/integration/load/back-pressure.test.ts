@@ -73,8 +73,8 @@ async function modelWaits(mostSeconds: number): Promise<void> {
 }
 
 /**
- * The second column is the number of times that the socket buffers fill again. It is lower for coded audio, of
- * which they hold a quarter of an hour.
+ * The second column is the number of times that the socket buffers fill again. It is lower for coded audio,
+ * of which they hold a quarter of an hour.
  */
 it.each([
   ["audio/wav", 2],

@@ -181,7 +181,8 @@ function quickPeer(): Promise<string> {
 const tokenEveryMs = 10;
 
 /**
- * The metrics of a vLLM that writes a token each 10 ms for each request, and one each 100 ms for another client.
+ * The metrics of a vLLM that writes a token each 10 ms for each request, and one each 100 ms for another
+ * client.
  * @param onAsk called for each requested completion.
  */
 function slowVllm(onAsk: () => void): Promise<string> {

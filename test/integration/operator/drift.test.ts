@@ -198,7 +198,10 @@ function contentOf({ status: _, metadata, ...rest }: KubernetesObject): Json {
 
 const textOf = (object: KubernetesObject) => JSON.stringify(contentOf(object));
 
-/** Changes the object like `kubectl edit`. Undefined if the API server rejects the change, or if it changes nothing. */
+/**
+ * Changes the object like `kubectl edit`. Undefined if the API server rejects the change, or if it changes
+ * nothing.
+ */
 async function written(
   live: KubernetesObject,
   changed: KubernetesObject,

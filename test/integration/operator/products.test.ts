@@ -275,7 +275,10 @@ describe("the chart's role", () => {
     for (const product of ["gatewayApi", "keda", "prometheusOperator"] as const) await install(product);
   });
 
-  /** Makes the operator use every permission: elect a leader, create all children, delete some, prune a pool, record events. */
+  /**
+   * Makes the operator use every permission: elect a leader, create all children, delete some, prune a pool,
+   * record events.
+   */
   async function doEverything(house: OperatorHouse): Promise<void> {
     await house.restart({ elected: true });
     const scaling = { maxReplicas: 2 };

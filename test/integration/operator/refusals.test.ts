@@ -171,7 +171,9 @@ interface AdmissionReview {
 describe("a ValidatingAdmissionPolicy", () => {
   const policyName = () => `no-${house.namespace}`;
 
-  /** Installs a policy that rejects new objects of a resource (`apps/deployments`) if the expression is false. */
+  /**
+   * Installs a policy that rejects new objects of a resource (`apps/deployments`) if the expression is false.
+   */
   async function refuse(groupAndResource: string, expression: string, message: string): Promise<void> {
     const apiVersion = "admissionregistration.k8s.io/v1";
     const metadata = { name: policyName() };

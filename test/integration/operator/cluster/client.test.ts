@@ -1,4 +1,7 @@
-/** How the client handles responses and their absence, with a real API server behind a proxy that simulates faults. */
+/**
+ * How the client handles responses and their absence, with a real API server behind a proxy that simulates
+ * faults.
+ */
 import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";

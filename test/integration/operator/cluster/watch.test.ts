@@ -1,6 +1,6 @@
 /**
- * Tests the recovery of a watch from each kind of fault. A proxy in front of a real API server injects the faults. After
- * each one, the local copy must equal the cluster.
+ * Tests the recovery of a watch from each kind of fault. A proxy in front of a real API server injects the
+ * faults. After each one, the local copy must equal the cluster.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, test } from "vitest";
 import { ApiError } from "../../../../operator/cluster/api-error.ts";
