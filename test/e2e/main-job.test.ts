@@ -44,7 +44,7 @@ describe("a TtsDeployment", () => {
   });
 
   it.each(["mist", "mistv2", "arcana"])(
-"synthesizes a sentence with %s that a recognizer understands",
+    "synthesizes a sentence with %s that a recognizer understands",
     async (modelId) => {
       const request = { text: sentence, speaker: voiceOf(modelId), modelId, samplingRate: 16_000 };
       const answer = await world.speak(name, { ...request, audioFormat: "wav" }, "application/json");
@@ -131,7 +131,7 @@ async function allChildrenDeleted() {
   const kinds =
     "deployment,replicaset,pod,service,configmap,serviceaccount,role,rolebinding,ttsmp,secret,endpointslice";
   await eventually(
-"the deletion of every child",
+    "the deletion of every child",
     async () => (await kubectl.list(kinds, `tts.svc.dev/deployment=${name}`)).length === 0,
     { seen: () => kubectl.do("get", kinds, "-l", `tts.svc.dev/deployment=${name}`) },
   );

@@ -104,7 +104,7 @@ describe("an outage of PostgreSQL", () => {
     expect(Object.keys(results)).toEqual(["200"]);
     expect({ status, code }).toEqual({ status: 503, code: "store_unavailable" });
     await eventually(
-"the creation of a key after the hang",
+      "the creation of a key after the hang",
       async () => (await accounts.makeKey(other, { name: "again" })).status === 201,
     );
   });

@@ -1,6 +1,6 @@
 /**
- * Tests the arguments that `make images` passes to Podman if no registry is available. Scripts replace the
- * programs (`make test-kind` runs real ones).
+ * Tests the arguments that `make images` passes to Podman if no registry is available. Scripts replace
+ * Podman, mmdebstrap and npm. `make test-kind` runs the real programs.
  */
 import { execFileSync } from "node:child_process";
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -23,11 +23,11 @@ const program = (name: string, lines: string): void => {
 };
 
 /**
- * Runs images.sh. Podman has the images whose names match `has`.
+ * Runs images.sh with a Podman that has all images with names that match `existing`.
  * @returns the arguments that Podman received
  */
-function askedOfPodman(
-  has: string,
+function podmanArguments(
+  existing: string,
   environment: NodeJS.ProcessEnv,
   mmdebstrap = `while [ "$#" -gt 1 ]; do shift; done; touch "$1"`,
 ): string[] {
@@ -36,7 +36,7 @@ function askedOfPodman(
     "podman",
     `echo "$*" >>${asked}
     case "$1 $2" in
-      "image inspect") [[ $3 =~ ${has} ]] || grep -q -- "--tag $3 " ${asked} ;;
+      "image inspect") [[ $3 =~ ${existing} ]] || grep -q -- "--tag $3 " ${asked} ;;
       "build --tag") cat >/dev/null ;;
       "save "*) touch "$6" ;;
     esac`,
@@ -62,8 +62,8 @@ function askedOfPodman(
 const debian =
   /--build-arg BASE=localhost\/svc-tts-node:bookworm\S* --build-arg RUNTIME=localhost\/svc-tts-debian:bookworm/;
 
-test("without a registry the base is built once from Debian and npm, and used by both builds", () => {
-  const asked = askedOfPodman("none", { SVC_TTS_BASE: "debian" });
+test("without a registry, the base image is built once from Debian and npm, and both builds use it", () => {
+  const asked = podmanArguments("none", { SVC_TTS_BASE: "debian" });
   expect(asked.filter((line) => line.startsWith("import"))[0]).toMatch(
     /debian\.tar localhost\/svc-tts-debian:bookworm/,
   );
@@ -74,20 +74,20 @@ test("without a registry the base is built once from Debian and npm, and used by
   expect(builds).toEqual([expect.stringMatching(debian), expect.stringMatching(debian)]);
 });
 
-test("an existing base is used", () => {
-  const asked = askedOfPodman("svc-tts-node", { SVC_TTS_BASE: "debian" });
+test("both builds use an existing base image", () => {
+  const asked = podmanArguments("svc-tts-node", { SVC_TTS_BASE: "debian" });
   expect(asked.filter((line) => line.startsWith("import"))).toEqual([]);
   expect(asked.filter((line) => debian.test(line))).toHaveLength(2);
 });
 
-test("the base of the Containerfile is used if the engine has it", () => {
-  const asked = askedOfPodman("library/node", {});
+test("both builds use the base image of the Containerfile if the container engine has it", () => {
+  const asked = podmanArguments("library/node", {});
   expect(asked.filter((line) => line.startsWith("build --layers"))).toHaveLength(2);
   expect(asked.filter((line) => debian.test(line))).toEqual([]);
 });
 
-test("a base that cannot be built stops the build of the images", () => {
-  expect(() => askedOfPodman("none", { SVC_TTS_BASE: "debian" }, "exit 1")).toThrow(
+test("a failed build of the base image stops the build of the images", () => {
+  expect(() => podmanArguments("none", { SVC_TTS_BASE: "debian" }, "exit 1")).toThrow(
     /could not be assembled into a base image/,
   );
   expect(readFileSync(join(folder, "asked"), "utf8")).not.toContain("build");
