@@ -186,7 +186,7 @@ const bytesBefore = relay.bytesAsked;
     const connectThrough = () => connectTo(`redis://${new URL(relay.url).host}`, "a password", clock);
     valkey.process.kill("SIGSTOP");
     try {
-const connecting = connectThrough();
+      const connecting = connectThrough();
       await eventually("a request to Valkey", () => relay.bytesAsked > 0);
       expect(clock.timers).toBe(1);
       valkey.process.kill("SIGCONT");
