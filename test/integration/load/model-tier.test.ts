@@ -234,7 +234,7 @@ test.each([
   ["mini", 80],
   ["flite", 82],
 ] as const)(
-"max_tokens limits the audio of a phrase: generator %s uses %d tokens for a second",
+  "max_tokens limits the audio of a phrase: generator %s uses %d tokens for a second",
   async (generator, rate) => {
     const tier = await ownTier({ tier: "arcana", generator });
     const text = "one two three four five six seven eight nine ten eleven twelve";

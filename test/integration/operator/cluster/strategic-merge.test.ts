@@ -237,7 +237,7 @@ describe("podTemplate is merged like a strategic merge patch of the API server:"
     expect(await limitsIn(merged(patch))).toEqual({ cpu: "1", memory: "0" });
   });
 
-  it("(check of this test) the comparison detects a wrong merge", async () => {
+  it("a wrong merge is detected by this comparison", async () => {
     const patch = mist({ env: [{ name: "B", $patch: "delete" }] });
     expect(await stored(original)).not.toEqual(await merged(patch));
   });
