@@ -222,6 +222,7 @@ function silences(audio: Int16Array, minimum: number): { from: number; to: numbe
   }
   return intervals;
 }
+
 describe("an invalid voice is reported, and does not affect other voices:", () => {
   const sha256 = createHash("sha256").update(tinyPiper()).digest("hex");
   const name = "mona.manifest.json";
