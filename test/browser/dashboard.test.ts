@@ -13,7 +13,7 @@ import { startWholeServer, type WholeServer } from "../support/server/whole-serv
 const run = promisify(execFile);
 const setupToken = "a-long-text-that-the-server-made-for-its-first-owner";
 const password = "four plain words here";
-/** A text in which no word occurs twice. */
+/** The text has each word only once. */
 const spoken =
   "Hello there, my good old friend; it has been such a long time since we met last in that town by the sea.";
 const written = spoken.split(" ").map((word) => word.replace(/[,;.]$/, ""));
@@ -246,7 +246,7 @@ const elsewhere: string[] = [];
     await page.goto(`${url}/dashboard/words`);
     await page.getByRole("button", { name: "Keep sentences" }).click();
     const team = { saveOovs: true, modelId: "mist", speaker: "alan", text: "Hello. Say Zorblax to me." };
-    await server.api.post(team, { accept: "audio/pcm" }); // for a key without a team
+    await server.api.post(team, { accept: "audio/pcm" }); // sent with a key that has no team
     const word = page.getByRole("heading", { name: "Zorblax" });
     await eventually("the word to appear", async () => {
       await page.goto(`${url}/dashboard/words`);

@@ -34,7 +34,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** All texts of a page in the page's language, including those for screen readers. */
+/** A script that returns all texts of a page in the page's language, including texts for screen readers. */
 const readPage = `[
   ...(function* () {
     const walker = document.createTreeWalker(document.documentElement, NodeFilter.SHOW_TEXT);
@@ -92,10 +92,10 @@ const english = untranslated();
 /** Checks that the whole page is in German, and that axe reports no violation. */
 async function lookAt(name: string): Promise<void> {
   const texts = await page.evaluate<string[]>(readPage);
-  const left = texts.filter(
+  const englishTexts = texts.filter(
     (text) => english.exact.has(text) || english.parts.some((part) => text.includes(part)),
   );
-  expect(left, name).toEqual([]);
+  expect(englishTexts, name).toEqual([]);
   expect(await page.evaluate("document.documentElement.lang"), name).toBe("de-DE");
   expect(await violationsOf(page), name).toEqual([]);
   if (pictures !== undefined)

@@ -1,4 +1,7 @@
-/** The main task on a real cluster: apply a `TtsDeployment`, synthesize speech, inspect it, and delete it. */
+/**
+ * Tests the main task on a real cluster: apply a `TtsDeployment`, synthesize speech, inspect it, and delete
+ * it.
+ */
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { readWav } from "../support/audio/audio.ts";
 import { recognize } from "../support/audio/recognizer.ts";

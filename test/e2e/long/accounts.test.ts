@@ -1,6 +1,6 @@
 /**
- * Kills, hangs and stops the PostgreSQL of two API pods. Requests with an API key that the pods have already
- * read are not affected.
+ * Tests two API pods while their PostgreSQL is killed, hangs or is down. Requests with an API key that the
+ * pods have already read are not affected.
  */
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { paths } from "../../../config/contract/names.ts";
@@ -51,8 +51,8 @@ function startClients(urls: readonly string[], key: string) {
   };
 }
 
-describe("an outage of PostgreSQL", () => {
-  it("fails no request with a known key and loses no OOV word after a crash", async () => {
+describe("requests during an outage of PostgreSQL", () => {
+  it("succeed with a known key after a crash, and no out-of-vocabulary word is lost", async () => {
     const { postgres } = accounts;
     const key = await accounts.knownKey("listener");
     const load = startClients(accounts.pods, key);
@@ -88,7 +88,7 @@ describe("an outage of PostgreSQL", () => {
     await eventually("an empty disk queue", async () => (await spooled()) === 0);
   });
 
-  it("fails no request with a known key while PostgreSQL hangs", async () => {
+  it("succeed with a known key while PostgreSQL hangs", async () => {
     const { postgres, one, other } = accounts;
     const key = await accounts.knownKey("patient");
     const load = startClients(accounts.pods, key);
@@ -109,7 +109,7 @@ describe("an outage of PostgreSQL", () => {
     );
   });
 
-  it("fails no request while an API pod is replaced, because the other pod has read the keys", async () => {
+  it("succeed while an API pod is replaced, because the other pod has read the keys", async () => {
     const { postgres, world, name } = accounts;
     const key = await accounts.knownKey("survivor");
     await postgres.kill();

@@ -49,7 +49,7 @@ const first = {
   networkPolicy: { enabled: true },
   models: [{ ...scaledMist, scaling: { provider: "HPA", minReplicas: 1, maxReplicas: 2 } }],
 };
-/** The pool is at zero, so no vLLM pod starts. */
+/** The pool is scaled to zero, so no vLLM pod starts. */
 const second = {
   license: { secretRef: { name: licenseSecret } },
   api: { replicas: 1, drain, route: { hostnames, gatewayRef: { name: "public", sectionName: "https" } } },
@@ -224,7 +224,7 @@ function tableOf(repairs: readonly Repair[]): string {
 }
 
 describe("a change of a child with kubectl patch", () => {
-  it("is reverted by the operator, whichever field it changes", async () => {
+  it("is reverted by the operator in every field", async () => {
     const repairs: Repair[] = [];
     try {
       for (const child of children) repairs.push(...(await repairsOf(child)));

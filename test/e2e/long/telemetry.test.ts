@@ -20,7 +20,7 @@ const name = "measured";
 const image = "svc-tts.local/otelcol:1";
 const token = "s3cret-of-the-backend";
 const body = { text: "Good morning, everybody.", speaker: "luna", modelId: "arcana" };
-/** Synthesizes speech that plays longer than a pod without streams takes to end. */
+/** The speech of this request plays longer than a pod without streams takes to end. */
 const long = {
   ...body,
   text: "A client listens to every one of these words in real time. ".repeat(4),

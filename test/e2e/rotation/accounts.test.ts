@@ -12,8 +12,8 @@ const accounts = new SharedAccounts(inject("cluster"));
 beforeAll(() => accounts.open());
 afterAll(() => accounts.close());
 
-describe("users and keys of two API pods", () => {
-  it("include the first owner, and the set-up link works only once", async () => {
+describe("two API pods", () => {
+  it("share the first owner, and the set-up link works only once", async () => {
     const { one, other } = accounts;
     const token = await accounts.setupToken();
     const owner = new Visitor(one);
@@ -29,13 +29,13 @@ describe("users and keys of two API pods", () => {
     accounts.owner = owner;
   });
 
-  it("include a key that one pod created, which is valid through the Service", async () => {
+  it("accept a key that one pod created, also through the Service", async () => {
     await accounts.makeAdminKey();
     expect(accounts.admin).toMatch(/^svc_\w+$/);
     expect(await accounts.statusAt(await accounts.serviceUrl(), accounts.admin)).toBe(200);
   });
 
-  it("reject a revoked key in both pods", async () => {
+  it("both reject a revoked key", async () => {
     const { one, other } = accounts;
     const key = await accounts.knownKey("revoked");
     expect(await accounts.statusAt(other, key)).toBe(200);

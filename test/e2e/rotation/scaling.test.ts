@@ -1,5 +1,5 @@
 /**
- * Pools with the built-in scaler and real pods: from zero and back, up and down, without an interrupted
+ * Tests pools with the built-in scaler and real pods: from zero and back, up and down, without an interrupted
  * stream.
  */
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";

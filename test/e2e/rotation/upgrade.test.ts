@@ -1,5 +1,5 @@
 /**
- * An upgrade of chart, CRDs and operator from the previous release under 16 streams: no stream is
+ * Tests an upgrade of chart, CRDs and operator from the previous release under 16 streams: no stream is
  * interrupted, and no pod is replaced.
  */
 import { execFile } from "node:child_process";

@@ -31,12 +31,12 @@ function podmanArguments(
   environment: NodeJS.ProcessEnv,
   mmdebstrap = `while [ "$#" -gt 1 ]; do shift; done; touch "$1"`,
 ): string[] {
-  const asked = join(folder, "asked");
+  const callsFile = join(folder, "calls");
   program(
     "podman",
-    `echo "$*" >>${asked}
+    `echo "$*" >>${callsFile}
     case "$1 $2" in
-      "image inspect") [[ $3 =~ ${existing} ]] || grep -q -- "--tag $3 " ${asked} ;;
+      "image inspect") [[ $3 =~ ${existing} ]] || grep -q -- "--tag $3 " ${callsFile} ;;
       "build --tag") cat >/dev/null ;;
       "save "*) touch "$6" ;;
     esac`,
@@ -56,39 +56,39 @@ function podmanArguments(
     },
     stdio: "pipe",
   });
-  return readFileSync(asked, "utf8").trim().split("\n");
+  return readFileSync(callsFile, "utf8").trim().split("\n");
 }
 
 const debian =
   /--build-arg BASE=localhost\/svc-tts-node:bookworm\S* --build-arg RUNTIME=localhost\/svc-tts-debian:bookworm/;
 
 test("without a registry, the base image is built once from Debian and npm, and both builds use it", () => {
-  const asked = podmanArguments("none", { SVC_TTS_BASE: "debian" });
-  expect(asked.filter((line) => line.startsWith("import"))[0]).toMatch(
+  const podmanCalls = podmanArguments("none", { SVC_TTS_BASE: "debian" });
+  expect(podmanCalls.filter((line) => line.startsWith("import"))[0]).toMatch(
     /debian\.tar localhost\/svc-tts-debian:bookworm/,
   );
-  expect(asked.filter((line) => line.includes("--file - "))[0]).toMatch(
+  expect(podmanCalls.filter((line) => line.includes("--file - "))[0]).toMatch(
     /^build --tag localhost\/svc-tts-node:bookworm/,
   );
-  const builds = asked.filter((line) => line.startsWith("build --layers"));
+  const builds = podmanCalls.filter((line) => line.startsWith("build --layers"));
   expect(builds).toEqual([expect.stringMatching(debian), expect.stringMatching(debian)]);
 });
 
 test("both builds use an existing base image", () => {
-  const asked = podmanArguments("svc-tts-node", { SVC_TTS_BASE: "debian" });
-  expect(asked.filter((line) => line.startsWith("import"))).toEqual([]);
-  expect(asked.filter((line) => debian.test(line))).toHaveLength(2);
+  const podmanCalls = podmanArguments("svc-tts-node", { SVC_TTS_BASE: "debian" });
+  expect(podmanCalls.filter((line) => line.startsWith("import"))).toEqual([]);
+  expect(podmanCalls.filter((line) => debian.test(line))).toHaveLength(2);
 });
 
 test("both builds use the base image of the Containerfile if the container engine has it", () => {
-  const asked = podmanArguments("library/node", {});
-  expect(asked.filter((line) => line.startsWith("build --layers"))).toHaveLength(2);
-  expect(asked.filter((line) => debian.test(line))).toEqual([]);
+  const podmanCalls = podmanArguments("library/node", {});
+  expect(podmanCalls.filter((line) => line.startsWith("build --layers"))).toHaveLength(2);
+  expect(podmanCalls.filter((line) => debian.test(line))).toEqual([]);
 });
 
 test("a failed build of the base image stops the build of the images", () => {
   expect(() => podmanArguments("none", { SVC_TTS_BASE: "debian" }, "exit 1")).toThrow(
     /could not be assembled into a base image/,
   );
-  expect(readFileSync(join(folder, "asked"), "utf8")).not.toContain("build");
+  expect(readFileSync(join(folder, "calls"), "utf8")).not.toContain("build");
 });

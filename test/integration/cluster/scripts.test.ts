@@ -35,7 +35,9 @@ const preflight = (lines: string, prefix: readonly string[] = []) =>
   shell(`source ./preflight.sh; ${lines}`, prefix);
 const kind = (lines: string) => shell(`source ./kind.sh; source ./target.sh; KERNEL_MODULES=/; ${lines}`);
 
-/** A separate network namespace, so that a test can remove a route without affecting this machine. */
+/**
+ * Runs a command in a separate network namespace, so that a test does not affect the network of the machine.
+ */
 const ownNetwork = ["unshare", "--map-root-user", "--net"];
 
 test("make up without root fails with a message that names the alternatives", async () => {

@@ -48,7 +48,7 @@ export const routes: readonly Route[] = [
   [["405"], "api", "HEAD /v1/svc-tts", 405, "application/problem+json", /^$/],
   refusal(["405"], "api", "POST /health", 405, "method_not_allowed"),
   refusal(["405"], "api", "DELETE /v1/voices", 405, "method_not_allowed"),
-  // Fastify would require a content type for QUERY.
+  // Without the server's own handler, Fastify would require a content type for QUERY.
   refusal(["405"], "api", "QUERY /v1/voices", 405, "method_not_allowed"),
   refusal(["405"], "api", "GET /v1/audio/speech", 405, "method_not_allowed"),
   refusal(["404"], "mist", "GET /health", 404, "not_found"),

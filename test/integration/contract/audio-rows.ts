@@ -119,7 +119,7 @@ const everyModel: readonly AudioRow[] = variants.flatMap(({ rate, rules, name: _
   })),
 );
 
-/** Tests a format at the rates of one model. */
+/** Returns rows that request a format of one model at the given rates. */
 function atRates(
   rules: readonly RuleId[],
   modelId: ModelId,

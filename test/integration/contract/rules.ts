@@ -243,7 +243,7 @@ const decisions = {
 
 export type RuleId = keyof typeof specification | keyof typeof decisions;
 
-/** The test file, or the component, that holds each rule. */
+/** Each rule with the test file that exercises it, or with the component that implements it. */
 export const heldBy = Object.entries({ ...specification, ...decisions }).map(
   ([rule, [holder]]) => [rule, holder] as const,
 );

@@ -36,7 +36,7 @@ afterAll(async () => {
   await valkey.stop();
 });
 
-/** Starts an API tier. Every tier has another secret for the key `good`, but all tiers count one key. */
+/** Starts an API tier. Each tier has its own secret for the key `good`, but all tiers count the same key. */
 async function start(
   limits: ApiSettings["keyLimits"],
   shared = true,
@@ -58,7 +58,7 @@ async function statusOf(answer: Promise<Response>): Promise<number> {
   return status;
 }
 
-/** Returns a script of a model that never ends its audio. */
+/** Returns a script with which the model never ends its audio. */
 const holdStreams = () => speakUntil(new Promise(() => undefined), 16_000);
 
 const away = async ({ url }: TestApi) => (await sampleOf(url, "svc_tts_shared_limits_away ")) === 1;

@@ -143,13 +143,13 @@ describe("svc-tts all", () => {
   });
 
   it("names a port that is in use, and the variable that shifts all ports", async () => {
-    const taken = createServer();
+    const blockingServer = createServer();
     const port = portOf("model");
-    await new Promise<void>((resolve) => taken.listen(port, "127.0.0.1", resolve));
+    await new Promise<void>((resolve) => blockingServer.listen(port, "127.0.0.1", resolve));
     start();
     expect(await run.ended).toBe(2);
     expect(run.output()).toContain(`Port ${port}, which mist needs, is taken.`);
     expect(run.output()).toContain("PORT_OFFSET=");
-    await new Promise((resolve) => taken.close(resolve));
+    await new Promise((resolve) => blockingServer.close(resolve));
   });
 });

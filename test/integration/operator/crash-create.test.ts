@@ -4,7 +4,7 @@ import { crashModels, crashSpec, useCrashHouse } from "../../support/operator/cr
 const crashes = useCrashHouse();
 
 it(
-  "after the death of the operator at any write of a creation, the next operator reaches the same state and deletes no serving object",
+  "if the operator is killed after any write of a creation, the next operator reaches the same state and deletes no object that serves",
   () =>
     crashes.comesToTheSameEnd(
       async () => undefined,

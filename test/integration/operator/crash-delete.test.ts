@@ -47,7 +47,7 @@ describe("the deletion of a TtsDeployment", () => {
     await crashes.sweep();
   }, 1_200_000);
 
-  it("removes all children at whichever write of the creation it happens", async () => {
+  it("removes all children, also if it interrupts the creation at any write", async () => {
     const { house } = crashes;
     for (const n of crashPoints()) {
       const { promise: removal, resolve: removed } = Promise.withResolvers<void>();

@@ -28,7 +28,7 @@ async function update(): Promise<void> {
 }
 
 it(
-  "after the death of the operator at any write of an update, the next operator reaches the same state and deletes no serving object",
+  "if the operator is killed after any write of an update, the next operator reaches the same state and deletes no object that serves",
   () => crashes.comesToTheSameEnd(prepare, update),
   1_200_000,
 );

@@ -152,7 +152,7 @@ describe("a license that several TtsDeployments share", () => {
     await house.untilReplicas("demo-mist", 2);
     await house.putDeployment({}, mist(2), "other");
     await house.untilReplicas("other-mist", 0);
-    // The next written status is the one of the following change.
+    // After the operator is idle, the next status that it writes is the one for the following change.
     await house.idle();
     const deletionSeen = Promise.withResolvers<void>();
     house.proxy.rule = ({ method, path }) =>

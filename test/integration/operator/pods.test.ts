@@ -97,8 +97,8 @@ describe("podTemplate", () => {
   });
 });
 
-describe("PodDisruptionBudgets and NetworkPolicies", () => {
-  it("are created if the spec enables them, and are deleted otherwise", async () => {
+describe("PodDisruptionBudgets, NetworkPolicies and Pod Security:", () => {
+  it("budgets and policies are created if the spec enables them, and are deleted otherwise", async () => {
     const children = [
       ["PodDisruptionBudget", "demo-api"],
       ["PodDisruptionBudget", "demo-mist"],
@@ -114,7 +114,7 @@ describe("PodDisruptionBudgets and NetworkPolicies", () => {
     expect((await house.workload("demo-mist")).metadata.generation).toBe(generation);
   });
 
-  it("of another owner are not deleted, even with the operator's labels", async () => {
+  it("policies of another owner are not deleted, even with the operator's labels", async () => {
     const metadata = {
       name: "theirs",
       namespace: house.namespace,

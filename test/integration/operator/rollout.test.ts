@@ -99,7 +99,7 @@ async function streamsOf(name: string): Promise<string | undefined> {
     ?.value;
 }
 
-const gone = () => house.untilGone("TtsModelPool", "demo-mist-canary");
+const canaryDeleted = () => house.untilGone("TtsModelPool", "demo-mist-canary");
 const promoted = () => house.until(async () => (await streamsOf("demo-mist")) === "4", "the promotion");
 
 /** Starts a canary with changed settings, and waits for its first pods. */
@@ -132,7 +132,7 @@ describe("a canary", () => {
     await promoted();
     expect(await shares()).toBe("mist 50, mist-canary 50");
     await house.serve("demo-mist");
-    await gone();
+    await canaryDeleted();
     expect(await shares()).toBe("mist 100");
     await house.untilReady();
     const { status } = await house.pool("demo-mist");
@@ -148,7 +148,7 @@ describe("a canary", () => {
     await reached("Analysing");
     counted = bad;
     await reached("RolledBack");
-    await gone();
+    await canaryDeleted();
     expect(await shares()).toBe("mist 100");
     expect(await house.condition("RolloutHealthy")).toMatch(
       /^False CanaryErrors: .*5 of its 20 streams failed, 25.0%.*restart="\$\(date -Is\)"/,
@@ -171,7 +171,7 @@ describe("a canary", () => {
     await reached("RolledBack");
     const firstRevision = revision;
     await house.putDeployment({}, mist());
-    await gone();
+    await canaryDeleted();
     await house.until(async () => (await state()) === undefined, "the earlier settings");
     [earlier, counted] = [metrics(), { ok: 0, error: 0 }];
     await house.advance(1_000);
@@ -207,7 +207,7 @@ describe("a canary", () => {
     await passBesideHeld(house, 5, 1_000);
     released.resolve();
     await reached("RolledBack");
-    await gone();
+    await canaryDeleted();
     await house.idle();
     const [end] = (await pools.versions()).filter(({ type }) => type === "DELETED");
     expect(end?.object.metadata.name).toBe("demo-mist-canary");
@@ -258,7 +258,7 @@ describe("a canary", () => {
       await house.serve("demo-mist-canary");
       await promoted();
       await house.serve("demo-mist");
-      await gone();
+      await canaryDeleted();
     } finally {
       house.proxy.rule = () => undefined;
       await restarting;

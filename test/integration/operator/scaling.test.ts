@@ -284,7 +284,7 @@ describe("a pool with the built-in scaler", () => {
 });
 
 describe("the scaling provider", () => {
-  it("changes without a change of replicas: fixed, built-in, HPA, external, fixed", async () => {
+  it("can change without an effect on the replicas (fixed, Builtin, HPA, External, fixed)", async () => {
     await house.ready({}, [{ name: "mist", kind: "mist", replicas: 3 }]);
     await putApiPod();
     using history = await History.of(house.admin, "Deployment", house.namespace);

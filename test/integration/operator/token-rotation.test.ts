@@ -14,7 +14,7 @@ let folder = "";
  */
 const overlapMs = 2_500;
 const slowestKubeletMs = 1_300;
-/** Clients send requests at the same interval. */
+/** The test advances the clock in steps of this length. Each client sends a request in each step. */
 const stepMs = 100;
 
 beforeEach(async () => {

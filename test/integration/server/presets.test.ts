@@ -137,22 +137,22 @@ describe("an installed model", () => {
   });
 
   test("is not fetched again, except a changed file", async () => {
-    const wanted = preset();
-    await install(wanted);
+    const testPreset = preset();
+    await install(testPreset);
     const requests = server.requests.length;
-    expect((await install(wanted)).isNew).toBe(false);
+    expect((await install(testPreset)).isNew).toBe(false);
     expect(server.requests).toHaveLength(requests);
     writeFileSync(installed("af_heart.bin"), Buffer.alloc(1024, "other"));
-    expect((await install(wanted)).isNew).toBe(true);
+    expect((await install(testPreset)).isNew).toBe(true);
     expect(digestOf(readFileSync(installed("af_heart.bin")))).toBe(digestOf(style));
   });
 
   test("gets the manifest of this release if an earlier release installed the model", async () => {
-    const wanted = preset();
-    await install(wanted);
+    const testPreset = preset();
+    await install(testPreset);
     const written = readManifest();
     writeFileSync(installed("manifest.json"), JSON.stringify({ ...written, voices: [] }));
-    expect((await install(wanted)).isNew).toBe(false);
+    expect((await install(testPreset)).isNew).toBe(false);
     expect(readManifest()).toEqual(written);
   });
 
@@ -164,12 +164,12 @@ describe("an installed model", () => {
   });
 
   test("is removed with all of its files", async () => {
-    const wanted = preset();
-    await install(wanted);
-    expect(await removePreset(folder, wanted)).toBe(true);
-    expect(await readInstallation(folder, wanted)).toBeUndefined();
+    const testPreset = preset();
+    await install(testPreset);
+    expect(await removePreset(folder, testPreset)).toBe(true);
+    expect(await readInstallation(folder, testPreset)).toBeUndefined();
     expect(existsSync(join(folder, kokoro.id))).toBe(false);
-    expect(await removePreset(folder, wanted)).toBe(false);
+    expect(await removePreset(folder, testPreset)).toBe(false);
   });
 });
 
@@ -195,9 +195,9 @@ describe("sources", () => {
   });
 
   test("start with the mirror if one is configured", async () => {
-    const wanted = preset();
+    const testPreset = preset();
     server.files.set("/mirror/model.onnx", model);
-    const { installation } = await install(wanted, { mirror: `${server.url}/mirror/` });
+    const { installation } = await install(testPreset, { mirror: `${server.url}/mirror/` });
     expect(installation.source).toBe(`${server.url}/mirror/model.onnx`);
   });
 
@@ -251,7 +251,7 @@ describe("sources", () => {
 });
 
 test("an interrupted installation is resumed", async () => {
-  const wanted = preset();
+  const testPreset = preset();
   const stop = new AbortController();
   server.cuts.push(100_000);
   const partial = join(folder, `.${kokoro.id}.partial`, ".fetch", "model.onnx.partial");
@@ -262,9 +262,9 @@ test("an interrupted installation is resumed", async () => {
     );
     stop.abort();
   };
-  await expect(install(wanted, { signal: stop.signal })).rejects.toThrow();
+  await expect(install(testPreset, { signal: stop.signal })).rejects.toThrow();
   server.beforeCut = () => Promise.resolve();
-  await install(wanted);
+  await install(testPreset);
   expect(server.requests.filter(({ path }) => path === "/model.onnx").at(-1)?.range).toBe("bytes=100000-");
   expect(digestOf(readFileSync(installed("model.onnx")))).toBe(digestOf(model));
 });

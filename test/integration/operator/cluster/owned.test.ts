@@ -1,6 +1,6 @@
 /**
- * Tests `isApplied` with a real API server, for every kind that the operator writes. It must return true
- * after an apply, and false after drift and for a changed manifest. One apply must repair each drift.
+ * Tests `isApplied` with a real API server, for every kind that the operator writes. `isApplied` must return
+ * true after an apply, and false after drift and for a changed manifest. One apply must repair each drift.
  */
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { Applier } from "../../../../operator/apply/applier.ts";

@@ -86,13 +86,13 @@ describe("GET /health", () => {
   });
 
   it("counts a pool that is scaled to zero as reachable, and a pool with a missing replica as unreachable", async () => {
-    const gone = { pool: "gone", service: "http://127.0.0.1:9", weight: 100, idle: false };
+    const missingReplica = { pool: "gone", service: "http://127.0.0.1:9", weight: 100, idle: false };
     const health = async () => (await fetch(`${api.url}/health`)).json();
     const reachable = async () => ((await health()) as { modelReachable: boolean }).modelReachable;
-    api.route({ mist: [gone], arcana: route() });
+    api.route({ mist: [missingReplica], arcana: route() });
     await soon("an unreachable model", async () => !(await reachable()));
     expect((await fetch(`${api.url}/health`)).status).toBe(200); // arcana still serves
-    api.route({ mist: [{ ...gone, idle: true }], arcana: route() });
+    api.route({ mist: [{ ...missingReplica, idle: true }], arcana: route() });
     await soon("a reachable idle pool", reachable);
     api.route({ mist: route(), arcana: route() });
     await soon("the restored table", async () => (await api.post({ ...arcana, speaker: "abbie" }, {})).ok);
@@ -100,7 +100,7 @@ describe("GET /health", () => {
 });
 
 describe("the license", () => {
-  it("causes rejected requests after it expired, and is replaced without a restart", async () => {
+  it("is enforced: requests are rejected after it expired, and a new license needs no restart", async () => {
     await api.license({ expires: clock.nowMs() - 1000, graceDays: 0 });
     const status = async () => (await api.post(arcana, { accept: "audio/wav" })).status;
     await soon("a rejected request", async () => (await status()) === 403);
@@ -159,7 +159,7 @@ describe("a server that requires no license", () => {
     held.exercised("not_required");
   });
 
-  it("needs a routing table that says so and an empty list of trusted keys", async () => {
+  it("needs licenseRequired: false in the routing table and an empty list of trusted keys", async () => {
     const other = await startLicensed();
     const trusted = JSON.parse(readFileSync(join(other.folder, "jwks.json"), "utf8"));
     other.route({ licenseRequired: false });

@@ -106,7 +106,7 @@ describe.each(["json", "binary"] as const)("in %s (11.16)", (encoding) => {
 });
 
 describe("text", () => {
-  it("is synthesized by default, with or without white space between sentences", async () => {
+  it("is synthesized with the default strategy, also without white space between sentences", async () => {
     const client = await connect();
     client.send("a", { start: streaming });
     for (const text of ["One.", "Two ", "Three."]) client.send("a", { text });
@@ -195,10 +195,10 @@ describe("audio", () => {
     expect(wav.subarray(0, 4).toString("latin1")).toBe("RIFF");
     expect(wav.length).toBe(44 + 2 * synthesisBytes);
     for (const container of ["ogg", "webm"]) {
-      const heard = await decodeAudio(client.audio(container));
+      const decoded = await decodeAudio(client.audio(container));
       expect(client.audio(container).toString("latin1").split("OpusHead").length - 1).toBe(1);
-      expect(heard).toMatchObject({ codec: "opus", rate: 48_000 });
-      expect(heard.samples.length).toBe(2 * scriptedSeconds * 48_000);
+      expect(decoded).toMatchObject({ codec: "opus", rate: 48_000 });
+      expect(decoded.samples.length).toBe(2 * scriptedSeconds * 48_000);
     }
     expect(model.calls.length).toBe(6);
   });

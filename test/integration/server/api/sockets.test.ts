@@ -186,14 +186,14 @@ describe("a clear", () => {
 });
 
 describe("the end of a socket", () => {
-  it("by eos without text is a done and the close code 1000 (11.8)", async () => {
+  it("after eos without text consists of done and the close code 1000 (11.8)", async () => {
     const client = await connect(`/ws3?${pcm}`);
     client.send({ operation: "eos", contextId: null });
     expect(await client.closed()).toEqual({ code: 1000, reason: "" });
     expect(client.events).toEqual([{ type: "done", contextId: null }]);
   });
 
-  it("by eos comes after the audio of all text (11.8)", async () => {
+  it("after eos follows the audio of all text (11.8)", async () => {
     const client = await connect(`/ws3?${pcm}`);
     client.send({ text: "One", contextId: null }, { operation: "eos", contextId: null });
     expect(await client.closed()).toEqual({ code: 1000, reason: "" });

@@ -200,7 +200,7 @@ describe("a model that fails", () => {
     await eventually("two retries in the metrics", async () => (await sampleOf(api.url, retries)) === 2);
   });
 
-  it("with an error response, determines the message, the fields and Retry-After", async () => {
+  it("with an error response, has its message, fields and Retry-After sent to the client", async () => {
     const { api, model } = await start((call) => {
       call.refuse(400, {
         code: "invalid_request",
@@ -228,9 +228,9 @@ describe("a model that fails", () => {
     held.exercised("504");
     const patient = await startOver([model]);
     await model.close();
-    const gone = await patient.post(arcana, { accept: "audio/wav" });
-    expect(await gone.json()).toMatchObject({ status: 503, code: "model_unreachable" });
-    expect(gone.headers.get("retry-after")).toBeTruthy();
+    const unreachable = await patient.post(arcana, { accept: "audio/wav" });
+    expect(await unreachable.json()).toMatchObject({ status: 503, code: "model_unreachable" });
+    expect(unreachable.headers.get("retry-after")).toBeTruthy();
   });
 });
 

@@ -295,7 +295,7 @@ describe("a sign-in", () => {
   });
 });
 
-describe("the token page", () => {
+describe("the Keys page", () => {
   beforeEach(() => setUp(owner));
 
   it("creates a valid key, shows it once, counts its use, and revokes it", async () => {

@@ -250,7 +250,7 @@ describe("svc-tts fetch", () => {
     expect(await fetched("a/b.bin")).toBe(digestOf(weights));
   });
 
-  it("fails with one sentence", async () => {
+  it("reports an error in one sentence", async () => {
     const failure = command("--source", `${server.url}/model.bin`);
     await expect(failure).rejects.toMatchObject({
       code: 1,
@@ -391,7 +391,7 @@ describe("an artifact of an OCI registry", () => {
     ["registry.example.co.uk", "https://auth.example.co.uk/token", true],
     ["registry.example.co.uk", "https://evil.co.uk/token", false],
     ["10.0.0.1", "https://10.0.0.2/token", false],
-  ])("of the registry %s causes its password to be sent to %s: %s", (registry, realm, sent) => {
+  ])("of %s has a password that may be sent to %s: %s", (registry, realm, sent) => {
     expect(mayHavePassword(new URL(realm), new URL(`https://${registry}/v2/`))).toBe(sent);
   });
 

@@ -55,7 +55,7 @@ async function isReady({ url } = tier): Promise<boolean> {
   return (await fetch(`${url}/ready`)).ok;
 }
 
-/** Returns the sum of all series of a metric of the tier that start with the name. */
+/** Returns the sum of all series with the name (and the labels, if it has any) in the metrics of the tier. */
 async function metric(name: string, { url } = tier): Promise<number> {
   const text = await (await fetch(`${url}/metrics`)).text();
   const lines = text.split("\n").filter((line) => line.startsWith(name));
@@ -193,8 +193,8 @@ describe("arcana with a model that vLLM serves", () => {
 
   test("finishes eight concurrent streams", async () => {
     await vllm.script({ does: "speak", tokensPerSecond: 400 });
-    const heard = await Promise.all(Array.from({ length: 8 }, () => hear(tier.url, arcana)));
-    for (const { samples } of heard) expect(samples.length).toBe(10 * frameSamples);
+    const speeches = await Promise.all(Array.from({ length: 8 }, () => hear(tier.url, arcana)));
+    for (const { samples } of speeches) expect(samples.length).toBe(10 * frameSamples);
   });
 });
 
@@ -205,10 +205,10 @@ describe("a generator that fails", () => {
     ["generates invalid tokens", "nonsense"],
     ["generates no speech", "no speech"],
   ] as const)("gets a second request if it %s once", async (_, does) => {
-    const troubles = await metric(nonsense);
+    const failuresBefore = await metric(nonsense);
     await vllm.script({ does, times: 1 });
     expect((await hear(tier.url, arcana)).samples.length).toBe(10 * frameSamples);
-    expect(await metric(nonsense)).toBe(troubles + 1);
+    expect(await metric(nonsense)).toBe(failuresBefore + 1);
   });
 
   test("causes a 502 if its output is invalid twice, or if it rejects the request", async () => {
@@ -220,7 +220,7 @@ describe("a generator that fails", () => {
     expect((await invoke(tier.url, arcana)).status).toBe(502);
   });
 
-  test("causes an error of only the stream whose connection it closes", async () => {
+  test("causes an error only in the stream with the interrupted connection", async () => {
     const sampling = { ...usual, maxTokens: 40 * frameTokens };
     await vllm.script({ does: "break off", times: 1, tokensPerSecond: 400 });
     const broken = invoke(tier.url, { ...arcana, sampling });
@@ -256,13 +256,13 @@ describe("a generator that fails", () => {
     expect((await hear(tier.url, arcana)).samples.length).toBe(10 * frameSamples);
   });
 
-  test("causes no interrupted stream if only a codec process dies", async () => {
+  test("interrupts no stream if only a codec process dies", async () => {
     const [pid = 0] = childrenWith("codec/main.ts");
     await vllm.script({ does: "speak", tokensPerSecond: 200 });
-    const heard = hear(tier.url, { ...arcana, sampling: { ...usual, maxTokens: 40 * frameTokens } });
+    const speech = hear(tier.url, { ...arcana, sampling: { ...usual, maxTokens: 40 * frameTokens } });
     await eventually("the running generation", async () => (await vllm.asked()).running === 1);
     process.kill(pid, "SIGKILL");
-    expect((await heard).samples.length).toBe(40 * frameSamples);
+    expect((await speech).samples.length).toBe(40 * frameSamples);
   });
 });
 
@@ -284,10 +284,10 @@ describe("a tier with short time limits", () => {
 
   test("repeats a request once if the generator hangs", async () => {
     const unreachableCount = () => metric('svc_tts_generator_troubles_total{kind="away"}', impatient);
-    const troubles = await unreachableCount();
+    const failuresBefore = await unreachableCount();
     await slow.script({ does: "hang", times: 1 });
     expect((await hear(impatient.url, arcana)).samples.length).toBe(10 * frameSamples);
-    expect(await unreachableCount()).toBe(troubles + 1);
+    expect(await unreachableCount()).toBe(failuresBefore + 1);
   });
 
   test("restarts a generator that hangs on every request", async () => {
@@ -458,10 +458,10 @@ describe("a vLLM process that the tier starts", () => {
       tokens: [token],
       stretch: 1,
     } as const;
-    const heard: number[] = [];
+    const received: number[] = [];
     const never = new AbortController().signal;
-    for await (const { samples } of engine.speak(utterance, never)) heard.push(...samples);
-    expect(heard).toEqual(Array.from({ length: 24_000 }, (_, i) => i));
+    for await (const { samples } of engine.speak(utterance, never)) received.push(...samples);
+    expect(received).toEqual(Array.from({ length: 24_000 }, (_, i) => i));
     await engine.close();
     own.delete();
   });

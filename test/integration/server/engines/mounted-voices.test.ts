@@ -106,9 +106,9 @@ function speak({ engine, voice }: MountedSpeaker, words: readonly Token[], stret
 
 async function say(mounted: MountedVoices, id: string, words: readonly Token[], stretch = 1): Promise<Speech> {
   const speaker = speakerOf(mounted, id);
-  const heard = await gather(speak(speaker, words, stretch));
+  const speech = await gather(speak(speaker, words, stretch));
   speaker.release();
-  return heard;
+  return speech;
 }
 
 const hello = (mounted: MountedVoices, id: string) => say(mounted, id, tokens("Hello there."));
@@ -129,10 +129,10 @@ describe("mounted voices", () => {
       ["koko-a", 24_000],
       ["koko-b", 24_000],
     ] as const) {
-      const heard = await say(mounted, id, tokens("Hello of the world, again."));
-      const order = heard.times.map(({ token }) => token);
-      expect([id, heard.rate, order]).toEqual([id, rate, [0, 1, 2, 3, 4]]);
-      expect(heard.times.at(-1)?.end, id).toBeLessThanOrEqual(heard.audio.length / rate);
+      const speech = await say(mounted, id, tokens("Hello of the world, again."));
+      const order = speech.times.map(({ token }) => token);
+      expect([id, speech.rate, order]).toEqual([id, rate, [0, 1, 2, 3, 4]]);
+      expect(speech.times.at(-1)?.end, id).toBeLessThanOrEqual(speech.audio.length / rate);
     }
     const [one, other] = [await hello(mounted, "koko-a"), await hello(mounted, "koko-b")];
     expect(one.times).toEqual(other.times);
@@ -195,18 +195,18 @@ describe("mounted voices", () => {
     const mounted = await mount(folder.path);
     await served(mounted, "gapped");
     const words = tokens("One two three.");
-    const length = (heard: Speech, i: number) => (heard.times[i]?.end ?? 0) - (heard.times[i]?.start ?? 0);
+    const length = (speech: Speech, i: number) => (speech.times[i]?.end ?? 0) - (speech.times[i]?.start ?? 0);
     const plain = await say(mounted, "gapped", words);
     for (const stretch of [0.3, 1.5, 4]) {
-      const heard = await say(mounted, "gapped", words, stretch);
-      const ratio = heard.audio.length / plain.audio.length / stretch;
+      const speech = await say(mounted, "gapped", words, stretch);
+      const ratio = speech.audio.length / plain.audio.length / stretch;
       expect(ratio, `${stretch}`).toBeGreaterThan(0.8);
       expect(ratio, `${stretch}`).toBeLessThan(1.25);
     }
     const slowed = words.map((token, i) => ({ ...token, stretch: i === 1 ? 2 : 1 }));
-    const heard = await say(mounted, "gapped", slowed);
-    expect(length(heard, 1) / length(plain, 1)).toBeCloseTo(2, 0);
-    expect(length(heard, 0) / length(plain, 0)).toBeCloseTo(1, 1);
+    const speech = await say(mounted, "gapped", slowed);
+    expect(length(speech, 1) / length(plain, 1)).toBeCloseTo(2, 0);
+    expect(length(speech, 0) / length(plain, 0)).toBeCloseTo(1, 1);
   });
 });
 

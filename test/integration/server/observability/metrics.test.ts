@@ -105,18 +105,18 @@ describe("the API tier counts", () => {
   it("a client that disconnects before the response, with status 499 and outcome gone", async () => {
     const wait = Promise.withResolvers<void>();
     model.script = () => wait.promise;
-    const gone = { endpoint: "/v1/svc-tts", http_status: "499" };
+    const disconnected = { endpoint: "/v1/svc-tts", http_status: "499" };
     const hangUp = new AbortController();
     const calls = model.calls.length;
     await growth("svc_tts_requests_total", { outcome: "gone", voice: "abbie" }, () =>
-      growth("http_requests_total", gone, async () => {
+      growth("http_requests_total", disconnected, async () => {
         const answer = api.post(body, {}, { signal: hangUp.signal });
         await eventually("the invocation", () => model.calls.length > calls);
         hangUp.abort();
         await expect(answer).rejects.toThrow();
       }),
     );
-    expect(await total("http_errors_total", gone)).toBe(0);
+    expect(await total("http_errors_total", disconnected)).toBe(0);
     expect(await total("svc_tts_streams", { model: "mist" })).toBe(0);
     wait.resolve();
     model.script = speakTone(0.2);
