@@ -22,7 +22,8 @@ describe("two API pods", () => {
     const person = { token, name: "ada", password: "four plain words here" };
     expect(await owner.post("/dashboard/setup", person)).toMatchObject({ status: 303 });
     expect(await owner.get("/dashboard/keys")).toMatchObject({ status: 200 });
-    const late = new Visitor(other);  expect((await late.get(`/dashboard/setup?token=${token}`)).headers.get("location")).toMatch(/login$/);
+    const late = new Visitor(other);
+    expect((await late.get(`/dashboard/setup?token=${token}`)).headers.get("location")).toMatch(/login$/);
     expect(await late.post("/dashboard/setup", { ...person, name: "eve" })).toMatchObject({ status: 400 });
     late.cookie = owner.cookie;
     expect(await late.get("/dashboard/keys"), "the session is valid in both pods").toMatchObject({ status: 200 });
