@@ -52,7 +52,10 @@ describe("a canary under load", () => {
     },
   };
   const canaryGone = () =>
-    eventually("the canary's pods to be deleted", async () => (await deployed.pods("mist-canary")).length === 0);
+    eventually(
+      "the canary's pods to be deleted",
+      async () => (await deployed.pods("mist-canary")).length === 0,
+    );
 
   it("is rolled back if its streams fail, and every request succeeds", async () => {
     const before = await deployed.pods("mist");
@@ -75,7 +78,9 @@ describe("a canary under load", () => {
     const before = await deployed.pods("mist");
     await deployed.uncut("good canary", body, async () => {
       await deployed.setModels(canaried({ env: [{ name: "SVC_TTS_LOG_LEVEL", value: "debug" }] }));
-      await eventually("the analysis or the promotion of the canary", async () => ["Analysing", "Promoting"].includes((await phase()) ?? ""));
+      await eventually("the analysis or the promotion of the canary", async () =>
+        ["Analysing", "Promoting"].includes((await phase()) ?? ""),
+      );
       await deployed.renewed("mist", before, 2);
     });
     await world.condition(name, "Ready", "True");

@@ -83,9 +83,21 @@ const allowed: Attempt[] = [
   ["a pod reaches another pod that no policy selects", () => client, () => [addresses.license, licensePort]],
 ];
 const blocked: Attempt[] = [
-  ["a connection from another pod of the namespace to the model", () => client, () => [addresses.model, 8080]],
-  ["a connection from a pod of another namespace with an API pod's labels to the model", () => twin, () => [addresses.model, 8080]],
-  ["a connection from the API to an address that the policy does not list", () => api, () => [addresses.backend, backendPort]],
+  [
+    "a connection from another pod of the namespace to the model",
+    () => client,
+    () => [addresses.model, 8080],
+  ],
+  [
+    "a connection from a pod of another namespace with an API pod's labels to the model",
+    () => twin,
+    () => [addresses.model, 8080],
+  ],
+  [
+    "a connection from the API to an address that the policy does not list",
+    () => api,
+    () => [addresses.backend, backendPort],
+  ],
   ["a connection from the model to the license server", () => model, () => [addresses.license, licensePort]],
   ["a connection from the model to the API", () => model, () => [addresses.api, 8000]],
 ];

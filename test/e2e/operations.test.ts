@@ -57,7 +57,10 @@ describe("a TtsDeployment in operation", () => {
     await eventually("the pool to be ready again", async () => (await deployed.readyReplicas("mist")) === 1);
     expect(await deployed.restarts("app.kubernetes.io/component=api")).toBe(apiBefore);
     await eventually("the API to reach the model", async () => (await world.health(name)).apiStatus === "ok");
-    await eventually("the pool to synthesize speech", async () => (await world.speak(name, body)).status === 200);
+    await eventually(
+      "the pool to synthesize speech",
+      async () => (await world.speak(name, body)).status === 200,
+    );
   });
 
   it("keeps its pods with an expired license, and reports the delayed scale-up", async () => {

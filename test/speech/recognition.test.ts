@@ -37,7 +37,7 @@ const arcanaGates: typeof gates = {
 
 function gatesOf({ id, engine, models }: Voice): readonly [plain: number, telephone: number] {
   if (engine.kind !== "flite")
-    throw new Error(`voice ${id} has no limit: its engine is ${engine.kind}, and only Flite's voices have limits`);
+    throw new Error(`voice ${id} has no limit: its engine is ${engine.kind}, not flite`);
   return (models.includes("arcana") ? arcanaGates : gates)[engine.voice];
 }
 

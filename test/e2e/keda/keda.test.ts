@@ -20,7 +20,8 @@ const fromOne = { minReplicas: 1, maxReplicas: 2, target: { streamsPerReplica: 3
 let removeKeda: (() => Promise<void>) | undefined;
 
 beforeAll(async () => {
-  if (!cluster.isLocal) throw new Error("the KEDA image exists only for the local cluster: unset KUBECONFIG to run this test");
+  if (!cluster.isLocal)
+    throw new Error("the KEDA image exists only for the local cluster: unset KUBECONFIG to run this test");
   ({ remove: removeKeda } = await installKeda());
   await world.openWith(name, { models: [kedaModel(fromZero)] });
 });
@@ -48,9 +49,12 @@ describe("a change of the scaling provider", () => {
   it("from HPA to KEDA deletes the HorizontalPodAutoscaler, because KEDA rejects a second scaler", async () => {
     const pool = `${name}-mist`;
     await deployed.setModels(kedaModel({ ...fromOne, provider: "HPA" }));
-    await eventually("the operator's HorizontalPodAutoscaler", async () => (await scalers()).join() === `hpa/${pool}`);
+    await eventually(
+      "the operator's HorizontalPodAutoscaler",
+      async () => (await scalers()).join() === `hpa/${pool}`,
+    );
     await deployed.setModels(kedaModel(fromOne));
-    await eventually("KEDA's HorizontalPodAutoscaler and the ScaledObject", async () => (await scalers()).join() === `hpa/keda-hpa-${pool},so/${pool}`, {
+    await eventually("KEDA's scaler", async () => (await scalers()).join() === `hpa/keda-hpa-${pool},so/${pool}`, {
       seen: async () => [await scalers(), (await world.deployment(name))?.status?.conditions],
     });
     await kedaFollows(world, name);

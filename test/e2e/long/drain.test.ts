@@ -34,7 +34,8 @@ const secondNode = (what: "start" | "stop") =>
   });
 
 beforeAll(async () => {
-  if (!cluster.isLocal) throw new Error("only the local cluster can start a second node: unset KUBECONFIG to run this test");
+  if (!cluster.isLocal)
+    throw new Error("only the local cluster can start a second node: unset KUBECONFIG to run this test");
   // The client pod starts first, so that it runs on the node that is not drained.
   await world.open();
   await world.clientReady();

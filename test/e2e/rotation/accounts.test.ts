@@ -26,7 +26,7 @@ describe("two API pods", () => {
     expect((await late.get(`/dashboard/setup?token=${token}`)).headers.get("location")).toMatch(/login$/);
     expect(await late.post("/dashboard/setup", { ...person, name: "eve" })).toMatchObject({ status: 400 });
     late.cookie = owner.cookie;
-    expect(await late.get("/dashboard/keys"), "the session is valid in both pods").toMatchObject({ status: 200 });
+    expect(await late.get("/dashboard/keys"), "valid in both pods").toMatchObject({ status: 200 });
     accounts.owner = owner;
   });
 
@@ -42,11 +42,17 @@ describe("two API pods", () => {
     expect(await accounts.statusAt(other, key)).toBe(200);
     expect((await accounts.keysAt(one, "DELETE", "/revoked")).status).toBe(204);
     const began = performance.now();
-    await eventually("the other pod to reject the key", async () => (await accounts.statusAt(other, key)) === 401);
+    await eventually(
+      "the other pod to reject the key",
+      async () => (await accounts.statusAt(other, key)) === 401,
+    );
     console.info(
       `revoked in one pod, rejected by the other pod after ${((performance.now() - began) / 1000).toFixed(1)} s`,
     );
-    await eventually("the first pod to reject the key", async () => (await accounts.statusAt(one, key)) === 401);
+    await eventually(
+      "the first pod to reject the key",
+      async () => (await accounts.statusAt(one, key)) === 401,
+    );
   });
 
   it("share lexicon words: a word that one pod saves changes the speech of the other pod", async () => {
@@ -54,11 +60,13 @@ describe("two API pods", () => {
     const key = await accounts.knownKey("lexicon");
     const audioAt = async (at: string) => (await accounts.speak(at, key)).audio;
     const before = await audioAt(other);
-    expect((await audioAt(one)).equals(before), "both pods return the same audio for the same text").toBe(true);
+    expect((await audioAt(one)).equals(before), "both pods return the same audio").toBe(true);
     await owner.get("/dashboard/words");
     await owner.upload("/dashboard/words/import", { team: "" }, lexicon(accounts.word));
     await eventually("the other pod to use the word", async () => !(await audioAt(other)).equals(before));
-    await eventually("both pods to return the same audio", async () => (await audioAt(one)).equals(await audioAt(other)));
+    await eventually("both pods to return the same audio", async () =>
+      (await audioAt(one)).equals(await audioAt(other)),
+    );
   });
 
   it("share the requests per minute of a key", async () => {

@@ -23,7 +23,8 @@ const long = {
 let removeKeda: (() => Promise<void>) | undefined;
 
 beforeAll(async () => {
-  if (!cluster.isLocal) throw new Error("the KEDA image exists only for the local cluster: unset KUBECONFIG to run this test");
+  if (!cluster.isLocal)
+    throw new Error("the KEDA image exists only for the local cluster: unset KUBECONFIG to run this test");
   ({ remove: removeKeda } = await installKeda());
   await world.openWith(name, { models: [kedaModel({ minReplicas: 0, maxReplicas: 2 })] });
 });

@@ -30,7 +30,10 @@ afterAll(() => world.close());
 describe("a pool at zero", () => {
   it("is ready without a pod", async () => {
     expect(await deployed.pods("mist")).toEqual([]);
-    await eventually("the API tier to report the pool as reachable", async () => (await world.health(name)).modelReachable === true);
+    await eventually(
+      "the API tier to report the pool as reachable",
+      async () => (await world.health(name)).modelReachable === true,
+    );
     expect(await world.health(name)).toMatchObject({ apiStatus: "ok", modelReachable: true });
   });
 

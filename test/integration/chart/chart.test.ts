@@ -261,7 +261,11 @@ describe("the chart rejects", () => {
       { podLabels: { "app.kubernetes.io/instance": "other" } },
       "podLabels sets app.kubernetes.io/instance",
     ],
-    ["a missing name of an existing ServiceAccount", { serviceAccount: { create: false } }, "serviceAccount.name is empty"],
+    [
+      "a missing name of an existing ServiceAccount",
+      { serviceAccount: { create: false } },
+      "serviceAccount.name is empty",
+    ],
   ])("%s", async (_what, values, why) => {
     await expect(template(values)).rejects.toThrow(why);
   });

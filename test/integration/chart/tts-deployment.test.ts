@@ -143,7 +143,11 @@ describe("the chart tts-deployment rejects", () => {
     ["an invalid license", { secrets: { license: "hello" } }, "secrets.license is not a license"],
     ["a key in plain text", { secrets: { license, keys: "svc_abc" } }, "not a file of key digests"],
     ["an unknown value", { replica: 1 }, "replica"],
-    ["an unknown nested field in the spec", { secrets: { license }, spec: { api: { replcas: 1 } } }, "replcas"],
+    [
+      "an unknown nested field in the spec",
+      { secrets: { license }, spec: { api: { replcas: 1 } } },
+      "replcas",
+    ],
     [
       "a wrong type in the spec",
       { secrets: { license }, spec: { api: { replicas: "2" } } },

@@ -143,11 +143,16 @@ async function openBothWatches(): Promise<void> {
 describe("the directory of a cluster", () => {
   it("is empty until the routing table exists, and then follows the table", async () => {
     expect(directory.table()).toBeUndefined();
-    await eventually("a log message about the missing table", () => warnings.some((text) => text.includes("demo-routing")));
+    await eventually("a log message about the missing table", () =>
+      warnings.some((text) => text.includes("demo-routing")),
+    );
     await table([route("demo-mist")]);
     await eventually("the directory to read the table", () => directory.table()?.models.mist?.length === 1);
     await table([route("demo-mist", { weight: 90 }), route("demo-canary", { weight: 10 })]);
-    await eventually("the directory to read the changed table", () => directory.table()?.models.mist?.length === 2);
+    await eventually(
+      "the directory to read the changed table",
+      () => directory.table()?.models.mist?.length === 2,
+    );
   });
 
   it("follows only the endpoints of the Services in the table", async () => {

@@ -43,7 +43,10 @@ test("a foreground deletion waits for children, and the deletion of a namespace 
   expect(await client.get(refOf("child"))).toBeUndefined();
   const namespaceRef = { apiVersion: "v1", kind: "Namespace", name: namespace };
   await client.remove(namespaceRef);
-  await eventually("the deletion of the namespace", async () => (await client.get(namespaceRef)) === undefined);
+  await eventually(
+    "the deletion of the namespace",
+    async () => (await client.get(namespaceRef)) === undefined,
+  );
   client.close();
 });
 

@@ -88,7 +88,7 @@ describe("the routes", () => {
     },
   );
 
-  held.it(["GET /v1/voices", "GET /v1/models"], "list the voices of the catalogue and the three models", async () => {
+  held.it(["GET /v1/voices", "GET /v1/models"], "list the catalogue and the three models", async () => {
     const list = async () =>
       (await (await fetch(`${server.api.url}/v1/voices`)).json()) as {
         voices: { id: string; engine?: string }[];
@@ -207,7 +207,7 @@ describe("a rejected request", () => {
     expect(answers[0]).toEqual(answers[1]);
   });
 
-  held.it(["problem document", "400"], "does not get its text back in the problem document, which clients may log", async () => {
+  held.it(["problem document", "400"], "has a problem document without the text of the request", async () => {
     const answer = await server.api.post(
       { speaker: 7, text: "secret ".repeat(200) },
       { accept: "audio/wav" },
@@ -215,7 +215,7 @@ describe("a rejected request", () => {
     expect(await answer.text()).not.toContain("secret");
   });
 
-  held.it(["body limit", "413"], "can have a body above 16 MiB, and a body of exactly 16 MiB is parsed", async () => {
+  held.it(["body limit", "413"], "can have a body above 16 MiB, but not exactly 16 MiB", async () => {
     expect(defaultLimits.bodyBytes).toBe(16 * 1024 * 1024);
     const shell = JSON.stringify({ ...mist, text: "" }).length;
     const ofBytes = (bytes: number) => JSON.stringify({ ...mist, text: "a".repeat(bytes - shell) });
@@ -226,7 +226,7 @@ describe("a rejected request", () => {
     await expectProblem(aboveLimit, 413, "body_too_large");
   });
 
-  held.it(["JSON limit", "413"], "can be a request for JSON with more audio than the limit, and the error suggests a stream", async () => {
+  held.it(["JSON limit", "413"], "can exceed the limit of JSON audio, and the error suggests a stream", async () => {
     expect(defaultLimits.jsonAudioBytes).toBe(64 * 1024 * 1024);
     const small = await ownApi(server.mist.url, { limits: { jsonAudioBytes: 10_000 } });
     const answer = await small.post({ ...mist, audioFormat: "wav" }, { accept: "application/json" });
@@ -286,12 +286,12 @@ describe("a successful request", () => {
     ["x".repeat(129), false],
     ["two words", false],
     ["<script>", false],
-  ])(titleOf(["request ID", "answer headers"], "with request ID %s keeps it: %s"), async (clientId, isKept) => {
+  ])(titleOf(["request ID", "answer headers"], "with request ID %s keeps it: %s"), async (sent, isKept) => {
     for (const body of [mist, {}]) {
-      const answer = await server.api.post(body, { accept: "audio/pcm", "x-request-id": clientId });
+      const answer = await server.api.post(body, { accept: "audio/pcm", "x-request-id": sent });
       await answer.arrayBuffer();
       const id = answer.headers.get("x-request-id");
-      if (isKept) expect(id).toBe(clientId);
+      if (isKept) expect(id).toBe(sent);
       else expect(id).toMatch(/^[\w-]{36}$/);
     }
     held.exercised("request ID", "answer headers");
@@ -416,7 +416,7 @@ describe("the OpenAI-compatible API", () => {
 });
 
 describe("a model that stops during a response", () => {
-  held.it(["late failure of audio", "late failure of events", "503"], "leaves every response recognizably incomplete", async () => {
+  held.it(["late failure of audio", "late failure of events", "503"], "completes no response", async () => {
     const spoken = { ...arcana, text: long };
     const { api } = server;
     const send = (accept: string, more: object) =>

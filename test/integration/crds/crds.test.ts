@@ -101,7 +101,11 @@ describe("the CRDs", () => {
     ["MIG slices", {}, { accelerator: { mig: "1g.10gb.me", count: 2 } }],
     ["a compute instance of a MIG slice", {}, { accelerator: { mig: "1c.3g.40gb" } }],
     ["a resource claim template", {}, { accelerator: { claimTemplateName: "gpus", count: 2 } }],
-    ["a disruption budget in percent", { availability: { podDisruptionBudget: { maxUnavailable: "1%" } } }, {}],
+    [
+      "a disruption budget in percent",
+      { availability: { podDisruptionBudget: { maxUnavailable: "1%" } } },
+      {},
+    ],
     [
       "IPv4 and IPv6 networks",
       { networkPolicy: { licenseEgress: [{ cidr: "fd00::/8" }, { cidr: "10.0.0.0/8" }] } },
@@ -184,7 +188,12 @@ describe("the CRDs", () => {
       { kind: "opera" },
       /spec\.models\[0\]\.kind: Unsupported value: "opera".*"mist", "arcana"/,
     ],
-    ["a pool name of 21 characters", {}, { name: "a".repeat(21) }, /models\[0\]\.name.*may not be (longer|more) than 20/],
+    [
+      "a pool name of 21 characters",
+      {},
+      { name: "a".repeat(21) },
+      /models\[0\]\.name.*may not be (longer|more) than 20/,
+    ],
     ["a license without a Secret", { license: {} }, {}, /spec\.license\.secretRef: Required value/],
     [
       "a grace period in days",
@@ -217,7 +226,12 @@ describe("the CRDs", () => {
       { resources: { requests: { cpu: "2" }, limits: { cpu: "500m" } } },
       /resources\.requests must not exceed/,
     ],
-    ["an invalid quantity", {}, { resources: { limits: { cpu: "much" } } }, /resources\.limits\.cpu.*should match/],
+    [
+      "an invalid quantity",
+      {},
+      { resources: { limits: { cpu: "much" } } },
+      /resources\.limits\.cpu.*should match/,
+    ],
     [
       "a device name without a vendor",
       {},

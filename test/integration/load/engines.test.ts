@@ -140,7 +140,8 @@ describe.each([
     const one = await say("", {
       tokens: tokens.map((token, i) => (i === 1 ? { ...token, stretch: 2 } : token)),
     });
-    const length = ({ times }: Speech, index: number) => (times[index]?.end ?? 0) - (times[index]?.start ?? 0);
+    const length = ({ times }: Speech, index: number) =>
+      (times[index]?.end ?? 0) - (times[index]?.start ?? 0);
     expect(length(one, 1) / length(plain, 1)).toBeGreaterThan(1.5);
     expect(length(one, 3) / length(plain, 3)).toBeLessThan(1.3);
   });
@@ -175,7 +176,8 @@ describe.each([
     const one = await say("", {
       tokens: tokens.map((token, i) => (i === 1 ? { ...token, stretch: 5 } : token)),
     });
-    const length = ({ times }: Speech, index: number) => (times[index]?.end ?? 0) - (times[index]?.start ?? 0);
+    const length = ({ times }: Speech, index: number) =>
+      (times[index]?.end ?? 0) - (times[index]?.start ?? 0);
     expect(length(one, 1) / length(plain, 1)).toBeGreaterThan(4);
     expect(length(one, 1) / length(plain, 1)).toBeLessThan(6.5);
     expect(length(one, 3) / length(plain, 3)).toBeLessThan(1.3);

@@ -104,7 +104,7 @@ let quickApi: TierProcess;
   it.each<[string, () => string]>([
     ["its headers", () => "GET /livez HTTP/1.1\r\nhost: x\r\nx-slow: "],
     ["its body", () => `POST /v1/svc-tts HTTP/1.1\r\n${headersOf(["content-length: 100000"])}`],
-  ])("%s gets an error and its connection is closed, while other clients are served", async (_what, opening) => {
+  ])("%s gets an error and is disconnected, while other clients are served", async (_what, opening) => {
     const quickPort = Number(new URL(quickApi.url).port);
     const clients: RawClient[] = [];
     const open = () => clients.filter(({ socket }) => !socket.closed);
@@ -158,7 +158,9 @@ describe("a body that does not match its headers", () => {
       client.socket.write(
         `POST /v1/svc-tts HTTP/1.1\r\n${headersOf(["expect: 100-continue", "content-length: 100"])}`,
       );
-      await eventually("the server to wait for the body", () => client.read.startsWith("HTTP/1.1 100 Continue"));
+      await eventually("the server to wait for the body", () =>
+        client.read.startsWith("HTTP/1.1 100 Continue"),
+      );
       client.socket.write('{"speaker"');
       client.socket.resetAndDestroy();
     }

@@ -316,7 +316,10 @@ test("a draining tier waits until the kernel has sent its responses", async () =
   const port = Number(new URL(tier.url).port);
   // The client does not read, so the kernel keeps most of the response in its send queue.
   const response = await invoke(tier.url, { text: sentence.repeat(8) });
-  await eventually("the end of the synthesis", async () => (await sampleOf(tier.url, "svc_tts_model_streams")) === 0);
+  await eventually(
+    "the end of the synthesis",
+    async () => (await sampleOf(tier.url, "svc_tts_model_streams")) === 0,
+  );
   expect(await unsentBytes(port)).toBeGreaterThan(100_000);
   let isStopped = false;
   const stopping = tier.stop().then(() => {

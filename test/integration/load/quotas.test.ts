@@ -138,7 +138,11 @@ describe("a client of Valkey", () => {
       prefix: "test:",
       windowSeconds: 60,
       points: 1_000_000,
-      log: { info: () => undefined, error: () => undefined, warn: (facts: object) => void warnings.push(facts) },
+      log: {
+        info: () => undefined,
+        error: () => undefined,
+        warn: (facts: object) => void warnings.push(facts),
+      },
       onAway: (isAway) => aways.push(isAway),
       clock,
     });

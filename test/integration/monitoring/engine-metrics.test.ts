@@ -218,7 +218,10 @@ describe("arcana's metrics", () => {
   it("are sent by at most two open requests while the collector does not respond, and cause one log message", async () => {
     await using silent = await startSilentCollector();
     const telemetry = await start(sending(silent.url), noGpu);
-    await eventually("four requests and a log message", () => silent.tries() > 3 && failureMessages().length > 0);
+    await eventually(
+      "four requests and a log message",
+      () => silent.tries() > 3 && failureMessages().length > 0,
+    );
     expect(silent.open()).toBeLessThan(3);
     expect(failureMessages()).toHaveLength(1);
     await telemetry.stop();

@@ -154,7 +154,7 @@ async function putUnschedulablePod(): Promise<void> {
     apiVersion: "v1",
     kind: "Pod",
     metadata: { name: "demo-mist-x", namespace, labels },
-    spec: { containers: [{ name: "mist", image: "x", env: [{ name: "HUSH", value: secretValue }] }] },
+    spec: { containers: [{ name: "mist", image: "x", env: [{ name: "HUSH", value: hiddenValue }] }] },
   });
   const message = "0/1 nodes are available: 1 Insufficient nvidia.com/gpu.";
   await house.setStatus(pod, {
@@ -162,7 +162,7 @@ async function putUnschedulablePod(): Promise<void> {
   });
 }
 
-const secretValue = "a-value-that-must-stay-secret";
+const hiddenValue = "a-value-that-must-stay-secret";
 
 /** Returns every file of the only archive in the folder, by its path in the archive. */
 async function unpacked(): Promise<Map<string, string>> {
@@ -189,8 +189,8 @@ describe("support-bundle", () => {
       {
         name: "mist",
         kind: "mist",
-        env: [{ name: "UPSTREAM", value: `https://user:${secretValue}@upstream.example` }],
-        podTemplate: { spec: { containers: [{ name: "mist", env: [{ name: "HUSH", value: secretValue }] }] } },
+        env: [{ name: "UPSTREAM", value: `https://user:${hiddenValue}@upstream.example` }],
+        podTemplate: { spec: { containers: [{ name: "mist", env: [{ name: "HUSH", value: hiddenValue }] }] } },
       },
     ]);
     await house.serve("demo-api", "demo-mist");
@@ -227,11 +227,12 @@ describe("support-bundle", () => {
       ...secrets,
       ...secrets.map((value) => Buffer.from(value, "base64").toString()),
       license,
-      secretValue,
+      hiddenValue,
     ];
     values.push("0123456789abcdef0123456789abcdef", Buffer.from(license).toString("base64"));
     for (const [path, content] of files) {
-      for (const value of values) expect(content.includes(value), `${path} contains a secret value`).toBe(false);
+      for (const value of values)
+        expect(content.includes(value), `${path} contains a secret value`).toBe(false);
     }
   });
 

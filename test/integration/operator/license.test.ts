@@ -107,7 +107,10 @@ describe("a license", () => {
       { name: "arcana", kind: "arcana" },
     ]);
     await house.serve("demo-api", "demo-mist");
-    await house.until(async () => (await house.deployment()).status?.summary.models === "1/2", "one ready model of two");
+    await house.until(
+      async () => (await house.deployment()).status?.summary.models === "1/2",
+      "one ready model of two",
+    );
     expect(await house.condition("LicenseValid")).toMatch(/^False ModelNotLicensed: .*arcana \(arcana\)/);
     await house.untilCondition("ModelsReady", /^False LicenseHold: pool arcana/);
     expect(await house.get("Deployment", "demo-arcana")).toBeUndefined();
@@ -233,7 +236,10 @@ describe("a license with an online check", () => {
     const iat = hoursAgo(1);
     const answer = await house.issuer.answer({ iat });
     api.hear(answer);
-    await house.until(async () => (await license())?.lastCheckTime !== undefined, "the response of the issuer");
+    await house.until(
+      async () => (await license())?.lastCheckTime !== undefined,
+      "the response of the issuer",
+    );
     expect(Date.parse((await license())?.lastCheckTime ?? "")).toBe(iat * 1000);
     expect(await license()).not.toHaveProperty("checkSince");
     await house.until(async () => (await check())?.answer === answer, "the routing table");

@@ -143,8 +143,8 @@ describe("a pool that KEDA scales", () => {
     expect(await house.writesDuring(1_500)).toBe(0);
     // In this status, KEDA is ready, and its HorizontalPodAutoscaler cannot read the metric.
     const reason = "FailedGetExternalMetric";
-    const inactive = { type: "HPAActive", status: "False", reason, message: "no metric" };
-    await house.setStatus(await house.mustGet("ScaledObject", "demo-mist"), { conditions: [ready, inactive] });
+    const failing = { type: "HPAActive", status: "False", reason, message: "no metric" };
+    await house.setStatus(await house.mustGet("ScaledObject", "demo-mist"), { conditions: [ready, failing] });
     await house.untilCondition(
       "ScalingReady",
       /^False FailedGetExternalMetric: pool mist: ScaledObject demo-mist: no metric$/,

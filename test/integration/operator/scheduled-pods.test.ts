@@ -175,7 +175,10 @@ describe("a rollout without a free GPU", () => {
     await house.idle();
     const waited = versionOf(await house.deployment());
     await house.putDeployment({}, arcana("Trade", 5));
-    await house.until(async () => (await revisions()).some((revision) => revision !== before), "the first new pod");
+    await house.until(
+      async () => (await revisions()).some((revision) => revision !== before),
+      "the first new pod",
+    );
     await house.restart();
     await house.until(async () => {
       const now = await revisions();

@@ -65,7 +65,8 @@ function fromPublisher(): PresetFile[] {
 }
 
 function install(selected: Preset, more: Partial<InstallOptions> = {}) {
-  const line = (fields: object, message: string) => void logLines.push(`${message} ${JSON.stringify(fields)}`);
+  const line = (fields: object, message: string) =>
+    void logLines.push(`${message} ${JSON.stringify(fields)}`);
   return installPreset(selected, {
     folder,
     env: { PATH: programs() },

@@ -113,7 +113,7 @@ describe("a mounted voice that may replace a built-in voice", () => {
   test.each<[string, Opened, mist: string, mistv2: string]>([
     ["no model", {}, "espeak", "espeak"],
     ["mist", { naturalModels: ["mist"] }, "kokoro", "espeak"],
-  ])("replaces it only in the models of the setting naturalModels: %s", async (_models, settings, mist, mistv2) => {
+  ])("replaces it only in the models of naturalModels: %s", async (_models, settings, mist, mistv2) => {
     kokoro(may, "eng");
     const engines = new Engines(
       new Map([["espeak", reader]]),
@@ -150,7 +150,8 @@ describe("a mounted voice that may replace a built-in voice", () => {
     );
     const english = builtInVoices.filter(({ language }) => language === "eng");
     expect(replaceable?.map(({ id }) => id).toSorted()).toEqual(english.map(({ id }) => id).toSorted());
-    for (const { id, gender } of replaceable ?? []) expect([gender, "neutral"], id).toContain(builtIn(id).gender);
+    for (const { id, gender } of replaceable ?? [])
+      expect([gender, "neutral"], id).toContain(builtIn(id).gender);
   });
 });
 

@@ -66,7 +66,10 @@ async function serves(plural: string, isNew: (text: string) => boolean): Promise
       : { kind: "TtsModelPool", spec: { deployment: "d", pool: "p", kind: "mist", sharedMemory: "1Gi" } };
   const probe = JSON.stringify({ apiVersion: "tts.svc.dev/v1alpha1", metadata, ...content });
   const args = ["create", "--dry-run=server", "--validate=false", "-o", "json", "-f", "-"];
-  await house.until(async () => isNew((await kubectl(address, args, probe)).stdout), `the schema of ${plural}`);
+  await house.until(
+    async () => isNew((await kubectl(address, args, probe)).stdout),
+    `the schema of ${plural}`,
+  );
 }
 
 describe("with a CRD that is newer than the operator, the operator", () => {

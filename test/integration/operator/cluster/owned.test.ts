@@ -305,7 +305,10 @@ describe("a change by another client", () => {
       "a field that the operator does not set",
       (object) => Object.assign(object.spec as Json, { revisionHistoryLimit: 3 }),
     ],
-    ["an environment variable", (object) => (containerOf(object).env as Json[]).push({ name: "THEIRS", value: "1" })],
+    [
+      "an environment variable",
+      (object) => (containerOf(object).env as Json[]).push({ name: "THEIRS", value: "1" }),
+    ],
     [
       "a container",
       (object) =>

@@ -81,7 +81,10 @@ const cases: [string, object][] = [
     mist({ env: [{ name: "A", value: null, valueFrom: { fieldRef: { fieldPath: "spec.nodeName" } } }] }),
   ],
   ["a removed environment variable", mist({ env: [{ name: "B", $patch: "delete" }] })],
-  ["a replaced list of environment variables", mist({ env: [{ $patch: "replace" }, { name: "Z", value: "1" }] })],
+  [
+    "a replaced list of environment variables",
+    mist({ env: [{ $patch: "replace" }, { name: "Z", value: "1" }] }),
+  ],
   [
     "environment variables in another order",
     mist({
@@ -116,7 +119,10 @@ const cases: [string, object][] = [
       },
     },
   ],
-  ["a mount with another subPath", mist({ volumeMounts: [{ mountPath: "/tmp", name: "tmp", subPath: "x" }] })],
+  [
+    "a mount with another subPath",
+    mist({ volumeMounts: [{ mountPath: "/tmp", name: "tmp", subPath: "x" }] }),
+  ],
   [
     "a volume of another kind, with $retainKeys",
     { spec: { volumes: [{ name: "tmp", $retainKeys: ["name", "hostPath"], hostPath: { path: "/x" } }] } },
@@ -141,7 +147,10 @@ const cases: [string, object][] = [
     "an added and a removed image pull secret",
     { spec: { imagePullSecrets: [{ name: "three" }, { name: "one", $patch: "delete" }] } },
   ],
-  ["a topology spread constraint, merged by its key", { spec: { topologySpreadConstraints: [{ topologyKey: "zone", maxSkew: 5 }] } }],
+  [
+    "a topology spread constraint, merged by its key",
+    { spec: { topologySpreadConstraints: [{ topologyKey: "zone", maxSkew: 5 }] } },
+  ],
   [
     "an added affinity",
     {

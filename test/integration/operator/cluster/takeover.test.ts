@@ -73,7 +73,8 @@ it("an operator deletes nothing because of an outdated TtsDeployment in its cach
     "a reconcile of the outdated TtsDeployment",
   );
   const versions = [...(await pools.versions()), ...(await policies.versions())];
-  expect(versions.filter(({ type }) => type === "DELETED").map(({ object }) => object.metadata.name)).toEqual([]);
+  const deleted = versions.filter(({ type }) => type === "DELETED");
+  expect(deleted.map(({ object }) => object.metadata.name)).toEqual([]);
   house.abandonOperators();
 });
 
@@ -112,7 +113,10 @@ describe("two operators of one namespace", () => {
     await house.putDeployment({ api: { replicas: 2 } });
     await house.serve("demo-api");
     await house.untilCondition("SoleOperator", conflict);
-    await house.until(async () => (await signer()) === "one/tts-operator", "the status of the first operator");
+    await house.until(
+      async () => (await signer()) === "one/tts-operator",
+      "the status of the first operator",
+    );
     expect(await house.writesDuring(1_500)).toBe(0);
     expect(await house.condition("SoleOperator")).toMatch(conflict);
     expect(await signer()).toBe("one/tts-operator");

@@ -399,7 +399,8 @@ describe("a watch of one Secret", () => {
     await expectSecretInSync();
     await admin.apply(secret("two"));
     await expectSecretInSync();
-    for (const object of [...cachedObjects(), ...notified.values()]) expect(object).not.toHaveProperty("data");
+    for (const object of [...cachedObjects(), ...notified.values()])
+      expect(object).not.toHaveProperty("data");
     await admin.remove(ref("license"));
     await expectSecretInSync();
     const listed = proxy.requests.filter(({ path, watch }) => path.endsWith("/secrets") && !watch);

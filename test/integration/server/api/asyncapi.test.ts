@@ -69,7 +69,8 @@ const connect = (path: string, subprotocol?: string) =>
 /** Sends messages, and checks that the document has exactly one schema for each. */
 function send(client: SocketClient, operation: string, ...messages: readonly object[]): void {
   for (const message of messages) {
-    expect({ message, matches: matchingMessages(operation, message).length }).toEqual({ message, matches: 1 });
+    const matches = matchingMessages(operation, message).length;
+    expect({ message, matches }).toEqual({ message, matches: 1 });
     client.send(message);
   }
 }

@@ -64,7 +64,7 @@ describe("POST /v1/audio/speech", () => {
     [{ response_format: "flac" }, {}, 400, { type: "invalid_request_error", param: "response_format" }],
     [{}, { authorization: "Bearer svc_nobody" }, 401, { type: "authentication_error", code: "unauthorized" }],
     [{}, { "content-type": "text/plain" }, 415, { type: "invalid_request_error" }],
-  ])("responds to %o with headers %o with %i, in a problem document that has OpenAI's error", async (more, headers, status, error) => {
+  ])("rejects %o with headers %o with %i and OpenAI's error", async (more, headers, status, error) => {
     const answer = await post(more, headers as Record<string, string>);
     expect(answer.status).toBe(status);
     expect(answer.headers.get("content-type")).toBe("application/problem+json");

@@ -105,7 +105,10 @@ describe("the license", () => {
     const status = async () => (await api.post(arcana, { accept: "audio/wav" })).status;
     await soon("a rejected request", async () => (await status()) === 403);
     const rejection = await problem(await api.post(arcana, { accept: "audio/wav" }));
-    expect(rejection).toMatchObject({ code: "license_required", detail: expect.stringContaining("Renew it") });
+    expect(rejection).toMatchObject({
+      code: "license_required",
+      detail: expect.stringContaining("Renew it"),
+    });
     const health = await fetch(`${api.url}/health`);
     expect(health.status).toBe(503);
     expect(await health.json()).toMatchObject({ licenseStatus: "expired", modelReachable: true });
@@ -150,7 +153,12 @@ describe("a server that requires no license", () => {
     other.trust({ keys: [] });
     other.route({ licenseRequired: false });
     await other.until("not_required");
-    await eventuallyOn(other.clock, "a reachable model", async () => (await other.health()).modelReachable, readMs);
+    await eventuallyOn(
+      other.clock,
+      "a reachable model",
+      async () => (await other.health()).modelReachable,
+      readMs,
+    );
     expect(await other.health()).toMatchObject({ apiStatus: "ok", licenseStatus: "not_required" });
     expect(await other.speak()).toBe(200);
     expect(await sampleOf(other.url, 'svc_tts_license_state{state="not_required"}')).toBe(1);

@@ -416,7 +416,7 @@ describe("ready (11.18)", () => {
 describe("a client without an Authorization header", () => {
   const withoutKey = { key: undefined };
 
-  it.each(["Api-Key", "Bearer"])("can send its key in the first message, with the scheme %s", async (scheme) => {
+  it.each(["Api-Key", "Bearer"])("can send its key in the first message, with scheme %s", async (scheme) => {
     const client = await connect("json", withoutKey);
     await client.until("ready");
     const defaults = { ...streaming, text: "ignored" };

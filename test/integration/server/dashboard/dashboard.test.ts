@@ -193,9 +193,9 @@ describe("a sign-in", () => {
   it("is limited after ten wrong passwords from one network, while sessions and other networks continue", async () => {
     await restart({ trustedProxies: ["127.0.0.0/8"] });
     const visitor = new Visitor(api.url);
-    const signIn = async (from: string, triedPassword: string) => {
+    const signIn = async (from: string, tried: string) => {
       const headers = { "x-forwarded-for": from };
-      return (await visitor.post("/dashboard/login", { name: "ada", password: triedPassword }, headers)).status;
+      return (await visitor.post("/dashboard/login", { name: "ada", password: tried }, headers)).status;
     };
     const statuses: number[] = [];
     for (let i = 0; i < 11; i++) {
@@ -305,7 +305,11 @@ describe("the Keys page", () => {
     expect(page.text).toContain("3 at once");
     expect(page.text).not.toContain(key);
     const fresh = keyOn(await owner.post("/dashboard/keys/rotate", { key: "app", overlapHours: "1" })) ?? "";
-    await eventuallyOn(clock, "the server to accept the new secret", async () => (await statusOf(fresh)) === 200);
+    await eventuallyOn(
+      clock,
+      "the server to accept the new secret",
+      async () => (await statusOf(fresh)) === 200,
+    );
     expect(await statusOf(key)).toBe(200);
     await eventuallyOn(clock, "the use of the key on the page", async () =>
       /\d today/.test((await owner.get("/dashboard/keys")).text),
@@ -522,7 +526,11 @@ describe("/v1/keys", () => {
       ...facts,
     });
     await opened.close();
-    await eventuallyOn(clock, "the server to accept the key", async () => (await call("GET", "", key)).status === 200);
+    await eventuallyOn(
+      clock,
+      "the server to accept the key",
+      async () => (await call("GET", "", key)).status === 200,
+    );
     return key;
   }
 
@@ -531,13 +539,21 @@ describe("/v1/keys", () => {
     const facts = { name: "app", streams: 2, scopes: ["tts:write", "oov:read"] };
     const made = await call("POST", "", admin, facts);
     expect(made).toMatchObject({ status: 201, body: { name: "app", key: expect.stringMatching(/^svc_/) } });
-    await eventuallyOn(clock, "the server to accept the created key", async () => (await statusOf(made.body.key)) === 200);
+    await eventuallyOn(
+      clock,
+      "the server to accept the created key",
+      async () => (await statusOf(made.body.key)) === 200,
+    );
     expect((await call("GET", "", made.body.key)).status).toBe(403);
     const again = await call("POST", "", admin, { name: "app" });
     expect([again.status, again.body.code]).toEqual([409, "name_taken"]);
     expect((await call("POST", "", admin, { name: "" })).body.errors[0].pointer).toBe("/name");
     const rotated = await call("POST", "/app/rotate", admin, { overlapHours: 0 });
-    await eventuallyOn(clock, "the server to accept the rotated key", async () => (await statusOf(rotated.body.key)) === 200);
+    await eventuallyOn(
+      clock,
+      "the server to accept the rotated key",
+      async () => (await statusOf(rotated.body.key)) === 200,
+    );
     expect(await statusOf(made.body.key)).toBe(401);
     const { keys } = (await call("GET", "", admin)).body;
     expect(keys).toMatchObject([{ name: "app", streams: 2, team: null, secrets: [{}] }, { name: "root" }]);

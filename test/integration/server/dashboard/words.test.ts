@@ -57,7 +57,9 @@ describe("an out-of-vocabulary word", () => {
     const expected = await speak("blue", `{${sounds}}`, { phonemizeBetweenBrackets: true });
     expect(plain.equals(expected)).toBe(false);
     await speak("blue", "Zorblax and quuxly.", { saveOovs: true });
-    await eventuallyOn(clock, "the word on the page", async () => (await page()).text.includes(">Zorblax</h2>"));
+    await eventuallyOn(clock, "the word on the page", async () =>
+      (await page()).text.includes(">Zorblax</h2>"),
+    );
     expect((await owner.get("/dashboard/words?team=red")).text).not.toContain("Zorblax");
     const form = { team: "blue", word: "Zorblax", language: "eng" };
     const wrong = await owner.post("/dashboard/words/save", { ...form, phonemes: "z1?" });
@@ -74,10 +76,14 @@ describe("an out-of-vocabulary word", () => {
 
   it("is not listed again after it was dismissed", async () => {
     await speak("blue", "Blorquent.", { saveOovs: true });
-    await eventuallyOn(clock, "the word on the page", async () => (await page()).text.includes(">Blorquent</h2>"));
+    await eventuallyOn(clock, "the word on the page", async () =>
+      (await page()).text.includes(">Blorquent</h2>"),
+    );
     await owner.post("/dashboard/words/dismiss", { team: "blue", word: "Blorquent", language: "eng" });
     await speak("blue", "blorquent and wuggish.", { saveOovs: true });
-    await eventuallyOn(clock, "the other word on the page", async () => (await page()).text.includes(">wuggish</h2>"));
+    await eventuallyOn(clock, "the other word on the page", async () =>
+      (await page()).text.includes(">wuggish</h2>"),
+    );
     expect((await page()).text).not.toMatch(/>blorquent<\/h2>/i);
   });
 
@@ -86,7 +92,9 @@ describe("an out-of-vocabulary word", () => {
     const spoken = "First of all. That glumfrag is <new> here. Last.";
     const quoted = '<blockquote dir="auto" lang="en">That glumfrag is &#60;new&#62; here.</blockquote>';
     await speak("blue", spoken, { saveOovs: true });
-    await eventuallyOn(clock, "the word on the page", async () => (await page()).text.includes(">glumfrag</h2>"));
+    await eventuallyOn(clock, "the word on the page", async () =>
+      (await page()).text.includes(">glumfrag</h2>"),
+    );
     expect((await page()).text).not.toContain("<blockquote");
     const member = await addSignedInUser(owner, api.url, {
       name: "bob",

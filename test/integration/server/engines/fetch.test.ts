@@ -109,7 +109,7 @@ describe("a file over HTTP", () => {
     ["ETag and If-Range", 200_000, () => undefined],
     ["neither ETag nor Last-Modified", weights.length, () => (server.validator = "none")],
     ["no If-Range", weights.length, () => (server.ifRange = false)],
-  ])("is fetched from its start if it changed after an interruption, from a server with %s", async (_what, bytes, change) => {
+  ])("is fetched again if it changed, from a server with %s", async (_what, bytes, change) => {
     change();
     const other = randomBytes(bytes);
     server.cuts.push(100_000);
@@ -292,7 +292,8 @@ describe("plain HTTP to another machine", () => {
   });
 
   it("is rejected after a redirect from HTTPS", () => {
-    const redirectTo = (url: string) => () => refuseDowngrade("https://models.example/a", { url } as Response);
+    const redirectTo = (url: string) =>
+      () => refuseDowngrade("https://models.example/a", { url } as Response);
     expect(redirectTo("http://other.example/a")).toThrow(
       "https://models.example/a redirects to plain HTTP, which does not protect the file; use a source that stays on https",
     );

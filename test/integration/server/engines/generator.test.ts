@@ -167,7 +167,10 @@ describe("arcana with a model that vLLM serves", () => {
     const text = "One sentence is here. Another one is near. A third one is behind.";
     await invoke(tier.url, { ...arcana, text, sampling }, client.signal);
     // The client does not read, so the kernel's buffers determine whether the third phrase is requested.
-    await eventually("the requests of two phrases", async () => (await vllm.asked()).asked.length >= before + 2);
+    await eventually(
+      "the requests of two phrases",
+      async () => (await vllm.asked()).asked.length >= before + 2,
+    );
     client.abort();
     await eventually("no phrase in progress", async () => (await metric("svc_tts_generator_phrases")) === 0);
   });
@@ -331,12 +334,13 @@ describe("a vLLM process that the tier starts", () => {
     const server = { ...own.settings.server, metricsPort };
     const engine = await open(own, { server }, "0.0.0.0");
     // Only the metrics are reachable from the network.
-    const send = (path: string, method = "GET") => fetch(`http://127.0.0.1:${metricsPort}${path}`, { method });
+    const send = (path: string, method = "GET") =>
+      fetch(`http://127.0.0.1:${metricsPort}${path}`, { method });
     const answer = await send("/metrics");
     expect([answer.status, answer.headers.get("content-type")]).toEqual([200, "text/plain"]);
     expect(await answer.text()).toBe("vllm:num_requests_running 0\n");
-    const hiddenPaths = ["/asked", "/health", "/tokenize", "/v1/completions", "/metrics/../asked", "/metrics?x"];
-    for (const path of hiddenPaths) expect([path, (await send(path)).status]).toEqual([path, 404]);
+    const hidden = ["/asked", "/health", "/tokenize", "/v1/completions", "/metrics/../asked", "/metrics?x"];
+    for (const path of hidden) expect([path, (await send(path)).status]).toEqual([path, 404]);
     expect((await send("/metrics", "POST")).status).toBe(405);
     expect(lines.some(({ message }) => message.includes("listening on 127.0.0.1"))).toBe(true);
     const line = lines.find(({ message }) => message.includes("listening"));
@@ -411,12 +415,12 @@ describe("a vLLM process that the tier starts", () => {
 
   test("is started three times if it exits with an error, and its output is logged", async () => {
     const own = await ScriptedVllm.create();
-    const errorMessage = "torch.OutOfMemoryError: CUDA out of memory.";
-    own.model.write(".vllm", `#!/bin/sh\necho "ERROR 11-22 01:00:00 [core.py:1] ${errorMessage}" >&2\nexit 1\n`);
+    const cudaError = "torch.OutOfMemoryError: CUDA out of memory.";
+    own.model.write(".vllm", `#!/bin/sh\necho "ERROR 11-22 01:00:00 [core.py:1] ${cudaError}" >&2\nexit 1\n`);
     const program = join(own.model.path, ".vllm");
     chmodSync(program, 0o755);
     await expect(open(own, { server: { ...own.settings.server, program } })).rejects.toThrow("status 1");
-    expect(lines.filter(({ message }) => message.includes(errorMessage)).length).toBe(3);
+    expect(lines.filter(({ message }) => message.includes(cudaError)).length).toBe(3);
     own.delete();
   });
 
@@ -432,7 +436,7 @@ describe("a vLLM process that the tier starts", () => {
       'manifest.json: /kind must be tokens or audio; it is "video"',
       (folder: TinyModelFolder) => folder.write("manifest.json", '{"kind":"video"}'),
     ],
-  ])("with a model %s causes an error that names the file, and the tier does not become ready", async (_, message, spoil) => {
+  ])("with a model %s causes an error, and the tier is not ready", async (_, message, spoil) => {
     const own = await ScriptedVllm.create();
     spoil(own.model);
     const cold = await coldModelTier({ tier: "arcana", generator: "vllm", model: own.settings });

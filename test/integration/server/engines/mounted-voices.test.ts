@@ -104,7 +104,12 @@ function speak({ engine, voice }: MountedSpeaker, words: readonly Token[], stret
   return engine.speak({ voice, tokens: words, stretch }, never);
 }
 
-async function say(mounted: MountedVoices, id: string, words: readonly Token[], stretch = 1): Promise<Speech> {
+async function say(
+  mounted: MountedVoices,
+  id: string,
+  words: readonly Token[],
+  stretch = 1,
+): Promise<Speech> {
   const speaker = speakerOf(mounted, id);
   const speech = await gather(speak(speaker, words, stretch));
   speaker.release();
@@ -256,7 +261,12 @@ describe("an invalid voice is reported, and does not affect other voices:", () =
       `${name}/voices/0/id`,
       /a voice of the server itself/,
     ],
-    ["the id of another mounted voice", voice({ id: "good" }), `${name}/voices/0/id`, /good is another mounted voice/],
+    [
+      "the id of another mounted voice",
+      voice({ id: "good" }),
+      `${name}/voices/0/id`,
+      /good is another mounted voice/,
+    ],
     ["a path that leaves the folder", field({ model: "../mona.onnx" }), `${name}/model`, /pattern/],
     ["a speaker that the model lacks", voice({ speaker: "x" }), `${name}/voices/0/speaker`, /no speaker/],
     ["broken JSON", (folder) => folder.write(name, "{"), name, /is not JSON/],
@@ -429,7 +439,8 @@ describe("a mounted folder that changes", () => {
 });
 
 function pidsOf({ engine }: MountedSpeaker): number[] {
-  if (!(engine instanceof NeuralEngine)) throw new Error("the engine of the mounted voice is not a NeuralEngine");
+  if (!(engine instanceof NeuralEngine))
+    throw new Error("the engine of the mounted voice is not a NeuralEngine");
   return engine.pids();
 }
 

@@ -135,7 +135,11 @@ describe("saveOovs", () => {
     const list = (query: string, key: string) =>
       fetch(`${running.url}/v1/oovs${query}`, { headers: { authorization: `Bearer ${key}` } });
     const keys = addKeys(running);
-    await eventuallyOn(clock, "the server to read the keys", async () => (await list("", keys.reader)).status === 200);
+    await eventuallyOn(
+      clock,
+      "the server to read the keys",
+      async () => (await list("", keys.reader)).status === 200,
+    );
     expect((await list("", keys.writer)).status).toBe(403);
     expect((await list("", running.key)).status).toBe(401);
     const invalid = ["limit=0", "limit=many", "limit=10001", "language=klingon", "language=a&language=b"];
@@ -153,7 +157,11 @@ describe("saveOovs", () => {
       return answer.status === 200;
     };
     await eventuallyOn(clock, "a successful request", isSpoken);
-    await eventuallyOn(clock, "the words in the database", async () => (await saved(running, keys.loner)).length === 1);
+    await eventuallyOn(
+      clock,
+      "the words in the database",
+      async () => (await saved(running, keys.loner)).length === 1,
+    );
     expect(await saved(running, keys.loner)).toMatchObject([{ word: "zorblaxian" }]);
   });
 });

@@ -104,7 +104,11 @@ describe("out-of-vocabulary words", () => {
   it("wait on the disk while PostgreSQL is unavailable, and the next process stores the words of a killed process", async () => {
     const first = await start();
     expect(await speak(first, "before")).toBe(200);
-    await eventuallyOn(clock, "the first word in the database", async () => (await storedWords()).length === 1);
+    await eventuallyOn(
+      clock,
+      "the first word in the database",
+      async () => (await storedWords()).length === 1,
+    );
     await postgres.kill();
     expect(await speak(first, "zorblax")).toBe(200);
     await first.stop();
@@ -133,6 +137,10 @@ describe("out-of-vocabulary words", () => {
       "the spool of out-of-vocabulary words cannot be written; the words stay in memory",
       "ENOSPC",
     ])
-      await eventually(`the log message ${message}`, () => running.said().includes(message), { seen: running.said });
+      await eventually(
+        `the log message ${message}`,
+        () => running.said().includes(message),
+        { seen: running.said },
+      );
   });
 });

@@ -162,7 +162,7 @@ describe.each(kinds)("%s", (_, newDatabase) => {
   });
 
   describe("out-of-vocabulary words", () => {
-    const observed = (word: string, more: Partial<ObservedOov> = {}): ObservedOov => ({
+    const oov = (word: string, more: Partial<ObservedOov> = {}): ObservedOov => ({
       keyId: "k1",
       team: undefined,
       language: "eng",
@@ -175,11 +175,11 @@ describe.each(kinds)("%s", (_, newDatabase) => {
 
     it("are counted by word, and are visible only to their key or team", async () => {
       const store = createOovStore(opened(await newDatabase()));
-      await store.add([observed("zorblax"), observed("quuxly", { count: 2, language: "nld" })]);
-      await store.add([observed("zorblax", { count: 3, firstSeen: now + 1, lastSeen: now + 2 })]);
+      await store.add([oov("zorblax"), oov("quuxly", { count: 2, language: "nld" })]);
+      await store.add([oov("zorblax", { count: 3, firstSeen: now + 1, lastSeen: now + 2 })]);
       await store.add([
-        observed("teamword", { keyId: "k2", team: "blue" }),
-        observed("teamword", { keyId: "k3", team: "blue" }),
+        oov("teamword", { keyId: "k2", team: "blue" }),
+        oov("teamword", { keyId: "k3", team: "blue" }),
       ]);
       expect(await store.list({ keyId: "k1", team: undefined }, { limit: 10 })).toEqual([
         { word: "zorblax", language: "eng", count: 4, firstSeen: now, lastSeen: now + 2 },
@@ -198,7 +198,7 @@ describe.each(kinds)("%s", (_, newDatabase) => {
       await createSentenceSetting(database, () => now).turn("ada", "blue", true);
       const store = createOovStore(database);
       const add = (at: number, sentence: string | undefined) =>
-        store.add([observed("zorblax", { team: "blue", firstSeen: now + at, lastSeen: now + at + 1, sentence })]);
+        store.add([oov("zorblax", { team: "blue", firstSeen: now + at, lastSeen: now + at + 1, sentence })]);
       await add(10, "A newer zorblax.");
       await add(0, "An older zorblax.");
       await add(20, undefined);
@@ -212,7 +212,7 @@ describe.each(kinds)("%s", (_, newDatabase) => {
 
     it("are limited in number, and the oldest words are removed first", async () => {
       const store = createOovStore(opened(await newDatabase()));
-      const words = Array.from({ length: 10_003 }, (_, i) => observed(`w${i}`, { lastSeen: now + i }));
+      const words = Array.from({ length: 10_003 }, (_, i) => oov(`w${i}`, { lastSeen: now + i }));
       await store.add(words);
       const kept = await store.list({ keyId: "k1", team: undefined }, { limit: 20_000 });
       expect(kept).toHaveLength(10_000);
@@ -423,7 +423,8 @@ describe.each(kinds)("a database in %s from before the first owner was recorded"
     const location = await newDatabase();
     const { dialect } = isPostgresUrl(location) ? postgresBackend(location) : sqliteBackend(location);
     const oldDatabase = new Kysely<Tables>({ dialect });
-    await new Migrator({ db: oldDatabase, provider: { getMigrations: async () => earlier } }).migrateToLatest();
+    const provider = { getMigrations: async () => earlier };
+    await new Migrator({ db: oldDatabase, provider }).migrateToLatest();
     for (const table of ["users", "audit"] as const) {
       const rows = await current.run((db) => db.selectFrom(table).selectAll().execute());
       await oldDatabase.insertInto(table).values(rows).execute();

@@ -112,7 +112,11 @@ describe.each([
       }
       model.script = speakTone(0.5);
       await speak(api, key, text, accept);
-      await eventuallyOn(clock, "the usage in the database", async () => (await rowsOf("blue"))[0]?.requests === 4);
+      await eventuallyOn(
+        clock,
+        "the usage in the database",
+        async () => (await rowsOf("blue"))[0]?.requests === 4,
+      );
       expect(await rowsOf("blue")).toMatchObject([{ requests: 4, failed: 3, characters: 6, audioMs: 500 }]);
     },
   );

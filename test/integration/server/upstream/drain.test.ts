@@ -74,7 +74,10 @@ class Drain {
   }
 
   async #untilNextCheck(): Promise<void> {
-    await eventually("the next check of the drain", () => this.#isOver || this.#clock.timers === timersOfDrain);
+    await eventually(
+      "the next check of the drain",
+      () => this.#isOver || this.#clock.timers === timersOfDrain,
+    );
   }
 }
 

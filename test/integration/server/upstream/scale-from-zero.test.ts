@@ -165,7 +165,10 @@ describe("GET /load, which the operator reads for scaling,", () => {
     const answers = [speak(), speak()];
     await eventually("two streams in the load", async () => (await load()).streams === 2);
     expect((await load()).replicas).toEqual({ [model.url]: 2 });
-    await eventually("the time to first audio in the load", async () => (await load()).firstAudioMs !== undefined);
+    await eventually(
+      "the time to first audio in the load",
+      async () => (await load()).firstAudioMs !== undefined,
+    );
     expect(await sampleOf(api.url, 'svc_tts_pool_streams{pool="voice"}')).toBe(2);
     finish.resolve();
     for (const answer of answers) await (await answer).arrayBuffer();

@@ -62,14 +62,22 @@ async function untilStatusOfBoth(key: string, status: number): Promise<void> {
 
 it("a key that one replica creates or revokes is accepted or rejected by the other replica", async () => {
   const key = await newKey(owner, "app");
-  await eventuallyOn(clock, "the other replica to accept the key", async () => (await statusAt(other, key)) === 200);
+  await eventuallyOn(
+    clock,
+    "the other replica to accept the key",
+    async () => (await statusAt(other, key)) === 200,
+  );
   await owner.post("/dashboard/keys/revoke", { key: "app" });
   await untilStatusOfBoth(key, 401);
 });
 
 it("a lexicon word that one replica saves applies at the other replica, except in a context with its own lexicon", async () => {
   const key = await newKey(owner, "speaker");
-  await eventuallyOn(clock, "the other replica to accept the key", async () => (await statusAt(other, key)) === 200);
+  await eventuallyOn(
+    clock,
+    "the other replica to accept the key",
+    async () => (await statusAt(other, key)) === 200,
+  );
   await owner.get("/dashboard/words");
   await owner.upload("/dashboard/words/import", { team: "" }, lexicon);
   const usesLexicon = async () => {
@@ -110,7 +118,11 @@ it("requests with a known key succeed during an outage of PostgreSQL, and change
   await Promise.all(clients);
   expect([...statuses.keys()]).toEqual([200]);
   const fresh = await newKey(owner, "after");
-  await eventuallyOn(clock, "the other replica to accept a key that was created after the outage", async () => (await statusAt(other, fresh)) === 200);
+  await eventuallyOn(
+    clock,
+    "the other replica to accept a key that was created after the outage",
+    async () => (await statusAt(other, fresh)) === 200,
+  );
 });
 
 it("a replica that starts while PostgreSQL is unavailable is not ready, except with keys of a file", async () => {
