@@ -54,9 +54,11 @@ describe("a change of the scaling provider", () => {
       async () => (await scalers()).join() === `hpa/${pool}`,
     );
     await deployed.setModels(kedaModel(fromOne));
-    await eventually("KEDA's scaler", async () => (await scalers()).join() === `hpa/keda-hpa-${pool},so/${pool}`, {
-      seen: async () => [await scalers(), (await world.deployment(name))?.status?.conditions],
-    });
+    await eventually(
+      "KEDA's scaler",
+      async () => (await scalers()).join() === `hpa/keda-hpa-${pool},so/${pool}`,
+      { seen: async () => [await scalers(), (await world.deployment(name))?.status?.conditions] },
+    );
     await kedaFollows(world, name);
     await eventually("one replica", async () => (await deployed.pods("mist")).length === 1);
   });

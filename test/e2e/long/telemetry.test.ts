@@ -106,9 +106,11 @@ describe("a collector beside arcana", () => {
     expect(await world.speak(name, body)).toMatchObject({ status: 200 });
     const [pod = ""] = (await arcanaPods()).map(({ metadata }) => metadata.name);
     const log = () => kubectl.do("logs", pod, "-c", "collector");
-    await eventually("the log of the missing token", async () => /token: no such file or directory/.test(await log()), {
-      seen: log,
-    });
+    await eventually(
+      "the log of the missing token",
+      async () => /token: no such file or directory/.test(await log()),
+      { seen: log },
+    );
     expect((await posts()).map(({ status }) => status)).not.toContain(200);
   });
 

@@ -73,7 +73,7 @@ describe("two API pods", () => {
     const limit = 20;
     let attempts = 0;
     // An attempt fails if a new minute begins, or if a pod counts locally because Valkey did not respond.
-    const statuses = await eventually("a minute in which the pods count their requests together", async () => {
+    const statuses = await eventually("a minute in which the pods count requests together", async () => {
       const key = await accounts.knownKey(`limited ${attempts++}`, { requestsPerMinute: limit });
       const answers: Spoken[] = [];
       for (let i = 0; i < limit / 2 + 2; i++) {

@@ -190,7 +190,9 @@ describe("support-bundle", () => {
         name: "mist",
         kind: "mist",
         env: [{ name: "UPSTREAM", value: `https://user:${hiddenValue}@upstream.example` }],
-        podTemplate: { spec: { containers: [{ name: "mist", env: [{ name: "HUSH", value: hiddenValue }] }] } },
+        podTemplate: {
+          spec: { containers: [{ name: "mist", env: [{ name: "HUSH", value: hiddenValue }] }] },
+        },
       },
     ]);
     await house.serve("demo-api", "demo-mist");

@@ -139,7 +139,7 @@ describe("a pool with the built-in scaler", () => {
     const beganMs = performance.now();
     api.tell("mist", { waiting: 1 });
     await scaledTo(1);
-    console.info(`from the first request to the scaled Deployment: ${Math.round(performance.now() - beganMs)} ms`);
+    console.info(`from the first request to the scale-up: ${Math.round(performance.now() - beganMs)} ms`);
     await house.until(async () => (await route())?.idle === false, "a route");
     await house.serve("demo-mist");
     expect(await house.condition("Ready")).toMatch(/^True/);

@@ -232,7 +232,11 @@ describe("a sign-in", () => {
     expect([await isSignedIn(one), await isSignedIn(other)].toSorted()).toEqual([false, true]);
     await owner.get("/dashboard/account");
     await owner.post("/dashboard/account/end-others", {});
-    expect([await isSignedIn(one), await isSignedIn(other), await isSignedIn(owner)]).toEqual([false, false, true]);
+    expect([await isSignedIn(one), await isSignedIn(other), await isSignedIn(owner)]).toEqual([
+      false,
+      false,
+      true,
+    ]);
   });
 
   it("can be given a new password with the current one, which ends every other session", async () => {
