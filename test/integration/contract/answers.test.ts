@@ -215,7 +215,7 @@ describe("a rejected request", () => {
     expect(await answer.text()).not.toContain("secret");
   });
 
-  held.it(["body limit", "413"], "can have a body above 16 MiB, but not exactly 16 MiB", async () => {
+  held.it(["body limit", "413"], "can have too large a body: at most 16 MiB are allowed", async () => {
     expect(defaultLimits.bodyBytes).toBe(16 * 1024 * 1024);
     const shell = JSON.stringify({ ...mist, text: "" }).length;
     const ofBytes = (bytes: number) => JSON.stringify({ ...mist, text: "a".repeat(bytes - shell) });
@@ -226,7 +226,7 @@ describe("a rejected request", () => {
     await expectProblem(aboveLimit, 413, "body_too_large");
   });
 
-  held.it(["JSON limit", "413"], "can exceed the limit of JSON audio; the error suggests streams", async () => {
+  held.it(["JSON limit", "413"], "can be for too much audio in JSON; the error suggests streams", async () => {
     expect(defaultLimits.jsonAudioBytes).toBe(64 * 1024 * 1024);
     const small = await ownApi(server.mist.url, { limits: { jsonAudioBytes: 10_000 } });
     const answer = await small.post({ ...mist, audioFormat: "wav" }, { accept: "application/json" });
@@ -416,7 +416,7 @@ describe("the OpenAI-compatible API", () => {
 });
 
 describe("a model that stops during a response", () => {
-  held.it(["late failure of audio", "late failure of events", "503"], "completes no response", async () => {
+  held.it(["late failure of audio", "late failure of events", "503"], "leaves it incomplete", async () => {
     const spoken = { ...arcana, text: long };
     const { api } = server;
     const send = (accept: string, more: object) =>

@@ -55,11 +55,9 @@ function start(environment: Record<string, string> = {}): void {
 const portOf = (tier: keyof typeof ports) => ports[tier] + offset;
 
 const ready = () =>
-  eventually(
-    "the line that says that svc-tts is ready",
-    () => run.output().includes("==> speaking"),
-    { seen: () => run.output() },
-  );
+  eventually("the line that says that svc-tts is ready", () => run.output().includes("==> speaking"), {
+    seen: () => run.output(),
+  });
 
 /** Lists all processes of the tiers and engines: they have the folder of this test as HOME. */
 function ourProcesses(): { pid: number; command: string }[] {

@@ -129,8 +129,10 @@ describe.each([
     expect(await signedInUser(first.visitor)).toBe("root: owner");
     const member = await signInAs(ada);
     expect(await signedInUser(member.visitor)).toBe("ada: member of blue");
-    const otherGroup =
-      await signInAs({ ...ada, claims: { groups: "auditors", preferred_username: "renamed" } });
+    const otherGroup = await signInAs({
+      ...ada,
+      claims: { groups: "auditors", preferred_username: "renamed" },
+    });
     expect(await signedInUser(otherGroup.visitor)).toBe("ada: viewer of red");
     expect(await signedInUser(member.visitor)).toBe("ada: viewer of red");
     const withoutGroups = await signInAs({ ...ada, claims: {} });

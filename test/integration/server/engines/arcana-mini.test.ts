@@ -91,7 +91,7 @@ describe("a model folder", () => {
     ["codes.onnx", "another file", "codes.onnx: its sha256 is"],
     ["manifest.json", '{"kind":"tokens","sha256":{}}', "manifest.json: unknown kind tokens"],
     ["encoder.onnx", undefined, "encoder.onnx"],
-  ])("with an invalid or missing %s causes an error with the file", async (name, content, message) => {
+  ])("with an invalid or missing %s causes an error that names it", async (name, content, message) => {
     const folder = join(folders, name);
     await cp(own, folder, { recursive: true });
     if (content === undefined) await rm(join(folder, name));

@@ -292,8 +292,8 @@ describe("plain HTTP to another machine", () => {
   });
 
   it("is rejected after a redirect from HTTPS", () => {
-    const redirectTo = (url: string) =>
-      () => refuseDowngrade("https://models.example/a", { url } as Response);
+    const redirectTo = (url: string) => () =>
+      refuseDowngrade("https://models.example/a", { url } as Response);
     expect(redirectTo("http://other.example/a")).toThrow(
       "https://models.example/a redirects to plain HTTP, which does not protect the file; use a source that stays on https",
     );

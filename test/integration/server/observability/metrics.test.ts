@@ -74,10 +74,8 @@ describe("the API tier counts", () => {
         for (let piece = 0; piece < 3; piece++) {
           const before = bytesRead;
           await call.tone(2_400, 24_000);
-          if (accept === "audio/pcm") await eventually(
-            "the client to read the chunk",
-            () => bytesRead > before,
-          );
+          if (accept === "audio/pcm")
+            await eventually("the client to read the chunk", () => bytesRead > before);
           if (late) await clock.advance(400);
         }
         await call.end(7_200);

@@ -88,8 +88,10 @@ describe("a backup", () => {
     copyFileSync(copy, location);
     const restored = openDatabase(location);
     expect(await contentOf(restored)).toEqual(whole);
-    const restoredWords =
-      await createOovStore(restored).list({ keyId: "k", team: "blue" }, { limit: 100_000 });
+    const restoredWords = await createOovStore(restored).list(
+      { keyId: "k", team: "blue" },
+      { limit: 100_000 },
+    );
     expect(restoredWords.length).toBeLessThanOrEqual(before + 1);
     await restored.close();
   });

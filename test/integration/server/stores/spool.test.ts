@@ -137,10 +137,8 @@ describe("out-of-vocabulary words", () => {
       "the spool of out-of-vocabulary words cannot be written; the words stay in memory",
       "ENOSPC",
     ])
-      await eventually(
-        `the log message ${message}`,
-        () => running.said().includes(message),
-        { seen: running.said },
-      );
+      await eventually(`the log message ${message}`, () => running.said().includes(message), {
+        seen: running.said,
+      });
   });
 });
