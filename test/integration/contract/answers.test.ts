@@ -226,7 +226,7 @@ describe("a rejected request", () => {
     await expectProblem(aboveLimit, 413, "body_too_large");
   });
 
-  held.it(["JSON limit", "413"], "can be for too much audio in JSON; the error suggests streams", async () => {
+  held.it(["JSON limit", "413"], "can be for too much JSON audio; the error suggests streams", async () => {
     expect(defaultLimits.jsonAudioBytes).toBe(64 * 1024 * 1024);
     const small = await ownApi(server.mist.url, { limits: { jsonAudioBytes: 10_000 } });
     const answer = await small.post({ ...mist, audioFormat: "wav" }, { accept: "application/json" });
