@@ -7,11 +7,11 @@ import { costOf, type PageCost, startBrowser, type TestBrowser } from "../suppor
 import { Visitor } from "../support/server/visitor.ts";
 import { startWholeServer, type WholeServer } from "../support/server/whole-server.ts";
 
-/** Limits of a page. Times are printed without a limit, because they depend on the machine as much as on the page. */
+/** The limits of each page. Times are only printed, because they also depend on the machine. */
 const budget = { bytes: 100_000, script: 40_000, requests: 10, elements: 1_500, layoutShift: 0.1 } as const;
 const bundleBytes = 150_000;
-/** The data of a team of medium size. */
-const [madeKeys, savedWords] = [20, 50];
+/** The numbers of API keys and lexicon words of a team of medium size. */
+const [keyCount, wordCount] = [20, 50];
 
 let folder: string;
 let server: WholeServer;
@@ -28,11 +28,11 @@ beforeAll(async () => {
   const owner = new Visitor(server.api.url);
   await owner.post("/dashboard/setup", { token: "setup", name: "ada", password: "four plain words here" });
   await owner.get("/dashboard/keys");
-  for (let i = 0; i < madeKeys; i++) {
+  for (let i = 0; i < keyCount; i++) {
     await owner.post("/dashboard/keys", { name: `app ${i}`, scopes: "tts:write" });
   }
   const entries = Array.from(
-    { length: savedWords },
+    { length: wordCount },
     (_, i) => `word${"abcdefghij"[i % 10]}${"x".repeat(i / 10)}`,
   );
   const lexemes = entries.map((word) => `<lexeme><grapheme>${word}</grapheme><phoneme>tu</phoneme></lexeme>`);
@@ -49,11 +49,11 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-it("every page keeps to what it may cost", async () => {
+it("every page stays within the budget for bytes, requests, elements and layout shift", async () => {
   const pages = ["login", "keys", "playground", "words", "usage", "people", "changes", "account"];
   const costs: [string, PageCost][] = [];
   for (const name of pages) costs.push([name, await costOf(browser.context, `${url}/${name}`)]);
-  console.table(Object.fromEntries(costs.map(([name, cost]) => [name, shown(cost)])));
+  console.table(Object.fromEntries(costs.map(([name, cost]) => [name, rowOf(cost)])));
   for (const [name, { bytes, transferred, requests, elements, layoutShift }] of costs) {
     expect(bytes, `${name}: bytes`).toBeLessThanOrEqual(budget.bytes);
     expect(transferred.script ?? 0, `${name}: bytes of scripts`).toBeLessThanOrEqual(budget.script);
@@ -63,7 +63,7 @@ it("every page keeps to what it may cost", async () => {
   }
 });
 
-it("a page that moves, blocks and is large would be found", async () => {
+it("costOf measures the layout shift, the elements and the blocked time of a heavy page", async () => {
   await browser.context.route(`${url}/heavy`, (route) =>
     route.fulfill({
       contentType: "text/html",
@@ -80,7 +80,7 @@ it("a page that moves, blocks and is large would be found", async () => {
   expect(cost.blockedMs).toBeGreaterThan(100);
 });
 
-it("all files together are small, compressed", () => {
+it("the assets of the dashboard stay within the budget when compressed", () => {
   const assets = join(import.meta.dirname, "../../server/dashboard/assets");
   const sizes = readdirSync(assets).map((name) => {
     const file = readFileSync(join(assets, name));
@@ -88,11 +88,11 @@ it("all files together are small, compressed", () => {
   });
   const sum = sizes.reduce((total, { compressed }) => total + compressed, 0);
   console.table(Object.fromEntries(sizes.map(({ name, ...size }) => [name, size])));
-  console.log(`the dashboard's files, compressed: ${sum} of ${bundleBytes} bytes`);
+  console.log(`The dashboard's assets have ${sum} compressed bytes. The limit is ${bundleBytes} bytes.`);
   expect(sum).toBeLessThan(bundleBytes);
 });
 
-function shown({ transferred, bytes, requests, elements, ...times }: PageCost) {
+function rowOf({ transferred, bytes, requests, elements, ...times }: PageCost) {
   return {
     html: transferred.document,
     css: transferred.stylesheet,

@@ -13,11 +13,11 @@ import { startWholeServer, type WholeServer } from "../support/server/whole-serv
 const run = promisify(execFile);
 const setupToken = "a-long-text-that-the-server-made-for-its-first-owner";
 const password = "four plain words here";
-/** A text in which no word occurs twice. */
+/** The text has each word only once. */
 const spoken =
   "Hello there, my good old friend; it has been such a long time since we met last in that town by the sea.";
 const written = spoken.split(" ").map((word) => word.replace(/[,;.]$/, ""));
-/** The folder of screenshots, for review by a person. */
+/** The folder for screenshots, which a person reviews. No screenshots are taken without it. */
 const pictures = process.env.PICTURES;
 
 let folder: string;
@@ -38,17 +38,19 @@ afterAll(async () => {
 describe.each([
   ["SQLite", async () => join(folder, "svc-tts.db")],
   ["PostgreSQL", () => postgres.newDatabase()],
-] as const)("a person in Chromium, with %s", (kind, newPlace) => {
+] as const)("a user in Chromium, with %s", (kind, newDatabase) => {
   let server: WholeServer;
   let url: string;
   let page: Page;
   let key: string;
-  const elsewhere: string[] = [];
+  /** The URLs of requests to other servers. */
+const elsewhere: string[] = [];
   const problems: string[] = [];
 
   beforeAll(async () => {
     const dashboard = { url: "http://127.0.0.1", setupFile: join(folder, "setup") };
-    server = await startWholeServer({ database: await newPlace(), dashboard }, { maxConcurrentStreams: 8 });
+    const database = await newDatabase();
+    server = await startWholeServer({ database, dashboard }, { maxConcurrentStreams: 8 });
     url = server.api.url;
     browser = await startBrowser();
     page = await browser.context.newPage();
@@ -73,8 +75,8 @@ describe.each([
   });
 
   /**
-   * Checks the page in light mode, in dark mode and on a phone: axe finds nothing, and nothing is wider than
-   * the screen.
+   * Checks the page in light mode, in dark mode and on a phone: axe reports no violation, and no content is
+   * wider than the screen.
    */
   async function lookAt(name: string): Promise<void> {
     const looks = [
@@ -105,25 +107,25 @@ describe.each([
     return { status: stdout, riff: readFileSync(file).toString("latin1", 0, 4) };
   }
 
-  /** Records each highlighted word once, in order. */
+  /** Starts to record the words that the page highlights, in order. */
   async function watchLitWords(): Promise<void> {
     await page.evaluate(`
-      globalThis.heard = [];
+      globalThis.highlighted = [];
       new MutationObserver((changes) => {
         for (const { target } of changes) {
-          const isNew = target.classList.contains("lit") && heard.at(-1) !== target.textContent;
-          if (isNew) heard.push(target.textContent);
+          const isNew = target.classList.contains("lit") && highlighted.at(-1) !== target.textContent;
+          if (isNew) highlighted.push(target.textContent);
         }
       }).observe(document.getElementById("words"), { subtree: true, attributeFilter: ["class"] })`);
   }
 
-  /** Returns all words that were highlighted before the speech ended. */
+  /** Waits for the end of the speech, and returns the highlighted words. */
   async function litWords(): Promise<string[]> {
     await page.getByRole("button", { name: "Stop", disabled: true }).waitFor();
-    return page.evaluate<string[]>("heard");
+    return page.evaluate<string[]>("highlighted");
   }
 
-  it("becomes the owner by the server's link", async () => {
+  it("creates the first owner through the set-up link", async () => {
     await page.goto(`${url}/dashboard`);
     await lookAt("first-sign-in");
     await page.goto(`${url}/dashboard/setup?token=${setupToken}`);
@@ -135,13 +137,13 @@ describe.each([
     await lookAt("no-keys");
   });
 
-  it("signs out and in again, by the keyboard alone", async () => {
+  it("signs out and in again with the keyboard alone", async () => {
     await page.getByRole("button", { name: "Sign out" }).press("Enter");
     await page.waitForURL(`${url}/dashboard/login`);
     await lookAt("sign-in");
     await page.keyboard.press("Tab");
     expect(await page.evaluate("document.activeElement.textContent")).toBe("Skip to the content");
-    await page.keyboard.press("Tab"); // sets the language
+    await page.keyboard.press("Tab"); // skips the button of the other language
     await page.keyboard.press("Tab");
     await page.keyboard.type("Ada");
     await page.keyboard.press("Tab");
@@ -156,7 +158,7 @@ describe.each([
     await page.getByRole("button", { name: "Make the key" }).click();
     key = (await page.locator("#new-key").textContent()) ?? "";
     await lookAt("new-key");
-    await eventually("curl speaks", async () => (await curl()).status === "200");
+    await eventually("curl to receive speech", async () => (await curl()).status === "200");
     expect((await curl()).riff).toBe("RIFF");
     await page.goto(`${url}/dashboard/keys`);
     expect(await page.content()).not.toContain(key);
@@ -164,10 +166,10 @@ describe.each([
     await lookAt("keys");
     await page.getByRole("button", { name: "Revoke now" }).click();
     await page.getByText("There are no keys yet.").waitFor();
-    await eventually("curl is refused", async () => (await curl()).status === "401");
+    await eventually("the revoked key to be rejected", async () => (await curl()).status === "401");
   });
 
-  it("hears the playground speak, sees its words lit, and reads which text is too long", async () => {
+  it("plays speech in the playground, highlights its words, and reports a text that is too long", async () => {
     await page.getByRole("link", { name: "Playground" }).click();
     await page.getByLabel("Model").selectOption("mist");
     await page.getByLabel("Voice").selectOption("alan");
@@ -175,9 +177,9 @@ describe.each([
     await watchLitWords();
     await page.getByRole("button", { name: "Speak" }).click();
     await page.getByText(/First audio after \d+ ms; [\d.]+ s of speech/).waitFor();
-    const heard = await litWords();
-    expect(heard.length).toBeGreaterThan(2);
-    expect(written.filter((word) => heard.includes(word))).toEqual(heard);
+    const highlighted = await litWords();
+    expect(highlighted.length).toBeGreaterThan(2);
+    expect(written.filter((word) => highlighted.includes(word))).toEqual(highlighted);
     const drawn = await page.evaluate(
       `(() => { const c = document.querySelector("canvas"); return c.getContext("2d").getImageData(0, 0, c.width, c.height).data.some((v) => v > 0); })()`,
     );
@@ -199,7 +201,7 @@ describe.each([
     expect(await page.getByLabel("Text", { exact: true }).inputValue()).toBe(spoken);
   });
 
-  it("reads in the playground why speech was interrupted, and that a server is not reachable", async () => {
+  it("shows in the playground why speech was interrupted, and that the server is unreachable", async () => {
     const speech = "**/dashboard/playground/speech";
     const alert = page.getByRole("alert");
     const body = `event: error\ndata: ${JSON.stringify({ detail: "The model went away." })}\n\n`;
@@ -224,8 +226,8 @@ describe.each([
     await page.getByLabel("Voice").selectOption("alan");
   });
 
-  it("writes the request as code that runs", async () => {
-    const made = server.api.key;
+  it("shows the request as curl, Python and JavaScript programs that run", async () => {
+    const apiKey = server.api.key;
     const programs = {
       curl: ["bash", "-c"],
       python: ["python3", "-c"],
@@ -235,18 +237,18 @@ describe.each([
       await page.getByLabel("As code", { exact: true }).selectOption(kindOfCode);
       const code = (await page.locator("#code").textContent()) ?? "";
       const at = mkdtempSync(join(folder, "code-"));
-      await run(program, [...words, code], { cwd: at, env: { ...process.env, SVC_TTS_API_KEY: made } });
+      await run(program, [...words, code], { cwd: at, env: { ...process.env, SVC_TTS_API_KEY: apiKey } });
       expect(readFileSync(join(at, "speech.wav")).toString("latin1", 0, 4)).toBe("RIFF");
     }
   });
 
-  it("writes how a word is said, hears it, and saves it", async () => {
+  it("enters the pronunciation of an out-of-vocabulary word, listens to it, and saves it", async () => {
     await page.goto(`${url}/dashboard/words`);
     await page.getByRole("button", { name: "Keep sentences" }).click();
     const team = { saveOovs: true, modelId: "mist", speaker: "alan", text: "Hello. Say Zorblax to me." };
-    await server.api.post(team, { accept: "audio/pcm" }); // for a key without a team
+    await server.api.post(team, { accept: "audio/pcm" }); // sent with a key that has no team
     const word = page.getByRole("heading", { name: "Zorblax" });
-    await eventually("the word appears", async () => {
+    await eventually("the word to appear", async () => {
       await page.goto(`${url}/dashboard/words`);
       return word.isVisible();
     });
@@ -261,7 +263,7 @@ describe.each([
     await lookAt("lexicon");
   });
 
-  it("takes the lexicon away as a file, and brings it back", async () => {
+  it("exports the lexicon as a file, and imports it again", async () => {
     const download = page.waitForEvent("download");
     await page.getByRole("button", { name: "Export" }).click();
     const file = join(folder, (await download).suggestedFilename());
@@ -280,7 +282,7 @@ describe.each([
     await lookAt("import-refused");
   });
 
-  it("sees what was spoken, by day, key and voice", async () => {
+  it("shows the usage by day, key and voice", async () => {
     await page.getByRole("link", { name: "Usage" }).click();
     await page.getByRole("img", { name: "Requests a day" }).waitFor();
     await page.getByRole("cell", { name: "alan" }).first().waitFor();
@@ -310,7 +312,7 @@ describe.each([
     ]);
   });
 
-  it("was sent nowhere else, and nothing went wrong in a script", () => {
+  it("sends requests to no other server, and no script reports an error", () => {
     expect(elsewhere).toEqual([]);
     expect(problems).toEqual([]);
   });

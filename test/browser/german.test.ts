@@ -34,7 +34,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** All texts of a page in the page's language, including those for screen readers. */
+/** A script that returns all texts of a page in the page's language, including texts for screen readers. */
 const readPage = `[
   ...(function* () {
     const walker = document.createTreeWalker(document.documentElement, NodeFilter.SHOW_TEXT);
@@ -47,15 +47,15 @@ const readPage = `[
   })(),
 ].filter((text) => text !== "")`;
 
-interface Spoken {
-  /** Complete texts. */
+interface EnglishTexts {
+  /** Texts to compare with the complete text of a node. */
   readonly exact: ReadonlySet<string>;
-  /** Fixed parts of texts with values. */
+  /** Texts of several words, to search for within the text of a node. */
   readonly parts: readonly string[];
 }
 
-/** The texts that occur in English and have no German translation. */
-function englishAlone(): Spoken {
+/** Returns the English texts of the dashboard that do not occur in the German translation. */
+function untranslated(): EnglishTexts {
   const translations = new Set(leaves(germanTexts).flatMap(partsOf));
   const texts = leaves(englishTexts)
     .flatMap(partsOf)
@@ -87,35 +87,35 @@ function trimmed(text: string): string {
   return text.trim();
 }
 
-const spoken = englishAlone();
+const english = untranslated();
 
-/** Checks that the whole page is in German, and that axe finds nothing. */
+/** Checks that the whole page is in German, and that axe reports no violation. */
 async function lookAt(name: string): Promise<void> {
   const texts = await page.evaluate<string[]>(readPage);
-  const left = texts.filter(
-    (text) => spoken.exact.has(text) || spoken.parts.some((part) => text.includes(part)),
+  const englishTexts = texts.filter(
+    (text) => english.exact.has(text) || english.parts.some((part) => text.includes(part)),
   );
-  expect(left, name).toEqual([]);
+  expect(englishTexts, name).toEqual([]);
   expect(await page.evaluate("document.documentElement.lang"), name).toBe("de-DE");
   expect(await violationsOf(page), name).toEqual([]);
   if (pictures !== undefined)
     await page.screenshot({ path: join(pictures, `${name}-german.png`), fullPage: true });
 }
 
-it("would find English where it is left", async () => {
-  expect(spoken.exact.size).toBeGreaterThan(250);
+it("the search for English texts finds them on an English page", async () => {
+  expect(english.exact.size).toBeGreaterThan(250);
   await page.goto(`${url}/setup`);
-  const here = await page.evaluate<string[]>(readPage);
-  expect(here.length).toBeGreaterThan(5);
+  const germanPage = await page.evaluate<string[]>(readPage);
+  expect(germanPage.length).toBeGreaterThan(5);
   await page.getByRole("button", { name: "English" }).click();
   await page.waitForURL(`${url}/setup`);
-  const there = await page.evaluate<string[]>(readPage);
-  expect(there.filter((text) => spoken.exact.has(text)).length).toBeGreaterThan(3);
+  const englishPage = await page.evaluate<string[]>(readPage);
+  expect(englishPage.filter((text) => english.exact.has(text)).length).toBeGreaterThan(3);
   await page.getByRole("button", { name: "Deutsch" }).click();
   await page.getByRole("heading", { name: "Erste Anmeldung" }).waitFor();
 });
 
-it("is German for browsers that request it, and follows the language switch before and after the sign-in", async () => {
+it("the dashboard is in German if the browser requests it, and the language switch works before and after the sign-in", async () => {
   await lookAt("first-sign-in");
   await page.goto(`${url}/setup?token=setup`);
   await lookAt("setup");
@@ -140,7 +140,7 @@ it("is German for browsers that request it, and follows the language switch befo
   await page.getByText("Es gibt noch keine Schlüssel.").waitFor();
 });
 
-it("shows keys, the form for a key, and its errors", async () => {
+it("the keys, the form for a key, and its errors are in German", async () => {
   await server.api.post(
     { saveOovs: true, modelId: "mist", speaker: "alan", text: "Say Zorblax to me." },
     { accept: "audio/pcm" },
@@ -157,7 +157,7 @@ it("shows keys, the form for a key, and its errors", async () => {
   await lookAt("keys");
 });
 
-it("says in German what the playground does, with numbers as Germans write them", async () => {
+it("the playground is in German, and formats numbers for German readers", async () => {
   await page.getByRole("link", { name: "Sprechprobe" }).click();
   await page.getByLabel("Modell").selectOption("mist");
   await page.getByLabel("Stimme").selectOption("greta");
@@ -183,8 +183,8 @@ it("says in German what the playground does, with numbers as Germans write them"
   await page.unroute("**/dashboard/playground/speech");
 });
 
-it("has unknown words, the lexicon and its files in German", async () => {
-  await eventually("the word appears", async () => {
+it("the out-of-vocabulary words, the lexicon and its files are in German", async () => {
+  await eventually("the word to appear", async () => {
     await page.goto(`${url}/words`);
     return page.getByRole("heading", { name: "Zorblax" }).isVisible();
   });
@@ -204,7 +204,7 @@ it("has unknown words, the lexicon and its files in German", async () => {
   await lookAt("import-refused");
 });
 
-it("has the other pages in German, and the error of a page", async () => {
+it("all other pages and an error page are in German", async () => {
   await page.getByRole("link", { name: "Konto" }).click();
   await page.getByText("diese hier").waitFor();
   await lookAt("account");

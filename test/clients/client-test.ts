@@ -7,12 +7,12 @@ import { scriptedSeconds, speakWords } from "../support/sockets/scripted-speech.
 
 export const sentences = ["One is here today.", "Two is more than that.", "Three ends the turn of it."];
 export const wholeText = sentences.join(" ");
-/** The pieces of a language model, which end anywhere. */
+/** The text in pieces as a language model streams it: pieces end inside words and sentences. */
 export const pieces: readonly string[] = wholeText.match(/.{1,5}/g) ?? [];
-/** Hz that the clients ask for. */
+/** The sampling rate in Hz that the clients request. */
 export const rate = 24_000;
 
-/** A published client and a server with a scripted model. */
+/** A published client that is connected to an API tier with a scripted model. */
 export class ClientTest {
   readonly api: TestApi;
   readonly model: ScriptedModel;
@@ -24,7 +24,7 @@ export class ClientTest {
     this.#program = program;
   }
 
-  /** @param program file in this folder. */
+  /** @param program the file in this folder that runs the client. */
   static async start(packages: readonly string[], program: string): Promise<ClientTest> {
     const model = await startScriptedModel(speakWords);
     const api = await startTestApi(model.url, { voices });
@@ -32,13 +32,13 @@ export class ClientTest {
     return new ClientTest(api, model, await startClientProgram(packages, file));
   }
 
-  /** Forgets what was spoken. */
+  /** Deletes the recorded invocations, and restores the default script. */
   reset(): void {
     this.model.calls.length = 0;
     this.model.script = speakWords;
   }
 
-  /** Address of the sockets. */
+  /** The base URL of the sockets. */
   get url(): string {
     return this.api.url.replace("http", "ws");
   }
@@ -47,23 +47,23 @@ export class ClientTest {
     return this.#program.ask(order);
   }
 
-  /** Everything that was spoken. */
+  /** The text of all invocations. */
   get spoken(): string {
     return this.model.calls.map(({ invocation }) => invocation.text).join(" ");
   }
 
-  /** Samples of all of it, as the client gets them. */
+  /** The number of samples that the client should receive for all invocations. */
   get samples(): number {
     return Math.round(this.model.calls.length * scriptedSeconds * rate);
   }
 
-  /** Number of sockets on which it was spoken: the ids of their syntheses begin alike. */
+  /** The number of sockets of all invocations. The request ids of one socket share a prefix. */
   get sockets(): number {
     const ids = this.model.calls.map(({ headers }) => String(headers["x-request-id"]).split(".")[0]);
     return new Set(ids).size;
   }
 
-  /** The environment of an example of the documentation. */
+  /** The environment variables that the examples of the documentation read. */
   get environment() {
     return { SVC_TTS_SOCKETS: `${this.url}/v1`, SVC_TTS_API_KEY: this.api.key };
   }

@@ -1,4 +1,4 @@
-/** LiveKit's plugin from PyPI, on every socket that it speaks (11.1 to 11.4). */
+/** Tests LiveKit's plugin from PyPI with each socket that it supports (specification 11.1 to 11.4). */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { speakAndWait } from "../support/sockets/scripted-speech.ts";
 import { ClientTest, pieces, rate, sentences, wholeText } from "./client-test.ts";
@@ -22,7 +22,7 @@ afterAll(() => client.stop());
 
 interface Service {
   readonly name: string;
-  /** The options of the plugin, without the key. */
+  /** Returns the options of the plugin without the API key. */
   readonly options: () => object;
 }
 
@@ -53,7 +53,7 @@ const turn = ({ options }: Service, more: object = {}) =>
   client.ask<Turn>({ options: { ...options(), api_key: client.api.key }, pieces, ...more });
 
 describe.each(isComplete ? services : quick)("LiveKit on $name", (service) => {
-  it("speaks a turn of three sentences, and the next one on the same socket (11.1, 11.2)", async () => {
+  it("plays a turn of three sentences, and the next turn on the same socket (11.1, 11.2)", async () => {
     const first = await turn(service);
     expect(client.spoken).toBe(wholeText);
     expect(first).toMatchObject({ rate, samples: client.samples });
@@ -66,14 +66,14 @@ describe.each(isComplete ? services : quick)("LiveKit on $name", (service) => {
 });
 
 describe.each(isComplete ? services : [])("LiveKit on $name", (service) => {
-  it("is not cut where the language model thinks for three seconds (11.3)", async () => {
+  it("plays the whole turn if the language model pauses for three seconds (11.3)", async () => {
     const [one, two, three] = sentences;
     const { samples } = await turn(service, { pieces: [`${one} `, 3, `${two} `, 3, three] });
     expect(client.spoken).toBe(wholeText);
     expect(samples).toBe(client.samples);
   });
 
-  it("frees the engine when it is interrupted, and speaks the next turn alone (11.4)", async () => {
+  it("frees the engine after an interruption, and plays only the next turn (11.4)", async () => {
     client.model.script = speakAndWait;
     await turn(service, { interrupt: true });
     const interrupted = [...client.model.calls];
@@ -81,19 +81,19 @@ describe.each(isComplete ? services : [])("LiveKit on $name", (service) => {
     const next = await turn(service);
     expect(client.spoken).toBe(wholeText);
     expect(next.samples).toBe(client.samples);
-    // On ws3 the plugin closes the socket of an interrupted turn when it needs the next one.
+    // On ws3, the plugin closes the socket of the interrupted turn only when it opens the next socket.
     await Promise.all(interrupted.map(({ aborted }) => aborted));
   });
 });
 
-it("the example of the documentation for LiveKit speaks as it stands", async () => {
+it("the documentation's example for LiveKit runs unchanged", async () => {
   const example = exampleOf("livekit", livekitPackages);
   const { samples } = await client.ask<Turn>({ example, environment: client.environment, pieces });
   expect(samples).toBe(client.samples);
   expect(client.spoken).toBe(wholeText);
 });
 
-it("LiveKit reports a key that is not valid", async () => {
+it("LiveKit reports an invalid API key", async () => {
   const options = { ...base.options(), api_key: "svc_wrong" };
   await expect(client.ask({ options, pieces })).rejects.toThrow("401");
   expect(client.model.calls.length).toBe(0);

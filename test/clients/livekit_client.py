@@ -1,4 +1,7 @@
-"""Speaks through LiveKit's plugin, changed in nothing but its address and key. One order a line in, one answer a line out."""
+"""Runs LiveKit's plugin unchanged, with another address and key.
+
+Reads one JSON order per line, and prints one JSON result per line.
+"""
 import asyncio
 import json
 import os
@@ -11,7 +14,7 @@ SECONDS_PER_TURN = 60
 
 
 async def feed(stream, pieces):
-    """Strings are text of the language model, and numbers are seconds in which it thinks."""
+    """Sends the pieces: a string is text of the language model, a number is a pause in seconds."""
     for piece in pieces:
         if isinstance(piece, str):
             stream.push_text(piece)
@@ -21,7 +24,7 @@ async def feed(stream, pieces):
 
 
 async def speak(tts, order):
-    """One turn. With `interrupt`, the caller stops it at the first audio."""
+    """Plays one turn. With `interrupt`, the user interrupts the turn at the first audio."""
     stream = tts.stream(conn_options=APIConnectOptions(max_retry=0))
     feeding = asyncio.create_task(feed(stream, order["pieces"]))
     samples, words, rate = 0, [], 0
@@ -41,7 +44,7 @@ async def speak(tts, order):
 
 
 def create(order):
-    """The service of an example of the documentation, or one with these options."""
+    """Creates the service from an example of the documentation, or from the options of the order."""
     if "example" not in order:
         return rime.TTS(**order["options"])
     os.environ.update(order["environment"])

@@ -1,4 +1,4 @@
-/** Pipecat's services from PyPI, on every socket that they speak (11.1, 11.2, 11.4). */
+/** Tests Pipecat's services from PyPI with each socket that they support (specification 11.1, 11.2, 11.4). */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { speakAndWait } from "../support/sockets/scripted-speech.ts";
 import { ClientTest, pieces, rate, wholeText } from "./client-test.ts";
@@ -7,7 +7,7 @@ import { exampleOf, isComplete, pipecatPackages } from "./published-clients.ts";
 interface Turn {
   readonly samples: number;
   readonly words: readonly string[];
-  /** Number of audio contexts that its audio belongs to. */
+  /** The number of audio contexts in the audio of the turn. */
   readonly contexts: number;
 }
 
@@ -43,7 +43,7 @@ describe.each(isComplete ? services : quick)("Pipecat on $name", ({ path, ...ser
     return client.ask<Turn>({ ...service, url: url + path, key: api.key, rate, pieces, ...more });
   };
 
-  it("speaks a turn of three sentences, and the next one on the same socket (11.1, 11.2)", async () => {
+  it("plays a turn of three sentences, and the next turn on the same socket (11.1, 11.2)", async () => {
     const first = await turn();
     expect(client.spoken).toBe(wholeText);
     expect(first).toMatchObject({ contexts: 1, samples: client.samples });
@@ -55,7 +55,7 @@ describe.each(isComplete ? services : quick)("Pipecat on $name", ({ path, ...ser
     }
   });
 
-  it("frees the engine when it is interrupted, and speaks the next turn alone (11.4)", async () => {
+  it("frees the engine after an interruption, and plays only the next turn (11.4)", async () => {
     client.model.script = speakAndWait;
     await turn({ interrupt: true });
     await Promise.all(client.model.calls.map(({ aborted }) => aborted));
@@ -66,7 +66,7 @@ describe.each(isComplete ? services : quick)("Pipecat on $name", ({ path, ...ser
   });
 });
 
-it("the example of the documentation for Pipecat speaks as it stands", async () => {
+it("the documentation's example for Pipecat runs unchanged", async () => {
   const order = { example: exampleOf("pipecat", pipecatPackages), environment: client.environment };
   const { samples } = await client.ask<Turn>({ ...order, rate, pieces });
   expect(samples).toBe(client.samples);

@@ -1,4 +1,7 @@
-"""Speaks through Pipecat's services, changed in nothing but their address and key. One order a line in, one answer a line out."""
+"""Runs Pipecat's services unchanged, with another address and key.
+
+Reads one JSON order per line, and prints one JSON result per line.
+"""
 import asyncio
 import json
 import os
@@ -32,7 +35,7 @@ logger.add(sys.stderr, level="DEBUG")
 
 
 class Listener(FrameProcessor):
-    """Stands for the output of the bot: keeps what it would play."""
+    """Replaces the audio output of the bot, and collects the frames that the bot would play."""
 
     def __init__(self):
         super().__init__()
@@ -69,7 +72,7 @@ class Bot:
         await asyncio.wait_for(self.started.wait(), SECONDS_PER_TURN)
 
     async def turn(self, order):
-        """One turn. With `interrupt`, the caller interrupts at the first audio."""
+        """Plays one turn. With `interrupt`, the user interrupts the turn at the first audio."""
         feeding = asyncio.create_task(self.feed(order["pieces"]))
         samples, words, contexts = 0, [], set()
         while True:
@@ -82,7 +85,7 @@ class Bot:
                 words.append(frame.text)
                 continue
             contexts.add(frame.context_id)
-            assert len(frame.audio) % 2 == 0, "a frame has half a sample"
+            assert len(frame.audio) % 2 == 0, "an audio frame ends within a sample"
             if samples == 0:
                 await self.worker.queue_frame(BotStartedSpeakingFrame(), FrameDirection.UPSTREAM)
                 if order.get("interrupt"):
@@ -93,7 +96,7 @@ class Bot:
         return {"samples": samples, "words": words, "contexts": len(contexts)}
 
     async def feed(self, pieces):
-        """Strings are text of the language model, and numbers are seconds in which it thinks."""
+        """Sends the pieces: a string is text of the language model, a number is a pause in seconds."""
         await self.worker.queue_frame(LLMFullResponseStartFrame())
         for piece in pieces:
             if isinstance(piece, str):
@@ -104,7 +107,7 @@ class Bot:
 
 
 def service_of(order):
-    """The service of an example of the documentation, or one with these settings."""
+    """Creates the service from an example of the documentation, or from the settings of the order."""
     if "example" in order:
         os.environ.update(order["environment"])
         scope = {}

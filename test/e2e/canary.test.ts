@@ -1,4 +1,7 @@
-/** A canary is analysed under load: a bad one is rolled back, a good one is promoted, and no stream is interrupted. */
+/**
+ * Tests the analysis of canaries under load: the operator rolls a failing canary back and promotes a working
+ * canary, and no stream is interrupted.
+ */
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { Deployed } from "../support/cluster/deployed.ts";
 import { mist, World } from "../support/cluster/world.ts";
@@ -30,7 +33,7 @@ beforeAll(() => world.openWith(name, { models: [canaried()] }));
 afterAll(() => world.close());
 
 describe("a canary under load", () => {
-  /** An image that becomes ready and fails every request. */
+  /** A program in place of the model: the container becomes ready, and fails every request. */
   const broken = {
     podTemplate: {
       spec: {
@@ -49,13 +52,16 @@ describe("a canary under load", () => {
     },
   };
   const canaryGone = () =>
-    eventually("its pods to be gone", async () => (await deployed.pods("mist-canary")).length === 0);
+    eventually(
+      "the canary's pods to be deleted",
+      async () => (await deployed.pods("mist-canary")).length === 0,
+    );
 
-  it("with failing streams is rolled back, and every request succeeds", async () => {
+  it("is rolled back if its streams fail, and every request succeeds", async () => {
     const before = await deployed.pods("mist");
     await deployed.uncut("bad canary", body, async () => {
       await deployed.setModels(canaried(broken));
-      await eventually("its end", async () => (await phase()) === "RolledBack", {
+      await eventually("the rollback of the canary", async () => (await phase()) === "RolledBack", {
         seen: async () => (await deployed.pool("mist"))?.status,
       });
     });
@@ -68,11 +74,13 @@ describe("a canary under load", () => {
     await canaryGone();
   });
 
-  it("with good metrics is promoted", async () => {
+  it("is promoted if its metrics are within the limits", async () => {
     const before = await deployed.pods("mist");
     await deployed.uncut("good canary", body, async () => {
       await deployed.setModels(canaried({ env: [{ name: "SVC_TTS_LOG_LEVEL", value: "debug" }] }));
-      await eventually("its share", async () => ["Analysing", "Promoting"].includes((await phase()) ?? ""));
+      await eventually("the analysis or the promotion of the canary", async () =>
+        ["Analysing", "Promoting"].includes((await phase()) ?? ""),
+      );
       await deployed.renewed("mist", before, 2);
     });
     await world.condition(name, "Ready", "True");

@@ -1,4 +1,7 @@
-/** The main task on a real cluster: apply a `TtsDeployment`, synthesize speech, inspect it, and delete it. */
+/**
+ * Tests the main task on a real cluster: apply a `TtsDeployment`, synthesize speech, inspect it, and delete
+ * it.
+ */
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { readWav } from "../support/audio/audio.ts";
 import { recognize } from "../support/audio/recognizer.ts";
@@ -16,7 +19,7 @@ beforeAll(() => world.open());
 afterAll(() => world.close());
 
 describe("a TtsDeployment", () => {
-  it("without a license starts no pod, and its condition says what to do", async () => {
+  it("starts no pod without a license, and its condition names the missing Secret", async () => {
     await kubectl.apply(ttsDeployment(name));
     const found = await world.condition(name, "LicenseValid", "False");
     expect(found).toMatchObject({ reason: "Missing", message: expect.stringContaining(licenseSecret) });
@@ -44,7 +47,7 @@ describe("a TtsDeployment", () => {
   });
 
   it.each(["mist", "mistv2", "arcana"])(
-    "speaks a sentence that a recognizer understands, by %s",
+    "synthesizes a sentence with %s that a recognizer understands",
     async (modelId) => {
       const request = { text: sentence, speaker: voiceOf(modelId), modelId, samplingRate: 16_000 };
       const answer = await world.speak(name, { ...request, audioFormat: "wav" }, "application/json");
@@ -56,20 +59,20 @@ describe("a TtsDeployment", () => {
     },
   );
 
-  it.each(["mist", "arcana"])("streams WAV, by %s", async (modelId) => {
+  it.each(["mist", "arcana"])("streams WAV with %s", async (modelId) => {
     const answer = await world.speak(name, { text: sentence, speaker: voiceOf(modelId), modelId });
     expect(answer).toMatchObject({ status: 200, type: expect.stringContaining("audio/wav") });
     expect(answer.body.subarray(0, 4).toString()).toBe("RIFF");
     expect(answer.body.length).toBeGreaterThan(44 + 2 * 16_000);
   });
 
-  it("responds to an invalid request with problem+json", async () => {
+  it("rejects an invalid request with problem+json", async () => {
     const answer = await world.speak(name, { text: sentence, speaker: "unknown" }, "audio/pcm");
     expect(answer).toMatchObject({ status: 400, type: expect.stringContaining("application/problem+json") });
     expect(JSON.parse(answer.body.toString())).toMatchObject({ errors: [{ pointer: "/speaker" }] });
   });
 
-  it("allows kubectl exec and logs, and logs neither text nor key", async () => {
+  it("supports kubectl exec and kubectl logs, and logs no text and no key", async () => {
     const [pod = ""] = await deployed.pods("mist");
     const node = await kubectl.exec(pod, "node", "--version");
     expect(node).toMatch(/^v24\./);
@@ -94,7 +97,7 @@ describe("a TtsDeployment", () => {
     }
   });
 
-  it("is rejected by the API server with field and rule if it is invalid", async () => {
+  it("is rejected by the API server if it is invalid, with the field and the rule", async () => {
     const bad = await kubectl.tryApply(ttsDeployment("bad", { models: [mist(), mist()] }));
     expect(bad.code).not.toBe(0);
     expect(bad.stderr).toMatch(/spec\.models/);
@@ -107,7 +110,7 @@ describe("a TtsDeployment", () => {
   it("recreates a deleted child", async () => {
     const before = await kubectl.get("service", `${name}-api`);
     await kubectl.do("delete", "service", `${name}-api`, "--wait=false");
-    await eventually("the Service to be back", async () => {
+    await eventually("the operator to recreate the Service", async () => {
       const now = await kubectl.get("service", `${name}-api`);
       return now !== undefined && now.metadata.uid !== before?.metadata.uid;
     });
@@ -116,22 +119,22 @@ describe("a TtsDeployment", () => {
 
   it("is deleted with all its children by a foreground deletion", async () => {
     await kubectl.do("delete", "ttsd", name, "--cascade=foreground", "--timeout=300s");
-    await nothingLeft();
+    await allChildrenDeleted();
   });
 
   it("is deleted with all its children by a background deletion", async () => {
     await kubectl.apply(ttsDeployment(name, { models: [mist(), arcana()] }));
     await eventually("pods to start", async () => (await deployed.pods("mist")).length === 1);
     await kubectl.do("delete", "ttsd", name, "--timeout=300s");
-    await nothingLeft();
+    await allChildrenDeleted();
   });
 });
 
-async function nothingLeft() {
+async function allChildrenDeleted() {
   const kinds =
     "deployment,replicaset,pod,service,configmap,serviceaccount,role,rolebinding,ttsmp,secret,endpointslice";
   await eventually(
-    "every child to be gone",
+    "the deletion of every child",
     async () => (await kubectl.list(kinds, `tts.svc.dev/deployment=${name}`)).length === 0,
     { seen: () => kubectl.do("get", kinds, "-l", `tts.svc.dev/deployment=${name}`) },
   );

@@ -1,7 +1,7 @@
 /**
- * Tests the NetworkPolicies of a `TtsDeployment` with real connections: the documented ones are allowed, and all others are blocked.
- * The network of the cluster of `KUBECONFIG` enforces them. The network of the local cluster does not, so its node gets
- * equivalent rules.
+ * Tests the NetworkPolicies of a `TtsDeployment` with real connections: the documented connections are
+ * allowed, and all others are blocked. The network of the cluster of `KUBECONFIG` enforces the policies. The
+ * network of the local cluster does not enforce them, so the test adds equivalent nftables rules to its node.
  */
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
@@ -23,15 +23,16 @@ const answering = (port: number) =>
 const licensePort = 8443;
 const backendPort = 4318;
 
-interface Place {
+/** The pod that opens a connection. */
+interface Origin {
   readonly world: World;
   readonly pod: string;
 }
-const client: Place = { world, pod: "client" };
+const client: Origin = { world, pod: "client" };
 /** A pod with the labels of an API pod, in another namespace. */
-const twin: Place = { world: elsewhere, pod: "client" };
-let api: Place;
-let model: Place;
+const twin: Origin = { world: elsewhere, pod: "client" };
+let api: Origin;
+let model: Origin;
 const licenseEgress: object[] = [];
 const addresses = { api: "", model: "", license: "", backend: "" };
 
@@ -66,34 +67,46 @@ afterAll(() =>
   ]),
 );
 
-type Attempt = [string, () => Place, () => [string, number]];
+type Attempt = [string, () => Origin, () => [string, number]];
 const toLicense: Attempt = [
   "the API reaches the license server",
   () => api,
   () => [addresses.license, licensePort],
 ];
-const promised: Attempt[] = [
+const allowed: Attempt[] = [
   ["any pod reaches the API", () => client, () => [addresses.api, 8000]],
   ["the API reaches the model", () => api, () => [addresses.model, 8080]],
-  // in some networks, such as Cilium, a CIDR block matches only addresses outside the cluster
+  // In some networks, such as Cilium, a CIDR block matches only addresses outside the cluster.
   ...(cluster.isLocal ? [toLicense] : []),
   ["the API reaches the API server", () => api, () => ["kubernetes.default.svc", 443]],
   ["the model reaches the telemetry endpoint", () => model, () => [addresses.backend, backendPort]],
-  ["a pod that no policy selects reaches another", () => client, () => [addresses.license, licensePort]],
+  ["a pod reaches another pod that no policy selects", () => client, () => [addresses.license, licensePort]],
 ];
-const refused: Attempt[] = [
-  ["a pod of the namespace to the model", () => client, () => [addresses.model, 8080]],
-  ["an API pod's twin of another namespace to the model", () => twin, () => [addresses.model, 8080]],
-  ["the API to what it was not given", () => api, () => [addresses.backend, backendPort]],
-  ["the model to the license server", () => model, () => [addresses.license, licensePort]],
-  ["the model to the API", () => model, () => [addresses.api, 8000]],
+const blocked: Attempt[] = [
+  [
+    "a connection from another pod of the namespace to the model",
+    () => client,
+    () => [addresses.model, 8080],
+  ],
+  [
+    "a connection from a pod of another namespace with an API pod's labels to the model",
+    () => twin,
+    () => [addresses.model, 8080],
+  ],
+  [
+    "a connection from the API to an address that the policy does not list",
+    () => api,
+    () => [addresses.backend, backendPort],
+  ],
+  ["a connection from the model to the license server", () => model, () => [addresses.license, licensePort]],
+  ["a connection from the model to the API", () => model, () => [addresses.api, 8000]],
 ];
 
-/** The rules of the node reject at once. Other networks may drop packets. */
-const refusal = cluster.isLocal ? /^EHOSTUNREACH$/ : /^(E[A-Z]+|no answer)$/;
+/** The rules of the node reject a connection immediately. Other networks may drop its packets. */
+const blockedResult = cluster.isLocal ? /^EHOSTUNREACH$/ : /^(E[A-Z]+|no answer)$/;
 
 describe("without NetworkPolicies", () => {
-  it.each(refused)("%s is let through", async (_what, from, to) => {
+  it.each(blocked)("%s is allowed", async (_what, from, to) => {
     expect(await connect(from(), ...to())).toBe("connected");
   });
 });
@@ -103,25 +116,25 @@ describe("with enforced NetworkPolicies", () => {
     const pods = await deployed.allPods();
     await deployed.patch({ networkPolicy: { enabled: true, licenseEgress } });
     await eventually(
-      "a NetworkPolicy each for API pods and model pods",
+      "one NetworkPolicy for API pods and one for model pods",
       async () => (await policies()).length === 2,
     );
-    expect(await deployed.allPods(), "no pod is replaced for them").toEqual(pods);
+    expect(await deployed.allPods(), "the operator replaces no pod").toEqual(pods);
     if (cluster.isLocal) await nft(await rules());
   });
 
-  it.each(refused)("%s is refused", async (_what, from, to) => {
+  it.each(blocked)("%s is blocked", async (_what, from, to) => {
     await eventually(
-      "the cluster's network to refuse the connection (does it enforce NetworkPolicy?)",
-      async () => refusal.test(await connect(from(), ...to())),
+      "the cluster's network to block the connection (check that the network enforces NetworkPolicies)",
+      async () => blockedResult.test(await connect(from(), ...to())),
     );
   });
 
-  it.each(promised)("%s", async (_what, from, to) => {
+  it.each(allowed)("%s", async (_what, from, to) => {
     expect(await connect(from(), ...to())).toBe("connected");
   });
 
-  it("the whole path of a request works, from DNS to the model", async () => {
+  it("a request passes all tiers, from DNS to the model", async () => {
     const body = { text: "Only this pod may ask for this.", speaker: "luna", modelId: "arcana" };
     expect(await world.speak(name, body)).toMatchObject({ status: 200 });
     await world.condition(name, "Ready", "True");
@@ -133,7 +146,7 @@ async function policies(): Promise<LivePolicy[]> {
   return (await world.kubectl.list("networkpolicies", selector)) as KubeObject[] & LivePolicy[];
 }
 
-/** The current policies of the cluster, for the pods of this test and those of DNS. */
+/** Returns the nftables rules for the current policies, for the pods of this test and of DNS. */
 async function rules(): Promise<string> {
   const all = [world.kubectl, elsewhere.kubectl, new Kubectl("kube-system")];
   const pods = await Promise.all(all.map((kubectl) => kubectl.list("pods")));
@@ -152,7 +165,7 @@ async function rules(): Promise<string> {
 async function nft(text: string): Promise<void> {
   const script = fileURLToPath(new URL("../cluster/node-nft.sh", import.meta.url));
   const ran = await run(script, [], text);
-  if (ran.code !== 0) throw new Error(`the rules were not accepted: ${ran.stderr}\n${text}`);
+  if (ran.code !== 0) throw new Error(`${script} could not load the nftables rules: ${ran.stderr}\n${text}`);
 }
 
 async function ipOf(pod: string): Promise<string> {
@@ -161,10 +174,10 @@ async function ipOf(pod: string): Promise<string> {
 }
 
 /**
- * Opens a TCP connection from a pod, which resolves the name.
- * @returns `connected`, the code of the error, or `no answer` if the packets are dropped
+ * Opens a TCP connection from a pod, which resolves the host name.
+ * @returns `connected`, the code of the error, or `no answer` if the network drops the packets
  */
-async function connect({ world, pod }: Place, host: string, port: number): Promise<string> {
+async function connect({ world, pod }: Origin, host: string, port: number): Promise<string> {
   const script = `
     const socket = require("node:net").connect(${port}, ${JSON.stringify(host)});
     const end = (what) => { console.log(what); process.exit(); };

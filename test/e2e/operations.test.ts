@@ -1,4 +1,6 @@
-/** A `TtsDeployment` in operation: scaling, a restart of the API tier, a hung model, and a license that expires. */
+/**
+ * Tests a running `TtsDeployment`: scaling, a restart of the API tier, a hung model, and an expired license.
+ */
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { Deployed } from "../support/cluster/deployed.ts";
 import { mist, World } from "../support/cluster/world.ts";
@@ -9,7 +11,7 @@ const world = new World(inject("cluster"), "operations");
 const { kubectl } = world;
 const deployed = new Deployed(world, name);
 const body = { text: "We will meet at the station tomorrow morning.", speaker: "alan", modelId: "mist" };
-/** Detects a hung container within seconds; the default takes half a minute. It is set from the start, because a change is a rollout. */
+/** Detects a hung container within seconds. With the default probes, the detection takes half a minute. */
 const probes = { liveness: { periodSeconds: 2, failureThreshold: 3, timeoutSeconds: 2 } };
 
 beforeAll(() => world.openWith(name, { models: [mist()] }));
@@ -55,10 +57,13 @@ describe("a TtsDeployment in operation", () => {
     await eventually("the pool to be ready again", async () => (await deployed.readyReplicas("mist")) === 1);
     expect(await deployed.restarts("app.kubernetes.io/component=api")).toBe(apiBefore);
     await eventually("the API to reach the model", async () => (await world.health(name)).apiStatus === "ok");
-    await eventually("the pool to speak", async () => (await world.speak(name, body)).status === 200);
+    await eventually(
+      "the pool to synthesize speech",
+      async () => (await world.speak(name, body)).status === 200,
+    );
   });
 
-  it("with an expired license keeps its pods, and reports held scale-ups and rollouts", async () => {
+  it("keeps its pods with an expired license, and reports the delayed scale-up", async () => {
     const pods = await deployed.allPods();
     const generation = async () => (await kubectl.get("deployment", `${name}-mist`))?.metadata.generation;
     const before = await generation();
@@ -67,15 +72,15 @@ describe("a TtsDeployment in operation", () => {
     expect(found).toMatchObject({ reason: "Expired", message: expect.stringContaining("Renew") });
     await deployed.setModels(mist({ probes, replicas: 2 }));
     await world.condition(name, "RolloutHealthy", "False", /1 of 2 replicas run, because the license/);
-    // the condition is written after all children, so this change is complete here
+    // The operator writes the condition after all children, so it has applied the change here.
     expect(await generation(), "the Deployment's generation").toBe(before);
     expect(await deployed.allPods()).toEqual(pods);
     await world.license(30);
-    await eventually("the held scale-up", async () => (await deployed.readyReplicas("mist")) === 2);
+    await eventually("the delayed scale-up", async () => (await deployed.readyReplicas("mist")) === 2);
     await world.condition(name, "LicenseValid", "True");
   });
 
-  it("with a forged license reports the wrong signature, and keeps its pods", async () => {
+  it("reports the wrong signature of a forged license, and keeps its pods", async () => {
     const pods = await deployed.pods("mist");
     await world.forgeLicense();
     const found = await world.condition(name, "LicenseValid", "False");
@@ -84,7 +89,7 @@ describe("a TtsDeployment in operation", () => {
   });
 });
 
-/** Makes the container's process run an endless loop through its debugger. */
+/** A script that makes the container's process run an endless loop, through the process's debugger. */
 const hang = `
   process._debugProcess(1);
   let targets;
@@ -93,7 +98,7 @@ const hang = `
   }
   const socket = new WebSocket(targets[0].webSocketDebuggerUrl);
   await new Promise((resolve) => socket.addEventListener("open", resolve));
-  // the response to the first message shows that the debugger is connected
+  // The response to the first message shows that the debugger is connected.
   const send = (id, expression) =>
     socket.send(JSON.stringify({ id, method: "Runtime.evaluate", params: { expression } }));
   const answered = new Promise((resolve) => socket.addEventListener("message", resolve));

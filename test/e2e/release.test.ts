@@ -1,4 +1,7 @@
-/** The life of a release of the chart: `helm test`, an upgrade under streams, a rollback, `helm uninstall`, and another installation. */
+/**
+ * Tests a release of the chart: `helm test`, an upgrade and a rollback while streams run, `helm uninstall`,
+ * and another installation.
+ */
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { Deployed } from "../support/cluster/deployed.ts";
 import { Release, type Values } from "../support/cluster/real-cluster.ts";
@@ -30,7 +33,7 @@ afterAll(async () => {
 });
 
 describe("the chart", () => {
-  it("has a helm test that synthesizes speech", async () => {
+  it("includes a helm test that synthesizes speech", async () => {
     await world.copyKeyTo(release.system, keySecret);
     const endpoint = world.url(name).replace("/v1/svc-tts", "");
     await release.upgrade(
@@ -53,8 +56,8 @@ describe("the chart", () => {
   });
 });
 
-describe("a release under 16 streams, without an interruption and without a new pod", () => {
-  /** Changes the release so that the operator is replaced, and waits until the new one has reconciled. */
+describe("a release while 16 streams run", () => {
+  /** Makes a change that replaces the operator's pod, and waits until the new operator has reconciled. */
   async function changeUnderStreams(what: string, change: () => Promise<void>): Promise<void> {
     const operators = await release.operatorPods();
     const pods = await deployed.allPods();
@@ -71,7 +74,7 @@ describe("a release under 16 streams, without an interruption and without a new 
     return JSON.stringify(pod?.spec.containers[0]).includes('"debug"');
   };
 
-  it("keeps the values in an upgrade with --reset-then-reuse-values", async () => {
+  it("keeps its values, pods and streams in an upgrade with --reset-then-reuse-values", async () => {
     const before = await release.values();
     await changeUnderStreams("operator upgrade", () =>
       release.upgrade("--reset-then-reuse-values", "--set", "logLevel=debug"),
@@ -80,13 +83,13 @@ describe("a release under 16 streams, without an interruption and without a new 
     expect(await logsDebug()).toBe(true);
   });
 
-  it("is reverted by helm rollback", async () => {
+  it("keeps its pods and streams when helm rollback restores the earlier values", async () => {
     await changeUnderStreams("rollback", () => release.rollback());
     expect(await release.values()).not.toHaveProperty("logLevel");
     expect(await logsDebug()).toBe(false);
   });
 
-  it("has a working operator afterwards, which rolls out a change", async () => {
+  it("has a working operator after upgrade and rollback, which applies a change", async () => {
     await deployed.patch({ api: { replicas: 1 } });
     await eventually("one API pod", async () => (await deployed.apiPods()).length === 1);
     await world.condition(name, "Ready", "True");
@@ -94,7 +97,7 @@ describe("a release under 16 streams, without an interruption and without a new 
 });
 
 describe("helm uninstall", () => {
-  it("keeps TtsDeployments and their pods, which a new installation of the chart reconciles", async () => {
+  it("keeps TtsDeployments and their pods, and a new installation of the chart reconciles them", async () => {
     const before = await deployed.allPods();
     const uid = (await world.deployment(name))?.metadata.uid;
     const values = await release.values();
@@ -102,7 +105,7 @@ describe("helm uninstall", () => {
     expect((await world.deployment(name))?.metadata.uid).toBe(uid);
     expect(await world.speak(name, body)).toMatchObject({ status: 200 });
     await release.install(values);
-    // a change that only the new operator can make shows that it has reconciled
+    // Only the new operator can apply this change, so two API pods show that it has reconciled.
     await deployed.patch({ api: { replicas: 2 } });
     await eventually("two API pods", async () => (await deployed.apiPods()).length === 2);
     await world.condition(name, "Ready", "True");

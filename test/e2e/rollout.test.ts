@@ -1,4 +1,4 @@
-/** A rollout, a drain and scaling interrupt no stream. */
+/** Tests that a rollout, a drain and a scale-down interrupt no stream. */
 import { afterAll, beforeAll, describe, inject, it } from "vitest";
 import { Deployed } from "../support/cluster/deployed.ts";
 import { run } from "../support/cluster/real-cluster.ts";
@@ -27,7 +27,7 @@ describe("16 streams are not interrupted", () => {
     });
   });
 
-  it("while the pods of a node are evicted one after the other, as the disruption budget allows", async () => {
+  it("while the pods of a pool are evicted one after the other, within the PodDisruptionBudget", async () => {
     const before = await deployed.pods("mist");
     await deployed.uncut("drain", body, async () => {
       for (const pod of before) {
@@ -46,7 +46,7 @@ describe("16 streams are not interrupted", () => {
   it("while a pool is scaled down", async () => {
     await deployed.uncut("scale-down", body, async () => {
       await deployed.setModels(mist({ replicas: 1 }));
-      await eventually("one pod", async () => (await deployed.everyPod("mist")).length === 1);
+      await eventually("one pod of the pool", async () => (await deployed.everyPod("mist")).length === 1);
     });
     await deployed.setModels(mist({ replicas: 2 }));
     await world.condition(name, "Ready", "True");

@@ -1,4 +1,4 @@
-/** A rollout without a free device drains one pod for each new one. */
+/** Tests a rollout without a free device: the operator drains one old pod before each new pod. */
 import { afterAll, beforeAll, describe, inject, it } from "vitest";
 import { Deployed } from "../support/cluster/deployed.ts";
 import { Kubectl } from "../support/cluster/real-cluster.ts";
@@ -13,11 +13,11 @@ const deployed = new Deployed(world, name);
 const samplingRate = 44_100;
 const text = "Every one of these words is heard to its end, whatever happens to the pod that speaks it.";
 const body = { text, speaker: "luna", modelId: "arcana", samplingRate };
-/** Two fake devices of the node, which no other test uses (Kubernetes, "Advertise Extended Resources for a Node"). */
+/** A device of this test. The node offers two (Kubernetes, "Advertise Extended Resources for a Node"). */
 const resourceName = `${kubectl.namespace}.example/gpu`;
 const nodes = new Kubectl("default");
 const rollout = { whenFull: "Trade", maxSurge: 1, maxUnavailable: 0 };
-const traded = (more: object = {}) =>
+const fullModel = (more: object = {}) =>
   arcana({ replicas: 2, accelerator: { count: 1, resourceName }, rollout, ...more });
 let node = "";
 
@@ -30,19 +30,19 @@ async function patchNode(operation: object): Promise<void> {
 beforeAll(async () => {
   [node = ""] = (await nodes.list("nodes")).map(({ metadata }) => metadata.name);
   await patchNode({ op: "add", value: "2" });
-  await world.openWith(name, { models: [traded()] });
+  await world.openWith(name, { models: [fullModel()] });
 });
 afterAll(() => Promise.all([world.close(), patchNode({ op: "remove" })]));
 
 describe("a rollout without a free device", () => {
-  it("trades one pod for the next without interrupting a stream", async () => {
+  it("drains one old pod for each new pod without interrupting a stream", async () => {
     const before = await deployed.pods("arcana");
     const roll = async () => {
-      await deployed.setModels(traded({ env: [{ name: "SVC_TTS_LOG_LEVEL", value: "debug" }] }));
+      await deployed.setModels(fullModel({ env: [{ name: "SVC_TTS_LOG_LEVEL", value: "debug" }] }));
       await deployed.renewed("arcana", before, 2);
     };
     await deployed.uncut("rollout with every device taken", body, roll, { streams: 4, listening: true });
-    await eventually("the trade to be over", async () => {
+    await eventually("the operator to restore maxUnavailable to 0 after the trade", async () => {
       const live = await kubectl.get("deployment", `${name}-arcana`);
       return live?.spec.strategy.rollingUpdate.maxUnavailable === 0;
     });

@@ -1,4 +1,7 @@
-/** Runs a speech recognizer on every English voice and every sentence. `make test` runs a part of it. */
+/**
+ * Runs a speech recognizer on every English voice and every sentence.
+ * test/integration/server/api/recognition.test.ts tests a part of them.
+ */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type FliteVoice, type Voice, voices } from "../../config/contract/voices.ts";
 import { recognize, type Spoken } from "../support/audio/recognizer.ts";
@@ -12,8 +15,8 @@ beforeAll(async () => {
 afterAll(() => server.stop());
 
 /**
- * The highest word error rate: plain, and as 8 kHz mulaw. The limits are for the original speakers of the
- * engines: a recognizer misses 29 to 41 % of the words of Flite's slt as mulaw, with any encoder.
+ * The highest word error rates of Flite's voices: as WAV, and as 8 kHz mulaw. The limit of slt is higher: a
+ * recognizer misses 29 to 41 % of its words as mulaw, with any encoder.
  */
 const gates: Readonly<Record<FliteVoice["voice"], readonly [plain: number, telephone: number]>> = {
   awb: [0.15, 0.25],
@@ -22,8 +25,8 @@ const gates: Readonly<Record<FliteVoice["voice"], readonly [plain: number, telep
   kal16: [0.15, 0.35],
 };
 /**
- * Limits of arcana's voices, which are modified copies: a quarter of the words, and as mulaw 10 to 15
- * percentage points more than the originals.
+ * The highest word error rates of arcana's voices, which are modified copies of Flite's voices: a quarter of
+ * the words, and as mulaw 10 to 15 percentage points more than Flite's voices.
  */
 const arcanaGates: typeof gates = {
   awb: [0.25, 0.4],
@@ -32,8 +35,9 @@ const arcanaGates: typeof gates = {
   kal16: [0.25, 0.45],
 };
 
-function gatesOf({ engine, models }: Voice): readonly [plain: number, telephone: number] {
-  if (engine.kind !== "flite") throw new Error("an English voice that is not Flite's has no gate");
+function gatesOf({ id, engine, models }: Voice): readonly [plain: number, telephone: number] {
+  if (engine.kind !== "flite")
+    throw new Error(`voice ${id} has no limit: its engine is ${engine.kind}, not flite`);
   return (models.includes("arcana") ? arcanaGates : gates)[engine.voice];
 }
 
@@ -46,7 +50,7 @@ function bodyOf({ id, models }: Voice, text: string) {
 describe.each(english.map((voice) => [voice.id, voice] as const))("%s", (id, voice) => {
   const [plain, telephone] = gatesOf(voice);
 
-  test("is understood", async () => {
+  test("is understood by a recognizer", async () => {
     const spoken: Spoken[] = [];
     for (const sentence of englishSentences) {
       spoken.push({ ...(await server.speak(bodyOf(voice, sentence))), sentence });
@@ -56,7 +60,7 @@ describe.each(english.map((voice) => [voice.id, voice] as const))("%s", (id, voi
     expect(wordErrorRate).toBeLessThanOrEqual(plain);
   });
 
-  test("is understood over a telephone", async () => {
+  test("is understood by a recognizer over a telephone", async () => {
     const spoken: Spoken[] = [];
     for (const sentence of englishSentences) {
       spoken.push({ ...(await overTelephone(server.api, bodyOf(voice, sentence))), sentence });
@@ -67,7 +71,7 @@ describe.each(english.map((voice) => [voice.id, voice] as const))("%s", (id, voi
   });
 });
 
-test("mistv2 is understood at least as well as mist", async () => {
+test("a recognizer understands mistv2 at least as well as mist", async () => {
   const errorRates = { mist: 0, mistv2: 0 };
   for (const modelId of ["mist", "mistv2"] as const) {
     for (const speaker of ["alan", "robert", "karl"]) {

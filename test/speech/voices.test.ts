@@ -6,7 +6,7 @@ import { longTexts } from "../support/audio/texts.ts";
 import { distance, distinct, type Recording, type Timbre, timbresOf } from "../support/audio/timbre.ts";
 import { hear, modelTier } from "../support/server/model-tier.ts";
 
-/** Two takes of each voice, by its id: one for each text of its language. */
+/** Two recordings of each voice, by voice id: one for each text of the voice's language. */
 const takes = new Map<string, readonly [Timbre, Timbre]>();
 const tiers: RunningTier[] = [];
 
@@ -28,7 +28,7 @@ beforeAll(async () => {
 }, 240_000);
 afterAll(() => Promise.all(tiers.map((tier) => tier.stop())));
 
-/** Greedy, because arcana's own variation is not a property of the voice. */
+/** Synthesizes without random sampling: the random variation of arcana is not a property of the voice. */
 function speakPlainly(url: string, { id, language, models }: Voice, text: string): Promise<Recording> {
   const sampling = { repetitionPenalty: 1, temperature: 0, topP: 1, maxTokens: 5000 };
   const modelId = models[0] ?? "mist";
@@ -37,7 +37,7 @@ function speakPlainly(url: string, { id, language, models }: Voice, text: string
 
 function takesOf({ id }: Voice): readonly [Timbre, Timbre] {
   const found = takes.get(id);
-  if (!found) throw new Error(`${id} was not heard`);
+  if (!found) throw new Error(`voice ${id} has no recordings`);
   return found;
 }
 
@@ -48,7 +48,7 @@ function* pairsOf(model: ModelId): Generator<readonly [Voice, Voice]> {
   }
 }
 
-test.each(modelIds)("any two voices of %s in one language are distinct by measure", (model) => {
+test.each(modelIds)("any two voices of %s in one language have distinct timbres", (model) => {
   const pairs = [...pairsOf(model)];
   expect(pairs.length).toBeGreaterThan(20);
   for (const [one, other] of pairs) {
@@ -58,11 +58,11 @@ test.each(modelIds)("any two voices of %s in one language are distinct by measur
   }
 });
 
-test("the same voice with another text is the same by that measure", () => {
+test("two recordings of the same voice have the same timbre", () => {
   for (const voice of voices) expect(distance(...takesOf(voice)), voice.id).toBeLessThan(distinct);
 });
 
-test("a woman's voice is higher than a man's of the same language", () => {
+test("a female voice is higher than a male voice of the same language", () => {
   for (const [one, other] of pairsOf("mist")) {
     if (one.gender === other.gender) continue;
     const [she, he] = one.gender === "female" ? [one, other] : [other, one];

@@ -1,11 +1,14 @@
-/** Two API pods whose PostgreSQL is killed, hangs and stays down: requests with a known key are not affected. */
+/**
+ * Tests two API pods while their PostgreSQL is killed, hangs or is down. Requests with an API key that the
+ * pods have already read are not affected.
+ */
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { paths } from "../../../config/contract/names.ts";
 import { createKey } from "../../../server/store/keys/key.ts";
 import { eventually } from "../../support/eventually.ts";
 import { SharedAccounts } from "../../support/server/shared-accounts.ts";
 
-/** The number of requests of each kind that need PostgreSQL while it is down. */
+/** While PostgreSQL is down, the test sends this many requests of each kind that needs PostgreSQL. */
 const requestsDuringOutage = 25;
 const accounts = new SharedAccounts(inject("cluster"));
 
@@ -15,120 +18,120 @@ beforeAll(async () => {
 });
 afterAll(() => accounts.close());
 
-/** Two clients for each pod, which send one request after the other until they are stopped. */
-function callers(places: readonly string[], key: string) {
-  const answers = new Map<string, number>();
+/** Starts two clients for each URL. Each client sends one request after the other until `stop`. */
+function startClients(urls: readonly string[], key: string) {
+  const results = new Map<string, number>();
   let count = 0;
   let longestMs = 0;
-  let calling = true;
-  const call = async (at: string) => {
-    while (calling) {
+  let isRunning = true;
+  const call = async (url: string) => {
+    while (isRunning) {
       const began = performance.now();
-      const what = await accounts.speak(at, key).then(
+      const result = await accounts.speak(url, key).then(
         ({ status, code }) => `${status} ${code ?? ""}`.trim(),
         (error: Error) => String(error.cause ?? error),
       );
-      answers.set(what, (answers.get(what) ?? 0) + 1);
+      results.set(result, (results.get(result) ?? 0) + 1);
       count++;
       longestMs = Math.max(longestMs, performance.now() - began);
     }
   };
-  const all = places.flatMap((at) => [call(at), call(at)]);
+  const all = urls.flatMap((url) => [call(url), call(url)]);
   return {
-    /** Waits for this many more responses. */
-    more(wanted: number) {
+    /** Waits for the given number of further responses. */
+    more(responses: number) {
       const before = count;
-      return eventually(`${wanted} more answers`, () => count >= before + wanted);
+      return eventually(`${responses} more responses`, () => count >= before + responses);
     },
     async stop() {
-      calling = false;
+      isRunning = false;
       await Promise.all(all);
-      return { answers: Object.fromEntries(answers), spoken: answers.get("200") ?? 0, longestMs };
+      return { results: Object.fromEntries(results), succeeded: results.get("200") ?? 0, longestMs };
     },
   };
 }
 
-describe("PostgreSQL", () => {
-  it("restarts after it was killed, without a failed request of a known key and without a lost OOV word", async () => {
+describe("requests during an outage of PostgreSQL", () => {
+  it("succeed with a known key after a crash, and no out-of-vocabulary word is lost", async () => {
     const { postgres } = accounts;
     const key = await accounts.knownKey("listener");
-    const load = callers(accounts.pods, key);
+    const load = startClients(accounts.pods, key);
     await load.more(40);
     await postgres.kill();
-    const asked = await askWhileAway();
+    const failures = await sendRequestsDuringOutage();
     await load.more(40);
-    expect(await spooled(), "words wait on the disk").toBeGreaterThan(0);
+    expect(await spooled(), "number of words in the disk queue").toBeGreaterThan(0);
     await postgres.restart();
     for (const at of accounts.pods) {
       const fresh = `after ${at}`;
       await eventually(
-        "a key is created",
+        "the creation of a key",
         async () => (await accounts.makeKey(at, { name: fresh })).status === 201,
       );
     }
-    const { answers, spoken, longestMs } = await load.stop();
-    await eventually("all words are there", async () => (await countOf(key)) >= spoken);
+    const { results, succeeded, longestMs } = await load.stop();
+    await eventually("PostgreSQL to have all words", async () => (await countOf(key)) >= succeeded);
     console.info(
       [
-        `PostgreSQL away: with a known key ${JSON.stringify(answers)}, at longest ${longestMs.toFixed(0)} ms`,
-        `what needs it meanwhile, and the longest wait in ms: ${JSON.stringify(asked)}`,
+        `PostgreSQL down: requests with a known key ${JSON.stringify(results)}, longest ${longestMs.toFixed(0)} ms`,
+        `requests that need PostgreSQL, with the longest time in ms: ${JSON.stringify(failures)}`,
       ].join("\n"),
     );
-    expect(Object.keys(answers)).toEqual(["200"]);
-    expect(await countOf(key)).toBe(spoken);
-    expect(Object.keys(asked).sort()).toEqual([
+    expect(Object.keys(results)).toEqual(["200"]);
+    expect(await countOf(key)).toBe(succeeded);
+    expect(Object.keys(failures).sort()).toEqual([
       "a key is created: 503 store_unavailable",
       "an unknown key: 401 unauthorized",
       "keys page: 503",
       "words: 503 store_unavailable",
     ]);
-    await eventually("nothing waits any more", async () => (await spooled()) === 0);
+    await eventually("an empty disk queue", async () => (await spooled()) === 0);
   });
 
-  it("hangs and continues, without a failed request of a known key", async () => {
+  it("succeed with a known key while PostgreSQL hangs", async () => {
     const { postgres, one, other } = accounts;
     const key = await accounts.knownKey("patient");
-    const load = callers(accounts.pods, key);
+    const load = startClients(accounts.pods, key);
     await load.more(20);
     await postgres.hang();
     const { status, code } = await accounts.makeKey(one, { name: "hung" });
     await load.more(100);
     await postgres.goOn();
-    const { answers, longestMs } = await load.stop();
+    const { results, longestMs } = await load.stop();
     console.info(
-      `PostgreSQL hangs: with a known key ${JSON.stringify(answers)}, at longest ${longestMs.toFixed(0)} ms`,
+      `PostgreSQL hangs: requests with a known key ${JSON.stringify(results)}, longest ${longestMs.toFixed(0)} ms`,
     );
-    expect(Object.keys(answers)).toEqual(["200"]);
+    expect(Object.keys(results)).toEqual(["200"]);
     expect({ status, code }).toEqual({ status: 503, code: "store_unavailable" });
     await eventually(
-      "keys are made again",
+      "the creation of a key after the hang",
       async () => (await accounts.makeKey(other, { name: "again" })).status === 201,
     );
   });
 
-  it("is down while an API pod is replaced, and the pod that has read the keys serves all requests", async () => {
+  it("succeed while an API pod is replaced, because the other pod has read the keys", async () => {
     const { postgres, world, name } = accounts;
     const key = await accounts.knownKey("survivor");
     await postgres.kill();
-    const load = callers([await accounts.serviceUrl()], key);
+    const load = startClients([await accounts.serviceUrl()], key);
     const [first] = await accounts.apiPods();
-    const olds = (await accounts.apiPods()).map(({ pod }) => pod);
+    const previousPods = (await accounts.apiPods()).map(({ pod }) => pod);
     await world.kubectl.do("delete", "pod", first?.pod ?? "", "--wait=false");
     const fresh = await eventually("a new pod that listens", async () => {
-      const found = (await accounts.apiPods()).find(({ pod }) => !olds.includes(pod));
+      const found = (await accounts.apiPods()).find(({ pod }) => !previousPods.includes(pod));
       return found !== undefined && (await fetch(`${found.url}/ready`)) && found;
     });
     await world.condition(name, "ApiReady", "False", /1 of 2 pods.*database/);
     const direct = await accounts.speak(fresh.url, key);
     const { isReady } = (await accounts.apiPods()).find(({ pod }) => pod === fresh.pod) ?? fresh;
     await load.more(40);
-    const { answers } = await load.stop();
+    const { results } = await load.stop();
     await postgres.restart();
     await accounts.findPods();
     console.info(
-      `an API pod replaced while PostgreSQL is away: through the Service ${JSON.stringify(answers)}`,
+      `an API pod is replaced while PostgreSQL is down: through the Service ${JSON.stringify(results)}`,
     );
-    expect(Object.keys(answers)).toEqual(["200"]);
+    expect(Object.keys(results)).toEqual(["200"]);
     expect(isReady).toBe(false);
     expect(direct).toMatchObject({ status: 503, code: "store_unavailable" });
     for (const at of accounts.pods) expect(await accounts.statusAt(at, key)).toBe(200);
@@ -136,19 +139,22 @@ describe("PostgreSQL", () => {
 });
 
 async function countOf(key: string): Promise<number> {
-  const answer = await accounts.wordsAt(accounts.one, key);
-  if (!answer.ok) return 0;
-  const { oovs } = (await answer.json()) as { oovs: { word: string; count: number }[] };
+  const response = await accounts.wordsAt(accounts.one, key);
+  if (!response.ok) return 0;
+  const { oovs } = (await response.json()) as { oovs: { word: string; count: number }[] };
   return oovs.find(({ word }) => word === accounts.word)?.count ?? 0;
 }
 
-/** Repeats the requests that need PostgreSQL. Returns their statuses, and the longest wait in milliseconds. */
-async function askWhileAway(): Promise<Record<string, number>> {
-  const answers: Record<string, number> = {};
+/**
+ * Repeats the requests that need PostgreSQL.
+ * @returns the longest time in milliseconds of each kind of request, by kind, status and error code
+ */
+async function sendRequestsDuringOutage(): Promise<Record<string, number>> {
+  const longest: Record<string, number> = {};
   let began = performance.now();
   const note = (what: string) => {
     const now = performance.now();
-    answers[what] = Math.max(answers[what] ?? 0, Math.round(now - began));
+    longest[what] = Math.max(longest[what] ?? 0, Math.round(now - began));
     began = now;
   };
   const unknown = createKey();
@@ -163,10 +169,10 @@ async function askWhileAway(): Promise<Record<string, number>> {
     const refused = await accounts.speak(at, unknown);
     note(`an unknown key: ${refused.status} ${refused.code}`);
   }
-  return answers;
+return longest;
 }
 
-/** The number of queued out-of-vocabulary words in both pods. */
+/** Returns the number of out-of-vocabulary words in the disk queues of both pods. */
 async function spooled(): Promise<number> {
   const script = `
     const { readdirSync, readFileSync } = require("node:fs");

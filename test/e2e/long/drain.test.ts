@@ -1,4 +1,7 @@
-/** Drains one of two nodes with kubectl while 16 clients receive speech from both: no stream is interrupted, and no request fails. */
+/**
+ * Drains one of two nodes with kubectl while 16 clients receive speech from both nodes: no stream is
+ * interrupted, and no request fails.
+ */
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { readText } from "../../support/cluster/api-reader.ts";
@@ -13,7 +16,10 @@ const { kubectl } = world;
 const name = "spread";
 const deployed = new Deployed(world, name);
 const streams = 16;
-/** Twenty seconds of speech at a high rate, of which sockets buffer only a few: a client that reads in real time keeps its API pod busy. */
+/**
+ * Twenty seconds of speech at a high rate. Sockets buffer only a few seconds of it, so a client that reads in
+ * real time keeps its API pod busy.
+ */
 const body = {
   text: "Everyone who listens hears this to its end, also when the machine that reads it is taken away. ".repeat(
     4,
@@ -28,17 +34,18 @@ const secondNode = (what: "start" | "stop") =>
   });
 
 beforeAll(async () => {
-  if (!cluster.isLocal) throw new Error("the second node is one of the local cluster: unset KUBECONFIG");
-  // start the client pod first, so that it is on the node that stays
+  if (!cluster.isLocal)
+    throw new Error("only the local cluster can start a second node: unset KUBECONFIG to run this test");
+  // The client pod starts first, so that it runs on the node that is not drained.
   await world.open();
   await world.clientReady();
   await secondNode("start");
-  const apart = [{ topologyKey: "kubernetes.io/hostname", whenUnsatisfiable: "DoNotSchedule" }];
+  const onePerNode = [{ topologyKey: "kubernetes.io/hostname", whenUnsatisfiable: "DoNotSchedule" }];
   const drain = { endpointDelaySeconds: 3, maxStreamSeconds: 120 };
-  // Flite, because two cores have to synthesize 16 streams at once; no GPU, because the second node has none
+  // Two cores have to synthesize 16 streams at once, so the pool uses Flite. The second node has no GPU.
   const env = [{ name: "SVC_TTS_ARCANA_GENERATOR", value: "flite" }];
   const models = [{ name: "arcana", kind: "arcana", replicas: 2, maxConcurrentStreams: 32, drain, env }];
-  await world.deploy(name, { models, availability: { topologySpread: apart } });
+  await world.deploy(name, { models, availability: { topologySpread: onePerNode } });
 });
 
 afterAll(async () => {
@@ -46,13 +53,13 @@ afterAll(async () => {
   await secondNode("stop");
 });
 
-interface Placed {
+interface PlacedPod {
   readonly pod: string;
   readonly component: string;
   readonly node: string;
 }
 
-async function placed(): Promise<Placed[]> {
+async function readPods(): Promise<PlacedPod[]> {
   const pods = await kubectl.list("pods", `tts.svc.dev/deployment=${name}`);
   return pods.map(({ metadata, spec }) => ({
     pod: metadata.name,
@@ -61,8 +68,11 @@ async function placed(): Promise<Placed[]> {
   }));
 }
 
-/** The current streams of an API pod, or the seconds of speech of a model pod, which is faster than its clients. */
-async function spokenBy({ pod, component }: Placed): Promise<number> {
+/**
+ * Returns the current streams of an API pod, or the seconds of speech that a model pod has synthesized. A
+ * model pod synthesizes faster than its clients play, so it may have no current streams.
+ */
+async function activityOf({ pod, component }: PlacedPod): Promise<number> {
   const [port, metric] =
     component === "api" ? [8000, "svc_tts_streams"] : [8080, "svc_tts_model_audio_seconds_total"];
   const path = `/api/v1/namespaces/${kubectl.namespace}/pods/${pod}:${port}/proxy/metrics`;
@@ -72,26 +82,26 @@ async function spokenBy({ pod, component }: Placed): Promise<number> {
 }
 
 describe("two real nodes", () => {
-  it("have one replica of each tier each", async () => {
-    const where = (await placed()).map(({ component, node }) => `${component} ${node}`).sort();
+  it("run one replica of each tier on each node", async () => {
+    const where = (await readPods()).map(({ component, node }) => `${component} ${node}`).sort();
     expect(where).toEqual(["api node1", "api node2", "model node1", "model node2"]);
   });
 
-  it("serve 16 streams without an interruption while one of them is drained", async () => {
+  it("serve 16 streams without an interruption while one node is drained", async () => {
     const drainNode = async () => {
-      const before = await placed();
-      const spoken = await eventually(
+      const before = await readPods();
+      const activity = await eventually(
         "streams on every pod",
         async () => {
-          const now = await Promise.all(before.map(spokenBy));
-          const heard = now.filter((_, i) => before[i]?.component === "api").reduce((a, b) => a + b, 0);
-          return heard >= streams / 2 && now.every((count) => count > 0) && now;
+          const now = await Promise.all(before.map(activityOf));
+          const running = now.filter((_, i) => before[i]?.component === "api").reduce((a, b) => a + b, 0);
+          return running >= streams / 2 && now.every((count) => count > 0) && now;
         },
-        { seen: () => Promise.all(before.map(spokenBy)) },
+        { seen: () => Promise.all(before.map(activityOf)) },
       );
       console.info(
         before
-          .map(({ component, node }, i) => `${component} on ${node}: ${Math.round(spoken[i] ?? 0)}`)
+          .map(({ component, node }, i) => `${component} on ${node}: ${Math.round(activity[i] ?? 0)}`)
           .join(", "),
       );
       expect(await world.restarts(name)).toEqual([]);
@@ -99,10 +109,10 @@ describe("two real nodes", () => {
       await eventually(
         "every pod on the first node",
         async () => {
-          const now = await placed();
+          const now = await readPods();
           return now.length === 4 && now.every(({ node }) => node === "node1");
         },
-        { seen: placed },
+        { seen: readPods },
       );
       await world.condition(name, "Ready", "True");
     };

@@ -1,6 +1,7 @@
 /**
- * Changes every child of two running `TtsDeployment`s with `kubectl patch`, one change after the other. The operator restores each child, and
- * the time is printed. The changes are those of test/integration/operator/drift.test.ts. SEED selects those of a run.
+ * Changes every child of two running `TtsDeployment`s with `kubectl patch`, one change after the other. The
+ * operator restores each child, and the test prints the times. test/integration/operator/drift.test.ts makes
+ * the same kinds of changes. SEED selects the changes of a run.
  */
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { labels } from "../../../config/contract/names.ts";
@@ -15,7 +16,7 @@ import { eventually } from "../../support/eventually.ts";
 import { foreignCrdFiles } from "../../support/judges/foreign-kinds.ts";
 import { seededRandom } from "../../support/seed.ts";
 
-/** A child in its unchanged state. */
+/** The kind and name of a child. */
 interface Child {
   readonly kind: string;
   readonly name: string;
@@ -23,7 +24,7 @@ interface Child {
 
 interface Repair extends Child {
   readonly change: string;
-  /** The time from the changed to the repaired object in a watch. */
+  /** The time between the events of a watch that show the changed and the repaired object. */
   readonly tookMs: number;
 }
 
@@ -48,7 +49,7 @@ const first = {
   networkPolicy: { enabled: true },
   models: [{ ...scaledMist, scaling: { provider: "HPA", minReplicas: 1, maxReplicas: 2 } }],
 };
-/** The pool is at zero, so no vLLM pod starts. */
+/** The pool is scaled to zero, so no vLLM pod starts. */
 const second = {
   license: { secretRef: { name: licenseSecret } },
   api: { replicas: 1, drain, route: { hostnames, gatewayRef: { name: "public", sectionName: "https" } } },
@@ -65,8 +66,8 @@ const second = {
 };
 
 /**
- * Every state of every child, by kind and name, with the time at which the watch showed it. It is real time, because the
- * operator and the cluster are real; it is printed, and no assertion depends on it.
+ * Every state of every child, by kind and name, with the time at which a watch reported it. The times are
+ * real and only printed: no assertion depends on them.
  */
 const states = new Map<string, { readonly text: string; readonly atMs: number }[]>();
 const watches: { readonly stop: () => Promise<void> }[] = [];
@@ -84,9 +85,9 @@ beforeAll(async () => {
     metadata: { name: "second" },
     spec: second,
   });
-  await eventually("every kind of child", async () => (await kindsThere()).length === kinds.length, {
-    seen: kindsThere,
-    // the operator checks for kinds that were installed after its start at intervals
+  await eventually("every kind of child", async () => (await existingKinds()).length === kinds.length, {
+    seen: existingKinds,
+    // The operator detects kinds that were installed after its start only at intervals.
     limitMs: 600_000,
   });
   await world.condition("second", "ApiReady", "True");
@@ -98,7 +99,7 @@ beforeAll(async () => {
         states.set(key, [...known, { text: textOf(object), atMs: performance.now() }]);
       }),
     );
-  children = (await found()).map(({ kind, metadata: { name } }) => ({ kind, name }));
+  children = (await listChildren()).map(({ kind, metadata: { name } }) => ({ kind, name }));
 });
 
 afterAll(async () => {
@@ -109,15 +110,17 @@ afterAll(async () => {
 
 const keyOf = ({ kind, name }: Child) => `${kind} ${name}`;
 
-function found(): Promise<KubeObject[]> {
+function listChildren(): Promise<KubeObject[]> {
   return kubectl.list(kinds.join(","), `${labels.deployment} in (first,second)`);
 }
 
-async function kindsThere(): Promise<string[]> {
-  return [...new Set((await found()).map(({ kind }) => kind))];
+async function existingKinds(): Promise<string[]> {
+  return [...new Set((await listChildren()).map(({ kind }) => kind))];
 }
 
-/** The object without history, status and the revision count of the Deployment controller. */
+/**
+ * Returns the object as text, without its history, its status and the revision of the Deployment controller.
+ */
 function textOf(object: KubeObject): string {
   const { status: _status, metadata, ...rest } = object as KubernetesObject;
   const { managedFields, resourceVersion, generation, creationTimestamp, annotations, ...kept } = metadata;
@@ -127,7 +130,7 @@ function textOf(object: KubeObject): string {
 
 async function read({ kind, name }: Child): Promise<KubeObject> {
   const object = await readObject(kind.toLowerCase(), namespace, name);
-  if (object === undefined) throw new Error(`there is no ${kind} ${name}`);
+  if (object === undefined) throw new Error(`${kind} ${namespace}/${name} does not exist`);
   return object;
 }
 
@@ -135,7 +138,7 @@ async function partOf(child: Child) {
   return appliedPart((await read(child)) as KubernetesObject);
 }
 
-/** The first alternative that the API server accepts and that changes the object. */
+/** Returns the first alternative that the API server accepts and that changes the object. */
 async function acceptedOf(child: Child, { alternatives }: ChildChange): Promise<string | undefined> {
   const before = textOf(await read(child));
   for (const operations of alternatives) {
@@ -149,30 +152,38 @@ function patch({ kind, name }: Child, operations: string): Promise<string> {
   return kubectl.do("patch", kind.toLowerCase(), name, "--type=json", "-p", operations);
 }
 
-/** Waits until the child has left the state and come back to it. @returns milliseconds between the two */
+/**
+ * Waits until the child has changed and is restored.
+ * @param isOriginal whether a state of the child is the original one
+ * @param earlierStates the number of states that were recorded before the change
+ * @returns the time in milliseconds between the two events
+ */
 async function roundTrip(
   child: Child,
   what: string,
-  isBefore: (text: string) => boolean,
-  seenBefore: number,
+  isOriginal: (text: string) => boolean,
+  earlierStates: number,
 ) {
   return eventually(`${keyOf(child)} to be repaired: ${what}`, () => {
-    const later = (states.get(keyOf(child)) ?? []).slice(seenBefore);
-    const changed = later.findIndex(({ text }) => !isBefore(text));
-    const repaired = later.slice(changed + 1).find(({ text }) => isBefore(text));
+    const later = (states.get(keyOf(child)) ?? []).slice(earlierStates);
+    const changed = later.findIndex(({ text }) => !isOriginal(text));
+    const repaired = later.slice(changed + 1).find(({ text }) => isOriginal(text));
     const since = later[changed];
     return since && repaired && { tookMs: repaired.atMs - since.atMs };
   });
 }
 
-/** Undefined if the API server accepts no form of the change. */
+/**
+ * Makes the change and waits for the repair. Returns undefined if the API server accepts no form of the
+ * change.
+ */
 async function repaired(child: Child, change: ChildChange): Promise<Repair | undefined> {
   const operations = await acceptedOf(child, change);
   if (operations === undefined) return undefined;
   const before = textOf(await read(child));
-  const seenBefore = states.get(keyOf(child))?.length ?? 0;
+  const earlierStates = states.get(keyOf(child))?.length ?? 0;
   await patch(child, operations);
-  const { tookMs } = await roundTrip(child, change.name, (text) => text === before, seenBefore);
+  const { tookMs } = await roundTrip(child, change.name, (text) => text === before, earlierStates);
   return { ...child, change: change.name, tookMs };
 }
 
@@ -212,8 +223,8 @@ function tableOf(repairs: readonly Repair[]): string {
   ].join("\n");
 }
 
-describe("kubectl patch of every child", () => {
-  it("is reverted by the operator for every field", async () => {
+describe("a change of a child with kubectl patch", () => {
+  it("is reverted by the operator in every field", async () => {
     const repairs: Repair[] = [];
     try {
       for (const child of children) repairs.push(...(await repairsOf(child)));
@@ -224,7 +235,7 @@ describe("kubectl patch of every child", () => {
     expect(new Set(repairs.map(keyOf))).toEqual(new Set(children.map(keyOf)));
   });
 
-  it("keeps added entries that do not conflict", async () => {
+  it("persists if it adds an entry that the operator does not own", async () => {
     const ruled: string[] = [];
     for (const [, [child]] of Map.groupBy(children, ({ kind }) => kind))
       if (child !== undefined) ruled.push(...(await rulesFor(child)));
@@ -232,7 +243,7 @@ describe("kubectl patch of every child", () => {
     expect(ruled.filter((line) => line.endsWith("left alone")).length).toBeGreaterThan(0);
   });
 
-  it("that removes the owner makes the object foreign, which the condition reports", async () => {
+  it("makes the object foreign if it removes the owner reference, and condition Ready reports the object", async () => {
     const child = { kind: "ConfigMap", name: "first-routing" };
     const { ownerReferences } = ((await read(child)) as KubernetesObject).metadata;
     await patch(child, JSON.stringify([{ op: "remove", path: "/metadata/ownerReferences" }]));
@@ -243,13 +254,16 @@ describe("kubectl patch of every child", () => {
   });
 });
 
-/** Excludes the date of the token: the operator reads it from the Secret, and has no other value to restore. */
-const isRecord = ({ kind }: Child, { name }: ChildChange) =>
+/**
+ * Whether the change affects the date of a token. The operator reads the date from the Secret, so it has no
+ * other value to restore.
+ */
+const isTokenDate = ({ kind }: Child, { name }: ChildChange) =>
   kind === "Secret" && name.startsWith("/metadata/annotations");
 
 async function repairsOf(child: Child): Promise<Repair[]> {
   const repairs: Repair[] = [];
-  const changes = changesOf(await partOf(child)).filter((change) => !isRecord(child, change));
+  const changes = changesOf(await partOf(child)).filter((change) => !isTokenDate(child, change));
   for (const change of someOf(changes, changesPerChild)) {
     const repair = await repaired(child, change);
     if (repair !== undefined) repairs.push(repair);
@@ -267,17 +281,17 @@ async function rulesFor(child: Child): Promise<string[]> {
   return ruled;
 }
 
-/** Returns whether the entry was removed when the operator repaired another change of the same child. */
+/** Returns whether the operator removes an added entry when it repairs another change of the same child. */
 async function ruleFor(child: Child, addition: ChildChange): Promise<"left alone" | "removed" | undefined> {
   const operations = await acceptedOf(child, addition);
   if (operations === undefined) return undefined;
   const before = textOf(await read(child));
   await patch(child, operations);
   const partOfLabel = `/metadata/labels/${labels.partOf.replace("/", "~1")}`;
-  const seenBefore = states.get(keyOf(child))?.length ?? 0;
+  const earlierStates = states.get(keyOf(child))?.length ?? 0;
   await patch(child, JSON.stringify([{ op: "replace", path: partOfLabel, value: "theirs" }]));
   const isOurs = (text: string) =>
     (JSON.parse(text) as KubernetesObject).metadata.labels?.[labels.partOf] === "svc-tts";
-  await roundTrip(child, addition.name, isOurs, seenBefore);
+  await roundTrip(child, addition.name, isOurs, earlierStates);
   return textOf(await read(child)) === before ? "removed" : "left alone";
 }

@@ -1,4 +1,7 @@
-/** The collector next to arcana in a real pod: it sends to a backend that requires a token, and ends after the model. */
+/**
+ * Tests the collector beside arcana in a real pod: it sends metrics to a backend that requires a token, and
+ * ends after the model container.
+ */
 import { copyFile, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -17,7 +20,7 @@ const name = "measured";
 const image = "svc-tts.local/otelcol:1";
 const token = "s3cret-of-the-backend";
 const body = { text: "Good morning, everybody.", speaker: "luna", modelId: "arcana" };
-/** A text whose speech, read in real time, lasts longer than the deletion of a pod without streams. */
+/** The speech of this request plays longer than a pod without streams takes to end. */
 const long = {
   ...body,
   text: "A client listens to every one of these words in real time. ".repeat(4),
@@ -35,7 +38,7 @@ const metrics = [
 /** A metric that is absent without a GPU. */
 const absent = "svc.engine.gpu_load";
 
-/** A line that the backend printed for each request. */
+/** The line that the backend prints for a request. */
 interface Post {
   readonly atMs: number;
   readonly status: number;
@@ -43,7 +46,7 @@ interface Post {
   readonly pods: readonly string[];
 }
 
-/** Accepts OTLP over HTTP with the token, and prints the content. */
+/** A server that accepts OTLP over HTTP with the token, and prints one line for each request. */
 const backendScript = `
   import { createServer } from "node:http";
   import { gunzipSync } from "node:zlib";
@@ -70,7 +73,7 @@ async function posts(): Promise<Post[]> {
 
 beforeAll(async () => {
   if (!cluster.isLocal)
-    throw new Error("the collector's image is made for the local cluster: unset KUBECONFIG");
+    throw new Error("the collector image exists only for the local cluster: unset KUBECONFIG to run this test");
   const layer = await mkdtemp(join(tmpdir(), "svc-tts-otelcol-"));
   await copyFile(await collectorProgram(), join(layer, "otelcol"));
   await giveNodeImage({ name: image, layer, config: { Entrypoint: ["/otelcol"], User: "65532" } });
@@ -78,7 +81,7 @@ beforeAll(async () => {
   await world.open();
   backend = await world.serve("backend", 4318, backendScript, token, name, absent, ...metrics);
   const exporter = { protocol: "http/protobuf", endpoint: backend.url };
-  // so that the model runs longer after its termination signal than a collector would
+  // With this drain, the model container runs longer after its termination signal than a collector would.
   const drain = { endpointDelaySeconds: 10, maxStreamSeconds: 60 };
   const auth = { bearer: { secretRef: { name: "otlp-token" } } };
   const collector = { enabled: true, image, scrapeIntervalSeconds: 5, exporter, auth };
@@ -103,15 +106,17 @@ describe("a collector beside arcana", () => {
     expect(await world.speak(name, body)).toMatchObject({ status: 200 });
     const [pod = ""] = (await arcanaPods()).map(({ metadata }) => metadata.name);
     const log = () => kubectl.do("logs", pod, "-c", "collector");
-    await eventually("its complaint", async () => /token: no such file or directory/.test(await log()), {
-      seen: log,
-    });
+    await eventually(
+      "the log of the missing token",
+      async () => /token: no such file or directory/.test(await log()),
+      { seen: log },
+    );
     expect((await posts()).map(({ status }) => status)).not.toContain(200);
   });
 
   it("is rejected by the backend with a wrong token", async () => {
     await giveToken("another-one");
-    await eventually("a post that is refused", async () =>
+    await eventually("a request that the backend rejects", async () =>
       (await posts()).some(({ status }) => status === 401),
     );
     expect((await posts()).map(({ status }) => status)).not.toContain(200);
@@ -123,47 +128,47 @@ describe("a collector beside arcana", () => {
     expect(await world.speak(name, body)).toMatchObject({ status: 200 });
     const present = (await arcanaPods()).map(({ metadata }) => metadata.name);
     const isPresent = (pod: string) => present.includes(pod);
-    const taken = await eventually("metrics of a stream", async () => {
-      // pods with the previous token may still send data
+    const received = await eventually("metrics of a stream", async () => {
+      // Pods with the previous token may still send data.
       const accepted = (await posts()).filter(({ status, pods }) => status === 200 && pods.some(isPresent));
-      const seen = [...new Set(accepted.flatMap((post) => post.metrics))].sort();
-      return metrics.every((metric) => seen.includes(metric)) && seen;
+      const names = [...new Set(accepted.flatMap((post) => post.metrics))].sort();
+      return metrics.every((metric) => names.includes(metric)) && names;
     });
-    console.info(`taken with the token: ${taken.join(", ")} of ${present.join(", ")}`);
-    expect(taken).not.toContain(absent);
+    console.info(`received with the token: ${received.join(", ")} of ${present.join(", ")}`);
+    expect(received).not.toContain(absent);
     for (const pod of present) expect(await kubectl.do("logs", pod, "-c", "collector")).not.toContain(token);
   });
 
-  it("ends after the model in a drain, and sends its last metrics", async () => {
+  it("ends after the model container in a drain, and sends the last metrics", async () => {
     const load = await world.load(name, long, { streams: 4, listening: true });
     const [pod = ""] = (await arcanaPods()).map(({ metadata }) => metadata.name);
-    await eventually("a stream on it", async () => {
+    await eventually("a stream on the pod", async () => {
       const path = `/api/v1/namespaces/${kubectl.namespace}/pods/${pod}:8080/proxy/metrics`;
       return /^svc_tts_model_streams [1-9]/m.test(await readText(path));
     });
-    // a finalizer keeps the object, so that the final states of its containers can be read
+    // A finalizer keeps the Pod object, so that the test can read the final states of its containers.
     await patchFinalizers(pod, ["e2e.svc.dev/read"]);
     await kubectl.do("delete", "pod", pod, "--wait=false");
-    const toldOf = async () =>
+    const acceptedPosts = async () =>
       (await posts()).filter(({ status, pods }) => status === 200 && pods.includes(pod)).length;
-    const before = await toldOf();
-    await eventually("a post while it drains", async () => (await toldOf()) > before);
+    const before = await acceptedPosts();
+    await eventually("a request while the pod drains", async () => (await acceptedPosts()) > before);
     const ended = await eventually(
-      "both containers' end",
+      "the end of both containers",
       async () => endsOf(await kubectl.get("pod", pod)),
       { seen: async () => (await kubectl.get("pod", pod))?.status },
     );
     await patchFinalizers(pod, []);
     await load.goesOn();
     const { ok, failed, failures } = await load.stop();
-    console.info(`drain: ${ok} streams heard, ${failed} cut or failed`);
+    console.info(`drain: ${ok} streams complete, ${failed} interrupted or failed`);
     expect(failures).toEqual([]);
     expect(ended.collectorMs).toBeGreaterThanOrEqual(ended.modelMs);
     expect(ended.collectorCode).toBe(0);
   });
 });
 
-/** Follows the documentation: creates the Secret, then replaces the pods. */
+/** Creates the Secret and then replaces the pods, as the documentation describes. */
 async function giveToken(value: string): Promise<void> {
   const object = {
     apiVersion: "v1",
@@ -186,7 +191,7 @@ interface Terminated {
   readonly exitCode: number;
 }
 
-/** Times in whole seconds, as the kubelet writes them. */
+/** Returns the end of both containers. The kubelet writes the times in whole seconds. */
 function endsOf(pod: KubeObject | undefined) {
   const find = (statuses: { name: string; state: { terminated?: Terminated } }[] = [], container: string) =>
     statuses.find((status) => status.name === container)?.state.terminated;

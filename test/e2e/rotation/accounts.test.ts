@@ -1,4 +1,7 @@
-/** Two API pods with one PostgreSQL and one Valkey: a change at one applies to the other, and both share the limits. */
+/**
+ * Tests two API pods with one PostgreSQL and one Valkey: a change in one pod applies to the other pod, and
+ * the pods share the limits.
+ */
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { eventually } from "../../support/eventually.ts";
 import { SharedAccounts, type Spoken } from "../../support/server/shared-accounts.ts";
@@ -9,8 +12,8 @@ const accounts = new SharedAccounts(inject("cluster"));
 beforeAll(() => accounts.open());
 afterAll(() => accounts.close());
 
-describe("users and keys of two API pods", () => {
-  it("share the first owner, whom one use of the set-up link creates", async () => {
+describe("two API pods", () => {
+  it("share the first owner, and the set-up link works only once", async () => {
     const { one, other } = accounts;
     const token = await accounts.setupToken();
     const owner = new Visitor(one);
@@ -23,46 +26,54 @@ describe("users and keys of two API pods", () => {
     expect((await late.get(`/dashboard/setup?token=${token}`)).headers.get("location")).toMatch(/login$/);
     expect(await late.post("/dashboard/setup", { ...person, name: "eve" })).toMatchObject({ status: 400 });
     late.cookie = owner.cookie;
-    expect(await late.get("/dashboard/keys"), "signed in at both").toMatchObject({ status: 200 });
+    expect(await late.get("/dashboard/keys"), "valid in both pods").toMatchObject({ status: 200 });
     accounts.owner = owner;
   });
 
-  it("include a key that was created in one pod, which works at both and through the Service", async () => {
+  it("accept a key that one pod created, also through the Service", async () => {
     await accounts.makeAdminKey();
     expect(accounts.admin).toMatch(/^svc_\w+$/);
     expect(await accounts.statusAt(await accounts.serviceUrl(), accounts.admin)).toBe(200);
   });
 
-  it("reject a revoked key at both pods", async () => {
+  it("both reject a revoked key", async () => {
     const { one, other } = accounts;
     const key = await accounts.knownKey("revoked");
     expect(await accounts.statusAt(other, key)).toBe(200);
     expect((await accounts.keysAt(one, "DELETE", "/revoked")).status).toBe(204);
     const began = performance.now();
-    await eventually("the other refuses it", async () => (await accounts.statusAt(other, key)) === 401);
-    console.info(
-      `revoked at one, refused at the other after ${((performance.now() - began) / 1000).toFixed(1)} s`,
+    await eventually(
+      "the other pod to reject the key",
+      async () => (await accounts.statusAt(other, key)) === 401,
     );
-    await eventually("the first refuses it", async () => (await accounts.statusAt(one, key)) === 401);
+    console.info(
+      `revoked in one pod, rejected by the other pod after ${((performance.now() - began) / 1000).toFixed(1)} s`,
+    );
+    await eventually(
+      "the first pod to reject the key",
+      async () => (await accounts.statusAt(one, key)) === 401,
+    );
   });
 
-  it("use a lexicon word of one pod at the other", async () => {
+  it("share lexicon words: a word that one pod saves changes the speech of the other pod", async () => {
     const { one, other, owner } = accounts;
     const key = await accounts.knownKey("lexicon");
     const audioAt = async (at: string) => (await accounts.speak(at, key)).audio;
     const before = await audioAt(other);
-    expect((await audioAt(one)).equals(before), "the same text is the same audio").toBe(true);
+    expect((await audioAt(one)).equals(before), "both pods return the same audio").toBe(true);
     await owner.get("/dashboard/words");
     await owner.upload("/dashboard/words/import", { team: "" }, lexicon(accounts.word));
-    await eventually("the other says it", async () => !(await audioAt(other)).equals(before));
-    await eventually("both say it", async () => (await audioAt(one)).equals(await audioAt(other)));
+    await eventually("the other pod to use the word", async () => !(await audioAt(other)).equals(before));
+    await eventually("both pods to return the same audio", async () =>
+      (await audioAt(one)).equals(await audioAt(other)),
+    );
   });
 
   it("share the requests per minute of a key", async () => {
     const limit = 20;
     let attempts = 0;
-    // another attempt is needed if a minute begins, or if a pod counts locally because Valkey did not respond
-    const statuses = await eventually("one minute's requests, counted together", async () => {
+    // An attempt fails if a new minute begins, or if a pod counts locally because Valkey did not respond.
+    const statuses = await eventually("a minute in which the pods count requests together", async () => {
       const key = await accounts.knownKey(`limited ${attempts++}`, { requestsPerMinute: limit });
       const answers: Spoken[] = [];
       for (let i = 0; i < limit / 2 + 2; i++) {
@@ -83,12 +94,12 @@ describe("the dashboard", () => {
     const { pods, admin, world, name } = accounts;
     const pageAt = async (at: string) => (await fetch(`${at}/dashboard/login`)).status;
     expect(await Promise.all(pods.map(pageAt))).toEqual([200, 200]);
-    expect(await world.kubectl.list("ingresses"), "inside the cluster alone").toEqual([]);
+    expect(await world.kubectl.list("ingresses"), "no Ingress exposes the dashboard").toEqual([]);
     const patch = JSON.stringify([{ op: "remove", path: "/spec/api/dashboard" }]);
     await world.kubectl.do("patch", "ttsd", name, "--type=json", "--patch", patch);
     await accounts.findPods(pods);
     expect(await Promise.all(accounts.pods.map(pageAt))).toEqual([404, 404]);
-    expect(await accounts.statusAt(accounts.other, admin), "keys of the database count on").toBe(200);
+    expect(await accounts.statusAt(accounts.other, admin), "keys of the database remain valid").toBe(200);
   });
 });
 

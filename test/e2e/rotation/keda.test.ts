@@ -1,4 +1,6 @@
-/** A pool that KEDA scales, with real pods: from zero, up and down under load, without a failed request. */
+/**
+ * Tests a pool that KEDA scales, with real pods: from zero, up and down under load, without a failed request.
+ */
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { Deployed } from "../../support/cluster/deployed.ts";
 import { installKeda, kedaFollows, kedaModel } from "../../support/cluster/keda.ts";
@@ -21,7 +23,8 @@ const long = {
 let removeKeda: (() => Promise<void>) | undefined;
 
 beforeAll(async () => {
-  if (!cluster.isLocal) throw new Error("KEDA's image is made for the local cluster: unset KUBECONFIG");
+  if (!cluster.isLocal)
+    throw new Error("the KEDA image exists only for the local cluster: unset KUBECONFIG to run this test");
   ({ remove: removeKeda } = await installKeda());
   await world.openWith(name, { models: [kedaModel({ minReplicas: 0, maxReplicas: 2 })] });
 });
@@ -32,7 +35,7 @@ afterAll(async () => {
 });
 
 describe("a pool that KEDA scales", () => {
-  it("is scaled by KEDA at zero, and its condition is Following", async () => {
+  it("is scaled to zero by KEDA, and its condition has the reason Following", async () => {
     await kedaFollows(world, name);
     expect(await deployed.pods("mist")).toEqual([]);
   });
@@ -43,7 +46,7 @@ describe("a pool that KEDA scales", () => {
     expect(status).toBe(200);
   });
 
-  it("scales to two replicas under load and back, and every request succeeds", async () => {
+  it("scales to two replicas under load and back to one, and every request succeeds", async () => {
     await deployed.setModels(kedaModel({ minReplicas: 1, maxReplicas: 2, target: { streamsPerReplica: 3 } }));
     await deployed.uncut(
       "1 to 2 by KEDA",

@@ -1,4 +1,7 @@
-/** Pools with the built-in scaler and real pods: from zero and back, up and down, without an interrupted stream. */
+/**
+ * Tests pools with the built-in scaler and real pods: from zero and back, up and down, without an interrupted
+ * stream.
+ */
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { Deployed } from "../../support/cluster/deployed.ts";
 import { mist, World } from "../../support/cluster/world.ts";
@@ -27,7 +30,10 @@ afterAll(() => world.close());
 describe("a pool at zero", () => {
   it("is ready without a pod", async () => {
     expect(await deployed.pods("mist")).toEqual([]);
-    await eventually("the API tier to know", async () => (await world.health(name)).modelReachable === true);
+    await eventually(
+      "the API tier to report the pool as reachable",
+      async () => (await world.health(name)).modelReachable === true,
+    );
     expect(await world.health(name)).toMatchObject({ apiStatus: "ok", modelReachable: true });
   });
 
@@ -41,7 +47,7 @@ describe("a pool at zero", () => {
   });
 
   it("scales to zero when requests end, and starts again", async () => {
-    await eventually("the pool to sleep", async () => (await deployed.pods("mist")).length === 0);
+    await eventually("the pool to scale to zero", async () => (await deployed.pods("mist")).length === 0);
     expect(await world.timeFirstAudio(name, short)).toMatchObject({ status: 200 });
   });
 });
@@ -73,7 +79,7 @@ describe("a pool under load", () => {
     });
   });
 
-  it("records an event for each step", async () => {
+  it("records an event for each change of the number of replicas", async () => {
     const events = await kubectl.list("events.events.k8s.io");
     const notes = events.flatMap((event) => noteOf(event, "Scaled"));
     expect(notes).toContain("The operator scaled the pool from 0 to 1 replicas to follow the demand.");
@@ -81,10 +87,12 @@ describe("a pool under load", () => {
   });
 });
 
-/** Returns the note of an event, whose fields are at the top level. */
-function noteOf(event: object, wanted: string): string[] {
+/**
+ * Returns the note of an event with the reason. The event of events.k8s.io has both fields at its top level.
+ */
+function noteOf(event: object, expectedReason: string): string[] {
   const { reason, note } = event as { reason?: string; note?: string };
-  return reason === wanted && note !== undefined ? [note] : [];
+  return reason === expectedReason && note !== undefined ? [note] : [];
 }
 
 function elastic(scaling: object): object {

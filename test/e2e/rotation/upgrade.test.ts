@@ -1,4 +1,7 @@
-/** An upgrade of chart, CRDs and operator from the previous release under 16 streams: no stream is interrupted, and no pod is replaced. */
+/**
+ * Tests an upgrade of chart, CRDs and operator from the previous release under 16 streams: no stream is
+ * interrupted, and no pod is replaced.
+ */
 import { execFile } from "node:child_process";
 import { mkdir, mkdtemp, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -19,7 +22,7 @@ const release = new Release();
 const archive = join(import.meta.dirname, "previous-release/release.tar.gz");
 const previousOperator = { repository: "svc-tts.local/previous-operator", tag: "1" };
 const crd = "ttsdeployments.tts.svc.dev";
-const body = { text: "An upgrade cuts no one short. ".repeat(4), speaker: "alan", modelId: "mist" };
+const body = { text: "An upgrade interrupts no sentence. ".repeat(4), speaker: "alan", modelId: "mist" };
 
 let folder: string;
 /** The values of the installed release. */
@@ -28,7 +31,7 @@ let values: Values;
 beforeAll(async () => {
   if (!cluster.isLocal)
     throw new Error(
-      "the previous operator's image is made for the local cluster's node: unset KUBECONFIG to run this test",
+      "the image of the previous operator exists only on the local cluster's node: unset KUBECONFIG to run this test",
     );
   folder = await mkdtemp(join(tmpdir(), "svc-tts-previous-"));
   values = await release.values();
@@ -47,7 +50,7 @@ afterAll(async () => {
 });
 
 describe("an upgrade from the previous release, with its CRDs", () => {
-  it("starts with pods of the previous operator", async () => {
+  it("starts from a TtsDeployment whose pods the previous operator created", async () => {
     const present = await schemaOf();
     const operators = await release.operatorPods();
     const images = { ...(values.images as object), operator: previousOperator };
@@ -65,8 +68,8 @@ describe("an upgrade from the previous release, with its CRDs", () => {
     await deployed.uncut("operator and CRDs upgraded", body, async () => {
       await release.upgradeTo(values);
       expect(await schemaOf()).not.toBe(previous);
-      // the previous operator did not create it
-      await eventually("the present operator's first pass", async () => {
+      // Only the present operator creates PodDisruptionBudgets.
+      await eventually("the first reconcile of the present operator", async () => {
         return (await world.kubectl.list("pdb", `tts.svc.dev/deployment=${name}`)).length > 0;
       });
       await world.condition(name, "Ready", "True");
@@ -74,14 +77,14 @@ describe("an upgrade from the previous release, with its CRDs", () => {
     expect(await deployed.allPods()).toEqual(pods);
   });
 
-  it("leaves a working operator, which rolls out a change", async () => {
+  it("results in a working operator, which applies a change", async () => {
     await deployed.patch({ api: { replicas: 1 } });
     await eventually("one API pod", async () => (await deployed.apiPods()).length === 1);
     await world.condition(name, "Ready", "True");
   });
 });
 
-/** The layer of the previous operator's image on top of the current one. */
+/** Creates the layer that turns the current operator image into the previous one. Returns its folder. */
 async function previousRelease(): Promise<string> {
   const layer = join(folder, "layer");
   await mkdir(join(layer, "previous"), { recursive: true });

@@ -45,21 +45,21 @@ interface PodTemplate {
   readonly spec: PodSpec;
 }
 
-interface Selecting {
+interface SelectorSpec {
   readonly selector: Record<string, string>;
 }
 
 const templates = new Map<string, Promise<string>>();
 
-/** The rendered chart. Each set of values is rendered once. */
+/** Returns the rendered chart. Each set of values is rendered only once. */
 function template(values: unknown = {}, kubeVersion = "1.36.3"): Promise<string> {
   const key = JSON.stringify([values, kubeVersion]);
-  const known = templates.get(key) ?? templateAnew(values, kubeVersion);
+  const known = templates.get(key) ?? runHelmTemplate(values, kubeVersion);
   templates.set(key, known);
   return known;
 }
 
-async function templateAnew(values: unknown, kubeVersion: string): Promise<string> {
+async function runHelmTemplate(values: unknown, kubeVersion: string): Promise<string> {
   const path = join(work, `values-${templates.size}.json`);
   await writeFile(path, JSON.stringify(values));
   const flags = ["--namespace", "tts-system", "--kube-version", kubeVersion, "--values", path];
@@ -74,7 +74,7 @@ async function render(values: unknown = {}): Promise<Rendered[]> {
 
 function find(objects: readonly Rendered[], kind: string, name: string): Rendered {
   const found = objects.find((object) => object.kind === kind && object.metadata.name === name);
-  if (!found) throw new Error(`no ${kind} ${name} was rendered`);
+  if (!found) throw new Error(`the chart did not render ${kind} ${name}`);
   return found;
 }
 
@@ -103,7 +103,7 @@ const everything = {
 };
 
 describe("the chart", () => {
-  it("passes every value to its field", async () => {
+  it("renders every value into its field", async () => {
     const objects = await render(everything);
     const { spec } = operatorPod(objects);
     expect(spec).toMatchObject({
@@ -118,7 +118,7 @@ describe("the chart", () => {
     expect(environment).toMatchObject({
       TTS_SERVER_IMAGE: `ghcr.io/svc-tts/server@sha256:${"a".repeat(64)}`,
       TTS_WATCH_NAMESPACES: "a,b",
-      // two releases in one namespace have separate leases, and therefore separate leaders
+      // Two releases in one namespace have separate leases, and therefore separate leaders.
       TTS_LEASE_NAME: "tts-tts-operator",
       TTS_DEVELOPMENT: "true",
       TTS_LICENSE_REQUIRED: "true",
@@ -138,7 +138,7 @@ describe("the chart", () => {
     expect(await hash({ logLevel: "debug" })).toBe(await hash({}));
   });
 
-  it("complies with Pod Security restricted, also in its test", async () => {
+  it("complies with Pod Security restricted, including its test pod", async () => {
     const objects = await render();
     const pods = [operatorPod(objects).spec, find(objects, "Pod", "tts-tts-operator-test").spec as PodSpec];
     for (const { securityContext, containers } of pods) {
@@ -156,10 +156,10 @@ describe("the chart", () => {
     }
   });
 
-  it("does not select the pod of its test by the Service or the Deployment", async () => {
+  it("does not select its test pod by the Service or the Deployment", async () => {
     const objects = await render();
     const { labels } = find(objects, "Pod", "tts-tts-operator-test").metadata;
-    const service = find(objects, "Service", "tts-tts-operator-metrics").spec as Selecting;
+    const service = find(objects, "Service", "tts-tts-operator-metrics").spec as SelectorSpec;
     const deployment = find(objects, "Deployment", "tts-tts-operator").spec as {
       selector: { matchLabels: Record<string, string> };
     };
@@ -187,12 +187,12 @@ describe("the chart", () => {
     });
   });
 
-  it("can omit the CRDs, or delete them with the release", async () => {
+  it("keeps the CRDs after an uninstallation by default, and can omit them or delete them with the release", async () => {
     const crds = async (values: unknown) =>
       (await render(values)).filter(({ kind }) => kind === "CustomResourceDefinition");
-    const kept = await crds({});
-    expect(kept.length).toBeGreaterThan(0);
-    for (const { metadata } of kept)
+    const defaultCrds = await crds({});
+    expect(defaultCrds.length).toBeGreaterThan(0);
+    for (const { metadata } of defaultCrds)
       expect(metadata.annotations).toHaveProperty(["helm.sh/resource-policy"], "keep");
     for (const { metadata } of await crds({ crds: { keep: false } })) {
       expect(metadata.annotations ?? {}).not.toHaveProperty(["helm.sh/resource-policy"]);
@@ -200,7 +200,7 @@ describe("the chart", () => {
     expect(await crds({ crds: { enabled: false } })).toEqual([]);
   });
 
-  it("binds the operator only in its watched namespaces, if there are any", async () => {
+  it("grants the operator permissions only in the watched namespaces if watchNamespaces is set", async () => {
     const kinds = async (values: unknown) => (await render(values)).map(({ kind }) => kind);
     expect(await kinds({})).toContain("ClusterRole");
     expect(await kinds({ watchNamespaces: ["a", "b"] })).not.toContain("ClusterRole");
@@ -226,21 +226,21 @@ describe("the chart rejects", () => {
   it.each([
     ["an unknown value", { replica: 2 }, "replica"],
     ["an unknown image", { images: { sever: {} } }, "sever"],
-    ["text for a number", { replicas: "2" }, "replicas"],
-    ["fewer than no pods", { replicas: -1 }, "replicas"],
-    ["a pull policy that does not exist", { images: { server: { pullPolicy: "Sometimes" } } }, "pullPolicy"],
-    ["a log level that does not exist", { logLevel: "loud" }, "logLevel"],
-    ["a namespace that cannot be", { watchNamespaces: ["A_b"] }, "watchNamespaces"],
+    ["a string as a number", { replicas: "2" }, "replicas"],
+    ["a negative number of replicas", { replicas: -1 }, "replicas"],
+    ["an unknown pull policy", { images: { server: { pullPolicy: "Sometimes" } } }, "pullPolicy"],
+    ["an unknown log level", { logLevel: "loud" }, "logLevel"],
+    ["an invalid name of a namespace", { watchNamespaces: ["A_b"] }, "watchNamespaces"],
     [
-      "an image with its tag in the name",
+      "a repository with a space and a tag",
       { images: { operator: { repository: "x/op latest" } } },
       "repository",
     ],
-    ["a digest that is none", { images: { operator: { digest: "sha256:12" } } }, "digest"],
+    ["an invalid digest", { images: { operator: { digest: "sha256:12" } } }, "digest"],
     ["an endpoint with a path", { test: { endpoint: "http://demo/v1/svc-tts" } }, "endpoint"],
-    ["a resource that is no quantity", { resources: { limits: { memory: "much" } } }, "memory"],
-    ["license keys that are no JSON", { license: { jwks: "----" } }, "license.jwks is not JSON"],
-    ["a single license key", { license: { jwks: JSON.stringify(publicKey) } }, "not a single key"],
+    ["an invalid resource quantity", { resources: { limits: { memory: "much" } } }, "memory"],
+    ["license keys that are not JSON", { license: { jwks: "----" } }, "license.jwks is not JSON"],
+    ["a license key outside a key set", { license: { jwks: JSON.stringify(publicKey) } }, "not a single key"],
     [
       "a private license key",
       { license: { jwks: JSON.stringify({ keys: [{ ...publicKey, d: "x" }] }) } },
@@ -252,16 +252,20 @@ describe("the chart rejects", () => {
       "license.required is true, and there is no license key",
     ],
     [
-      "development without keys",
+      "development licenses without development keys",
       { license: { development: { enabled: true } } },
       "development.jwks is empty",
     ],
     [
-      "a pod label that it sets itself",
+      "a pod label that the chart sets",
       { podLabels: { "app.kubernetes.io/instance": "other" } },
       "podLabels sets app.kubernetes.io/instance",
     ],
-    ["no account", { serviceAccount: { create: false } }, "serviceAccount.name is empty"],
+    [
+      "a missing name of an existing ServiceAccount",
+      { serviceAccount: { create: false } },
+      "serviceAccount.name is empty",
+    ],
   ])("%s", async (_what, values, why) => {
     await expect(template(values)).rejects.toThrow(why);
   });
@@ -273,7 +277,7 @@ describe("the chart rejects", () => {
 
 describe("the samples", () => {
   it.each(["tts-deployment", "minimal", "mist-only", "scale-to-zero"])(
-    "%s is taken by the API server",
+    "%s is accepted by the API server",
     async (name) => {
       const { kubeconfigPath } = inject("controlPlane");
       const kubectl = (...args: string[]) => tool("kubectl", ["--kubeconfig", kubeconfigPath, ...args]);
@@ -283,7 +287,7 @@ describe("the samples", () => {
     },
   );
 
-  it("are in NOTES.txt with the names that the operator uses", async () => {
+  it("have the same Service name in NOTES.txt as in the operator", async () => {
     const notes = await readFile(join(chart, "templates/NOTES.txt"), "utf8");
     expect(notes).toContain(`service/${children.apiService("demo")} `);
   });

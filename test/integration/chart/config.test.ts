@@ -19,8 +19,8 @@ const execute = promisify(execFile);
 const limits = { maxBuffer: 64 * 1024 * 1024 };
 
 /**
- * A control plane of this file, because the manifests name their namespaces, and releases of the operator
- * have cluster roles.
+ * A control plane for this file only: the manifests use fixed namespaces, and releases of the operator create
+ * cluster roles.
  */
 let plane: ControlPlane;
 let address: ControlPlaneAddress;
@@ -45,7 +45,10 @@ function objectsOf(text: string): KubernetesObject[] {
   return parseAllDocuments(text).map((document) => document.toJS() as KubernetesObject);
 }
 
-function withoutSome(spec: unknown): unknown {
+/**
+ * Removes the parts that may differ between chart and base: optional variables, and the name of a ConfigMap.
+ */
+function comparablePart(spec: unknown): unknown {
   const { replicas, template } = spec as {
     replicas: number;
     template: { spec: { containers: { env: { name: string; value?: string }[] }[]; volumes: unknown } };
@@ -55,12 +58,12 @@ function withoutSome(spec: unknown): unknown {
     ...container,
     env: container.env.filter(({ name }) => !optional.includes(name)),
   }));
-  // the generated name of its ConfigMap differs
+  // Kustomize generates another name of the ConfigMap.
   return { replicas, spec: { ...template.spec, containers, volumes: undefined } };
 }
 
 describe("the Kustomize bases", () => {
-  it.each(["crds", "cluster-wide", "namespaced"])("%s is taken by the API server", async (base) => {
+  it.each(["crds", "cluster-wide", "namespaced"])("%s is accepted by the API server", async (base) => {
     const flags = ["--dry-run=server", "--server-side", "--force-conflicts"];
     const out = await kubectlOrThrow(address, [
       "apply",
@@ -71,17 +74,17 @@ describe("the Kustomize bases", () => {
     expect(out).toContain("(server dry run)");
   });
 
-  it("run the operator like the chart", async () => {
+  it("deploy the operator with the same pod specification as the chart", async () => {
     const deployment = (objects: KubernetesObject[]) =>
       objects.find(({ kind }) => kind === "Deployment")?.spec;
-    const ours = objectsOf(
+    const base = objectsOf(
       await kubectlOrThrow(address, ["kustomize", join(root, "config/kustomize/cluster-wide")]),
     );
-    const charts = objectsOf(await helmTemplate("tts-operator", "--namespace", "svc-tts-system"));
-    expect(withoutSome(deployment(ours))).toEqual(withoutSome(deployment(charts)));
+    const chart = objectsOf(await helmTemplate("tts-operator", "--namespace", "svc-tts-system"));
+    expect(comparablePart(deployment(base))).toEqual(comparablePart(deployment(chart)));
   });
 
-  it("bind the namespaced operator to one namespace", async () => {
+  it("restrict the namespaced operator to one namespace", async () => {
     const text = await kubectlOrThrow(address, ["kustomize", join(root, "config/kustomize/namespaced")]);
     expect(text).not.toMatch(/kind: Cluster|kind: CustomResourceDefinition/);
     expect(text).toMatch(/name: TTS_WATCH_NAMESPACES\n\s+value: speech/);
@@ -89,20 +92,20 @@ describe("the Kustomize bases", () => {
 });
 
 describe("the samples", () => {
-  it("are accepted by the API server as Flux applies them", async () => {
+  it("are accepted by the API server as one Kustomization, which Flux applies", async () => {
     const flags = ["--dry-run=server", "-n", "speech", "-k", join(root, "config/samples")];
     expect(await kubectlOrThrow(address, ["apply", ...flags])).toContain(
       "mist-only created (server dry run)",
     );
   });
 
-  it.each(["two-replicas", "published"])("%s is taken by the API server", async (name) => {
+  it.each(["two-replicas", "published"])("%s is accepted by the API server", async (name) => {
     const file = join(root, `config/samples/${name}.yaml`);
     const out = await kubectlOrThrow(address, ["apply", "--dry-run=server", "-n", "speech", "-f", file]);
     expect(out).toContain(`${name} created (server dry run)`);
   });
 
-  it("with a CloudNativePG database are accepted by the API server", async () => {
+  it("include a CloudNativePG database that the API server accepts", async () => {
     await installForeignKinds(address, "cloudNativePg");
     const file = join(root, "config/samples/cloudnative-pg.yaml");
     const out = await kubectlOrThrow(address, ["apply", "--dry-run=server", "-n", "speech", "-f", file]);
@@ -118,7 +121,7 @@ describe("the GitOps examples", () => {
       | undefined;
 
   it.each(["flux/kustomizations.yaml", "argocd/application.yaml", "flux/operator/release.yaml"])(
-    "%s names folders that are there",
+    "%s refers to existing folders",
     async (file) => {
       const paths = (await read(file)).map((object) => {
         const spec = specOf(object);
@@ -128,7 +131,7 @@ describe("the GitOps examples", () => {
     },
   );
 
-  it("have values that the chart of the operator accepts", async () => {
+  it("set values that the chart of the operator accepts", async () => {
     const [release] = await read("flux/operator/release.yaml");
     const { valuesFrom } = (release?.spec ?? {}) as { valuesFrom?: { targetPath: string }[] };
     expect(valuesFrom).toHaveLength(1);
@@ -141,7 +144,7 @@ describe("the GitOps examples", () => {
 });
 
 describe("a second release of the operator", () => {
-  it("is rejected next to one that serves every namespace, and installed next to one that does not", async () => {
+  it("is rejected if the first release serves every namespace, and installed otherwise", async () => {
     const chart = join(root, "charts/tts-operator");
     const install = (release: string, namespace: string, ...flags: string[]) =>
       execute(join(address.binDirectory, "helm"), [
@@ -157,8 +160,8 @@ describe("a second release of the operator", () => {
 });
 
 describe("monitoring in the chart", () => {
-  const all = ["serviceMonitor", "rules", "dashboards"].flatMap((what) => [
-    ...["--set", `monitoring.${what}.enabled=true`],
+  const all = ["serviceMonitor", "rules", "dashboards"].flatMap((part) => [
+    ...["--set", `monitoring.${part}.enabled=true`],
   ]);
   const rendered = (...flags: string[]) =>
     helmTemplate(
@@ -178,8 +181,8 @@ describe("monitoring in the chart", () => {
 
   it("matches the schema of the Prometheus operator", async () => {
     const text = await rendered(...all, "--set", "monitoring.rules.labels.release=prometheus");
-    const told = await kubectlOrThrow(address, ["apply", "--dry-run=server", "-f", "-"], text);
-    const names = told.match(/^\S+ created/gm) ?? [];
+    const output = await kubectlOrThrow(address, ["apply", "--dry-run=server", "-f", "-"], text);
+    const names = output.match(/^\S+ created/gm) ?? [];
     expect(names.toSorted()).toEqual([
       ...["api", "models", "operator"].map((name) => `configmap/tts-operator-dashboard-${name} created`),
       "prometheusrule.monitoring.coreos.com/tts-operator created",

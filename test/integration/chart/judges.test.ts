@@ -1,5 +1,6 @@
 /**
- * Validates the output of both charts for each of their values files (`charts/*\/ci`) with the usual tools.
+ * Validates the output of both charts with helm lint, kubeconform, helm-unittest, promtool and kube-score,
+ * for each values file in `charts/*\/ci`.
  */
 import { execFile } from "node:child_process";
 import { readdirSync } from "node:fs";
@@ -37,7 +38,7 @@ beforeAll(async () => {
 afterAll(() => rm(work, { recursive: true, force: true }));
 
 const helm = (...args: string[]) => execute(join(binDirectory, "helm"), args, limits);
-const given = (chart: string, file: string) => [
+const chartFlags = (chart: string, file: string) => [
   join(root, "charts", chart),
   "--values",
   join(root, "charts", chart, "ci", file),
@@ -46,7 +47,7 @@ const given = (chart: string, file: string) => [
 /** Returns a file with the output of the chart for one version of Kubernetes. */
 async function rendered(chart: string, file: string, version = "1.36.3"): Promise<string> {
   const flags = ["--namespace", "speech", "--kube-version", version];
-  const { stdout } = await helm("template", "demo", ...given(chart, file), ...flags);
+  const { stdout } = await helm("template", "demo", ...chartFlags(chart, file), ...flags);
   const path = join(work, `${chart}-${basename(file)}-${version}.yaml`);
   await writeFile(path, stdout);
   return path;
@@ -59,12 +60,12 @@ function conform(files: readonly string[]) {
 
 describe.each(cases)("the chart %s with %s", (chart, file) => {
   it("passes helm lint --strict", async () => {
-    const { stdout } = await helm("lint", "--strict", ...given(chart, file));
+    const { stdout } = await helm("lint", "--strict", ...chartFlags(chart, file));
     expect(stdout).toContain("0 chart(s) failed");
     expect(stdout).not.toContain("[WARNING]");
   });
 
-  it("renders objects that kubeconform finds valid, field by field", async () => {
+  it("renders objects that match their schemas in kubeconform", async () => {
     const files = await Promise.all(kubernetes.map((version) => rendered(chart, file, version)));
     expect((await conform(files)).stdout).toMatch(/Valid: [1-9]\d*, Invalid: 0, Errors: 0, Skipped: 0/);
   });
@@ -74,7 +75,7 @@ const unittest = async (chart: string) => execute(await judge("helm-unittest"), 
 
 describe("the helm unit tests of each chart", () => {
   it.each(charts)(
-    "pass by helm-unittest: %s",
+    "pass in helm-unittest: %s",
     async (chart) => {
       expect((await unittest(join(root, "charts", chart))).stdout).toMatch(
         /Tests:\s+[1-9]\d* passed, [1-9]\d* total/,
@@ -93,7 +94,7 @@ describe("the helm unit tests of each chart", () => {
   });
 });
 
-it("kubeconform rejects a field that no schema has, also of the custom resources", async () => {
+it("kubeconform rejects an unknown field of a custom resource", async () => {
   const path = join(work, "wrong.yaml");
   const spec = { models: [{ name: "mist", kind: "mist", replica: 1 }] };
   await writeFile(
@@ -107,7 +108,7 @@ it("promtool accepts the rendered alerts", async () => {
   const { stdout } = await helm(
     "template",
     "demo",
-    ...given("tts-operator", "replicated-values.yaml"),
+    ...chartFlags("tts-operator", "replicated-values.yaml"),
     ...newest,
   );
   const rules = parseAllDocuments(stdout)
@@ -122,17 +123,19 @@ it("promtool accepts the rendered alerts", async () => {
 /** The accepted findings of kube-score, with the reasons. */
 const exceptions: Readonly<Record<string, string>> = {
   "container-image-pull-policy":
-    "Always would make every start wait for the registry; images are named by version or digest, which do not change.",
+    "With Always, every start would wait for the registry. Versions and digests of images do not change.",
   "container-ephemeral-storage-request-and-limit":
-    "The root is read-only and nothing is written; logs are rotated by the kubelet.",
-  "container-resources": "No CPU limit: throttling would delay reconciles and failover; memory is limited.",
+    "The root file system is read-only, and the containers write no files. The kubelet rotates the logs.",
+  "container-resources":
+    "There is no CPU limit, because throttling would delay reconciles and failover. Memory is limited.",
   "pod-networkpolicy":
-    "What may reach the operator depends on where Prometheus runs and the API server answers; no policy would fit every cluster.",
-  "deployment-replicas": "One replica is enough while it works: pods serve without it; replicas is a value.",
+    "The allowed connections depend on the namespace of Prometheus and the address of the API server, so no policy fits every cluster.",
+  "deployment-replicas":
+    "One replica is enough, because pods serve without the operator. The value replicas changes the number.",
 };
 
 it("kube-score reports only documented exceptions, and every exception is needed", async () => {
-  const found = new Set<string>();
+  const findings = new Set<string>();
   for (const [chart, file] of cases) {
     const args = [
       "score",
@@ -141,16 +144,16 @@ it("kube-score reports only documented exceptions, and every exception is needed
       "--exit-one-on-warning=false",
       await rendered(chart, file),
     ];
-    // kube-score exits with 1 if it has findings, and prints the same output
+    // With findings, kube-score prints the same output and exits with status 1.
     const { stdout } = await execute(await judge("kube-score"), args, limits).catch(
       (error: { stdout: string }) => error,
     );
     const objects = JSON.parse(stdout) as { checks: Check[] }[];
     expect(objects.length).toBeGreaterThan(0);
     for (const { check, grade, skipped } of objects.flatMap(({ checks }) => checks))
-      if (!skipped && grade < perfect) found.add(check.id);
+      if (!skipped && grade < almostOk) findings.add(check.id);
   }
-  expect([...found].sort()).toEqual(Object.keys(exceptions).sort());
+  expect([...findings].sort()).toEqual(Object.keys(exceptions).sort());
 }, 600_000);
 
 interface Check {
@@ -158,5 +161,5 @@ interface Check {
   readonly grade: number;
   readonly skipped: boolean;
 }
-/** Grades: 1 critical, 5 warning, 7 almost ok, 10 ok. */
-const perfect = 7;
+/** The grades of kube-score are 1 (critical), 5 (warning), 7 (almost ok) and 10 (ok). */
+const almostOk = 7;

@@ -26,14 +26,14 @@ afterAll(() => rm(work, { recursive: true, force: true }));
 const helm = (...args: string[]) =>
   execute(join(address.binDirectory, "helm"), ["--kubeconfig", address.kubeconfigPath, ...args]);
 
-async function withValues(values: object): Promise<string[]> {
+async function valuesFlags(values: object): Promise<string[]> {
   const path = join(work, `${randomBytes(4).toString("hex")}.json`);
   await writeFile(path, JSON.stringify(values));
   return ["--values", path];
 }
 
 async function template(values: object, release = "demo"): Promise<KubernetesObject[]> {
-  const flags = ["--namespace", "speech", "--kube-version", "1.36.3", ...(await withValues(values))];
+  const flags = ["--namespace", "speech", "--kube-version", "1.36.3", ...(await valuesFlags(values))];
   const { stdout } = await helm("template", release, chart, ...flags);
   return parseAllDocuments(stdout)
     .map((document) => document.toJS() as KubernetesObject | null)
@@ -42,12 +42,12 @@ async function template(values: object, release = "demo"): Promise<KubernetesObj
 
 function find(objects: readonly KubernetesObject[], kind: string, name: string): KubernetesObject {
   const found = objects.find((object) => object.kind === kind && object.metadata.name === name);
-  if (!found) throw new Error(`no ${kind} ${name} was rendered`);
+  if (!found) throw new Error(`the chart did not render ${kind} ${name}`);
   return found;
 }
 
 describe("the chart tts-deployment", () => {
-  it("creates Secrets of the license and the keys, and names them in the spec", async () => {
+  it("creates Secrets for the license and the keys, and refers to them in the spec", async () => {
     const objects = await template({ secrets: { license: `${license}\n`, keys } });
     expect(find(objects, "TtsDeployment", "demo").spec).toEqual({
       license: { secretRef: { name: "demo-license", key: "license.jwt" } },
@@ -60,7 +60,7 @@ describe("the chart tts-deployment", () => {
     expect(text(dataOf("demo-keys")["keys.yaml"])).toBe(keys);
   });
 
-  it("passes a spec unchanged, including large numbers", async () => {
+  it("renders a spec unchanged, including large numbers", async () => {
     const spec = {
       license: { secretRef: { name: "mine", key: "other.jwt" }, gracePeriod: "48h" },
       api: { replicas: 2, keys: { secretRef: { name: "my-keys" } } },
@@ -80,13 +80,13 @@ describe("the chart tts-deployment", () => {
     expect(objects.filter(({ kind }) => kind === "Secret")).toEqual([]);
   });
 
-  it("renders by its defaults, without a license", async () => {
+  it("renders a TtsDeployment with one model and without a license by default", async () => {
     expect(find(await template({}), "TtsDeployment", "demo").spec).toEqual({
       models: [{ name: "mist", kind: "mist", replicas: 1 }],
     });
   });
 
-  it("asks in its test at the Service that the operator makes", async () => {
+  it("sends the request of its test to the Service that the operator creates", async () => {
     const values = { secrets: { license }, test: { apiKeySecret: { name: "clear" } } };
     const { spec } = find(await template(values), "Pod", "demo-test");
     const [container] = (spec as { containers: { env: { name: string; value?: string }[] }[] }).containers;
@@ -110,12 +110,12 @@ describe("the chart tts-deployment", () => {
       chart,
       "-n",
       namespace,
-      ...(await withValues({ secrets: { license, keys } })),
+      ...(await valuesFlags({ secrets: { license, keys } })),
     );
     expect(first.stdout).toContain(`kubectl -n ${namespace} wait --for=condition=Ready ttsd/demo`);
     expect(await ttsd()).toMatchObject({ spec: { models: [{ name: "mist", replicas: 1 }] } });
     const more = { secrets: { license }, spec: { models: [{ name: "mist", kind: "mist", replicas: 3 }] } };
-    const second = await helm("upgrade", "demo", chart, "-n", namespace, ...(await withValues(more)));
+    const second = await helm("upgrade", "demo", chart, "-n", namespace, ...(await valuesFlags(more)));
     expect(second.stdout).toContain("every request is rejected");
     expect(await ttsd()).toMatchObject({ spec: { models: [{ replicas: 3 }] } });
     const secrets = await kubectlOrThrow(address, ["get", "secrets", "-n", namespace, "-o", "name"]);
@@ -129,27 +129,31 @@ describe("the chart tts-deployment", () => {
 
 describe("the chart tts-deployment rejects", () => {
   it.each([
-    ["a license without a Secret", { spec: { license: { gracePeriod: "48h" } } }, "names no Secret"],
+    ["license settings without a Secret", { spec: { license: { gracePeriod: "48h" } } }, "names no Secret"],
     [
-      "two licenses",
+      "a license in both secrets and spec",
       { secrets: { license }, spec: { license: { secretRef: { name: "x" } } } },
       "are both set",
     ],
     [
-      "keys twice",
+      "keys in both secrets and spec",
       { secrets: { license, keys }, spec: { api: { keys: { secretRef: { name: "x" } } } } },
       "are both set",
     ],
-    ["a license that is none", { secrets: { license: "hello" } }, "secrets.license is not a license"],
-    ["a key in the clear", { secrets: { license, keys: "svc_abc" } }, "not a file of key digests"],
+    ["an invalid license", { secrets: { license: "hello" } }, "secrets.license is not a license"],
+    ["a key in plain text", { secrets: { license, keys: "svc_abc" } }, "not a file of key digests"],
     ["an unknown value", { replica: 1 }, "replica"],
-    ["a misspelt field deep in the spec", { secrets: { license }, spec: { api: { replcas: 1 } } }, "replcas"],
+    [
+      "an unknown nested field in the spec",
+      { secrets: { license }, spec: { api: { replcas: 1 } } },
+      "replcas",
+    ],
     [
       "a wrong type in the spec",
       { secrets: { license }, spec: { api: { replicas: "2" } } },
       "/spec/api/replicas",
     ],
-    ["no model", { secrets: { license }, spec: { models: [] } }, "/spec/models"],
+    ["an empty list of models", { secrets: { license }, spec: { models: [] } }, "/spec/models"],
   ])("%s", async (_what, values, why) => {
     await expect(template(values)).rejects.toThrow(why);
   });

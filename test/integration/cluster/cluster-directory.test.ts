@@ -15,8 +15,9 @@ import { FaultProxy, type ProxiedRequest } from "../../support/operator/fault-pr
 import { ttsDeployment } from "../../support/operator/observed.ts";
 
 /**
- * A real API server. The directory connects as the ServiceAccount of the API pods, with the role that the
- * operator gives them, through a proxy that records the requests and breaks connections.
+ * Tests the directory with a real API server. The directory connects as the ServiceAccount of the API pods,
+ * with the role that the operator gives them, through a proxy that records the requests and can break
+ * connections.
  */
 
 const route = (service: string, more: Partial<Route> = {}): Route => ({
@@ -132,32 +133,37 @@ const sees =
 
 const ofSlices = ({ path }: ProxiedRequest) => path.endsWith("/endpointslices");
 
-async function watchTheFirstState(): Promise<void> {
+async function openBothWatches(): Promise<void> {
   await table([route("demo-mist")]);
   await putSlice("demo-mist", ["10.0.0.1"]);
   await eventually("the first state", sees("demo-mist", "10.0.0.1"));
-  await eventually("both are watched", () => proxy.openWatches === 2);
+  await eventually("the watches of table and EndpointSlices", () => proxy.openWatches === 2);
 }
 
 describe("the directory of a cluster", () => {
-  it("is empty until the routing table exists, and then follows it", async () => {
+  it("is empty until the routing table exists, and then follows the table", async () => {
     expect(directory.table()).toBeUndefined();
-    await eventually("it says that it waits", () => warnings.some((text) => text.includes("demo-routing")));
+    await eventually("a log message about the missing table", () =>
+      warnings.some((text) => text.includes("demo-routing")),
+    );
     await table([route("demo-mist")]);
-    await eventually("the table is read", () => directory.table()?.models.mist?.length === 1);
+    await eventually("the directory to read the table", () => directory.table()?.models.mist?.length === 1);
     await table([route("demo-mist", { weight: 90 }), route("demo-canary", { weight: 10 })]);
-    await eventually("the change is seen", () => directory.table()?.models.mist?.length === 2);
+    await eventually(
+      "the directory to read the changed table",
+      () => directory.table()?.models.mist?.length === 2,
+    );
   });
 
-  it("follows only the endpoints of the services in the table", async () => {
+  it("follows only the endpoints of the Services in the table", async () => {
     await table([route("demo-mist")]);
     await putSlice("other", ["10.0.0.7"]);
     await putSlice("demo-mist", ["10.0.0.1"]);
     await eventually("the first replica", sees("demo-mist", "10.0.0.1"));
     await putSlice("demo-mist", ["10.0.0.1", "10.0.0.2"]);
-    await eventually("the second", sees("demo-mist", "10.0.0.1", "10.0.0.2"));
+    await eventually("the second replica", sees("demo-mist", "10.0.0.1", "10.0.0.2"));
     await removeSlice("demo-mist");
-    await eventually("none", sees("demo-mist"));
+    await eventually("no replica", sees("demo-mist"));
     expect(directory.replicas(route("other"))).toEqual([]);
     expect(proxy.requests.find(ofSlices)?.query.get("labelSelector")).toBe(
       "kubernetes.io/service-name in (demo-mist)",
@@ -170,9 +176,9 @@ describe("the directory of a cluster", () => {
     ["an expired version (410)", () => proxy.sayOnWatches(expired)],
     ["a dropped connection", () => proxy.cutWatches()],
     ["an event that is not JSON", () => proxy.sayOnWatches("<html>")],
-  ])("loses no change to %s", async (_what, fault) => {
-    await watchTheFirstState();
-    // the event of the change itself never arrives
+  ])("loses no change because of %s", async (_what, fault) => {
+    await openBothWatches();
+    // The watch does not deliver the event of this change.
     proxy.stallWatches();
     await putSlice("demo-mist", ["10.0.0.9"]);
     fault();
@@ -180,59 +186,59 @@ describe("the directory of a cluster", () => {
   });
 
   it("keeps the last state while the API server is unavailable, and updates it afterwards", async () => {
-    await watchTheFirstState();
+    await openBothWatches();
     proxy.rule = () => ({ kind: "answer", status: 500 });
     proxy.cutWatches();
     const before = proxy.requests.length;
-    await eventually("it tries again and again", () => proxy.requests.length > before + 3);
+    await eventually("four more requests", () => proxy.requests.length > before + 3);
     expect(sees("demo-mist", "10.0.0.1")()).toBe(true);
     await putSlice("demo-mist", ["10.0.0.2"]);
     proxy.rule = () => undefined;
     await eventually("the new state", sees("demo-mist", "10.0.0.2"));
   });
 
-  it("keeps the last valid table when an invalid one is reported, and logs it", async () => {
+  it("keeps the last valid table when the table becomes invalid, and logs the error", async () => {
     await table([route("demo-mist")]);
-    await eventually("the table is read", () => directory.table() !== undefined);
+    await eventually("the directory to read the table", () => directory.table() !== undefined);
     await putTable('{"version":7}');
-    await eventually("the complaint", () =>
+    await eventually("the log message about the invalid table", () =>
       warnings.some((text) => text.includes("the last valid one stays")),
     );
     expect(directory.table()?.models.mist).toHaveLength(1);
   });
 
-  it("sends the current token to the API server", async () => {
+  it("reads its token again for each request to the API server", async () => {
     await table([route("demo-mist")]);
     directory.close();
     const { server: url, caPem: ca } = plane.address;
     let token = "not a token";
     directory = follow({ url, ca, token: () => token });
-    await eventually("the API server refused it", () =>
+    await eventually("the log message about the rejected watch", () =>
       warnings.some((text) => text.includes("was interrupted")),
     );
     expect(directory.table()).toBeUndefined();
     token = podToken;
-    await eventually("the table is read", () => directory.table()?.models.mist?.length === 1);
+    await eventually("the directory to read the table", () => directory.table()?.models.mist?.length === 1);
   });
 
-  it("continues from the last bookmark when the API server ends a watch, without another list", async () => {
+  it("continues a watch that the API server ended from the last bookmark, without listing again", async () => {
     await table([route("demo-mist")]);
     directory.close();
-    // a real API server sends a bookmark some seconds before the end of a watch
+    // A real API server sends a bookmark some seconds before the end of a watch.
     directory = follow({ url: proxy.server.origin, ca: undefined, token: () => podToken }, 5);
-    const isOfTable = (asked: ProxiedRequest) => !ofSlices(asked);
+    const isOfTable = (request: ProxiedRequest) => !ofSlices(request);
     const isWatch = ({ query }: ProxiedRequest) => query.get("timeoutSeconds") === "5";
-    const watches = () => proxy.requests.filter((asked) => isOfTable(asked) && isWatch(asked));
-    await eventually("the table is watched", () => watches().length === 1);
+    const watches = () => proxy.requests.filter((request) => isOfTable(request) && isWatch(request));
+    await eventually("the watch of the table", () => watches().length === 1);
     const [first] = watches();
-    const versionOf = (asked: ProxiedRequest | undefined) => Number(asked?.query.get("resourceVersion"));
+    const versionOf = (request: ProxiedRequest | undefined) => Number(request?.query.get("resourceVersion"));
     let writes = 0;
-    // each write changes the resource version but not the table; a watch that ended before its bookmark
-    // continues from its start
-    await eventually("a watch that goes on from a bookmark", async () => {
+    // Each write changes the resource version but not the table. A watch that ended before its bookmark
+    // continues from its start, so the test writes until a watch starts from a later version.
+    await eventually("a watch that continues from a bookmark", async () => {
       const data = { write: String(writes++) };
       await put({ apiVersion: "v1", kind: "ConfigMap", metadata: { name: "other", namespace }, data });
-      return watches().some((asked) => versionOf(asked) > versionOf(first));
+      return watches().some((request) => versionOf(request) > versionOf(first));
     });
     const since = proxy.requests.slice(proxy.requests.indexOf(first as ProxiedRequest));
     expect(since.filter(isOfTable).every(isWatch)).toBe(true);

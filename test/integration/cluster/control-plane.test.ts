@@ -17,13 +17,13 @@ async function kubectl(...parts: string[]): Promise<string> {
   return stdout;
 }
 
-test("the API server of the suite is the pinned Kubernetes version and accepts an administrator", async () => {
+test("the API server of the test suite has the pinned Kubernetes version and accepts an administrator", async () => {
   expect(JSON.parse(await kubectl("version", "-o", "json"))).toMatchObject({
     serverVersion: { gitVersion: "v1.36.3" },
   });
 });
 
-test("foreground deletion waits for children, and a namespace is deleted with its objects", async () => {
+test("a foreground deletion waits for children, and the deletion of a namespace deletes its objects", async () => {
   const client = await adminClient(inject("controlPlane"));
   const namespace = await freshNamespace(client, "collected");
   const configMap = (name: string, metadata: object = {}) => ({
@@ -39,15 +39,18 @@ test("foreground deletion waits for children, and a namespace is deleted with it
   const refOf = (name: string) => ({ apiVersion: "v1", kind: "ConfigMap", name, namespace });
 
   await client.remove(refOf("owner"), { propagation: "Foreground" });
-  await eventually("the owner is gone", async () => (await client.get(refOf("owner"))) === undefined);
+  await eventually("the deletion of the owner", async () => (await client.get(refOf("owner"))) === undefined);
   expect(await client.get(refOf("child"))).toBeUndefined();
-  const itself = { apiVersion: "v1", kind: "Namespace", name: namespace };
-  await client.remove(itself);
-  await eventually("the namespace is gone", async () => (await client.get(itself)) === undefined);
+  const namespaceRef = { apiVersion: "v1", kind: "Namespace", name: namespace };
+  await client.remove(namespaceRef);
+  await eventually(
+    "the deletion of the namespace",
+    async () => (await client.get(namespaceRef)) === undefined,
+  );
   client.close();
 });
 
-test("a second control plane starts next to the first one, and leaves nothing when it stops", async () => {
+test("a second control plane starts beside the first one, and removes its files and processes when it stops", async () => {
   let directory = "";
   {
     await using other = await controlPlane();
@@ -60,7 +63,7 @@ test("a second control plane starts next to the first one, and leaves nothing wh
   await expect(run("pgrep", ["-f", directory])).rejects.toThrow();
 });
 
-test("the programs end with the process that started them, also when it is killed", async () => {
+test("the programs of a control plane end when the process that started them is killed", async () => {
   const starter = join(import.meta.dirname, "../../support/cluster/control-plane.ts");
   const script = `import { controlPlane } from ${JSON.stringify(starter)};
     console.log((await controlPlane()).address.directory);

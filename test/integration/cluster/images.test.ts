@@ -1,6 +1,6 @@
 /**
- * Tests the arguments that `make images` passes to Podman if no registry is available. Scripts replace the
- * programs (`make test-kind` runs real ones).
+ * Tests the arguments that `make images` passes to Podman if no registry is available. Scripts replace
+ * Podman, mmdebstrap and npm. `make test-kind` runs the real programs.
  */
 import { execFileSync } from "node:child_process";
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -23,20 +23,20 @@ const program = (name: string, lines: string): void => {
 };
 
 /**
- * Runs images.sh. Podman has the images whose names match `has`.
+ * Runs images.sh with a Podman that has all images with names that match `existing`.
  * @returns the arguments that Podman received
  */
-function askedOfPodman(
-  has: string,
+function podmanArguments(
+  existing: string,
   environment: NodeJS.ProcessEnv,
   mmdebstrap = `while [ "$#" -gt 1 ]; do shift; done; touch "$1"`,
 ): string[] {
-  const asked = join(folder, "asked");
+  const callsFile = join(folder, "calls");
   program(
     "podman",
-    `echo "$*" >>${asked}
+    `echo "$*" >>${callsFile}
     case "$1 $2" in
-      "image inspect") [[ $3 =~ ${has} ]] || grep -q -- "--tag $3 " ${asked} ;;
+      "image inspect") [[ $3 =~ ${existing} ]] || grep -q -- "--tag $3 " ${callsFile} ;;
       "build --tag") cat >/dev/null ;;
       "save "*) touch "$6" ;;
     esac`,
@@ -56,39 +56,39 @@ function askedOfPodman(
     },
     stdio: "pipe",
   });
-  return readFileSync(asked, "utf8").trim().split("\n");
+  return readFileSync(callsFile, "utf8").trim().split("\n");
 }
 
 const debian =
   /--build-arg BASE=localhost\/svc-tts-node:bookworm\S* --build-arg RUNTIME=localhost\/svc-tts-debian:bookworm/;
 
-test("without a registry the base is built once from Debian and npm, and used by both builds", () => {
-  const asked = askedOfPodman("none", { SVC_TTS_BASE: "debian" });
-  expect(asked.filter((line) => line.startsWith("import"))[0]).toMatch(
+test("without a registry, the base image is built once from Debian and npm, and both builds use it", () => {
+  const podmanCalls = podmanArguments("none", { SVC_TTS_BASE: "debian" });
+  expect(podmanCalls.filter((line) => line.startsWith("import"))[0]).toMatch(
     /debian\.tar localhost\/svc-tts-debian:bookworm/,
   );
-  expect(asked.filter((line) => line.includes("--file - "))[0]).toMatch(
+  expect(podmanCalls.filter((line) => line.includes("--file - "))[0]).toMatch(
     /^build --tag localhost\/svc-tts-node:bookworm/,
   );
-  const builds = asked.filter((line) => line.startsWith("build --layers"));
+  const builds = podmanCalls.filter((line) => line.startsWith("build --layers"));
   expect(builds).toEqual([expect.stringMatching(debian), expect.stringMatching(debian)]);
 });
 
-test("an existing base is used", () => {
-  const asked = askedOfPodman("svc-tts-node", { SVC_TTS_BASE: "debian" });
-  expect(asked.filter((line) => line.startsWith("import"))).toEqual([]);
-  expect(asked.filter((line) => debian.test(line))).toHaveLength(2);
+test("both builds use an existing base image", () => {
+  const podmanCalls = podmanArguments("svc-tts-node", { SVC_TTS_BASE: "debian" });
+  expect(podmanCalls.filter((line) => line.startsWith("import"))).toEqual([]);
+  expect(podmanCalls.filter((line) => debian.test(line))).toHaveLength(2);
 });
 
-test("the base of the Containerfile is used if the engine has it", () => {
-  const asked = askedOfPodman("library/node", {});
-  expect(asked.filter((line) => line.startsWith("build --layers"))).toHaveLength(2);
-  expect(asked.filter((line) => debian.test(line))).toEqual([]);
+test("both builds use the base image of the Containerfile if the container engine has it", () => {
+  const podmanCalls = podmanArguments("library/node", {});
+  expect(podmanCalls.filter((line) => line.startsWith("build --layers"))).toHaveLength(2);
+  expect(podmanCalls.filter((line) => debian.test(line))).toEqual([]);
 });
 
-test("a base that cannot be built stops the build of the images", () => {
-  expect(() => askedOfPodman("none", { SVC_TTS_BASE: "debian" }, "exit 1")).toThrow(
+test("a failed build of the base image stops the build of the images", () => {
+  expect(() => podmanArguments("none", { SVC_TTS_BASE: "debian" }, "exit 1")).toThrow(
     /could not be assembled into a base image/,
   );
-  expect(readFileSync(join(folder, "asked"), "utf8")).not.toContain("build");
+  expect(readFileSync(join(folder, "calls"), "utf8")).not.toContain("build");
 });

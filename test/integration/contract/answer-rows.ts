@@ -48,7 +48,7 @@ export const routes: readonly Route[] = [
   [["405"], "api", "HEAD /v1/svc-tts", 405, "application/problem+json", /^$/],
   refusal(["405"], "api", "POST /health", 405, "method_not_allowed"),
   refusal(["405"], "api", "DELETE /v1/voices", 405, "method_not_allowed"),
-  // Fastify requires a content type for a body
+  // Without the server's own handler, Fastify would require a content type for QUERY.
   refusal(["405"], "api", "QUERY /v1/voices", 405, "method_not_allowed"),
   refusal(["405"], "api", "GET /v1/audio/speech", 405, "method_not_allowed"),
   refusal(["404"], "mist", "GET /health", 404, "not_found"),
@@ -61,7 +61,7 @@ export const routes: readonly Route[] = [
 const good = JSON.stringify({ speaker: "alan", text: "Hi." });
 const form = { "content-type": "application/x-www-form-urlencoded" };
 
-/** Requests with a valid key that are rejected for another reason than a field. */
+/** Requests that are rejected because of their headers or the syntax of their body. */
 export const refused: readonly (readonly [
   rules: Rules,
   body: string,
@@ -85,7 +85,7 @@ export const refused: readonly (readonly [
   [["401"], "{", { authorization: "Bearer x" }, 401, "unauthorized"],
 ];
 
-/** Different spellings of valid requests, which must have the same result. */
+/** Headers of valid requests that must not change the response. */
 export const spellings: readonly (readonly [rules: Rules, headers: Readonly<Record<string, string>>])[] = [
   [["2.1 Content-Type"], { "content-type": "application/json; charset=utf-8" }],
   [["2.1 Content-Type"], { "content-type": "Application/JSON" }],

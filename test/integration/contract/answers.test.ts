@@ -19,7 +19,7 @@ const held = heldRules(import.meta.filename);
 let server: WholeServer;
 beforeAll(async () => {
   server = await startWholeServer({}, { drainSeconds: 0.2 });
-  await eventually("every model is reachable", async () =>
+  await eventually("all models to be reachable", async () =>
     (await (await fetch(`${server.api.url}/health`)).text()).includes('"modelReachable":true'),
   );
 });
@@ -32,15 +32,15 @@ async function ownApi(model: string, settings: Partial<ApiSettings>): Promise<Te
   return api;
 }
 
-/** A test title that names the rules that the test holds. */
-const holds = (rules: readonly RuleId[], says: string) => `${says} (${rules.join(", ")})`;
+/** Adds the rules that a test exercises to its title. */
+const titleOf = (rules: readonly RuleId[], title: string) => `${title} (${rules.join(", ")})`;
 
 const mist = { speaker: "alan", text: "Good day." };
 const arcana = { speaker: "luna", modelId: "arcana", text: "Good day." };
 const long = "This one goes on and on, and then it goes on again. ".repeat(200);
 const urlOf = (container: Container) => server[container].url;
 
-/** Checks the whole problem document. */
+/** Checks the status, the media type and each field of a problem document. */
 async function expectProblem(answer: Response, status: number, code: string): Promise<void> {
   expect(answer.status).toBe(status);
   expect(answer.headers.get("content-type")).toBe("application/problem+json");
@@ -72,7 +72,7 @@ describe("the routes", () => {
 
   held.it(
     ["2.3 apiStatus", "2.3 timestamp", "2.3 licenseStatus", "2.3 modelReachable"],
-    "health",
+    "GET /health returns the health object",
     async () => {
       const before = Date.now();
       const answer = await fetch(`${server.api.url}/health`);
@@ -93,7 +93,7 @@ describe("the routes", () => {
       (await (await fetch(`${server.api.url}/v1/voices`)).json()) as {
         voices: { id: string; engine?: string }[];
       };
-    await eventually("every engine is reported", async () =>
+    await eventually("the engine of every voice", async () =>
       (await list()).voices.every(({ engine }) => engine),
     );
     const listed = await list();
@@ -102,12 +102,12 @@ describe("the routes", () => {
       data: { id: string; engines: string[] }[];
     };
     expect(models.data.map(({ id }) => id)).toEqual(["mist", "mistv2", "arcana"]);
-    const engineOf = (wanted: string) => listed.voices.find(({ id }) => id === wanted)?.engine;
+    const engineOf = (voiceId: string) => listed.voices.find(({ id }) => id === voiceId)?.engine;
     expect([engineOf("alan"), engineOf("greta")]).toEqual(["flite", "espeak"]);
     expect(models.data[0]?.engines).toEqual(["flite", "espeak"]);
   });
 
-  held.it(["no CORS"], "let no other origin in, not even by a preflight", async () => {
+  held.it(["no CORS"], "send no CORS headers, also not to a preflight request", async () => {
     const headers = { origin: "https://example.com", "access-control-request-method": "POST" };
     const preflight = await fetch(`${server.api.url}/v1/svc-tts`, { method: "OPTIONS", headers });
     const spoken = await server.api.post(mist, { accept: "audio/pcm", origin: "https://example.com" });
@@ -121,7 +121,7 @@ describe("the routes", () => {
 describe("POST /invocations", () => {
   const invocationRules: readonly RuleId[] = ["/invocations", "4.6 /invocations", "ORCA"];
   it.each(["mist", "arcana"] as const)(
-    holds(invocationRules, "of %s answers frames and its load, for the token alone"),
+    titleOf(invocationRules, "of %s returns frames, and its load with every response"),
     async (container) => {
       const speaks = container === "mist" ? { modelId: "mist" } : { modelId: "arcana", speaker: "luna" };
       const good = await invoke(urlOf(container), speaks as Parameters<typeof invoke>[1]);
@@ -149,7 +149,7 @@ describe("POST /invocations", () => {
   }
 });
 
-describe("the two counters of the specification", () => {
+describe("the HTTP counters of the specification", () => {
   const rules: readonly RuleId[] = [
     "4.6 http_requests_total",
     "4.6 http_errors_total",
@@ -157,7 +157,7 @@ describe("the two counters of the specification", () => {
     "bounded error_message",
   ];
   it.each(["api", "mist", "arcana"] as const)(
-    holds(rules, "have its names, type and labels at %s"),
+    titleOf(rules, "have the specified names, type and labels in the metrics of %s"),
     async (container) => {
       await fetch(`${urlOf(container)}/nowhere/${crypto.randomUUID()}?text=secret`);
       await fetch(`${urlOf(container)}/nowhere`, { method: "PURGE" });
@@ -182,9 +182,9 @@ describe("the two counters of the specification", () => {
   );
 });
 
-describe("a request that is refused", () => {
+describe("a rejected request", () => {
   it.each(refused)(
-    "%j: %j with %j is %i %s",
+    "%j: with body %j and headers %j returns %i %s",
     held.row(async (_rules, body, headers, status, code) => {
       const answer = await server.api.post(body, { accept: "audio/wav", ...headers });
       expect(answer.headers.get("vary")).toBe("Accept");
@@ -193,13 +193,13 @@ describe("a request that is refused", () => {
     }),
   );
 
-  held.it(["401"], "gives one answer for a key that is unknown and one that expired", async () => {
+  held.it(["401"], "gets the same response for an unknown and for an expired key", async () => {
     const answers = await Promise.all(
       [`Bearer ${server.api.otherKeys.expired}`, "Bearer unknown"].map(async (authorization) => {
         const answer = await server.api.post(mist, { authorization, "x-request-id": "same" });
         return {
           status: answer.status,
-          how: answer.headers.get("www-authenticate"),
+          challenge: answer.headers.get("www-authenticate"),
           body: await answer.text(),
         };
       }),
@@ -207,7 +207,7 @@ describe("a request that is refused", () => {
     expect(answers[0]).toEqual(answers[1]);
   });
 
-  held.it(["problem document", "400"], "never repeats the text, which its log may keep", async () => {
+  held.it(["problem document", "400"], "has a problem document without the text of the request", async () => {
     const answer = await server.api.post(
       { speaker: 7, text: "secret ".repeat(200) },
       { accept: "audio/wav" },
@@ -215,18 +215,18 @@ describe("a request that is refused", () => {
     expect(await answer.text()).not.toContain("secret");
   });
 
-  held.it(["body limit", "413"], "is one above 16 MiB, and no smaller one", async () => {
+  held.it(["body limit", "413"], "can have too large a body: at most 16 MiB are allowed", async () => {
     expect(defaultLimits.bodyBytes).toBe(16 * 1024 * 1024);
     const shell = JSON.stringify({ ...mist, text: "" }).length;
     const ofBytes = (bytes: number) => JSON.stringify({ ...mist, text: "a".repeat(bytes - shell) });
-    const most = await server.api.post(ofBytes(defaultLimits.bodyBytes), { accept: "audio/pcm" });
-    // this text is accepted by the parser, and too long for mist
-    await expectProblem(most, 400, "invalid_request");
-    const beyond = await server.api.post(ofBytes(defaultLimits.bodyBytes + 1), { accept: "audio/pcm" });
-    await expectProblem(beyond, 413, "body_too_large");
+    const atLimit = await server.api.post(ofBytes(defaultLimits.bodyBytes), { accept: "audio/pcm" });
+    // The server parses this body, and rejects the text, which is too long for mist.
+    await expectProblem(atLimit, 400, "invalid_request");
+    const aboveLimit = await server.api.post(ofBytes(defaultLimits.bodyBytes + 1), { accept: "audio/pcm" });
+    await expectProblem(aboveLimit, 413, "body_too_large");
   });
 
-  held.it(["JSON limit", "413"], "is a JSON answer above its limit, with a hint to stream", async () => {
+  held.it(["JSON limit", "413"], "can be for too much JSON audio; the error suggests streams", async () => {
     expect(defaultLimits.jsonAudioBytes).toBe(64 * 1024 * 1024);
     const small = await ownApi(server.mist.url, { limits: { jsonAudioBytes: 10_000 } });
     const answer = await small.post({ ...mist, audioFormat: "wav" }, { accept: "application/json" });
@@ -239,8 +239,8 @@ describe("a request that is refused", () => {
   });
 });
 
-describe("the ceiling of arcana's rates", () => {
-  held.it(["self-hosted arcana rates"], "is a setting, which the served document tells", async () => {
+describe("the highest sampling rate of arcana", () => {
+  held.it(["self-hosted arcana rates"], "is a setting, which the OpenAPI document contains", async () => {
     expect(defaultLimits.highestRate).toBe(384_000);
     const api = await ownApi(server.arcana.url, { limits: { highestRate: 48_000 } });
     const statusAt = async (samplingRate: number) =>
@@ -252,7 +252,7 @@ describe("the ceiling of arcana's rates", () => {
 });
 
 describe("an unexpected error of the server", () => {
-  held.it(["500", "problem document"], "tells nothing of the inside", async () => {
+  held.it(["500", "problem document"], "exposes no internals in its problem document", async () => {
     const models = Object.assign(["mist" as const], {
       includes: () => {
         throw new Error("the inside, at /etc/passwd:1");
@@ -266,9 +266,9 @@ describe("an unexpected error of the server", () => {
   });
 });
 
-describe("a request that succeeds", () => {
+describe("a successful request", () => {
   it.each(spellings)(
-    "%j: with %j, the response is the same",
+    "%j: gets the same response with the headers %j",
     held.row(async (_rules, headers) => {
       const plain = await server.api.post(mist, { accept: "audio/pcm" });
       const answer = await server.api.post(mist, { accept: "audio/pcm", ...headers });
@@ -286,12 +286,12 @@ describe("a request that succeeds", () => {
     ["x".repeat(129), false],
     ["two words", false],
     ["<script>", false],
-  ])(holds(["request ID", "answer headers"], "keeps the client's request ID %s: %s"), async (given, kept) => {
+  ])(titleOf(["request ID", "answer headers"], "with request ID %s keeps it: %s"), async (sent, isKept) => {
     for (const body of [mist, {}]) {
-      const answer = await server.api.post(body, { accept: "audio/pcm", "x-request-id": given });
+      const answer = await server.api.post(body, { accept: "audio/pcm", "x-request-id": sent });
       await answer.arrayBuffer();
       const id = answer.headers.get("x-request-id");
-      if (kept) expect(id).toBe(given);
+      if (isKept) expect(id).toBe(sent);
       else expect(id).toMatch(/^[\w-]{36}$/);
     }
     held.exercised("request ID", "answer headers");
@@ -314,7 +314,7 @@ describe("an event stream", () => {
 
   held.it(
     ["6.1", "6.2", "2.2 chunk", "2.2 timestamps", "2.2 done", "4.1 Response"],
-    "has its three events",
+    "has the events chunk, timestamps and done",
     async () => {
       const answer = await server.api.post({ ...words, audioFormat: "pcm" }, { accept: "text/event-stream" });
       const lines = (await answer.text()).split("\n").filter((line) => line !== "" && !line.startsWith(":"));
@@ -328,7 +328,7 @@ describe("an event stream", () => {
 
   held.it(
     ["word times", "2.2 timestamps"],
-    "gives each written word the time that the engine reported",
+    "has the timestamps of the engine for each written word",
     async () => {
       const engine = await hear(server.mist.url, words);
       for (const samplingRate of [8000, 44_100]) {
@@ -354,7 +354,7 @@ describe("an event stream", () => {
 
   held.it(
     ["4.3 Other request fields", "every model, every variant"],
-    "and every other form accepts mist's markup",
+    "and every other form of response is available for text with mist's markup",
     async () => {
       const marked = {
         speaker: "susan",
@@ -387,22 +387,22 @@ describe("the OpenAI-compatible API", () => {
   const post = (more: object) => server.api.post({ ...body, ...more }, {}, { path: "/v1/audio/speech" });
 
   it.each(openaiSpoken)(
-    "%j: %j is %s",
+    "%j: returns for %j the media type %s",
     held.row(async (_rules, more, mediaType, codec) => {
       const answer = await post(more);
       expect(answer.status).toBe(200);
       expect(answer.headers.get("content-type")).toBe(mediaType);
       expect(answer.headers.get("x-sampling-rate")).toBe("24000");
       const form = mediaType === "audio/pcm" ? ["-f", "s16le", "-ar", "24000", "-ac", "1"] : [];
-      const heard = await decodeAudio(Buffer.from(await answer.arrayBuffer()), form);
-      expect(heard.codec).toBe(codec);
-      expect(heard.rate).toBe(codec === "opus" ? 48_000 : 24_000);
-      expect(heard.samples.length / heard.rate).toBeGreaterThan(0.1);
+      const decoded = await decodeAudio(Buffer.from(await answer.arrayBuffer()), form);
+      expect(decoded.codec).toBe(codec);
+      expect(decoded.rate).toBe(codec === "opus" ? 48_000 : 24_000);
+      expect(decoded.samples.length / decoded.rate).toBeGreaterThan(0.1);
     }),
   );
 
   it.each(openaiRefused)(
-    "%j: %j is refused, naming %s",
+    "%j: rejects %j, and the error names %s",
     held.row(async (_rules, more, param) => {
       const answer = await post(more);
       expect(answer.status).toBe(400);
@@ -415,17 +415,17 @@ describe("the OpenAI-compatible API", () => {
   );
 });
 
-describe("a model that stops in the middle of its speech", () => {
-  held.it(["late failure of audio", "late failure of events", "503"], "never looks complete", async () => {
+describe("a model that stops during a response", () => {
+  held.it(["late failure of audio", "late failure of events", "503"], "leaves it incomplete", async () => {
     const spoken = { ...arcana, text: long };
     const { api } = server;
-    const ask = (accept: string, more: object) =>
+    const send = (accept: string, more: object) =>
       rawRequest(api.url, rawSpeech(api, { ...spoken, ...more }, accept));
     const types = ["audio/wav", "audio/mpeg", "audio/ogg"];
-    const audio = types.map((accept) => ask(accept, { samplingRate: 24_000 }));
-    const events = ask("text/event-stream", { audioFormat: "mp3" });
+    const audio = types.map((accept) => send(accept, { samplingRate: 24_000 }));
+    const events = send("text/event-stream", { audioFormat: "mp3" });
     const forms = ["stream-wav", "stream-mp3", "stream-ogg", "events-mp3"];
-    await eventually("the first audio of all four is out", async () => {
+    await eventually("the first audio of all four responses", async () => {
       const metrics = await (await fetch(`${api.url}/metrics`)).text();
       return forms.every((form) =>
         metrics.includes(`svc_tts_first_audio_seconds_count{model="arcana",variant="${form}"}`),
@@ -445,7 +445,7 @@ describe("a model that stops in the middle of its speech", () => {
     const after = await server.api.post(arcana, { accept: "audio/wav" });
     expect(Number(after.headers.get("retry-after"))).toBeGreaterThanOrEqual(1);
     await expectProblem(after, 503, "model_unreachable");
-    // the other model continues
+    // The other model still serves requests.
     expect((await server.api.post(mist, { accept: "audio/pcm" })).status).toBe(200);
   });
 });

@@ -7,10 +7,10 @@ export type Codec = "wav" | "pcm" | "mulaw" | "mp3" | "ogg";
 /** A request for audio, with the expected response. */
 export interface AudioRow {
   readonly rules: readonly RuleId[];
-  /** The header `Accept`. If undefined, none is sent. */
+  /** The header `Accept`. If undefined, the request has no such header. */
   readonly accept: string | undefined;
   readonly modelId: ModelId;
-  /** Fields in addition to speaker, text and, for other models than the default, `modelId`. */
+  /** The fields of the request besides speaker, text and `modelId`. */
   readonly body: object;
   readonly form: Form;
   readonly codec: Codec;
@@ -28,8 +28,7 @@ interface Variant {
   readonly mediaType: string;
   readonly rules: readonly RuleId[];
   /**
-   * The default rates in Hz of mist (with mistv2) and of arcana. A single number applies if `body` contains
-   * the rate.
+   * The default sampling rates in Hz of mist (with mistv2) and of arcana, or the one rate of all models.
    */
   readonly rate: number | readonly [mist: number, arcana: number];
 }
@@ -52,7 +51,9 @@ function variant(
   return { ...way, name, codec, rules, body, rate };
 }
 
-/** Every form and format. Each is requested of each model, at its default rate or at a required one. */
+/**
+ * Every form and format of a response. Each is requested from each model, at the default or a required rate.
+ */
 export const variants: readonly Variant[] = [
   variant("events, mp3", events, "mp3", [
     "4.1 Accept",
@@ -118,12 +119,12 @@ const everyModel: readonly AudioRow[] = variants.flatMap(({ rate, rules, name: _
   })),
 );
 
-/** Tests a format at the rates of one model. */
+/** Returns rows that request a format of one model at the given rates. */
 function atRates(
   rules: readonly RuleId[],
   modelId: ModelId,
   form: Pick<AudioRow, "accept" | "form" | "codec" | "mediaType"> & { readonly audioFormat?: Codec },
-  rates: readonly (number | readonly [asked: number, given: number])[],
+  rates: readonly (number | readonly [requested: number, returned: number])[],
 ): AudioRow[] {
   const { audioFormat, ...rest } = form;
   return rates.map((each) => {
@@ -139,7 +140,7 @@ const ogg = { ...streamOf("audio/ogg"), codec: "ogg" } as const;
 const mulaw = { ...streamOf("audio/x-mulaw"), codec: "mulaw" } as const;
 const basic = { ...streamOf("audio/basic"), codec: "mulaw" } as const;
 
-/** Tests each of MP3's nine rates: the rate itself, and a rate below it, which is rounded up. */
+/** The nine sampling rates of MP3: each rate itself, and a lower rate, which is rounded up to it. */
 const mp3Steps = [
   [4000, 8000],
   [8000, 8000],
@@ -208,7 +209,7 @@ const rates: readonly AudioRow[] = [
 const ofMist = { modelId: "mist", body: {}, rate: 22_050 } as const;
 const html = { ...json, ...ofMist, codec: "wav", rules: ["no Accept"] } as const;
 
-/** Other names of the same form. */
+/** Other values of `Accept` for a form and format. */
 const aliases: readonly AudioRow[] = [
   { ...wav, accept: "audio/*", rules: ["audio/*"], modelId: "arcana", body: {}, rate: 24_000 },
   { ...mp3, ...ofMist, accept: "audio/mp3", rules: ["audio/mpeg"] },

@@ -28,27 +28,27 @@ const greedy = { temperature: 0 };
 const spoken = new Map<ModelId, Promise<Heard>>();
 const references = new Map<string, Promise<Int16Array>>();
 
-/** Requests the audio of the engine without the API tier. */
+/** Returns the audio of the engine, without the API tier. */
 function engineSpeech(modelId: ModelId): Promise<Heard> {
   const known = spoken.get(modelId);
   if (known !== undefined) return known;
   const { url } = modelId === "arcana" ? server.arcana : server.mist;
-  const asked = hear(url, { modelId, speaker: voices[modelId], text, sampling });
-  const heard = asked.then(({ samples, rate }) => ({ samples, rate, codec: "pcm_s16le" }));
+  const request = hear(url, { modelId, speaker: voices[modelId], text, sampling });
+  const heard = request.then(({ samples, rate }) => ({ samples, rate, codec: "pcm_s16le" }));
   spoken.set(modelId, heard);
   return heard;
 }
 
-/** Resamples the engine's audio with FFmpeg. */
+/** Returns the engine's audio at the rate, resampled by FFmpeg. */
 function reference(modelId: ModelId, rate: number): Promise<Int16Array> {
   const key = `${modelId} ${rate}`;
-  const made =
+  const resampled =
     references.get(key) ??
-    engineSpeech(modelId).then(({ samples, rate: own }) =>
-      own === rate ? samples : resampleByFfmpeg(samples, own, rate),
+    engineSpeech(modelId).then(({ samples, rate: engineRate }) =>
+      engineRate === rate ? samples : resampleByFfmpeg(samples, engineRate, rate),
     );
-  references.set(key, made);
-  return made;
+  references.set(key, resampled);
+  return resampled;
 }
 
 function post({ accept, modelId, body }: AudioRow): Promise<Response> {
@@ -58,7 +58,7 @@ function post({ accept, modelId, body }: AudioRow): Promise<Response> {
   return accept === undefined ? postWithoutAccept(whole) : server.api.post(whole, { accept });
 }
 
-/** Does not use fetch, because fetch sends `Accept: *\/*` by default. */
+/** Sends the request without fetch, because fetch always sends `Accept`. */
 async function postWithoutAccept(body: object): Promise<Response> {
   const { url, key } = server.api;
   const answer = await request(`${url}/v1/svc-tts`, {
@@ -86,7 +86,7 @@ async function audioOf(answer: Response, form: Form): Promise<Buffer> {
   return joinChunks(events);
 }
 
-/** Properties that FFmpeg cannot read from the bytes. */
+/** The options of FFmpeg for formats without a header. */
 function formOf(codec: Codec, rate: number): string[] {
   if (codec === "pcm") return ["-f", "s16le", "-ar", String(rate), "-ac", "1"];
   if (codec === "mulaw") return ["-f", "mulaw", "-ar", String(rate), "-ac", "1"];
@@ -102,13 +102,15 @@ const codecNames = {
 } as const;
 
 /**
- * The required similarity of the response with the engine's own speech, in decibels, according to the loss of
- * each codec.
+ * The required similarity of the response to the engine's speech, in decibels. It depends on the loss of each
+ * codec.
  */
-const leastLikenessDb = { wav: 35, pcm: 35, mulaw: 33, mp3: 25, ogg: 3 } as const;
+const minimumLikenessDb = { wav: 35, pcm: 35, mulaw: 33, mp3: 25, ogg: 3 } as const;
 /** Below this rate, too little of the speech remains for a comparison. */
 const lowestComparedRate = 1000;
-/** Samples that LAME and a decoder add before the first one. Only a file can declare them, not a stream. */
+/**
+ * LAME and a decoder add these samples before the speech. A file can declare their number, a stream cannot.
+ */
 const mp3DelaySamples = 576 + 529;
 
 /** The number of samples that FFmpeg must decode. Opus is always decoded at 48000 Hz. */
@@ -119,7 +121,8 @@ async function exactLength({ modelId, rate, codec }: AudioRow): Promise<number> 
 }
 
 /**
- * Removes up to two frames of silence at both ends of a streamed MP3, because the stream cannot declare them.
+ * Removes the added silence at both ends of a streamed MP3, which is up to two frames. A stream cannot
+ * declare the silence, so FFmpeg decodes it.
  */
 function trimmed(row: AudioRow, { samples, rate }: Heard, exact: number): Int16Array {
   if (row.codec !== "mp3" || row.form === "json") return samples;
@@ -137,7 +140,7 @@ async function expectSpeech(row: AudioRow, heard: Heard): Promise<void> {
   expect(samples.length).toBe(exact);
   if (heard.rate < lowestComparedRate) return;
   const expected = await reference(row.modelId, heard.rate);
-  expect(likenessDb(samples, expected)).toBeGreaterThan(leastLikenessDb[row.codec]);
+  expect(likenessDb(samples, expected)).toBeGreaterThan(minimumLikenessDb[row.codec]);
 }
 
 function expectWavHeader(bytes: Buffer, { rate, form }: AudioRow): void {
@@ -156,7 +159,7 @@ function expectWavHeader(bytes: Buffer, { rate, form }: AudioRow): void {
     riff: "RIFF",
     size: form === "json" ? bytes.length - 8 : unknown,
     wave: "WAVEfmt ",
-    // the header's fields: its length, PCM, mono, rate in Hz, bytes per second, bytes per sample, bits
+    // The fields are: length of the header, PCM, mono, rate in Hz, bytes per second, bytes per sample, bits.
     format: [16, 1, 1, rate, 2 * rate, 2, 16],
     data: "data",
     dataSize: form === "json" ? bytes.length - 44 : unknown,
@@ -188,11 +191,11 @@ function expectHeaders(row: AudioRow, answer: Response): void {
   });
 }
 
-/** The rules that every row holds. */
+/** The rules that every row exercises. */
 const always: readonly RuleId[] = ["Vary", "answer headers", "Server-Timing", "4.1 Response", "2.2 done"];
 
-describe.concurrent(`audio in its required form (${always.join(", ")})`, () => {
-  it.each(audioRows)("$accept of $modelId with $body is $codec at $rate Hz: $rules", async (row) => {
+describe.concurrent(`a response with audio (${always.join(", ")})`, () => {
+  it.each(audioRows)("for Accept $accept, $modelId and $body is $codec at $rate Hz: $rules", async (row) => {
     const answer = await post(row);
     expect(answer.status).toBe(200);
     expectHeaders(row, answer);
@@ -204,8 +207,8 @@ describe.concurrent(`audio in its required form (${always.join(", ")})`, () => {
   });
 });
 
-describe("where the rates are the same", () => {
-  it.each<ModelId>(["mist", "mistv2", "arcana"])("no bit of %s is changed", async (modelId) => {
+describe("raw PCM at the engine's own rate", () => {
+  it.each<ModelId>(["mist", "mistv2", "arcana"])("has the samples of %s's engine", async (modelId) => {
     const { samples, rate } = await engineSpeech(modelId);
     const body = { speaker: voices[modelId], text, modelId, ...greedy, samplingRate: rate };
     const bytes = await (await server.api.post(body, { accept: "audio/pcm" })).arrayBuffer();

@@ -22,18 +22,18 @@ afterAll(() => server.stop());
 describe(`OpenAI's client for JavaScript, with another base URL (${rules.join(", ")})`, () => {
   const clientWith = (apiKey: string) =>
     new OpenAI({ baseURL: `${server.api.url}/v1`, apiKey, maxRetries: 0 });
-  const ask = { model: "tts-1", voice: "nova", input: "Good day." } as const;
+  const request = { model: "tts-1", voice: "nova", input: "Good day." } as const;
 
-  it.each(["mp3", "opus", "wav"] as const)("gets a whole file as %s", async (response_format) => {
-    const answer = await clientWith(server.api.key).audio.speech.create({ ...ask, response_format });
+  it.each(["mp3", "opus", "wav"] as const)("receives a complete file as %s", async (response_format) => {
+    const answer = await clientWith(server.api.key).audio.speech.create({ ...request, response_format });
     const { samples, rate } = await decodeAudio(Buffer.from(await answer.arrayBuffer()));
     expect(samples.length / rate).toBeGreaterThan(0.1);
     held.exercised(...rules);
   });
 
-  it("gets raw PCM piece by piece", async () => {
+  it("receives raw PCM as a stream", async () => {
     const answer = await clientWith(server.api.key).audio.speech.create({
-      ...ask,
+      ...request,
       input: "This is said piece by piece. ".repeat(10),
       response_format: "pcm",
     });
@@ -47,40 +47,40 @@ describe(`OpenAI's client for JavaScript, with another base URL (${rules.join(",
     expect(bytes / 2 / 24_000).toBeGreaterThan(5);
   });
 
-  it("raises its own errors, with our messages", async () => {
+  it("raises its own error classes with the server's messages", async () => {
     const wrong = await clientWith(server.api.key)
-      .audio.speech.create({ ...ask, response_format: "aac" })
+      .audio.speech.create({ ...request, response_format: "aac" })
       .catch((error: unknown) => error);
     expect(wrong).toBeInstanceOf(BadRequestError);
     expect(wrong).toMatchObject({ status: 400, param: "response_format", code: "invalid_request" });
     expect((wrong as Error).message).toContain("mp3, opus, wav, pcm");
-    const stranger = await clientWith("sk-unknown")
-      .audio.speech.create(ask)
+    const unauthorized = await clientWith("sk-unknown")
+      .audio.speech.create(request)
       .catch((error: unknown) => error);
-    expect(stranger).toBeInstanceOf(AuthenticationError);
+    expect(unauthorized).toBeInstanceOf(AuthenticationError);
   });
 
-  it("lists our models", async () => {
+  it("lists the server's models", async () => {
     const models = await clientWith(server.api.key).models.list();
     expect(models.data.map(({ id }) => id)).toEqual(["mist", "mistv2", "arcana"]);
   });
 });
 
 describe("OpenAI's client for Python, with another base URL", () => {
-  it("gets a file, a stream, events, errors and models", async () => {
+  it("receives a file, a stream, events, errors and models", async () => {
     const python = await pythonWith(["openai==3.52.0"]);
     const program = fileURLToPath(new URL("../../support/openai_client.py", import.meta.url));
     const { stdout } = await promisify(execFile)(python, [program, `${server.api.url}/v1`, server.api.key]);
-    const got = JSON.parse(stdout) as { wav: number; pcm: number; events: string[] };
-    expect(got).toMatchObject({
+    const result = JSON.parse(stdout) as { wav: number; pcm: number; events: string[] };
+    expect(result).toMatchObject({
       riff: "RIFF",
       refused: { param: "voice", code: "invalid_request", message: expect.stringContaining("no-such-voice") },
       models: ["mist", "mistv2", "arcana"],
     });
-    expect(got.wav).toBeGreaterThan(20_000);
-    expect(got.pcm).toBeGreaterThan(10_000);
-    expect(got.pcm).toBeLessThan(got.wav * 0.8);
-    expect(new Set(got.events.slice(0, -1))).toEqual(new Set(["speech.audio.delta"]));
-    expect(got.events.at(-1)).toBe("speech.audio.done");
+    expect(result.wav).toBeGreaterThan(20_000);
+    expect(result.pcm).toBeGreaterThan(10_000);
+    expect(result.pcm).toBeLessThan(result.wav * 0.8);
+    expect(new Set(result.events.slice(0, -1))).toEqual(new Set(["speech.audio.delta"]));
+    expect(result.events.at(-1)).toBe("speech.audio.done");
   });
 });

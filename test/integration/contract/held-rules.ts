@@ -5,19 +5,19 @@ import { heldBy, type RuleId } from "./rules.ts";
 const root = new URL("../../..", import.meta.url).pathname;
 
 export interface HeldRules {
-  /** A test with its rules in the title. */
-  it(rules: readonly RuleId[], says: string, body: () => Promise<void>): void;
-  /** The body of a test on a table whose rows begin with their rules. */
+  /** Defines a test with the rules in its title. */
+  it(rules: readonly RuleId[], title: string, body: () => Promise<void>): void;
+  /** Wraps the body of a table test. The first element of each row is the list of its rules. */
   row<Row extends readonly [readonly RuleId[], ...unknown[]]>(
     body: (...row: Row) => Promise<void>,
   ): (...row: Row) => Promise<void>;
-  /** Records the rules. Called at the end of a test, when its assertions have passed. */
+  /** Records that a test exercised the rules. Call it at the end of a test, after its assertions. */
   exercised(...rules: readonly RuleId[]): void;
 }
 
 /**
- * Records the rules that the tests of a file exercise. After all tests, it fails unless they exercised every
- * rule that `heldBy` assigns to this file.
+ * Records the rules that the tests of a file exercise. After all tests, the file fails if its tests did not
+ * exercise every rule that `heldBy` assigns to the file.
  */
 export function heldRules(file: string): HeldRules {
   const path = relative(root, file);
@@ -30,14 +30,14 @@ export function heldRules(file: string): HeldRules {
     tasks = task.file.tasks;
   });
   afterAll(() => {
-    // a filter on titles runs only some of the tests
+    // With a filter on titles, only some of the tests run.
     if (!tasks.every(isRun)) return;
     const own = heldBy.filter(([, holder]) => holder === path).map(([rule]) => rule);
     expect(own.filter((rule) => !exercised.has(rule as RuleId))).toEqual([]);
   });
   return {
-    it: (rules, says, body) =>
-      it(`${says} (${rules.join(", ")})`, async () => {
+    it: (rules, title, body) =>
+      it(`${title} (${rules.join(", ")})`, async () => {
         await body();
         add(rules);
       }),

@@ -24,7 +24,7 @@ const noString = [7, true, ["x"], { a: 1 }];
 const noNumber = ["1", true, [1], {}];
 const noBoolean = ["true", 1, 0, []];
 
-/** Values that each field rejects, including those of a wrong type. */
+/** Invalid values of each field, including values of a wrong type. */
 const wrong = {
   modelId: ["", "mistv3", "Mist", "mist ", ...noString],
   audioFormat: ["", "flac", "WAV", "opus", ...noString],
@@ -65,7 +65,7 @@ function each(
   return values.map((value) => [rules, accept, { ...base, [field]: value }, [`/${field}`]]);
 }
 
-/** Requests that are rejected with 400 and exactly these JSON pointers. */
+/** Requests that are rejected with status 400 and exactly these JSON pointers. */
 export const refusals: readonly Refusal[] = [
   [["2.1 mist speaker", "400"], pcm, without(mist, "speaker"), ["/speaker"]],
   [["2.1 mist speaker", "null"], pcm, { ...mist, speaker: null }, ["/speaker"]],
@@ -154,7 +154,7 @@ export const cloudRefusals: readonly Refusal[] = [
   ...each(["2.1 arcana speedAlpha", "cloud arcana"], wav, arcana, "speedAlpha", [0.5, 2]),
 ];
 
-/** The rates of arcana with the cloud profile (specification, part 8). */
+/** The sampling rates of arcana with the cloud profile (specification 8). */
 export const cloudRates = [8000, 16_000, 22_050, 24_000, 44_100, 48_000, 96_000];
 
 /** Valid requests at the limits of the fields, with status 200. */
@@ -247,7 +247,7 @@ export const equal: readonly (readonly [rules: Rules, accept: Accept, one: objec
   [["Accept by q-values"], "audio/pcm;q=0.2, audio/wav;q=0.1", mist, mist],
 ];
 
-/** Pairs of requests. The audio of the second is longer than that of the first by about this factor. */
+/** Pairs of requests. The audio of the second request is about `times` as long as the audio of the first. */
 export const longer: readonly (readonly [
   rules: Rules,
   accept: Accept,

@@ -29,7 +29,7 @@ afterAll(() => server.stop());
 const post = (accept: string, body: unknown) =>
   server.api.post(body === undefined ? "" : JSON.stringify(body), { accept });
 
-/** The samples of the audio, in any form of the response. */
+/** Returns the bytes of the audio from a response in any form. */
 async function sound(accept: string, body: object): Promise<Buffer> {
   const answer = await post(accept, body);
   expect({ status: answer.status, ...(answer.ok ? {} : { problem: await answer.json() }) }).toEqual({
@@ -49,7 +49,7 @@ interface Problem {
   readonly errors?: readonly { readonly pointer: string; readonly detail: string }[];
 }
 
-async function expectRefused(accept: string, body: unknown, pointers: readonly string[]): Promise<void> {
+async function expectRejected(accept: string, body: unknown, pointers: readonly string[]): Promise<void> {
   const answer = await post(accept, body);
   const problem = (await answer.json()) as Problem;
   expect({ status: answer.status, type: answer.headers.get("content-type") }).toEqual({
@@ -61,14 +61,14 @@ async function expectRefused(accept: string, body: unknown, pointers: readonly s
   for (const { detail } of problem.errors ?? []) expect(detail.length).toBeGreaterThan(10);
 }
 
-describe.concurrent("a request that breaks a rule is refused with its field named", () => {
+describe.concurrent("the server rejects an invalid field, and the error names the field", () => {
   it.each(refusals)(
     "%j: %s %j",
-    held.row((_rules, accept, body, pointers) => expectRefused(accept, body, pointers)),
+    held.row((_rules, accept, body, pointers) => expectRejected(accept, body, pointers)),
   );
 });
 
-describe.concurrent("a request at the limit of a rule is accepted", () => {
+describe.concurrent("the server accepts a value at the limit of its field", () => {
   it.each(accepted)(
     "%j: %s %j",
     held.row(async (_rules, accept, body) => {
@@ -101,19 +101,19 @@ describe.concurrent("a field with an effect changes the audio", () => {
     "%j: %s %j %j is %d times as long",
     held.row(async (_rules, accept, one, other, times) => {
       const [first, second] = await Promise.all([sound(accept, one), sound(accept, other)]);
-      // a voice never pronounces two phrases in the same way
+      // The factor is approximate, because a voice does not pronounce two phrases in the same way.
       expect(second.length / first.length / times).toBeGreaterThan(0.85);
       expect(second.length / first.length / times).toBeLessThan(1.15);
     }),
   );
 
-  it("a pause is exact silence for its milliseconds, at the engine's rate and at another", async () => {
+  it("a pause is silent for the given milliseconds, at the engine's rate and at another rate", async () => {
     for (const samplingRate of [16_000, 8000]) {
       const body = { ...mist, text: "one <250> two", pauseBetweenBrackets: true, samplingRate };
       const bytes = await sound("audio/pcm", body);
       const samples = new Int16Array(new Uint8Array(bytes).buffer);
       const silence = longestSilence(samples) / samplingRate;
-      // the filter of the resampler smears the edges of the speech by its length
+      // The filter of the resampler extends the edges of the speech by its length.
       expect(silence).toBeCloseTo(0.25, samplingRate === 16_000 ? 2 : 1);
     }
     held.exercised("pauses", "2.1 mist pauseBetweenBrackets");
@@ -130,9 +130,9 @@ function longestSilence(samples: Int16Array): number {
   return longest;
 }
 
-describe.concurrent("Accept selects the form", () => {
+describe.concurrent("Accept selects the form of the response", () => {
   it.each(negotiation)(
-    "%j: %j gets %s",
+    "%j: %j selects %s",
     held.row(async (_rules, accept, expected) => {
       const body = { ...mist, modelId: "mist", audioFormat: "mp3" };
       const answer = await post(accept, body);
@@ -159,7 +159,7 @@ describe("the languages", () => {
     return [iso6393, iso6391, voice?.id ?? ""] as const;
   });
   it.concurrent.each(firstOf)(
-    `%s and %s both name the language of %s, and none need be given: ${rules}`,
+    `%s and %s both name the language of voice %s, and lang may be absent: ${rules}`,
     async (...names) => {
       const [iso6393, iso6391, speaker] = names;
       for (const lang of [iso6393, iso6391, undefined]) {
@@ -173,13 +173,13 @@ describe("the languages", () => {
 describe("the voices", () => {
   const names =
     "luna astra sirius estelle lyra vespera walnut eliphas arcade atrium eucalyptus fern stucco transom oculus moss";
-  it.concurrent.each(names.split(" "))("%s speaks arcana and no other model", async (speaker) => {
+  it.concurrent.each(names.split(" "))("%s is available for arcana, and not for mist", async (speaker) => {
     expect((await sound("audio/wav", { ...arcana, speaker })).length).toBeGreaterThan(1000);
-    await expectRefused("audio/pcm", { ...mist, speaker }, ["/speaker"]);
+    await expectRejected("audio/pcm", { ...mist, speaker }, ["/speaker"]);
     held.exercised("2.1 arcana voices", "2.1 arcana speaker");
   });
 
-  it("of the catalogue belong to one of the models", () => {
+  it("of the catalogue each belong to a model", () => {
     for (const { id, models } of voices) expect({ id, some: models.length > 0 }).toEqual({ id, some: true });
   });
 });
@@ -187,7 +187,7 @@ describe("the voices", () => {
 describe("the cloud profile", () => {
   beforeAll(async () => {
     server.profile("cloud");
-    await eventually("the profile is the cloud's", async () => {
+    await eventually("the cloud profile", async () => {
       const answer = await post("audio/wav", { ...arcana, samplingRate: 11_111 });
       return answer.status === 400;
     });
@@ -197,17 +197,17 @@ describe("the cloud profile", () => {
   });
 
   it.each(cloudRefusals)(
-    "%j: refuses %s %j",
-    held.row((_rules, accept, body, pointers) => expectRefused(accept, body, pointers)),
+    "%j: rejects %s %j",
+    held.row((_rules, accept, body, pointers) => expectRejected(accept, body, pointers)),
   );
 
-  it.each(cloudRates)("takes arcana at %i Hz", async (samplingRate) => {
+  it.each(cloudRates)("accepts arcana at %i Hz", async (samplingRate) => {
     const bytes = await sound("audio/wav", { ...arcana, samplingRate });
     expect(bytes.readUInt32LE(24)).toBe(samplingRate);
     held.exercised("8 arcana cloud samplingRate", "cloud arcana");
   });
 
-  it("leaves mist, speedAlpha and rates unchanged", async () => {
+  it("does not restrict the rates and speedAlpha of mist", async () => {
     expect(
       (await sound("audio/pcm", { ...mist, samplingRate: 11_111, speedAlpha: 2 })).length,
     ).toBeGreaterThan(1000);

@@ -26,14 +26,14 @@ function deployment(spec: Json = {}, model: Json = {}, name = "demo"): Json {
   };
 }
 
-/** Creates an object like `kubectl create --dry-run=server`, which rejects unknown fields. */
+/** Sends the request of `kubectl create --dry-run=server`, which rejects unknown fields. */
 const dryRun = (body: Json) => {
   const path = `/apis/tts.svc.dev/v1alpha1/namespaces/${namespace}/ttsdeployments?dryRun=All&fieldValidation=Strict`;
   return clusterRequest(address, { method: "POST", path, body });
 };
 
 describe("the CRDs", () => {
-  it("are accepted by client-side apply, and another apply changes nothing", async () => {
+  it("are unchanged after a second client-side apply", async () => {
     const crds = join(import.meta.dirname, "../../../crds");
     await kubectlOrThrow(address, ["apply", "-f", crds]);
     const again = await kubectlOrThrow(address, ["apply", "-f", crds]);
@@ -99,22 +99,26 @@ describe("the CRDs", () => {
 
   it.each([
     ["MIG slices", {}, { accelerator: { mig: "1g.10gb.me", count: 2 } }],
-    ["a compute instance of a slice", {}, { accelerator: { mig: "1c.3g.40gb" } }],
-    ["a claim of devices", {}, { accelerator: { claimTemplateName: "gpus", count: 2 } }],
-    ["a budget in percent", { availability: { podDisruptionBudget: { maxUnavailable: "1%" } } }, {}],
+    ["a compute instance of a MIG slice", {}, { accelerator: { mig: "1c.3g.40gb" } }],
+    ["a resource claim template", {}, { accelerator: { claimTemplateName: "gpus", count: 2 } }],
     [
-      "networks of both families",
+      "a disruption budget in percent",
+      { availability: { podDisruptionBudget: { maxUnavailable: "1%" } } },
+      {},
+    ],
+    [
+      "IPv4 and IPv6 networks",
       { networkPolicy: { licenseEgress: [{ cidr: "fd00::/8" }, { cidr: "10.0.0.0/8" }] } },
       {},
     ],
     [
-      "any field of pods",
+      "any field of a pod in podTemplate",
       {},
       { podTemplate: { spec: { containers: [{ name: "x", $patch: "delete" }], y: { z: 1 } } } },
     ],
     ["a model in an image", {}, { cache: { imageVolume: { reference: "registry/model:1" } } }],
     [
-      "a model from four places",
+      "a cache with sources of four kinds",
       {},
       {
         cache: {
@@ -128,28 +132,28 @@ describe("the CRDs", () => {
         },
       },
     ],
-    ["replicas at zero", {}, { replicas: 0 }],
-    ["surge in percent", {}, { rollout: { maxSurge: "25%", maxUnavailable: "0%" } }],
-    ["no surge where one may be missing", {}, { rollout: { maxSurge: 0, maxUnavailable: 1 } }],
-    ["an hour of drain", {}, { drain: { maxStreamSeconds: 3600 } }],
+    ["zero replicas", {}, { replicas: 0 }],
+    ["maxSurge in percent", {}, { rollout: { maxSurge: "25%", maxUnavailable: "0%" } }],
+    ["maxSurge 0 if maxUnavailable is 1", {}, { rollout: { maxSurge: 0, maxUnavailable: 1 } }],
+    ["a drain of one hour", {}, { drain: { maxStreamSeconds: 3600 } }],
     [
-      "a variable from a Secret",
+      "an environment variable from a Secret",
       {},
       { env: [{ name: "A", valueFrom: { secretKeyRef: { name: "s", key: "k" } } }] },
     ],
-    ["a toleration of everything", {}, { accelerator: { tolerations: [{ operator: "Exists" }] } }],
+    ["a toleration of all taints", {}, { accelerator: { tolerations: [{ operator: "Exists" }] } }],
     [
-      "whole and written-out quantities",
+      "quantities as integers and as strings",
       {},
       { resources: { requests: { cpu: 1 }, limits: { cpu: "1000m" } } },
     ],
     [
-      "huge pages and a disk",
+      "huge pages and ephemeral storage",
       {},
       { resources: { limits: { "hugepages-2Mi": "4Mi", "ephemeral-storage": "1Gi", memory: "1Gi" } } },
     ],
     [
-      "labels of nodes",
+      "a node selector with a dotted label and an empty value",
       {},
       { accelerator: { nodeSelector: { "nvidia.com/gpu.product": "H200", flag: "" } } },
     ],
@@ -158,17 +162,17 @@ describe("the CRDs", () => {
       { api: { service: { annotations: { "example.com/lb_Type": "x, y" } } } },
       {},
     ],
-    ["no license", { license: undefined }, {}],
-    ["a grace of 90 days", { license: { secretRef: { name: "l" }, gracePeriod: "2160h" } }, {}],
+    ["a deployment without a license", { license: undefined }, {}],
+    ["a grace period of 90 days", { license: { secretRef: { name: "l" }, gracePeriod: "2160h" } }, {}],
   ])("accept %s", async (_what, spec, model) => {
     expect(await dryRun(deployment(spec, model))).toMatchObject({ status: 201, warning: undefined });
   });
 
-  // rules.test.ts tests each CEL rule
+  // CEL rules are tested in rules.test.ts.
   it.each<[string, Json, Json, RegExp]>([
-    ["no model", { models: [] }, {}, /spec.models.*at least 1 item/],
+    ["an empty list of models", { models: [] }, {}, /spec.models.*at least 1 item/],
     [
-      "two pools of one name",
+      "two pools with the same name",
       {
         models: [
           { name: "a", kind: "mist" },
@@ -179,60 +183,70 @@ describe("the CRDs", () => {
       /spec\.models\[1\]: Duplicate value.*"a"/,
     ],
     [
-      "an unknown kind",
+      "an unknown model kind",
       {},
       { kind: "opera" },
       /spec\.models\[0\]\.kind: Unsupported value: "opera".*"mist", "arcana"/,
     ],
-    ["a long pool name", {}, { name: "a".repeat(21) }, /models\[0\]\.name.*may not be (longer|more) than 20/],
+    [
+      "a pool name of 21 characters",
+      {},
+      { name: "a".repeat(21) },
+      /models\[0\]\.name.*may not be (longer|more) than 20/,
+    ],
     ["a license without a Secret", { license: {} }, {}, /spec\.license\.secretRef: Required value/],
     [
-      "a grace in days",
+      "a grace period in days",
       { license: { secretRef: { name: "l" }, gracePeriod: "3d" } },
       {},
       /gracePeriod.*should match/,
     ],
     [
-      "neither surge nor a missing pod",
+      "maxSurge 0 with maxUnavailable 0",
       {},
       { rollout: { maxSurge: 0, maxUnavailable: 0 } },
       /spec\.models\[0\]\.rollout\.maxSurge: Invalid value.*must not both be zero/,
     ],
-    ["a surge above all", {}, { rollout: { maxSurge: "101%" } }, /maxSurge.*should match/],
+    ["maxSurge above 100 %", {}, { rollout: { maxSurge: "101%" } }, /maxSurge.*should match/],
     [
-      "drain above an hour",
+      "a drain above one hour",
       {},
       { drain: { maxStreamSeconds: 3601 } },
       /drain\.maxStreamSeconds.*less than or equal to 3600/,
     ],
     [
-      "no replica of the API",
+      "zero replicas of the API",
       { api: { replicas: 0 } },
       {},
       /spec\.api\.replicas.*greater than or equal to 1/,
     ],
     [
-      "a request above its limit",
+      "a resource request above its limit",
       {},
       { resources: { requests: { cpu: "2" }, limits: { cpu: "500m" } } },
       /resources\.requests must not exceed/,
     ],
-    ["no quantity", {}, { resources: { limits: { cpu: "much" } } }, /resources\.limits\.cpu.*should match/],
     [
-      "a device without a vendor",
+      "an invalid quantity",
+      {},
+      { resources: { limits: { cpu: "much" } } },
+      /resources\.limits\.cpu.*should match/,
+    ],
+    [
+      "a device name without a vendor",
       {},
       { accelerator: { resourceName: "gpu" } },
       /accelerator\.resourceName.*should match/,
     ],
-    ["no device at all", {}, { accelerator: { count: 0 } }, /accelerator\.count.*greater than or equal to 1/],
+    ["zero devices", {}, { accelerator: { count: 0 } }, /accelerator\.count.*greater than or equal to 1/],
     [
-      "a variable of the operator's",
+      "an environment variable that the operator sets",
       {},
       { env: [{ name: "SVC_TTS_PORT", value: "1" }] },
       /env must not set a variable that the operator sets/,
     ],
     [
-      "a variable twice",
+      "a duplicate environment variable",
       {},
       {
         env: [
@@ -249,7 +263,7 @@ describe("the CRDs", () => {
       /resources\.limits\.cpu.*should match/,
     ],
     [
-      "a negative whole quantity",
+      "a negative integer quantity",
       {},
       { resources: { limits: { cpu: -1 } } },
       /resources\.limits\.cpu.*greater than or equal to 0/,
@@ -261,119 +275,119 @@ describe("the CRDs", () => {
       /spec\.models\[0\]\.resources\.requests.*cpu, memory, ephemeral-storage and hugepages-/,
     ],
     [
-      "a node label's value that no label can have",
+      "an invalid label value in a node selector",
       {},
       { accelerator: { nodeSelector: { gpu: "a b" } } },
       /accelerator\.nodeSelector\.gpu.*should match/,
     ],
     [
-      "a license key that is no file name",
+      "a license key that is not a file name",
       { license: { secretRef: { name: "l", key: ".." } } },
       {},
       /license\.secretRef\.key.*should match/,
     ],
-    ["slices of no profile", {}, { accelerator: { mig: "small" } }, /accelerator\.mig.*should match/],
+    ["an invalid MIG profile", {}, { accelerator: { mig: "small" } }, /accelerator\.mig.*should match/],
     [
-      "a budget that blocks every drain",
+      "a disruption budget that blocks every drain",
       { availability: { podDisruptionBudget: { maxUnavailable: 0 } } },
       {},
       /maxUnavailable.*greater than or equal to 1/,
     ],
     [
-      "the same in percent",
+      "a disruption budget of 0 %",
       { availability: { podDisruptionBudget: { maxUnavailable: "0%" } } },
       {},
       /maxUnavailable.*should match/,
     ],
     [
-      "one spread twice",
+      "a duplicate topology key",
       { availability: { topologySpread: [{ topologyKey: "zone" }, { topologyKey: "zone" }] } },
       {},
       /topologySpread\[1\]: Duplicate value/,
     ],
     [
-      "a pod's label that selects it",
+      "a pod label that the operator selects pods by",
       {},
       { podTemplate: { metadata: { labels: { "tts.svc.dev/pool": "other" } } } },
       /podTemplate\.metadata\.labels must not contain labels of the operator/,
     ],
     [
-      "another part of a pod's template",
+      "an unknown field in podTemplate",
       { api: { podTemplate: { status: {} } } },
       {},
       /unknown field "spec\.api\.podTemplate\.status"/,
     ],
     [
-      "a cache of two kinds",
+      "a cache with two kinds of volumes",
       {},
       { cache: { emptyDir: {}, imageVolume: { reference: "a" } } },
       /spec\.models\[0\]\.cache.*exactly one of imageVolume, persistentVolumeClaim and emptyDir/,
     ],
     [
-      "a source of an unknown sort",
+      "a cache source with an unknown URL scheme",
       {},
       { cache: { emptyDir: {}, sources: [{ url: "ftp://host/a" }] } },
       /sources\[0\]\.url.*should match/,
     ],
     [
-      "a password in the open",
+      "a password in the URL of Valkey",
       { api: { rateLimit: { valkey: { url: "redis://me:pw@valkey" } } } },
       {},
       /api\.rateLimit\.valkey\.url.*should match/,
     ],
     [
-      "a key that may ask nothing",
+      "a stream limit of zero",
       { api: { rateLimit: { streams: 0 } } },
       {},
       /streams.*greater than or equal to 1/,
     ],
     [
-      "a route to nowhere",
+      "a route without a Gateway and an Ingress",
       { api: { route: { hostnames: ["a"] } } },
       {},
       /exactly one of gatewayRef and ingress/,
     ],
     [
-      "a route without a name",
+      "a route without a host name",
       { api: { route: { hostnames: [], ingress: {} } } },
       {},
       /hostnames.*at least 1 item/,
     ],
     [
-      "a route by address",
+      "a URL as a host name of a route",
       { api: { route: { hostnames: ["http://a"], ingress: {} } } },
       {},
       /hostnames\[0\].*should match/,
     ],
     [
-      "one name twice",
+      "a duplicate host name of a route",
       { api: { route: { hostnames: ["a.example", "a.example"], ingress: {} } } },
       {},
       /hostnames\[1\]: Duplicate value/,
     ],
     [
-      "an unknown scaler",
+      "an unknown scaling provider",
       {},
       { scaling: { provider: "VPA", maxReplicas: 2 } },
       /provider.*Unsupported value/,
     ],
-    ["a blank image", {}, { image: "my image" }, /image.*should match/],
-    ["a field that does not exist", { replica: 3 }, {}, /unknown field "spec.replica"/],
+    ["an image name with a space", {}, { image: "my image" }, /image.*should match/],
+    ["an unknown field of a model", { replica: 3 }, {}, /unknown field "spec.replica"/],
   ])("reject %s", async (_what, spec, model, message) => {
     const body = { kind: "Status", status: "Failure", message: expect.stringMatching(message) };
     expect(await dryRun(deployment(spec, model))).toMatchObject({ body });
   });
 
-  it.each(["a".repeat(41), "1st", "a.b"])("refuse the name %s", async (name) => {
+  it.each(["a".repeat(41), "1st", "a.b"])("reject the deployment name %s", async (name) => {
     const message = expect.stringContaining(
       "metadata.name must be at most 40 characters of a-z, 0-9 and -, starting with a letter",
     );
     expect(await dryRun(deployment({}, {}, name))).toMatchObject({ body: { message } });
   });
 
-  it("show the description of every field", async () => {
-    const said = await kubectlOrThrow(address, ["explain", "ttsd.spec.models.rollout.maxSurge"]);
-    expect(said).toContain("Pods beyond `replicas` that a rollout may start");
+  it("provide descriptions of fields for kubectl explain", async () => {
+    const output = await kubectlOrThrow(address, ["explain", "ttsd.spec.models.rollout.maxSurge"]);
+    expect(output).toContain("Pods beyond `replicas` that a rollout may start");
   });
 
   it("provide the scale subresource of a pool", async () => {
@@ -389,7 +403,7 @@ describe("the CRDs", () => {
     expect(await kubectlOrThrow(address, replicas)).toBe("3");
   });
 
-  it("have their short names and the category", async () => {
+  it("define columns, short names and a category for kubectl get", async () => {
     const columns = await kubectlOrThrow(address, ["get", "-n", namespace, "ttsd", "-o", "wide"]);
     expect(columns.split("\n")[0]).toMatch(
       /^NAME\s+READY\s+LICENSE\s+MODELS\s+STREAMS\s+VERSION\s+AGE\s+ENDPOINT\s+REASON$/,

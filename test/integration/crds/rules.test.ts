@@ -6,12 +6,12 @@ import type { KubernetesObject } from "../../../operator/facts/kubernetes-object
 import { adminClient, freshNamespace } from "../../support/cluster/cluster-namespace.ts";
 
 /**
- * Every CEL rule of the CRDs, by its message, with a value that violates it. The last test fails if a rule is
- * missing here.
+ * Tests every CEL rule of the CRDs with a value that violates the rule. The keys are the messages of the
+ * rules. The last test fails if a rule is missing in this file.
  */
 
 type Json = { [name: string]: unknown };
-type Breach = { spec?: Json; model?: Json; name?: string };
+type Violation = { spec?: Json; model?: Json; name?: string };
 
 let admin: ClusterClient;
 let namespace: string;
@@ -23,9 +23,9 @@ beforeAll(async () => {
 
 afterAll(() => admin.close());
 
-const model = (more: Json): Breach => ({ model: more });
-const api = (more: Json): Breach => ({ spec: { api: more } });
-const license = (more: Json): Breach => ({ spec: { license: { secretRef: { name: "l" }, ...more } } });
+const model = (more: Json): Violation => ({ model: more });
+const api = (more: Json): Violation => ({ spec: { api: more } });
+const license = (more: Json): Violation => ({ spec: { license: { secretRef: { name: "l" }, ...more } } });
 const scaling = (more: Json) => model({ scaling: more });
 const accelerator = (more: Json) => model({ accelerator: more });
 const toleration = (more: Json) => accelerator({ tolerations: [more] });
@@ -34,7 +34,7 @@ const source = (more: Json) => cache({ emptyDir: {}, sources: [more] });
 const rollout = (more: Json) => model({ rollout: more });
 const parameters = (flags: Json) => model({ kind: "arcana", engine: { type: "vllm", parameters: flags } });
 const night = { days: ["Sat"], start: "02:00", duration: "1h" };
-const telemetry = (more: Json): Breach => ({ spec: { telemetry: more } });
+const telemetry = (more: Json): Violation => ({ spec: { telemetry: more } });
 const exporter = { endpoint: "http://otlp.example.com:4317" };
 const collector = (more: Json) => telemetry({ collector: { enabled: true, exporter, ...more } });
 const bearer = { secretRef: { name: "s" } };
@@ -45,7 +45,7 @@ const ingress = (more: Json) => api({ route: { hostnames: ["a.example"], ingress
 const steps = (...weights: number[]) =>
   rollout({ canary: { steps: weights.map((weight) => ({ weight })), analysis: {} } });
 
-const breaches: Record<string, Breach> = {
+const violations: Record<string, Violation> = {
   "metadata.name must be at most 40 characters of a-z, 0-9 and -, starting with a letter: the names of Services contain it":
     {
       name: "1st",
@@ -238,7 +238,7 @@ const breaches: Record<string, Breach> = {
     }),
 };
 
-function deployment({ spec = {}, model: more = {}, name = "demo" }: Breach): KubernetesObject {
+function deployment({ spec = {}, model: more = {}, name = "demo" }: Violation): KubernetesObject {
   const apiVersion = "tts.svc.dev/v1alpha1";
   const models = [{ name: "mist", kind: "mist", ...more }];
   return {
@@ -249,31 +249,31 @@ function deployment({ spec = {}, model: more = {}, name = "demo" }: Breach): Kub
   };
 }
 
-const sayNo = (manifest: KubernetesObject) => admin.apply(manifest, { dryRun: true, manager: "a-test" });
+const dryRun = (manifest: KubernetesObject) => admin.apply(manifest, { dryRun: true, manager: "a-test" });
 
-it.each(Object.entries(breaches))("%s", async (message, breach) => {
-  await expect(sayNo(deployment(breach))).rejects.toThrow(message);
+it.each(Object.entries(violations))("%s", async (message, violation) => {
+  await expect(dryRun(deployment(violation))).rejects.toThrow(message);
 });
 
-it("a forbidden flag of vLLM is reported with the allowed ones", async () => {
+it("the error about a forbidden flag of vLLM lists the allowed flags", async () => {
   const manifest = deployment(parameters({ "max-model-len": "4096", "trust-remote-code": "" }));
-  await expect(sayNo(manifest)).rejects.toThrow(
+  await expect(dryRun(manifest)).rejects.toThrow(
     "without the leading dashes: trust-remote-code is none of attention-backend, block-size, ",
   );
 });
 
-it("engine.parameters accepts every flag of vLLM that the tier accepts", async () => {
+it("engine.parameters accepts every flag of vLLM that the model tier accepts", async () => {
   const flags = [
     ...vllmFlagsWithValue.map((flag) => [flag, "1"]),
     ...vllmFlagsWithoutValue.map((flag) => [flag, ""]),
   ];
-  await sayNo(deployment(parameters(Object.fromEntries(flags))));
+  await dryRun(deployment(parameters(Object.fromEntries(flags))));
 });
 
-it("a dashboard may use plain HTTP through a port-forward", async () => {
+it("api.dashboard.url accepts plain HTTP for localhost", async () => {
   const keys = { postgres };
   for (const url of ["http://localhost:8000", "http://127.0.0.1"])
-    await sayNo(deployment(api({ keys, dashboard: { url } })));
+    await dryRun(deployment(api({ keys, dashboard: { url } })));
 });
 
 const changes: Record<string, [KubernetesObject["kind"], Json, Json]> = {
@@ -293,11 +293,11 @@ it.each(Object.entries(changes))("%s", async (message, [kind, before, after]) =>
   const metadata = { name: "changed", namespace };
   const object = (spec: Json) => ({ apiVersion: "tts.svc.dev/v1alpha1", kind, metadata, spec });
   await admin.apply(object(before), { manager: "a-test" });
-  await expect(sayNo(object(after))).rejects.toThrow(message);
+  await expect(dryRun(object(after))).rejects.toThrow(message);
 });
 
 it("every rule is tested", () => {
-  const known = [...Object.keys(breaches), ...Object.keys(changes)].sort();
+  const known = [...Object.keys(violations), ...Object.keys(changes)].sort();
   expect([...new Set(definitions.flatMap(messagesOf))].sort()).toEqual(known);
 });
 

@@ -10,8 +10,8 @@ const mebibyte = 1024 * 1024;
 /** A long text for arcana: eighteen hours of speech. */
 const text = "It was a long story, and it was not over yet. ".repeat(mebibyte / 46);
 /**
- * Far more than the socket buffers hold, and far less than the text. Audio beyond this limit would be in
- * memory.
+ * The most audio that the model may send before the client reads it. It is far more than the socket buffers
+ * hold and far less than the text: if the model sends more, the API tier keeps the audio in memory.
  */
 const mostAheadSeconds = 10_800;
 
@@ -26,15 +26,15 @@ async function open(accept: string): Promise<Reader> {
   return (answer.body as ReadableStream<Uint8Array>).getReader();
 }
 
-async function readWhile(reader: Reader, goesOn: () => boolean): Promise<void> {
-  while (goesOn()) {
-    if ((await reader.read()).done) throw new Error("the speech ended early");
+async function readWhile(reader: Reader, condition: () => boolean): Promise<void> {
+  while (condition()) {
+    if ((await reader.read()).done) throw new Error("the response ended before the end of the text");
   }
 }
 
 let api: TestApi;
 let model: ScriptedModel;
-/** The seconds of speech that the model could send. */
+/** The seconds of speech that the model has sent. */
 let spokenSeconds = 0;
 /** Whether the model waits for the API tier to read. */
 let waits = false;
@@ -57,11 +57,11 @@ afterAll(async () => {
 });
 
 /**
- * The model, the API tier and the client share this process. If the model waits in the same write for a
- * hundred turns of the event loop, the API tier does not read.
+ * Waits until the API tier no longer reads from the model. The model, the API tier and the client share this
+ * process. If a write of the model waits for a hundred turns of the event loop, the API tier does not read.
  */
 async function modelWaits(mostSeconds: number): Promise<void> {
-  await eventually("the model waits for the reader, or is too far ahead", async () => {
+  await eventually("the model to wait for the API tier, or to exceed the limit", async () => {
     const before = spokenSeconds;
     for (let turn = 0; turn < 100; turn++) {
       if (before > mostSeconds) return true;
@@ -73,8 +73,8 @@ async function modelWaits(mostSeconds: number): Promise<void> {
 }
 
 /**
- * The second column is the number of times that the socket buffers fill again. It is lower for coded audio, of
- * which they hold a quarter of an hour.
+ * The second column is the number of times that the test lets the socket buffers fill. It is lower for
+ * compressed audio, because the buffers hold a quarter of an hour of it.
  */
 it.each([
   ["audio/wav", 2],
@@ -82,7 +82,7 @@ it.each([
   ["audio/ogg", 1],
   ["text/event-stream", 2],
 ])(
-  "a megabyte of text is taken from the model as %s no faster than its reader reads, from the first minute on",
+  "the API tier reads %s for a megabyte of text from the model no faster than the client reads",
   async (accept, times) => {
     const reader = await open(accept);
     let read = 0;

@@ -21,9 +21,9 @@ afterEach(async () => {
   for (const close of open.splice(0).reverse()) await close();
 });
 
-async function bench(words: readonly string[], signal = new AbortController().signal) {
+async function bench(args: readonly string[], signal = new AbortController().signal) {
   const files = { json: join(folder, "run.json"), svg: join(folder, "run.svg") };
-  const line = ["bench", ...words, "--json", files.json, "--svg", files.svg];
+  const line = ["bench", ...args, "--json", files.json, "--svg", files.svg];
   return {
     ...(await runInProcess([benchCommand], line, { signal })),
     run: () => JSON.parse(readFileSync(files.json, "utf8")) as Report,
@@ -32,7 +32,7 @@ async function bench(words: readonly string[], signal = new AbortController().si
 }
 
 describe("svc-tts bench on the real tiers", () => {
-  it("reports what the streams show, until it is stopped", async () => {
+  it("reports the measured streams when it is stopped", async () => {
     const model = await modelTier({ tokens: { kind: "fixed", tokens: ["internal-token"] } });
     open.push(() => model.stop());
     const api = await startTestApi(model.url, { voices });
@@ -40,12 +40,12 @@ describe("svc-tts bench on the real tiers", () => {
     const texts = join(folder, "texts");
     writeFileSync(texts, "A secret sentence.\n\nAnother one, a little longer than the first.\n");
 
-    const over = new AbortController();
-    const ours = ["--url", api.url, "--key", api.key];
-    const running = bench([...ours, "--streams", "3", "--seconds", "3600", "--text", texts], over.signal);
-    const spoken = () => sampleOf(api.url, "svc_tts_requests_total{");
-    await eventually("six requests are complete", async () => (await spoken()) >= 6);
-    over.abort();
+    const stop = new AbortController();
+    const target = ["--url", api.url, "--key", api.key];
+    const running = bench([...target, "--streams", "3", "--seconds", "3600", "--text", texts], stop.signal);
+    const finished = () => sampleOf(api.url, "svc_tts_requests_total{");
+    await eventually("six complete requests", async () => (await finished()) >= 6);
+    stop.abort();
     const { code, out, run, written } = await running;
 
     expect(code).toBe(0);
@@ -54,9 +54,9 @@ describe("svc-tts bench on the real tiers", () => {
     expect(requests.complete).toBeGreaterThan(0);
     expect(requests.complete + requests.unfinished).toBeGreaterThanOrEqual(6);
     expect(requests.unfinished).toBeLessThanOrEqual(3);
-    expect(all.audioSeconds).toBeCloseTo(all.bytes / 2 / 16_000, 2); // the raw PCM of mist has 16 kHz
+    expect(all.audioSeconds).toBeCloseTo(all.bytes / 2 / 16_000, 2); // raw PCM of mist has 16 kHz
     expect(all.audioSecondsPerSecond).toBeCloseTo((all.audioSeconds ?? 0) / all.elapsedSeconds, 2);
-    // both texts take longer than a second to synthesize
+    // The speech of each text is longer than a second.
     expect(all.audioSeconds).toBeGreaterThan(requests.complete);
     expect(firstAudioMs?.p50).toBeGreaterThan(0);
     expect(firstAudioMs?.p99).toBeGreaterThanOrEqual(firstAudioMs?.p50 ?? Number.NaN);
@@ -69,23 +69,23 @@ describe("svc-tts bench on the real tiers", () => {
     expect(written()).not.toContain(api.key);
   });
 
-  it("counts refusals by the code of the problem, and fails if no stream succeeded", async () => {
+  it("counts rejected requests by the code of the problem document, and fails if no stream succeeded", async () => {
     const api = await startTestApi({});
     open.push(() => api.stop());
-    const over = new AbortController();
+    const stop = new AbortController();
     const wrong = ["--url", api.url, "--key", "wrong", "--streams", "2", "--seconds", "3600"];
-    const running = bench(wrong, over.signal);
-    // one of the two streams sends a second request after it has counted its first rejection
-    const refused = () => sampleOf(api.url, "http_errors_total{");
-    await eventually("three requests are refused", async () => (await refused()) >= 3);
-    over.abort();
+    const running = bench(wrong, stop.signal);
+    // A stream sends its second request after it has counted its first rejection.
+    const rejected = () => sampleOf(api.url, "http_errors_total{");
+    await eventually("three rejected requests", async () => (await rejected()) >= 3);
+    stop.abort();
     const { code, run } = await running;
     expect(code).toBe(1);
     const { requests, elapsedSeconds } = run();
     expect(requests.complete).toBe(0);
     expect(Object.keys(requests.failedByCode)).toEqual(["unauthorized"]);
     expect(requests.failed).toBe(requests.failedByCode.unauthorized);
-    // a rejected client waits a tenth of a second, and timers may fire a millisecond early
+    // A rejected stream waits for a tenth of a second, and timers may fire a millisecond early.
     expect(requests.failed).toBeLessThanOrEqual(2 * (1 + elapsedSeconds / 0.099));
   });
 });
@@ -94,9 +94,9 @@ const pieceMs = 100;
 const beforeAudioMs = 150;
 const gapMs = 400;
 
-/** Reads until the test is over. */
-function serve(answer: RequestListener): Promise<string> {
-  const server = createServer(answer);
+/** Starts a server, which the end of the test stops. */
+function serve(listener: RequestListener): Promise<string> {
+  const server = createServer(listener);
   open.push(
     () =>
       new Promise((resolve) => {
@@ -112,12 +112,12 @@ function serve(answer: RequestListener): Promise<string> {
 }
 
 /**
- * A server with the OpenAI-compatible API. It sends the header at once, and the audio late and with a gap in
- * the middle. It rejects every second request.
- * @param onAsk called with the number of each request, from 1.
+ * Starts a server with the OpenAI-compatible API. The server sends the header immediately, and the audio late
+ * and with a gap in the middle. It rejects every second request.
+ * @param onRequest receives the number of each request, from 1
  */
-function stutteringPeer(onAsk: (asked: number) => void = () => undefined): Promise<string> {
-  let asked = 0;
+function stutteringPeer(onRequest: (requests: number) => void = () => undefined): Promise<string> {
+  let requests = 0;
   return serve(async (request, response) => {
     let body = "";
     for await (const piece of request) body += String(piece);
@@ -126,8 +126,8 @@ function stutteringPeer(onAsk: (asked: number) => void = () => undefined): Promi
       response.writeHead(400).end();
       return;
     }
-    onAsk(++asked);
-    if (asked % 2 === 0) {
+    onRequest(++requests);
+    if (requests % 2 === 0) {
       response.writeHead(503, { "content-type": "application/json" });
       response.end(JSON.stringify({ error: { code: "overloaded", message: "later" } }));
     } else {
@@ -143,17 +143,17 @@ function stutteringPeer(onAsk: (asked: number) => void = () => undefined): Promi
 }
 
 describe("svc-tts bench on a peer with the OpenAI-compatible API", () => {
-  /** Sends audio until this request has arrived. */
+  /** Runs the benchmark until the server receives the request with this number. */
   async function benchUntil(request: number) {
-    const over = new AbortController();
-    const url = await stutteringPeer((asked) => {
-      if (asked === request) over.abort();
+    const stop = new AbortController();
+    const url = await stutteringPeer((requests) => {
+      if (requests === request) stop.abort();
     });
-    const words = ["--url", url, "--openai", "--accept", "audio/wav", "--streams", "1", "--seconds", "3600"];
-    return bench(words, over.signal);
+    const args = ["--url", url, "--openai", "--accept", "audio/wav", "--streams", "1", "--seconds", "3600"];
+    return bench(args, stop.signal);
   }
 
-  it("measures the first audio rather than the header, and detects the gap", async () => {
+  it("measures the time to the first audio and not to the header, and detects a gap", async () => {
     const { code, run } = await benchUntil(5);
     expect(code).toBe(0);
     const { requests, firstAudioMs, realTimeFactor, playback } = run();
@@ -164,13 +164,13 @@ describe("svc-tts bench on a peer with the OpenAI-compatible API", () => {
     expect(realTimeFactor?.p50).toBeGreaterThan(leastFactor - 0.1);
   });
 
-  it("ends early when it is aborted, and reports what it has", async () => {
+  it("reports the requests so far when it is aborted", async () => {
     const { run } = await benchUntil(3);
     expect(run().requests).toMatchObject({ complete: 1, failedByCode: { overloaded: 1 } });
   });
 });
 
-/** A server that sends a second of audio at once. */
+/** Starts a server that sends a second of audio immediately. */
 function quickPeer(): Promise<string> {
   return serve((_request, response) => {
     response.writeHead(200, { "content-type": "audio/wav" });
@@ -181,10 +181,11 @@ function quickPeer(): Promise<string> {
 const tokenEveryMs = 10;
 
 /**
- * The metrics of a vLLM that writes a token each 10 ms for each request, and one each 100 ms for another client.
- * @param onAsk called for each requested completion.
+ * Starts a server in place of vLLM. It generates a token every 10 ms for each request, and a token every 100
+ * ms for another client.
+ * @param onRequest called for each request of a completion
  */
-function slowVllm(onAsk: () => void): Promise<string> {
+function slowVllm(onRequest: () => void): Promise<string> {
   let tokens = 0;
   const stopOthers = sendEvery(100, () => tokens++);
   open.push(async () => stopOthers());
@@ -197,7 +198,7 @@ function slowVllm(onAsk: () => void): Promise<string> {
     const { model, prompt, ignore_eos } = JSON.parse(body);
     if (model !== "arcana" || !Array.isArray(prompt) || !ignore_eos)
       return void response.writeHead(400).end();
-    onAsk();
+    onRequest();
     response.writeHead(200, { "content-type": "text/event-stream" });
     const stopWriting = sendEvery(tokenEveryMs, () => {
       tokens++;
@@ -209,37 +210,36 @@ function slowVllm(onAsk: () => void): Promise<string> {
 
 describe("svc-tts bench --gpu", () => {
   const openai = ["--openai", "--accept", "audio/wav", "--gpu", "--seconds", "1"];
-  type Climbed = {
+  type Steps = {
     most: number;
     isBounded: boolean;
     steps: { run: Report; tokensPerSecond: number; plainTokensPerSecond: number }[];
   };
 
-  it("tries each number of streams, and reports vLLM's tokens for them alone", async () => {
-    let asked = 0;
-    const vllm = await slowVllm(() => asked++);
+  it("measures each number of streams, and reports vLLM's tokens without those of other clients", async () => {
+    let completions = 0;
+    const vllm = await slowVllm(() => completions++);
     const { code, out, run } = await bench([
       ...openai,
       ...["--url", await quickPeer()],
       ...["--steps", "1,2"],
       ...["--vllm", vllm],
     ]);
-    const { most, isBounded, steps } = run() as unknown as Climbed;
-    // the number of streams depends on the machine
+    const { most, isBounded, steps } = run() as unknown as Steps;
+    // The number of streams depends on the machine.
     expect(code).toBe(most > 0 ? 0 : 1);
     expect(isBounded).toBe(most < 2);
     expect(out).toContain(`streams a GPU: ${isBounded ? "" : "at least "}${most} (${most} on 1;`);
     expect(steps.map(({ run: { streams } }) => streams)).toEqual([1, 2]);
-    expect(asked).toBeGreaterThan(0);
-    // The tokens of the other client alone are ten a second. If the machine pauses in one run, the other run
-    // has the figure.
+    expect(completions).toBeGreaterThan(0);
+    // The test uses the higher figure of the two runs, because the machine may pause during one run.
     const highest = (of: "tokensPerSecond" | "plainTokensPerSecond") =>
       Math.max(...steps.map((step) => step[of]));
     expect(highest("tokensPerSecond")).toBeGreaterThan(0);
     expect(highest("plainTokensPerSecond")).toBeGreaterThan(highest("tokensPerSecond"));
   });
 
-  it("finds no number of streams if one stream is slower than real time, and fails", async () => {
+  it("fails and reports zero streams if a single stream is slower than real time", async () => {
     const { code, out } = await bench([...openai, "--url", await stutteringPeer(), "--steps", "1"]);
     expect(code).toBe(1);
     expect(out).toContain("streams a GPU: 0 (0 on 1;");
@@ -259,8 +259,8 @@ describe("the bench command line", () => {
     [["--url", "http://x", "--gpu", "--steps", "8,1"], "--steps must be rising integers"],
     [["--url", "http://x", "--gpu", "--vllm", "there"], "--vllm must be an address"],
     [[], "--url URL is required"],
-  ])("refuses %j and says what is allowed", async (words, says) => {
-    expect(await bench(words)).toMatchObject({ code: 2, out: "", err: expect.stringContaining(says) });
+  ])("rejects %j with a message that names the allowed values", async (args, message) => {
+    expect(await bench(args)).toMatchObject({ code: 2, out: "", err: expect.stringContaining(message) });
   });
 
   it("prints its help with all options", async () => {

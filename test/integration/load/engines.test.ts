@@ -43,12 +43,12 @@ function utterance(voice: Utterance["voice"], text: string, change: Partial<Utte
   return { voice, tokens, stretch: 1, ...change };
 }
 
-interface Heard {
+interface Speech {
   readonly samples: Int16Array;
   readonly times: readonly TokenTimestamp[];
 }
 
-async function hear(frames: AsyncIterable<EngineFrame>): Promise<Heard> {
+async function hear(frames: AsyncIterable<EngineFrame>): Promise<Speech> {
   const samples: number[] = [];
   const times: TokenTimestamp[] = [];
   for await (const frame of frames) {
@@ -58,8 +58,8 @@ async function hear(frames: AsyncIterable<EngineFrame>): Promise<Heard> {
   return { samples: Int16Array.from(samples), times };
 }
 
-/** Samples and times as a digest, because a difference of a million samples would not be readable. */
-function digest({ samples, times }: Heard): string {
+/** Returns a digest of samples and times: the message about two different digests is short. */
+function digest({ samples, times }: Speech): string {
   return createHash("sha256").update(samples).update(JSON.stringify(times)).digest("hex");
 }
 
@@ -105,19 +105,19 @@ describe.each([
   });
 
   test("serves waiting streams in the order in which their clients run out of audio", async () => {
-    // two processes would race
+    // With two processes, the order would not be deterministic.
     const one = await ProcessPool.open(program(name), { processes: 1, log: quiet });
     try {
       const busy = hear(one.speak(utterance(voice, long), never));
       const now = performance.now();
       const order: number[] = [];
-      const asked = [900, 300, 600, 300].map(async (dueInMs, place) => {
+      const waiting = [900, 300, 600, 300].map(async (dueInMs, index) => {
         const frames = one.speak(utterance(voice, "one two.", { dueAtMs: now + dueInMs }), never);
         await frames.next();
-        order.push(place);
+        order.push(index);
         await hear(frames);
       });
-      await Promise.all([busy, ...asked]);
+      await Promise.all([busy, ...waiting]);
       expect(order).toEqual([1, 3, 2, 0]);
     } finally {
       await one.close();
@@ -140,12 +140,13 @@ describe.each([
     const one = await say("", {
       tokens: tokens.map((token, i) => (i === 1 ? { ...token, stretch: 2 } : token)),
     });
-    const length = ({ times }: Heard, index: number) => (times[index]?.end ?? 0) - (times[index]?.start ?? 0);
+    const length = ({ times }: Speech, index: number) =>
+      (times[index]?.end ?? 0) - (times[index]?.start ?? 0);
     expect(length(one, 1) / length(plain, 1)).toBeGreaterThan(1.5);
     expect(length(one, 3) / length(plain, 3)).toBeLessThan(1.3);
   });
 
-  test("returns the same bytes for the same utterance, whatever was synthesized before and by which process", async () => {
+  test("returns the same bytes for the same utterance from each process, also after other utterances", async () => {
     const first = digest(await say(sentence));
     for (let round = 0; round < 2 * pool.capacity; round++) {
       await say("one two three.", { stretch: 1.3 });
@@ -154,7 +155,7 @@ describe.each([
   });
 
   test.each([0.1, 0.6, 1.8, 10])(
-    "is %d times as long when asked, and keeps its word times",
+    "stretches the speech by the factor %d, and its word timestamps with it",
     async (stretch) => {
       const plain = await say(long);
       const { samples, times } = await say(long, { stretch });
@@ -175,7 +176,8 @@ describe.each([
     const one = await say("", {
       tokens: tokens.map((token, i) => (i === 1 ? { ...token, stretch: 5 } : token)),
     });
-    const length = ({ times }: Heard, index: number) => (times[index]?.end ?? 0) - (times[index]?.start ?? 0);
+    const length = ({ times }: Speech, index: number) =>
+      (times[index]?.end ?? 0) - (times[index]?.start ?? 0);
     expect(length(one, 1) / length(plain, 1)).toBeGreaterThan(4);
     expect(length(one, 1) / length(plain, 1)).toBeLessThan(6.5);
     expect(length(one, 3) / length(plain, 3)).toBeLessThan(1.3);
@@ -188,7 +190,7 @@ describe.each([
     });
   });
 
-  test("stops when the client disconnects, and is free for the next request", async () => {
+  test("stops when the client disconnects, and serves the next request", async () => {
     const rounds = 8;
     for (let round = 0; round < rounds; round++) {
       const stop = new AbortController();
@@ -201,39 +203,39 @@ describe.each([
     expect(pool.pids()).toHaveLength(2);
   });
 
-  test("hides from the client that a process died before its first audio, and from other streams", async () => {
+  test("retries an utterance without an error if its process died before the first audio", async () => {
     const expected = (await say(long)).samples.length;
     const pids = pool.pids();
     for (const pid of pids) process.kill(pid, "SIGSTOP");
     const speaking = [say(long), say(long), say(long)];
-    const [victim = 0, other = 0] = pids;
-    await settle(); // each process has received its phrase
-    process.kill(victim, "SIGKILL");
+    const [killed = 0, other = 0] = pids;
+    await settle(); // now each process has received its phrase
+    process.kill(killed, "SIGKILL");
     process.kill(other, "SIGCONT");
     for (const { samples, times } of await Promise.all(speaking)) {
-      expect(samples.length).toBe(expected); // exactly once, and complete
+      expect(samples.length).toBe(expected); // complete, and without repetition
       expect(times.map(({ token }) => token)).toEqual(utterance(voice, long).tokens.map((_, index) => index));
     }
-    expect(pool.pids()).not.toContain(victim);
+    expect(pool.pids()).not.toContain(killed);
     expect(pool.healthy()).toBe(true);
   });
 
   test("fails only the stream whose process died after its first audio, and replaces the process", async () => {
     const frames = pool.speak(utterance(voice, long), never)[Symbol.asyncIterator]();
     expect((await frames.next()).value?.samples.length).toBeGreaterThan(0);
-    const unheard = say("and still here.");
+    const notStarted = say("and still here.");
     for (const pid of pool.pids()) process.kill(pid, "SIGKILL");
     const rest = async () => {
       for (let next = await frames.next(); !next.done; next = await frames.next());
     };
     await expect(rest()).rejects.toMatchObject({ code: "model_failed" });
-    expect((await unheard).times).toHaveLength(3);
+    expect((await notStarted).times).toHaveLength(3);
     await expect.poll(() => pool.pids().length).toBe(2);
   });
 
-  test("synthesizes or omits any text, and no process dies", async () => {
+  test("accepts unusual text without the death of a process", async () => {
     const pids = pool.pids();
-    const run = name === "arcana" ? 8 : 60; // arcana takes long for each request
+    const run = name === "arcana" ? 8 : 60; // arcana is slow
     const strange = [
       "\u0000\u0007",
       "\ud800",
@@ -301,7 +303,7 @@ describe("flite", () => {
     expect(await spoken([token({ text: "word" })])).not.toBe(byWord);
   });
 
-  test("produces its audio in pieces, and continues when the first pieces are read", async () => {
+  test("sends a limited number of pieces before the client acknowledges one", async () => {
     const engine = spawn(process.execPath, [program("flite").file], {
       stdio: ["ignore", "ignore", "inherit", "pipe"],
       env: {},
@@ -309,16 +311,16 @@ describe("flite", () => {
     const ended = once(engine, "exit");
     const socket = engine.stdio[engineSocket] as Socket;
     const splitter = messageSplitter();
-    const said: number[] = [];
+    const received: number[] = [];
     socket.on("data", (piece: Buffer) => {
-      for (const { type } of splitter.push(piece)) said.push(type);
+      for (const { type } of splitter.push(piece)) received.push(type);
     });
-    const pieces = () => said.filter((type) => type === messageTypes.audio).length;
-    await eventually("it is ready", () => said.includes(messageTypes.ready));
+    const pieces = () => received.filter((type) => type === messageTypes.audio).length;
+    await eventually("the engine to be ready", () => received.includes(messageTypes.ready));
     socket.write(jsonMessage(messageTypes.speak, { id: 1, utterance: utterance(flite, long) }));
-    for (let taken = 0; taken < 3; taken++) {
-      await eventually("it waits until more is taken", () => pieces() === windowChunks + taken);
-      expect(said).not.toContain(messageTypes.done);
+    for (let acknowledged = 0; acknowledged < 3; acknowledged++) {
+      await eventually("the engine to fill its window", () => pieces() === windowChunks + acknowledged);
+      expect(received).not.toContain(messageTypes.done);
       socket.write(idMessage(messageTypes.ack, 1));
     }
     socket.end();
@@ -341,7 +343,7 @@ test("every voice of the catalogue is synthesized by its engine", async () => {
   }
 });
 
-test("eSpeak NG speaks English if Flite is missing, and an error says so if both are missing", async () => {
+test("eSpeak NG synthesizes English if Flite is missing, and requests fail if both are missing", async () => {
   const pool = await ProcessPool.open(program("espeak"), { processes: 1, log: quiet });
   try {
     const engines = new Engines(new Map([["espeak", pool]]), ["install libflite1"]);
@@ -365,26 +367,27 @@ test("eSpeak NG speaks English if Flite is missing, and an error says so if both
 const programs = fileURLToPath(new URL("../../support/engine-programs/main.ts", import.meta.url));
 
 test("a phrase that runs alone uses the multi-threaded process, and concurrent phrases use the others", async () => {
+  // This engine returns its argument as the first sample, so the test sees which process ran.
   const args = { args: ["telling", "1"], argsAlone: ["telling", "2"] };
   const telling = { name: "telling", rate: 8_000, file: programs, ...args };
   const pool = await ProcessPool.open(telling, { processes: 3, log: quiet });
   try {
     const once = async () => (await hear(pool.speak(utterance(flite, "once"), never))).samples[0];
     expect([await once(), await once(), await once(), await once()]).toEqual([2, 2, 2, 2]);
-    const over = new AbortController();
-    const on = pool.speak(utterance(flite, "on"), over.signal);
-    expect((await on.next()).value?.samples[0]).toBe(2);
-    const other = pool.speak(utterance(flite, "on"), over.signal);
-    expect((await other.next()).value?.samples[0]).toBe(1);
+    const stop = new AbortController();
+    const first = pool.speak(utterance(flite, "on"), stop.signal);
+    expect((await first.next()).value?.samples[0]).toBe(2);
+    const second = pool.speak(utterance(flite, "on"), stop.signal);
+    expect((await second.next()).value?.samples[0]).toBe(1);
     expect([await once(), await once()]).toEqual([1, 1]);
-    over.abort();
+    stop.abort();
     await expect.poll(once).toBe(2);
-    const crowd = await Promise.all(Array.from({ length: 12 }, once));
-    expect(crowd, "the first job starts while no other job runs").toEqual([
+    const concurrent = await Promise.all(Array.from({ length: 12 }, once));
+    expect(concurrent, "the first job starts while no other job runs").toEqual([
       2,
       ...Array.from({ length: 11 }, () => 1),
     ]);
-    expect(pool.pids(), "one more than may speak at once").toHaveLength(4);
+    expect(pool.pids(), "the pool has one process more than concurrent jobs").toHaveLength(4);
     for (const pid of pool.pids()) process.kill(pid, "SIGKILL");
     await expect.poll(() => pool.restarts).toBe(4);
     await expect.poll(() => pool.pids().length).toBe(4);
@@ -397,7 +400,7 @@ test("a phrase that runs alone uses the multi-threaded process, and concurrent p
 const folderOfFile = folderOfTests("engines");
 
 describe("processes that die before they read their utterance", () => {
-  const heardAfter = async (deaths: number) => {
+  const firstSampleAfter = async (deaths: number) => {
     const folder = mkdtempSync(join(folderOfFile, "starts-"));
     const args = ["telling-after", JSON.stringify({ folder, deaths })];
     const pool = await ProcessPool.open(
@@ -411,23 +414,23 @@ describe("processes that die before they read their utterance", () => {
     }
   };
 
-  test("do not fail the request, though each of them and one replacement died", async () => {
-    expect(await heardAfter(3)).toBe(1);
+  test("do not fail the request if three processes died", async () => {
+    expect(await firstSampleAfter(3)).toBe(1);
   });
 
-  test("fail the request if no process can ever read", async () => {
-    await expect(heardAfter(Number.POSITIVE_INFINITY)).rejects.toMatchObject({ code: "model_failed" });
+  test("fail the request if every process dies", async () => {
+    await expect(firstSampleAfter(Number.POSITIVE_INFINITY)).rejects.toMatchObject({ code: "model_failed" });
   });
 });
 
-test("an engine whose library is missing says what to install", async () => {
+test("the error about an engine without its library says what to install", async () => {
   const program = { name: "absent", rate: 1, file: programs, args: ["absent"] };
   const opening = ProcessPool.open(program, { processes: 2, log: quiet });
   await expect(opening).rejects.toThrow(EngineMissing);
   await expect(opening).rejects.toThrow("apt-get install the-library");
 });
 
-test("no engine process outlives its owner, even one that is killed", async () => {
+test("engine processes end when their owner is killed", async () => {
   const owner = spawn(process.execPath, [programs, "owner"], { stdio: ["ignore", "pipe", "inherit"] });
   const [line] = (await once(owner.stdout, "data")) as [Buffer];
   const pids = JSON.parse(line.toString()) as number[];

@@ -13,17 +13,17 @@ import {
 } from "../../support/server/tier-process.ts";
 
 const sentence = "The quick brown fox jumps over the lazy dog, and then it rests under the old tree. ";
-/** A text of several hours, so that a replica is always synthesizing. */
+/** A text with several hours of speech, so that its synthesis does not end during a test. */
 const long = sentence.repeat(2000);
 
-/** A long text whose first audio is available soon. */
+/** A long text of short sentences, so that the first audio is available soon. */
 const many = "Yes. ".repeat(2000);
 
 let files: TierFiles;
 let api: TierProcess;
-/** The replicas of arcana, by the fault that they undergo. A dead replica is not restarted. */
+/** The replicas of arcana, by their fault. A killed replica is not restarted. */
 let replicas: Record<"speaksAndDies" | "diesIdle" | "stays" | "small", TierProcess>;
-/** All replicas that were started, including those of a failed set-up. */
+/** All processes that were started, also by a set-up that failed. */
 const running: TierProcess[] = [];
 
 beforeAll(async () => {
@@ -35,7 +35,7 @@ beforeAll(async () => {
     return tier;
   };
   const start = (environment = {}) => run(startTierProcess("arcana", files, environment));
-  // one after the other, so that each has the whole time limit for its own start
+  // The replicas start one after the other, so that each start has the whole time limit.
   replicas = {
     speaksAndDies: await start(),
     diesIdle: await start(),
@@ -55,15 +55,15 @@ async function routedModels(): Promise<number> {
   return list.data.length;
 }
 
-/** Resolves when these replicas receive the requests, and no others do. */
+/** Changes the routing table, and resolves when the API tier uses only the given replicas. */
 async function useReplicas(...tiers: readonly TierProcess[]): Promise<void> {
   files.route({});
-  await eventually("the old table is gone", async () => (await routedModels()) === 0);
+  await eventually("the API tier to read the empty table", async () => (await routedModels()) === 0);
   files.route({ arcana: routeTo(...tiers.map(({ url }) => url)) });
-  await eventually("the API speaks through them", async () => (await say("Hello.")).status === 200);
+  await eventually("the API tier to use the replicas", async () => (await say("Hello.")).status === 200);
 }
 
-function ask(text: string, accept = "audio/wav", signal?: AbortSignal): Promise<Response> {
+function send(text: string, accept = "audio/wav", signal?: AbortSignal): Promise<Response> {
   return fetch(`${api.url}/v1/svc-tts`, {
     method: "POST",
     headers: { authorization: `Bearer ${files.key}`, "content-type": "application/json", accept },
@@ -77,15 +77,15 @@ function ask(text: string, accept = "audio/wav", signal?: AbortSignal): Promise<
   });
 }
 
-interface Said {
+interface Result {
   readonly status: number;
   readonly code: string | undefined;
   readonly retryAfter: string | null;
 }
 
 /** Requests speech, and reads the response to its end. */
-async function say(text: string): Promise<Said> {
-  const answer = await ask(text);
+async function say(text: string): Promise<Result> {
+  const answer = await send(text);
   const bytes = Buffer.from(await answer.arrayBuffer());
   if (answer.ok) expect(bytes.subarray(0, 4).toString()).toBe("RIFF");
   const problem = answer.ok ? undefined : (JSON.parse(bytes.toString()) as { code: string });
@@ -97,132 +97,133 @@ async function metric(tier: TierProcess, line: RegExp): Promise<number> {
   return Number(line.exec(text)?.[1] ?? Number.NaN);
 }
 
-const spokenByApi = () => metric(api, /^svc_tts_streams\{model="arcana"\} (\d+)$/m);
-const spokenBy = (tier: TierProcess) => metric(tier, /^svc_tts_model_streams (\d+)$/m);
+const streamsOfApi = () => metric(api, /^svc_tts_streams\{model="arcana"\} (\d+)$/m);
+const streamsOf = (tier: TierProcess) => metric(tier, /^svc_tts_model_streams (\d+)$/m);
 
-/** Describes how a response that was interrupted ended for its client. */
+/** Reads an interrupted response, and describes how it ends for the client. */
 async function ending(answer: Response): Promise<string> {
   if (answer.status !== 200) return `${answer.status} ${((await answer.json()) as { code: string }).code}`;
   const isEvents = answer.headers.get("content-type") === "text/event-stream";
   try {
     const body = await answer.text();
-    if (!isEvents) return "looks whole";
+    if (!isEvents) return "complete";
     const last = parseEvents(body).at(-1);
     return `${last?.name} ${(last?.data as { code?: string } | undefined)?.code ?? ""}`;
   } catch {
-    return "broken off";
+    return "aborted";
   }
 }
 
-const cases: readonly [accept: string, seen: string][] = [
-  ["audio/wav", "broken off"],
-  ["audio/mpeg", "broken off"],
+const cases: readonly [accept: string, ending: string][] = [
+  ["audio/wav", "aborted"],
+  ["audio/mpeg", "aborted"],
   ["text/event-stream", "error model_failed"],
 ];
 
 describe("a model tier that is killed", () => {
-  it("during a stream interrupts every response, and then causes a 503 with Retry-After if it was the only one", async () => {
+  it("aborts its responses, and causes a 503 with Retry-After if it was the only replica", async () => {
     await useReplicas(replicas.speaksAndDies);
-    // the first audio has been sent
-    const answers = await Promise.all(cases.map(([accept]) => ask(long, accept)));
+    // A response starts when its first audio is available.
+    const answers = await Promise.all(cases.map(([accept]) => send(long, accept)));
     await replicas.speaksAndDies.kill("SIGKILL");
-    expect(await Promise.all(answers.map(ending))).toEqual(cases.map(([, seen]) => seen));
-    await eventually("the API counts no stream", async () => (await spokenByApi()) === 0);
-    for (const said of await Promise.all(Array.from({ length: 4 }, () => say("Hello.")))) {
-      expect(said).toMatchObject({
+    expect(await Promise.all(answers.map(ending))).toEqual(cases.map(([, ending]) => ending));
+    await eventually("the API tier to count no stream", async () => (await streamsOfApi()) === 0);
+    for (const result of await Promise.all(Array.from({ length: 4 }, () => say("Hello.")))) {
+      expect(result).toMatchObject({
         status: 503,
         code: "model_unreachable",
         retryAfter: expect.stringMatching(/^\d+$/),
       });
     }
-    await eventually("health tells", async () => (await fetch(`${api.url}/health`)).status === 503);
+    await eventually("/health to return 503", async () => (await fetch(`${api.url}/health`)).status === 503);
   });
 
-  it("between requests is not noticed by clients while another replica exists", async () => {
+  it("fails no request if it was idle and another replica exists", async () => {
     await useReplicas(replicas.diesIdle, replicas.stays);
     await replicas.diesIdle.kill("SIGKILL");
-    const said = await Promise.all(Array.from({ length: 12 }, () => say("Hello.")));
-    expect(said.map(({ status }) => status)).toEqual(said.map(() => 200));
+    const results = await Promise.all(Array.from({ length: 12 }, () => say("Hello.")));
+    expect(results.map(({ status }) => status)).toEqual(results.map(() => 200));
   });
 });
 
 describe("an engine process that is killed", () => {
   const killEngines = () => {
-    for (const engine of childrenOf(replicas.stays.pid)) killIfThere(engine);
+    for (const engine of childrenOf(replicas.stays.pid)) killIfRunning(engine);
   };
 
-  it("between requests, fails none of them", async () => {
+  it("fails no request if it was idle", async () => {
     await useReplicas(replicas.stays);
     killEngines();
-    const said = await Promise.all(Array.from({ length: 8 }, () => say(sentence)));
-    expect(said.map(({ status }) => status)).toEqual(said.map(() => 200));
+    const results = await Promise.all(Array.from({ length: 8 }, () => say(sentence)));
+    expect(results.map(({ status }) => status)).toEqual(results.map(() => 200));
   });
 
-  it("during a stream, like each of its successors, interrupts responses and never makes them look complete", async () => {
+  it("aborts its responses if each replacement is killed too, and no response looks complete", async () => {
     await useReplicas(replicas.stays);
-    const answers = await Promise.all(cases.map(([accept]) => ask(long, accept)));
+    const answers = await Promise.all(cases.map(([accept]) => send(long, accept)));
     let over = false;
-    const seen = Promise.all(answers.map(ending)).finally(() => {
+    const endings = Promise.all(answers.map(ending)).finally(() => {
       over = true;
     });
-    await eventually("every answer is over", () => {
+    await eventually("the end of every response", () => {
       killEngines();
       return over;
     });
-    expect(await seen).toEqual(cases.map(([, ending]) => ending));
-    await eventually("nothing is in flight", async () => (await spokenByApi()) === 0);
+    expect(await endings).toEqual(cases.map(([, ending]) => ending));
+    await eventually("no stream in flight", async () => (await streamsOfApi()) === 0);
     expect((await say("Hello.")).status).toBe(200);
   });
 });
 
 describe("hundreds of clients that disconnect", () => {
   const random = seededRandom("hang-ups");
-  const callersAtOnce = 40;
+  const clientsPerWave = 40;
   const mostPieces = 40;
 
   /**
-   * Each client disconnects when the wave has received a number of audio chunks that the seed selects: before
-   * the request is sent, while it waits for a stream or for its first audio, or during the speech.
+   * Starts many clients. Each client disconnects when all clients together have received a number of audio
+   * chunks, which the seed selects. So clients disconnect before they send the request, while they wait for a
+   * stream or for the first audio, or during the speech.
    */
   const wave = async () => {
-    const listeners = new Set<() => void>();
+    const checks = new Set<() => void>();
     let pieces = 0;
-    const hear = () => {
+    const countPiece = () => {
       pieces++;
-      for (const look of listeners) look();
+      for (const check of checks) check();
     };
     const call = async (i: number) => {
-      const caller = new AbortController();
-      // one client reads until all others have disconnected
+      const client = new AbortController();
+      // The first client reads until all others have disconnected.
       const hangUpAt = i === 0 ? mostPieces : Math.floor(random.next() * mostPieces);
-      const look = () => {
-        if (pieces >= hangUpAt) caller.abort();
+      const check = () => {
+        if (pieces >= hangUpAt) client.abort();
       };
-      listeners.add(look);
-      const listen = async () => {
-        const answer = await ask(many, cases[i % cases.length]?.[0], caller.signal);
-        for await (const _piece of answer.body as unknown as AsyncIterable<Uint8Array>) hear();
+      checks.add(check);
+      const read = async () => {
+        const answer = await send(many, cases[i % cases.length]?.[0], client.signal);
+        for await (const _piece of answer.body as unknown as AsyncIterable<Uint8Array>) countPiece();
         return answer.status;
       };
-      const listening = listen();
-      look();
-      const seen = await listening.catch((cause: unknown) => (cause as Error).name);
-      listeners.delete(look);
-      return seen;
+      const reading = read();
+      check();
+      const result = await reading.catch((cause: unknown) => (cause as Error).name);
+      checks.delete(check);
+      return result;
     };
-    return Promise.all(Array.from({ length: callersAtOnce }, (_, i) => call(i)));
+    return Promise.all(Array.from({ length: clientsPerWave }, (_, i) => call(i)));
   };
   const nothingInFlight = () =>
-    eventually("nothing is in flight", async () =>
-      (await Promise.all([spokenByApi(), spokenBy(replicas.stays)])).every((n) => n === 0),
+    eventually("no stream in flight", async () =>
+      (await Promise.all([streamsOfApi(), streamsOf(replicas.stays)])).every((n) => n === 0),
     );
 
   it("leave no stream, no process and no file descriptor behind", async () => {
     await useReplicas(replicas.stays);
     const waves = async (count: number) => {
       for (let i = 0; i < count; i++) {
-        // a slow machine reduces its streams, and may reject requests that waited long
-        for (const seen of await wave()) expect([503, "AbortError"]).toContain(seen);
+        // On a slow machine, a replica reduces its stream limit, and may reject requests that waited long.
+        for (const result of await wave()) expect([503, "AbortError"]).toContain(result);
         await nothingInFlight();
       }
     };
@@ -233,7 +234,7 @@ describe("hundreds of clients that disconnect", () => {
       children: childrenOf(pid).length,
     }));
     await waves(5);
-    await eventually("descriptors are as few as before", () =>
+    await eventually("the tiers to close their file descriptors", () =>
       tiers.every(({ pid }, i) => descriptorsOf(pid) <= (before[i]?.descriptors ?? 0) + 10),
     );
     expect(tiers.map(({ pid }) => childrenOf(pid).length)).toEqual(before.map(({ children }) => children));
@@ -242,27 +243,27 @@ describe("hundreds of clients that disconnect", () => {
 });
 
 describe("load above the capacity of the models", () => {
-  it("is refused with Retry-After while others are served, is served afterwards, and keeps the health state true", async () => {
+  it("is rejected with Retry-After while other streams continue, and does not make /health fail", async () => {
     await useReplicas(replicas.small);
     const held = new AbortController();
-    const speaking = await Promise.all([1, 2].map(() => ask(long, "audio/wav", held.signal)));
+    const speaking = await Promise.all([1, 2].map(() => send(long, "audio/wav", held.signal)));
     expect(speaking.map(({ status }) => status)).toEqual([200, 200]);
-    const said: Said[] = [];
-    const callers = Array.from({ length: 8 }, async () => {
-      said.push(await say(sentence));
+    const results: Result[] = [];
+    const clients = Array.from({ length: 8 }, async () => {
+      results.push(await say(sentence));
     });
-    await eventually("all but the two that may wait are refused", () => said.length >= 6);
-    for (const each of said)
-      expect(each).toEqual({ status: 503, code: "saturated", retryAfter: expect.stringMatching(/^\d+$/) });
+    await eventually("six rejected requests, while two wait in the queue", () => results.length >= 6);
+    for (const result of results)
+      expect(result).toEqual({ status: 503, code: "saturated", retryAfter: expect.stringMatching(/^\d+$/) });
     expect((await fetch(`${api.url}/health`)).status).toBe(200);
     held.abort();
-    await Promise.all(callers);
-    await eventually("there is room again", async () => (await say("Hello.")).status === 200);
+    await Promise.all(clients);
+    await eventually("a successful request", async () => (await say("Hello.")).status === 200);
   });
 });
 
-/** A process may have ended since the lookup. */
-function killIfThere(pid: number): void {
+/** Kills the process, which may have ended since it was listed. */
+function killIfRunning(pid: number): void {
   try {
     process.kill(pid, "SIGKILL");
   } catch (error) {

@@ -52,8 +52,8 @@ function post(more: readonly string[] = [], body = speech): string {
   return `POST /v1/svc-tts HTTP/1.1\r\n${headersOf([`content-length: ${body.length}`, ...more])}${body}`;
 }
 
-/** A client that never throws. It records the received data and the end of the connection. */
-class Caller {
+/** A client that throws no errors. It records the received data and how the connection ends. */
+class RawClient {
   readonly socket: Socket;
   readonly closed: Promise<unknown>;
   ending = "";
@@ -80,7 +80,7 @@ class Caller {
   }
 }
 
-/** Checks that `/health` responds, with the true state. */
+/** Checks that `/health` reports a healthy API with a reachable model. */
 async function expectHealthy({ url } = api): Promise<void> {
   const answer = await fetch(`${url}/health`);
   expect({ status: answer.status, ...((await answer.json()) as object) }).toMatchObject({
@@ -94,48 +94,48 @@ const inFlight = ({ url }: { readonly url: string } = api) =>
   sampleOf(url, 'svc_tts_streams{model="arcana"}');
 
 describe("a client that sends slowly", () => {
-  let hasty: TierProcess;
+let quickApi: TierProcess;
   beforeAll(async () => {
-    hasty = await startTierProcess("api", files, { SVC_TTS_REQUEST_SECONDS: "2" });
-    await eventually("the model is reachable", async () => (await fetch(`${hasty.url}/health`)).ok);
+    quickApi = await startTierProcess("api", files, { SVC_TTS_REQUEST_SECONDS: "2" });
+    await eventually("a reachable model", async () => (await fetch(`${quickApi.url}/health`)).ok);
   });
-  afterAll(() => hasty.kill("SIGTERM"));
+  afterAll(() => quickApi.kill("SIGTERM"));
 
   it.each<[string, () => string]>([
     ["its headers", () => "GET /livez HTTP/1.1\r\nhost: x\r\nx-slow: "],
     ["its body", () => `POST /v1/svc-tts HTTP/1.1\r\n${headersOf(["content-length: 100000"])}`],
-  ])("%s gets an error and its connection is closed, while others are served", async (_what, opening) => {
-    const hastyPort = Number(new URL(hasty.url).port);
-    const callers: Caller[] = [];
-    const open = () => callers.filter(({ socket }) => !socket.closed);
+  ])("%s gets an error and is disconnected, while other clients are served", async (_what, opening) => {
+    const quickPort = Number(new URL(quickApi.url).port);
+    const clients: RawClient[] = [];
+    const open = () => clients.filter(({ socket }) => !socket.closed);
     const stopDrip = sendEvery(100, () => {
       for (const { socket } of open()) if (socket.writable) socket.write(" ");
     });
-    // Each closed connection is replaced, so that fifty stay open until another client is served.
+    // Fifty connections stay open until another client is served: the test replaces each closed connection.
     const fill = () => {
       while (open().length < 50) {
-        const caller = new Caller(false, hastyPort);
-        caller.socket.write(opening());
-        callers.push(caller);
+        const client = new RawClient(false, quickPort);
+        client.socket.write(opening());
+        clients.push(client);
       }
     };
     try {
       fill();
       let isServed = false;
-      const serving = expectHealthy(hasty).finally(() => {
+      const serving = expectHealthy(quickApi).finally(() => {
         isServed = true;
       });
-      await eventually("another client is served", () => {
+      await eventually("a response for another client", () => {
         if (!isServed) fill();
         return isServed;
       });
       await serving;
-      await Promise.all(callers.map(({ closed }) => closed));
+      await Promise.all(clients.map(({ closed }) => closed));
     } finally {
       stopDrip();
-      for (const { socket } of callers) socket.destroy();
+      for (const { socket } of clients) socket.destroy();
     }
-    for (const { read } of callers) {
+    for (const { read } of clients) {
       expect(read).toMatch(/^HTTP\/1.1 408 /);
       expect(read).toContain('"code":"request_timeout"');
     }
@@ -143,41 +143,43 @@ describe("a client that sends slowly", () => {
 });
 
 describe("a body that does not match its headers", () => {
-  it("and is shorter, with the connection half-closed, is a problem", async () => {
-    const caller = new Caller();
-    caller.socket.end(`POST /v1/svc-tts HTTP/1.1\r\n${headersOf(["content-length: 100"])}{"speaker"`);
-    await caller.closed;
-    expect(caller.read).toMatch(/^HTTP\/1.1 (400|408) /);
-    expect(caller.read).toContain("application/problem+json");
+  it("gets a problem document if the body is shorter and the client half-closes the connection", async () => {
+    const client = new RawClient();
+    client.socket.end(`POST /v1/svc-tts HTTP/1.1\r\n${headersOf(["content-length: 100"])}{"speaker"`);
+    await client.closed;
+    expect(client.read).toMatch(/^HTTP\/1.1 (400|408) /);
+    expect(client.read).toContain("application/problem+json");
   });
 
-  it("and is shorter, with the connection reset, affects no other request", async () => {
+  it("affects no other request if the body is shorter and the client resets the connection", async () => {
     const before = descriptorsOf(api.pid);
     for (let i = 0; i < 5; i++) {
-      const caller = new Caller();
-      caller.socket.write(
+      const client = new RawClient();
+      client.socket.write(
         `POST /v1/svc-tts HTTP/1.1\r\n${headersOf(["expect: 100-continue", "content-length: 100"])}`,
       );
-      await eventually("its body is waited for", () => caller.read.startsWith("HTTP/1.1 100 Continue"));
-      caller.socket.write('{"speaker"');
-      caller.socket.resetAndDestroy();
+      await eventually("the server to wait for the body", () =>
+        client.read.startsWith("HTTP/1.1 100 Continue"),
+      );
+      client.socket.write('{"speaker"');
+      client.socket.resetAndDestroy();
     }
-    // one or two connections to the model may have been opened meanwhile
-    await eventually("their connections are gone", () => descriptorsOf(api.pid) <= before + 2);
+    // The server may have opened one or two connections to the model.
+    await eventually("the server to close the connections", () => descriptorsOf(api.pid) <= before + 2);
     await expectHealthy();
     expect(api.said()).not.toContain("unexpected error");
   });
 
   it.each<[string, () => string]>([
-    ["longer", () => post().replace(/content-length: \d+/, "content-length: 10")],
-    ["of two lengths", () => post(["content-length: 3"])],
-    ["of a length and chunked", () => post(["transfer-encoding: chunked"])],
-    ["of a length below nothing", () => post().replace(/content-length: \d+/, "content-length: -1")],
+    ["that is longer", () => post().replace(/content-length: \d+/, "content-length: 10")],
+    ["with two different lengths", () => post(["content-length: 3"])],
+    ["with a length and chunked encoding", () => post(["transfer-encoding: chunked"])],
+    ["with a negative length", () => post().replace(/content-length: \d+/, "content-length: -1")],
     [
-      "of chunks that are none",
+      "with invalid chunks",
       () => `POST /v1/svc-tts HTTP/1.1\r\n${headersOf(["transfer-encoding: chunked"])}no\r\n`,
     ],
-  ])("%s is refused as malformed", async (_what, bytes) => {
+  ])("%s is rejected as malformed", async (_what, bytes) => {
     const { text } = await rawRequest(api.url, bytes());
     expect(text).toMatch(/HTTP\/1.1 400 /);
     expect(text).toMatch(/"code":"malformed_(http|json)"/);
@@ -186,15 +188,15 @@ describe("a body that does not match its headers", () => {
 
 describe("headers", () => {
   it.each([
-    ["one that is huge", `x: ${"y".repeat(20_000)}`],
-    ["many that are huge together", Array.from({ length: 3000 }, (_, i) => `x${i}: y`).join("\r\n")],
-  ])("%s are refused", async (_what, lines) => {
+    ["of 20,000 characters", `x: ${"y".repeat(20_000)}`],
+    ["that are 3,000 in number", Array.from({ length: 3000 }, (_, i) => `x${i}: y`).join("\r\n")],
+  ])("%s are rejected", async (_what, lines) => {
     const { text } = await rawRequest(api.url, `GET /livez HTTP/1.1\r\nhost: x\r\n${lines}\r\n\r\n`);
     expect(text).toMatch(/^HTTP\/1.1 431 /);
     expect(text).toContain('"code":"headers_too_large"');
   });
 
-  it("are accepted in great number if they are small", async () => {
+  it("are accepted if they are 500 short ones", async () => {
     const lines = Array.from({ length: 500 }, () => "x: y").join("\r\n");
     const { text } = await rawRequest(
       api.url,
@@ -203,30 +205,30 @@ describe("headers", () => {
     expect(text).toMatch(/^HTTP\/1.1 200 /);
   });
 
-  it("without Host are refused with a problem document in HTTP/1.1, and accepted in HTTP/1.0", async () => {
+  it("without Host are rejected with a problem document in HTTP/1.1, and accepted in HTTP/1.0", async () => {
     const { text } = await rawRequest(api.url, "GET /livez HTTP/1.1\r\nconnection: close\r\n\r\n");
     expect(text).toMatch(/^HTTP\/1.1 400 /);
     expect(text).toContain('"code":"malformed_http"');
     expect((await rawRequest(api.url, "GET /livez HTTP/1.0\r\n\r\n")).text).toMatch(/^HTTP\/1.1 200 /);
   });
 
-  it("that expect 100-continue get it once the key is valid", async () => {
-    const asking = `POST /v1/svc-tts HTTP/1.1\r\n${headersOf(["expect: 100-continue", "connection: close", "accept: audio/wav", `content-length: ${speech.length}`])}`;
-    const caller = new Caller();
-    caller.socket.write(asking);
-    await eventually("the server sends 100 Continue", () =>
-      caller.read.startsWith("HTTP/1.1 100 Continue\r\n\r\n"),
+  it("with Expect: 100-continue get 100 Continue only if the key is valid", async () => {
+    const headers = `POST /v1/svc-tts HTTP/1.1\r\n${headersOf(["expect: 100-continue", "connection: close", "accept: audio/wav", `content-length: ${speech.length}`])}`;
+    const client = new RawClient();
+    client.socket.write(headers);
+    await eventually("the server to send 100 Continue", () =>
+      client.read.startsWith("HTTP/1.1 100 Continue\r\n\r\n"),
     );
-    caller.socket.write(speech);
-    await caller.closed;
-    expect(caller.read).toContain("HTTP/1.1 200 OK");
-    const refused = new Caller();
-    refused.socket.write(asking.replace(files.key, "wrong"));
-    await refused.closed;
-    expect(refused.read).toMatch(/^HTTP\/1.1 401 /);
+    client.socket.write(speech);
+    await client.closed;
+    expect(client.read).toContain("HTTP/1.1 200 OK");
+    const rejected = new RawClient();
+    rejected.socket.write(headers.replace(files.key, "wrong"));
+    await rejected.closed;
+    expect(rejected.read).toMatch(/^HTTP\/1.1 401 /);
   });
 
-  it("with another expectation are accepted as if they had none", async () => {
+  it("with an unknown expectation are accepted, and the expectation is ignored", async () => {
     const { text } = await rawRequest(
       api.url,
       post(["expect: tea", "connection: close", "accept: audio/wav"]),
@@ -236,7 +238,7 @@ describe("headers", () => {
 });
 
 describe("many requests", () => {
-  it("on one connection get responses in order", async () => {
+  it("on one connection get their responses in order", async () => {
     const many = Array.from({ length: 20 }, (_, i) => post([`x-request-id: r${i}`, "accept: audio/pcm"]));
     const last = "GET /livez HTTP/1.1\r\nhost: x\r\nx-request-id: last\r\nconnection: close\r\n\r\n";
     const { text } = await rawRequest(api.url, many.join("") + last);
@@ -244,40 +246,40 @@ describe("many requests", () => {
     expect(ids).toEqual([...many.map((_, i) => `r${i}`), "last"]);
   });
 
-  it("on one connection that is closed leave nothing in flight", async () => {
-    model.script = (call) => call.head(24_000); // no audio was sent
-    const caller = new Caller();
-    caller.socket.write(post(["accept: audio/pcm"]).repeat(20));
-    await eventually("all are in flight", async () => (await inFlight()) === 20);
-    caller.socket.destroy();
-    await eventually("none is in flight", async () => (await inFlight()) === 0);
+  it("on one connection end when the client closes the connection", async () => {
+    model.script = (call) => call.head(24_000); // sends no audio
+    const client = new RawClient();
+    client.socket.write(post(["accept: audio/pcm"]).repeat(20));
+    await eventually("20 streams in flight", async () => (await inFlight()) === 20);
+    client.socket.destroy();
+    await eventually("no stream in flight", async () => (await inFlight()) === 0);
     model.script = speakTone(0.1);
   });
 
-  it("on a thousand connections, most of them half sent, delay no other client and leave nothing behind", async () => {
+  it("on a thousand connections, most of them incomplete, delay no other client and leak no file descriptor", async () => {
     const wave = async () => {
-      const callers = Array.from({ length: 1000 }, () => new Caller());
+      const clients = Array.from({ length: 1000 }, () => new RawClient());
       try {
-        await Promise.all(callers.map(({ socket }) => once(socket, "connect")));
-        const [half, whole] = [callers.slice(0, 900), callers.slice(900)];
+        await Promise.all(clients.map(({ socket }) => once(socket, "connect")));
+        const [half, whole] = [clients.slice(0, 900), clients.slice(900)];
         for (const { socket } of half) socket.write(post().slice(0, -20));
         for (const { socket } of whole) socket.write(post(["accept: audio/pcm"]));
-        await eventually("all of the whole ones are answered", () =>
+        await eventually("the responses to all complete requests", () =>
           whole.every(({ read }) => read.includes("\r\n\r\n")),
         );
         for (const { read } of whole) expect(read).toMatch(/^HTTP\/1.1 200 OK/);
         await expectHealthy();
       } finally {
-        for (const { socket } of callers) socket.destroy();
-        await Promise.all(callers.map(({ closed }) => closed));
+        for (const { socket } of clients) socket.destroy();
+        await Promise.all(clients.map(({ closed }) => closed));
       }
     };
     const descriptors = descriptorsOf(api.pid);
     for (const number of ["first", "second"]) {
       await wave();
-      // a connection to the model may stay open
+      // A connection to the model may stay open.
       await eventually(
-        `the connections of the ${number} wave are closed`,
+        `the server to close the connections of the ${number} wave`,
         () => descriptorsOf(api.pid) <= descriptors + 10,
       );
     }
@@ -287,15 +289,15 @@ describe("many requests", () => {
 
 describe("the memory of concurrent requests is limited", () => {
   let small: TestApi;
-  /** The test opens this gate. */
+  /** The model waits for this promise, which the test resolves. */
   let gate = Promise.withResolvers<void>();
   const heldBytes = 8 * mebibyte;
-  /** The only clock for the server's time limits. */
+  /** The clock of the server's time limits. */
   let clock = new FakeClock();
   const start = async () => {
     clock = new FakeClock();
     gate = Promise.withResolvers<void>();
-    // the gate controls the progress
+    // The timeouts are long, because the model waits for the gate.
     const timing = { firstAudioTimeoutMs: 600_000, stallTimeoutMs: 600_000 };
     const limits = { heldBytes, heldWaitMs: 1_000 };
     small = await startTestApi({ arcana: routeTo(model.url) }, { limits, timing }, { clock });
@@ -306,7 +308,7 @@ describe("the memory of concurrent requests is limited", () => {
     model.script = speakTone(0.1);
   });
 
-  /** Each body counts four times: two of these fit into the limit, and a third does not. */
+  /** The server counts four times the size of a body, so two of these bodies fit into the limit. */
   const large = JSON.stringify({
     speaker: "luna",
     modelId: "arcana",
@@ -318,25 +320,25 @@ describe("the memory of concurrent requests is limited", () => {
     return answer;
   };
 
-  it("with large bodies, as many as fit are read, and the others follow", async () => {
+  it("with large bodies: the server reads only the bodies that fit, and the others afterwards", async () => {
     await start();
     let [now, most] = [0, 0];
     const speak = speakTone(0.1);
     model.script = async (call) => {
       most = Math.max(most, ++now);
       await gate.promise;
-      now--; // the next body may arrive before the end of this one
+      now--; // the next request may arrive before the end of this one
       await speak(call);
     };
     const calls = model.calls.length;
     const answers = Array.from({ length: 12 }, send);
-    await eventually("two are with the model", () => now === 2);
+    await eventually("two requests at the model", () => now === 2);
     gate.resolve();
     for (const { status } of await Promise.all(answers)) expect(status).toBe(200);
     expect({ most, calls: model.calls.length - calls }).toEqual({ most: 2, calls: 12 });
   });
 
-  it("with large bodies, a request that waited too long is refused with Retry-After", async () => {
+  it("with large bodies: a request that waited too long is rejected with Retry-After", async () => {
     await start();
     let now = 0;
     model.script = (call) => {
@@ -346,13 +348,13 @@ describe("the memory of concurrent requests is limited", () => {
     const fitting: Promise<Response>[] = [];
     for (const count of [1, 2]) {
       fitting.push(send());
-      await eventually(`${count} are with the model`, () => now === count);
+      await eventually(`${count} requests at the model`, () => now === count);
     }
     let late: Response | undefined;
     const waiting = send().then((answer) => {
       late = answer;
     });
-    await eventuallyOn(clock, "its time is over", () => late !== undefined, 100);
+    await eventuallyOn(clock, "the end of the waiting time", () => late !== undefined, 100);
     await waiting;
     expect(late?.status).toBe(503);
     expect(late?.headers.get("retry-after")).toBe("2");
@@ -361,7 +363,7 @@ describe("the memory of concurrent requests is limited", () => {
     expect((await send()).status).toBe(200);
   });
 
-  it("with large JSON responses, those that fit are complete, and the latest one is refused", async () => {
+  it("with large JSON responses: the responses that fit are complete, and the last request is rejected", async () => {
     await start();
     const seconds = 25;
     const second = new Int16Array(24_000);
@@ -372,11 +374,11 @@ describe("the memory of concurrent requests is limited", () => {
       await gate.promise;
       await call.end(seconds * 24_000);
     };
-    const ask = { speaker: "luna", modelId: "arcana", text: "Hello.", audioFormat: "wav" };
-    const json = () => small.post(ask, { accept: "application/json" });
+    const request = { speaker: "luna", modelId: "arcana", text: "Hello.", audioFormat: "wav" };
+    const json = () => small.post(request, { accept: "application/json" });
     const fitting = Array.from({ length: 6 }, json);
     const encoded = () => sampleOf(small.url, "svc_tts_audio_seconds_total{");
-    await eventually("six answers are held", async () => (await encoded()) === 6 * seconds);
+    await eventually("six responses in memory", async () => (await encoded()) === 6 * seconds);
     model.script = speakOn();
     const last = await json();
     expect(last.status).toBe(503);
@@ -391,58 +393,59 @@ describe("the memory of concurrent requests is limited", () => {
 });
 
 describe("a client", () => {
-  it("that reads nothing loses its stream, and one that reads slowly keeps it", async () => {
-    // all in this process, so that a delay of the reader also delays the code that judges it
-    const judge = await startTestApi({ arcana: routeTo(model.url) }, { limits: { stallMs: 1_000 } });
-    const judgePort = Number(new URL(judge.url).port);
-    const request = post(["accept: audio/pcm"]).replace(files.key, judge.key);
+  it("that reads nothing loses its stream, and a client that reads slowly keeps its stream", async () => {
+    // The API tier and the clients share this process, so that a delay of the client also delays the API
+    // tier.
+    const stallingApi = await startTestApi({ arcana: routeTo(model.url) }, { limits: { stallMs: 1_000 } });
+    const stallingPort = Number(new URL(stallingApi.url).port);
+    const request = post(["accept: audio/pcm"]).replace(files.key, stallingApi.key);
     const begin = () => {
-      const caller = new Caller(true, judgePort);
-      caller.socket.write(request);
-      return caller;
+      const client = new RawClient(true, stallingPort);
+      client.socket.write(request);
+      return client;
     };
-    const streams = () => inFlight(judge);
+    const streams = () => inFlight(stallingApi);
     model.script = speakOn();
     const slow = begin();
-    let slowly = 0;
-    const stopSips = sendEvery(20, () => {
-      slowly += (slow.socket.read() as Buffer | null)?.length ?? 0;
+    let bytesRead = 0;
+    const stopReading = sendEvery(20, () => {
+      bytesRead += (slow.socket.read() as Buffer | null)?.length ?? 0;
     });
     onTestFinished(async () => {
-      stopSips();
-      await judge.stop();
+      stopReading();
+      await stallingApi.stop();
       model.script = speakTone(0.1);
     });
-    // the slow client outlives the whole time limit of each idle client that is cut
+    // The stream of the slow client outlasts the time limits of three clients that read nothing.
     for (const round of [1, 2, 3]) {
-      const before = slowly;
-      const lazy = begin();
-      await eventually(`lazy reader ${round} speaks`, async () => (await streams()) === 2);
-      await eventually(`lazy reader ${round} is cut`, async () => (await streams()) === 1);
+      const before = bytesRead;
+      const idle = begin();
+      await eventually(`the stream of idle client ${round}`, async () => (await streams()) === 2);
+      await eventually(`the end of idle client ${round}`, async () => (await streams()) === 1);
       expect(slow.socket.closed).toBe(false);
-      expect(slowly).toBeGreaterThan(before);
-      lazy.socket.destroy();
+      expect(bytesRead).toBeGreaterThan(before);
+      idle.socket.destroy();
     }
     slow.socket.destroy();
-    await eventually("none is in flight", async () => (await streams()) === 0);
+    await eventually("no stream in flight", async () => (await streams()) === 0);
   });
 
-  it("of HTTP/1.0 gets no chunks, and an interrupted stream ends in a reset", async () => {
-    const ask = post(["accept: audio/wav"]).replace("HTTP/1.1", "HTTP/1.0");
-    const whole = new Caller();
-    whole.socket.write(ask);
+  it("of HTTP/1.0 gets a response without chunked encoding, and a reset if the stream is interrupted", async () => {
+    const request = post(["accept: audio/wav"]).replace("HTTP/1.1", "HTTP/1.0");
+    const whole = new RawClient();
+    whole.socket.write(request);
     await whole.closed;
     expect(whole.ending).toBe("end");
     expect(whole.read).not.toMatch(/transfer-encoding/i);
     expect(whole.read.slice(whole.read.indexOf("\r\n\r\n") + 4)).toHaveLength(44 + 4800);
-    const broken = new Caller();
+    const broken = new RawClient();
     model.script = async (call) => {
       await call.head(24_000);
       await call.tone(2400, 24_000);
-      await eventually("it is heard", () => broken.read.includes("RIFF"));
+      await eventually("the client to receive audio", () => broken.read.includes("RIFF"));
       call.cut();
     };
-    broken.socket.write(ask);
+    broken.socket.write(request);
     await broken.closed;
     expect(broken.read).toContain("RIFF");
     expect(broken.ending).toBe("ECONNRESET");

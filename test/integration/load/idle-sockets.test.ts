@@ -1,4 +1,7 @@
-/** Measures the memory of an API process for each idle WebSocket (11.22). `IDLE_SOCKETS=10000` opens more. */
+/**
+ * Measures the memory of an API process for each idle WebSocket (specification 11.22). `IDLE_SOCKETS=10000`
+ * opens more sockets.
+ */
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, it } from "vitest";
 import { env } from "../../../config/contract/names.ts";
@@ -14,9 +17,12 @@ import { connectSocket, type SocketClient } from "../../support/sockets/client.t
 import { speakWords } from "../../support/sockets/scripted-speech.ts";
 
 const sockets = Number(process.env.IDLE_SOCKETS ?? 1500);
-/** Sockets that are opened first, so that the one-time memory of a process is not counted. */
+/**
+ * The number of sockets that are opened before the measurement, which excludes the one-time memory of the
+ * process.
+ */
 const warmUp = 500;
-const mostAtOnce = 50;
+const batchSize = 50;
 
 let files: TierFiles;
 let model: ScriptedModel;
@@ -41,8 +47,8 @@ afterAll(async () => {
 });
 
 async function openSockets(count: number): Promise<void> {
-  for (let at = 0; at < count; at += mostAtOnce) {
-    const some = Array.from({ length: Math.min(mostAtOnce, count - at) }, () =>
+  for (let at = 0; at < count; at += batchSize) {
+    const some = Array.from({ length: Math.min(batchSize, count - at) }, () =>
       connectSocket(api.url, "/ws3?speaker=alan&audioFormat=pcm", { key: files.key }),
     );
     open.push(...(await Promise.all(some)));
@@ -54,15 +60,14 @@ function residentKibibytes(): number {
   return Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1]);
 }
 
-it(`${sockets} idle sockets each answer a ping`, async () => {
+it(`${sockets} idle sockets each respond to a ping`, async () => {
   await openSockets(warmUp);
   const before = residentKibibytes();
   await openSockets(sockets);
   const each = (residentKibibytes() - before) / sockets;
-  // The figure is for the documentation and has no limit, because garbage that is not yet collected changes
-  // it.
+  // The documentation quotes the figure. There is no limit, because uncollected garbage changes the figure.
   console.log(`${sockets} idle sockets: ${each.toFixed(1)} KiB of resident memory each`);
-  for (let at = 0; at < open.length; at += mostAtOnce) {
-    await Promise.all(open.slice(at, at + mostAtOnce).map((client) => client.settled()));
+  for (let at = 0; at < open.length; at += batchSize) {
+    await Promise.all(open.slice(at, at + batchSize).map((client) => client.settled()));
   }
 });

@@ -43,7 +43,7 @@ describe("the mist tier", () => {
   });
 
   test.each([" … ", "👍", "<0>", "日本語"])(
-    "text without a word that it can say (%j) is a moment of silence",
+    "text without a pronounceable word (%j) is 100 ms of silence",
     async (text) => {
       const { samples, rate, words } = await hear(tier.url, { text, pauseBetweenBrackets: true });
       expect({ rate, words }).toEqual({ rate: 16_000, words: [] });
@@ -57,7 +57,7 @@ describe("the mist tier", () => {
   });
 
   test("reports its load with every response", async () => {
-    // the response was read, but its slot may be released a moment later
+    // The tier may release the slot of the previous response a moment after its end.
     await eventuallyPasses(async () => {
       const response = await invoke(tier.url, {});
       await response.arrayBuffer();
@@ -68,10 +68,10 @@ describe("the mist tier", () => {
   });
 
   test.each([
-    ["a body that is no object", "7", "invalid_request", ""],
-    ["no JSON", "{", "malformed_json", undefined],
-    ["a wrong type", '{"modelId":"mist","text":7}', "invalid_request", ""],
-  ])("refuses %s with problem details", async (_what, body, code, pointer) => {
+    ["a body that is not an object", "7", "invalid_request", ""],
+    ["malformed JSON", "{", "malformed_json", undefined],
+    ["a field of a wrong type", '{"modelId":"mist","text":7}', "invalid_request", ""],
+  ])("rejects %s with problem details", async (_what, body, code, pointer) => {
     const response = await fetch(`${tier.url}/invocations`, {
       method: "POST",
       headers: { authorization: `Bearer ${internalToken}`, "content-type": "application/json" },
@@ -92,20 +92,20 @@ describe("the mist tier", () => {
     [{ stretch: 0 }, "/stretch"],
     [{ text: "{q!}", phonemizeBetweenBrackets: true }, "/text"],
     [{ text: "none", inlineStretch: [2] }, "/inlineSpeedAlpha"],
-  ])("refuses %j and names the field", async (change, pointer) => {
+  ])("rejects %j, and the error names the field", async (change, pointer) => {
     const response = await invoke(tier.url, change);
     expect(response.status).toBe(400);
     expect(await response.json()).toMatchObject({ code: "invalid_request", errors: [{ pointer }] });
   });
 
-  test("rejects a long text with an error at its end before any audio", async () => {
+  test("rejects a long text that has an error at its end before it sends audio", async () => {
     const text = `${"Hello. ".repeat(20_000)}<60001>`;
     const response = await invoke(tier.url, { text, pauseBetweenBrackets: true });
     expect(response.status).toBe(400);
     expect(await response.json()).toMatchObject({ errors: [{ pointer: "/text" }] });
   });
 
-  test("counts requests by route, and those of unknown routes together", async () => {
+  test("counts requests by route, and counts requests to unknown routes together", async () => {
     await fetch(`${tier.url}/nowhere?secret=1`);
     const [, text] = await get(tier, "/metrics");
     const labelled = (...labels: string[]) =>
@@ -115,7 +115,7 @@ describe("the mist tier", () => {
     expect(labelled("http_errors_total{", 'endpoint="other"', 'error_message="not_found"')).toBe(true);
   });
 
-  test("requires the internal token, and does not say why it refuses", async () => {
+  test("requires the internal token, and gives each rejected request the same error", async () => {
     const bodies = new Set<string>();
     const wrong = [undefined, "Bearer wrong", `Basic ${internalToken}`, `Bearer ${internalToken}x`];
     for (const authorization of wrong) {
@@ -131,7 +131,7 @@ describe("the mist tier", () => {
     expect(bodies.size).toBe(1);
   });
 
-  test("frees the slot of a client that disconnects at once", async () => {
+  test("immediately frees the slot of a client that disconnects", async () => {
     for (let round = 0; round < 12; round++) {
       const hangUp = new AbortController();
       const response = await invoke(tier.url, { text: sentence.repeat(20) }, hangUp.signal);
@@ -145,31 +145,31 @@ describe("the mist tier", () => {
     expect((await hear(tier.url, {})).words).toHaveLength(1);
   });
 
-  test("holds the engine back for a client that does not read, without delaying other streams", async () => {
-    const lazy = await invoke(tier.url, { text: sentence.repeat(500) });
+  test("pauses the engine for a client that does not read, without a delay for other streams", async () => {
+    const unread = await invoke(tier.url, { text: sentence.repeat(500) });
     const { samples } = await hear(tier.url, { text: sentence });
     expect(samples.length).toBeGreaterThan(16_000);
     const speaking = async () => (await sampleOf(tier.url, "svc_tts_model_streams")) === 1;
-    await eventually("the unread one alone is unfinished", speaking);
-    await lazy.body?.cancel();
+    await eventually("the unread stream to be the only one", speaking);
+    await unread.body?.cancel();
     await expect.poll(() => sampleOf(tier.url, "svc_tts_model_streams")).toBe(0);
   });
 
-  test("answers probes while every engine process is busy", async () => {
+  test("responds to probes while every engine process is busy", async () => {
     const hangUp = new AbortController();
     let ended = 0;
-    const listen = async () => {
+    const read = async () => {
       const response = await invoke(tier.url, { text: sentence.repeat(2_000) }, hangUp.signal);
       for await (const _frame of framesOf(response));
       ended++;
     };
-    const busy = Array.from({ length: 4 }, listen);
-    await eventually("all speak", async () => (await sampleOf(tier.url, "svc_tts_model_streams")) === 4);
+    const busy = Array.from({ length: 4 }, read);
+    await eventually("four streams", async () => (await sampleOf(tier.url, "svc_tts_model_streams")) === 4);
     for (let round = 0; round < 5; round++) expect(await get(tier, "/readyz")).toEqual([200, "ok"]);
     expect(ended).toBe(0);
     hangUp.abort();
     for (const { status } of await Promise.allSettled(busy)) expect(status).toBe("rejected");
-    await eventually("none speaks", async () => (await sampleOf(tier.url, "svc_tts_model_streams")) === 0);
+    await eventually("no stream", async () => (await sampleOf(tier.url, "svc_tts_model_streams")) === 0);
   });
 });
 
@@ -180,7 +180,7 @@ describe("the arcana tier", () => {
   });
   afterAll(() => tier.stop());
 
-  test("synthesizes a word of millions of letters or marks without killing an engine", async () => {
+  test("synthesizes a word of millions of letters or punctuation marks without the death of an engine", async () => {
     for (const text of [
       "a".repeat(5_000_000),
       `hello${"!".repeat(5_000_000)}`,
@@ -188,40 +188,40 @@ describe("the arcana tier", () => {
     ]) {
       const answer = await invoke(tier.url, { modelId: "arcana", speaker: "luna", text });
       expect(answer.status).toBe(200);
-      const heard = [];
+      const kinds = [];
       for await (const frame of framesOf(answer)) {
-        heard.push(frame.kind);
-        if (heard.length > 100) break;
+        kinds.push(frame.kind);
+        if (kinds.length > 100) break;
       }
-      expect(heard).toContain("audio");
-      expect(heard).not.toContain("error");
+      expect(kinds).toContain("audio");
+      expect(kinds).not.toContain("error");
     }
   });
 
-  test("is not blocked by millions of marks without a word", async () => {
+  test("responds to probes while it reads millions of punctuation marks without a word", async () => {
     const text = ". ".repeat(1_000_000);
     const long = invoke(tier.url, { modelId: "arcana", speaker: "luna", text });
-    let answered = 0;
+    let probes = 0;
     let over = false;
     const watched = long.then(() => {
       over = true;
     });
-    for (; !over; answered++) expect(await get(tier, "/readyz")).toEqual([200, "ok"]);
-    expect(answered).toBeGreaterThan(10); // there would be one entry if the text were read at once
+    for (; !over; probes++) expect(await get(tier, "/readyz")).toEqual([200, "ok"]);
+    expect(probes).toBeGreaterThan(10); // a tier that reads the text without a pause would respond to one probe
     await watched;
     expect((await long).status).toBe(200);
     await (await long).body?.cancel();
   });
 });
 
-/** A tier for a single test, stopped at its end. */
+/** Starts a tier for a single test, which stops at the end of the test. */
 async function ownTier(options: Partial<ModelTierOptions>): Promise<RunningTier> {
   const tier = await modelTier(options);
   onTestFinished(() => tier.stop());
   return tier;
 }
 
-/** Occupies a slot with a stream that is not read, until the test ends. */
+/** Occupies a slot with an unread stream until the test ends. */
 async function hold(tier: RunningTier): Promise<Response> {
   const response = await invoke(tier.url, { text: sentence.repeat(500) });
   onTestFinished(() => response.body?.cancel());
@@ -234,7 +234,7 @@ test.each([
   ["mini", 80],
   ["flite", 82],
 ] as const)(
-  "max_tokens bounds the audio of a phrase: %s takes %d tokens a second",
+  "max_tokens limits the audio of a phrase: generator %s uses %d tokens for a second",
   async (generator, rate) => {
     const tier = await ownTier({ tier: "arcana", generator });
     const text = "one two three four five six seven eight nine ten eleven twelve";
@@ -248,25 +248,25 @@ test.each([
   },
 );
 
-test("requests above the stream limit wait in the queue, and above the queue limit they are refused with Retry-After", async () => {
+test("requests above the stream limit wait in the queue, and requests above the queue limit are rejected with Retry-After", async () => {
   const tier = await ownTier({ maxConcurrentStreams: 2 });
   const held = [await hold(tier), await hold(tier)];
   const queued = [hear(tier.url, {}), hear(tier.url, {})];
-  await eventually("two wait", async () => (await waiting(tier)) === 2);
-  const refused = await invoke(tier.url, {});
-  expect(refused.status).toBe(503);
-  expect(Number(refused.headers.get("retry-after"))).toBeGreaterThanOrEqual(1);
-  expect(await refused.json()).toMatchObject({ code: "saturated" });
+  await eventually("two requests in the queue", async () => (await waiting(tier)) === 2);
+  const rejected = await invoke(tier.url, {});
+  expect(rejected.status).toBe(503);
+  expect(Number(rejected.headers.get("retry-after"))).toBeGreaterThanOrEqual(1);
+  expect(await rejected.json()).toMatchObject({ code: "saturated" });
   await held[0]?.body?.cancel();
   for (const { words } of await Promise.all(queued)) expect(words).toHaveLength(1);
 });
 
-test("a queued request is refused at its deadline, and not before", async () => {
+test("a queued request is rejected exactly at its deadline", async () => {
   const clock = new FakeClock();
   const tier = await ownTier({ maxConcurrentStreams: 1, queueDeadlineMs: 5_000, clock });
   await hold(tier);
   const late = invoke(tier.url, {});
-  await eventually("it waits", async () => (await waiting(tier)) === 1);
+  await eventually("a request in the queue", async () => (await waiting(tier)) === 1);
   await clock.advance(4_999);
   expect(await waiting(tier)).toBe(1);
   await clock.advance(1);
@@ -275,24 +275,24 @@ test("a queued request is refused at its deadline, and not before", async () => 
   rules.exercised("admission");
 });
 
-test("a client that disconnects while it waits leaves the queue, and the next request has its slot", async () => {
-  const clock = new FakeClock(); // without any deadline
+test("a queued request leaves the queue when its client disconnects, and the next request gets the slot", async () => {
+  const clock = new FakeClock(); // this clock never moves, so no deadline passes
   const tier = await ownTier({ maxConcurrentStreams: 1, clock });
   const held = await hold(tier);
   const hangUp = new AbortController();
-  const gone = invoke(tier.url, {}, hangUp.signal).catch((error: Error) => error.name);
-  await eventually("it waits", async () => (await waiting(tier)) === 1);
+  const disconnected = invoke(tier.url, {}, hangUp.signal).catch((error: Error) => error.name);
+  await eventually("a request in the queue", async () => (await waiting(tier)) === 1);
   hangUp.abort();
-  expect(await gone).toBe("AbortError");
-  await eventually("the queue is empty", async () => (await waiting(tier)) === 0);
+  expect(await disconnected).toBe("AbortError");
+  await eventually("an empty queue", async () => (await waiting(tier)) === 0);
   const next = hear(tier.url, {});
-  await eventually("the next one waits", async () => (await waiting(tier)) === 1);
+  await eventually("the next request in the queue", async () => (await waiting(tier)) === 1);
   await held.body?.cancel();
   expect((await next).words).toHaveLength(1);
 });
 
-test("a draining tier finishes its streams and refuses new requests", async () => {
-  const tier = await modelTier({ clock: new FakeClock() }); // the drain of this tier never ends
+test("a draining tier finishes its streams and rejects new requests", async () => {
+  const tier = await modelTier({ clock: new FakeClock() }); // without a time limit for the drain
   const { samples: whole } = await hear(tier.url, { text: sentence.repeat(10) });
   const response = await invoke(tier.url, { text: sentence.repeat(10) });
   const stopping = tier.stop();
@@ -310,38 +310,41 @@ test("a draining tier finishes its streams and refuses new requests", async () =
   await expect(fetch(`${tier.url}/ping`)).rejects.toThrow();
 });
 
-test("a draining tier does not end before its responses have left the kernel", async () => {
+test("a draining tier waits until the kernel has sent its responses", async () => {
   const clock = new FakeClock();
   const tier = await modelTier({ drainSeconds: 50, clock });
   const port = Number(new URL(tier.url).port);
-  // a client that does not read gets little data, because the kernel keeps the rest
+  // The client does not read, so the kernel keeps most of the response in its send queue.
   const response = await invoke(tier.url, { text: sentence.repeat(8) });
-  await eventually("it is spoken", async () => (await sampleOf(tier.url, "svc_tts_model_streams")) === 0);
+  await eventually(
+    "the end of the synthesis",
+    async () => (await sampleOf(tier.url, "svc_tts_model_streams")) === 0,
+  );
   expect(await unsentBytes(port)).toBeGreaterThan(100_000);
-  let gone = false;
+  let isStopped = false;
   const stopping = tier.stop().then(() => {
-    gone = true;
+    isStopped = true;
   });
-  await eventually("it no longer listens", () => refusesConnections(tier.url));
+  await eventually("the tier to close its port", () => refusesConnections(tier.url));
   // The server checks the kernel's send queues every 100 ms, and ends after thirty seconds without progress.
-  const look = async () => {
-    await eventually("it waits for its next look", () => clock.timers > 0);
+  const checkOnce = async () => {
+    await eventually("the timer of the next check", () => clock.timers > 0);
     await clock.advance(100);
   };
-  for (let looks = 0; looks < 200; looks++) await look();
-  expect(gone).toBe(false);
+  for (let check = 0; check < 200; check++) await checkOnce();
+  expect(isStopped).toBe(false);
   let ending = "";
   for await (const { kind } of framesOf(response)) ending = kind;
   expect(ending).toBe("end");
-  await eventually("it is gone", async () => {
+  await eventually("the tier to stop", async () => {
     await clock.advance(100);
-    return gone;
+    return isStopped;
   });
   await stopping;
   expect(await unsentBytes(port)).toBe(0);
 });
 
-test("a stream that outlasts the drain is interrupted at its end and not before, and never looks complete", async () => {
+test("a stream that outlasts the drain is interrupted at the end of the drain, and does not look complete", async () => {
   const clock = new FakeClock();
   const tier = await modelTier({ drainSeconds: 50, clock });
   const frames = framesOf(await invoke(tier.url, { text: sentence.repeat(2_000) }));
@@ -355,15 +358,15 @@ test("a stream that outlasts the drain is interrupted at its end and not before,
     for await (const frame of frames) kind = frame.kind;
     return kind;
   };
-  // an error frame if the connection still accepts one, or a closed connection
+  // The tier sends an error frame if the connection still accepts one. Otherwise it closes the connection.
   expect(await last().catch(() => "cut")).toMatch(/^(error|cut)$/);
-  await eventually("the tier is gone", async () => {
+  await eventually("the tier to stop", async () => {
     await clock.advance(100);
     return Promise.race([stopping.then(() => true), settle().then(() => false)]);
   });
 });
 
-test("tokens are read again when their file changes, and a missing file admits no request", async () => {
+test("a tier reads its tokens again when the file changes, and rejects every request without the file", async () => {
   const tier = await ownTier({ tokens: { kind: "folder", path: folder } });
   const status = async () => (await invoke(tier.url, { text: "" })).status;
   expect(await status()).toBe(401);

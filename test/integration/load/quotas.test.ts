@@ -36,11 +36,11 @@ afterAll(async () => {
   await valkey.stop();
 });
 
-/** Each process has its own secret for the key `good`, which all of them count as one key. */
+/** Starts an API tier. Each tier has its own secret for the key `good`, but all tiers count the same key. */
 async function start(
   limits: ApiSettings["keyLimits"],
   shared = true,
-  clock: Clock = new FakeClock(), // the clock stands still, so that Valkey has no time limit
+  clock: Clock = new FakeClock(), // this clock never moves, so that requests to Valkey have no time limit
 ): Promise<TestApi> {
   const common = { url: valkey.url, prefix: "test:", passwordFile: undefined, caFile: undefined };
   const valkeySettings = shared ? { ...common, password: "a password" } : undefined;
@@ -58,13 +58,13 @@ async function statusOf(answer: Promise<Response>): Promise<number> {
   return status;
 }
 
-/** A model that sends audio until the test ends it. */
+/** Returns a script with which the model never ends its audio. */
 const holdStreams = () => speakUntil(new Promise(() => undefined), 16_000);
 
 const away = async ({ url }: TestApi) => (await sampleOf(url, "svc_tts_shared_limits_away ")) === 1;
 
 describe("a key with a rate limit", () => {
-  it("gets its remaining requests in headers, and then Retry-After", async () => {
+  it("gets headers with its remaining requests, and Retry-After when none remain", async () => {
     const api = await start({ requestsPerMinute: 2 }, false);
     const first = await speak(api);
     await first.arrayBuffer();
@@ -94,7 +94,7 @@ describe("a key with a rate limit", () => {
     expect(await statusOf(speak(one))).toBe(429);
   });
 
-  it("is limited by each replica's own count while Valkey is down, and by the shared count after it", async () => {
+  it("is limited by each replica separately while Valkey is down, and has one limit again afterwards", async () => {
     const clock = new FakeClock();
     const one = await start({ requestsPerMinute: 3 }, true, clock);
     const other = await start({ requestsPerMinute: 3 });
@@ -103,11 +103,11 @@ describe("a key with a rate limit", () => {
     await valkey.kill();
     expect(await statusOf(speak(one))).toBe(200);
     expect(await statusOf(speak(one))).toBe(200);
-    expect(await statusOf(speak(one))).toBe(429); // the three requests of this process
+    expect(await statusOf(speak(one))).toBe(429); // this replica has counted three requests
     expect(await statusOf(speak(other))).toBe(200);
     expect(await away(one)).toBe(true);
     await valkey.restart();
-    await eventuallyOn(clock, "it is shared again", async () => {
+    await eventuallyOn(clock, "the shared limit", async () => {
       await statusOf(speak(one));
       return !(await away(one));
     });
@@ -128,7 +128,7 @@ describe("a key with a rate limit", () => {
 });
 
 describe("a client of Valkey", () => {
-  const told: { err?: Error }[] = [];
+  const warnings: { err?: Error }[] = [];
   const aways: boolean[] = [];
   const connectTo = (url: string, password: string, clock: Clock) =>
     connectSharedLimits({
@@ -138,37 +138,41 @@ describe("a client of Valkey", () => {
       prefix: "test:",
       windowSeconds: 60,
       points: 1_000_000,
-      log: { info: () => undefined, error: () => undefined, warn: (facts: object) => void told.push(facts) },
+      log: {
+        info: () => undefined,
+        error: () => undefined,
+        warn: (facts: object) => void warnings.push(facts),
+      },
       onAway: (isAway) => aways.push(isAway),
       clock,
     });
   beforeEach(() => {
-    told.splice(0);
+    warnings.splice(0);
     aways.splice(0);
   });
 
-  it("waits once for a server that hangs, and retries after a second", async () => {
+  it("waits once for a Valkey that hangs, and retries after a second", async () => {
     const clock = new FakeClock();
     const relay = await Relay.start(Number(new URL(valkey.url).port));
     const shared = await connectTo(`redis://${new URL(relay.url).host}`, "a password", clock);
     try {
-      await eventually("it is connected", async () => {
+      await eventually("a connection to Valkey", async () => {
         await clock.advance(1_000);
         return (await shared.count("id")) !== undefined;
       });
       valkey.process.kill("SIGSTOP");
       const counted = shared.count("id");
-      await eventually("it is asked", () => clock.timers === 1);
+      await eventually("the request to Valkey", () => clock.timers === 1);
       await clock.advance(49);
       expect(clock.timers).toBe(1);
       await clock.advance(1);
       expect(await counted).toBeUndefined();
       expect(aways.at(-1)).toBe(true);
-      const asked = relay.bytesAsked;
+const bytesBefore = relay.bytesAsked;
       for (let i = 0; i < 5; i++) expect(await shared.count("id")).toBeUndefined();
       await clock.advance(999);
       expect(await shared.count("id")).toBeUndefined();
-      expect({ asked: relay.bytesAsked, timers: clock.timers }).toEqual({ asked, timers: 0 });
+      expect({ bytes: relay.bytesAsked, timers: clock.timers }).toEqual({ bytes: bytesBefore, timers: 0 });
       await clock.advance(1);
       valkey.process.kill("SIGCONT");
       expect(await shared.count("id")).toBeDefined();
@@ -180,23 +184,23 @@ describe("a client of Valkey", () => {
     }
   });
 
-  it("is connected before the first request, or has waited two seconds", async () => {
+  it("waits for its connection at the start, for at most two seconds", async () => {
     const clock = new FakeClock();
     const relay = await Relay.start(Number(new URL(valkey.url).port));
     const connectThrough = () => connectTo(`redis://${new URL(relay.url).host}`, "a password", clock);
     valkey.process.kill("SIGSTOP");
     try {
-      const patient = connectThrough();
-      await eventually("it asks", () => relay.bytesAsked > 0);
+      const connecting = connectThrough();
+      await eventually("a request to Valkey", () => relay.bytesAsked > 0);
       expect(clock.timers).toBe(1);
       valkey.process.kill("SIGCONT");
-      const connected = await patient;
+      const connected = await connecting;
       expect(await connected.count("id")).toBeDefined();
       await connected.close();
       valkey.process.kill("SIGSTOP");
-      const waiting = connectThrough();
+      const timingOut = connectThrough();
       await clock.advance(2_000);
-      const unconnected = await waiting;
+      const unconnected = await timingOut;
       expect(await unconnected.count("id")).toBeUndefined();
       await unconnected.close();
     } finally {
@@ -205,7 +209,7 @@ describe("a client of Valkey", () => {
     }
   });
 
-  it("does not report Valkey as unavailable if its own process was delayed", async () => {
+  it("does not report Valkey as unavailable if the process of the client was delayed", async () => {
     let nowMs = 0;
     const timers: (() => void)[] = [];
     const clock: Clock = {
@@ -218,14 +222,14 @@ describe("a client of Valkey", () => {
     };
     const shared = await connectTo(valkey.url, "a password", clock);
     try {
-      await eventually("it is connected", () => {
+      await eventually("a connection to Valkey", () => {
         nowMs += 10_000;
         return shared.count("id");
       });
       timers.splice(0);
       const counted = shared.count("id");
-      await eventually("it is asked", () => timers.length === 1);
-      nowMs += 300; // this process was paused, so its timer is late
+      await eventually("the request to Valkey", () => timers.length === 1);
+      nowMs += 300; // simulates a pause of this process, which delays its timer
       timers[0]?.();
       expect(await counted).toBeDefined();
     } finally {
@@ -233,18 +237,18 @@ describe("a client of Valkey", () => {
     }
   });
 
-  it("reports once, with the reason, a Valkey that refuses its connection", async () => {
+  it("logs the reason once if Valkey rejects the connection", async () => {
     const clock = new FakeClock();
     const relay = await Relay.start(Number(new URL(valkey.url).port));
     const shared = await connectTo(`redis://${new URL(relay.url).host}`, "a wrong one", clock);
-    await eventually("it was turned away", () => relay.hangups.length > 0);
+    await eventually("Valkey to close the connection", () => relay.hangups.length > 0);
     for (let i = 0; i < 3; i++) {
       expect(await shared.count("id")).toBeUndefined();
       await clock.advance(1_100);
     }
     await shared.close();
     await relay.close();
-    expect(told.map(({ err }) => err?.message)).toEqual([
+    expect(warnings.map(({ err }) => err?.message)).toEqual([
       expect.stringMatching(/WRONGPASS|invalid .*password/),
     ]);
     expect(aways).toEqual([true]);
@@ -252,21 +256,21 @@ describe("a client of Valkey", () => {
 });
 
 describe("a key with a stream limit", () => {
-  it("has one limit for all replicas, and gets each stream back however it ends", async () => {
+  it("has one limit for all replicas, and every stream counts only until its end", async () => {
     const [one, other] = [await start({ streams: 2 }), await start({ streams: 2 })];
     model.script = holdStreams();
     const [first, second] = [new AbortController(), new AbortController()];
     await speak(one, first.signal);
     await speak(other, second.signal);
-    const refused = await speak(one);
-    expect(refused.status).toBe(429);
-    expect(refused.headers.get("retry-after")).toBe("1");
-    expect(await refused.json()).toMatchObject({ code: "too_many_streams" });
+    const rejected = await speak(one);
+    expect(rejected.status).toBe(429);
+    expect(rejected.headers.get("retry-after")).toBe("1");
+    expect(await rejected.json()).toMatchObject({ code: "too_many_streams" });
     expect(await statusOf(speak(other))).toBe(429);
     first.abort(); // the client disconnects
-    await eventually("its place is free", async () => (await statusOf(speak(other))) === 200);
+    await eventually("an accepted request", async () => (await statusOf(speak(other))) === 200);
     second.abort();
-    await eventually("all are free", async () => (await valkey.client.zcard("test:streams:good")) === 0);
+    await eventually("no counted stream", async () => (await valkey.client.zcard("test:streams:good")) === 0);
     model.script = (call) => call.cut(); // the model fails
     expect(await statusOf(speak(one))).toBe(502);
     model.script = speakTone(0.1); // the response ends normally
@@ -275,10 +279,10 @@ describe("a key with a stream limit", () => {
       await answer.arrayBuffer();
       expect(answer.status).toBe(200);
     }
-    await eventually("all are free", async () => (await valkey.client.zcard("test:streams:good")) === 0);
+    await eventually("no counted stream", async () => (await valkey.client.zcard("test:streams:good")) === 0);
   });
 
-  it("gets the streams of a lost replica back after the lease", async () => {
+  it("can use the streams of a crashed replica after the end of their leases", async () => {
     const api = await start({ streams: 1 });
     const lease = async (leftMs: number) => {
       const [seconds, microseconds] = await valkey.client.time();
@@ -288,10 +292,10 @@ describe("a key with a stream limit", () => {
     await lease(600_000);
     expect(await statusOf(speak(api))).toBe(429);
     await lease(-1);
-    await eventually("the lease ends", async () => (await statusOf(speak(api))) === 200);
+    await eventually("an accepted request after the lease", async () => (await statusOf(speak(api))) === 200);
   });
 
-  it("has its limit on each replica while Valkey is unavailable", async () => {
+  it("has a separate limit on each replica while Valkey is unavailable", async () => {
     const api = await start({ streams: 1 });
     await valkey.kill();
     model.script = holdStreams();
@@ -300,16 +304,16 @@ describe("a key with a stream limit", () => {
     expect(await statusOf(speak(api))).toBe(429);
     await valkey.restart();
     held.abort();
-    await eventually("it is free", async () => (await statusOf(speak(api))) === 200);
+    await eventually("an accepted request", async () => (await statusOf(speak(api))) === 200);
   });
 
-  it("gets a stream back whose client disconnected before it started", async () => {
+  it("does not count a stream after the client disconnected before its start", async () => {
     const api = await start({ streams: 1 });
     const { hostname, port } = new URL(api.url);
     const socket = connect(Number(port), hostname, () => {
       socket.write(rawSpeech(api, body, "audio/pcm"));
       socket.destroySoon();
     });
-    await eventually("it is free", async () => (await statusOf(speak(api))) === 200);
+    await eventually("an accepted request", async () => (await statusOf(speak(api))) === 200);
   });
 });

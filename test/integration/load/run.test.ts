@@ -18,7 +18,7 @@ let offset: number;
 const sentence = "This machine can speak now";
 
 let home: string;
-let run: { child: ChildProcess; said: () => string; ended: Promise<number | null> };
+let run: { child: ChildProcess; output: () => string; ended: Promise<number | null> };
 
 beforeAll(async () => {
   offset = await freeOffset();
@@ -31,7 +31,7 @@ beforeEach(() => {
 afterEach(async () => {
   run.child.kill("SIGKILL");
   await run.ended;
-  await eventually("nothing is left", () => ourProcesses().length === 0);
+  await eventually("the end of all processes", () => ourProcesses().length === 0);
 });
 
 function start(environment: Record<string, string> = {}): void {
@@ -49,15 +49,17 @@ function start(environment: Record<string, string> = {}): void {
   const pieces: Buffer[] = [];
   for (const stream of [child.stdout, child.stderr]) stream.on("data", (piece) => pieces.push(piece));
   const ended = new Promise<number | null>((resolve) => child.once("exit", resolve));
-  run = { child, said: () => Buffer.concat(pieces).toString(), ended };
+  run = { child, output: () => Buffer.concat(pieces).toString(), ended };
 }
 
 const portOf = (tier: keyof typeof ports) => ports[tier] + offset;
 
-const speaking = () =>
-  eventually("it speaks", () => run.said().includes("==> speaking"), { seen: () => run.said() });
+const ready = () =>
+  eventually("the line that says that svc-tts is ready", () => run.output().includes("==> speaking"), {
+    seen: () => run.output(),
+  });
 
-/** All processes whose home is the folder of this test: the tiers and their engines, with any parent. */
+/** Lists all processes of the tiers and engines: they have the folder of this test as HOME. */
 function ourProcesses(): { pid: number; command: string }[] {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
@@ -67,12 +69,12 @@ function ourProcesses(): { pid: number; command: string }[] {
         const isOurs = readFileSync(`/proc/${name}/environ`, "utf8").split("\0").includes(`HOME=${home}`);
         return isOurs ? [{ pid: Number(name), command: readFileSync(`/proc/${name}/cmdline`, "utf8") }] : [];
       } catch {
-        return []; // the process ended meanwhile, or may not be read
+        return []; // the process has ended, or its files are not readable
       }
     });
 }
 
-/** The established connections to a port of this machine, from the kernel's table (proc(5)). */
+/** Counts the established connections to a port of this machine in the kernel's table (proc(5)). */
 function openConnections(port: number): number {
   const hex = port.toString(16).toUpperCase().padStart(4, "0");
   const lines = readFileSync("/proc/net/tcp", "utf8").split("\n");
@@ -81,12 +83,12 @@ function openConnections(port: number): number {
   ).length;
 }
 
-const curlLine = () => /^curl .*$/m.exec(run.said())?.[0] ?? "";
+const curlLine = () => /^curl .*$/m.exec(run.output())?.[0] ?? "";
 
 describe("svc-tts all", () => {
-  it("prints a working curl command, accepts SVC_TTS_API_KEY, and a signal stops all tiers", async () => {
+  it("prints a working curl command, accepts SVC_TTS_API_KEY, and stops all tiers at a signal", async () => {
     start({ SVC_TTS_API_KEY: "my-own-key-of-16" });
-    await speaking();
+    await ready();
     for (const [key, status] of [
       ["my-own-key-of-16", 200],
       [readFileSync(join(home, ".local/share/svc-tts/run/key"), "utf8"), 200],
@@ -115,41 +117,41 @@ describe("svc-tts all", () => {
     expect(readdirSync(files).filter((name) => name.startsWith("routing"))).toEqual([]);
   });
 
-  it("names the tier that died, stops the others and fails", async () => {
+  it("names the tier that died, stops the other tiers and fails", async () => {
     start();
-    await speaking();
+    await ready();
     const arcana = ourProcesses().find(({ command }) => command.endsWith("\0arcana\0"));
     process.kill(arcana?.pid ?? 0, "SIGKILL");
     expect(await run.ended).toBe(1);
-    expect(run.said()).toContain("arcana ended (SIGKILL)");
+    expect(run.output()).toContain("arcana ended (SIGKILL)");
   });
 
-  it("leaves no process behind when it is killed itself", async () => {
+  it("leaves no process behind when it is killed", async () => {
     start();
-    await speaking();
+    await ready();
     run.child.kill("SIGKILL");
-    await eventually("the tiers end too", () => ourProcesses().length === 0);
+    await eventually("the end of the tiers", () => ourProcesses().length === 0);
   });
 
-  it("restarts the tiers on save with DEV=1, and leaves no process behind", async () => {
+  it("restarts the tiers with DEV=1 when a file is saved, and leaves no process behind", async () => {
     start({ DEV: "1" });
-    await speaking();
+    await ready();
     const pidOfApi = () => ourProcesses().find(({ command }) => command.endsWith("\0api\0"))?.pid;
     const before = pidOfApi();
     utimesSync(main, new Date(), new Date());
-    await eventually("the API is another process", () => ![undefined, before].includes(pidOfApi()));
+    await eventually("another process of the API", () => ![undefined, before].includes(pidOfApi()));
     run.child.kill("SIGKILL");
-    await eventually("the tiers end too", () => ourProcesses().length === 0);
+    await eventually("the end of the tiers", () => ourProcesses().length === 0);
   });
 
-  it("names the port that is in use, and how to shift all three", async () => {
-    const taken = createServer();
+  it("names a port that is in use, and the variable that shifts all ports", async () => {
+    const blockingServer = createServer();
     const port = portOf("model");
-    await new Promise<void>((resolve) => taken.listen(port, "127.0.0.1", resolve));
+    await new Promise<void>((resolve) => blockingServer.listen(port, "127.0.0.1", resolve));
     start();
     expect(await run.ended).toBe(2);
-    expect(run.said()).toContain(`Port ${port}, which mist needs, is taken.`);
-    expect(run.said()).toContain("PORT_OFFSET=");
-    await new Promise((resolve) => taken.close(resolve));
+    expect(run.output()).toContain(`Port ${port}, which mist needs, is taken.`);
+    expect(run.output()).toContain("PORT_OFFSET=");
+    await new Promise((resolve) => blockingServer.close(resolve));
   });
 });

@@ -1,6 +1,6 @@
 /**
- * Tests the OpenTelemetry metrics of arcana (specification 6.3, 6.4), sent by its container and received by
- * the real collector.
+ * Tests the OpenTelemetry metrics of arcana (specification 6.3, 6.4), which its container sends to a real
+ * collector.
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -38,7 +38,7 @@ const ofStreams = [
   "svc.engine.initial_latency",
   "svc.engine.invocation_request",
 ];
-/** Identifies the metrics of one test, because metrics of earlier tests may arrive late. */
+/** The number of the test, as an attribute of its metrics: metrics of earlier tests may arrive late. */
 let test = 0;
 const environment = () => ({
   OTEL_RESOURCE_ATTRIBUTES: `service.name=voices,test=%2C${test}`,
@@ -64,11 +64,11 @@ afterEach(() => {
   vi.unstubAllEnvs();
 });
 
-/** The series with exactly the attributes of this test's environment. */
+/** Returns the received metrics that have exactly the attributes of this test's environment. */
 const received = () => receiver.metrics().filter((metric) => isDeepStrictEqual(metric.resource, resource()));
 const names = () => [...new Set(received().map(({ name }) => name))].sort();
 
-/** The last received value. */
+/** Returns the last received value of the metric. */
 function latest(name: string): ReceivedMetric | undefined {
   return received().findLast((metric) => metric.name === name);
 }
@@ -76,7 +76,7 @@ function latest(name: string): ReceivedMetric | undefined {
 const streams = () => latest("svc.engine.concurrent_pipeline")?.points[0]?.value;
 const invocations = () => latest("svc.engine.invocation_request")?.points[0]?.value;
 
-/** The expected values of one stream, computed by hand. */
+/** Records one stream with fixed values. */
 function speak(telemetry: Telemetry): void {
   telemetry.invoked();
   telemetry.began();
@@ -92,7 +92,7 @@ describe("the real collector", () => {
   });
   afterAll(() => collector[Symbol.asyncDispose]());
 
-  it("receives all five metrics of the arcana container by gRPC, with the attributes of the environment and no others", async () => {
+  it("receives all five metrics of the arcana container by gRPC, with only the attributes of the environment", async () => {
     using gpu = standInNvidiaSmi(["37"]);
     const files = await makeTierFiles();
     writeFileSync(join(files.tokenDir, acceptedTokensKey), internalToken);
@@ -115,7 +115,7 @@ describe("the real collector", () => {
   });
 
   it.each(["http/protobuf", "http/json"])(
-    "has all five by %s, a stream while it is spoken among them",
+    "receives all five metrics by %s, and counts a stream while it runs",
     async (protocol) => {
       using gpu = standInNvidiaSmi(["37"]);
       vi.stubEnv("PATH", gpu.folder);
@@ -126,10 +126,10 @@ describe("the real collector", () => {
           ...environment(),
         }),
       });
-      const caller = new AbortController();
-      await invoke(arcana.url, { ...hello, text: `${hello.text} `.repeat(1_000) }, caller.signal);
+      const client = new AbortController();
+      await invoke(arcana.url, { ...hello, text: `${hello.text} `.repeat(1_000) }, client.signal);
       await eventually("a stream and the GPU", () => streams() === 1 && names().includes(gpuLoad));
-      caller.abort();
+      client.abort();
       await arcana.stop();
       await eventually("the last flush", () => streams() === 0);
       expect(names()).toEqual([...ofStreams, gpuLoad].sort());
@@ -137,23 +137,23 @@ describe("the real collector", () => {
   );
 
   it.each([
-    ["there is no nvidia-smi", []],
-    ["nvidia-smi says [N/A]", ["[N/A]"]],
+    ["nvidia-smi is missing", []],
+    ["nvidia-smi prints [N/A]", ["[N/A]"]],
   ])("receives four metrics if %s", async (_what, loads) => {
     using gpu = standInNvidiaSmi(loads);
-    // no time limit for the last flush, because a slow machine needs more time to connect
+    // The clock never moves, so the last flush has no time limit: a slow machine needs more time to connect.
     const clock = new FakeClock();
     const endpoint = { OTEL_COLLECTOR_ENDPOINT: `127.0.0.1:${collector.ports.grpc}` };
     const telemetry = await start(endpoint, gpu, clock);
     speak(telemetry);
-    await eventually("a question to the GPU", () => gpu.runs().length === loads.length);
+    await eventually("the runs of nvidia-smi", () => gpu.runs().length === loads.length);
     await telemetry.stop();
     await eventually("the last flush", () => invocations() === 1);
     expect(names()).toEqual(ofStreams);
   });
 });
 
-/** Types, units and values of one stream and one rejected request. */
+/** Checks types, units and values of the metrics after one stream and one rejected request. */
 function expectAllFive(audioSeconds: number): void {
   expect(names()).toEqual([...ofStreams, gpuLoad].sort());
   const one = (more: object) => [{ attributes: {}, ...more }];
@@ -181,10 +181,10 @@ function expectAllFive(audioSeconds: number): void {
   expect(bounds.filter((bound) => bound >= 100 && bound <= 500)).toHaveLength(17);
 }
 
-const told: string[] = [];
+const messages: string[] = [];
 const log = {
-  info: (_facts: object, message: string) => told.push(message),
-  warn: (_facts: object, message: string) => told.push(message),
+  info: (_facts: object, message: string) => messages.push(message),
+  warn: (_facts: object, message: string) => messages.push(message),
 };
 
 async function start(
@@ -193,7 +193,7 @@ async function start(
   clock: Clock = systemClock,
 ): Promise<Telemetry> {
   vi.stubEnv("PATH", gpu.folder);
-  told.length = 0;
+  messages.length = 0;
   return startTelemetry(readTelemetry({ ...environment(), ...settings }), log, clock);
 }
 
@@ -207,34 +207,37 @@ describe("arcana's metrics", () => {
   it.each([
     ["http/json", "application/json"],
     ["http/protobuf", "application/x-protobuf"],
-  ])("are sent by %s as %s, to their own path", async (protocol, type) => {
+  ])("are sent by %s as %s, to the path /v1/metrics", async (protocol, type) => {
     const telemetry = await start(sending(receiver.url, protocol), noGpu, new FakeClock());
     await telemetry.stop();
     expect(receiver.posts).toMatchObject([{ path: "/v1/metrics", type }]);
   });
 
-  const complaints = () => told.filter((line) => line.includes("cannot be sent"));
+  const failureMessages = () => messages.filter((line) => line.includes("cannot be sent"));
 
-  it("have at most one request in progress while the collector does not respond, and one line in the log", async () => {
+  it("are sent by at most two open requests while the collector does not respond, and cause one log message", async () => {
     await using silent = await startSilentCollector();
     const telemetry = await start(sending(silent.url), noGpu);
-    await eventually("several sends", () => silent.tries() > 3 && complaints().length > 0);
+    await eventually(
+      "four requests and a log message",
+      () => silent.tries() > 3 && failureMessages().length > 0,
+    );
     expect(silent.open()).toBeLessThan(3);
-    expect(complaints()).toHaveLength(1);
+    expect(failureMessages()).toHaveLength(1);
     await telemetry.stop();
   });
 
-  it("cause at most one line in the log by gRPC without a collector", async () => {
+  it("cause one log message if they are sent by gRPC and the collector is missing", async () => {
     await using absent = await startSilentCollector({ hangsUp: true });
     const telemetry = await start({ OTEL_COLLECTOR_ENDPOINT: absent.url }, noGpu);
-    await eventually("the complaint", () => complaints().length > 0);
+    await eventually("the log message about the failure", () => failureMessages().length > 0);
     const before = absent.tries();
-    await eventually("more tries", () => absent.tries() > before);
+    await eventually("another request", () => absent.tries() > before);
     await telemetry.stop();
-    expect(complaints()).toHaveLength(1);
+    expect(failureMessages()).toHaveLength(1);
   });
 
-  it("delay a stop only for their last flush", async () => {
+  it("delay a stop only for the time limit of the last flush", async () => {
     await using silent = await startSilentCollector();
     const clock = new FakeClock();
     const settings = { ...sending(silent.url), OTEL_METRIC_EXPORT_INTERVAL: "3600000" };
@@ -243,26 +246,26 @@ describe("arcana's metrics", () => {
     await eventually("the last flush", () => silent.tries() === 1);
     await clock.advance(lastFlushMs);
     await stopped;
-    expect(silent.open(), "the flush itself still waits").toBe(1);
+    expect(silent.open(), "the request of the flush is still open").toBe(1);
   });
 
-  it("lose no count while the collector is unavailable", async () => {
+  it("are complete after the collector was unavailable", async () => {
     receiver.status = 400;
     const telemetry = await start(sending(receiver.url, "http/json"), noGpu);
     speak(telemetry);
-    await eventually("the complaint", () => complaints().length > 0);
+    await eventually("the log message about the failure", () => failureMessages().length > 0);
     receiver.status = 200;
-    await eventually("good news", () => told.includes("metrics are sent again"));
+    await eventually("the log message about the recovery", () => messages.includes("metrics are sent again"));
     await telemetry.stop();
     expect(invocations()).toBe(1);
     expect(latest("svc.engine.initial_latency")?.points[0]).toMatchObject({ count: 1, sum: 120 });
   });
 });
 
-/** Receives OTLP in every encoding, and forwards it unchanged as JSON. */
+/** Starts a collector that receives OTLP in every encoding, and forwards the metrics unchanged as JSON. */
 async function startCollector(to: string): Promise<CollectorPod> {
   const protocols = { grpc: { endpoint: "127.0.0.1:4317" }, http: { endpoint: "127.0.0.1:4318" } };
-  const sending_queue = { num_consumers: 1 }; // in the order of their arrival
+  const sending_queue = { num_consumers: 1 }; // keeps the order of arrival
   const config = {
     extensions: { health_check: { endpoint: ":13133" } },
     receivers: { otlp: { protocols } },

@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(work, { recursive: true, force: true }));
 
-/** Runs promtool's tests with changed rules. */
+/** Replaces a text in the alert rules, and runs the rule tests of promtool with the changed rules. */
 async function testChanged(from: string, to: string): Promise<unknown> {
   const rules = await readFile(join(folder, "rules.yaml"), "utf8");
   expect(rules).toContain(from);
@@ -35,8 +35,8 @@ describe("the alerts", () => {
 
   it.each([
     ["that counts disconnected clients as errors", 'outcome="error"', 'outcome!="ok"'],
-    ["with another bound than the server has", '"1|1.0"', '"1"'],
-    ["with a missing week", "7 * 86400", "3 * 86400"],
+    ["with another bucket bound than the server", '"1|1.0"', '"1"'],
+    ["with three days in place of seven", "7 * 86400", "3 * 86400"],
     ["that ignores the response of the issuer to another pod", '~"good|revoked"', '="revoked"'],
     ["that does not detect missing pods", " or vector(0)", ""],
     ["that counts starting pods as a rejected object", "AdmissionDenied|", "AdmissionDenied|PodsNotReady|"],

@@ -1,4 +1,4 @@
-/** Runs `explain` and `support-bundle` like a user, on a real API server with a running operator. */
+/** Runs the commands `explain` and `support-bundle` with a real API server and a running operator. */
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
@@ -29,8 +29,8 @@ beforeEach(async () => {
 
 afterEach(() => rm(folder, { recursive: true }));
 
-async function command(words: string[], kubeconfig = address.kubeconfigPath) {
-  const child = spawn(process.execPath, [main, ...words], {
+async function command(args: string[], kubeconfig = address.kubeconfigPath) {
+  const child = spawn(process.execPath, [main, ...args], {
     cwd: folder,
     env: { PATH: process.env.PATH, KUBECONFIG: kubeconfig },
   });
@@ -89,7 +89,7 @@ describe("explain", () => {
     expect(found.blockers[0]?.commands.at(-1)).toBe(`kubectl -n ${house.namespace} describe pod demo-mist-x`);
   });
 
-  it("reports a missing operator if none has reconciled", async () => {
+  it("reports a missing operator if no operator has reconciled the TtsDeployment", async () => {
     await house.stopOperator();
     await house.putDeployment();
     const found = await explained();
@@ -105,24 +105,24 @@ describe("explain", () => {
     expect(out).toMatch(/Could not be read: .*pods \(not allowed\).*Secret license \(not allowed\)/);
   });
 
-  it("reports invalid arguments in one line", async () => {
+  it("reports an invalid argument in one line", async () => {
     await house.putDeployment();
-    const wrongs: [string[], RegExp][] = [
+    const invalid: [string[], RegExp][] = [
       [["explain", "other"], /there is no TtsDeployment other in namespace .*; existing ones: demo/],
       [["explain"], /takes the name of one TtsDeployment/],
       [["explain", "demo", "-o", "xml"], /--output is xml; it must be json/],
       [["explain", "demo", "--loud"], /explain: Unknown option '--loud'/],
       [["support-bundle", "-f", "."], /cannot be written|exists/],
     ];
-    for (const [words, message] of wrongs) {
-      const { code, problems } = await command([...words, "-n", house.namespace]);
+    for (const [args, message] of invalid) {
+      const { code, problems } = await command([...args, "-n", house.namespace]);
       expect(problems.trim().split("\n")).toEqual([expect.stringMatching(message)]);
       expect(code).toBe(2);
     }
   });
 });
 
-/** The kubeconfig of a user with one permission in the namespace. */
+/** Writes a kubeconfig of a user who has one permission in the namespace. Returns its path. */
 async function kubeconfigOf(verbs: string, resources: string): Promise<string> {
   const { namespace } = house;
   await house.kubectl("create", "serviceaccount", "viewer");
@@ -154,7 +154,7 @@ async function putUnschedulablePod(): Promise<void> {
     apiVersion: "v1",
     kind: "Pod",
     metadata: { name: "demo-mist-x", namespace, labels },
-    spec: { containers: [{ name: "mist", image: "x", env: [{ name: "HUSH", value: hush }] }] },
+    spec: { containers: [{ name: "mist", image: "x", env: [{ name: "HUSH", value: hiddenValue }] }] },
   });
   const message = "0/1 nodes are available: 1 Insufficient nvidia.com/gpu.";
   await house.setStatus(pod, {
@@ -162,7 +162,7 @@ async function putUnschedulablePod(): Promise<void> {
   });
 }
 
-const hush = "a-value-that-must-stay-secret";
+const hiddenValue = "a-value-that-must-stay-secret";
 
 /** Returns every file of the only archive in the folder, by its path in the archive. */
 async function unpacked(): Promise<Map<string, string>> {
@@ -180,7 +180,7 @@ async function unpacked(): Promise<Map<string, string>> {
 }
 
 describe("support-bundle", () => {
-  it("contains objects, events and explanations, and no secrets", async () => {
+  it("contains objects, events and explanations, and no secret values", async () => {
     const license = await house.issuer.issue();
     const keys = "keys:\n  - digest: 0123456789abcdef0123456789abcdef\n";
     await house.putLicense(license);
@@ -189,14 +189,16 @@ describe("support-bundle", () => {
       {
         name: "mist",
         kind: "mist",
-        env: [{ name: "UPSTREAM", value: `https://user:${hush}@upstream.example` }],
-        podTemplate: { spec: { containers: [{ name: "mist", env: [{ name: "HUSH", value: hush }] }] } },
+        env: [{ name: "UPSTREAM", value: `https://user:${hiddenValue}@upstream.example` }],
+        podTemplate: {
+          spec: { containers: [{ name: "mist", env: [{ name: "HUSH", value: hiddenValue }] }] },
+        },
       },
     ]);
     await house.serve("demo-api", "demo-mist");
     await house.untilReady();
     await putUnschedulablePod();
-    // the license is also in an annotation of a Secret and of the TtsDeployment
+    // The annotation of both objects contains the license.
     const note = `note=${license}`;
     await house.kubectl("annotate", "ttsd/demo", "secret/demo-token", note);
 
@@ -227,11 +229,12 @@ describe("support-bundle", () => {
       ...secrets,
       ...secrets.map((value) => Buffer.from(value, "base64").toString()),
       license,
-      hush,
+      hiddenValue,
     ];
     values.push("0123456789abcdef0123456789abcdef", Buffer.from(license).toString("base64"));
     for (const [path, content] of files) {
-      for (const value of values) expect(content.includes(value), `${path} holds a secret`).toBe(false);
+      for (const value of values)
+        expect(content.includes(value), `${path} contains a secret value`).toBe(false);
     }
   });
 
@@ -247,9 +250,9 @@ describe("support-bundle", () => {
 
 describe("the log of a container", () => {
   let url: string;
-  let asked: string[];
+  let requestedPaths: string[];
   const server = createServer((request, response) => {
-    asked.push(request.url ?? "");
+    requestedPaths.push(request.url ?? "");
     const previous = request.url?.includes("previous=true");
     if (previous)
       response
@@ -259,13 +262,13 @@ describe("the log of a container", () => {
   });
 
   beforeAll(async () => {
-    asked = [];
+    requestedPaths = [];
     await once(server.listen(0, "127.0.0.1"), "listening");
     url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   });
   afterAll(() => server.close());
 
-  it("is read up to its limit, and is undefined without a previous run", async () => {
+  it("is requested with limits, and is undefined if the container has no previous run", async () => {
     const client = new ClusterClient({
       server: new URL(url),
       namespace: undefined,
@@ -276,7 +279,7 @@ describe("the log of a container", () => {
     const pod = { namespace: "ns", name: "demo" };
     expect(await client.logOf(pod, options)).toBe("2026-01-01T00:00:00Z started\n");
     expect(await client.logOf(pod, { ...options, previous: true })).toBeUndefined();
-    expect(asked[0]).toBe(
+    expect(requestedPaths[0]).toBe(
       "/api/v1/namespaces/ns/pods/demo/log?container=mist&tailLines=10&limitBytes=1000&timestamps=true",
     );
     client.close();

@@ -11,7 +11,7 @@ import { CollectorPod } from "../../support/collector.ts";
 import { eventuallyPasses } from "../../support/eventually.ts";
 import { ttsModelPool } from "../../support/operator/observed.ts";
 
-/** Runs the operator's configuration in the real collector, with a backend that requires authentication. */
+/** Runs the operator's configuration in a real collector, with a backend that requires authentication. */
 
 const secret = "s3cret-of-the-backend";
 
@@ -20,7 +20,7 @@ function sidecar(exporter: object, auth?: object): V1Container {
   const telemetry = { resourceAttributes: { team: "voice $1" }, collector };
   const env = [{ name: "SVC_TTS_ARCANA_GENERATOR", value: "vllm" }];
   const [container] = collectorSidecar(ttsModelPool({ kind: "arcana", env, telemetry }).spec);
-  if (container === undefined) throw new Error("there is no collector");
+  if (container === undefined) throw new Error("the operator rendered no collector container");
   return container;
 }
 
@@ -35,7 +35,7 @@ async function listening(server: Server): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-/** Receives OTLP over HTTP from clients with this header, and issues OAuth 2 tokens. */
+/** Starts a backend that receives OTLP over HTTP from clients with the header, and issues OAuth 2 tokens. */
 async function backend(header: string, value: string) {
   const received: string[] = [];
   let refused = 0;
@@ -69,7 +69,7 @@ async function backend(header: string, value: string) {
   };
 }
 
-/** Sends metrics in the form of arcana. */
+/** Sends a metric to the collector as arcana does. */
 async function push(port: number, name = "svc.engine.initial_latency"): Promise<number> {
   const dataPoints = [{ asDouble: 0.12, timeUnixNano: `${Date.now()}000000` }];
   const metrics = [{ name, unit: "s", gauge: { dataPoints } }];
@@ -81,9 +81,9 @@ async function push(port: number, name = "svc.engine.initial_latency"): Promise<
   return answer.status;
 }
 
-const until = (fact: () => void) => eventuallyPasses(fact);
+const until = (assertion: () => void) => eventuallyPasses(assertion);
 
-const ways: [
+const credentials: [
   string,
   object,
   Record<string, Record<string, string>>,
@@ -98,7 +98,7 @@ const ways: [
     ["authorization", `Bearer ${secret}`],
   ],
   [
-    "a user's name and password",
+    "a user name and a password",
     { basic: { secretRef: { name: "s" } } },
     {},
     { COLLECTOR_USERNAME: "otlp", COLLECTOR_PASSWORD: secret },
@@ -113,9 +113,9 @@ const ways: [
   ],
 ];
 
-describe("the collector next to a model", () => {
-  it.each(ways)(
-    "brings arcana's metrics to a backend that demands %s",
+describe("the collector sidecar", () => {
+  it.each(credentials)(
+    "sends arcana's metrics to a backend that requires %s",
     async (_what, auth, files, values, header) => {
       await using to = await backend(...header);
       const container = sidecar({ protocol: "http/protobuf", endpoint: to.url }, auth);
@@ -126,14 +126,14 @@ describe("the collector next to a model", () => {
       expect(await push(pod.ports.http)).toBe(200);
       await until(() => expect(to.received.join()).toContain("svc.engine.initial_latency"));
       expect(to.refused()).toBe(0);
-      const said = to.received.join();
+      const text = to.received.join();
       for (const attribute of ["k8s.pod.name", "demo-arcana-0", "k8s.namespace.name", "svc.pool", "voice $1"])
-        expect(said).toContain(attribute);
+        expect(text).toContain(attribute);
       expect(pod.log()).not.toContain(secret);
     },
   );
 
-  it("requests an OAuth 2 token with client credentials, and sends it", async () => {
+  it("requests an OAuth 2 token with client credentials, and sends the token to the backend", async () => {
     await using to = await backend("authorization", `Bearer ${secret}`);
     const auth = { oauth2: { tokenUrl: `${to.url}/token`, scopes: ["metrics"], secretRef: { name: "s" } } };
     const container = sidecar({ protocol: "http/protobuf", endpoint: to.url }, auth);
@@ -150,7 +150,7 @@ describe("the collector next to a model", () => {
     );
   });
 
-  it("scrapes the model and vLLM at their fixed ports", async () => {
+  it("scrapes the model and vLLM on their fixed ports", async () => {
     await using to = await backend("api-key", secret);
     const auth = { headers: [{ name: "api-key", secretRef: { name: "s", key: "k" } }] };
     const container = sidecar({ protocol: "http/protobuf", endpoint: to.url }, auth);
@@ -176,7 +176,7 @@ describe("the collector next to a model", () => {
     }
   });
 
-  it("sends its remaining data when it is stopped after the model", async () => {
+  it("sends its remaining data when it stops", async () => {
     await using to = await backend("authorization", `Bearer ${secret}`);
     const container = sidecar(
       { protocol: "http/protobuf", endpoint: to.url },
@@ -196,7 +196,7 @@ describe("the collector next to a model", () => {
     ["headers", { headers: [{ name: "api-key", secretRef: { name: "s", key: "k" } }] }],
   ])("keeps running without its %s credentials, and accepts the data of the model", async (_what, auth) => {
     await using to = await backend("authorization", "an unknown token");
-    // the volume of a missing Secret is an empty folder
+    // The volume of a missing Secret is an empty folder.
     await using pod = await CollectorPod.prepare(
       sidecar({ protocol: "http/protobuf", endpoint: to.url }, auth),
       { auth: {} },
@@ -206,14 +206,14 @@ describe("the collector next to a model", () => {
     expect(await pod.healthy()).toBe(true);
   });
 
-  it("sends by gRPC over TLS to a backend with a configured authority, with its token", async () => {
+  it("sends metrics with a token by gRPC over TLS to a backend with a configured certificate authority", async () => {
     const { key, cert } = await selfSigned();
     const received: string[] = [];
     const server = createSecureServer({ key, cert });
     server.on("stream", async (stream, headers) => {
       const body = await bodyOf(stream);
       const known = headers.authorization === `Bearer ${secret}`;
-      // the format of a gRPC message: a compression flag of one byte, the length in four bytes, the message
+      // A gRPC message consists of a compression flag of one byte, a length of four bytes, and the content.
       if (known)
         received.push(
           `${headers[":path"]} ${(body[0] === 1 ? gunzipSync(body.subarray(5)) : body).toString("latin1")}`,

@@ -4,7 +4,7 @@ import { crashModels, crashSpec, useCrashHouse } from "../../support/operator/cr
 const crashes = useCrashHouse();
 
 it(
-  "an operator that dies after any write of a create is followed by one that comes to the same end, and deletes nothing that serves",
+  "if the operator is killed after any write of a creation, the next operator reaches the same state and deletes no object that serves",
   () =>
     crashes.comesToTheSameEnd(
       async () => undefined,

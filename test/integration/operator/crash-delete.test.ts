@@ -12,14 +12,17 @@ const crashes = useCrashHouse();
 
 const create = () => crashes.house.putDeployment(crashSpec, crashModels);
 
-/** The deletions by the garbage collector. */
-async function allIsGone(): Promise<void> {
+/** Waits until the garbage collector has deleted all children. */
+async function allDeleted(): Promise<void> {
   const isGone = async () =>
     (await crashes.house.get("TtsDeployment", "demo")) === undefined && (await crashes.family()).length === 0;
   await crashes.house.until(isGone, "an empty namespace");
 }
 
-/** More writes than a creation takes, so that nothing is left to interrupt. */
+/**
+ * Creates the TtsDeployment with an operator that dies after its n-th write. It survives if it needs fewer
+ * writes.
+ */
 async function interruptedCreate(n: number): Promise<Fate> {
   const death = crashes.dieAfter(n);
   await crashes.life();
@@ -27,8 +30,8 @@ async function interruptedCreate(n: number): Promise<Fate> {
   return crashes.fateOf(death, () => crashes.isSettled());
 }
 
-describe("a TtsDeployment that is deleted", () => {
-  it("while its operator is dead disappears with its children, and the next operator writes nothing for it", async () => {
+describe("the deletion of a TtsDeployment", () => {
+  it("removes all children while no operator runs, and the next operator writes nothing", async () => {
     const { house } = crashes;
     for (const n of crashPoints()) {
       if ((await interruptedCreate(n)) === "survived") break;
@@ -37,14 +40,14 @@ describe("a TtsDeployment that is deleted", () => {
       const propagation = n % 2 === 0 ? "Background" : "Foreground";
       await house.admin.remove({ ...ref, namespace: house.namespace }, { propagation });
       await crashes.life();
-      await allIsGone();
+      await allDeleted();
       expect(crashes.requests.filter(isWrite)).toEqual([]);
       await house.stopOperator();
     }
     await crashes.sweep();
   }, 1_200_000);
 
-  it("while it is created leaves no child, independent of the write at which that happens", async () => {
+  it("removes all children, also if it interrupts the creation at any write", async () => {
     const { house } = crashes;
     for (const n of crashPoints()) {
       const { promise: removal, resolve: removed } = Promise.withResolvers<void>();
@@ -60,7 +63,7 @@ describe("a TtsDeployment that is deleted", () => {
       const wasMade = writes < n;
       if (wasMade) await house.remove("TtsDeployment", "demo");
       else await removal;
-      await allIsGone();
+      await allDeleted();
       crashes.bury();
       if (wasMade) break;
     }

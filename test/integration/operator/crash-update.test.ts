@@ -4,7 +4,7 @@ import { crashModels, crashSpec, useCrashHouse } from "../../support/operator/cr
 const crashes = useCrashHouse();
 
 /**
- * Changes everything at once: a rollout, a removed pool, a new pool, another scaling provider, deleted
+ * An update with many changes: a rollout, a removed pool, a new pool, another scaling provider, deleted
  * optional children, and a new token.
  */
 const after = {
@@ -28,7 +28,7 @@ async function update(): Promise<void> {
 }
 
 it(
-  "an operator that dies after any write of an update is followed by one that comes to the same end, and deletes nothing that serves",
+  "if the operator is killed after any write of an update, the next operator reaches the same state and deletes no object that serves",
   () => crashes.comesToTheSameEnd(prepare, update),
   1_200_000,
 );

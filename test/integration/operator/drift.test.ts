@@ -1,7 +1,7 @@
 /**
  * Changes and removes every value, map key and list item that the operator applies, one at a time, in every
- * kind of child on a real API server. One apply must restore the whole object. Entries that another client
- * adds stay or are removed as docs/reference/additions.md documents.
+ * kind of child on a real API server. One apply must restore the whole object. docs/reference/additions.md
+ * documents which entries of other clients stay.
  */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -42,7 +42,7 @@ import { turnOf } from "../../support/seed.ts";
 type Json = Record<string, unknown>;
 type Edit = (object: KubernetesObject) => void;
 
-/** Together they have every kind of child, and pods with and without a GPU. */
+/** Two deployments that together have every kind of child, and pods with and without a GPU. */
 const deployments = {
   demo: ttsDeployment(
     {
@@ -136,11 +136,12 @@ let children: readonly KubernetesObject[];
 
 const workloads = names.flatMap(([kind, name]) => (kind === "Deployment" ? [name] : []));
 /**
- * The Deployment in which everything is changed in this run. The three Deployments consist of the same parts.
+ * The Deployment in which this run makes every change. The three Deployments consist of the same parts, so
+ * the run changes the other two only at paths that this Deployment does not have.
  */
 const wholeWorkload = workloads[turnOf(workloads.length)] ?? "";
-/** The paths of that Deployment. In the other two, only other paths are changed. */
-let placesOfWhole: ReadonlySet<string>;
+/** The paths of `wholeWorkload`. */
+let pathsOfWhole: ReadonlySet<string>;
 
 beforeAll(async () => {
   plane = await controlPlane({
@@ -154,10 +155,10 @@ beforeAll(async () => {
   client = await adminClient(plane.address);
   applier = new Applier(client);
   const namespace = await freshNamespace(client, "drift");
-  const made = Object.entries(deployments).map(([name, one]) => childrenOf(one, { name, namespace }));
-  children = (await Promise.all(made)).flat();
+  const rendered = Object.entries(deployments).map(([name, one]) => childrenOf(one, { name, namespace }));
+  children = (await Promise.all(rendered)).flat();
   const whole = await client.apply(child("Deployment", wholeWorkload));
-  placesOfWhole = new Set(changesOf(appliedPart(whole)).map(({ name }) => placeInAnyList(name)));
+  pathsOfWhole = new Set(changesOf(appliedPart(whole)).map(({ name }) => withoutIndexes(name)));
 });
 
 afterAll(async () => {
@@ -177,8 +178,8 @@ async function childrenOf(
   return [tokenSecret(owner, internal), ...rendered, ...(await Promise.all(ofPools)).flat()];
 }
 
-async function poolChildrenOf(wanted: KubernetesObject): Promise<readonly KubernetesObject[]> {
-  const pool = (await client.apply(wanted)) as TtsModelPool;
+async function poolChildrenOf(manifest: KubernetesObject): Promise<readonly KubernetesObject[]> {
+  const pool = (await client.apply(manifest)) as TtsModelPool;
   const facts = { grant: granted, now, canary: undefined, routed: false, figures: undefined };
   const workload = { deployment: undefined, pods: [] };
   return poolChildren({ ...facts, observed: { pool, workload } }, serverSettings).children;
@@ -186,11 +187,11 @@ async function poolChildrenOf(wanted: KubernetesObject): Promise<readonly Kubern
 
 function child(kind: string, name: string): KubernetesObject {
   const found = children.find((one) => one.kind === kind && one.metadata.name === name);
-  if (found === undefined) throw new Error(`there is no ${kind} ${name}`);
+  if (found === undefined) throw new Error(`the operator rendered no ${kind} ${name}`);
   return found;
 }
 
-/** The stored object without its history. */
+/** Returns the stored object without its status and history. */
 function contentOf({ status: _, metadata, ...rest }: KubernetesObject): Json {
   const { managedFields, resourceVersion, generation, creationTimestamp, ...kept } = metadata;
   return { ...rest, metadata: kept };
@@ -198,7 +199,10 @@ function contentOf({ status: _, metadata, ...rest }: KubernetesObject): Json {
 
 const textOf = (object: KubernetesObject) => JSON.stringify(contentOf(object));
 
-/** Changes the object like `kubectl edit`. Undefined if the API server rejects the change, or if it changes nothing. */
+/**
+ * Changes the object like `kubectl edit`.
+ * @returns undefined if the API server rejects the change, or if the change has no effect
+ */
 async function written(
   live: KubernetesObject,
   changed: KubernetesObject,
@@ -230,52 +234,55 @@ async function changedBy(
   return undefined;
 }
 
-const placeInAnyList = (change: string) => change.replace(/\/\d+(?=[/ ])/g, "/*");
+const withoutIndexes = (change: string) => change.replace(/\/\d+(?=[/ ])/g, "/*");
 
 /**
- * The changes of one child. In two of the three Deployments, these are only the changes that the third one
- * does not have.
+ * Returns the changes of one child. For the other two Deployments, these are only the changes that
+ * `wholeWorkload` does not have.
  */
 function changesIn(live: KubernetesObject): readonly ChildChange[] {
   const changes = changesOf(appliedPart(live));
   if (live.kind !== "Deployment" || live.metadata.name === wholeWorkload) return changes;
-  return changes.filter(({ name }) => !placesOfWhole.has(placeInAnyList(name)));
+  return changes.filter(({ name }) => !pathsOfWhole.has(withoutIndexes(name)));
 }
 
 /**
- * The changes that were made, those that the API server rejected, and those that the applier did not repair.
+ * Makes each change, and repairs it.
+ * @returns the changes that were made, that the API server rejected, and that one apply did not repair
  */
 async function disturb(desired: KubernetesObject, live: KubernetesObject) {
   const whole = textOf(live);
-  const [made, refused, left]: [string[], string[], string[]] = [[], [], []];
+  const [made, rejected, unrepaired]: [string[], string[], string[]] = [[], [], []];
   let current = live;
   for (const change of changesIn(live)) {
     const changed = await changedBy(current, change);
     if (changed === undefined) {
-      refused.push(change.name);
+      rejected.push(change.name);
       continue;
     }
     made.push(change.name);
     const repaired = await repair(change, changed, desired).catch((error: unknown) => String(error));
-    if (typeof repaired === "string") left.push(`${change.name}: ${repaired}`);
+    if (typeof repaired === "string") unrepaired.push(`${change.name}: ${repaired}`);
     const isWhole = typeof repaired !== "string" && textOf(repaired) === whole;
     current = isWhole ? repaired : await restored(live);
-    if (!isWhole && !isKeyAlone.test(change.name)) left.push(`${change.name}: differs`);
+    if (!isWhole && !isKeyAlone.test(change.name)) unrepaired.push(`${change.name}: differs`);
   }
-  return { made, refused, left };
+  return { made, rejected, unrepaired };
 }
 
-/** An item that consists only of its key. With another key, it is an ordinary addition. */
+/** Items that consist only of a key. After a change of the key, the item is an addition of another client. */
 const isKeyAlone = /\/imagePullSecrets\/\d+\/name /;
 
-/** @throws Error if the operator would repair without end */
+/**
+ * @throws Error if the object still differs after one apply, because the operator would repair it endlessly
+ */
 async function repair(
   { name }: ChildChange,
   changed: KubernetesObject,
   desired: KubernetesObject,
 ): Promise<KubernetesObject> {
   const { manifest } = await applier.ensure(changed, desired);
-  if (!isApplied(manifest, desired)) throw new Error(`${name} is not repaired`);
+  if (!isApplied(manifest, desired)) throw new Error(`one apply does not repair the change ${name}`);
   return manifest;
 }
 
@@ -288,24 +295,24 @@ async function restored(before: KubernetesObject): Promise<KubernetesObject> {
 }
 
 it.concurrent.each(names)(
-  "each field of %s %s is repaired, whatever it was changed to",
+  "one apply repairs each changed field of %s %s",
   async (kind, name) => {
     const desired = child(kind, name);
     const live = await client.apply(desired);
     expect(isApplied(live, desired)).toBe(true);
-    const { made, refused, left } = await disturb(desired, live);
-    expect(left).toEqual([]);
-    expect(untouched(made, refused).filter((place) => !locked[kind]?.test(place))).toEqual([]);
+    const { made, rejected, unrepaired } = await disturb(desired, live);
+    expect(unrepaired).toEqual([]);
+    expect(pathsWithoutChange(made, rejected).filter((path) => !locked[kind]?.test(path))).toEqual([]);
   },
 );
 
-/** Paths at which no value was changed or removed alone. */
-function untouched(made: readonly string[], refused: readonly string[]): string[] {
-  const placeOf = (name: string) => name.replace(/ \w+$/, "");
-  const touched = made.map(placeOf);
-  const single = refused.filter((name) => !name.startsWith("every ")).map(placeOf);
+/** Returns the paths at which the API server rejected every change of a single value. */
+function pathsWithoutChange(made: readonly string[], rejected: readonly string[]): string[] {
+  const pathOf = (name: string) => name.replace(/ \w+$/, "");
+  const changedPaths = made.map(pathOf);
+  const single = rejected.filter((name) => !name.startsWith("every ")).map(pathOf);
   return [...new Set(single)].filter(
-    (place) => !touched.some((one) => one === place || one.startsWith(`${place}/`)),
+    (path) => !changedPaths.some((other) => other === path || other.startsWith(`${path}/`)),
   );
 }
 
@@ -313,33 +320,33 @@ function untouched(made: readonly string[], refused: readonly string[]): string[
 const locked: Readonly<Record<string, RegExp>> = {
   Secret: /^\/type$/,
   RoleBinding: /^\/(roleRef|subjects\/0\/kind$)/,
-  // the schema's defaults restore empty ones
+  // The defaults of the schema restore removed maps and lists.
   TtsModelPool:
     /^\/spec\/(deployment|kind|accelerator\/(nodeSelector|tolerations)|telemetry\/resourceAttributes)$/,
   HorizontalPodAutoscaler: /^\/spec\/metrics\/0\/type$/,
   Deployment: new RegExp(
     [
-      // the selector matches the labels, and the strategy matches its numbers
+      // The selector must match the labels, and the type of the strategy its parameters.
       "^/spec/(selector|strategy/type$|template/metadata/labels/)",
-      // volumes match their mounts
+      // The names of volumes must match the mounts.
       "/volumes/\\d+/name$|/initContainers/0/volumeMounts/0/name$",
-      // fields with only one possible value
+      // These fields have only one possible value.
       "/fieldRef(/apiVersion)?$|/initContainers/0/restartPolicy$",
     ].join("|"),
   ),
 };
 
-it("every kind of child is covered", () => {
+it("the tests of this file cover every kind of child", () => {
   const made = rulesOf("workload").filter(({ verbs }) => verbs.includes("create"));
   const kinds = made.flatMap(({ resources }) => resources).filter((resource) => resource !== "events");
-  const pluralsOf = (found: readonly string[]) => [...new Set(found.map((kind) => resourceOf(kind).plural))];
+  const pluralsOf = (names: readonly string[]) => [...new Set(names.map((kind) => resourceOf(kind).plural))];
   expect(pluralsOf(children.map(({ kind }) => kind)).sort()).toEqual(kinds.sort());
   expect(pluralsOf(names.map(([kind]) => kind)).sort()).toEqual(kinds.sort());
 });
 
 type Rule = "left alone" | "removed";
 
-/** Whether an entry that another client adds to a list or map of the child stays. */
+/** Returns for each field of the child whether an entry that another client adds stays. */
 async function additionRules(desired: KubernetesObject): Promise<Map<string, Rule>> {
   const live = await client.apply(desired);
   const whole = textOf(live);
@@ -348,7 +355,7 @@ async function additionRules(desired: KubernetesObject): Promise<Map<string, Rul
     const changed = await changedBy(await restored(live), addition);
     if (changed === undefined) continue;
     const { manifest } = await applier.ensure(changed, desired);
-    // an addition that stays must also remain after an apply for another reason
+    // An addition that stays must also remain after an apply for another reason.
     const rule = textOf(await client.apply(desired)) === whole ? "removed" : "left alone";
     if (rule === "left alone") expect(textOf(manifest)).toBe(textOf(changed));
     rules.set(addition.field, rules.get(addition.field) ?? rule);
@@ -358,8 +365,8 @@ async function additionRules(desired: KubernetesObject): Promise<Map<string, Rul
 }
 
 /**
- * The rows of the page: the kind, the fields whose additions stay, and the fields whose additions are
- * removed.
+ * Reads the rows of docs/reference/additions.md: for each kind, the fields in which additions stay, and the
+ * fields in which additions are removed.
  */
 async function documentedRules(): Promise<Map<string, Record<Rule, string[]>>> {
   const page = await readFile(join(import.meta.dirname, "../../../docs/reference/additions.md"), "utf8");
@@ -373,22 +380,22 @@ async function documentedRules(): Promise<Map<string, Record<Rule, string[]>>> {
   );
 }
 
-it("entries that another client adds stay or are removed as documented for each field", async () => {
-  const found = new Map<string, Record<Rule, string[]>>();
+it("entries that another client adds stay or are removed as docs/reference/additions.md documents", async () => {
+  const tested = new Map<string, Record<Rule, string[]>>();
   for (const [kind, name] of names) {
-    const fields = found.get(kind) ?? { "left alone": [], removed: [] };
-    found.set(kind, fields);
+    const fields = tested.get(kind) ?? { "left alone": [], removed: [] };
+    tested.set(kind, fields);
     for (const [field, rule] of await additionRules(child(kind, name))) {
-      // these two fields are the same for every child
+      // These two fields have the same rule in every child.
       if (["metadata.labels", "metadata.annotations"].includes(field)) expect(rule).toBe("left alone");
       else if (!fields[rule].includes(field)) fields[rule].push(field);
     }
     for (const list of Object.values(fields)) list.sort();
   }
-  expect(await documentedRules()).toEqual(found);
+  expect(await documentedRules()).toEqual(tested);
 });
 
-describe("conflicting additions of other clients are removed:", () => {
+describe("an apply removes conflicting changes of other clients:", () => {
   const main = ({ spec }: KubernetesObject) =>
     (spec as { template: { spec: { containers: Json[]; volumes: Json[] } } }).template.spec;
   const named = (list: unknown, name: string) => (list as Json[]).find((item) => item.name === name) as Json;
@@ -396,13 +403,13 @@ describe("conflicting additions of other clients are removed:", () => {
 
   it.each<[string, string, string, Edit]>([
     [
-      "a port that took the name of ours",
+      "a port with another number and the same name",
       "Service",
       "demo-api",
       ({ spec }) => Object.assign(((spec as Json).ports as Json[])[0] as Json, { port: 9000 }),
     ],
     [
-      "another source for a variable",
+      "another source of an environment variable",
       "Deployment",
       "demo-mist",
       (object) => {
@@ -432,7 +439,7 @@ describe("conflicting additions of other clients are removed:", () => {
       },
     ],
     [
-      "another bound of a budget",
+      "another limit of a PodDisruptionBudget",
       "PodDisruptionBudget",
       "demo-mist",
       ({ spec }) => {
@@ -445,12 +452,12 @@ describe("conflicting additions of other clients are removed:", () => {
     const desired = child(kind, name);
     const live = await client.apply(desired);
     const changed = await edited(live, edit);
-    if (changed === undefined) throw new Error("the API server refused the change itself");
+    if (changed === undefined) throw new Error(`the API server rejected the change of ${kind} ${name}`);
     const { manifest } = await applier.ensure(changed, desired);
     expect(contentOf(manifest)).toEqual(contentOf(live));
   });
 
-  it("other additions stay", async () => {
+  it("additions without a conflict stay", async () => {
     const desired = child("Deployment", "demo-mist");
     const changed = await edited(await client.apply(desired), (object) => {
       Object.assign(mist(object), { image: "theirs:1" });
@@ -472,7 +479,7 @@ describe("conflicting additions of other clients are removed:", () => {
   });
 });
 
-it("the operator repairs a changed port and selector of a Service, with the role of the chart", async () => {
+it("the operator with the role of the chart repairs a changed port and selector of a Service", async () => {
   await using house = await OperatorHouse.open({}, plane.address);
   await house.putLicense(await house.issuer.issue());
   await house.putDeployment();
@@ -483,11 +490,11 @@ it("the operator repairs a changed port and selector of a Service, with the role
   await house.kubectl("patch", "service", "demo-api", "--type=merge", "-p", patch);
   await house.until(
     async () => JSON.stringify((await house.mustGet("Service", "demo-api")).spec) === JSON.stringify(spec),
-    "the Service as it was",
+    "the restored Service",
   );
 });
 
-describe("changed labels that identify children:", () => {
+describe("changed labels that identify children are restored:", () => {
   let house: OperatorHouse;
   beforeAll(async () => {
     house = await OperatorHouse.open({}, plane.address);
@@ -509,7 +516,7 @@ describe("changed labels that identify children:", () => {
     ["PodDisruptionBudget", "demo-mist"],
     ["TtsModelPool", "demo-mist"],
     ["Deployment", "demo-mist"],
-  ])("those of %s %s are restored without losing a route", async (kind, name) => {
+  ])("labels of %s %s, and the routing table stays unchanged", async (kind, name) => {
     const before = await house.mustGet(kind, name);
     const { data: routes } = await house.mustGet("ConfigMap", "demo-routing");
     const patch = JSON.stringify({ metadata: { labels: others } });
@@ -517,7 +524,7 @@ describe("changed labels that identify children:", () => {
     await house.until(async () => {
       const { metadata } = await house.mustGet(kind, name);
       return JSON.stringify(metadata.labels) === JSON.stringify(before.metadata.labels);
-    }, "the labels as they were");
+    }, "the restored labels");
     await house.idle();
     expect(contentOf(await house.mustGet(kind, name))).toEqual(contentOf(before));
     expect((await house.mustGet("ConfigMap", "demo-routing")).data).toEqual(routes);

@@ -1,6 +1,6 @@
 /**
- * Checks that other tools judge the health of the operator's objects correctly at every stage: kstatus (Flux,
- * kpt, Helm) and Argo CD's health check.
+ * Tests that kstatus (Flux, kpt, Helm) and the health check of Argo CD report the correct health of the
+ * operator's objects at every stage.
  */
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -13,35 +13,35 @@ import { OperatorHouse } from "../../support/operator/operator-house.ts";
 
 const config = join(import.meta.dirname, "../../../config/argocd/argocd-cm.yaml");
 
-/** Objects as the API server and the operator left them, by stage. */
+/** The stored objects, by stage. */
 const stages = new Map<string, KubernetesObject>();
 
 async function walkThroughStages(house: OperatorHouse): Promise<void> {
-  const keep = async (stage: string) => {
+  const record = async (stage: string) => {
     stages.set(stage, await house.deployment());
     const pool = await house.get("TtsModelPool", "demo-mist");
     if (pool !== undefined) stages.set(`${stage}, its pool`, pool);
   };
   await house.stopOperator();
   await house.putDeployment();
-  await keep("new");
+  await record("new");
   await house.startOperator();
   await house.untilCondition("LicenseValid", /^False/);
-  await keep("without a license");
+  await record("without a license");
   await house.putLicense(await house.issuer.issue());
   await house.untilCondition("Reconciling", /^True/);
   await house.until(
     async () => (await house.get("TtsModelPool", "demo-mist"))?.status !== undefined,
     "the pool",
   );
-  await keep("starting");
+  await record("starting");
   await house.serve("demo-api", "demo-mist");
   await house.untilReady();
-  await keep("ready");
+  await record("ready");
   const now = Math.floor(Date.now() / 1000);
   await house.putLicense(await house.issuer.issue({ nbf: now - 7200, exp: now - 60 }));
   await house.untilCondition("LicenseValid", /Expired/);
-  await keep("in the license's grace");
+  await record("in the license's grace");
   await house.putLicense(await house.issuer.issue());
   await house.untilCondition("LicenseValid", /^True/);
   await house.stopOperator();
@@ -53,9 +53,9 @@ async function walkThroughStages(house: OperatorHouse): Promise<void> {
   await house.putDeployment({ suspend: true });
   await house.untilCondition("Ready", /Suspended/);
   stages.set("suspended", await house.deployment());
-  const going = await house.deployment();
-  const metadata = { ...going.metadata, deletionTimestamp: "2026-01-01T00:00:00Z" };
-  stages.set("being deleted", { ...going, metadata });
+  const deployment = await house.deployment();
+  const metadata = { ...deployment.metadata, deletionTimestamp: "2026-01-01T00:00:00Z" };
+  stages.set("being deleted", { ...deployment, metadata });
 }
 
 async function argoVerdicts(kind: string, objects: KubernetesObject[]): Promise<Verdict[]> {
@@ -90,7 +90,7 @@ const expected: readonly (readonly [stage: string, kstatus: string, argo: string
 ];
 
 describe("a TtsDeployment and its pool", () => {
-  it("get the right status from kstatus at every stage", async () => {
+  it("have the expected status in kstatus at every stage", async () => {
     const verdicts = await verdictsOf(
       "kstatus",
       [],
@@ -101,18 +101,18 @@ describe("a TtsDeployment and its pool", () => {
     );
   });
 
-  it("get the right status from Argo CD's health check at every stage", async () => {
-    const seen: (readonly [string, string | undefined])[] = [];
+  it("have the expected status in Argo CD's health check at every stage", async () => {
+    const statuses: (readonly [string, string | undefined])[] = [];
     for (const [stage] of expected) {
       const object = stages.get(stage);
       const [verdict] = await argoVerdicts(object?.kind ?? "", object === undefined ? [] : [object]);
-      seen.push([stage, verdict?.status]);
+      statuses.push([stage, verdict?.status]);
       expect(verdict?.message, stage).not.toBe("nil");
     }
-    expect(seen).toEqual(expected.map(([stage, , status]) => [stage, status]));
+    expect(statuses).toEqual(expected.map(([stage, , status]) => [stage, status]));
   });
 
-  it("report an expiring license to Argo CD", async () => {
+  it("show an expired license in the message of Argo CD's health check", async () => {
     const object = stages.get("in the license's grace");
     const [verdict] = await argoVerdicts("TtsDeployment", object === undefined ? [] : [object]);
     expect(verdict?.message).toMatch(/^Expired: /);

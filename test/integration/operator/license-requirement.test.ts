@@ -11,7 +11,10 @@ const noKeys = { licenseKeys: { keys: [] } };
 const noLicense = { license: undefined };
 const graceMs = 72 * 3_600_000;
 
-/** A TtsDeployment without a license, which serves under an operator that trusts no license key. */
+/**
+ * Creates a TtsDeployment without a license, and waits until it is ready with an operator that trusts no
+ * license key.
+ */
 async function servesUnlicensed(): Promise<void> {
   await house.restart(noKeys);
   await house.putDeployment(noLicense);
@@ -22,7 +25,7 @@ async function servesUnlicensed(): Promise<void> {
 const license = async (name = "demo") => (await house.deployment(name)).status?.license;
 
 describe("an operator that trusts no license key", () => {
-  it("starts the pods of a TtsDeployment without a license, and tells API pods that none is required", async () => {
+  it("starts the pods of a TtsDeployment without a license, and the routing table says that no license is required", async () => {
     await servesUnlicensed();
     expect(await house.condition("LicenseValid")).toBe(
       "True NotRequired: No license is required, because no license key is trusted.",
@@ -37,7 +40,7 @@ describe("an operator that trusts no license key", () => {
     expect(await house.writesOfRestart(noKeys)).toBe(0);
   });
 
-  it("does not read the Secret of a license that a TtsDeployment names", async () => {
+  it("does not read the license Secret of a TtsDeployment", async () => {
     await house.restart(noKeys);
     await house.putLicense("no license at all");
     house.proxy.requests.splice(0);
@@ -56,8 +59,8 @@ describe("an operator that trusts no license key", () => {
   });
 });
 
-describe("an operator that is given license keys", () => {
-  it("requires a license of a TtsDeployment that served without: pods stay, growth waits, and the grace period begins", async () => {
+describe("an operator that trusts license keys after a restart", () => {
+  it("requires a license for a running TtsDeployment: pods stay, scale-ups wait, and the grace period begins", async () => {
     await servesUnlicensed();
     await house.restart();
     await house.untilCondition(
@@ -90,7 +93,7 @@ describe("an operator that is given license keys", () => {
     expect(volumes?.map(({ name }) => name)).toContain("license");
   });
 
-  it("starts nothing for a TtsDeployment without a license that is new", async () => {
+  it("starts no pod for a new TtsDeployment without a license", async () => {
     await house.putDeployment(noLicense);
     await house.untilCondition("LicenseValid", /^False Missing: A license is required/);
     await house.idle();
@@ -98,7 +101,7 @@ describe("an operator that is given license keys", () => {
     expect(await license()).toEqual({ state: "missing" });
   });
 
-  it("starts what it held back when it trusts no key any more, without a change of the TtsDeployment", async () => {
+  it("starts the delayed pods when it trusts no license key any more, without a change of the TtsDeployment", async () => {
     await house.putDeployment();
     await house.untilCondition("LicenseValid", /^False Missing/);
     await house.restart(noKeys);

@@ -9,8 +9,8 @@ useOperatorHouse((opened) => {
   house = opened;
 });
 
-describe("the license", () => {
-  it("that is missing starts no pod, is reported, and is detected when it is created", async () => {
+describe("a license", () => {
+  it("that is missing starts no pod and is reported, and its creation is detected", async () => {
     await house.putDeployment();
     await house.untilCondition("LicenseValid", /^False Missing/);
     await house.idle();
@@ -36,7 +36,7 @@ describe("the license", () => {
     expect(await house.get("Deployment", "demo-api")).toBeUndefined();
   });
 
-  it("that expires has a grace period, and then holds rollouts and scale-ups while the pods stay", async () => {
+  it("that expires has a grace period. Afterwards rollouts and scale-ups wait, and the pods stay", async () => {
     const exp = Math.floor(house.clock.nowMs() / 1000) + 3_600;
     await house.ready({}, undefined, { exp, graceDays: 1 });
 
@@ -68,7 +68,7 @@ describe("the license", () => {
     await house.untilReplicas("demo-api", 3);
   });
 
-  it("that disappears has a grace period, which the routing table reports to API pods", async () => {
+  it("that is deleted has a grace period, which the routing table reports to API pods", async () => {
     await house.ready({}, undefined, { maxStreams: 40, graceDays: 1 });
     const removedMs = house.clock.nowMs();
     await house.remove("Secret", "license");
@@ -76,7 +76,7 @@ describe("the license", () => {
     const { status } = await house.deployment();
     expect(status?.license.state).toBe("grace");
     const failedMs = Date.parse(status?.license.failedAt ?? "");
-    // the status has a resolution of one second
+    // The status has a resolution of one second.
     expect(failedMs).toBeGreaterThan(removedMs - 1_000);
     expect(failedMs).toBeLessThanOrEqual(house.clock.nowMs());
     expect(Date.parse(status?.license.graceUntil ?? "")).toBe(failedMs + 86_400_000);
@@ -107,13 +107,16 @@ describe("the license", () => {
       { name: "arcana", kind: "arcana" },
     ]);
     await house.serve("demo-api", "demo-mist");
-    await house.until(async () => (await house.deployment()).status?.summary.models === "1/2", "one of two");
+    await house.until(
+      async () => (await house.deployment()).status?.summary.models === "1/2",
+      "one ready model of two",
+    );
     expect(await house.condition("LicenseValid")).toMatch(/^False ModelNotLicensed: .*arcana \(arcana\)/);
     await house.untilCondition("ModelsReady", /^False LicenseHold: pool arcana/);
     expect(await house.get("Deployment", "demo-arcana")).toBeUndefined();
   });
 
-  it("that allows fewer streams limits a scale-up at once", async () => {
+  it("that allows fewer streams limits a scale-up", async () => {
     await house.ready({}, undefined, { maxStreams: 40 });
     await house.kubectl("scale", "ttsmp/demo-mist", "--replicas=3");
     await house.untilCondition("LicenseValid", /^False TooManyStreams/);
@@ -124,8 +127,8 @@ describe("the license", () => {
 
 const mist = (replicas: number) => [{ name: "mist", kind: "mist", replicas, maxConcurrentStreams: 16 }];
 
-describe("a license for the whole cluster", () => {
-  it("is counted over all TtsDeployments that share it, also by a new leader, and freed capacity is allocated again", async () => {
+describe("a license that several TtsDeployments share", () => {
+  it("limits their streams together, also with a new leader, and freed capacity is allocated again", async () => {
     await house.putLicense(await house.issuer.issue({ maxStreams: 32 }));
     await house.putDeployment({}, mist(2));
     await house.untilReplicas("demo-mist", 2);
@@ -146,32 +149,32 @@ describe("a license for the whole cluster", () => {
     await house.untilCondition("LicenseValid", /^True/, "other");
   });
 
-  it("is allocated again if the response to a write arrives after the deletion of its TtsDeployment was reported", async () => {
+  it("is allocated again if the response to a write arrives after the deletion of the TtsDeployment", async () => {
     await house.putLicense(await house.issuer.issue({ maxStreams: 32 }));
     await house.putDeployment({}, mist(2));
     await house.untilReplicas("demo-mist", 2);
     await house.putDeployment({}, mist(2), "other");
     await house.untilReplicas("other-mist", 0);
-    // so that the next written status is that of the change
+    // After the operator is idle, the next status that it writes is the one for the following change.
     await house.idle();
-    const forgotten = Promise.withResolvers<void>();
+    const deletionSeen = Promise.withResolvers<void>();
     house.proxy.rule = ({ method, path }) =>
       method === "PATCH" && path.endsWith("/ttsdeployments/demo/status")
-        ? { kind: "hold", when: "after", until: forgotten.promise }
+        ? { kind: "hold", when: "after", until: deletionSeen.promise }
         : undefined;
     await house.putDeployment({}, mist(1));
-    const isTold = async () => {
+    const isReported = async () => {
       const { metadata, status } = await house.deployment();
       return status?.observedGeneration === metadata.generation;
     };
-    await house.until(isTold, "the status");
+    await house.until(isReported, "the status of the change");
     await house.remove("TtsDeployment", "demo");
     await untilForgotten(house, "TtsDeployment", "demo");
-    forgotten.resolve();
+    deletionSeen.resolve();
     await house.untilReplicas("other-mist", 2);
   });
 
-  it("is announced once before it expires, by any leader, and again for another license", async () => {
+  it("has one warning before it expires, also after a restart, and another warning for another license", async () => {
     const dayS = 86_400;
     const warnings = async () =>
       (await house.admin.list("Event", { namespace: house.namespace }))
@@ -179,18 +182,18 @@ describe("a license for the whole cluster", () => {
         .map(({ note }) =>
           /The license (\S+) .*in less than (\w+ \w+)/.exec(String(note))?.slice(1).join(": "),
         );
-    const endsIn = (days: number, jti: string) => {
+    const claimsOf = (days: number, jti: string) => {
       const exp = Math.floor(house.clock.nowMs() / 1000) + days * dayS;
       return { jti, nbf: exp - 365 * dayS, exp };
     };
-    await house.putLicense(await house.issuer.issue(endsIn(5, "first")));
+    await house.putLicense(await house.issuer.issue(claimsOf(5, "first")));
     await house.putDeployment({}, mist(1));
     await house.until(async () => (await warnings()).length > 0, "the warning");
     expect((await house.deployment()).status?.license).toMatchObject({ id: "first", expiresWithinDays: 7 });
     await house.restart();
     await house.idle();
     expect(await warnings()).toEqual(["first: 7 days"]);
-    await house.putLicense(await house.issuer.issue(endsIn(20, "second")));
+    await house.putLicense(await house.issuer.issue(claimsOf(20, "second")));
     await house.until(async () => (await warnings()).length > 1, "the second warning");
     expect((await warnings()).toSorted()).toEqual(["first: 7 days", "second: 30 days"]);
   });
@@ -216,10 +219,10 @@ describe("a license with an online check", () => {
 
   const check = async () => (await house.routing()).licenseCheck;
   const license = async () => (await house.deployment()).status?.license;
-  /** Seconds since the epoch by the operator's clock, as in the responses of the issuer. */
+  /** Returns an earlier time by the operator's clock, in seconds since the epoch. */
   const hoursAgo = (hours: number) => Math.floor(house.clock.nowMs() / 1000) - hours * 3600;
 
-  it("is checked by API pods, and the response is sent to all pods and survives restarts of the operator", async () => {
+  it("is checked by API pods, and the routing table keeps the response across restarts of the operator", async () => {
     await serving();
     const [container] = (await house.workload("demo-api")).spec?.template.spec?.containers ?? [];
     expect(container?.env).toEqual(
@@ -233,7 +236,10 @@ describe("a license with an online check", () => {
     const iat = hoursAgo(1);
     const answer = await house.issuer.answer({ iat });
     api.hear(answer);
-    await house.until(async () => (await license())?.lastCheckTime !== undefined, "the answer");
+    await house.until(
+      async () => (await license())?.lastCheckTime !== undefined,
+      "the response of the issuer",
+    );
     expect(Date.parse((await license())?.lastCheckTime ?? "")).toBe(iat * 1000);
     expect(await license()).not.toHaveProperty("checkSince");
     await house.until(async () => (await check())?.answer === answer, "the routing table");
@@ -245,10 +251,10 @@ describe("a license with an online check", () => {
     expect(await house.condition("Ready")).toMatch(/^True/);
   });
 
-  it("that is revoked has a grace period with an event, and then holds changes while the pods stay", async () => {
+  it("that is revoked has a grace period and an event. Afterwards changes wait, and the pods stay", async () => {
     await serving("10m");
     api.hear(await house.issuer.answer({ iat: hoursAgo(1) }));
-    await house.until(async () => (await check())?.answer !== undefined, "the answer");
+    await house.until(async () => (await check())?.answer !== undefined, "the response of the issuer");
     api.hear(await house.issuer.answer({ status: "revoked", reason: "contract ended" }));
     await house.untilCondition(
       "LicenseValid",
@@ -285,15 +291,15 @@ describe("a license with an online check", () => {
     expect(await house.condition("Ready")).toMatch(/^True/);
   });
 
-  it("ignores a response that the issuer did not sign, and one about another license", async () => {
+  it("ignores a response that the issuer did not sign, and a response about another license", async () => {
     await serving();
-    const stranger = await OperatorHouse.open();
-    api.hear(await stranger.issuer.answer({ status: "revoked" }));
+    const otherIssuer = await OperatorHouse.open();
+    api.hear(await otherIssuer.issuer.answer({ status: "revoked" }));
     await house.hears(api);
     api.hear(await house.issuer.answer({ jti: "2", status: "revoked" }));
     await house.hears(api);
     expect(await house.condition("LicenseValid")).toMatch(/^True/);
     expect(await check()).toEqual({ since: expect.any(String) });
-    await stranger[Symbol.asyncDispose]();
+    await otherIssuer[Symbol.asyncDispose]();
   });
 });

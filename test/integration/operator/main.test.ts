@@ -37,9 +37,9 @@ afterEach(async () => {
   await rm(folder, { recursive: true });
 });
 
-async function start(words: string[], environment: Record<string, string> = {}): Promise<Process> {
+async function start(args: string[], environment: Record<string, string> = {}): Promise<Process> {
   const [probePort, metricsPort] = await leasePorts(2);
-  const child = spawn(process.execPath, [main, ...words], {
+  const child = spawn(process.execPath, [main, ...args], {
     env: {
       PATH: process.env.PATH,
       KUBECONFIG: address.kubeconfigPath,
@@ -74,8 +74,8 @@ async function statusOf(url: string): Promise<number> {
   );
 }
 
-async function until(fact: () => Promise<boolean> | boolean, started: Process): Promise<void> {
-  await eventually("the fact", fact, { seen: () => started.output });
+async function until(condition: () => Promise<boolean> | boolean, started: Process): Promise<void> {
+  await eventually("the expected state of the process", condition, { seen: () => started.output });
 }
 
 async function leaseHolder(): Promise<unknown> {
@@ -91,7 +91,7 @@ async function ended({ child }: Process): Promise<number | null> {
   return child.exitCode;
 }
 
-it("becomes ready, serves its metrics, and transfers the leadership when it is stopped by a signal", async () => {
+it("the operator becomes ready, serves metrics, and transfers the leadership when a signal stops it", async () => {
   const first = await start(["run"], { POD_NAME: "first" });
   await until(async () => (await statusOf(`${first.probes}/readyz`)) === 200, first);
   await until(() => first.output.includes('"leading"'), first);
@@ -102,20 +102,20 @@ it("becomes ready, serves its metrics, and transfers the leadership when it is s
 
   first.child.kill("SIGTERM");
   expect(await ended(first)).toBe(0);
-  // releases the lease, which would otherwise name the first operator until it expires
+  // The operator releases the Lease when it stops. Otherwise the Lease would name it until the Lease expires.
   expect(await leaseHolder()).not.toMatch(/^first_/);
   await until(() => second.output.includes('"leading"'), second);
   for (const line of first.output.trim().split("\n")) expect(JSON.parse(line)).toHaveProperty("message");
 });
 
-it("leads next to an operator of another release in its namespace", async () => {
+it("two operators of different releases in one namespace are both leaders", async () => {
   const first = await start(["run"], { POD_NAME: "first", TTS_LEASE_NAME: "one" });
   const second = await start(["run"], { POD_NAME: "second", TTS_LEASE_NAME: "two" });
   await until(() => first.output.includes('"leading"'), first);
   await until(() => second.output.includes('"leading"'), second);
 });
 
-it("is alive but not ready while the API server is unreachable, and ends at a signal", async () => {
+it("the operator is alive but not ready while the API server is unreachable, and ends at a signal", async () => {
   const kubeconfig = join(folder, "nowhere.kubeconfig");
   const config = {
     apiVersion: "v1",
@@ -135,30 +135,30 @@ it("is alive but not ready while the API server is unreachable, and ends at a si
 });
 
 it.each([
-  ["no image", ["run"], { TTS_SERVER_IMAGE: "" }, /TTS_SERVER_IMAGE is not set/],
+  ["a missing image", ["run"], { TTS_SERVER_IMAGE: "" }, /TTS_SERVER_IMAGE is not set/],
   ["an unknown pull policy", ["run"], { TTS_SERVER_IMAGE_PULL_POLICY: "Sometimes" }, /must be one of Always/],
   [
-    "keys that are no file",
+    "a missing file of license keys",
     ["run"],
     { TTS_LICENSE_KEYS_FILE: "/nowhere" },
     /cannot read license keys from \/nowhere/,
   ],
   [
-    "a required license and no key",
+    "a required license without a key",
     ["run"],
     { TTS_LICENSE_REQUIRED: "true", TTS_LICENSE_KEYS_FILE: "" },
     /TTS_LICENSE_REQUIRED is true, and there is no license key\. Set .*license\.jwks/,
   ],
-  ["a port beyond all", ["run"], { TTS_PROBE_PORT: "70000" }, /TTS_PROBE_PORT is 70000/],
+  ["an invalid port", ["run"], { TTS_PROBE_PORT: "70000" }, /TTS_PROBE_PORT is 70000/],
   ["an unknown command", ["walk"], {}, /unknown command: walk; see tts-operator --help/],
-])("reports %s in one line", async (_what, words, environment, message) => {
-  const started = await start(words, environment);
+])("the operator reports %s in one line", async (_what, args, environment, message) => {
+  const started = await start(args, environment);
   expect(await ended(started)).toBe(2);
   expect(started.output).toMatch(message);
   expect(started.output.trim().split("\n")).toHaveLength(1);
 });
 
-it("prints its usage", async () => {
+it("tts-operator --help prints the usage", async () => {
   const started = await start(["--help"]);
   expect(await ended(started)).toBe(0);
   expect(started.output).toContain("TTS_WATCH_NAMESPACES");

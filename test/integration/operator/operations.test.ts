@@ -1,6 +1,6 @@
 /**
- * Runs the commands of the operations guides that need no pods, unchanged, on a real API server with a
- * running operator.
+ * Runs commands of the how-to guides with a real API server and a running operator. The commands need no
+ * running pods.
  */
 import { execFile } from "node:child_process";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
@@ -36,7 +36,7 @@ beforeEach(async () => {
 
 afterEach(() => rm(folder, { recursive: true }));
 
-/** Runs the only command of the guides that starts with this text, in the namespace of the test. */
+/** Runs the command of the guides that starts with the text, in the namespace of the test. */
 async function follow(beginning: string, change = (command: string) => command): Promise<string> {
   const [command = "", ...more] = commands.filter((line) => line.startsWith(beginning));
   expect([command, ...more], `${guides.join(", ")} must have one command "${beginning}"`).toHaveLength(1);
@@ -52,16 +52,16 @@ async function follow(beginning: string, change = (command: string) => command):
   return stdout;
 }
 
-const ofTheNamespace = (command: string) => command.replace("--all-namespaces", `-n ${house.namespace}`);
+const inNamespace = (command: string) => command.replace("--all-namespaces", `-n ${house.namespace}`);
 
-it("restores a backup after all objects were deleted", async () => {
+it("the commands of the backup guide restore all objects after their deletion", async () => {
   await house.putLicense(await house.issuer.issue(), "tts-license");
   await house.putLicense("unused", "tts-keys");
   const spec = { license: { secretRef: { name: "tts-license" } } };
   await house.putDeployment(spec);
   await house.untilThere("Deployment", "demo-mist");
   const before = await house.deployment();
-  await follow("kubectl get ttsd --all-namespaces -o yaml", ofTheNamespace);
+  await follow("kubectl get ttsd --all-namespaces -o yaml", inNamespace);
   await follow("kubectl -n speech get secret");
   await follow("kubectl -n speech delete ttsd");
   for (const name of ["tts-license", "tts-keys"]) await house.remove("Secret", name);
@@ -73,7 +73,7 @@ it("restores a backup after all objects were deleted", async () => {
   expect((await house.deployment()).spec).toEqual(before.spec);
 });
 
-it("renews the license and rotates the internal token without a restart", async () => {
+it("the commands for credentials renew the license and rotate the internal token without a restart", async () => {
   await house.putLicense("expired", "tts-license");
   await house.putDeployment({ license: { secretRef: { name: "tts-license" } } });
   await house.untilCondition("LicenseValid", /^False/);
@@ -81,15 +81,15 @@ it("renews the license and rotates the internal token without a restart", async 
   await follow("kubectl -n speech create secret generic tts-license");
   await house.untilCondition("LicenseValid", /^True/);
   await follow("kubectl -n speech annotate ttsd demo");
-  const accepted = async () => (await house.mustGet("Secret", "demo-token")).data as Record<string, string>;
+  const tokenData = async () => (await house.mustGet("Secret", "demo-token")).data as Record<string, string>;
   await house.until(async () => {
-    const { accepted: list = "" } = await accepted();
+    const { accepted: list = "" } = await tokenData();
     return Buffer.from(list, "base64").toString().trim().split("\n").length === 2;
   }, "a second token");
 });
 
-it("transfers the CRDs to a release", async () => {
-  const tried = (command: string) => `${command} --dry-run=server`;
-  expect(await follow("kubectl annotate crd", tried)).toContain("ttsdeployments.tts.svc.dev annotate");
-  expect(await follow("kubectl label crd", tried)).toContain("ttsmodelpools.tts.svc.dev labeled");
+it("the commands of the upgrade guide transfer the CRDs to a release", async () => {
+  const asDryRun = (command: string) => `${command} --dry-run=server`;
+  expect(await follow("kubectl annotate crd", asDryRun)).toContain("ttsdeployments.tts.svc.dev annotate");
+  expect(await follow("kubectl label crd", asDryRun)).toContain("ttsmodelpools.tts.svc.dev labeled");
 });

@@ -5,14 +5,17 @@ import { type OperatorHouse, useOperatorHouse } from "../../support/operator/ope
 let house: OperatorHouse;
 const dayMs = 86_400_000;
 
-/** An idle operator sends no request for this long, because no license expires or needs a warning. */
-async function staysAtRest(durationMs: number): Promise<void> {
+/**
+ * Checks that an idle operator sends no request for the given time. The license is valid for longer, so that
+ * no expiry and no warning causes a request.
+ */
+async function expectNoRequests(durationMs: number): Promise<void> {
   const exp = Math.floor((Date.now() + 400 * dayMs) / 1000);
   await house.putLicense(await house.issuer.issue({ exp }));
   await house.until(async () => {
     const { status } = await house.deployment();
     return Date.parse(status?.license?.expiresAt ?? "") === exp * 1000;
-  }, "the lasting license in the status");
+  }, "the long license in the status");
   await house.idle();
   const writes = house.proxy.count("write");
   await house.touch("at rest");
@@ -40,7 +43,7 @@ const children = [
 ] as const;
 
 describe("one TtsDeployment", () => {
-  it("gets its children, and is ready when their pods are", async () => {
+  it("has all its children, and is ready when their pods are ready", async () => {
     await house.ready();
     for (const [kind, name] of children) await house.mustGet(kind, name);
     const { status } = await house.deployment();
@@ -69,7 +72,7 @@ describe("one TtsDeployment", () => {
     expect(await house.kubectl("get", "ttsd")).toMatch(/^demo\s+True\s+valid\s+1\/1\s+16\s+0\.1\.0\s+/m);
   });
 
-  it("counts the ready pods and their streams, not all pods", async () => {
+  it("counts only ready pods and their streams in the status", async () => {
     await house.ready({}, [{ name: "mist", kind: "mist", replicas: 2, maxConcurrentStreams: 16 }]);
     const live = await house.workload("demo-mist");
     await house.setStatus(live, { ...live.status, readyReplicas: 1, availableReplicas: 1 });
@@ -79,12 +82,12 @@ describe("one TtsDeployment", () => {
     expect(status?.summary).toMatchObject({ models: "0/1", streams: "16" });
   });
 
-  it("causes no write at rest, also when it is reconciled again", async () => {
+  it("causes no write if nothing changed, also when it is reconciled again", async () => {
     await house.ready();
-    await staysAtRest(dayMs / 24);
+    await expectNoRequests(dayMs / 24);
   });
 
-  it("causes no write at rest with every field set, in forms that the server stores differently", async () => {
+  it("causes no write if nothing changed, with every field set and values that the API server stores in another form", async () => {
     const probe = { initialDelaySeconds: 1, periodSeconds: 7, failureThreshold: 4, timeoutSeconds: 2 };
     const everything = {
       replicas: 2,
@@ -185,23 +188,23 @@ describe("one TtsDeployment", () => {
         },
       ],
     );
-    await staysAtRest(dayMs);
-    // the operator also removes no field ownership: see Applier
+    await expectNoRequests(dayMs);
+    // A restart includes writes of field ownership (see Applier), and the operator makes none.
     expect(await house.writesOfRestart()).toBe(0);
   });
 
-  it("gets each deleted child recreated at once", async () => {
+  it("has each deleted child recreated immediately", async () => {
     await house.ready();
     for (const [kind, name] of children) {
       await house.idle();
       const before = await house.mustGet(kind, name);
       await house.remove(kind, name);
-      // only the watch event of the deletion requests a reconcile this soon
+      // Only the watch event of the deletion can cause a reconcile this soon.
       const isBack = async () => {
         const now = await house.get(kind, name);
         return now !== undefined && now.metadata.uid !== before.metadata.uid;
       };
-      await house.until(isBack, `${kind} ${name} again`);
+      await house.until(isBack, `the recreated ${kind} ${name}`);
     }
   });
 
@@ -213,9 +216,9 @@ describe("one TtsDeployment", () => {
       const now = await house.get("Secret", "demo-token");
       return now !== undefined && now.metadata.uid !== metadata.uid;
     }, "the token");
-    for (const left of [{}, { token: "bm9uZQ==", accepted: "bm9ib2R5" }]) {
+    for (const changedData of [{}, { token: "bm9uZQ==", accepted: "bm9ib2R5" }]) {
       const secret = await house.mustGet("Secret", "demo-token");
-      await house.admin.replace({ ...secret, data: left });
+      await house.admin.replace({ ...secret, data: changedData });
       await house.until(async () => {
         const now = await house.mustGet("Secret", "demo-token");
         return JSON.stringify(now.data) === JSON.stringify(data);
@@ -227,7 +230,7 @@ describe("one TtsDeployment", () => {
     expect(house.lines.join("\n")).not.toContain(String((data as Record<string, string>).token));
   });
 
-  it("records changes in events, for `kubectl describe`", async () => {
+  it("has an event when it is ready, and no Warning events", async () => {
     await house.ready();
     await house.until(async () => {
       const events = await house.admin.list("Event", { namespace: house.namespace });
@@ -236,10 +239,10 @@ describe("one TtsDeployment", () => {
     await house.idle();
     const events = await house.admin.list("Event", { namespace: house.namespace });
     const warnings = events
-      // the API server records Warning events itself, such as for a lost address of a Service
+      // The API server also records Warning events, for example for a lost address of a Service.
       .filter(({ type, reportingController }) => type === "Warning" && reportingController === fieldManager)
       .map(({ reason, note }) => [reason, note]);
-    expect(warnings, "an ordinary start warns of nothing").toEqual([]);
+    expect(warnings, "a normal start records no Warning event").toEqual([]);
   });
 });
 
@@ -261,7 +264,7 @@ describe("pools", () => {
     expect(await house.replicas("demo-mist")).toBe(2);
   });
 
-  it("keep their replicas without a dip when the spec no longer sets them, and then follow kubectl scale", async () => {
+  it("keep their replicas when the spec no longer sets them, and then follow kubectl scale", async () => {
     await house.ready({}, [{ name: "mist", kind: "mist", replicas: 3 }]);
     await house.putDeployment({}, [{ name: "mist", kind: "mist", maxConcurrentStreams: 8 }]);
     await house.until(
@@ -272,7 +275,7 @@ describe("pools", () => {
     const { metadata, spec } = await house.pool("demo-mist");
     expect(spec.replicas).toBe(3);
     expect(await house.replicas("demo-mist")).toBe(3);
-    // the pool is written twice: for the new scaling provider, and for the new settings
+    // The operator writes the pool twice: for the new scaling provider, and for the new settings.
     expect(metadata.generation).toBe(2);
     await house.kubectl("scale", "ttsmp/demo-mist", "--replicas=5");
     await house.untilReplicas("demo-mist", 5);
@@ -280,12 +283,12 @@ describe("pools", () => {
     await house.untilReplicas("demo-mist", 2);
   });
 
-  it("are ready and idle at zero", async () => {
+  it("are ready and idle with zero replicas", async () => {
     await house.ready({}, [{ name: "mist", kind: "mist", replicas: 0 }]);
     expect((await house.routing()).models.mist).toMatchObject([{ pool: "mist", idle: true }]);
   });
 
-  it("that the spec removes are pruned after their route", async () => {
+  it("that the spec no longer contains are deleted after their route", async () => {
     await house.ready({}, [
       { name: "mist", kind: "mist" },
       { name: "second", kind: "mist" },
@@ -301,7 +304,7 @@ describe("pools", () => {
     expect(lastRoute).toBeLessThan(removal);
   });
 
-  it("get no requests before a pod is ready, if another pool serves the model", async () => {
+  it("without a ready pod get no requests if another pool serves the model", async () => {
     await house.putLicense(await house.issuer.issue());
     await house.putDeployment({}, [
       { name: "mist", kind: "mist" },
@@ -316,7 +319,7 @@ describe("pools", () => {
 });
 
 describe("the operator", () => {
-  it("starts no pod under a ServiceAccount of another owner", async () => {
+  it("starts no pod with a ServiceAccount of another owner", async () => {
     const metadata = { name: "demo-api", namespace: house.namespace };
     await house.admin.create({ apiVersion: "v1", kind: "ServiceAccount", metadata });
     await house.putLicense(await house.issuer.issue());
@@ -327,7 +330,7 @@ describe("the operator", () => {
     expect(await house.get("Deployment", "demo-api")).toBeUndefined();
   });
 
-  it("separates two TtsDeployments whose children would have the same name", async () => {
+  it("reports two TtsDeployments that need a child with the same name, and keeps the existing child", async () => {
     await house.ready({ api: { replicas: 2 } }, [
       { name: "b-c", kind: "mist" },
       { name: "b-api", kind: "mist" },
@@ -346,7 +349,7 @@ describe("the operator", () => {
     );
   });
 
-  it("changes nothing while suspended, also in case of drift", async () => {
+  it("changes nothing while a TtsDeployment is suspended, also in case of drift", async () => {
     await house.ready();
     await house.putDeployment({ suspend: true });
     await house.untilCondition("Reconciling", /^False Suspended/);
@@ -364,7 +367,7 @@ describe("the operator", () => {
     await house.ready();
     await house.idle();
     const writes = house.proxy.count("write");
-    // the garbage collector looks for new kinds every 30 seconds
+    // The garbage collector detects new kinds every 30 seconds.
     const wait = ["--cascade=foreground", "--timeout=50s"];
     await house.kubectl("delete", "ttsd", "demo", ...wait);
     for (const [kind, name] of children)
@@ -373,7 +376,7 @@ describe("the operator", () => {
     expect(house.proxy.count("write")).toBe(writes);
   });
 
-  it("replaces no pod when it is upgraded, until the settings change", async () => {
+  it("replaces no pod after an upgrade until the settings change", async () => {
     await house.ready();
     await house.stopOperator();
     const before = await house.workload("demo-mist");

@@ -14,7 +14,7 @@ afterEach(async () => {
   endPlay = undefined;
 });
 
-async function admittedUnderRestricted(name: string) {
+async function createUnderRestricted(name: string) {
   const enforce = "pod-security.kubernetes.io/enforce=restricted";
   await house.kubectl("label", "namespace", house.namespace, enforce, "--overwrite");
   const { spec } = await house.workload(name);
@@ -41,7 +41,7 @@ describe("podTemplate", () => {
     },
   };
 
-  it("overrides the operator's pod template, and causes no write at rest", async () => {
+  it("overrides the operator's pod template, and causes no write after a restart", async () => {
     const api = {
       podTemplate: { spec: { terminationGracePeriodSeconds: 7, containers: [{ name: "api", tty: true }] } },
     };
@@ -60,7 +60,7 @@ describe("podTemplate", () => {
     expect(await house.writesOfRestart()).toBe(0);
   });
 
-  it("removes fields with null like kubectl, also through the pool", async () => {
+  it("removes fields of the pod template with null", async () => {
     const withoutProbe = { spec: { containers: [{ name: "mist", startupProbe: null }] } };
     await house.ready({}, [{ name: "mist", kind: "mist", podTemplate: withoutProbe }]);
     const [container] = (await house.workload("demo-mist")).spec?.template.spec?.containers ?? [];
@@ -68,7 +68,7 @@ describe("podTemplate", () => {
     expect(container).toHaveProperty("livenessProbe");
   });
 
-  it("that cannot be merged or stored is reported, and the pods stay unchanged", async () => {
+  it("that cannot be merged or applied is reported, and the pods stay unchanged", async () => {
     await house.ready();
     const { generation } = (await house.workload("demo-mist")).metadata;
     for (const [podTemplate, message] of [
@@ -97,8 +97,8 @@ describe("podTemplate", () => {
   });
 });
 
-describe("budgets, policies and Pod Security", () => {
-  it("exist if the spec enables them, and are deleted otherwise", async () => {
+describe("PodDisruptionBudgets, NetworkPolicies and Pod Security:", () => {
+  it("budgets and policies are created if the spec enables them, and are deleted otherwise", async () => {
     const children = [
       ["PodDisruptionBudget", "demo-api"],
       ["PodDisruptionBudget", "demo-mist"],
@@ -114,7 +114,7 @@ describe("budgets, policies and Pod Security", () => {
     expect((await house.workload("demo-mist")).metadata.generation).toBe(generation);
   });
 
-  it("do not affect a policy of another owner, even with the operator's labels", async () => {
+  it("policies of another owner are not deleted, even with the operator's labels", async () => {
     const metadata = {
       name: "theirs",
       namespace: house.namespace,
@@ -127,7 +127,7 @@ describe("budgets, policies and Pod Security", () => {
     await house.mustGet("NetworkPolicy", "theirs");
   });
 
-  it("let a namespace that enforces `restricted` admit pods with every kind of device", async () => {
+it("pods with every kind of device comply with Pod Security restricted", async () => {
     await house.ready({}, [
       { name: "plain", kind: "mist" },
       { name: "gpu", kind: "mist", accelerator: {}, sharedMemory: "1Gi" },
@@ -136,14 +136,14 @@ describe("budgets, policies and Pod Security", () => {
       { name: "image", kind: "mist", cache: { imageVolume: { reference: "registry.example/model:1" } } },
     ]);
     for (const name of ["api", "plain", "gpu", "claimed", "fetched", "image"].map((pool) => `demo-${pool}`)) {
-      expect(await admittedUnderRestricted(name)).toMatchObject({ code: 0, stderr: "" });
+      expect(await createUnderRestricted(name)).toMatchObject({ code: 0, stderr: "" });
     }
   });
 });
 
-describe("problems of pods", () => {
-  // test/unit/operator/status/workload.test.ts tests the condition of each state
-  it("a pod that cannot start is reported at once", async () => {
+describe("the conditions report", () => {
+  // The condition of each state is tested in test/unit/operator/status/workload.test.ts.
+  it("a pod that cannot start", async () => {
     await house.putLicense(await house.issuer.issue());
     await house.putDeployment();
     await house.untilThere("Deployment", "demo-mist");
@@ -169,7 +169,7 @@ describe("problems of pods", () => {
     expect(await house.condition("Ready")).toMatch(/^False/);
   });
 
-  it("a Deployment that cannot create pods is reported at once", async () => {
+  it("a Deployment that cannot create pods", async () => {
     await house.ready();
     const live = await house.workload("demo-mist");
     const message = 'pods "x" is forbidden: exceeded quota: small';
@@ -181,7 +181,7 @@ describe("problems of pods", () => {
     await house.untilCondition("ModelsReady", /^False QuotaExceeded: .*exceeded quota/);
   });
 
-  it("keys that are missing are reported, and detected when they are created", async () => {
+  it("a missing Secret of keys, until the Secret is created", async () => {
     await house.putLicense(await house.issuer.issue());
     await house.putDeployment({ api: { keys: { secretRef: { name: "keys" } } } });
     await house.serve("demo-api", "demo-mist");
@@ -198,7 +198,7 @@ describe("problems of pods", () => {
   });
 });
 
-it("keys in an SQLite file have one pod at a time, and move to PostgreSQL with its password when the spec changes", async () => {
+it("the API tier has one pod at a time with SQLite, and changes to PostgreSQL when the spec changes", async () => {
   const api = () => house.workload("demo-api");
   await house.ready();
   endPlay = house.play();
@@ -207,7 +207,7 @@ it("keys in an SQLite file have one pod at a time, and move to PostgreSQL with i
   await house.until(async () => {
     const { metadata, spec, status } = await api();
     return spec?.strategy?.type === "Recreate" && status?.observedGeneration === metadata.generation;
-  }, "the one writer, as the Deployment controller left it");
+  }, "the strategy Recreate and the status of the Deployment controller");
   await house.idle();
   await house.untilReady();
   expect((await api()).spec?.strategy).toEqual({ type: "Recreate" });

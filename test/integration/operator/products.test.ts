@@ -1,6 +1,6 @@
 /**
- * Tests the operator with and without the CRDs of other products (the Gateway API, KEDA, the Prometheus
- * operator), and the role of the chart for them.
+ * Tests the operator with and without the CRDs of the Gateway API, KEDA and the Prometheus operator, and the
+ * role of the chart.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { rulesOf } from "../../../operator/cluster/permissions.ts";
@@ -11,7 +11,10 @@ import { installForeignKinds, removeForeignKinds } from "../../support/judges/fo
 import type { ProxiedRequest } from "../../support/operator/fault-proxy.ts";
 import { OperatorHouse } from "../../support/operator/operator-house.ts";
 
-/** A control plane without any of the products, which the first test of each product needs. */
+/**
+ * A control plane without the CRDs of the products: the first test of each product needs a cluster without
+ * it.
+ */
 let plane: ControlPlane;
 let house: OperatorHouse;
 
@@ -32,10 +35,10 @@ const install = (product: Product) => installForeignKinds(plane.address, product
 const hostnames = ["tts.example.com"];
 
 describe("the Ingress of the API", () => {
-  it("routes the host names, follows the spec, and is deleted with it, while the pods stay", async () => {
+  it("routes the host names, follows changes of the spec, and is deleted when the spec removes it, while the pods stay", async () => {
     await house.ready({ api: { route: { hostnames, ingress: { tlsSecretName: "tls" } } } });
     const service = await house.mustGet("Service", "demo-api");
-    // neither "/" nor /metrics
+    // The paths do not include "/" and /metrics.
     const paths = ["/v1", "/dashboard", "/health", "/openapi.json"].map((path) => ({
       path,
       pathType: "Prefix",
@@ -50,7 +53,7 @@ describe("the Ingress of the API", () => {
     await house.until(async () => {
       const changed = JSON.stringify((await house.mustGet("Ingress", "demo-api")).spec);
       return changed.includes("other.example.com") && !changed.includes("tls");
-    }, "the other name");
+    }, "the changed Ingress");
     await house.putDeployment();
     await house.untilGone("Ingress", "demo-api");
     expect((await house.workload("demo-api")).metadata.generation).toBe(generation);
@@ -62,7 +65,7 @@ describe("the HTTPRoute of the API", () => {
   const byGateway = { route: { hostnames, gatewayRef } };
   const route = () => house.get("HTTPRoute", "demo-api");
 
-  it("is reported as missing if the cluster has no Gateway API, and all other children are created", async () => {
+  it("is not created without the Gateway API: the condition reports it, and all other children are created", async () => {
     await house.ready();
     await house.putDeployment({ api: { ...byGateway, replicas: 2 } });
     await house.untilCondition(
@@ -75,30 +78,30 @@ describe("the HTTPRoute of the API", () => {
     await house.untilReady();
   });
 
-  it("is created, repaired, not written at rest, and deleted when the spec removes it", async () => {
+  it("is created, repaired, and deleted when the spec removes it, and causes no write if nothing changed", async () => {
     await install("gatewayApi");
     await house.ready({ api: byGateway });
-    const made = await house.mustGet("HTTPRoute", "demo-api");
-    expect(made.spec).toMatchObject({
+    const created = await house.mustGet("HTTPRoute", "demo-api");
+    expect(created.spec).toMatchObject({
       parentRefs: [gatewayRef],
       hostnames,
       rules: [{ backendRefs: [{ name: "demo-api", port: 8000 }], timeouts: { request: "0s" } }],
     });
     expect(await house.writesOfRestart()).toBe(0);
-    const stolen = { ...(made.spec as object), hostnames: ["stolen.example.com"] };
-    await house.admin.replace({ ...made, spec: stolen });
+    const drifted = { ...(created.spec as object), hostnames: ["stolen.example.com"] };
+    await house.admin.replace({ ...created, spec: drifted });
     await house.until(async () => !JSON.stringify(await route()).includes("stolen"), "the repair");
     await house.remove("HTTPRoute", "demo-api");
     await house.until(
-      async () => ((await route())?.metadata.uid ?? made.metadata.uid) !== made.metadata.uid,
-      "it again",
+      async () => ((await route())?.metadata.uid ?? created.metadata.uid) !== created.metadata.uid,
+      "the recreated HTTPRoute",
     );
     await house.putDeployment({ api: { route: { hostnames, ingress: {} } } });
     await house.untilGone("HTTPRoute", "demo-api");
     await house.mustGet("Ingress", "demo-api");
   });
 
-  it("that the spec removed while no operator ran is deleted by the next operator", async () => {
+  it("is deleted by the next operator if the spec removed it while no operator ran", async () => {
     await install("gatewayApi");
     await house.ready({ api: byGateway });
     await house.stopOperator();
@@ -115,33 +118,33 @@ describe("a pool that KEDA scales", () => {
     scaling: { minReplicas: 1, maxReplicas: 4, ...scaling },
   });
 
-  it("keeps its replicas and reports it while KEDA is not installed, and then gets a ScaledObject", async () => {
+  it("keeps its replicas and reports the missing KEDA until KEDA is installed, and then has a ScaledObject", async () => {
     await house.ready({}, [pool({ provider: "KEDA" })]);
     await house.untilCondition("ScalingReady", /^False KedaMissing/);
     expect(await house.condition("Ready")).toMatch(/^True/);
     expect(await house.replicas("demo-mist")).toBe(1);
     await install("keda");
     await house.untilThere("ScaledObject", "demo-mist");
-    const made = await house.mustGet("ScaledObject", "demo-mist");
+    const scaledObject = await house.mustGet("ScaledObject", "demo-mist");
     const trigger = {
       url: `http://demo-api.${house.namespace}.svc:8000/metrics`,
       valueLocation: 'svc_tts_pool_streams{pool="mist"}',
       aggregationType: "sum",
     };
-    expect(made.spec).toMatchObject({
+    expect(scaledObject.spec).toMatchObject({
       scaleTargetRef: { apiVersion: "tts.svc.dev/v1alpha1", kind: "TtsModelPool", name: "demo-mist" },
       minReplicaCount: 1,
       maxReplicaCount: 4,
       triggers: [{ type: "metrics-api", metadata: trigger }],
     });
     const ready = { type: "Ready", status: "True", reason: "ScaledObjectReady", message: "ready" };
-    await house.setStatus(made, { conditions: [ready] });
+    await house.setStatus(scaledObject, { conditions: [ready] });
     await house.untilCondition("ScalingReady", /^True Following/);
     expect(await house.writesDuring(1_500)).toBe(0);
-    // KEDA is ready, and its HorizontalPodAutoscaler cannot read the metric
+    // In this status, KEDA is ready, and its HorizontalPodAutoscaler cannot read the metric.
     const reason = "FailedGetExternalMetric";
-    const blind = { type: "HPAActive", status: "False", reason, message: "no metric" };
-    await house.setStatus(await house.mustGet("ScaledObject", "demo-mist"), { conditions: [ready, blind] });
+    const failing = { type: "HPAActive", status: "False", reason, message: "no metric" };
+    await house.setStatus(await house.mustGet("ScaledObject", "demo-mist"), { conditions: [ready, failing] });
     await house.untilCondition(
       "ScalingReady",
       /^False FailedGetExternalMetric: pool mist: ScaledObject demo-mist: no metric$/,
@@ -150,28 +153,28 @@ describe("a pool that KEDA scales", () => {
     await house.untilGone("ScaledObject", "demo-mist");
   });
 
-  it("creates the ScaledObject after the conflicting HorizontalPodAutoscaler is deleted, and runs its pods until then", async () => {
+  it("has a ScaledObject after the conflicting HorizontalPodAutoscaler is deleted, and its pods run until then", async () => {
     await install("keda");
-    // this operator knows the kind from its start
+    // After the restart, the operator knows the kind ScaledObject.
     await house.restart();
-    let isRefused = true;
-    let refusals = 0;
+    let rejects = true;
+    let rejections = 0;
     const message = 'admission webhook "vscaledobject.kb.io" denied the request: not today';
     const body = { kind: "Status", reason: "Forbidden", code: 403, message };
     house.proxy.rule = ({ method, path }) => {
-      if (!isRefused || method !== "PATCH" || !path.endsWith("/scaledobjects/demo-mist")) return undefined;
-      refusals += 1;
+      if (!rejects || method !== "PATCH" || !path.endsWith("/scaledobjects/demo-mist")) return undefined;
+      rejections += 1;
       return { kind: "answer", status: 403, body };
     };
     await house.putLicense(await house.issuer.issue());
     await house.putDeployment({}, [pool({ provider: "KEDA" })]);
-    await house.until(async () => refusals > 0, "the refusal");
+    await house.until(async () => rejections > 0, "the rejection of the ScaledObject");
     await house.untilThere("Deployment", "demo-mist");
     await house.putDeployment({}, [pool({ provider: "HPA" })]);
     await house.untilThere("HorizontalPodAutoscaler", "demo-mist");
     await house.putDeployment({}, [pool({ provider: "KEDA" })]);
     await house.untilGone("HorizontalPodAutoscaler", "demo-mist");
-    isRefused = false;
+    rejects = false;
     await house.untilThere("ScaledObject", "demo-mist");
   });
 });
@@ -181,7 +184,7 @@ describe("monitors for the Prometheus operator", () => {
   const arcana = [{ name: "arcana", kind: "arcana", engine: { type: "vllm" } }];
   const monitorOf = async (kind: "ServiceMonitor" | "PodMonitor") => (await house.get(kind, "demo"))?.spec;
 
-  it("are reported as missing until it is installed, block nothing else, and are then created and watched", async () => {
+  it("are reported as missing until it is installed, do not make the TtsDeployment unready, and are then created and watched", async () => {
     await house.ready(monitored, arcana);
     expect(await house.condition("TelemetryReady")).toMatch(/^False MonitorsNotInstalled/);
     expect(await house.condition("Ready")).toMatch(/^True/);
@@ -195,7 +198,7 @@ describe("monitors for the Prometheus operator", () => {
     }
   });
 
-  it("match its schema, and are deleted when the spec disables them", async () => {
+  it("match the schema of the CRDs, and are deleted when the spec disables them", async () => {
     await install("prometheusOperator");
     await house.ready(monitored, arcana);
     expect(await house.condition("TelemetryReady")).toMatch(/^True Configured/);
@@ -211,7 +214,7 @@ describe("monitors for the Prometheus operator", () => {
     await house.untilGone("PodMonitor", "demo");
   });
 
-  it("may disappear with its CRDs while the operator continues", async () => {
+  it("are reported as missing when the CRDs are deleted, and the operator continues", async () => {
     await install("prometheusOperator");
     await house.ready(monitored, arcana);
     await removeForeignKinds(plane.address, "prometheusOperator");
@@ -226,7 +229,7 @@ describe("the collector sidecar", () => {
   const auth = { bearer: { secretRef: { name: "otlp" } } };
   const telemetry = { resourceAttributes: { team: "voice" }, collector: { enabled: true, exporter, auth } };
 
-  it("is in the stored pods, and a missing credential is reported until it is created", async () => {
+  it("is in the pod template, and a missing Secret of credentials is reported until it is created", async () => {
     await house.ready({ telemetry }, models);
     const { spec } = await house.workload("demo-arcana");
     const [collector] = (spec?.template.spec?.initContainers ?? []) as V1Container[];
@@ -242,9 +245,9 @@ describe("the collector sidecar", () => {
     expect(JSON.stringify(await house.workload("demo-arcana"))).not.toContain("s3cret-of-the-backend");
   });
 
-  it("is rejected by the schema if it could not work", async () => {
+  it("is rejected by the CRD if its settings cannot work together", async () => {
     const basic = { secretRef: { name: "b" } };
-    const wrongs: [object, string][] = [
+    const invalid: [object, string][] = [
       [{ ...telemetry, endpoint: "http://c:4317" }, "exclude each other"],
       [{ collector: { enabled: true } }, "is required with telemetry.collector.enabled"],
       [{ collector: { ...telemetry.collector, auth: { ...auth, basic } } }, "must have at most one of"],
@@ -255,8 +258,8 @@ describe("the collector sidecar", () => {
       [{ endpoint: "collector:4317" }, "must be a URL"],
       [{ resourceAttributes: { "a=b": "c" } }, "names of attributes"],
     ];
-    for (const [wrong, sentence] of wrongs)
-      await expect(house.putDeployment({ telemetry: wrong }, models)).rejects.toThrow(sentence);
+    for (const [settings, message] of invalid)
+      await expect(house.putDeployment({ telemetry: settings }, models)).rejects.toThrow(message);
   });
 });
 
@@ -266,7 +269,7 @@ describe("the chart's role", () => {
     networkPolicy: { enabled: true },
     telemetry: { serviceMonitor: { enabled: true } },
   };
-  /** A deployment with metrics of its own, for which a PodMonitor exists. */
+  /** vLLM serves its own metrics, so the operator creates a PodMonitor. */
   const engine = { type: "vllm" };
   const byGateway = { api: { route: { hostnames, gatewayRef: { name: "public" } } } };
   const nothingMore = { networkPolicy: {}, availability: { podDisruptionBudget: { enabled: false } } };
@@ -275,7 +278,10 @@ describe("the chart's role", () => {
     for (const product of ["gatewayApi", "keda", "prometheusOperator"] as const) await install(product);
   });
 
-  /** Makes the operator use every permission: elect a leader, create all children, delete some, prune a pool, record events. */
+  /**
+   * Makes the operator use every permission: it elects a leader, creates all children, deletes optional
+   * children and a pool, and records events.
+   */
   async function doEverything(house: OperatorHouse): Promise<void> {
     await house.restart({ elected: true });
     const scaling = { maxReplicas: 2 };
@@ -286,8 +292,8 @@ describe("the chart's role", () => {
     for (const kind of ["ServiceMonitor", "PodMonitor"]) await house.mustGet(kind, "demo");
     await house.mustGet("HorizontalPodAutoscaler", "demo-mist");
     await house.mustGet("ScaledObject", "demo-second");
-    const byHand = (name: string, kind: string) => ({ name, kind, replicas: 1 });
-    await house.putDeployment(everything, [byHand("mist", "mist"), byHand("second", "arcana")]);
+    const withReplicas = (name: string, kind: string) => ({ name, kind, replicas: 1 });
+    await house.putDeployment(everything, [withReplicas("mist", "mist"), withReplicas("second", "arcana")]);
     await house.untilGone("HorizontalPodAutoscaler", "demo-mist");
     await house.untilGone("ScaledObject", "demo-second");
     await house.putDeployment(byGateway);
@@ -310,8 +316,8 @@ describe("the chart's role", () => {
     expect(house.lines.filter((line) => /forbidden/i.test(line))).toEqual([]);
   }
 
-  /** The `verb resource` of a request, as RBAC names it. */
-  function asked({ method, path, watch }: ProxiedRequest): string {
+  /** Returns the permission that a request needs, as `verb resource` in the terms of RBAC. */
+  function permissionOf({ method, path, watch }: ProxiedRequest): string {
     const [, root, ...rest] = path.split("/");
     const parts = rest.slice(root === "api" ? 1 : 2);
     const [resource, name, subresource] = parts[0] === "namespaces" ? parts.slice(2) : parts;
@@ -326,27 +332,27 @@ describe("the chart's role", () => {
     return `${verb} ${subresource === undefined ? resource : `${resource}/${subresource}`}`;
   }
 
-  it("allows everything that the operator does, cluster-wide", async () => {
+  it("allows every request of an operator that watches all namespaces", async () => {
     await using everywhere = await OperatorHouse.open({ clusterWide: true }, plane.address);
     await doEverything(everywhere);
   });
 
-  it("allows everything in the watched namespaces, and nothing that the operator does not use", async () => {
+  it("allows every request in the watched namespaces, and grants no unused permission", async () => {
     await doEverything(house);
-    // releases the Lease
+    // The operator releases its Lease when it stops.
     await house.stopOperator();
-    const used = new Set(house.proxy.requests.map(asked));
-    // server-side apply sends a patch, and needs `create` for objects that do not exist
+    const used = new Set(house.proxy.requests.map(permissionOf));
+    // Server-side apply sends a patch, which also needs `create` for objects that do not exist.
     for (const request of [...used])
       if (request.startsWith("patch ")) used.add(request.replace("patch", "create"));
-    const held = [...rulesOf("workload"), ...rulesOf("own")].flatMap(({ resources, verbs }) =>
+    const granted = [...rulesOf("workload"), ...rulesOf("own")].flatMap(({ resources, verbs }) =>
       resources.flatMap((resource) => verbs.map((verb) => `${verb} ${resource}`)),
     );
-    expect(held.filter((permission) => !used.has(permission)).sort()).toEqual([
-      // checked by admission, not by a request: see operator/cluster/permissions.ts
+    expect(granted.filter((permission) => !used.has(permission)).sort()).toEqual([
+      // Admission checks these permissions, no request uses them: see operator/cluster/permissions.ts.
       "get endpointslices",
       "list endpointslices",
-      // test/integration/operator/scaling.test.ts covers the scale-down of a pool with streams
+      // The scale-down of a pool with streams is tested in test/integration/operator/scaling.test.ts.
       "patch pods",
       "update ttsdeployments/finalizers",
       "update ttsmodelpools/finalizers",
@@ -354,12 +360,12 @@ describe("the chart's role", () => {
     ]);
   });
 
-  it("allows no account to list Secrets", async () => {
+  it("does not allow the operator to list Secrets", async () => {
     const answer = await fetch(new URL(`/api/v1/namespaces/${house.namespace}/secrets`, house.proxy.server));
     expect(answer.status).toBe(403);
   });
 
-  it("may delete only pools and optional children", () => {
+it("allows the deletion of pools and optional children only", () => {
     const rules = [...rulesOf("workload"), ...rulesOf("own")];
     const deletable = rules.filter(({ verbs }) => verbs.includes("delete"));
     expect(deletable.flatMap(({ resources }) => resources)).toEqual([

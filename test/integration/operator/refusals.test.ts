@@ -12,11 +12,11 @@ import { installCrds, kubectlOrThrow } from "../../support/cluster/kubectl.ts";
 import { OperatorHouse } from "../../support/operator/operator-house.ts";
 
 /**
- * Tests obstacles for the operator: quotas, admission webhooks and policies of other products, objects of
- * other owners.
+ * Tests what the operator reports if the API server rejects its writes: because of quotas, admission webhooks
+ * and policies of other products, or because objects of other owners exist.
  */
 
-/** A control plane of this file, because its webhooks and policies affect every request to the API server. */
+/** A control plane for this file only: webhooks and policies affect every request to the API server. */
 let plane: ControlPlane;
 let house: OperatorHouse;
 
@@ -37,14 +37,15 @@ async function apply(...items: object[]): Promise<void> {
   await kubectlOrThrow(plane.address, ["apply", "-f", "-"], JSON.stringify(list));
 }
 
-const ofTheNamespace = () => ({ matchLabels: { "kubernetes.io/metadata.name": house.namespace } });
+const namespaceSelector = () => ({ matchLabels: { "kubernetes.io/metadata.name": house.namespace } });
 
 /**
- * Waits until the API server applies a webhook or policy, which it reads by a watch after some time.
- * @param refusal the message of the API server. Any other error is a failure of the probe.
+ * Waits until the API server enforces a new webhook or policy, by creating objects.
+ * @param rejection the expected message of the API server
+ * @throws ApiError if the API server rejects the object with another message
  */
-async function untilRefused(
-  refusal: string,
+async function untilRejected(
+  rejection: string,
   probe: { readonly apiVersion: string; readonly kind: string; readonly spec: object },
   name = "probe",
 ): Promise<void> {
@@ -53,12 +54,12 @@ async function untilRefused(
     try {
       await house.admin.create({ ...probe, metadata });
     } catch (error) {
-      if (error instanceof ApiError && error.message.includes(refusal)) return true;
+      if (error instanceof ApiError && error.message.includes(rejection)) return true;
       throw error;
     }
     await house.remove(probe.kind, name);
     return false;
-  }, `the refusal of ${probe.kind} ${name}`);
+  }, `the rejection of ${probe.kind} ${name}`);
 }
 
 describe("a ResourceQuota", () => {
@@ -66,7 +67,7 @@ describe("a ResourceQuota", () => {
     const spec = { hard: { "count/deployments.apps": "1" } };
     const metadata = { name: "small", namespace: house.namespace };
     await apply({ apiVersion: "v1", kind: "ResourceQuota", metadata, spec });
-    // the quota controller, which does not run here, would count
+    // No quota controller runs in this control plane, so the test writes the status.
     const status = JSON.stringify({ status: { hard: spec.hard, used: { "count/deployments.apps": "0" } } });
     await house.kubectl("patch", "resourcequota/small", "--subresource=status", "--type=merge", "-p", status);
     await house.putLicense(await house.issuer.issue());
@@ -83,7 +84,7 @@ describe("a ResourceQuota", () => {
 describe("an admission webhook of another product", () => {
   let certificate: Certificate;
   let server: Server;
-  let answer: (kind: string) => { readonly allowed: boolean; readonly message?: string };
+  let review: (kind: string) => { readonly allowed: boolean; readonly message?: string };
 
   beforeAll(async () => {
     certificate = await selfSigned();
@@ -91,9 +92,9 @@ describe("an admission webhook of another product", () => {
 
   beforeEach(async () => {
     server = createServer(certificate, async (request, response) => {
-      const { apiVersion, kind, request: asked } = (await json(request)) as AdmissionReview;
-      const { allowed, message } = answer(asked.kind.kind);
-      const verdict = { uid: asked.uid, allowed, ...(message && { status: { message, code: 403 } }) };
+      const { apiVersion, kind, request: admission } = (await json(request)) as AdmissionReview;
+      const { allowed, message } = review(admission.kind.kind);
+      const verdict = { uid: admission.uid, allowed, ...(message && { status: { message, code: 403 } }) };
       response
         .setHeader("content-type", "application/json")
         .end(JSON.stringify({ apiVersion, kind, response: verdict }));
@@ -109,15 +110,15 @@ describe("an admission webhook of another product", () => {
         {
           name: "guard.example.com",
           clientConfig: { url, caBundle: certificate.cert.toString("base64") },
-          namespaceSelector: ofTheNamespace(),
+          namespaceSelector: namespaceSelector(),
           rules: [{ apiGroups: ["apps", ""], apiVersions: ["v1"], operations: ["*"], resources }],
           sideEffects: "None",
           admissionReviewVersions: ["v1"],
         },
       ],
     });
-    answer = () => ({ allowed: false });
-    await untilRefused('admission webhook "guard.example.com" denied the request', {
+    review = () => ({ allowed: false });
+    await untilRejected('admission webhook "guard.example.com" denied the request', {
       apiVersion: "v1",
       kind: "Service",
       spec: { ports: [{ port: 1 }] },
@@ -130,8 +131,8 @@ describe("an admission webhook of another product", () => {
     server.close();
   });
 
-  it("that rejects Deployments is reported with its message, and only delays the Deployments", async () => {
-    answer = (kind) =>
+  it("that rejects Deployments is reported with its message, and all other children are created", async () => {
+    review = (kind) =>
       kind === "Deployment" ? { allowed: false, message: "images must be signed" } : { allowed: true };
     await house.putLicense(await house.issuer.issue());
     await house.putDeployment();
@@ -143,8 +144,8 @@ describe("an admission webhook of another product", () => {
     await house.until(async () => {
       const { status } = await house.pool("demo-mist");
       return status?.conditions.find(({ type }) => type === "Stalled")?.reason === "AdmissionDenied";
-    }, "the pool's word");
-    answer = () => ({ allowed: true });
+    }, "the condition of the pool");
+    review = () => ({ allowed: true });
     await house.serve("demo-api", "demo-mist");
     await house.untilReady();
   });
@@ -171,8 +172,11 @@ interface AdmissionReview {
 describe("a ValidatingAdmissionPolicy", () => {
   const policyName = () => `no-${house.namespace}`;
 
-  /** Installs a policy that rejects new objects of a resource (`apps/deployments`) if the expression is false. */
-  async function refuse(groupAndResource: string, expression: string, message: string): Promise<void> {
+  /**
+   * Installs a policy that rejects new objects of a resource such as `apps/deployments` if the expression is
+   * false.
+   */
+  async function rejectIfFalse(groupAndResource: string, expression: string, message: string): Promise<void> {
     const apiVersion = "admissionregistration.k8s.io/v1";
     const metadata = { name: policyName() };
     const [group, resource] = groupAndResource.split("/");
@@ -180,7 +184,7 @@ describe("a ValidatingAdmissionPolicy", () => {
       { apiGroups: [group], apiVersions: ["v1"], operations: ["CREATE"], resources: [resource] },
     ];
     const validations = [{ expression, message }];
-    const matchResources = { namespaceSelector: ofTheNamespace() };
+    const matchResources = { namespaceSelector: namespaceSelector() };
     await apply(
       {
         apiVersion,
@@ -204,9 +208,9 @@ describe("a ValidatingAdmissionPolicy", () => {
 
   afterEach(allow);
 
-  it("that rejects the pod template is reported", async () => {
-    await refuse("apps/deployments", "object.metadata.name != 'demo-api'", "no API today");
-    await untilRefused(
+  it("that rejects a Deployment is reported with its message", async () => {
+    await rejectIfFalse("apps/deployments", "object.metadata.name != 'demo-api'", "no API today");
+    await untilRejected(
       "denied request: no API today",
       { apiVersion: "apps/v1", kind: "Deployment", spec: { selector, template } },
       "demo-api",
@@ -222,8 +226,8 @@ describe("a ValidatingAdmissionPolicy", () => {
   it("that rejects an Ingress blocks no other child, and the Ingress is created when it is allowed", async () => {
     const route = { api: { route: { hostnames: ["speech.example.com"], ingress: {} } } };
     const defaultBackend = { service: { name: "s", port: { number: 1 } } };
-    await refuse("networking.k8s.io/ingresses", "false", "no host today");
-    await untilRefused("denied request: no host today", {
+    await rejectIfFalse("networking.k8s.io/ingresses", "false", "no host today");
+    await untilRejected("denied request: no host today", {
       apiVersion: "networking.k8s.io/v1",
       kind: "Ingress",
       spec: { defaultBackend },
@@ -239,7 +243,7 @@ describe("a ValidatingAdmissionPolicy", () => {
       ["Deployment", "demo-api"],
     ] as const)
       await house.mustGet(kind, name);
-    // children that the spec no longer contains are deleted despite a rejection of others
+    // Children that the spec no longer contains are deleted although the Ingress is rejected.
     await house.putDeployment(route);
     await house.untilGone("NetworkPolicy", "demo-model");
     await allow();
@@ -252,7 +256,7 @@ const selector = { matchLabels: { a: "b" } };
 const containers = [{ name: "c", image: "i" }];
 const template = { metadata: { labels: { a: "b" } }, spec: { containers } };
 
-/** Objects of another owner, by kind and suffix of the name. */
+/** Objects of another owner: kind, suffix of the name, and content. */
 const foreign: [string, string, object][] = [
   ["ServiceAccount", "model", {}],
   ["Role", "api", { rules: [] }],
@@ -268,7 +272,7 @@ const foreign: [string, string, object][] = [
   ["NetworkPolicy", "model", { spec: { podSelector: {} } }],
 ];
 
-it("an existing object of another owner, of any kind, is reported and not changed", async () => {
+it("the operator reports an existing object of another owner of each kind, and does not change it", async () => {
   await house.putLicense(await house.issuer.issue({ maxStreams: 1000 }));
   const before = new Map<string, KubernetesObject>();
   for (const [index, [kind, end, content]] of foreign.entries()) {
@@ -292,22 +296,22 @@ it("an existing object of another owner, of any kind, is reported and not change
   await house.idle();
   for (const [index, [kind, end]] of foreign.entries()) {
     const now = await house.mustGet(kind, `d${index}-${end}`);
-    const was = before.get(`d${index}`);
-    // a pool without an owner reports it in its own status
-    const told = ["resourceVersion", "managedFields"];
-    const kept = (object: typeof was) =>
+    const original = before.get(`d${index}`);
+    // The operator writes the status of a pool without an owner, which changes these fields of the metadata.
+    const changedByStatus = ["resourceVersion", "managedFields"];
+    const comparable = (object: typeof original) =>
       Object.entries(object?.metadata ?? {}).filter(
-        ([field]) => kind !== "TtsModelPool" || !told.includes(field),
+        ([field]) => kind !== "TtsModelPool" || !changedByStatus.includes(field),
       );
-    expect({ kind, metadata: kept(now), spec: now.spec }).toEqual({
+    expect({ kind, metadata: comparable(now), spec: now.spec }).toEqual({
       kind,
-      metadata: kept(was),
-      spec: was?.spec,
+      metadata: comparable(original),
+      spec: original?.spec,
     });
   }
 });
 
-it("a TtsModelPool that a user created by hand reports that no pods run for it", async () => {
+it("a TtsModelPool that a user created reports that no pods run for it", async () => {
   const metadata = { name: "mine", namespace: house.namespace };
   const pool = { apiVersion: "tts.svc.dev/v1alpha1", kind: "TtsModelPool", metadata };
   await house.admin.create({ ...pool, spec: { deployment: "demo", pool: "mine", kind: "mist" } });
@@ -319,7 +323,7 @@ it("a TtsModelPool that a user created by hand reports that no pods run for it",
   expect(await house.get("Deployment", "mine")).toBeUndefined();
 });
 
-it("clocks that differ are reported, because licenses are evaluated by them", async () => {
+it("the operator reports a difference between its clock and the clock of the API server", async () => {
   await house.ready();
   expect(await house.condition("ClockInStep")).toBe("absent");
   await house.restart({ clockAheadMs: -3 * 3_600_000 });

@@ -9,7 +9,7 @@ import { type OperatorHouse, useOperatorHouse } from "../../support/operator/ope
 /** Tests rollouts of a pool on a real API server. The tests simulate the Deployment controller. */
 
 let house: OperatorHouse;
-/** The metrics of the API pods for the canary. */
+/** The streams of the canary in the metrics of the API pods, by outcome. */
 let counted = { ok: 0, error: 0 };
 
 useOperatorHouse((opened) => {
@@ -19,14 +19,14 @@ useOperatorHouse((opened) => {
 beforeEach(async () => {
   counted = { ok: 0, error: 0 };
   [revision, label, earlier] = ["", "", ""];
-  await again();
+  await restartOperator();
 });
 
-async function again(image?: string): Promise<void> {
+async function restartOperator(image?: string): Promise<void> {
   await house.restart({ metrics, ...(image !== undefined && { image }) });
 }
 
-/** The attempt of the last status. */
+/** Returns the metrics of the API pods for the current and the earlier attempts of the canary. */
 function metrics(): string {
   const now = ["ok", "error"]
     .map(
@@ -36,6 +36,7 @@ function metrics(): string {
     .join("\n");
   return `${earlier}\n${now}`;
 }
+/** The revision and the attempt in the last status with a canary. */
 let revision = "";
 let label = "";
 /** The metrics of earlier attempts. */
@@ -54,7 +55,7 @@ const bad = { ok: 15, error: 5 };
 const mist = (more: object = {}, rollout: object = { canary }) => [
   { name: "mist", kind: "mist", replicas: 4, rollout, ...more },
 ];
-/** After this many writes, another operator replaces the running one. */
+/** The number of writes after which a new operator replaces the running operator. */
 const writesPerLife = 8;
 const changed = { maxConcurrentStreams: 4 };
 
@@ -65,8 +66,8 @@ async function apiPod(): Promise<void> {
     labels: { "tts.svc.dev/deployment": "demo", "app.kubernetes.io/component": "api" },
   };
   const spec = { containers: [{ name: "api", image: "i:1" }] };
-  const made = await house.admin.create({ apiVersion: "v1", kind: "Pod", metadata, spec });
-  await house.setStatus(made, { phase: "Running", podIP: "127.0.0.1" });
+  const pod = await house.admin.create({ apiVersion: "v1", kind: "Pod", metadata, spec });
+  await house.setStatus(pod, { phase: "Running", podIP: "127.0.0.1" });
 }
 
 async function begin(rollout?: object): Promise<void> {
@@ -78,10 +79,10 @@ const state = async () => (await house.pool("demo-mist")).status?.canary;
 
 async function reached(phase: string, step = 0): Promise<void> {
   await house.until(async () => {
-    const found = await state();
-    revision = found?.revision ?? revision;
-    label = found === undefined ? label : attemptLabel(found);
-    return found?.phase === phase && found.step === step;
+    const status = await state();
+    revision = status?.revision ?? revision;
+    label = status === undefined ? label : attemptLabel(status);
+    return status?.phase === phase && status.step === step;
   }, `${phase} at step ${step}`);
 }
 
@@ -98,10 +99,10 @@ async function streamsOf(name: string): Promise<string | undefined> {
     ?.value;
 }
 
-const gone = () => house.untilGone("TtsModelPool", "demo-mist-canary");
+const canaryDeleted = () => house.untilGone("TtsModelPool", "demo-mist-canary");
 const promoted = () => house.until(async () => (await streamsOf("demo-mist")) === "4", "the promotion");
 
-/** Starts a canary of changed settings, and waits for its first pods. */
+/** Starts a canary with changed settings, and waits for its first pods. */
 async function tryChange(): Promise<void> {
   await house.putDeployment({}, mist(changed));
   await reached("Starting");
@@ -109,7 +110,7 @@ async function tryChange(): Promise<void> {
 }
 
 describe("a canary", () => {
-  it("with good metrics gets its shares, and is then rolled out to every pod", async () => {
+  it("with good metrics receives its shares of the streams, and is then promoted to every pod", async () => {
     await begin();
     await tryChange();
     await reached("Analysing");
@@ -120,7 +121,7 @@ describe("a canary", () => {
     await reached("Starting", 1);
     await house.untilReplicas("demo-mist-canary", 2);
     await house.idle();
-    expect(await state(), "one pod of two is ready").toMatchObject({
+    expect(await state(), "the canary waits for its second pod").toMatchObject({
       phase: "Starting",
       step: 1,
       weight: 20,
@@ -131,7 +132,7 @@ describe("a canary", () => {
     await promoted();
     expect(await shares()).toBe("mist 50, mist-canary 50");
     await house.serve("demo-mist");
-    await gone();
+    await canaryDeleted();
     expect(await shares()).toBe("mist 100");
     await house.untilReady();
     const { status } = await house.pool("demo-mist");
@@ -140,45 +141,45 @@ describe("a canary", () => {
     expect(await house.writesDuring(1_500)).toBe(0);
   });
 
-  it("with failing streams is rolled back at once, and the status has the reason", async () => {
+  it("with failing streams is rolled back, and the conditions have the reason", async () => {
     await begin();
     const before = await house.workload("demo-mist");
     await tryChange();
     await reached("Analysing");
     counted = bad;
     await reached("RolledBack");
-    await gone();
+    await canaryDeleted();
     expect(await shares()).toBe("mist 100");
     expect(await house.condition("RolloutHealthy")).toMatch(
       /^False CanaryErrors: .*5 of its 20 streams failed, 25.0%.*restart="\$\(date -Is\)"/,
     );
     expect(await house.condition("Stalled")).toMatch(/^True CanaryErrors/);
-    await again();
+    await restartOperator();
     await house.idle();
     expect((await house.workload("demo-mist")).spec?.template).toEqual(before.spec?.template);
-    // the earlier settings still run, so that restoring them is sufficient
+    // The earlier settings still run, so the pool is ready when the spec has the earlier settings again.
     await house.putDeployment({}, mist());
     await house.untilReady();
     expect(await state()).toBeUndefined();
   });
 
-  it("that is retried is analysed by its new streams only", async () => {
+  it("that is retried is analysed only by the streams of the new attempt", async () => {
     await begin();
     await tryChange();
     await reached("Analysing");
     counted = bad;
     await reached("RolledBack");
-    const given = revision;
+    const firstRevision = revision;
     await house.putDeployment({}, mist());
-    await gone();
+    await canaryDeleted();
     await house.until(async () => (await state()) === undefined, "the earlier settings");
     [earlier, counted] = [metrics(), { ok: 0, error: 0 }];
     await house.advance(1_000);
     await tryChange();
     await reached("Analysing");
-    expect(revision).toBe(given);
+    expect(revision).toBe(firstRevision);
     await house.advance(2_500);
-    expect(await state(), "no stream of this attempt was counted").toMatchObject({
+    expect(await state(), "the new attempt has no streams").toMatchObject({
       phase: "Analysing",
       step: 0,
     });
@@ -186,7 +187,7 @@ describe("a canary", () => {
     await reached("Starting", 1);
   });
 
-  it("that is rolled back while its share is being written gets no stream afterwards", async () => {
+  it("that is rolled back during the write of its share receives no streams afterwards", async () => {
     await begin();
     await house.idle();
     let isHeld = false;
@@ -201,12 +202,12 @@ describe("a canary", () => {
     await tryChange();
     await house.until(async () => isHeld, "the write of the first shares");
     counted = bad;
-    // long enough to judge the canary, to roll it back and to delete its pool, if the operator attempted any
-    // of these
+    // This time is long enough for the operator to analyse the canary, to roll it back and to delete its
+    // pool.
     await passBesideHeld(house, 5, 1_000);
     released.resolve();
     await reached("RolledBack");
-    await gone();
+    await canaryDeleted();
     await house.idle();
     const [end] = (await pools.versions()).filter(({ type }) => type === "DELETED");
     expect(end?.object.metadata.name).toBe("demo-mist-canary");
@@ -217,35 +218,35 @@ describe("a canary", () => {
     expect(new Set(served.map(({ object }) => sharesIn(object)))).toEqual(new Set(["mist 100"]));
   });
 
-  it("is paused, promoted and aborted by kubectl annotate", async () => {
+  it("is paused and promoted by kubectl annotate", async () => {
     await begin();
     await house.putDeployment({}, mist(changed));
     await reached("Starting");
-    const order = (what: string) =>
-      house.kubectl("annotate", "ttsmp/demo-mist", `tts.svc.dev/canary-${what}=${revision}`);
-    await order("pause");
+    const annotate = (action: string) =>
+      house.kubectl("annotate", "ttsmp/demo-mist", `tts.svc.dev/canary-${action}=${revision}`);
+    await annotate("pause");
     await house.serve("demo-mist-canary");
     await reached("Analysing");
     counted = good;
     await house.advance(2_500);
     expect(await state()).toMatchObject({ phase: "Analysing", step: 0 });
-    await order("promote");
+    await annotate("promote");
     await promoted();
   });
 
   it("completes although every third response to a write is lost and the operator restarts repeatedly", async () => {
     await begin();
-    let [writes, survived, restarts] = [0, 0, 0];
+    let [writes, lostResponses, restarts] = [0, 0, 0];
     let restarting = Promise.resolve();
     house.proxy.rule = ({ method }) => {
       if (method === "GET") return undefined;
       writes += 1;
       if (writes % writesPerLife === 0) {
         restarts += 1;
-        restarting = restarting.then(() => again());
+        restarting = restarting.then(() => restartOperator());
       }
       if (writes % 3 !== 0) return undefined;
-      survived += 1;
+      lostResponses += 1;
       return { kind: "drop", when: "after" };
     };
     try {
@@ -257,20 +258,20 @@ describe("a canary", () => {
       await house.serve("demo-mist-canary");
       await promoted();
       await house.serve("demo-mist");
-      await gone();
+      await canaryDeleted();
     } finally {
       house.proxy.rule = () => undefined;
       await restarting;
     }
-    expect(survived).toBeGreaterThan(3);
+    expect(lostResponses).toBeGreaterThan(3);
     expect(restarts).toBeGreaterThan(1);
     await house.untilReady();
     expect(await shares()).toBe("mist 100");
   });
 });
 
-describe("other rollouts", () => {
-  it("wait for their maintenance window, and report when it opens", async () => {
+describe("a rollout without a canary", () => {
+  it("waits for its maintenance window, and the condition has the time at which the window opens", async () => {
     const hour = (new Date().getUTCHours() + 12) % 24;
     const start = `${String(hour).padStart(2, "0")}:00`;
     const maintenanceWindow = { start, duration: "1h" };
@@ -282,11 +283,12 @@ describe("other rollouts", () => {
     await house.until(async () => (await streamsOf("demo-mist")) === "4", "the rollout");
   });
 
-  it("for a newer operator wait until a user requests them", async () => {
+  it("to the pod template of a newer operator waits until a user requests it", async () => {
     await begin({});
     const before = await house.workload("demo-mist");
-    await again("registry.example/svc-tts/server:0.2.0");
-    // The API tier and the pool are evaluated one after the other, so the condition grows twice.
+    await restartOperator("registry.example/svc-tts/server:0.2.0");
+    // The operator evaluates the API tier and the pool one after the other, so the message first has only one
+    // of them.
     await house.untilCondition("RevisionOutdated", /^True OperatorChanged: .*\bapi, pool mist\b/);
     expect((await house.workload("demo-mist")).metadata.generation).toBe(before.metadata.generation);
     await house.kubectl("annotate", "ttsd/demo", "tts.svc.dev/restart=now");

@@ -1,7 +1,7 @@
 /**
- * Tests pods that Kubernetes' own controllers create, schedule, evict and allocate devices to. KWOK simulates
- * the one node, on which scheduled pods are ready. The node has two GPUs, and three devices of a driver
- * (resource.k8s.io/v1).
+ * Tests pods with the controllers of Kubernetes, which create, schedule and evict the pods and allocate
+ * devices. KWOK simulates one node and makes scheduled pods ready. The node has two GPUs, and three devices
+ * of a driver for dynamic resource allocation (resource.k8s.io/v1).
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { labels } from "../../../config/contract/names.ts";
@@ -21,8 +21,8 @@ let house: OperatorHouse;
 beforeAll(async () => {
   const controllers = ["disruption-controller"];
   plane = await controlPlane({ scheduler: true, kwok: true, controllers, prepare: installCrds });
-  const room = { cpu: "256", memory: "1Ti", pods: "400", "nvidia.com/gpu": "2" };
-  const status = { capacity: room, allocatable: room };
+  const capacity = { cpu: "256", memory: "1Ti", pods: "400", "nvidia.com/gpu": "2" };
+  const status = { capacity, allocatable: capacity };
   await create({ apiVersion: "v1", kind: "Node", metadata: { name: node }, status });
   const selectors = [{ cel: { expression: `device.driver == "${driver}"` } }];
   await create({
@@ -57,7 +57,7 @@ async function create(object: object): Promise<void> {
   await kubectlOrThrow(plane.address, ["create", "-f", "-"], JSON.stringify(object));
 }
 
-/** The pods of a pool, including those that are being deleted. */
+/** Returns the pods of a pool, including pods that are being deleted. */
 async function everyPod(pool: string): Promise<Pod[]> {
   const labelSelector = `${labels.pool}=${pool}`;
   return (await house.admin.list("Pod", { namespace: house.namespace, labelSelector })) as Pod[];
@@ -91,7 +91,7 @@ describe("devices that a driver reports", () => {
     };
   }
 
-  /** Each device with the pod that has it. */
+  /** Returns each allocated device with the pod that uses it. */
   async function allocated(): Promise<[string, string][]> {
     const { items } = JSON.parse(await house.kubectl("get", "resourceclaims", "-o", "json")) as {
       items: Claim[];
@@ -112,7 +112,7 @@ describe("devices that a driver reports", () => {
       .map(({ metadata }) => metadata.name)
       .sort();
 
-  it("are allocated to one pod each by claims, reported if missing, and free after a release", async () => {
+  it("are each allocated to one pod by claims, are reported if too few exist, and are free after a scale-down", async () => {
     await house.putDeployment({}, arcana(1));
     await house.untilCondition("ModelsReady", new RegExp(`ResourceClaimTemplate ${template}`));
     await create({
@@ -123,19 +123,19 @@ describe("devices that a driver reports", () => {
     });
     await house.putDeployment({}, arcana(2));
     await house.until(async () => (await readyPods()).length === 2, "two pods");
-    const given = await allocated();
-    expect(given.map(([device]) => device)).toEqual(["gpu-1", "gpu-2"]);
-    expect(given.map(([, pod]) => pod).sort()).toEqual(await readyPods());
+    const allocations = await allocated();
+    expect(allocations.map(([device]) => device)).toEqual(["gpu-1", "gpu-2"]);
+    expect(allocations.map(([, pod]) => pod).sort()).toEqual(await readyPods());
     await house.putDeployment({}, arcana(3));
     await house.untilCondition("ModelsReady", /^False NoGpu: .*claim.*claimTemplateName/);
     expect(await readyPods()).toHaveLength(2);
     await house.putDeployment({}, arcana(1));
-    await house.until(async () => (await allocated()).length === 1, "a device given back");
+    await house.until(async () => (await allocated()).length === 1, "a free device");
   });
 });
 
 describe("a rollout without a free GPU", () => {
-  /** The smallest number of ready pods after the first two were ready. */
+  /** Returns the lowest number of ready pods after two pods were ready. */
   function fewestServing(versions: readonly Version[]): number {
     const serving = new Set<string>();
     let most = 0;
@@ -164,7 +164,7 @@ describe("a rollout without a free GPU", () => {
       .map(({ metadata }) => metadata.labels?.["tts.svc.dev/revision"] ?? "")
       .sort();
 
-  it("completes by trades, one pod at a time, across restarts of the operator", async () => {
+  it("completes by trades of one pod at a time, also across a restart of the operator", async () => {
     using history = await History.of(house.admin, "Pod", house.namespace);
     await house.putDeployment({}, arcana("Wait", 4));
     await house.until(async () => (await revisions()).length === 2, "two pods");
@@ -175,12 +175,15 @@ describe("a rollout without a free GPU", () => {
     await house.idle();
     const waited = versionOf(await house.deployment());
     await house.putDeployment({}, arcana("Trade", 5));
-    await house.until(async () => (await revisions()).some((revision) => revision !== before), "the first");
+    await house.until(
+      async () => (await revisions()).some((revision) => revision !== before),
+      "the first new pod",
+    );
     await house.restart();
     await house.until(async () => {
       const now = await revisions();
       return now.length === 2 && !now.includes(before ?? "") && (await everyPod("arcana")).length === 2;
-    }, "the last");
+    }, "two new pods");
     const versions = await history.versions();
     expect(fewestServing(versions)).toBe(1);
     const ended = versions.filter(({ object }) => object.metadata.deletionTimestamp !== undefined);
@@ -192,7 +195,7 @@ describe("a rollout without a free GPU", () => {
   });
 });
 
-describe("a disruption budget", () => {
+describe("a PodDisruptionBudget", () => {
   interface Budget extends KubernetesObject {
     readonly status?: {
       readonly observedGeneration?: number;
@@ -207,26 +210,26 @@ describe("a disruption budget", () => {
     await house.putDeployment(spec, [{ name: "mist", kind: "mist", replicas }]);
   }
 
-  /** Resolves when the disruption controller has counted this many pods, all healthy. */
+  /** Resolves when the disruption controller has counted the given number of pods, and all are healthy. */
   async function counted(name: string, pods: number, maxUnavailable?: unknown): Promise<Budget> {
-    let found: Budget | undefined;
+let budget: Budget | undefined;
     await house.until(async () => {
-      found = (await house.get("PodDisruptionBudget", name)) as Budget | undefined;
-      if (found === undefined) return false;
-      const { metadata, spec, status } = found;
-      const wished = (spec as { maxUnavailable?: unknown } | undefined)?.maxUnavailable;
+      budget = (await house.get("PodDisruptionBudget", name)) as Budget | undefined;
+      if (budget === undefined) return false;
+      const { metadata, spec, status } = budget;
+      const current = (spec as { maxUnavailable?: unknown } | undefined)?.maxUnavailable;
       return (
-        (maxUnavailable === undefined || wished === maxUnavailable) &&
+        (maxUnavailable === undefined || current === maxUnavailable) &&
         status?.observedGeneration === metadata.generation &&
         status?.expectedPods === pods &&
         status.currentHealthy === pods
       );
     }, `${pods} healthy pods in the status of ${name}`);
-    return found as Budget;
+    return budget as Budget;
   }
 
   async function evict(pod: Pod | undefined): Promise<number> {
-    if (pod === undefined) throw new Error("the pool has no such pod");
+    if (pod === undefined) throw new Error("the pool has no pod to evict");
     const metadata = { name: pod.metadata.name, namespace: house.namespace };
     const path = `/api/v1/namespaces/${metadata.namespace}/pods/${metadata.name}/eviction`;
     const body = { apiVersion: "policy/v1", kind: "Eviction", metadata };
@@ -242,27 +245,27 @@ describe("a disruption budget", () => {
     });
   }
 
-  it("allows a drain to evict a pod for every setting and number of pods", async () => {
+  it("allows at least one eviction for every setting and number of pods", async () => {
     for (const pods of [1, 2]) {
       for (const maxUnavailable of [undefined, 1, 3, "1%", "50%"]) {
         await put(pods, maxUnavailable === undefined ? {} : { maxUnavailable });
         for (const name of ["demo-api", "demo-mist"]) {
           const { status } = await counted(name, pods, maxUnavailable);
-          const what = `${name} of ${pods} pods, maxUnavailable ${maxUnavailable}`;
-          expect(status?.disruptionsAllowed, what).toBeGreaterThanOrEqual(1);
+          const description = `${name} of ${pods} pods, maxUnavailable ${maxUnavailable}`;
+          expect(status?.disruptionsAllowed, description).toBeGreaterThanOrEqual(1);
         }
       }
     }
   });
 
-  it("allows the next eviction in a pool only when the replacement of the last pod is ready", async () => {
+  it("allows the next eviction in a pool only when the replacement of the evicted pod is ready", async () => {
     await put(2);
     await counted("demo-mist", 2);
     const [first, second] = await podsOf("mist");
     await cordon(true);
     try {
       expect(await evict(first)).toBe(201);
-      await house.until(async () => (await podsOf("mist")).length === 2, "the replacement, without a node");
+      await house.until(async () => (await podsOf("mist")).length === 2, "the unscheduled replacement");
       expect(await evict(second)).toBe(429);
       expect((await podsOf("mist")).map(({ metadata }) => metadata.uid)).toContain(second?.metadata.uid);
     } finally {

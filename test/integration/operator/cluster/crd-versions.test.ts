@@ -9,8 +9,8 @@ import { installCrds, kubectl, kubectlOrThrow } from "../../../support/cluster/k
 import { OperatorHouse } from "../../../support/operator/operator-house.ts";
 
 /**
- * CRDs of another version than the operator's. Newer CRDs have unknown fields, and older ones lack required
- * fields.
+ * Tests the operator with CRDs of another version. Newer CRDs have fields that the operator does not know,
+ * and older CRDs lack fields that it needs.
  */
 
 const spec = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties";
@@ -21,7 +21,7 @@ let address: ControlPlaneAddress;
 let house: OperatorHouse;
 
 beforeAll(async () => {
-  // a control plane of this file, because CRDs affect the whole cluster
+  // This file has its own control plane, because CRDs affect the whole cluster.
   plane = await controlPlane({ prepare: installCrds });
   address = plane.address;
 });
@@ -52,8 +52,10 @@ async function patch(crd: "ttsdeployments" | "ttsmodelpools", ...steps: Patch[])
   await kubectlOrThrow(address, order);
 }
 
-/** Waits until the API server uses the new schema, with a dry run of an object. */
-async function serves(plural: string, isSo: (text: string) => boolean): Promise<void> {
+/**
+ * Waits until the API server uses the new schema: creates an object by a dry run, and examines the result.
+ */
+async function serves(plural: string, isNew: (text: string) => boolean): Promise<void> {
   const metadata = { name: "probe", namespace: house.namespace };
   const content =
     plural === "ttsdeployments"
@@ -63,8 +65,11 @@ async function serves(plural: string, isSo: (text: string) => boolean): Promise<
         }
       : { kind: "TtsModelPool", spec: { deployment: "d", pool: "p", kind: "mist", sharedMemory: "1Gi" } };
   const probe = JSON.stringify({ apiVersion: "tts.svc.dev/v1alpha1", metadata, ...content });
-  const ask = ["create", "--dry-run=server", "--validate=false", "-o", "json", "-f", "-"];
-  await house.until(async () => isSo((await kubectl(address, ask, probe)).stdout), `the schema of ${plural}`);
+  const args = ["create", "--dry-run=server", "--validate=false", "-o", "json", "-f", "-"];
+  await house.until(
+    async () => isNew((await kubectl(address, args, probe)).stdout),
+    `the schema of ${plural}`,
+  );
 }
 
 describe("with a CRD that is newer than the operator, the operator", () => {
@@ -77,7 +82,7 @@ describe("with a CRD that is newer than the operator, the operator", () => {
       { op: "add", path: `${spec}/fancy`, value: shiny },
     );
     await serves("ttsdeployments", (text) => text.includes('"shiny"'));
-    // a watch that was opened before the change keeps the old schema for some time
+    // The restart opens new watches: a watch from before the change uses the old schema for some time.
     await house.restart();
     await house.ready();
     const { generation } = (await house.workload("demo-mist")).metadata;
@@ -95,11 +100,11 @@ describe("with a CRD that is newer than the operator, the operator", () => {
 });
 
 describe("with a CRD that is older than the operator, the operator", () => {
-  it("reports a missing required field, and changes nothing until the CRD is installed", async () => {
+  it("reports a missing field that it needs, and changes nothing until the CRD is updated", async () => {
     await house.ready();
     await patch("ttsdeployments", { op: "remove", path: `${spec}/internalToken` });
     await serves("ttsdeployments", (text) => text !== "" && !text.includes("internalToken"));
-    // a watch that was opened before the change keeps the old schema for some time
+    // The restart opens new watches: a watch from before the change uses the old schema for some time.
     await house.restart();
     const writes = () =>
       house.proxy.requests.filter(({ method, path }) => method !== "GET" && !/status$|events/.test(path))
@@ -148,7 +153,7 @@ describe("with a CRD that is older than the operator, the operator", () => {
     await house.ready();
     await patch("ttsmodelpools", { op: "remove", path: `${spec}/sharedMemory` });
     await serves("ttsmodelpools", (text) => text !== "" && !text.includes("sharedMemory"));
-    // a watch that was opened before the change keeps the old schema for some time
+    // The restart opens new watches: a watch from before the change uses the old schema for some time.
     await house.restart();
     const { generation } = (await house.workload("demo-mist")).metadata;
     await house.putDeployment({}, [{ name: "mist", kind: "mist", sharedMemory: "1Gi" }]);

@@ -1,5 +1,6 @@
 /**
- * Tests the election and the event recorder on a real API server, which rejects malformed times and events.
+ * Tests the leader election and the event recorder with a real API server, which rejects malformed times and
+ * events.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, test } from "vitest";
 import { ClusterClient } from "../../../../operator/cluster/client.ts";
@@ -28,11 +29,11 @@ describe("two operators on one lease", () => {
   let behindProxy: ClusterClient;
   let elections: LeaderElection[];
   let leaders: Set<string>;
-  /** The largest number of simultaneous leaders. */
+  /** The highest number of simultaneous leaders. */
   let most: number;
   /**
-   * Moves the clock in small steps while a leader must remain, so that a pause of the machine does not cost
-   * it the lease.
+   * The clock of all elections. While a leader must remain, the test moves the clock in small steps, so that
+   * a pause of the machine does not end the lease.
    */
   let clock: FakeClock;
 
@@ -71,11 +72,12 @@ describe("two operators on one lease", () => {
     return election;
   }
 
-  const soon = (what: string, look: () => boolean, stepMs = 100) => eventuallyOn(clock, what, look, stepMs);
+  const soon = (what: string, condition: () => boolean, stepMs = 100) =>
+    eventuallyOn(clock, what, condition, stepMs);
   const leaderIs = (identity: string, stepMs?: number) =>
-    soon(`${identity} leads alone`, () => [...leaders].join() === identity, stepMs);
+    soon(`${identity} to be the only leader`, () => [...leaders].join() === identity, stepMs);
 
-  test("write valid times, and lead one after the other, never both", async () => {
+  test("write valid times, and never lead at the same time", async () => {
     run(behindProxy, "one");
     await leaderIs("one");
     run(admin, "two");
@@ -92,32 +94,32 @@ describe("two operators on one lease", () => {
     proxy.rule = () => ({ kind: "hang" });
     await leaderIs("two", 1_000);
     proxy.rule = () => undefined;
-    const asked = proxy.count("list");
-    await soon("the old leader asks again", () => proxy.count("list") > asked + 3);
+    const listsBefore = proxy.count("list");
+    await soon("more requests of the old leader", () => proxy.count("list") > listsBefore + 3);
     expect([...leaders]).toEqual(["two"]);
     expect(most).toBe(1);
   });
 
-  test("that start at the same time get one leader", async () => {
+  test("that start at the same time elect one leader", async () => {
     for (const identity of ["a", "b", "c", "d"]) run(behindProxy, identity);
-    await soon("one leads", () => leaders.size === 1);
-    // candidates without the lease request it repeatedly
-    const asked = proxy.count("list");
-    await soon("they asked", () => proxy.count("list") > asked + 12);
+    await soon("one leader", () => leaders.size === 1);
+    // The other candidates request the lease repeatedly.
+    const listsBefore = proxy.count("list");
+    await soon("more requests of the other candidates", () => proxy.count("list") > listsBefore + 12);
     expect(most).toBe(1);
   });
 
-  test("transfer the lease at once when the leader stops", async () => {
+  test("transfer the lease immediately when the leader stops", async () => {
     const one = run(behindProxy, "one");
     await leaderIs("one");
     run(admin, "two");
-    await soon("it was renewed", () => proxy.count("write") > 1);
+    await soon("the renewal of the lease", () => proxy.count("write") > 1);
     await one.stop();
     leaders.delete("one");
     await leaderIs("two");
   });
 
-  test("keep their leader during rejections and lost connections that end before the deadline", async () => {
+  test("keep their leader if rejections and lost connections end before the renew deadline", async () => {
     run(behindProxy, "one");
     await leaderIs("one");
     run(admin, "two");
@@ -127,7 +129,7 @@ describe("two operators on one lease", () => {
       if (turn > 6) return undefined;
       return turn % 2 === 0 ? { kind: "answer", status: 500 } : { kind: "drop", when: "after" };
     };
-    await soon("the faults are over", () => turn > 10);
+    await soon("the end of the faults", () => turn > 10);
     expect([...leaders]).toEqual(["one"]);
     expect(most).toBe(1);
   });
@@ -150,9 +152,9 @@ describe("an event", () => {
       client,
       clock,
       instance: "operator-0",
-      onDropped: (_happening, reason) => dropped.push(reason),
+      onDropped: (_details, reason) => dropped.push(reason),
     });
-  const happening = (rest: Partial<EventDetails> = {}): EventDetails => ({
+  const details = (rest: Partial<EventDetails> = {}): EventDetails => ({
     regarding,
     type: "Warning",
     reason: "LicenseExpired",
@@ -160,13 +162,13 @@ describe("an event", () => {
     note: "The license has expired; put a new one into Secret license.",
     ...rest,
   });
-  const written = () => admin.list("Event", { namespace });
+  const events = () => admin.list("Event", { namespace });
 
-  test("is written in the form that the server requires", async () => {
-    const events = recorder();
-    events.record(happening());
-    await events.flush();
-    expect(await written()).toMatchObject([
+  test("is written in the form that the API server requires", async () => {
+    const eventRecorder = recorder();
+    eventRecorder.record(details());
+    await eventRecorder.flush();
+    expect(await events()).toMatchObject([
       {
         type: "Warning",
         reason: "LicenseExpired",
@@ -176,51 +178,51 @@ describe("an event", () => {
     expect(dropped).toEqual([]);
   });
 
-  test("that repeats becomes one object with a count, which is written once a minute", async () => {
-    const events = recorder();
+  test("that is repeated becomes one object with a count, which is updated once a minute", async () => {
+    const eventRecorder = recorder();
     for (let second = 0; second <= 120; second += 1) {
-      events.record(happening());
+      eventRecorder.record(details());
       await clock.advance(1_000);
     }
-    await events.flush();
-    expect(await written()).toMatchObject([{ series: { count: 121 } }]);
+    await eventRecorder.flush();
+    expect(await events()).toMatchObject([{ series: { count: 121 } }]);
     expect(dropped).toEqual([]);
   });
 
-  test("with another note is another object, up to a limit for each object", async () => {
-    const events = recorder();
+  test("with another note becomes another object, up to a limit for each regarding object", async () => {
+    const eventRecorder = recorder();
     for (let number = 0; number < 40; number += 1)
-      events.record(happening({ note: `Pod ${number} failed.` }));
-    await events.flush();
-    expect(await written()).toHaveLength(25);
+      eventRecorder.record(details({ note: `Pod ${number} failed.` }));
+    await eventRecorder.flush();
+    expect(await events()).toHaveLength(25);
     expect(dropped).toHaveLength(15);
   });
 
-  test("of type Warning is not lost among many normal ones", async () => {
-    const events = recorder();
+  test("of type Warning is written although many Normal events are dropped", async () => {
+    const eventRecorder = recorder();
     for (let number = 0; number < 40; number += 1)
-      events.record(happening({ type: "Normal", reason: "Scaled", note: `From ${number} replicas.` }));
-    events.record(happening({ reason: "CanaryRolledBack" }));
-    await events.flush();
-    expect((await written()).map(({ reason }) => reason)).toContain("CanaryRolledBack");
+      eventRecorder.record(details({ type: "Normal", reason: "Scaled", note: `From ${number} replicas.` }));
+    eventRecorder.record(details({ reason: "CanaryRolledBack" }));
+    await eventRecorder.flush();
+    expect((await events()).map(({ reason }) => reason)).toContain("CanaryRolledBack");
   });
 
-  test("with a note of any length and script is shortened and written", async () => {
-    const events = recorder();
-    events.record(happening({ note: "ü".repeat(2_000) }));
-    await events.flush();
-    const [event] = await written();
+  test("with a too long note of non-ASCII characters is shortened and written", async () => {
+    const eventRecorder = recorder();
+    eventRecorder.record(details({ note: "ü".repeat(2_000) }));
+    await eventRecorder.flush();
+    const [event] = await events();
     expect(Buffer.byteLength(String(event?.note))).toBeLessThanOrEqual(1_024);
     expect(String(event?.note)).toMatch(/^ü+…$/);
   });
 
-  test("that cannot be written is dropped and reported, without an error", async () => {
-    const events = recorder();
+  test("that the API server rejects is dropped and reported, without an error", async () => {
+    const eventRecorder = recorder();
     const elsewhere = { ...regarding, metadata: { ...regarding.metadata, namespace: "there-is-none" } };
-    events.record(happening({ regarding: elsewhere }));
-    events.record(happening());
-    await events.flush();
+    eventRecorder.record(details({ regarding: elsewhere }));
+    eventRecorder.record(details());
+    await eventRecorder.flush();
     expect(dropped).toMatchObject([{ status: 404 }]);
-    expect(await written()).toHaveLength(1);
+    expect(await events()).toHaveLength(1);
   });
 });

@@ -1,7 +1,6 @@
 /**
- * Compares `isApplied` with a real API server, for every kind that the operator writes. It must be true after
- * an apply, and false after any drift and for any change of the manifest. Each drift must be repairable by an
- * apply.
+ * Tests `isApplied` with a real API server, for every kind that the operator writes. `isApplied` must return
+ * true after an apply, and false after drift and for a changed manifest. One apply must repair each drift.
  */
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { Applier } from "../../../../operator/apply/applier.ts";
@@ -88,10 +87,10 @@ const fullPod: Json = {
   ],
 };
 
-describe("an applied object counts as applied", () => {
+describe("isApplied returns true for an applied object:", () => {
   const kinds: [string, () => KubernetesObject][] = [
     [
-      "a Deployment with everything",
+      "a Deployment with all fields",
       () => deployment("full", fullPod, { replicas: 0, strategy: { type: "Recreate" } }),
     ],
     [
@@ -109,7 +108,7 @@ describe("an applied object counts as applied", () => {
     ],
     ["a ConfigMap without entries", () => manifest("v1", "ConfigMap", "empty", { data: {} })],
     [
-      "a Secret given as text",
+      "a Secret with stringData",
       () => manifest("v1", "Secret", "text", { type: "Opaque", stringData: { token: "ä b" } }),
     ],
     [
@@ -149,7 +148,7 @@ describe("an applied object counts as applied", () => {
       () => manifest("policy/v1", "PodDisruptionBudget", "budget", { spec: { maxUnavailable: 1, selector } }),
     ],
     [
-      "an autoscaler with quantities",
+      "a HorizontalPodAutoscaler with quantities",
       () =>
         manifest("autoscaling/v2", "HorizontalPodAutoscaler", "scaler", {
           spec: {
@@ -168,7 +167,7 @@ describe("an applied object counts as applied", () => {
         }),
     ],
     [
-      "null, undefined, empty lists, finalizers and owners",
+      "a ConfigMap with null, undefined, empty maps, finalizers and owners",
       () => {
         const object = manifest("v1", "ConfigMap", "odd", {
           data: { a: "" },
@@ -196,7 +195,7 @@ describe("an applied object counts as applied", () => {
   });
 });
 
-describe("a changed desired state is not applied before the apply, and is applied after it", () => {
+describe("isApplied returns false for a changed manifest, and true after its apply:", () => {
   const from = (): KubernetesObject => deployment("change", fullPod, { replicas: 2 });
   const withPod = (pod: Json): KubernetesObject =>
     deployment("change", { ...fullPod, ...pod }, { replicas: 2 });
@@ -204,42 +203,42 @@ describe("a changed desired state is not applied before the apply, and is applie
     withPod({ containers: [{ ...fullContainer, ...rest }] });
   const env = fullContainer.env as Json[];
   const changes: [string, () => KubernetesObject][] = [
-    ["a scalar", () => deployment("change", fullPod, { replicas: 3 })],
-    ["a field that we no longer name", () => deployment("change", fullPod)],
+    ["a changed scalar", () => deployment("change", fullPod, { replicas: 3 })],
+    ["a removed field", () => deployment("change", fullPod)],
     [
-      "a label more",
+      "an added label",
       () => ({ ...from(), metadata: { ...from().metadata, labels: { app: "tts", more: "1" } } }),
     ],
-    ["a label less", () => ({ ...from(), metadata: { name: "change", namespace } })],
-    ["an image", () => withContainer({ image: "example.test/server:2" })],
-    ["a container more", () => withPod({ containers: [fullContainer, container({ name: "more" })] })],
-    ["a variable less", () => withContainer({ env: env.slice(1) })],
+    ["a removed label", () => ({ ...from(), metadata: { name: "change", namespace } })],
+    ["a changed image", () => withContainer({ image: "example.test/server:2" })],
+    ["an added container", () => withPod({ containers: [fullContainer, container({ name: "more" })] })],
+    ["a removed environment variable", () => withContainer({ env: env.slice(1) })],
     [
-      "a variable's value, though as quantities they are equal",
+      "an environment variable with another value that is an equal quantity",
       () => withContainer({ env: [{ ...env[0] }, { ...env[1], value: "1" }, ...env.slice(2)] }),
     ],
-    ["the order of variables", () => withContainer({ env: env.toReversed() })],
+    ["another order of environment variables", () => withContainer({ env: env.toReversed() })],
     [
-      "a port's protocol",
+      "a removed port",
       () => withContainer({ ports: [{ containerPort: 8080, name: "http" }, { containerPort: 9 }] }),
     ],
     [
-      "a limit",
+      "a changed limit",
       () => withContainer({ resources: { limits: { cpu: "1001m", memory: "1024Mi", "nvidia.com/gpu": 1 } } }),
     ],
-    ["a key less in an atomic map", () => withPod({ nodeSelector: { gpu: "yes" } })],
-    ["an empty atomic map", () => withPod({ nodeSelector: {} })],
+    ["a removed key of an atomic map", () => withPod({ nodeSelector: { gpu: "yes" } })],
+    ["an emptied atomic map", () => withPod({ nodeSelector: {} })],
     [
-      "a field less in an atomic list",
+      "a removed field of an item of an atomic list",
       () => withPod({ tolerations: [{ key: "nvidia.com/gpu", operator: "Exists" }] }),
     ],
-    ["an item less in an atomic list", () => withPod({ tolerations: [] })],
+    ["a removed item of an atomic list", () => withPod({ tolerations: [] })],
     [
-      "the order of init containers",
+      "another order of init containers",
       () => withPod({ initContainers: (fullPod.initContainers as Json[]).toReversed() }),
     ],
-    ["a reference by name", () => withPod({ imagePullSecrets: [{ name: "other" }] })],
-    ["an empty struct that gets content", () => withPod({ securityContext: { fsGroup: 1000 } })],
+    ["another image pull secret", () => withPod({ imagePullSecrets: [{ name: "other" }] })],
+    ["a field in an empty struct", () => withPod({ securityContext: { fsGroup: 1000 } })],
   ];
   test.each(changes)("%s", async (_name, change) => {
     const live = await client.apply(from());
@@ -253,7 +252,7 @@ describe("a changed desired state is not applied before the apply, and is applie
   test.each<[string, Json, Json]>([
     ["1000m", { cpu: "1000m" }, { cpu: 1 }],
     ["1Gi", { memory: "1Gi" }, { memory: "1024Mi" }],
-  ])("a quantity in another form counts as applied: %s", async (_name, one, other) => {
+  ])("isApplied returns true for a quantity in another form: %s", async (_name, one, other) => {
     const limits = (values: Json) =>
       deployment("quantity", { containers: [container({ resources: { limits: values } })] });
     const live = await client.apply(limits(one));
@@ -274,7 +273,7 @@ describe("a change by another client", () => {
     return client.replace({ ...live, metadata: metadata as KubernetesObject["metadata"] });
   }
 
-  // drift.test.ts tests drift of other fields
+  // Drift of other fields is tested in drift.test.ts.
   const drifts: [string, Edit][] = [
     ["a changed scalar", (object) => Object.assign(object.spec as Json, { replicas: 7 })],
     [
@@ -303,28 +302,31 @@ describe("a change by another client", () => {
       (object) => Object.assign((object as KubernetesObject).metadata, { annotations: { theirs: "1" } }),
     ],
     [
-      "a field that we leave open",
+      "a field that the operator does not set",
       (object) => Object.assign(object.spec as Json, { revisionHistoryLimit: 3 }),
     ],
-    ["a variable", (object) => (containerOf(object).env as Json[]).push({ name: "THEIRS", value: "1" })],
+    [
+      "an environment variable",
+      (object) => (containerOf(object).env as Json[]).push({ name: "THEIRS", value: "1" }),
+    ],
     [
       "a container",
       (object) =>
         (podOf(object).containers as Json[]).push({ name: "sidecar", image: "example.test/mesh:1" }),
     ],
   ];
-  test.each(additions)("%s of another owner is ignored", async (_name, edit) => {
+  test.each(additions)("%s that the client adds is no drift", async (_name, edit) => {
     const desired = deployment("addition", fullPod, { replicas: 2 });
     expect(isApplied(await edited(desired, edit), desired)).toBe(true);
   });
 
-  test("an equal object that another client created is not applied", async () => {
+  test("an equal object that another client created does not count as applied", async () => {
     const desired = manifest("v1", "ConfigMap", "foreign", { data: { a: "1" } });
     expect(isApplied(await client.create(desired), desired)).toBe(false);
     expect(isApplied(await client.apply(desired), desired)).toBe(true);
   });
 
-  test("a status is compared separately from the rest", async () => {
+  test("a status is compared separately from the other fields", async () => {
     const condition = {
       type: "Ready",
       status: "True",
@@ -347,27 +349,27 @@ describe("a change by another client", () => {
     const subresource = "status";
     expect(isApplied(live, budget)).toBe(true);
     expect(isApplied(live, { ...budget, status }, { subresource })).toBe(true);
-    const worse = { ...status, conditions: [{ ...condition, status: "False" }] };
-    expect(isApplied(live, { ...budget, status: worse }, { subresource })).toBe(false);
+    const notReady = { ...status, conditions: [{ ...condition, status: "False" }] };
+    expect(isApplied(live, { ...budget, status: notReady }, { subresource })).toBe(false);
     expect(isApplied(live, { ...budget, status: { ...status, conditions: [] } }, { subresource })).toBe(
       false,
     );
   });
 });
 
-test("an apply without the desired result is tried once, and again only after a change", async () => {
+test("an apply without the desired result is repeated only after a change of the manifest", async () => {
   let writes = 0;
-  const stubborn = {
+  const overriding = {
     apply: async (desired: KubernetesObject) => {
       writes += 1;
       const live = await client.apply(desired);
-      // Simulates a webhook that replaces the applied value.
+      // The result simulates a webhook that replaces the applied value.
       return { ...live, data: { a: "theirs" } };
     },
     applyStatus: client.applyStatus.bind(client),
     setManagedFields: client.setManagedFields.bind(client),
   };
-  const applier = new Applier(stubborn);
+  const applier = new Applier(overriding);
   const desired = manifest("v1", "ConfigMap", "stubborn", { data: { a: "ours" } });
   const { manifest: live } = await applier.ensure(undefined, desired);
   const later = { ...live, metadata: { ...live.metadata, resourceVersion: "999999" } };

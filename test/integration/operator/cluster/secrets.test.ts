@@ -7,7 +7,7 @@ useOperatorHouse((opened) => {
   house = opened;
 });
 
-/** The reads of Secrets since the last call, by name. */
+/** Returns the names of the Secrets that were read since the last call. */
 function readsOfSecrets(): string[] {
   const reads = house.proxy.requests.splice(0).filter(({ method, watch }) => method === "GET" && !watch);
   return reads.map(({ path }) => /\/secrets\/?(.*)$/.exec(path)?.[1]).filter((name) => name !== undefined);
@@ -16,22 +16,22 @@ function readsOfSecrets(): string[] {
 const putAnother = (name: string) => house.putDeployment({}, undefined, name);
 
 describe("Secrets", () => {
-  it("are read once, independent of the number of reconciles", async () => {
+  it("are not read again by further reconciles", async () => {
     await house.ready();
     await house.touch("0");
     await house.idle();
     readsOfSecrets();
-    const passes = () => house.lines.filter((line) => line.startsWith("a reconcile has ended ")).length;
-    const before = passes();
+    const reconciles = () => house.lines.filter((line) => line.startsWith("a reconcile has ended ")).length;
+    const before = reconciles();
     for (const value of ["1", "2", "3"]) {
       await house.touch(value);
       await house.idle();
     }
-    expect(passes()).toBeGreaterThanOrEqual(before + 3);
+    expect(reconciles()).toBeGreaterThanOrEqual(before + 3);
     expect(readsOfSecrets()).toEqual([]);
   });
 
-  it("are read once by an operator that starts, and the operator's own share one watch", async () => {
+  it("are read once by an operator that starts, and one watch covers all Secrets that the operator creates", async () => {
     await house.ready();
     const names = ["second", "third", "fourth"];
     for (const name of names) await putAnother(name);
@@ -49,16 +49,16 @@ describe("Secrets", () => {
     const reads = readsOfSecrets();
     for (const name of ["demo", ...names])
       expect(reads.filter((read) => read === `${name}-token`).length).toBeLessThanOrEqual(2);
-    // until the watch has reported its version, because the first reconciles do not wait for it
+    // The first reconciles read the license until the watch has reported its version.
     expect(reads.filter((read) => read === "license").length).toBeLessThan(12);
     expect(reads).not.toContain("");
   });
 
-  it("that several TtsDeployments share are evaluated again for each when they change", async () => {
+  it("that several TtsDeployments share are evaluated again for each TtsDeployment when they change", async () => {
     await house.ready();
     await putAnother("second");
-    const both = async (wanted: RegExp) => {
-      for (const name of ["demo", "second"]) await house.untilCondition("LicenseValid", wanted, name);
+    const both = async (expected: RegExp) => {
+      for (const name of ["demo", "second"]) await house.untilCondition("LicenseValid", expected, name);
     };
     await both(/^True Valid/);
     await house.putLicense("no license");
@@ -69,7 +69,7 @@ describe("Secrets", () => {
     await both(/^True Valid/);
   });
 
-  it("of the operator are repaired after a change, also while their watch starts without a version", async () => {
+  it("of the operator are repaired after a change, also if their watch has to start again", async () => {
     await house.ready();
     await house.idle();
     const { data, ...token } = await house.mustGet("Secret", "demo-token");
@@ -77,13 +77,13 @@ describe("Secrets", () => {
       JSON.stringify((await house.mustGet("Secret", "demo-token")).data) === JSON.stringify(data);
     await house.admin.replace({ ...token, data: { token: "c3RvbGVu" } });
     await house.until(isRepaired, "the repair");
-    let refused = 0;
+    let rejected = 0;
     house.proxy.rule = ({ path, watch }) =>
-      watch && path.endsWith("/secrets") && refused++ < 4 ? { kind: "answer", status: 410 } : undefined;
+      watch && path.endsWith("/secrets") && rejected++ < 4 ? { kind: "answer", status: 410 } : undefined;
     house.proxy.cutWatches();
     const latest = await house.mustGet("Secret", "demo-token");
     await house.admin.replace({ ...latest, data: { token: "c3RvbGVu" } });
     await house.until(isRepaired, "the repair after the gap");
-    expect(refused).toBeGreaterThan(3);
+    expect(rejected).toBeGreaterThan(3);
   });
 });

@@ -62,13 +62,13 @@ const original: V1PodTemplateSpec = {
 const mist = (change: object) => ({ spec: { containers: [{ name: "mist", ...change }] } });
 
 const cases: [string, object][] = [
-  ["nothing", {}],
+  ["an empty patch", {}],
   [
     "labels and annotations",
     { metadata: { labels: { team: "other", new: "yes" }, annotations: { note: "x" } } },
   ],
   [
-    "a variable's value, and a new one",
+    "a changed and a new environment variable",
     mist({
       env: [
         { name: "C", value: "9" },
@@ -77,13 +77,16 @@ const cases: [string, object][] = [
     }),
   ],
   [
-    "a variable's source in place of its value",
+    "the source of an environment variable in place of its value",
     mist({ env: [{ name: "A", value: null, valueFrom: { fieldRef: { fieldPath: "spec.nodeName" } } }] }),
   ],
-  ["one variable less", mist({ env: [{ name: "B", $patch: "delete" }] })],
-  ["other variables in place of all", mist({ env: [{ $patch: "replace" }, { name: "Z", value: "1" }] })],
+  ["a removed environment variable", mist({ env: [{ name: "B", $patch: "delete" }] })],
   [
-    "variables in another order",
+    "a replaced list of environment variables",
+    mist({ env: [{ $patch: "replace" }, { name: "Z", value: "1" }] }),
+  ],
+  [
+    "environment variables in another order",
     mist({
       env: [
         { name: "C", value: "9" },
@@ -92,23 +95,23 @@ const cases: [string, object][] = [
       ],
     }),
   ],
-  ["arguments as a whole", mist({ args: ["mist"] })],
-  ["resources, one by one", mist({ resources: { limits: { cpu: "2" }, requests: { memory: null } } })],
+  ["replaced arguments", mist({ args: ["mist"] })],
+  ["single resources", mist({ resources: { limits: { cpu: "2" }, requests: { memory: null } } })],
   [
-    "a second container",
+    "an added container",
     { spec: { containers: [{ name: "sidecar", image: "s", env: [{ name: "E", value: "1" }] }] } },
   ],
   [
-    "a second container behind ours",
+    "an added container after the operator's container",
     { spec: { containers: [{ name: "mist" }, { name: "sidecar", image: "s" }] } },
   ],
-  ["one container less", { spec: { containers: [{ name: "collector", $patch: "delete" }] } }],
+  ["a removed container", { spec: { containers: [{ name: "collector", $patch: "delete" }] } }],
   [
-    "a container that is not there taken away",
+    "the removal of an unknown container",
     { spec: { containers: [{ name: "unknown", $patch: "delete" }] } },
   ],
   [
-    "a mount and its volume",
+    "an added volume with its mount",
     {
       spec: {
         volumes: [{ name: "more", emptyDir: {} }],
@@ -116,34 +119,40 @@ const cases: [string, object][] = [
       },
     },
   ],
-  ["a mount elsewhere", mist({ volumeMounts: [{ mountPath: "/tmp", name: "tmp", subPath: "x" }] })],
   [
-    "a volume of another kind, by retained keys",
+    "a mount with another subPath",
+    mist({ volumeMounts: [{ mountPath: "/tmp", name: "tmp", subPath: "x" }] }),
+  ],
+  [
+    "a volume of another kind, with $retainKeys",
     { spec: { volumes: [{ name: "tmp", $retainKeys: ["name", "hostPath"], hostPath: { path: "/x" } }] } },
   ],
   [
-    "a volume of another kind, by null",
+    "a volume of another kind, with null",
     { spec: { volumes: [{ name: "tmp", emptyDir: null, persistentVolumeClaim: { claimName: "c" } }] } },
   ],
   [
-    "a list inside a volume, as a whole",
+    "a replaced list inside a volume",
     { spec: { volumes: [{ name: "token", secret: { items: [{ key: "b", path: "b" }] } }] } },
   ],
-  ["tolerations as a whole", { spec: { tolerations: [{ key: "mine", operator: "Exists" }] } }],
-  ["a node selector by key", { spec: { nodeSelector: { pool: null, zone: "a" } } }],
-  ["a node selector as a whole", { spec: { nodeSelector: { $patch: "replace", zone: "a" } } }],
-  ["a security context as a whole", { spec: { securityContext: { $patch: "replace", runAsNonRoot: true } } }],
-  ["a list of scalars as a whole", { spec: { securityContext: { supplementalGroups: [3] } } }],
-  ["no startup probe", mist({ startupProbe: null })],
-  ["a probe of another sort", mist({ startupProbe: { httpGet: null, exec: { command: ["true"] } } })],
-  ["a map that is emptied", mist({ lifecycle: { $patch: "delete" } })],
+  ["replaced tolerations", { spec: { tolerations: [{ key: "mine", operator: "Exists" }] } }],
+  ["single keys of the node selector", { spec: { nodeSelector: { pool: null, zone: "a" } } }],
+  ["a replaced node selector", { spec: { nodeSelector: { $patch: "replace", zone: "a" } } }],
+  ["a replaced security context", { spec: { securityContext: { $patch: "replace", runAsNonRoot: true } } }],
+  ["a replaced list of scalars", { spec: { securityContext: { supplementalGroups: [3] } } }],
+  ["a removed startup probe", mist({ startupProbe: null })],
+  ["a probe of another type", mist({ startupProbe: { httpGet: null, exec: { command: ["true"] } } })],
+  ["a removed map", mist({ lifecycle: { $patch: "delete" } })],
   [
-    "pull secrets by name",
+    "an added and a removed image pull secret",
     { spec: { imagePullSecrets: [{ name: "three" }, { name: "one", $patch: "delete" }] } },
   ],
-  ["a spread by its key", { spec: { topologySpreadConstraints: [{ topologyKey: "zone", maxSkew: 5 }] } }],
   [
-    "an affinity where none was",
+    "a topology spread constraint, merged by its key",
+    { spec: { topologySpreadConstraints: [{ topologyKey: "zone", maxSkew: 5 }] } },
+  ],
+  [
+    "an added affinity",
     {
       spec: {
         affinity: {
@@ -157,11 +166,11 @@ const cases: [string, object][] = [
     },
   ],
   [
-    "a priority, a scheduler, a host name",
+    "a priority class, a scheduler and a host name",
     { spec: { priorityClassName: "speech", schedulerName: "mine", hostname: "h" } },
   ],
   [
-    "another port",
+    "an added and a renamed port",
     mist({
       ports: [
         { containerPort: 9090, name: "debug" },
@@ -170,12 +179,12 @@ const cases: [string, object][] = [
     }),
   ],
   [
-    "an init container's variable",
+    "an environment variable of an init container",
     { spec: { initContainers: [{ name: "fetch", env: [{ name: "X", value: "2" }] }] } },
   ],
-  ["a host's alias", { spec: { hostAliases: [{ ip: "10.0.0.1", hostnames: ["a"] }] } }],
+  ["a host alias", { spec: { hostAliases: [{ ip: "10.0.0.1", hostnames: ["a"] }] } }],
   [
-    "nulls and directives inside what is new",
+    "null values in a new container",
     {
       spec: {
         containers: [
@@ -201,14 +210,14 @@ function templateObject(template: object): object {
   return { apiVersion: "v1", kind: "PodTemplate", metadata: { name: "original" }, template };
 }
 
-/** The API server's own merge of a patch into the original. */
+/** Returns the original with the patch, merged by the API server. */
 async function merged(patch: object): Promise<object> {
   const type = "application/strategic-merge-patch+json";
   const body = { template: patch };
   return templateIn(await clusterRequestOrThrow(address, { method: "PATCH", path, body, type }));
 }
 
-/** The same merge with the defaults that the API server adds. */
+/** Returns the template with the defaults that the API server adds. */
 async function stored(template: object): Promise<object> {
   const body = templateObject(template);
   return templateIn(await clusterRequestOrThrow(address, { method: "PUT", path, body }));
@@ -237,7 +246,7 @@ describe("podTemplate is merged like a strategic merge patch of the API server:"
     expect(await limitsIn(merged(patch))).toEqual({ cpu: "1", memory: "0" });
   });
 
-  it("the comparison detects a wrong merge", async () => {
+  it("a wrong merge is detected by this comparison", async () => {
     const patch = mist({ env: [{ name: "B", $patch: "delete" }] });
     expect(await stored(original)).not.toEqual(await merged(patch));
   });

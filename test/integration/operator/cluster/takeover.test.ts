@@ -10,12 +10,12 @@ useOperatorHouse((opened) => {
   house = opened;
 });
 
-/** The reconciled keys, in order. */
-function passes(): string[] {
+/** Returns the reconciled keys, in order. */
+function reconciledKeys(): string[] {
   return house.lines.flatMap((line) => /^a reconcile has ended .*"key":"([^"]+)"/.exec(line)?.[1] ?? []);
 }
 
-it("an operator that starts first reconciles the objects that changed while none ran", async () => {
+it("an operator that starts reconciles first the objects that changed while no operator ran", async () => {
   await house.ready();
   const others = ["another", "before", "case"];
   for (const name of others) await house.putDeployment({}, undefined, name);
@@ -25,11 +25,11 @@ it("an operator that starts first reconciles the objects that changed while none
   house.lines.length = 0;
   await house.putDeployment({ api: { replicas: 3 } });
   await house.startOperator({ workers: 1 });
-  await house.until(async () => passes().length >= 3 * others.length, "passes over all");
-  expect(passes()[0]).toBe(`TtsDeployment/${house.namespace}/demo`);
+  await house.until(async () => reconciledKeys().length >= 3 * others.length, "reconciles of all objects");
+  expect(reconciledKeys()[0]).toBe(`TtsDeployment/${house.namespace}/demo`);
 });
 
-it("starts although one of its namespaces was deleted, and serves it when it exists again with the operator's role", async () => {
+it("an operator starts although a watched namespace was deleted, and reconciles the namespace when it exists again", async () => {
   await house.stopOperator();
   const deleted = `${house.namespace}-deleted`;
   await house.startOperator({ moreNamespaces: [deleted] });
@@ -43,13 +43,13 @@ it("starts although one of its namespaces was deleted, and serves it when it exi
       await house.admin.create({ ...rest, metadata: { name: metadata.name, namespace: deleted } });
   }
   await house.until(async () => (await conditionsIn(deleted)) > 0, "the status of the TtsDeployment");
-  // Each kind's watch repeats after a delay of its own, and that of Secrets may come after the status.
+  // The watch of each kind is retried after its own delay, so the watch of Secrets may open after the status.
   await house.until(async () => house.failingWatches().length === 0, "no failing watch");
 
   await house.ready();
 });
 
-it("deletes nothing because of a TtsDeployment in its cache that is older than the state another operator saw", async () => {
+it("an operator deletes nothing because of an outdated TtsDeployment in its cache", async () => {
   const mist = { name: "mist", kind: "mist" };
   await house.ready({}, [mist]);
   const before = await house.deployment();
@@ -69,11 +69,12 @@ it("deletes nothing because of a TtsDeployment in its cache that is older than t
   };
   await house.startOperator();
   await house.until(
-    async () => passes().filter((key) => key.endsWith("/demo")).length > 0,
-    "a pass by the old copy",
+    async () => reconciledKeys().filter((key) => key.endsWith("/demo")).length > 0,
+    "a reconcile of the outdated TtsDeployment",
   );
-  const seen = [...(await pools.versions()), ...(await policies.versions())];
-  expect(seen.filter(({ type }) => type === "DELETED").map(({ object }) => object.metadata.name)).toEqual([]);
+  const versions = [...(await pools.versions()), ...(await policies.versions())];
+  const deleted = versions.filter(({ type }) => type === "DELETED");
+  expect(deleted.map(({ object }) => object.metadata.name)).toEqual([]);
   house.abandonOperators();
 });
 
@@ -101,29 +102,32 @@ describe("two operators of one namespace", () => {
   beforeEach(() => house.stopOperator());
 
   it.each([
-    ["the first was there before", "one/tts-operator", "two/tts-operator"],
-    ["the second was there before", "two/tts-operator", "one/tts-operator"],
-  ])("report the conflict, and one of them continues, when %s", async (_when, before, after) => {
+    ["the first operator started earlier", "one/tts-operator", "two/tts-operator"],
+    ["the second operator started earlier", "two/tts-operator", "one/tts-operator"],
+  ])("report the conflict, and only one continues, if %s", async (_when, before, after) => {
     await house.startOperator({ release: before, image: image("1") });
     await house.ready();
     expect(await house.condition("SoleOperator")).toBe("absent");
     await house.startOperator({ release: after, image: image("2") });
-    // work for each operator, so that each of them writes
+    // After this change, each operator has to write.
     await house.putDeployment({ api: { replicas: 2 } });
     await house.serve("demo-api");
     await house.untilCondition("SoleOperator", conflict);
-    await house.until(async () => (await signer()) === "one/tts-operator", "the first");
+    await house.until(
+      async () => (await signer()) === "one/tts-operator",
+      "the status of the first operator",
+    );
     expect(await house.writesDuring(1_500)).toBe(0);
     expect(await house.condition("SoleOperator")).toMatch(conflict);
     expect(await signer()).toBe("one/tts-operator");
     expect(house.lines.join("\n")).toContain("another operator serves this namespace too");
   });
 
-  it("record nothing when a new leader takes over", async () => {
+  it("report no conflict when a new leader takes over", async () => {
     await house.startOperator({ release: "two/tts-operator" });
     await house.ready();
     await house.restart({ release: "one/tts-operator" });
-    await house.until(async () => (await signer()) === "one/tts-operator", "the next");
+    await house.until(async () => (await signer()) === "one/tts-operator", "the status of the new leader");
     await house.idle();
     expect(await house.condition("SoleOperator")).toBe("absent");
   });

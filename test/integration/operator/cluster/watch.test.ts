@@ -1,6 +1,6 @@
 /**
- * Tests the recovery of a watch from each kind of fault. A proxy in front of a real API server injects the faults. After
- * each one, the local copy must equal the cluster.
+ * Tests the recovery of a watch from each kind of fault. A proxy in front of a real API server injects the
+ * faults. After each fault, the cache must equal the cluster.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, test } from "vitest";
 import { ApiError } from "../../../../operator/cluster/api-error.ts";
@@ -17,9 +17,9 @@ let namespace: string;
 let proxy: FaultProxy;
 let client: ClusterClient;
 let reflector: Reflector;
-/** The last reported value of each key, and the number of reports. */
-let told: Map<string, KubernetesObject | undefined>;
-let tellings: number;
+/** The last object that the listener received for each key, or undefined after a deletion. */
+let notified: Map<string, KubernetesObject | undefined>;
+let notifications: number;
 
 beforeAll(async () => {
   admin = await adminClient(inject("controlPlane"));
@@ -31,8 +31,8 @@ beforeEach(async () => {
   namespace = await freshNamespace(admin, "watch");
   proxy = await FaultProxy.start(inject("controlPlane"));
   client = new ClusterClient(proxy.connection(), { timeoutMs: 60_000, attempts: 1 });
-  told = new Map();
-  tellings = 0;
+  notified = new Map();
+  notifications = 0;
 });
 
 afterEach(async () => {
@@ -52,9 +52,9 @@ function follow(options: ReflectorOptions = {}): Reflector {
 }
 
 function listen(): Reflector {
-  reflector.onChange((key, held) => {
-    tellings += 1;
-    told.set(key, held?.object);
+  reflector.onChange((key, entry) => {
+    notifications += 1;
+    notified.set(key, entry?.object);
   });
   return reflector.start();
 }
@@ -68,12 +68,11 @@ function remove(name: string): Promise<boolean> {
   return admin.remove({ apiVersion: "v1", kind: "ConfigMap", namespace, name });
 }
 
-/** The values by name: in the cluster, in the copy, and in the reports. */
-async function inCluster(): Promise<Record<string, unknown>> {
+async function clusterValues(): Promise<Record<string, unknown>> {
   return valuesOf(await admin.list("ConfigMap", { namespace, labelSelector: "app=tts" }));
 }
 
-function held(): KubernetesObject[] {
+function cachedObjects(): KubernetesObject[] {
   return [...reflector.keys()].map((key) => reflector.get(key)).filter((object) => object !== undefined);
 }
 
@@ -83,12 +82,12 @@ function valuesOf(objects: Iterable<KubernetesObject>): Record<string, unknown> 
   );
 }
 
-/** Waits until the copy and the reports match the cluster. */
-async function expectInStep(): Promise<void> {
-  const cluster = await inCluster();
+/** Waits until the cache and the notifications match the cluster. */
+async function expectInSync(): Promise<void> {
+  const cluster = await clusterValues();
   await eventuallyPasses(() => {
-    expect(valuesOf(held())).toEqual(cluster);
-    expect(valuesOf([...told.values()].filter((object) => object !== undefined))).toEqual(cluster);
+    expect(valuesOf(cachedObjects())).toEqual(cluster);
+    expect(valuesOf([...notified.values()].filter((object) => object !== undefined))).toEqual(cluster);
   });
 }
 
@@ -103,29 +102,29 @@ async function following(options: ReflectorOptions = {}): Promise<void> {
   await untilWatching();
 }
 
-/** Adds, changes and deletes one object each. */
+/** Adds one object, changes one object and deletes one object. */
 async function change(round: string): Promise<void> {
   await Promise.all([put(`new-${round}`, "1"), put("changed", round), put("gone", round)]);
   await remove("gone");
 }
 
-async function expectChangesSeen(): Promise<void> {
+async function expectChangesNotified(): Promise<void> {
   await change("one");
-  await expectInStep();
+  await expectInSync();
 }
 
 describe("a reflector on a healthy connection", () => {
-  test("lists in pages, and then reports additions, changes and deletions without another list", async () => {
+  test("lists in pages, and then reports new, changed and deleted objects without another list", async () => {
     await Promise.all(["a", "b", "c", "d", "e"].map((name) => put(name, "1")));
     await following({ pageSize: 2 });
     expect(proxy.count("list")).toBe(3);
-    expect(told.size).toBe(5);
-    await expectChangesSeen();
-    expect(told.get(`${namespace}/gone`)).toBeUndefined();
+    expect(notified.size).toBe(5);
+    await expectChangesNotified();
+    expect(notified.get(`${namespace}/gone`)).toBeUndefined();
     expect(proxy.count("list")).toBe(3);
   });
 
-  test("removes managed fields unless they are requested", async () => {
+  test("removes managed fields, and keeps them with keepManagedFields", async () => {
     await put("a", "1");
     await follow().synced();
     expect(reflector.get(`${namespace}/a`)?.metadata).not.toHaveProperty("managedFields");
@@ -134,10 +133,10 @@ describe("a reflector on a healthy connection", () => {
     expect(reflector.get(`${namespace}/a`)?.metadata.managedFields?.[0]?.manager).toBe("tts-operator");
   });
 
-  test("continues when the server ends the watch at its time limit", async () => {
+  test("continues when the API server ends the watch at its time limit", async () => {
     await following({ watchSeconds: 1 });
     await eventuallyPasses(() => expect(proxy.count("watch")).toBeGreaterThan(1));
-    await expectChangesSeen();
+    await expectChangesNotified();
     expect(proxy.count("list")).toBe(1);
   });
 
@@ -145,30 +144,30 @@ describe("a reflector on a healthy connection", () => {
     await following();
     await reflector.stop();
     await eventuallyPasses(() => expect(proxy.openWatches).toBe(0));
-    const before = tellings;
+    const before = notifications;
     await change("one");
-    expect(tellings).toBe(before);
+    expect(notifications).toBe(before);
   });
 
   test("continues when a listener throws", async () => {
     const failed: string[] = [];
     follow({ observer: { listenerFailed: (_kind, key) => failed.push(key) } });
     reflector.onChange(() => {
-      throw new Error("a mistake of ours");
+      throw new Error("the listener failed");
     });
     await untilWatching();
-    await expectChangesSeen();
+    await expectChangesNotified();
     expect(failed).toContain(`${namespace}/changed`);
   });
 });
 
-describe("no update is lost", () => {
-  test("when the connection is closed in the middle of a line, and the watch resumes without a list", async () => {
+describe("a reflector loses no update", () => {
+  test("when the connection is closed within a line: the watch continues without another list", async () => {
     await following();
     await put("changed", "before");
-    await expectInStep();
+    await expectInSync();
     proxy.cutWatches();
-    await expectChangesSeen();
+    await expectChangesNotified();
     expect(proxy.count("list")).toBe(1);
   });
 
@@ -181,36 +180,36 @@ describe("no update is lost", () => {
       proxy.cutWatches();
       await change(`${round}-missed`);
     }
-    await expectInStep();
+    await expectInSync();
   });
 
-  test("when a watch stalls and a new one replaces it", async () => {
+  test("when a watch stalls: a new watch replaces it", async () => {
     await following({ idleTimeoutMs: 300 });
     proxy.stallWatches();
-    await expectChangesSeen();
+    await expectChangesNotified();
   });
 
-  test("when the server does not respond to the request for a watch", async () => {
+  test("when the API server does not respond to the request for a watch", async () => {
     let hung = 0;
     proxy.rule = ({ watch }) => (watch && hung++ < 1 ? { kind: "hang" } : undefined);
     client.close();
     client = new ClusterClient(proxy.connection(), { timeoutMs: 2_000, attempts: 1 });
     follow();
     await reflector.synced();
-    await expectChangesSeen();
+    await expectChangesNotified();
     expect(hung).toBeGreaterThan(1);
   });
 
-  test("when the server no longer has the version (410): it lists again and reports deleted objects", async () => {
+  test("when the API server no longer has the version (410): it lists again and reports deleted objects", async () => {
     await put("vanishes", "1");
     await following();
-    let refused = 0;
-    proxy.rule = ({ watch }) => (watch && refused++ < 2 ? { kind: "answer", status: 410 } : undefined);
+    let rejected = 0;
+    proxy.rule = ({ watch }) => (watch && rejected++ < 2 ? { kind: "answer", status: 410 } : undefined);
     proxy.cutWatches();
     await remove("vanishes");
-    await expectChangesSeen();
-    expect(told.has(`${namespace}/vanishes`)).toBe(true);
-    expect(told.get(`${namespace}/vanishes`)).toBeUndefined();
+    await expectChangesNotified();
+    expect(notified.has(`${namespace}/vanishes`)).toBe(true);
+    expect(notified.get(`${namespace}/vanishes`)).toBeUndefined();
     await eventuallyPasses(() => expect(proxy.openWatches).toBe(1));
     expect(proxy.count("list")).toBe(3);
   });
@@ -221,7 +220,7 @@ describe("no update is lost", () => {
     await change("one");
     const status = { kind: "Status", status: "Failure", reason: "Expired", code: 410, message: "too old" };
     proxy.sayOnWatches(JSON.stringify({ type: "ERROR", object: status }));
-    await expectInStep();
+    await expectInSync();
     expect(proxy.count("list")).toBe(2);
   });
 
@@ -231,11 +230,11 @@ describe("no update is lost", () => {
     const halfway = ({ query }: ProxiedRequest) => query.has("continue") && expired++ < 1;
     proxy.rule = (request) => (halfway(request) ? { kind: "answer", status: 410 } : undefined);
     follow({ pageSize: 2 });
-    await expectInStep();
+    await expectInSync();
     expect(expired).toBe(1);
   });
 
-  test("when the server has only older versions, as after a restored backup", async () => {
+  test("when the API server has only older versions, for example after the restore of a backup", async () => {
     await following();
     const details = {
       causes: [{ reason: "ResourceVersionTooLarge", message: "Too large resource version" }],
@@ -246,12 +245,12 @@ describe("no update is lost", () => {
         ? { kind: "answer", status: 504, body: status }
         : undefined;
     proxy.cutWatches();
-    await expectChangesSeen();
+    await expectChangesNotified();
     expect(proxy.count("list")).toBe(2);
   });
 
   test.each([429, 500, 503])(
-    "when watches are answered %i for a while, and it asks more slowly each time",
+    "when the API server responds %i to several watches: the pauses between retries grow",
     async (status) => {
       const pauses: number[] = [];
       const interrupted = (_kind: string, error: unknown, retryMs: number) => {
@@ -259,79 +258,79 @@ describe("no update is lost", () => {
       };
       follow({ random: () => 0.5, observer: { interrupted } });
       await untilWatching();
-      let refused = 0;
-      proxy.rule = ({ watch }) => (watch && refused++ < 6 ? { kind: "answer", status } : undefined);
+      let rejected = 0;
+      proxy.rule = ({ watch }) => (watch && rejected++ < 6 ? { kind: "answer", status } : undefined);
       proxy.cutWatches();
       await change("one");
-      await expectInStep();
-      expect(refused).toBe(7);
-      // the broken watch itself was the first failure, with a pause of 10 ms
+      await expectInSync();
+      expect(rejected).toBe(7);
+      // The first failure was the interrupted watch, with a pause of 10 ms.
       expect(pauses).toEqual([20, 40, 80, 100, 100, 100]);
     },
   );
 
-  test("when the server sends Retry-After", async () => {
+  test("when the API server sends Retry-After", async () => {
     const clock = new FakeClock();
     await following({ clock, random: () => 0.5 });
-    let refused = 0;
+    let rejected = 0;
     const pauseOf = (pauseMs: number) =>
       eventually(`a pause of ${pauseMs} ms`, () => clock.nextDueMs === clock.monotonicMs() + pauseMs);
     const busy = { kind: "answer", status: 429, headers: { "retry-after": "1" } } as const;
-    proxy.rule = ({ watch }) => (watch && refused++ < 1 ? busy : undefined);
+    proxy.rule = ({ watch }) => (watch && rejected++ < 1 ? busy : undefined);
     proxy.cutWatches();
     await pauseOf(10);
     await clock.advance(10);
     await pauseOf(1_020);
-    expect(refused).toBe(1);
+    expect(rejected).toBe(1);
     await clock.advance(1_020);
-    await eventuallyPasses(() => expect(refused).toBe(2));
-    await expectChangesSeen();
+    await eventuallyPasses(() => expect(rejected).toBe(2));
+    await expectChangesNotified();
   });
 
   test("when the first lists fail", async () => {
-    let refused = 0;
-    proxy.rule = ({ watch }) => (!watch && refused++ < 3 ? { kind: "answer", status: 500 } : undefined);
+    let rejected = 0;
+    proxy.rule = ({ watch }) => (!watch && rejected++ < 3 ? { kind: "answer", status: 500 } : undefined);
     await put("a", "1");
     follow();
-    await expectInStep();
+    await expectInSync();
     expect(proxy.count("list")).toBe(4);
   });
 
-  test("when the token has expired and is read again", async () => {
+  test("when the token has expired: it is read again", async () => {
     await following();
     proxy.rule = ({ watch }) =>
       watch && proxy.refreshes === 0 ? { kind: "answer", status: 401 } : undefined;
     proxy.cutWatches();
-    await expectChangesSeen();
+    await expectChangesNotified();
     expect(proxy.refreshes).toBe(1);
   });
 
-  test("when a line cannot be parsed and is requested again", async () => {
+  test("when a line cannot be parsed: the event is requested again", async () => {
     let broken = 0;
     const spoil = (line: string) =>
       line.includes('"changed"') && broken++ < 2 ? [line.slice(0, 40)] : [line];
     proxy.rule = ({ watch }) => (watch ? { kind: "rewrite", line: spoil } : undefined);
     await following();
     await put("changed", "only once");
-    await expectInStep();
+    await expectInSync();
     expect(broken).toBe(3);
     expect(proxy.count("list")).toBe(1);
   });
 
-  test("when a line can never be parsed and the objects are listed", async () => {
+  test("when a line can never be parsed: the objects are listed again", async () => {
     const spoil = (line: string) => (line.includes('"changed"') ? ["{ no event"] : [line]);
     proxy.rule = ({ watch }) => (watch ? { kind: "rewrite", line: spoil } : undefined);
     await following();
     await put("changed", "only once");
-    await expectInStep();
+    await expectInSync();
     expect(proxy.count("list")).toBe(2);
   });
 
-  test("when events arrive twice and late: an old state never replaces a newer one", async () => {
-    const seen: string[] = [];
+  test("when events are repeated late: an old state never replaces a newer one", async () => {
+    const sentLines: string[] = [];
     const repeat = (line: string) => {
-      seen.push(line);
-      return [line, ...seen];
+      sentLines.push(line);
+      return [line, ...sentLines];
     };
     proxy.rule = ({ watch }) => (watch ? { kind: "rewrite", line: repeat } : undefined);
     await following();
@@ -340,13 +339,13 @@ describe("no update is lost", () => {
     await put("changed", "3");
     await remove("changed");
     await put("changed", "4");
-    await expectInStep();
+    await expectInSync();
     await put("last", "1");
-    await expectInStep();
-    expect(tellings).toBe(6);
+    await expectInSync();
+    expect(notifications).toBe(6);
   });
 
-  test("when several faults occur", async () => {
+  test("when faults of several kinds occur", async () => {
     await following({ idleTimeoutMs: 200 });
     const half = (line: string) => [line, line.slice(0, 20)];
     const faults: (Fault | undefined)[] = [
@@ -364,13 +363,14 @@ describe("no update is lost", () => {
       if (round % 2 === 0) proxy.cutWatches();
       else proxy.stallWatches();
     }
-    // a list with more pages than faults would meet one fault each time
+    // The faults end here: a list of many pages would never complete, because each attempt would have a
+    // fault.
     proxy.rule = () => undefined;
-    await expectInStep();
+    await expectInSync();
   });
 });
 
-describe("watching one Secret", () => {
+describe("a watch of one Secret", () => {
   const ref = (name: string) => ({ apiVersion: "v1", kind: "Secret", namespace, name });
   const secret = (value: string) => ({
     apiVersion: "v1",
@@ -385,23 +385,24 @@ describe("watching one Secret", () => {
   }
 
   const versionInCluster = async () => (await admin.get(ref("license")))?.metadata.resourceVersion;
-  async function expectNoticed(): Promise<void> {
+  async function expectSecretInSync(): Promise<void> {
     const version = await versionInCluster();
     const known = () => reflector.get(`${namespace}/license`)?.metadata.resourceVersion;
     await eventuallyPasses(() => expect(known()).toBe(version));
   }
 
-  test("reports creation, change and deletion, without its content and without a list", async () => {
+  test("reports creation, change and deletion of the Secret, without its content and without a list", async () => {
     followSecret();
     await reflector.synced();
     expect(reflector.get(`${namespace}/license`)).toBeUndefined();
     await admin.apply(secret("one"));
-    await expectNoticed();
+    await expectSecretInSync();
     await admin.apply(secret("two"));
-    await expectNoticed();
-    for (const object of [...held(), ...told.values()]) expect(object).not.toHaveProperty("data");
+    await expectSecretInSync();
+    for (const object of [...cachedObjects(), ...notified.values()])
+      expect(object).not.toHaveProperty("data");
     await admin.remove(ref("license"));
-    await expectNoticed();
+    await expectSecretInSync();
     const listed = proxy.requests.filter(({ path, watch }) => path.endsWith("/secrets") && !watch);
     expect(listed).toEqual([]);
     expect(
@@ -411,28 +412,28 @@ describe("watching one Secret", () => {
     ).toBe(true);
   });
 
-  test("reports the existing Secret, and no others", async () => {
+  test("reports the existing Secret, and no other Secret", async () => {
     await admin.apply(secret("one"));
     const other = secret("other");
     await admin.apply({ ...other, metadata: { ...other.metadata, name: "other" } });
     await followSecret().synced();
     expect(reflector.get(`${namespace}/license`)?.metadata.resourceVersion).toBe(await versionInCluster());
     await untilWatching();
-    expect([...told.keys()]).toEqual([`${namespace}/license`]);
-    expect(tellings).toBe(1);
+    expect([...notified.keys()]).toEqual([`${namespace}/license`]);
+    expect(notifications).toBe(1);
   });
 
-  test("reports changes and a deletion after an interruption, also if its version has expired", async () => {
+  test("reports a deletion and a creation after an interruption, also if its version has expired", async () => {
     await admin.apply(secret("one"));
     followSecret();
     await untilWatching();
-    let refused = 0;
-    proxy.rule = ({ watch }) => (watch && refused++ < 3 ? { kind: "answer", status: 410 } : undefined);
+    let rejected = 0;
+    proxy.rule = ({ watch }) => (watch && rejected++ < 3 ? { kind: "answer", status: 410 } : undefined);
     proxy.cutWatches();
     await admin.remove(ref("license"));
-    await expectNoticed();
-    expect(told.get(`${namespace}/license`)).toBeUndefined();
+    await expectSecretInSync();
+    expect(notified.get(`${namespace}/license`)).toBeUndefined();
     await admin.apply(secret("two"));
-    await expectNoticed();
+    await expectSecretInSync();
   });
 });

@@ -11,7 +11,7 @@ import { startTestApi, type TestApi } from "../../../support/server/api-tier.ts"
 import { parseEvents } from "../../../support/server/events.ts";
 import { type ScriptedModel, startScriptedModel } from "../../../support/server/scripted-model.ts";
 
-/** The pages whose code blocks are all run. */
+/** The test runs every code block of these pages. */
 const pages = ["docs/how-to/call-the-api.md", "docs/how-to/use-openai-clients.md"];
 const textOf = (page: string) => readFileSync(join(import.meta.dirname, "../../../..", page), "utf8");
 
@@ -83,7 +83,7 @@ describe("the guides to the API", () => {
   });
 
   it.each(examples)(
-    "$page has an example in $language at line $line that works as written",
+    "$page has an example in $language at line $line that runs unchanged",
     async (example) => {
       const [program, file] = programs[example.language] as readonly [string, string];
       writeFileSync(join(folder, file), example.code);
@@ -96,7 +96,7 @@ describe("the guides to the API", () => {
     },
   );
 
-  it("list OpenAI's names as the code has them", () => {
+  it("list the same models and voices of OpenAI as the code", () => {
     const text = textOf("docs/how-to/use-openai-clients.md");
     const rows = [...text.matchAll(/^\| `([\w-]+)` \| `(\w+)` \|$/gm)].map(([, name, id]) => [name, id]);
     expect(rows).toEqual([...Object.entries(openaiModels), ...Object.entries(openaiVoices)]);

@@ -1,4 +1,4 @@
-/** Real messages of all sockets against docs/asyncapi.json. */
+/** Compares real messages of all sockets with docs/asyncapi.json. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import Schema from "typebox/schema";
@@ -22,7 +22,7 @@ const document = JSON.parse(
   readFileSync(join(import.meta.dirname, "../../../../docs/asyncapi.json"), "utf8"),
 ) as Document;
 
-/** The same value with what it refers to in its place. */
+/** Returns the value with every reference replaced by its target. */
 function resolved(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(resolved);
   if (typeof value !== "object" || value === null) return value;
@@ -33,13 +33,13 @@ function resolved(value: unknown): unknown {
 
 function lookUp(reference: string): unknown {
   const steps = reference.replace("#/", "").split("/");
-  const found = steps.reduce<unknown>((from, step) => (from as Record<string, unknown>)?.[step], document);
-  if (found === undefined) throw new Error(`the document has no ${reference}`);
-  return found;
+  const target = steps.reduce<unknown>((from, step) => (from as Record<string, unknown>)?.[step], document);
+  if (target === undefined) throw new Error(`docs/asyncapi.json has no ${reference}`);
+  return target;
 }
 
-/** The messages of an operation that the value can be, by their names. */
-function described(operation: string, value: unknown): string[] {
+/** Returns the names of the operation's messages that have a schema for the value. */
+function matchingMessages(operation: string, value: unknown): string[] {
   const references = document.operations[operation]?.messages ?? [];
   return references
     .filter(({ $ref }) => Schema.Check(resolved((lookUp($ref) as Message).payload) as object, value))
@@ -66,19 +66,23 @@ afterAll(async () => {
 const connect = (path: string, subprotocol?: string) =>
   connectSocket(api.url, path, { key: api.key, subprotocol });
 
-/** Sends messages that the document describes. */
+/** Sends messages, and checks that the document has exactly one schema for each. */
 function send(client: SocketClient, operation: string, ...messages: readonly object[]): void {
   for (const message of messages) {
-    expect({ message, fits: described(operation, message).length }).toEqual({ message, fits: 1 });
+    const matches = matchingMessages(operation, message).length;
+    expect({ message, matches }).toEqual({ message, matches: 1 });
     client.send(message);
   }
 }
 
-/** @returns the names of all messages of the server, each of which the document has once. */
+/**
+ * Checks that the document has exactly one schema for each received message.
+ * @returns the names of the received messages
+ */
 function namesOf({ events }: SocketClient, operation: string): ReadonlySet<string> {
-  const names = events.map((event) => described(operation, event));
-  for (const [at, found] of names.entries()) {
-    expect({ event: events[at], found }).toEqual({ event: events[at], found: [expect.any(String)] });
+  const names = events.map((event) => matchingMessages(operation, event));
+  for (const [at, matches] of names.entries()) {
+    expect({ event: events[at], matches }).toEqual({ event: events[at], matches: [expect.any(String)] });
   }
   return new Set(names.flat());
 }
@@ -128,15 +132,15 @@ describe("docs/asyncapi.json", () => {
     client.socket.terminate();
   });
 
-  it("refuses messages that no socket accepts or sends", () => {
+  it("has no schema for messages that the sockets neither accept nor send", () => {
     for (const wrong of [{ text: 1 }, { operation: "stop" }, {}])
-      expect(described("json.receive", wrong)).toEqual([]);
+      expect(matchingMessages("json.receive", wrong)).toEqual([]);
     for (const wrong of [{ type: "other" }, { type: "done" }, { type: "done", contextId: null, more: 1 }])
-      expect(described("json.send", wrong)).toEqual([]);
-    expect(described("jsonWithFlag.send", { type: "done", contextId: null })).toEqual([]);
+      expect(matchingMessages("json.send", wrong)).toEqual([]);
+    expect(matchingMessages("jsonWithFlag.send", { type: "done", contextId: null })).toEqual([]);
     for (const wrong of [{ start: { speaker: 1 } }, { start: { splitStrategy: "x" } }, { contextId: "a" }])
-      expect(described("contexts.receive", wrong)).toEqual([]);
-    expect(described("contexts.send", { contextId: "a", audio: "", done: {} })).toEqual([]);
+      expect(matchingMessages("contexts.receive", wrong)).toEqual([]);
+    expect(matchingMessages("contexts.send", { contextId: "a", audio: "", done: {} })).toEqual([]);
   });
 });
 

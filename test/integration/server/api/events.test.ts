@@ -25,7 +25,7 @@ const accept = { accept: "text/event-stream" };
 const mist = { speaker: "abbie", text: "Hello there.", audioFormat: "pcm" };
 
 describe("an event stream", () => {
-  it("has a chunk and three empty lists when the audio is empty", async () => {
+  it("has an empty chunk and empty timestamps when the audio is empty", async () => {
     const { api } = await start(async (call) => {
       await call.head(16_000);
       await call.end(0);
@@ -38,7 +38,7 @@ describe("an event stream", () => {
     ]);
   });
 
-  it("sends its first chunk at once, while the model is still working, and comments only after it", async () => {
+  it("sends its first chunk while the model still works, and comments only after the first chunk", async () => {
     const release = Promise.withResolvers<void>();
     const clock = new FakeClock();
     const { heartbeatMs } = defaultLimits;
@@ -57,7 +57,7 @@ describe("an event stream", () => {
     const read = async () => Buffer.from((await reader.read()).value ?? []).toString();
     const first = await read();
     expect(first).toMatch(/^event: chunk\ndata: \{"data":"[^"]{4268}"\}\n\n$/);
-    for (let silence = 0; silence < 2; silence++) {
+    for (let comment = 0; comment < 2; comment++) {
       await clock.advance(heartbeatMs);
       expect(await read()).toBe(":\n\n");
     }
@@ -67,7 +67,7 @@ describe("an event stream", () => {
     expect(parseEvents(rest).map(({ name }) => name)).toEqual(["timestamps", "done"]);
   });
 
-  it("sends an error event and no done if it fails after the first chunk", async () => {
+  it("ends with an error event and without done if the model fails after the first chunk", async () => {
     const { api } = await start(fail({ rate: 16_000 }));
     const answer = await api.post({ ...mist, samplingRate: 16_000 }, accept);
     expect(answer.status).toBe(200);
@@ -79,12 +79,12 @@ describe("an event stream", () => {
       detail: "The voice broke.",
       requestId: answer.headers.get("x-request-id"),
     });
-    await eventually("the failure is counted", async () =>
+    await eventually("the failure in the metrics", async () =>
       (await (await fetch(`${api.url}/metrics`)).text()).includes('error_message="model_failed"'),
     );
   });
 
-  it("is a problem document if it fails before the first chunk", async () => {
+  it("is replaced by a problem document if the model fails before the first chunk", async () => {
     const { api } = await start((call) => call.refuse(503, { code: "saturated", detail: "full" }));
     const answer = await api.post(mist, accept);
     expect(answer.status).toBe(503);

@@ -25,9 +25,9 @@ afterAll(async () => {
   await model.close();
 });
 
-describe("the first bytes", () => {
+describe("the server sends the first bytes of", () => {
   it.each(variants.filter(({ form }) => form !== "json"))(
-    "of $name leave while the model still speaks",
+    "$name while the model still synthesizes",
     async ({ accept = "", body }) => {
       const whole = { speaker: "luna", modelId: "arcana", text: "Hello there.", ...body };
       const answer = await api.post(whole, { accept });

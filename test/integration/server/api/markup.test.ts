@@ -25,7 +25,7 @@ const phonemeWords =
     .split(",")
     .map((pair) => pair.trim().split(" "));
 
-test("a recognizer hears words that are written as phonemes, with every symbol of the alphabet", async () => {
+test("a recognizer understands words in phonemes, with every symbol of the alphabet", async () => {
   const symbols = new Set(phonemeWords.map(([, phonemes = ""]) => phonemes.replace(/\d/g, "")).join(""));
   expect([...symbols].sort().join("")).toBe([..."@aAWxYEReIioOUuNbCdDfghJklmnGprsStTvwyzZ"].sort().join(""));
   const spoken = await Promise.all(
@@ -45,7 +45,7 @@ test.each([
   ["alan", "we really like the water here"],
   ["greta", "wir mögen das Wasser hier sehr"],
 ])(
-  "%s speaks a bracketed word at its own speed, quicker and slower, and the others as before",
+"%s changes the speed of each bracketed word, faster or slower, and not of other words",
   async (speaker, text) => {
     const [, second = "", , fourth = ""] = text.split(" ");
     const bracketed = text.replace(second, `[${second}]`).replace(fourth, `[${fourth}]`);
@@ -65,7 +65,7 @@ test.each([
   ["robert", "mistv2"],
   ["greta", "mist"],
   ["luna", "arcana"],
-])("%s (%s) is as much faster and slower as requested, at the same pitch", async (speaker, modelId) => {
+])("%s (%s) changes its speed as requested, and keeps its pitch", async (speaker, modelId) => {
   const text =
     speaker === "greta" ? "Die Kinder spielten im Garten am Haus." : "The children played in the garden.";
   const speeds = [0.25, 0.7, 1, 1.5, 3];
@@ -74,9 +74,9 @@ test.each([
     answers.push(await server.speak({ speaker, modelId, text, speedAlpha, temperature: 0 }));
   const plainLength = answers[2]?.samples.length ?? 0;
   for (const [i, { samples }] of answers.entries()) {
-    const asked = modelId === "arcana" ? 1 / (speeds[i] ?? 1) : (speeds[i] ?? 1);
-    expect(samples.length / plainLength / asked, `${speeds[i]}`).toBeGreaterThan(0.93);
-    expect(samples.length / plainLength / asked, `${speeds[i]}`).toBeLessThan(1.07);
+    const expected = modelId === "arcana" ? 1 / (speeds[i] ?? 1) : (speeds[i] ?? 1);
+    expect(samples.length / plainLength / expected, `${speeds[i]}`).toBeGreaterThan(0.93);
+    expect(samples.length / plainLength / expected, `${speeds[i]}`).toBeLessThan(1.07);
   }
   const pitches = (await timbresOf(answers.slice(1, 4))).map(({ pitchHz }) => pitchHz);
   for (const pitch of pitches) {
@@ -84,7 +84,7 @@ test.each([
   }
 });
 
-test("spell(…) reads its letters one by one, unless normalization is off", async () => {
+test("spell(…) reads letters one by one, and noTextNormalization changes the pronunciation of numbers", async () => {
   const seconds = async (body: object) => {
     const { samples, rate } = await server.speak({ speaker: "alan", ...body });
     return samples.length / rate;
@@ -100,7 +100,7 @@ test("spell(…) reads its letters one by one, unless normalization is off", asy
   expect(written.samples).not.toEqual(read.samples);
 });
 
-test("any Unicode gets sound or silence, in every language", async () => {
+test("any Unicode text becomes speech or silence, in every language", async () => {
   const random = pseudoRandom(11);
   for (const language of Object.keys(languages)) {
     const voice = voices.find((one) => one.language === language);

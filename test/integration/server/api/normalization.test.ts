@@ -3,7 +3,7 @@ import type { RunningTier } from "../../../../server/model/tier.ts";
 import { recognize, type Spoken } from "../../../support/audio/recognizer.ts";
 import { hear, modelTier } from "../../../support/server/model-tier.ts";
 
-/** A written text, with the words that a recognizer should hear. */
+/** Each row has a written text, and the spoken words that a recognizer should find. */
 const rows = [
   ["The 3rd man paid $5 for 12 apples.", "the third man paid five dollars for twelve apples"],
   ["He was born on July 4, 1976.", "he was born on july fourth nineteen seventy six"],
@@ -29,7 +29,7 @@ beforeAll(async () => {
 });
 afterAll(() => tier.stop());
 
-test("a recognizer hears the expanded form of numbers, dates, money and abbreviations", async () => {
+test("a recognizer finds the expanded form of numbers, dates, money and abbreviations", async () => {
   const spoken: Spoken[] = [];
   for (const [text, sentence] of rows) {
     const { samples, rate } = await hear(tier.url, { speaker: "alan", text });
@@ -44,7 +44,7 @@ test.each([
   ["lucia", "spa", "El 20/11/2026 pagué 3,50 € en EE. UU."],
   ["claire", "fra", "Le 1er mai à 15h30, 1 234 personnes."],
   ["greta", "deu", "Am 3. Mai, z. B. um 15:30 Uhr, 20 °C."],
-])("%s has a time for every written word of %s numbers", async (speaker, lang, text) => {
+])("%s (%s) has a timestamp for every written word of a text with numbers", async (speaker, lang, text) => {
   const { words, samples, rate } = await hear(tier.url, { speaker, lang, text });
   const written = text.split(" ").map((word) => word.replace(/^[(]|[.,]+$/gu, ""));
   expect(words.map(({ word }) => word)).toEqual(written);

@@ -28,7 +28,7 @@ const post = (more: object, headers: Record<string, string> = {}) =>
   api.post({ ...body, ...more }, headers, { path: "/v1/audio/speech" });
 
 describe("POST /v1/audio/speech", () => {
-  it("converts OpenAI's speed to the length of the speech", async () => {
+  it("converts OpenAI's speed to the stretch of the invocation", async () => {
     await (await post({ speed: 2 })).arrayBuffer();
     expect(model.calls.at(-1)?.invocation).toMatchObject({
       modelId: "arcana",
@@ -49,7 +49,7 @@ describe("POST /v1/audio/speech", () => {
     expect(joinChunks(events, "speech.audio.delta", "audio").length).toBe(24_000);
   });
 
-  it("ends events with OpenAI's error when the model fails in the middle", async () => {
+  it("ends its events with OpenAI's error when the model fails during the speech", async () => {
     model.script = fail();
     const events = parseEvents(await (await post({ stream_format: "sse", response_format: "pcm" })).text());
     model.script = speak;
@@ -64,7 +64,7 @@ describe("POST /v1/audio/speech", () => {
     [{ response_format: "flac" }, {}, 400, { type: "invalid_request_error", param: "response_format" }],
     [{}, { authorization: "Bearer svc_nobody" }, 401, { type: "authentication_error", code: "unauthorized" }],
     [{}, { "content-type": "text/plain" }, 415, { type: "invalid_request_error" }],
-  ])("answers %o %o with %i, as a problem and as OpenAI's error", async (more, headers, status, error) => {
+  ])("rejects %o with headers %o with %i and OpenAI's error", async (more, headers, status, error) => {
     const answer = await post(more, headers as Record<string, string>);
     expect(answer.status).toBe(status);
     expect(answer.headers.get("content-type")).toBe("application/problem+json");
@@ -72,7 +72,7 @@ describe("POST /v1/audio/speech", () => {
     expect(problem).toMatchObject({ status, error: { ...error, message: problem.detail } });
   });
 
-  it("uses OpenAI's error on its own route alone", async () => {
+  it("has OpenAI's error only on this route", async () => {
     expect(await (await api.post({}, {})).json()).not.toHaveProperty("error");
   });
 });

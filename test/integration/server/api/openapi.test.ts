@@ -30,7 +30,10 @@ afterAll(async () => {
   await model.close();
 });
 
-/** Checks the response against the document: its status, its type and the schema of a JSON body. */
+/**
+ * Checks that the document has the status and media type of the response, and that a JSON body matches its
+ * schema.
+ */
 async function expectDescribed(path: string, method: "get" | "post", answer: Response): Promise<void> {
   const type = answer.headers.get("content-type")?.split(";")[0] ?? "";
   const described = committed.paths[path]?.[method].responses[String(answer.status)];
@@ -79,11 +82,11 @@ describe("responses match the document", () => {
     ["/v1/audio/speech", { model: "mist", voice: "abbie", input: "x", stream_format: "sse" }, {}],
     ["/v1/audio/speech", { model: "mist", voice: "abbie", input: "x", response_format: "aac" }, {}],
     ["/v1/audio/speech", {}, { authorization: "" }],
-  ])("of POST %s with %o %o", async (path, body, headers) => {
+  ])("at POST %s with body %o and headers %o", async (path, body, headers) => {
     await expectDescribed(path, "post", await api.post(body, headers, { path }));
   });
 
-  it("including the limits of each field", () => {
+  it("including the limits of each field of a request", () => {
     const request = committed.components.schemas.SpeechRequest as object;
     const fits = (more: object) => Schema.Check(request, { ...mist, ...more });
     expect(fits({ speedAlpha: null, unknown: 1 })).toBe(true);

@@ -22,7 +22,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-/** Only some sentences. `make test-speech` tests every voice with all sentences. */
+/** These tests use only some sentences. `make test-speech` tests every voice with all sentences. */
 const someSentences = englishSentences.slice(0, 8);
 const fewSentences = englishSentences.slice(0, 3);
 const mistVoices = voicesOf("mist").filter(({ language }) => language === "eng");
@@ -42,7 +42,7 @@ test("a recognizer understands every English voice of mist", async () => {
 });
 
 describe("the default voice of English", () => {
-  test("is understood, also as mulaw over a telephone, and not at all if it is reversed", async () => {
+  test("is understood by a recognizer, also as mulaw over a telephone, and not if it is reversed", async () => {
     const spoken = await speakAll("alan", someSentences);
     const telephone = await Promise.all(
       someSentences.slice(0, 4).map(async (sentence) => ({
@@ -64,7 +64,7 @@ test("a recognizer that chooses among the sentences understands eSpeak NG's Engl
     const engines = new Engines(new Map([["espeak", espeak]]), []); // simulates a machine without Flite
     const sentences = englishSentences.slice(0, 12);
     const right = await choose(await Promise.all(sentences.map((text) => speakBy(engines, text))));
-    expect(right.filter(Boolean).length).toBeGreaterThanOrEqual(6); // one may be right by chance
+    expect(right.filter(Boolean).length).toBeGreaterThanOrEqual(6); // the recognizer may choose a sentence by chance
   } finally {
     await espeak.close();
   }
@@ -72,7 +72,7 @@ test("a recognizer that chooses among the sentences understands eSpeak NG's Engl
 
 async function speakBy(engines: Engines, text: string): Promise<Spoken> {
   const voice = findVoice("susan");
-  if (!voice) throw new Error("the catalogue has no susan");
+  if (!voice) throw new Error("the catalogue has no voice susan");
   const speech = prepareSpeech({ ...plainInvocation, text }, engines.speakerFor(voice, "mist"));
   const samples: number[] = [];
   for await (const frame of speak(speech, new AbortController().signal)) samples.push(...frame.samples);
@@ -80,7 +80,7 @@ async function speakBy(engines: Engines, text: string): Promise<Spoken> {
 }
 
 describe("word timestamps of English", () => {
-  const heard = new Map<string, { answer: TimedAnswer; aligned: WordTimestamp[] }[]>();
+  const recordings = new Map<string, { answer: TimedAnswer; aligned: WordTimestamp[] }[]>();
   beforeAll(async () => {
     const answers: TimedAnswer[] = [];
     for (const { id: speaker } of mistVoices) {
@@ -92,15 +92,15 @@ describe("word timestamps of English", () => {
     );
     for (const [i, answer] of answers.entries()) {
       const { id = "" } = mistVoices[Math.floor(i / fewSentences.length)] ?? {};
-      heard.set(id, [...(heard.get(id) ?? []), { answer, aligned: aligned[i] ?? [] }]);
+      recordings.set(id, [...(recordings.get(id) ?? []), { answer, aligned: aligned[i] ?? [] }]);
     }
   });
 
   test.each(mistVoices.map(({ id }) => id))(
-    "%s: they are where a forced alignment finds the words",
+    "of %s match a forced alignment of the words",
     (speaker) => {
       const errors = { start: [] as number[], end: [] as number[] };
-      for (const { answer, aligned } of heard.get(speaker) ?? []) {
+      for (const { answer, aligned } of recordings.get(speaker) ?? []) {
         expect(aligned).toHaveLength(answer.words.length);
         for (const [at, word] of aligned.entries()) {
           errors.start.push((answer.words[at]?.start ?? 0) - word.start);

@@ -17,20 +17,21 @@ import { heldRules } from "../../contract/held-rules.ts";
 const held = heldRules(import.meta.filename);
 
 const clock = new FakeClock();
-/** Files are read once a second, and replicas are probed three times a second. */
-const lookMs = 1_000;
+/** The server reads files once a second, and probes replicas three times a second. */
+const readMs = 1_000;
 
 let api: TestApi;
 let model: ScriptedModel;
 const route = () => routeTo(model.url);
 const arcana = { speaker: "luna", text: "Hello there." };
 
-const soon = <T>(what: string, look: () => T | Promise<T>) => eventuallyOn(clock, what, look, lookMs);
+const soon = <T>(what: string, condition: () => T | Promise<T>) =>
+  eventuallyOn(clock, what, condition, readMs);
 
 beforeAll(async () => {
   model = await startScriptedModel(speakTone(0.1));
   api = await startTestApi({ mist: route(), arcana: route() }, { limits: { headerBytes: 8000 } }, { clock });
-  await soon("the model is reachable", async () => (await fetch(`${api.url}/health`)).ok);
+  await soon("a reachable model", async () => (await fetch(`${api.url}/health`)).ok);
 });
 
 afterAll(async () => {
@@ -51,8 +52,8 @@ async function problem(answer: Response) {
   return body;
 }
 
-describe("a request that is refused", () => {
-  it("gets 401 without a key and 403 without the scope, with the way to authenticate", async () => {
+describe("a rejected request", () => {
+  it("gets 401 without a key and 403 without the scope, with WWW-Authenticate", async () => {
     const none = await api.post(arcana, { authorization: "" });
     expect(none.headers.get("www-authenticate")).toBe('Bearer realm="svc-tts"');
     const answer = await api.post(arcana, { authorization: `Bearer ${api.otherKeys.unscoped}` });
@@ -62,12 +63,12 @@ describe("a request that is refused", () => {
     held.exercised("403");
   });
 
-  it("gets 405 for the wrong method, whatever its body is", async () => {
+  it("gets 405 for a method that is not allowed, also with an invalid body", async () => {
     const wrong = await fetch(`${api.url}/v1/voices`, { method: "POST", body: "x" });
     expect((await problem(wrong)).code).toBe("method_not_allowed");
   });
 
-  it("gets a problem on the bare socket if its headers exceed the limit", async () => {
+  it("gets a problem document with 431 if its headers exceed the limit", async () => {
     const { text } = await rawRequest(api.url, `GET / HTTP/1.1\r\nhost: x\r\nx: ${"y".repeat(9000)}\r\n\r\n`);
     expect(text).toMatch(/^HTTP\/1.1 431 .*"code":"headers_too_large"/s);
   });
@@ -76,49 +77,52 @@ describe("a request that is refused", () => {
 describe("GET /health", () => {
   it("responds with 503 when no model can serve", async () => {
     model.ready = false;
-    await soon("health turns 503", async () => (await fetch(`${api.url}/health`)).status === 503);
+    await soon("/health to return 503", async () => (await fetch(`${api.url}/health`)).status === 503);
     expect(await (await fetch(`${api.url}/health`)).json()).toMatchObject({ modelReachable: false });
     expect((await fetch(`${api.url}/livez`)).status).toBe(200);
     expect((await fetch(`${api.url}/ready`)).status).toBe(200);
     model.ready = true;
-    await soon("health recovers", async () => (await fetch(`${api.url}/health`)).ok);
+    await soon("/health to return 200", async () => (await fetch(`${api.url}/health`)).ok);
   });
 
-  it("counts an intentionally idle pool as reachable, and a missing one as unreachable", async () => {
-    const gone = { pool: "gone", service: "http://127.0.0.1:9", weight: 100, idle: false };
+  it("counts a pool that is scaled to zero as reachable, and a pool with a missing replica as unreachable", async () => {
+    const missingReplica = { pool: "gone", service: "http://127.0.0.1:9", weight: 100, idle: false };
     const health = async () => (await fetch(`${api.url}/health`)).json();
     const reachable = async () => ((await health()) as { modelReachable: boolean }).modelReachable;
-    api.route({ mist: [gone], arcana: route() });
-    await soon("a model that is gone is noticed", async () => !(await reachable()));
+    api.route({ mist: [missingReplica], arcana: route() });
+    await soon("an unreachable model", async () => !(await reachable()));
     expect((await fetch(`${api.url}/health`)).status).toBe(200); // arcana still serves
-    api.route({ mist: [{ ...gone, idle: true }], arcana: route() });
-    await soon("an idle pool counts as reachable", reachable);
+    api.route({ mist: [{ ...missingReplica, idle: true }], arcana: route() });
+    await soon("a reachable idle pool", reachable);
     api.route({ mist: route(), arcana: route() });
-    await soon("the table is back", async () => (await api.post({ ...arcana, speaker: "abbie" }, {})).ok);
+    await soon("the restored table", async () => (await api.post({ ...arcana, speaker: "abbie" }, {})).ok);
   });
 });
 
 describe("the license", () => {
-  it("refuses synthesis once it is expired, and is replaced without a restart", async () => {
+  it("is enforced: requests are rejected after it expired, and a new license needs no restart", async () => {
     await api.license({ expires: clock.nowMs() - 1000, graceDays: 0 });
     const status = async () => (await api.post(arcana, { accept: "audio/wav" })).status;
-    await soon("synthesis is refused", async () => (await status()) === 403);
-    const refused = await problem(await api.post(arcana, { accept: "audio/wav" }));
-    expect(refused).toMatchObject({ code: "license_required", detail: expect.stringContaining("Renew it") });
+    await soon("a rejected request", async () => (await status()) === 403);
+    const rejection = await problem(await api.post(arcana, { accept: "audio/wav" }));
+    expect(rejection).toMatchObject({
+      code: "license_required",
+      detail: expect.stringContaining("Renew it"),
+    });
     const health = await fetch(`${api.url}/health`);
     expect(health.status).toBe(503);
     expect(await health.json()).toMatchObject({ licenseStatus: "expired", modelReachable: true });
 
     await api.license({ models: ["mist"] });
-    await soon("the license is valid", async () => (await fetch(`${api.url}/health`)).ok);
+    await soon("a valid license", async () => (await fetch(`${api.url}/health`)).ok);
     expect(await sampleOf(api.url, 'svc_tts_license_state{state="valid"}')).toBe(1);
     expect((await problem(await api.post(arcana, { accept: "audio/wav" }))).detail).toContain("not arcana");
     await api.license({});
-    await soon("synthesis is back", async () => (await api.post(arcana, { accept: "audio/wav" })).ok);
+    await soon("a successful request", async () => (await api.post(arcana, { accept: "audio/wav" })).ok);
   });
 });
 
-/** An API tier with a clock of its own, whose license changes. */
+/** Starts an API tier with its own clock, so that a test can change its license. */
 async function startLicensed(settings: Partial<ApiSettings> = {}) {
   const ownClock = new FakeClock();
   const models = { mist: route(), arcana: route() };
@@ -130,21 +134,31 @@ async function startLicensed(settings: Partial<ApiSettings> = {}) {
     health,
     trust: (set: object) => writeFileSync(join(other.folder, "jwks.json"), JSON.stringify(set)),
     route: (more: Partial<RoutingTable>) => other.route(models, more),
-    until: (wanted: string) =>
-      eventuallyOn(ownClock, wanted, async () => (await health()).licenseStatus === wanted, lookMs),
+    until: (licenseStatus: string) =>
+      eventuallyOn(
+        ownClock,
+        `license status ${licenseStatus}`,
+        async () => (await health()).licenseStatus === licenseStatus,
+        readMs,
+      ),
     speak: async () => (await other.post(arcana, { accept: "audio/wav" })).status,
     remove: () => rmSync(join(other.folder, "license")),
   };
 }
 
-describe("a license that is not required", () => {
-  it("lets every model speak, and /health says so", async () => {
+describe("a server that requires no license", () => {
+  it("serves every model, and /health reports not_required", async () => {
     const other = await startLicensed();
     other.remove();
     other.trust({ keys: [] });
     other.route({ licenseRequired: false });
     await other.until("not_required");
-    await eventuallyOn(other.clock, "health", async () => (await other.health()).modelReachable, lookMs);
+    await eventuallyOn(
+      other.clock,
+      "a reachable model",
+      async () => (await other.health()).modelReachable,
+      readMs,
+    );
     expect(await other.health()).toMatchObject({ apiStatus: "ok", licenseStatus: "not_required" });
     expect(await other.speak()).toBe(200);
     expect(await sampleOf(other.url, 'svc_tts_license_state{state="not_required"}')).toBe(1);
@@ -153,11 +167,11 @@ describe("a license that is not required", () => {
     held.exercised("not_required");
   });
 
-  it("is one only where the routing table says so and no key is trusted", async () => {
+  it("needs licenseRequired: false in the routing table and an empty list of trusted keys", async () => {
     const other = await startLicensed();
     const trusted = JSON.parse(readFileSync(join(other.folder, "jwks.json"), "utf8"));
     other.route({ licenseRequired: false });
-    await other.clock.advance(3 * lookMs);
+    await other.clock.advance(3 * readMs);
     other.remove();
     await other.until("missing");
     expect(await other.speak()).toBe(403);
@@ -174,7 +188,7 @@ describe("a license that is not required", () => {
     await other.stop();
   });
 
-  it("starts its grace period when it becomes required, and is missing at the end of it", async () => {
+  it("starts the grace period when a license becomes required, and rejects requests at its end", async () => {
     const other = await startLicensed({ licenseGraceSeconds: 600 });
     other.remove();
     other.trust({ keys: [] });
@@ -191,7 +205,7 @@ describe("a license that is not required", () => {
 });
 
 describe("a license whose file is deleted", () => {
-  it("gets no second grace period after the end of the first one", async () => {
+  it("does not start another grace period after the first one", async () => {
     const other = await startLicensed({ licenseGraceSeconds: 600 });
     await other.license({ expires: other.clock.nowMs() - 700_000 });
     await other.until("expired");
@@ -202,7 +216,7 @@ describe("a license whose file is deleted", () => {
     await other.stop();
   });
 
-  it("gets no longer grace period than the one that has begun", async () => {
+  it("does not extend a grace period that has begun", async () => {
     const other = await startLicensed({ licenseGraceSeconds: 600 });
     await other.license({ expires: other.clock.nowMs() - 300_000 });
     await other.until("grace");
@@ -235,7 +249,7 @@ describe("the keys file", () => {
   });
 });
 
-it("the list of models has exactly those of the routing table", async () => {
+it("GET /v1/models lists exactly the models of the routing table", async () => {
   const list = (await (await fetch(`${api.url}/v1/models`)).json()) as { data: { id: string }[] };
   expect(list.data.map((entry) => entry.id)).toEqual(["mist", "arcana"]);
 });

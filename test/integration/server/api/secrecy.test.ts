@@ -20,10 +20,10 @@ let offset: number;
 let url: string;
 let child: ChildProcess;
 let receiver: OtlpReceiver;
-const said: Buffer[] = [];
-const output = () => Buffer.concat(said).toString();
+const outputPieces: Buffer[] = [];
+const output = () => Buffer.concat(outputPieces).toString();
 
-/** The log lines of one request each, as one tier wrote them. */
+/** Returns the access log of one tier: one line for each request. */
 function accessLines(tier: { tier?: string; name?: string }): Record<string, unknown>[] {
   return output()
     .split("\n")
@@ -53,25 +53,25 @@ beforeAll(async () => {
     },
     stdio: ["ignore", "pipe", "pipe"],
   });
-  for (const stream of [child.stdout, child.stderr]) stream?.on("data", (piece) => said.push(piece));
-  const speaking = () => {
-    if (child.exitCode !== null) throw new Error(`it ended with ${child.exitCode}: ${output()}`);
+  for (const stream of [child.stdout, child.stderr]) stream?.on("data", (piece) => outputPieces.push(piece));
+  const ready = () => {
+    if (child.exitCode !== null) throw new Error(`svc-tts ended with status ${child.exitCode}: ${output()}`);
     return output().includes("==> speaking");
   };
-  await eventually("it speaks", speaking);
+  await eventually("the line that says that svc-tts is ready", ready);
 });
 afterAll(async () => {
   child.kill("SIGKILL");
   await receiver.close();
 });
 
-/** The log lines of the tier that serves arcana. */
+/** Kills the engine processes of the tier that serves arcana. */
 function killEngines(): void {
   const arcana = childrenOf(child.pid ?? 0).find((pid) => commandOf(pid).at(-1) === "arcana");
   for (const pid of childrenOf(arcana ?? 0)) process.kill(pid, "SIGKILL");
 }
 
-/** Without this header, the process would keep idle connections for five seconds before it ends. */
+/** With this header, no idle connection delays the end of the process. */
 const closing = { connection: "close" };
 let posts = 0;
 async function post(
@@ -102,7 +102,7 @@ const mist = { speaker: "alan", modelId: "mist", text };
 const arcana = { speaker: "luna", modelId: "arcana", text };
 
 describe("at the log level trace, with traces on", () => {
-  it("every kind of request gets its response", async () => {
+  it("requests of every kind get their responses", async () => {
     for (const accept of ["audio/wav", "audio/pcm", "audio/mpeg", "audio/ogg", "text/event-stream"]) {
       const rate = { samplingRate: 24_000 };
       const both = [mist, arcana].map((body) => post({ ...body, ...rate }, { accept }));
@@ -113,7 +113,7 @@ describe("at the log level trace, with traces on", () => {
     );
     const openai = { model: "mist", voice: "alan", input: text };
     expect(await post(openai, {}, "/v1/audio/speech")).toBe(200);
-    const wrong: [unknown, Record<string, string>?][] = [
+    const invalid: [unknown, Record<string, string>?][] = [
       [{ ...mist, phonemizeBetweenBrackets: true, text: `say {${word}!!}` }],
       [{ ...mist, inlineSpeedAlpha: "2,3,4" }],
       [{ ...mist, text: word.repeat(60) }],
@@ -127,7 +127,7 @@ describe("at the log level trace, with traces on", () => {
       [text, { "content-type": "application/json", "content-encoding": "gzip" }],
       [mist, { accept: "audio/x-unknown" }],
     ];
-    for (const [body, headers] of wrong) {
+    for (const [body, headers] of invalid) {
       const status = await post(body, { accept: "application/json", ...headers });
       expect(status, JSON.stringify([body, headers])).toBeGreaterThanOrEqual(400);
       expect(status).toBeLessThan(500);
@@ -141,28 +141,28 @@ describe("at the log level trace, with traces on", () => {
     await rawRequest(url, `GET / HTTP/1.1\r\nx: ${word.repeat(5000)}\r\n\r\n`);
   });
 
-  it("a client disconnects, and an engine dies during a request", async () => {
+  it("a client can disconnect, and an engine can die during a request", async () => {
     const long = { ...arcana, text: `${text} `.repeat(400) };
     const hangUp = new AbortController();
-    const gone = post(long, { accept: "audio/wav" }, "/v1/svc-tts", {
+    const disconnected = post(long, { accept: "audio/wav" }, "/v1/svc-tts", {
       signal: hangUp.signal,
       call: () => hangUp.abort(),
     });
-    await expect(gone).rejects.toThrow();
-    await eventually("the access log has the disconnected client", () =>
+    await expect(disconnected).rejects.toThrow();
+    await eventually("the disconnected client in the access log", () =>
       accessLines({ tier: "api" }).some(({ clientGone }) => clientGone === true),
     );
     const enough = new AbortController();
-    const cutOrRetried = post(long, { accept: "audio/wav" }, "/v1/svc-tts", {
+    const failedOrRetried = post(long, { accept: "audio/wav" }, "/v1/svc-tts", {
       signal: enough.signal,
       call: killEngines,
     }).catch(() => undefined);
     await eventually("the end of an engine", () => output().includes("an engine process ended"));
     enough.abort(); // a retried request would run for half an hour
-    await cutOrRetried;
+    await failedOrRetried;
   });
 
-  it("one line for each request has the API key, the request and its duration", async () => {
+  it("the access log has one line for each request, with the API key and the duration", async () => {
     const id = "a-request-of-my-own";
     await post(mist, { accept: "audio/wav", "x-request-id": id });
     const line = () => accessLines({ tier: "api" }).find(({ requestId }) => requestId === id);
@@ -208,12 +208,12 @@ describe("at the log level trace, with traces on", () => {
       metrics: metrics.join("\n"),
       traces: receiver.posts.map(({ body }) => body.toString()).join("\n"),
     };
-    for (const [where, told] of Object.entries(everything)) {
-      expect(told.length, where).toBeGreaterThan(1_000);
-      const lower = told.toLowerCase();
+    for (const [where, content] of Object.entries(everything)) {
+      expect(content.length, where).toBeGreaterThan(1_000);
+      const lower = content.toLowerCase();
       for (const part of parts) {
         const at = lower.indexOf(part);
-        expect(at < 0 ? "" : told.slice(Math.max(0, at - 200), at + 100), `${part} in ${where}`).toBe("");
+        expect(at < 0 ? "" : content.slice(Math.max(0, at - 200), at + 100), `${part} in ${where}`).toBe("");
       }
     }
   });

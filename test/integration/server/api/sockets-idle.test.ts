@@ -1,4 +1,4 @@
-/** Tests idle sockets, on a clock that the test moves (11.22). */
+/** Tests idle sockets with a fake clock (specification 11.22). */
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { eventuallyOn, FakeClock } from "../../../support/fake-clock.ts";
 import { startTestApi, type TestApi } from "../../../support/server/api-tier.ts";
@@ -41,7 +41,7 @@ it.each([["/ws3?speaker=abbie"], ["/ws?speaker=abbie"], ["/ws"]])(
     });
     for (let passedMs = 0; passedMs < 660_000; passedMs += 10_000) {
       await clock.advance(10_000);
-      // the client's pongs have to arrive between two pings of the server
+      // The client's pongs have to arrive between two pings of the server.
       await client.settled();
       await client.settled();
     }
@@ -50,32 +50,32 @@ it.each([["/ws3?speaker=abbie"], ["/ws?speaker=abbie"], ["/ws"]])(
   },
 );
 
-it("a client that answers no ping is dropped after two while its text is open, and else after ten minutes", async () => {
-  const [speaking, pooled, silent, answering] = [
+it("a client without pongs is disconnected after two pings during a synthesis, and otherwise after ten minutes", async () => {
+  const [speaking, reused, silent, responding] = [
     await connect("/ws3?speaker=abbie&segment=never", false),
     await connect("/ws3?speaker=abbie", false),
     await connect("/ws", false),
     await connect("/ws3?speaker=abbie"),
   ];
-  const dropped = (client: SocketClient) => async () => {
-    await answering.settled();
-    await answering.settled();
+  const isClosed = (client: SocketClient) => async () => {
+    await responding.settled();
+    await responding.settled();
     return client.closing !== undefined;
   };
   speaking.send({ text: "One. ", contextId: "a" });
   await speaking.settled();
   const startMs = clock.monotonicMs();
-  await eventuallyOn(clock, "the speaking client is dropped", dropped(speaking), 10_000);
+  await eventuallyOn(clock, "the end of the client with open text", isClosed(speaking), 10_000);
   expect(speaking.closing?.code).toBe(1006);
   expect(clock.monotonicMs() - startMs).toBeLessThan(120_000);
-  expect([pooled.closing, silent.closing]).toEqual([undefined, undefined]);
+  expect([reused.closing, silent.closing]).toEqual([undefined, undefined]);
   for (let passedMs = 0; passedMs < 300_000; passedMs += 10_000) {
     await clock.advance(10_000);
-    await dropped(silent)();
+    await isClosed(silent)();
   }
-  pooled.send({ text: "Two. ", contextId: "b" }, { operation: "flush" });
-  await pooled.until("done");
-  await eventuallyOn(clock, "the silent client is dropped", dropped(silent), 10_000);
+  reused.send({ text: "Two. ", contextId: "b" }, { operation: "flush" });
+  await reused.until("done");
+  await eventuallyOn(clock, "the end of the silent client", isClosed(silent), 10_000);
   expect(clock.monotonicMs() - startMs).toBeGreaterThanOrEqual(600_000);
-  expect([pooled.closing, answering.closing]).toEqual([undefined, undefined]);
+  expect([reused.closing, responding.closing]).toEqual([undefined, undefined]);
 });

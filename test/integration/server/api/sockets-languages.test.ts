@@ -15,7 +15,7 @@ beforeAll(async () => {
 afterAll(() => server.stop());
 
 const rate = 24_000;
-/** The seconds by which the last word may end after the audio. */
+/** The last word may end this many seconds after the audio. */
 const tolerance = 0.02;
 
 interface Times {
@@ -26,7 +26,7 @@ interface Times {
 
 function voiceOf(language: string): Voice {
   const voice = voices.find((one) => one.language === language && one.models.includes("mist"));
-  if (!voice) throw new Error(`no voice speaks ${language}`);
+  if (!voice) throw new Error(`mist has no voice of the language ${language}`);
   return voice;
 }
 
@@ -44,7 +44,7 @@ describe.each(Object.keys(languages))("in %s (11.10)", (language) => {
   const [text = ""] = longTexts[language] ?? [];
   const speaker = voiceOf(language).id;
 
-  it("/ws3 sends word timestamps once for each synthesis, from its start", async () => {
+  it("/ws3 sends word timestamps once for each synthesis, relative to its start", async () => {
     const query = `speaker=${speaker}&modelId=mist&audioFormat=pcm&samplingRate=${rate}&segment=never`;
     const client = await connectSocket(server.api.url, `/ws3?${query}`, { key: server.api.key });
     for (const contextId of ["a", "b"]) {

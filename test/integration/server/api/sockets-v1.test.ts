@@ -1,4 +1,4 @@
-/** Tests the sockets of v1 with a scripted model tier: concurrent contexts, in JSON and in protobuf. */
+/** Tests the v1 sockets with a scripted model tier: concurrent contexts, in JSON and in protobuf. */
 import { request } from "node:http";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { EnvelopeEncoding } from "../../../../server/api/sockets/v1/envelopes.ts";
@@ -58,7 +58,7 @@ const spokenTexts = () => model.calls.map(({ invocation }) => invocation.text);
 const kindOf = (client: V1Client, contextId = "") => client.last("error", contextId)?.kind;
 
 describe.each(["json", "binary"] as const)("in %s (11.16)", (encoding) => {
-  it("the first message is ready, with the languages", async () => {
+  it("the first message is ready, and lists the languages", async () => {
     const client = await connect(encoding);
     await client.until("ready");
     expect(client.client.socket.protocol).toBe(`rime.v1.${encoding}`);
@@ -66,7 +66,7 @@ describe.each(["json", "binary"] as const)("in %s (11.16)", (encoding) => {
     expect(client.last("ready")).toMatchObject({ protocol: 1, languages: ["eng"], defaultLanguage: "eng" });
   });
 
-  it("a context streams text in and audio out, until its end", async () => {
+  it("a context accepts text and sends audio until its end", async () => {
     const client = await connect(encoding);
     client.send("a", { start: streaming });
     await client.until("started", "a");
@@ -87,7 +87,7 @@ describe.each(["json", "binary"] as const)("in %s (11.16)", (encoding) => {
     expect(client.last("done")?.timestamps).toBeUndefined();
   });
 
-  it("a context that has its whole text needs no end, and its id may be used again (11.17)", async () => {
+  it("a context that starts with its whole text needs no end, and its id can be used again (11.17)", async () => {
     const client = await connect(encoding);
     for (const count of [1, 2]) {
       client.send("a", { start: oneShot("One. Two.") });
@@ -106,7 +106,7 @@ describe.each(["json", "binary"] as const)("in %s (11.16)", (encoding) => {
 });
 
 describe("text", () => {
-  it("of the default strategy is spoken sentence by sentence, with or without white space between", async () => {
+  it("is synthesized with the default strategy, also without white space between sentences", async () => {
     const client = await connect();
     client.send("a", { start: streaming });
     for (const text of ["One.", "Two ", "Three."]) client.send("a", { text });
@@ -115,7 +115,7 @@ describe("text", () => {
     expect(spokenTexts().join(" ")).toBe("One. Two Three.");
   });
 
-  it("that accumulates is spoken at the end of each sentence", async () => {
+  it("is synthesized at the end of each sentence with SPLIT_STRATEGY_ACCUMULATE_SENTENCE", async () => {
     const client = await connect();
     const start = { ...streaming, splitStrategy: "SPLIT_STRATEGY_ACCUMULATE_SENTENCE" };
     client.send("a", { start });
@@ -130,7 +130,7 @@ describe("text", () => {
     expect(spokenTexts()).toEqual(["Dr. Smith takes 2.5 ml.", "Next"]);
   });
 
-  it("that must not be divided is synthesized as a whole", async () => {
+  it("is synthesized as a whole with SPLIT_STRATEGY_NONE", async () => {
     const client = await connect();
     client.send("a", { start: { ...streaming, splitStrategy: "SPLIT_STRATEGY_NONE" } });
     for (const text of ["One. ", "Two."]) client.send("a", { text });
@@ -144,7 +144,7 @@ describe("text", () => {
   it.each([
     ["whole", { start: oneShot("   ") }],
     ["streamed", { start: streaming }],
-  ] as const)("without anything to speak, %s, is an error and never a done", async (_, start) => {
+  ] as const)("without words, %s, causes an error and no done", async (_, start) => {
     const client = await connect();
     client.send("a", start);
     client.send("a", { text: "  " });
@@ -154,7 +154,7 @@ describe("text", () => {
     expect(kindOf(client, "a")).toBe("invalid_input");
   });
 
-  it("after the end, to a context with its whole text, or to none is invalid_input (11.18)", async () => {
+  it("after the end, for a context with its whole text, or for an unknown context is invalid_input (11.18)", async () => {
     model.script = speakAndWait;
     const client = await connect();
     client.send("ended", { start: streaming });
@@ -195,15 +195,15 @@ describe("audio", () => {
     expect(wav.subarray(0, 4).toString("latin1")).toBe("RIFF");
     expect(wav.length).toBe(44 + 2 * synthesisBytes);
     for (const container of ["ogg", "webm"]) {
-      const heard = await decodeAudio(client.audio(container));
+      const decoded = await decodeAudio(client.audio(container));
       expect(client.audio(container).toString("latin1").split("OpusHead").length - 1).toBe(1);
-      expect(heard).toMatchObject({ codec: "opus", rate: 48_000 });
-      expect(heard.samples.length).toBe(2 * scriptedSeconds * 48_000);
+      expect(decoded).toMatchObject({ codec: "opus", rate: 48_000 });
+      expect(decoded.samples.length).toBe(2 * scriptedSeconds * 48_000);
     }
     expect(model.calls.length).toBe(6);
   });
 
-  it("has word timestamps in done on request, measured before the time scale", async () => {
+  it("has word timestamps in done on request, without the effect of the time scale", async () => {
     const client = await connect("binary");
     const scaled = { ...audioParameters, timeScaleFactor: 2 };
     client.send("a", { start: { ...streaming, audioParameters: scaled, timestamps: { enable: true } } });
@@ -230,7 +230,7 @@ describe("audio", () => {
 describe("pronunciations", () => {
   const customLexicon = [{ spelling: "Cache", pronunciation: '" k { S' }];
 
-  it.each(["json", "binary"] as const)("of a context are those of its words, in %s", async (encoding) => {
+  it.each(["json", "binary"] as const)("of a context apply to its words, in %s", async (encoding) => {
     const client = await connect(encoding);
     client.send("a", { start: { ...oneShot("The cache."), customLexicon } });
     client.send("b", { start: { ...oneShot("The cache."), speaker: "luna", customLexicon } });
@@ -242,7 +242,7 @@ describe("pronunciations", () => {
     expect(lexicons).toContainEqual(["mist", undefined]);
   });
 
-  it("of the connection's defaults are those of a context without its own", async () => {
+  it("of the connection's defaults apply to a context without its own pronunciations", async () => {
     const client = await connect();
     client.send("", { config: { defaults: { customLexicon } } });
     client.send("a", { start: oneShot("The cache.") });
@@ -256,8 +256,8 @@ describe("pronunciations", () => {
   });
 });
 
-describe("contexts side by side (11.17)", () => {
-  it("are spoken at the same time, sixteen of them", async () => {
+describe("concurrent contexts (11.17)", () => {
+  it("are synthesized at the same time, with sixteen contexts", async () => {
     const { promise: allBegan, resolve } = Promise.withResolvers<void>();
     model.script = async (call) => {
       await call.head(scriptedRate);
@@ -312,7 +312,7 @@ describe("contexts side by side (11.17)", () => {
     expect(client.sequence("good")).toEqual(["started", "audio", "done"]);
   });
 
-  it("are refused with resource_exhausted when no stream is free", async () => {
+  it("are rejected with resource_exhausted when no stream is free", async () => {
     model.script = (call) => call.refuse(503, { code: "saturated", detail: "full" });
     const client = await connect();
     client.send("a", { start: oneShot("One.") });
@@ -321,7 +321,7 @@ describe("contexts side by side (11.17)", () => {
     expect(client.client.closing).toBeUndefined();
   });
 
-  it("have unique ids", async () => {
+  it("must have unique ids", async () => {
     const client = await connect();
     client.send("a", { start: streaming });
     client.send("a", { start: streaming });
@@ -351,7 +351,7 @@ describe("cancel (11.17)", () => {
     await client.until("done", "a");
   });
 
-  it("is counted, as are open contexts", async () => {
+  it("is counted in the metrics, like open contexts", async () => {
     model.script = speakAndWait;
     const cancelled = () => sampleOf(api.url, "svc_tts_socket_cancelled_total");
     const before = await cancelled();
@@ -360,15 +360,15 @@ describe("cancel (11.17)", () => {
     await client.until("audio", "a");
     await client.until("audio", "b");
     const openContexts = () => sampleOf(api.url, "svc_tts_socket_contexts");
-    await eventually("two contexts are open", async () => (await openContexts()) === 2);
+    await eventually("two open contexts", async () => (await openContexts()) === 2);
     client.send("a", { cancel: {} });
-    await eventually("the synthesis counts", async () => (await cancelled()) === before + 1);
+    await eventually("one cancelled synthesis", async () => (await cancelled()) === before + 1);
     client.client.socket.terminate();
-    await eventually("both count", async () => (await cancelled()) === before + 2);
+    await eventually("two cancelled syntheses", async () => (await cancelled()) === before + 2);
     expect(await openContexts()).toBe(0);
   });
 
-  it("of an unknown id gets cancelled too", async () => {
+  it("of an unknown id gets the message cancelled too", async () => {
     const client = await connect();
     client.send("never", { cancel: {} });
     await client.ended("never");
@@ -387,7 +387,7 @@ describe("cancel (11.17)", () => {
 });
 
 describe("ready (11.18)", () => {
-  it("waits for an engine, and then an earlier start is synthesized", async () => {
+  it("is sent when an engine is reachable, and an earlier start is then synthesized", async () => {
     const late = await startScriptedModel(speakWords);
     late.ready = false;
     const waiting = await startTestApi(late.url, { timing: { probeIntervalMs: 50 } });
@@ -402,21 +402,21 @@ describe("ready (11.18)", () => {
     await late.close();
   });
 
-  it("is an error of the kind unavailable if no engine is reachable", async () => {
+  it("is replaced by an error of the kind unavailable if no engine is reachable", async () => {
     const clock = new FakeClock();
     const alone = await startTestApi({ mist: routeTo("http://127.0.0.1:1") }, {}, { clock });
     const client = await connect("json", { url: alone.url, key: alone.key });
-    await eventuallyOn(clock, "the socket closes", () => client.client.closing !== undefined);
+    await eventuallyOn(clock, "the close of the socket", () => client.client.closing !== undefined);
     expect(kindOf(client)).toBe("unavailable");
     expect(client.client.closing).toEqual({ code: 1013, reason: "503: try again later" });
     await alone.stop();
   });
 });
 
-describe("a client without a header", () => {
+describe("a client without an Authorization header", () => {
   const withoutKey = { key: undefined };
 
-  it.each(["Api-Key", "Bearer"])("sends its key in the first message, with the scheme %s", async (scheme) => {
+  it.each(["Api-Key", "Bearer"])("can send its key in the first message, with scheme %s", async (scheme) => {
     const client = await connect("json", withoutKey);
     await client.until("ready");
     const defaults = { ...streaming, text: "ignored" };
@@ -431,7 +431,7 @@ describe("a client without a header", () => {
     ["a wrong key", { config: { authorization: "Bearer wrong" } }, "unauthenticated"],
     ["no key", { config: { license: "{}" } }, "unauthenticated"],
     ["a start", { start: oneShot("One.") }, "unauthenticated"],
-  ])("is refused with %s", async (_, message, kind) => {
+  ])("is rejected with %s", async (_, message, kind) => {
     const client = await connect("json", withoutKey);
     client.send("", message);
     client.send("", { start: oneShot("One.") });
@@ -440,26 +440,26 @@ describe("a client without a header", () => {
     expect(model.calls).toEqual([]);
   });
 
-  it("is refused with a key without the scope", async () => {
+  it("is rejected with a key without the scope", async () => {
     const client = await connect("json", withoutKey);
     client.send("", { config: { authorization: `Bearer ${api.otherKeys.unscoped}` } });
     expect((await client.closed()).code).toBe(1008);
     expect(kindOf(client)).toBe("permission_denied");
   });
 
-  it("is refused after ten seconds without a message", async () => {
+  it("is disconnected after ten seconds without a message", async () => {
     const clock = new FakeClock();
     const patient = await startTestApi(model.url, {}, { clock });
     const client = await connect("json", { url: patient.url, ...withoutKey });
-    await eventuallyOn(clock, "it is ready", () => client.last("ready") !== undefined);
-    await eventuallyOn(clock, "the socket closes", () => client.client.closing !== undefined, 1000);
+    await eventuallyOn(clock, "the message ready", () => client.last("ready") !== undefined);
+    await eventuallyOn(clock, "the close of the socket", () => client.client.closing !== undefined, 1000);
     expect(client.client.closing?.code).toBe(1008);
     await patient.stop();
   });
 });
 
 describe("invalid messages (11.18)", () => {
-  it("with a second key, or a config after another config or a start, are invalid_input", async () => {
+  it("with a second key, or a config after another config or after a start, are invalid_input", async () => {
     const client = await connect();
     client.send("", { config: { authorization: `Bearer ${api.key}` } });
     client.send("", { config: { defaults: streaming } });
@@ -471,7 +471,7 @@ describe("invalid messages (11.18)", () => {
     await client.until("started", "a");
   });
 
-  it("with an id of 129 bytes are invalid_input, with 128 they are accepted", async () => {
+  it("with an id of 129 bytes are invalid_input, and an id of 128 bytes is accepted", async () => {
     const client = await connect("binary");
     client.send("é".repeat(64), { start: oneShot("One.") });
     await client.ended("é".repeat(64));
@@ -484,7 +484,7 @@ describe("invalid messages (11.18)", () => {
     { speaker: "no-such-voice" },
     {},
     { ...streaming, customLexicon: [{ spelling: "cafe", pronunciation: "k q f eI" }] },
-  ])("to start are an error of their context: %j", async (start) => {
+  ])("that start a context are an error of the context: %j", async (start) => {
     const client = await connect();
     client.send("a", { start });
     await client.ended("a");
@@ -524,11 +524,11 @@ describe("the upgrade", () => {
     ["other, rime.v1.json, rime.v1.binary", "rime.v1.json"],
     ["other", undefined],
     [undefined, undefined],
-  ])("that offers %s gets %s", async (offer, expected) => {
+  ])("with the subprotocols %s selects %s", async (offer, expected) => {
     expect(await answeredSubprotocol(offer)).toEqual({ status: 101, subprotocol: expected });
   });
 
-  it("without a subprotocol gets JSON", async () => {
+  it("without a subprotocol selects JSON", async () => {
     const client = await connect("json", { subprotocol: undefined });
     await client.until("ready");
   });
@@ -538,7 +538,7 @@ describe("the upgrade", () => {
     ["/v1/svc-tts/ws", "abbie", "mist"],
     ["/mistv2/ws", "abbie", "mistv2"],
     ["/ws?modelId=mistv2", "abbie", "mistv2"],
-  ])("%s speaks %s with %s (11.20, 11.21)", async (path, speaker, modelId) => {
+  ])("at %s with the voice %s uses the model %s (11.20, 11.21)", async (path, speaker, modelId) => {
     const client = await connect("json", { path });
     client.send("a", { start: { ...oneShot("One."), speaker: speaker === "lyra" ? "luna" : speaker } });
     await client.ended("a");
@@ -546,7 +546,7 @@ describe("the upgrade", () => {
   });
 });
 
-/** The response to an upgrade, which published clients check before they use the socket. */
+/** Sends an upgrade with subprotocols. Published clients check the response before they use the socket. */
 function answeredSubprotocol(offer: string | undefined): Promise<object> {
   const { promise, resolve, reject } = Promise.withResolvers<object>();
   const headers = {
@@ -554,28 +554,30 @@ function answeredSubprotocol(offer: string | undefined): Promise<object> {
     ...{ "sec-websocket-key": Buffer.alloc(16).toString("base64"), "sec-websocket-version": "13" },
     ...(offer !== undefined && { "sec-websocket-protocol": offer }),
   };
-  const sent = request(`${api.url}/ws`, { headers });
-  sent.on("upgrade", ({ statusCode, headers: answer }, socket) => {
+  const upgrade = request(`${api.url}/ws`, { headers });
+  upgrade.on("upgrade", ({ statusCode, headers: answer }, socket) => {
     socket.destroy();
     resolve({ status: statusCode, subprotocol: answer["sec-websocket-protocol"] });
   });
-  sent.on("response", ({ statusCode }) => reject(new Error(`the upgrade was answered with ${statusCode}`)));
-  sent.on("error", reject);
-  sent.end();
+  upgrade.on("response", ({ statusCode }) =>
+    reject(new Error(`the server rejected the upgrade with status ${statusCode}`)),
+  );
+  upgrade.on("error", reject);
+  upgrade.end();
   return promise;
 }
 
-it("a context stays open through five minutes of silence (11.18)", async () => {
+it("a context stays open for five minutes without text (11.18)", async () => {
   const clock = new FakeClock();
   const patient = await startTestApi(model.url, {}, { clock });
   const client = await connect("json", { url: patient.url, key: patient.key });
-  await eventuallyOn(clock, "it is ready", () => client.last("ready") !== undefined);
+  await eventuallyOn(clock, "the message ready", () => client.last("ready") !== undefined);
   client.send("a", { start: streaming });
   client.send("a", { text: "One." });
   await client.until("audio", "a");
   for (let passedMs = 0; passedMs < 300_000; passedMs += 10_000) {
     await clock.advance(10_000);
-    // the client's pongs have to arrive between two pings of the server
+    // The client's pongs have to arrive between two pings of the server.
     await client.settled();
     await client.settled();
   }
@@ -587,7 +589,7 @@ it("a context stays open through five minutes of silence (11.18)", async () => {
   await patient.stop();
 });
 
-it("each synthesis is one stream of its key, and its context fails if the key has none left", async () => {
+it("each synthesis counts towards the stream limit of its key, and a context beyond the limit fails", async () => {
   model.script = speakAndWait;
   const limited = await startTestApi(model.url, { keyLimits: { streams: 1 } });
   const client = await connect("json", { url: limited.url, key: limited.key });
@@ -600,7 +602,7 @@ it("each synthesis is one stream of its key, and its context fails if the key ha
   await client.ended("a");
   model.script = speakWords;
   let attempts = 0;
-  await eventually("the stream is free", async () => {
+  await eventually("an accepted context", async () => {
     const contextId = `c${attempts++}`;
     client.send(contextId, { start: oneShot("Three.") });
     await client.ended(contextId);
@@ -609,7 +611,7 @@ it("each synthesis is one stream of its key, and its context fails if the key ha
   await limited.stop();
 });
 
-it("a server that drains finishes contexts, refuses new ones, and closes with 1001 (11.15)", async () => {
+it("a draining server finishes contexts, rejects new contexts, and closes sockets with 1001 (11.15)", async () => {
   const draining = await startTestApi(model.url, { drainSeconds: 300 });
   const { promise: mayEnd, resolve: end } = Promise.withResolvers<void>();
   model.script = async (call) => {
@@ -622,7 +624,7 @@ it("a server that drains finishes contexts, refuses new ones, and closes with 10
   const [idle, speaking] = await Promise.all(
     [1, 2].map(() => connect("json", { url: draining.url, key: draining.key })),
   );
-  if (!idle || !speaking) throw new Error("two clients are connected");
+  if (!idle || !speaking) throw new Error("the test needs two connected clients");
   speaking.send("a", { start: streaming });
   speaking.send("a", { text: "One." });
   await speaking.until("audio", "a");

@@ -1,4 +1,4 @@
-/** Tests the text sockets with a model tier whose every step the test controls. */
+/** Tests the text sockets with a scripted model tier. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { eventually } from "../../../support/eventually.ts";
 import { seededRandom } from "../../../support/seed.ts";
@@ -48,7 +48,7 @@ async function connect(path: string, more = {}): Promise<SocketClient> {
   return client;
 }
 
-/** The number of syntheses and requests that ended in this way. */
+/** Returns the number of requests and syntheses with the outcome. */
 async function countRequests(outcome: string): Promise<number> {
   const metrics = await (await fetch(`${api.url}/metrics`)).text();
   const lines = metrics.matchAll(/^svc_tts_requests_total\{(.*)\} (\d+)/gm);
@@ -61,7 +61,7 @@ async function countRequests(outcome: string): Promise<number> {
 const spokenTexts = () => model.calls.map(({ invocation }) => invocation.text);
 
 describe("a turn", () => {
-  it("consists of chunks, timestamps and done, and its audio of whole samples", async () => {
+  it("consists of chunks with whole samples, timestamps and done", async () => {
     const client = await connect(`/ws3?${pcm}`);
     client.send({ text: "Hello there. ", contextId: "a" }, { operation: "flush", contextId: "a" });
     await client.until("done");
@@ -80,7 +80,7 @@ describe("a turn", () => {
     expect(client.events.at(-1)).toEqual({ type: "done", contextId: "a" });
   });
 
-  it("of several sentences has one done, after the flush (11.3)", async () => {
+  it("of several sentences has a single done, after the flush (11.3)", async () => {
     const client = await connect(`/ws3?${pcm}`);
     client.send({ text: "One. ", contextId: "a" });
     await client.until("timestamps");
@@ -94,7 +94,7 @@ describe("a turn", () => {
     expect(spokenTexts()).toEqual(["One.", "Two."]);
   });
 
-  it("follows another on the same socket, with as much audio (11.2)", async () => {
+  it("has the complete audio if it follows another turn on the same socket (11.2)", async () => {
     const client = await connect(`/ws3?${pcm}`);
     client.send({ text: "One.", contextId: "a" }, { operation: "flush" });
     await client.until("done");
@@ -104,7 +104,7 @@ describe("a turn", () => {
     expect(client.audio.length).toBe(2 * first);
   });
 
-  it("is separate from others that were sent without a pause (11.5)", async () => {
+  it("is separate from other turns that were sent without a pause (11.5)", async () => {
     const client = await connect(`/ws3?${pcm}`);
     for (const contextId of ["a", "b", "c"]) {
       client.send({ text: `Text ${contextId}.`, contextId }, { operation: "flush", contextId });
@@ -115,7 +115,7 @@ describe("a turn", () => {
     expect(spokenTexts()).toEqual(["Text a.", "Text b.", "Text c."]);
   });
 
-  it("may count its word times from the start of the turn", async () => {
+  it("has timestamps from the start of the turn with timestampBase=stream", async () => {
     const client = await connect(`/ws3?${pcm}&timestampBase=stream`);
     client.send({ text: "One. ", contextId: "a" });
     await client.until("timestamps");
@@ -137,7 +137,7 @@ describe("segments", () => {
     expect(spokenTexts()).toEqual(["Take 2.5 ml, Dr. Smith."]);
   });
 
-  it("of the mode never end only at a flush (11.6)", async () => {
+  it("end only at a flush with segment=never (11.6)", async () => {
     const client = await connect(`/ws3?${pcm}&segment=never`);
     client.send({ operation: "flush" }, { text: "One. Two. " });
     await client.settled();
@@ -147,7 +147,7 @@ describe("segments", () => {
     expect(spokenTexts()).toEqual(["One. Two.", "Three."]);
   });
 
-  it("of the mode immediate need no sentence end", async () => {
+  it("end immediately with segment=immediate, without the end of a sentence", async () => {
     const client = await connect(`/ws3?${pcm}&segment=immediate`);
     client.send({ text: "One tw" });
     await client.until("done");
@@ -156,7 +156,7 @@ describe("segments", () => {
 });
 
 describe("a clear", () => {
-  it("stops the engine, and is followed by the synthesized words and one done (11.4)", async () => {
+  it("stops the engine, and the server sends the timestamps of the synthesized words and one done (11.4)", async () => {
     model.script = speakAndWait;
     const client = await connect(`/ws3?${pcm}`);
     client.send({ text: "First second. Third. ", contextId: "a" });
@@ -174,7 +174,7 @@ describe("a clear", () => {
     expect(spokenTexts()).toEqual(["First second. Third.", "Next."]);
   });
 
-  it("sends no frame after a finished turn", async () => {
+  it("causes no message after a finished turn", async () => {
     const client = await connect(`/ws3?${pcm}`);
     client.send({ text: "One.", contextId: "a" }, { operation: "flush" });
     await client.until("done");
@@ -186,14 +186,14 @@ describe("a clear", () => {
 });
 
 describe("the end of a socket", () => {
-  it("sends a done and the code 1000 if there was no text (11.8)", async () => {
+  it("after eos without text consists of done and the close code 1000 (11.8)", async () => {
     const client = await connect(`/ws3?${pcm}`);
     client.send({ operation: "eos", contextId: null });
     expect(await client.closed()).toEqual({ code: 1000, reason: "" });
     expect(client.events).toEqual([{ type: "done", contextId: null }]);
   });
 
-  it("comes after everything that was sent (11.8)", async () => {
+  it("after eos follows the audio of all text (11.8)", async () => {
     const client = await connect(`/ws3?${pcm}`);
     client.send({ text: "One", contextId: null }, { operation: "eos", contextId: null });
     expect(await client.closed()).toEqual({ code: 1000, reason: "" });
@@ -208,13 +208,13 @@ describe("the end of a socket", () => {
     await client.until("chunk");
     client.socket.terminate();
     await model.calls[0]?.aborted;
-    await eventually("the synthesis counts", async () => (await countRequests("gone")) === gone + 1);
+    await eventually("the synthesis in the metrics", async () => (await countRequests("gone")) === gone + 1);
     expect(await countRequests("error")).toBe(errors);
   });
 });
 
 describe("invalid messages", () => {
-  it("get an error each, and the socket stays open (11.11)", async () => {
+  it("cause one error each, and the socket stays open (11.11)", async () => {
     const client = await connect(`/ws3?${pcm}`);
     const wrong = ["{", "[]", "text", '{"operation":"stop"}', '{"text":5}', '{"text":"a","contextId":5}'];
     for (let i = 0; i < 100; i++) client.send(wrong[i % wrong.length] ?? "");
@@ -231,14 +231,14 @@ describe("invalid messages", () => {
     expect((await client.closed()).code).toBe(1009);
   });
 
-  it("close the socket if a text exceeds the limit of its model", async () => {
+  it("close the socket if the text exceeds the limit of the model", async () => {
     const client = await connect(`/ws3?${pcm}`);
     client.send({ text: "word ".repeat(250) }, { operation: "flush" });
     expect(await client.closed()).toEqual({ code: 1011, reason: "400: text is too long" });
   });
 });
 
-describe("a model that fails", () => {
+describe("a model tier that fails", () => {
   it("ends the context with an error, and the socket stays open", async () => {
     model.script = async (call) => {
       await call.head(8000);
@@ -256,7 +256,7 @@ describe("a model that fails", () => {
     expect(client.ofType("done")).toEqual([{ type: "done", contextId: "b" }]);
   });
 
-  it("closes the socket with 1013 if it is full", async () => {
+  it("closes the socket with 1013 if it is saturated", async () => {
     model.script = (call) => call.refuse(503, { code: "saturated", detail: "full" });
     const client = await connect(`/ws3?${pcm}`);
     client.send({ text: "One. " });
@@ -294,7 +294,7 @@ describe("protocols and paths", () => {
     expect((await client.closed()).code).toBe(1000);
   });
 
-  it("an upgrade may be sent as POST, and with the scheme Api-Key", async () => {
+  it("an upgrade is accepted as POST, and with the scheme Api-Key", async () => {
     expect(await postUpgrade(api.url, `/ws3?${pcm}`, api.key)).toBe(101);
     await connect(`/ws3?${pcm}`, { key: undefined, headers: { authorization: `Api-Key ${api.key}` } });
   });
@@ -319,14 +319,14 @@ describe("the query", () => {
     ["speaker=abbie&lang=fra", "lang must match"],
     ["speaker=abbie&segment=always", "segment must be one of"],
     ["speaker=abbie&pauseBetweenBrackets=maybe", "pauseBetweenBrackets must be"],
-  ])("%s is refused with 400: %s (11.13)", async (query, problem) => {
+  ])("%s is rejected with 400: %s (11.13)", async (query, problem) => {
     const refusal = await refusedUpgrade(api.url, `/ws3?${query}`, { key: api.key });
     expect(refusal).toMatchObject({ status: 400, body: expect.stringContaining(problem) });
     expect(refusal.headers["content-type"]).toMatch(/^text\/plain/);
     expect(refusal.headers["x-request-id"]).toBeTruthy();
   });
 
-  it("names models and voices as published clients do, and has their direction of speed (11.20)", async () => {
+  it("accepts the names of models and voices of published clients, and their direction of speed (11.20)", async () => {
     const turns = [
       ["speaker=luna&modelId=coda&speedAlpha=2", "arcana", "luna", 0.5],
       ["speaker=abbie&modelId=mist&speedAlpha=2", "mist", "abbie", 2],
@@ -342,7 +342,7 @@ describe("the query", () => {
     }
   });
 
-  it("gets WAV with its header in the first chunk if it names no format (11.9)", async () => {
+  it("without a format selects WAV, with its header in the first chunk (11.9)", async () => {
     const client = await connect("/ws3?speaker=abbie");
     client.send({ text: "One. " });
     await client.until("done");
@@ -353,24 +353,24 @@ describe("the query", () => {
   });
 });
 
-describe("a refused upgrade", () => {
+describe("a rejected upgrade", () => {
   it.each([
     [{}, 401, "Missing Authorization header"],
     [{ headers: { authorization: "Bearer " } }, 401, "empty apikey"],
     [{ key: "svc_wrong" }, 401, "invalid api key"],
-  ])("has plain text: %j", async (options, status, body) => {
+  ])("has a plain text body, with options %j", async (options, status, body) => {
     const refusal = await refusedUpgrade(api.url, `/ws3?${pcm}`, options);
     expect(refusal).toMatchObject({ status, body });
     expect(refusal.headers["content-type"]).toMatch(/^text\/plain/);
     expect(refusal.headers["x-request-id"]).toBeTruthy();
   });
 
-  it("reports a key without the scope as forbidden", async () => {
+  it("has the status 403 for a key without the scope", async () => {
     const refusal = await refusedUpgrade(api.url, `/ws3?${pcm}`, { key: api.otherKeys.unscoped });
     expect(refusal).toMatchObject({ status: 403, body: "access forbidden" });
   });
 
-  it("is 426 for a request that is no upgrade", async () => {
+  it("has the status 426 for a request that is not an upgrade", async () => {
     const answer = await fetch(`${api.url}/ws3`, { headers: { authorization: `Bearer ${api.key}` } });
     expect(answer.status).toBe(426);
     await answer.text();
@@ -378,7 +378,7 @@ describe("a refused upgrade", () => {
 });
 
 describe("the limits of a key", () => {
-  it("refuse further sockets with 429 and Retry-After (11.13)", async () => {
+  it("reject further sockets with 429 and Retry-After (11.13)", async () => {
     const route = [{ pool: "p", service: model.url, weight: 100, idle: false }];
     const limited = await startTestApi({ mist: route }, { sockets: { perKey: 1 } });
     const first = await connectSocket(limited.url, `/ws3?${pcm}`, { key: limited.key });
@@ -386,7 +386,7 @@ describe("the limits of a key", () => {
     expect(refusal).toMatchObject({ status: 429, body: "Currently at websocket limit" });
     expect(refusal.headers["retry-after"]).toBe("1");
     first.socket.terminate();
-    await eventually("a place is free again", async () => {
+    await eventually("an accepted upgrade", async () => {
       const again = await connectSocket(limited.url, `/ws3?${pcm}`, { key: limited.key }).catch(
         () => undefined,
       );
@@ -397,7 +397,7 @@ describe("the limits of a key", () => {
   });
 });
 
-it("sends whole samples, for 1,000 texts of any length at any rate (11.9)", async () => {
+it("a socket sends whole samples, for 1,000 texts with audio of any length and rate (11.9)", async () => {
   const random = seededRandom("whole samples");
   const rates = [8000, 16_000, 22_050, 24_000];
   model.script = async (call) => {
@@ -418,7 +418,7 @@ it("sends whole samples, for 1,000 texts of any length at any rate (11.9)", asyn
 });
 
 describe("a server that drains", () => {
-  it("finishes 100 utterances, closes idle sockets with 1001 and refuses new ones (11.15)", async () => {
+  it("finishes 100 syntheses, and closes all sockets with 1001, idle ones first (11.15)", async () => {
     const route = [{ pool: "p", service: model.url, weight: 100, idle: false }];
     const draining = await startTestApi({ mist: route }, { sockets: { newPerSecond: 1000 } });
     const { promise: mayEnd, resolve: end } = Promise.withResolvers<void>();
@@ -449,19 +449,19 @@ describe("a server that drains", () => {
   });
 });
 
-it("a socket uses the same admission as HTTP: one stream of its key", async () => {
+it("a synthesis on a socket counts towards the stream limit of its key, like an HTTP request", async () => {
   const route = [{ pool: "p", service: model.url, weight: 100, idle: false }];
   const limited = await startTestApi({ mist: route }, { keyLimits: { streams: 1 } });
   model.script = speakAndWait;
   const client = await connectSocket(limited.url, `/ws3?${pcm}`, { key: limited.key });
   client.send({ text: "One. " });
   await client.until("chunk");
-  const refused = await limited.post({ speaker: "abbie", text: "Two." }, { accept: "audio/pcm" });
-  expect(refused.status).toBe(429);
+  const rejected = await limited.post({ speaker: "abbie", text: "Two." }, { accept: "audio/pcm" });
+  expect(rejected.status).toBe(429);
   client.send({ operation: "clear" });
   await client.until("done");
   model.script = speakTone(0.1);
-  await eventually("the stream is free", async () => {
+  await eventually("an accepted request", async () => {
     const answer = await limited.post({ speaker: "abbie", text: "Two." }, { accept: "audio/pcm" });
     await answer.arrayBuffer();
     return answer.status === 200;

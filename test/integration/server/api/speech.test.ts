@@ -57,7 +57,7 @@ async function startOver(
   return api;
 }
 
-/** Closes the server before the end of the test. */
+/** Stops the server before the end of the test. */
 function stop(api: TestApi): Promise<void> {
   open.splice(open.indexOf(api), 1);
   return api.stop();
@@ -67,7 +67,7 @@ const arcana = { speaker: "luna", text: "Hello there." };
 const mist = { speaker: "abbie", text: "Hello there." };
 
 describe("a successful response", () => {
-  it("names the model, the voice and the request ID, and has the time to first audio", async () => {
+  it("has the model, the voice, the request ID and the time to first audio in its headers", async () => {
     const { api, model } = await start(speakTone(0.1));
     const answer = await api.post(arcana, { accept: "audio/wav", "x-request-id": "mine-1" });
     await answer.arrayBuffer();
@@ -89,7 +89,7 @@ describe("a successful response", () => {
 });
 
 describe("a client that disconnects", () => {
-  it("stops the model, before the first audio and after it", async () => {
+  it("stops the model, before and after the first audio", async () => {
     const never = new Promise<void>(() => undefined);
     for (const piece of [0, 2400]) {
       const { api, model } = await start(async (call) => {
@@ -100,11 +100,11 @@ describe("a client that disconnects", () => {
       const controller = new AbortController();
       const { signal } = controller;
       const request = api.post(arcana, { accept: "audio/wav" }, { signal });
-      const hangsUp = expect(request.then((answer) => answer.arrayBuffer())).rejects.toThrow(/aborted/);
-      await eventually("the model was asked", () => model.calls.length === 1);
+      const rejection = expect(request.then((answer) => answer.arrayBuffer())).rejects.toThrow(/aborted/);
+      await eventually("the invocation", () => model.calls.length === 1);
       if (piece > 0) await request;
       controller.abort();
-      await hangsUp;
+      await rejection;
       await model.calls[0]?.aborted;
     }
     held.exercised("hang up");
@@ -112,7 +112,7 @@ describe("a client that disconnects", () => {
 });
 
 describe("a model that fails", () => {
-  it("after the first audio, ends the stream without the terminating chunk", async () => {
+  it("after the first audio, causes a stream without the terminating chunk", async () => {
     for (const ending of ["cut", "error", "short"] as const) {
       const firstAudioIsOut = Promise.withResolvers<void>();
       const { api } = await start(async (call) => {
@@ -134,7 +134,7 @@ describe("a model that fails", () => {
     }
   });
 
-  it("after the first audio, causes a 502 if the response is JSON, because JSON is sent at the end", async () => {
+  it("after the first audio, causes a 502 for a JSON response, which is sent at the end", async () => {
     const { api } = await start(async (call) => {
       await call.head(24_000);
       await call.tone(2400, 24_000);
@@ -155,15 +155,15 @@ describe("a model that fails", () => {
     held.exercised("502");
   });
 
-  it("is replaced by another replica before the first byte of the response", async () => {
+  it("before the first byte of the response, is replaced by another replica", async () => {
     const refuse = (call: Call) =>
       call.refuse(503, { code: "saturated", detail: "full" }, { "retry-after": "7" });
-    // the first selected replica disconnects, the second is full, and the third responds
-    const inTurn = [(call: Call) => call.cut(), refuse, speakTone(0.1)];
+    // The first selected replica disconnects, the second is saturated, and the third responds.
+    const scripts = [(call: Call) => call.cut(), refuse, speakTone(0.1)];
     const newReplica = () => {
       let own: ScriptedModel["script"] | undefined;
       return startScriptedModel((call) => {
-        own ??= inTurn.shift();
+        own ??= scripts.shift();
         return own?.(call);
       });
     };
@@ -173,34 +173,34 @@ describe("a model that fails", () => {
     const answer = await api.post(arcana, { accept: "audio/wav" });
     expect(answer.status).toBe(200);
     expect((await answer.arrayBuffer()).byteLength).toBe(44 + 4800);
-    // the connection may have been stale, so the same replica receives a second attempt
+    // The API tier tries a replica that disconnected again, because the connection may have been stale.
     expect(models.map(({ calls }) => calls.length).sort()).toEqual([1, 1, 2]);
   });
 
-  it("is replaced once in the middle of the speech if the response is one JSON document", async () => {
+  it("after the first audio, is replaced once for a JSON response", async () => {
     const dying = fail();
     const first = await startScriptedModel(dying);
     const second = await startScriptedModel(dying);
     open.push(first, second);
     const api = await startOver([first, second]);
-    const ask = () => api.post({ ...mist, samplingRate: 24_000 }, { accept: "*/*" });
-    expect((await ask()).status).toBe(502);
+    const send = () => api.post({ ...mist, samplingRate: 24_000 }, { accept: "*/*" });
+    expect((await send()).status).toBe(502);
     expect([first.calls.length, second.calls.length]).toEqual([1, 1]);
 
-    let asked = 0;
+    let invocations = 0;
     for (const model of [first, second]) {
-      model.script = (call) => (asked++ === 0 ? dying(call) : speakTone(0.5)(call));
+      model.script = (call) => (invocations++ === 0 ? dying(call) : speakTone(0.5)(call));
     }
-    const answer = await ask();
+    const answer = await send();
     expect(answer.status).toBe(200);
     const { audioContent } = (await answer.json()) as { audioContent: string };
     expect(Buffer.from(audioContent, "base64").length).toBe(44 + 2 * 12_000);
     expect([first.calls.length, second.calls.length]).toEqual([2, 2]);
     const retries = 'svc_tts_retries_total{model="mist",error_message="model_failed"}';
-    await eventually("both are counted", async () => (await sampleOf(api.url, retries)) === 2);
+    await eventually("two retries in the metrics", async () => (await sampleOf(api.url, retries)) === 2);
   });
 
-  it("keeps its message, fields and Retry-After when it refuses", async () => {
+  it("with an error response, has its message, fields and Retry-After sent to the client", async () => {
     const { api, model } = await start((call) => {
       call.refuse(400, {
         code: "invalid_request",
@@ -228,14 +228,14 @@ describe("a model that fails", () => {
     held.exercised("504");
     const patient = await startOver([model]);
     await model.close();
-    const gone = await patient.post(arcana, { accept: "audio/wav" });
-    expect(await gone.json()).toMatchObject({ status: 503, code: "model_unreachable" });
-    expect(gone.headers.get("retry-after")).toBeTruthy();
+    const unreachable = await patient.post(arcana, { accept: "audio/wav" });
+    expect(await unreachable.json()).toMatchObject({ status: 503, code: "model_unreachable" });
+    expect(unreachable.headers.get("retry-after")).toBeTruthy();
   });
 });
 
 describe("a JSON response", () => {
-  it("above the size limit is refused with a hint to stream", async () => {
+  it("above the size limit is rejected with a hint to use a stream", async () => {
     const { api, model } = await start(speakTone(120), {
       limits: { jsonAudioBytes: 100_000 },
     });
@@ -250,15 +250,15 @@ describe("a JSON response", () => {
 });
 
 describe("a server that shuts down", () => {
-  it("refuses requests in progress, in a representation that depends on Accept", async () => {
+  it("rejects incomplete requests with 503, and Vary: Accept", async () => {
     const { api } = await start(speakTone(0.1), { timing: { idleCloseMs: 20_000 } });
     const { hostname, port } = new URL(api.url);
     const request = rawSpeech(api, mist, "audio/wav");
     const socket = connect(Number(port), hostname, () => socket.write(request.slice(0, 20)));
     await once(socket, "connect");
-    await eventually("its first bytes are read", () => socket.writableLength === 0);
+    await eventually("the server to read the first bytes", () => socket.writableLength === 0);
     const stopped = stop(api);
-    await eventually("new connections are refused", () => refusesConnections(api.url));
+    await eventually("the server to close its port", () => refusesConnections(api.url));
     socket.write(request.slice(20));
     const [answer] = (await once(socket, "data")) as [Buffer];
     expect(answer.toString()).toMatch(/^HTTP\/1.1 503 .*\r\nvary: Accept\r\n.*"code":"draining"/s);
@@ -266,7 +266,7 @@ describe("a server that shuts down", () => {
     await stopped;
   });
 
-  it("finishes the running stream, refuses new requests, and then ends", async () => {
+  it("finishes the running stream, accepts no connections, and then ends", async () => {
     const release = Promise.withResolvers<void>();
     const { api } = await start(async (call) => {
       await call.head(24_000);
@@ -277,13 +277,13 @@ describe("a server that shuts down", () => {
     });
     const running = await api.post(arcana, { accept: "audio/wav" });
     const stopped = stop(api);
-    await eventually("new connections are refused", () => refusesConnections(api.url));
+    await eventually("the server to close its port", () => refusesConnections(api.url));
     release.resolve();
     expect((await running.arrayBuffer()).byteLength).toBe(44 + 2 * 4800);
     await stopped;
   });
 
-  it("serves requests on kept-alive connections for a short time, and asks clients to reconnect", async () => {
+  it("serves requests on kept-alive connections for a short time, with Connection: close", async () => {
     const { api } = await start(speakTone(0.1), { timing: { keepAliveGraceMs: 300_000 } });
     expect((await api.post(arcana, { accept: "audio/wav" })).headers.get("connection")).toBe("keep-alive");
     const stopped = stop(api);
@@ -295,52 +295,52 @@ describe("a server that shuts down", () => {
     await stopped;
   });
 
-  it("serves a client whose stream started before the server closed connections", async () => {
+  it("serves the next request of a client after the client's stream has ended", async () => {
     const release = Promise.withResolvers<void>();
     const timing = { keepAliveGraceMs: 300, idleCloseMs: 120_000 };
     const { api } = await start(speakUntil(release.promise), { timing });
-    // on one connection, the second request is sent when the first one has ended
-    const caller = new Client(api.url, { pipelining: 1 });
+    // The client has one connection, so it sends the second request when the first one has ended.
+    const client = new Client(api.url, { pipelining: 1 });
     const headers = {
       accept: "audio/wav",
       authorization: `Bearer ${api.key}`,
       "content-type": "application/json",
     };
     const body = JSON.stringify(arcana);
-    const post = () => caller.request({ path: "/v1/svc-tts", method: "POST", headers, body });
+    const post = () => client.request({ path: "/v1/svc-tts", method: "POST", headers, body });
     const first = await post();
     const second = post();
     const stopped = stop(api);
-    await eventually("new connections are refused", () => refusesConnections(api.url));
+    await eventually("the server to close its port", () => refusesConnections(api.url));
     release.resolve();
     expect((await first.body.arrayBuffer()).byteLength).toBe(44 + 2 * 2400);
     expect((await second).headers.connection).toBe("close");
     expect((await (await second).body.arrayBuffer()).byteLength).toBe(44 + 2 * 2400);
     await stopped;
-    await caller.close();
+    await client.close();
   });
 
-  it("does not end before its responses have left the kernel", async () => {
+  it("waits until the kernel has sent its responses", async () => {
     const clock = new FakeClock();
     const { api } = await start(speakTone(8), { drainSeconds: 30 }, { clock });
     const { hostname, port } = new URL(api.url);
     const socket = connect(Number(port), hostname, () => socket.write(rawSpeech(api, arcana, "audio/wav")));
-    // a client that does not read gets little data, because the kernel keeps the rest
-    await eventually("it is written", async () => (await unsentBytes(Number(port))) > 100_000);
+    // The client does not read, so the kernel keeps most of the response in its send queue.
+    await eventually("a full send queue", async () => (await unsentBytes(Number(port))) > 100_000);
     const soonMs = clock.monotonicMs() + 1_000;
-    let isGone = false;
+    let isStopped = false;
     const stopped = stop(api).then(() => {
-      isGone = true;
+      isStopped = true;
     });
-    await eventually("it has looked at what is unsent again and again", () => clock.monotonicMs() > soonMs);
-    expect(isGone).toBe(false);
+    await eventually("several checks of the send queue", () => clock.monotonicMs() > soonMs);
+    expect(isStopped).toBe(false);
     socket.resume();
     await stopped;
     expect(await unsentBytes(Number(port))).toBe(0);
     socket.destroy();
   });
 
-  it("interrupts streams at the time limit", async () => {
+  it("interrupts streams at the time limit of the drain", async () => {
     const { api } = await start(speakUntil(new Promise(() => undefined)), { drainSeconds: 0.3 });
     const running = await api.post(arcana, { accept: "audio/wav" });
     await stop(api);

@@ -16,7 +16,7 @@ const speakWithoutEnd = async (call: Call) => {
 beforeAll(async () => {
   model = await startScriptedModel(speakWithoutEnd);
   api = await startTestApi(model.url);
-  await eventually("the model is reachable", async () => (await fetch(`${api.url}/health`)).ok);
+  await eventually("a reachable model", async () => (await fetch(`${api.url}/health`)).ok);
 });
 
 afterAll(async () => {
@@ -24,10 +24,10 @@ afterAll(async () => {
   await model.close();
 });
 
-interface Listener {
+interface AudioClient {
   readonly socket: Socket;
   text(): string;
-  /** How the connection ended: `end`, or the code of its error. */
+  /** Resolves with `end`, or with the error code of the connection. */
   readonly ended: Promise<string>;
 }
 
@@ -40,7 +40,7 @@ function head(key: string, framing: string): string {
   );
 }
 
-async function send(bytes: string): Promise<Listener> {
+async function send(bytes: string): Promise<AudioClient> {
   const { hostname, port } = new URL(api.url);
   const socket = connect(Number(port), hostname);
   await once(socket, "connect");
@@ -56,57 +56,57 @@ async function send(bytes: string): Promise<Listener> {
 
 const sendSpeech = () => send(head(api.key, `content-length: ${speech.length}`) + speech);
 
-async function listenToAudio(): Promise<Listener> {
-  const listener = await sendSpeech();
-  await eventually("audio arrives", () => listener.text().length > 2000);
-  return listener;
+async function receiveAudio(): Promise<AudioClient> {
+  const client = await sendSpeech();
+  await eventually("audio of the response", () => client.text().length > 2000);
+  return client;
 }
 
-describe("bytes that are not HTTP, during the audio of a response,", () => {
+describe("invalid bytes during the audio of a response", () => {
   it.each([
     ["alone", "not HTTP\r\n\r\n"],
-    ["behind a pipelined request", "GET /livez HTTP/1.1\r\nhost: x\r\n\r\nnot HTTP\r\n\r\n"],
+    ["after a pipelined request", "GET /livez HTTP/1.1\r\nhost: x\r\n\r\nnot HTTP\r\n\r\n"],
     [
-      "in a pipelined request's body",
+      "in the body of a pipelined request",
       "POST /v1/svc-tts HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\nnot a length\r\n",
     ],
-  ])("%s reset the connection and add nothing to the audio", async (_where, bytes) => {
-    const listener = await listenToAudio();
-    listener.socket.write(bytes);
-    expect(await listener.ended).toBe("ECONNRESET");
-    expect(listener.text().match(/HTTP\/1\.1 /g)).toEqual(["HTTP/1.1 "]);
-    expect(listener.text()).not.toContain("malformed_http");
+  ])("(%s) reset the connection and add nothing to the audio", async (_where, bytes) => {
+    const client = await receiveAudio();
+    client.socket.write(bytes);
+    expect(await client.ended).toBe("ECONNRESET");
+    expect(client.text().match(/HTTP\/1\.1 /g)).toEqual(["HTTP/1.1 "]);
+    expect(client.text()).not.toContain("malformed_http");
   });
 });
 
-describe("bytes that are not HTTP", () => {
-  const statuses = (listener: Listener) => listener.text().match(/HTTP\/1\.1 \d+/g);
+describe("invalid bytes", () => {
+  const statuses = (client: AudioClient) => client.text().match(/HTTP\/1\.1 \d+/g);
 
-  it("end a request that waits for its audio, and stop the model", async () => {
+  it("cause a 400 for a request that waits for its audio, and stop the model", async () => {
     model.script = () => Promise.withResolvers<void>().promise;
     const calls = model.calls.length;
-    const listener = await sendSpeech();
-    await eventually("the model is asked", () => model.calls.length === calls + 1);
-    listener.socket.write("not HTTP\r\n\r\n");
-    expect(await listener.ended).toBe("end");
-    expect(statuses(listener)).toEqual(["HTTP/1.1 400"]);
+    const client = await sendSpeech();
+    await eventually("the invocation", () => model.calls.length === calls + 1);
+    client.socket.write("not HTTP\r\n\r\n");
+    expect(await client.ended).toBe("end");
+    expect(statuses(client)).toEqual(["HTTP/1.1 400"]);
     await model.calls[calls]?.aborted;
     model.script = speakWithoutEnd;
   });
 
-  it("do not change a response that was sent before the whole request body arrived", async () => {
-    const listener = await send(head("wrong", "transfer-encoding: chunked"));
-    await eventually("it is refused", () => listener.text().includes('"code":"unauthorized"'));
-    listener.socket.write("not a length\r\n");
-    expect(await listener.ended).toBe("end");
-    expect(statuses(listener)).toEqual(["HTTP/1.1 401"]);
+  it("do not change a response that was sent before the end of the request body", async () => {
+    const client = await send(head("wrong", "transfer-encoding: chunked"));
+    await eventually("the rejection", () => client.text().includes('"code":"unauthorized"'));
+    client.socket.write("not a length\r\n");
+    expect(await client.ended).toBe("end");
+    expect(statuses(client)).toEqual(["HTTP/1.1 401"]);
   });
 
-  it("get a 400 response after a complete response", async () => {
-    const listener = await send("GET /livez HTTP/1.1\r\nhost: x\r\n\r\n");
-    await eventually("it is answered", () => listener.text().includes("\r\n\r\n"));
-    listener.socket.write("not HTTP\r\n\r\n");
-    expect(await listener.ended).toBe("end");
-    expect(statuses(listener)).toEqual(["HTTP/1.1 200", "HTTP/1.1 400"]);
+  it("cause a 400 after a complete response", async () => {
+    const client = await send("GET /livez HTTP/1.1\r\nhost: x\r\n\r\n");
+    await eventually("the response", () => client.text().includes("\r\n\r\n"));
+    client.socket.write("not HTTP\r\n\r\n");
+    expect(await client.ended).toBe("end");
+    expect(statuses(client)).toEqual(["HTTP/1.1 200", "HTTP/1.1 400"]);
   });
 });

@@ -11,7 +11,7 @@ afterAll(() => server.stop());
 
 const pauseMs = 300;
 
-/** Groups of three words of the language, separated by the only pauses of the text. */
+/** Returns four groups of three words in the language. The text has a pause between two groups. */
 function grouped(language: string): string[][] {
   const words = (longTexts[language]?.[0] ?? "").split(" ").map((word) => word.replace(/[.,।]$/u, ""));
   return [0, 3, 6, 9].map((at) => words.slice(at, at + 3));
@@ -19,7 +19,7 @@ function grouped(language: string): string[][] {
 
 function voiceOf(language: string): Voice {
   const voice = voices.find((one) => one.language === language && one.models.includes("mist"));
-  if (!voice) throw new Error(`no voice speaks ${language}`);
+  if (!voice) throw new Error(`mist has no voice of the language ${language}`);
   return voice;
 }
 
@@ -32,7 +32,7 @@ describe.each(Object.keys(languages))("in %s", (language) => {
       pauseBetweenBrackets: true,
     });
 
-  test("words begin and end where their sound does", async () => {
+  test("word timestamps match the start and end of the sounds", async () => {
     const { samples, rate, words } = await speak(` <${pauseMs}> `);
     expect(words.map(({ word }) => word)).toEqual(groups.flat());
     const sounds = soundsBetweenPauses(samples, rate);
@@ -49,19 +49,19 @@ describe.each(Object.keys(languages))("in %s", (language) => {
     }
   });
 
-  test("a pause is exact to the sample", async () => {
+  test("a pause has the exact number of samples", async () => {
     const without = await speak(" <0> ");
     for (const ms of [1, 1234]) {
       const { samples, rate } = await speak(` <${ms}> `);
-      const asked = ((groups.length - 1) * ms * rate) / 1000;
-      // the engine's rate and the requested rate both count whole samples
-      expect(Math.abs(samples.length - without.samples.length - asked)).toBeLessThanOrEqual(groups.length);
+      const expected = ((groups.length - 1) * ms * rate) / 1000;
+      // Each pause is rounded to whole samples.
+      expect(Math.abs(samples.length - without.samples.length - expected)).toBeLessThanOrEqual(groups.length);
     }
   });
 });
 
 interface Span {
-  /** A time span in seconds. */
+  /** The start and end are in seconds. */
   readonly start: number;
   readonly end: number;
 }
@@ -69,7 +69,8 @@ interface Span {
 const windowSeconds = 0.005;
 
 /**
- * The sounds between the pauses, each from its first to its last window within 40 dB of its loudest window.
+ * Returns the sounds between the pauses. A sound starts and ends with the windows that are within 40 dB of
+ * its loudest window.
  */
 function soundsBetweenPauses(samples: Int16Array, rate: number): Span[] {
   const power = powers(samples, Math.round(windowSeconds * rate));

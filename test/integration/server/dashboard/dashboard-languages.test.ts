@@ -42,7 +42,7 @@ function backOf({ text }: Page): string | undefined {
 }
 
 describe("the language of a page", () => {
-  it("follows the browser until the user chooses another, signed in or not", async () => {
+  it("is the language of the browser until the user selects another, before and after the sign-in", async () => {
     const visitor = new Visitor(api.url);
     const page = await visitor.get("/dashboard/login", inGerman);
     expect(languageOf(page)).toEqual(["de-AT", "de-AT"]);
@@ -67,12 +67,12 @@ describe("the language of a page", () => {
     ["/dashboard\r\nset-cookie: a=b", "/dashboard"],
     ["javascript:alert(1)", "/dashboard"],
     ["http://", "/dashboard"],
-  ])("is changed on the page itself: %j leads to %s", async (back, location) => {
+  ])("changes without leaving the site: from %j, the switch returns to %s", async (back, location) => {
     const changed = await new Visitor(api.url).post("/dashboard/language", { language: "de", back });
     expect([changed.headers.get("location"), changed.headers.get("a")]).toEqual([location, null]);
   });
 
-  it("can be changed on the page of a link after a refused form, and the link is kept", async () => {
+  it("can be changed on the page of a link after a rejected form, and the link is kept", async () => {
     const fields = { token: "a&b", name: "ada", password };
     const first = await new Visitor(api.url).post("/dashboard/setup", fields);
     expect([first.status, backOf(first)]).toEqual([400, "/dashboard/setup?token=a%26b"]);
@@ -82,7 +82,7 @@ describe("the language of a page", () => {
     expect([refused.status, backOf(refused)]).toEqual([400, `/dashboard/join?link=${link}`]);
   });
 
-  it("is never an unknown one, and cannot be changed by another site", async () => {
+  it("cannot be an unknown language, and cannot be changed by another site", async () => {
     const visitor = new Visitor(api.url);
     const unknown = await visitor.post("/dashboard/language", { language: "__proto__" }, inGerman);
     expect([unknown.status, unknown.setCookie, alertOf(unknown)]).toEqual([
@@ -90,12 +90,12 @@ describe("the language of a page", () => {
       undefined,
       "Als Sprache gibt es: en, de.",
     ]);
-    const planted = await visitor.post(
+    const crossSite = await visitor.post(
       "/dashboard/language",
       { language: "de" },
       { "sec-fetch-site": "cross-site" },
     );
-    expect([planted.status, planted.setCookie]).toEqual([403, undefined]);
+    expect([crossSite.status, crossSite.setCookie]).toEqual([403, undefined]);
   });
 });
 
@@ -121,13 +121,13 @@ describe("an error message", () => {
     ],
     ["keys/revoke", { key: "none" }, "Das gibt es hier nicht"],
     ["login", { name: "unknown", password: "x" }, "Der Name oder das Passwort ist falsch."],
-  ])("at %s, for %j, is in German too: %s", async (path, fields, says) => {
+  ])("at %s, for %j, is in German too: %s", async (path, fields, message) => {
     await owner.get("/dashboard/keys");
     const page = await owner.post(`/dashboard/${path}`, fields, inGerman);
-    expect(alertOf(page)).toContain(says);
+    expect(alertOf(page)).toContain(message);
   });
 
-  it("is in the page's language for forms and scripts, and in English in the API", async () => {
+  it("is in the language of the page for forms and scripts, and in English in the API", async () => {
     const eve = { name: "eve", role: "viewer", team: "red", password };
     const viewer = await addSignedInUser(owner, api.url, eve);
     const refused = await viewer.get("/dashboard/people", inGerman);
@@ -139,20 +139,20 @@ describe("an error message", () => {
       ...{ accept: "audio/pcm", cookie: owner.cookie, "x-csrf-token": csrf, "sec-fetch-site": "same-origin" },
       "content-type": "application/json",
     };
-    const ask = async (path: string, more: object, body: object) => {
+    const send = async (path: string, more: object, body: object) => {
       const init = { method: "POST", headers: { ...headers, ...more }, body: JSON.stringify(body) };
       return (await (await fetch(`${api.url}${path}`, init)).json()) as { code: string; detail: string };
     };
     const body = { modelId: "mist", speaker: "no-such-voice", text: "Hello." };
-    expect(await ask("/dashboard/playground/speech", {}, body)).toMatchObject({
+    expect(await send("/dashboard/playground/speech", {}, body)).toMatchObject({
       code: "invalid_request",
       detail: expect.stringContaining("Diese Stimme spricht das gewählte Modell nicht"),
     });
     const authorization = `Bearer ${api.key}`;
-    expect((await ask("/v1/svc-tts", { authorization }, body)).detail).toContain("must be a voice of mist");
+    expect((await send("/v1/svc-tts", { authorization }, body)).detail).toContain("must be a voice of mist");
   });
 
-  it("of an imported file names its line", async () => {
+  it("about an imported file names the line of the file", async () => {
     await owner.post("/dashboard/language", { language: "de" });
     await owner.get("/dashboard/words");
     const page = await owner.upload("/dashboard/words/import", { team: "" }, "<lexicon/>");
@@ -160,7 +160,7 @@ describe("an error message", () => {
   });
 });
 
-it("numbers, dates and names of languages follow the user's region, and CSV exports do not", async () => {
+it("numbers, dates and names of languages have the format of the user's region, except in CSV exports", async () => {
   const page = await owner.get("/dashboard/usage", inGerman);
   expect(page.text).toMatch(
     /aria-label="Anfragen pro Tag vom \d\d\.\d\d\.\d{4} bis zum \d\d\.\d\d\.\d{4}, höchstens 0"/,

@@ -48,7 +48,10 @@ function start(
   return startTestApi(model.url, { database, dashboard, ...more }, { clock, ...environment });
 }
 
-/** Restarts the server with other settings and the same users and keys. The owner's session remains valid. */
+/**
+ * Restarts the server with other settings, and with the same users and keys. The owner's session remains
+ * valid.
+ */
 async function restart(settings: Partial<ApiSettings>, environment: ApiEnvironment = {}): Promise<void> {
   await api.stop();
   api = await start("http://127.0.0.1:8000", "setup", settings, environment);
@@ -71,43 +74,43 @@ async function statusOf(key: string): Promise<number> {
 }
 
 describe("the first owner", () => {
-  it("is created with the server's link, once", async () => {
+  it("can be created once with the set-up link", async () => {
     expect((await owner.get("/dashboard")).headers.get("location")).toBe("/dashboard/setup");
     expect((await owner.get("/dashboard/login")).headers.get("location")).toBe("/dashboard/setup");
     const wrong = await setUp(owner, { token: "another" });
     expect([wrong.status, wrong.setCookie]).toEqual([400, undefined]);
     const weak = await setUp(owner, { password: "short" });
     expect(weak.text).toContain("A password has 12 to 256 characters; this one has 5.");
-    const made = await setUp(owner);
-    expect(made.headers.get("location")).toBe("/dashboard/keys");
-    expect(made.setCookie).toMatch(/^svc-tts=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax$/);
+    const created = await setUp(owner);
+    expect(created.headers.get("location")).toBe("/dashboard/keys");
+    expect(created.setCookie).toMatch(/^svc-tts=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax$/);
     expect((await owner.get("/dashboard/keys")).text).toContain("ada");
     const second = await setUp(new Visitor(api.url), { name: "eve" });
     expect(second.text).toContain("already has an owner");
     expect((await owner.get("/dashboard/setup")).headers.get("location")).toBe("/dashboard/login");
   });
 
-  it("cannot be created without the link", async () => {
+  it("cannot be created if the server has no set-up link", async () => {
     await api.stop();
     api = await start("http://127.0.0.1:8000", "none");
-    const refused = await setUp(new Visitor(api.url));
-    expect(refused.status).toBe(400);
-    expect(refused.text).toContain("This link is not the one that the server made");
+    const rejected = await setUp(new Visitor(api.url));
+    expect(rejected.status).toBe(400);
+    expect(rejected.text).toContain("This link is not the one that the server made");
   });
 
-  it("has a cookie that is sent over TLS alone if the dashboard uses TLS", async () => {
+  it("has a cookie that browsers send only over TLS if the dashboard uses TLS", async () => {
     await api.stop();
     api = await start("https://tts.example.com");
-    const made = await setUp(new Visitor(api.url));
-    expect(made.setCookie).toMatch(/^__Host-svc-tts=[\w-]{43}; Path=\/; HttpOnly; Secure; SameSite=Lax$/);
-    expect(made.headers.get("strict-transport-security")).toBe("max-age=31536000");
+    const created = await setUp(new Visitor(api.url));
+    expect(created.setCookie).toMatch(/^__Host-svc-tts=[\w-]{43}; Path=\/; HttpOnly; Secure; SameSite=Lax$/);
+    expect(created.headers.get("strict-transport-security")).toBe("max-age=31536000");
   });
 });
 
 describe("a sign-in", () => {
   beforeEach(() => setUp(owner));
 
-  it("accepts no JSON, and forms of at most 64 KiB, on pages that need no session", async () => {
+  it("rejects JSON and forms above 64 KiB, also on pages that need no session", async () => {
     const send = async (page: string, type: string, body: string) => {
       const headers = { "content-type": type, "sec-fetch-site": "same-origin", cookie: owner.cookie };
       const init = { method: "POST", redirect: "manual", headers, body } as const;
@@ -120,7 +123,7 @@ describe("a sign-in", () => {
     }
   });
 
-  it("accepts the name in any case and the exact password, and its session ends at the sign-out", async () => {
+  it("accepts the name in any case and only the exact password, and the session ends at the sign-out", async () => {
     const visitor = new Visitor(api.url);
     expect((await visitor.get("/dashboard/keys")).headers.get("location")).toBe("/dashboard/login");
     const refused = [
@@ -135,13 +138,13 @@ describe("a sign-in", () => {
     expect((await visitor.get("/dashboard/keys")).status).toBe(200);
     const { cookie } = visitor;
     expect((await visitor.post("/dashboard/logout", {})).status).toBe(303);
-    visitor.cookie = cookie; // uses a copy of the cookie
+    visitor.cookie = cookie; // the copy of the cookie is no longer valid
     expect((await visitor.get("/dashboard/keys")).headers.get("location")).toBe("/dashboard/login");
   });
 
-  it("is refused before it is written to the audit log, so that the time of the response does not depend on the name", async () => {
+  it("is rejected before it is written to the audit log, so that the time of the response does not depend on the name", async () => {
     const other = new DatabaseSync(database);
-    other.exec("BEGIN IMMEDIATE"); // the audit log cannot be written
+    other.exec("BEGIN IMMEDIATE"); // locks the database, so that no audit entry can be written
     try {
       const refused = await new Visitor(api.url).post("/dashboard/login", { name: "ada", password: "wrong" });
       expect(refused.status).toBe(401);
@@ -151,15 +154,15 @@ describe("a sign-in", () => {
     }
   });
 
-  it("is in the audit log with its address, also a refused one, and without names that do not exist", async () => {
+  it("is in the audit log with its address, also if it was rejected, and unknown names are not recorded", async () => {
     const lines: Record<string, unknown>[] = [];
     const logTo = { write: (line: string) => void lines.push(JSON.parse(line)) };
     await restart({ trustedProxies: ["127.0.0.0/8"], logLevel: "info" }, { logTo });
     const visitor = new Visitor(api.url);
     const source = "2001:db8::7";
     const from = { "x-forwarded-for": source };
-    const typedByMistake = "Kwyjibo-12345678";
-    await visitor.post("/dashboard/login", { name: typedByMistake, password: "x" }, from);
+    const unknownName = "Kwyjibo-12345678";
+    await visitor.post("/dashboard/login", { name: unknownName, password: "x" }, from);
     await visitor.post("/dashboard/login", { name: "ada", password: "wrong" }, from);
     await visitor.post("/dashboard/login", { name: "ada", password }, from);
     await visitor.get("/dashboard/keys");
@@ -187,16 +190,16 @@ describe("a sign-in", () => {
     expect(text).not.toMatch(/kwyjibo/i);
   });
 
-  it("is slowed down after ten wrong passwords from a network, while sessions and other networks continue", async () => {
+  it("is limited after ten wrong passwords from one network, while sessions and other networks continue", async () => {
     await restart({ trustedProxies: ["127.0.0.0/8"] });
     const visitor = new Visitor(api.url);
-    const signIn = async (from: string, given: string) => {
+    const signIn = async (from: string, tried: string) => {
       const headers = { "x-forwarded-for": from };
-      return (await visitor.post("/dashboard/login", { name: "ada", password: given }, headers)).status;
+      return (await visitor.post("/dashboard/login", { name: "ada", password: tried }, headers)).status;
     };
     const statuses: number[] = [];
     for (let i = 0; i < 11; i++) {
-      // the proxy added the last address, and a client invented the ones before it
+      // The proxy adds the last address. A client can invent the addresses before it.
       statuses.push(await signIn(`198.51.100.${i}, 2001:db8::${i}`, `guess number ${i}`));
     }
     expect(statuses).toEqual([...Array(10).fill(401), 429]);
@@ -205,19 +208,19 @@ describe("a sign-in", () => {
     expect(await signIn("2001:db8:0:1::1", password)).toBe(303);
   });
 
-  it("is not slowed down by invalid forms sent to /setup and /join", async () => {
+  it("is not limited because of invalid forms at /setup and /join", async () => {
     const visitor = new Visitor(api.url);
     const junk = Array.from({ length: 210 }, () => setUp(visitor, { token: "junk" }));
     for (const { status } of await Promise.all(junk)) expect(status).toBe(400);
     for (let i = 0; i < 11; i++) {
-      const dead = await visitor.post("/dashboard/join", { link: `junk ${i}`, password });
-      expect(dead.status).toBe(404);
+      const invalid = await visitor.post("/dashboard/join", { link: `junk ${i}`, password });
+      expect(invalid.status).toBe(404);
     }
     expect((await visitor.post("/dashboard/login", { name: "ada", password })).status).toBe(303);
     expect((await (await addUser("bob", "member", "blue")).get("/dashboard/keys")).status).toBe(200);
   });
 
-  it("is listed among the user's sessions, any of which can end the others", async () => {
+  it("is listed as a session of the user, and each session can end the others", async () => {
     const [one, other] = [new Visitor(api.url), new Visitor(api.url)];
     for (const visitor of [one, other]) await visitor.post("/dashboard/login", { name: "ada", password });
     const { text } = await owner.get("/dashboard/account");
@@ -225,24 +228,28 @@ describe("a sign-in", () => {
     const ids = Array.from(text.matchAll(/name="id" value="([0-9a-f]{64})"/g), ([, id]) => id ?? "");
     expect(ids).toHaveLength(2);
     await owner.post("/dashboard/account/end", { id: ids[0] ?? "" });
-    const isIn = async (visitor: Visitor) => (await visitor.get("/dashboard/keys")).status === 200;
-    expect([await isIn(one), await isIn(other)].toSorted()).toEqual([false, true]);
+    const isSignedIn = async (visitor: Visitor) => (await visitor.get("/dashboard/keys")).status === 200;
+    expect([await isSignedIn(one), await isSignedIn(other)].toSorted()).toEqual([false, true]);
     await owner.get("/dashboard/account");
     await owner.post("/dashboard/account/end-others", {});
-    expect([await isIn(one), await isIn(other), await isIn(owner)]).toEqual([false, false, true]);
+    expect([await isSignedIn(one), await isSignedIn(other), await isSignedIn(owner)]).toEqual([
+      false,
+      false,
+      true,
+    ]);
   });
 
-  it("gets a new password with the present one, which ends every other session", async () => {
+  it("can be given a new password with the current one, which ends every other session", async () => {
     const other = new Visitor(api.url);
     await other.post("/dashboard/login", { name: "ada", password });
     await owner.get("/dashboard/account");
     const next = "another four plain words";
-    const change = (current: string, chosen: string) =>
-      owner.post("/dashboard/account/password", { current, password: chosen });
+    const change = (current: string, newPassword: string) =>
+      owner.post("/dashboard/account/password", { current, password: newPassword });
     const guessed = await change("not the password", next);
     expect([guessed.status, guessed.text]).toEqual([400, expect.stringContaining("password is not right")]);
-    const refusedOnes = (await owner.get("/dashboard/changes")).text.match(/<td>sign-in refused<\/td>/g);
-    expect(refusedOnes).toHaveLength(1);
+    const rejectedEntries = (await owner.get("/dashboard/changes")).text.match(/<td>sign-in refused<\/td>/g);
+    expect(rejectedEntries).toHaveLength(1);
     await owner.get("/dashboard/account");
     for (let i = 0; i < 11; i++) {
       expect((await change(password, "short")).text).toContain("A password has 12 to 256 characters");
@@ -292,27 +299,31 @@ describe("a sign-in", () => {
   });
 });
 
-describe("the token page", () => {
+describe("the Keys page", () => {
   beforeEach(() => setUp(owner));
 
-  it("creates a key that works, shows it once, counts its use, and revokes it", async () => {
+  it("creates a valid key, shows it once, counts its use, and revokes it", async () => {
     const key = await newKey(owner, "app", { streams: "3" });
-    await eventuallyOn(clock, "the key is known", async () => (await statusOf(key)) === 200);
+    await eventuallyOn(clock, "the server to accept the key", async () => (await statusOf(key)) === 200);
     const page = await owner.get("/dashboard/keys");
     expect(page.text).toContain("3 at once");
     expect(page.text).not.toContain(key);
     const fresh = keyOn(await owner.post("/dashboard/keys/rotate", { key: "app", overlapHours: "1" })) ?? "";
-    await eventuallyOn(clock, "the new secret is known", async () => (await statusOf(fresh)) === 200);
+    await eventuallyOn(
+      clock,
+      "the server to accept the new secret",
+      async () => (await statusOf(fresh)) === 200,
+    );
     expect(await statusOf(key)).toBe(200);
-    await eventuallyOn(clock, "its use is counted", async () =>
+    await eventuallyOn(clock, "the use of the key on the page", async () =>
       /\d today/.test((await owner.get("/dashboard/keys")).text),
     );
     await owner.post("/dashboard/keys/revoke", { key: "app" });
-    await eventuallyOn(clock, "neither counts any more", async () => (await statusOf(key)) === 401);
+    await eventuallyOn(clock, "the server to reject the key", async () => (await statusOf(key)) === 401);
     expect(await statusOf(fresh)).toBe(401);
   });
 
-  it("shows an error beside its field, keeps what was entered, and creates nothing", async () => {
+  it("shows each error beside its field, keeps the entered values, and creates no key", async () => {
     await owner.get("/dashboard/keys");
     const wrong = { name: "=cmd()", scopes: "tts:write", streams: "0", expiresAt: "2001-01-01" };
     const page = await owner.post("/dashboard/keys", wrong);
@@ -351,7 +362,7 @@ describe("the token page", () => {
 describe("a member's keys", () => {
   beforeEach(() => setUp(owner));
 
-  it("cannot manage keys or exceed the server's limits, and only owners rotate an admin key", async () => {
+  it("cannot have the scope admin or exceed the server's limits, and only owners rotate an admin key", async () => {
     await restart({ keyLimits: { streams: 4 } });
     const member = await addUser("bob", "member", "blue");
     expect((await member.get("/dashboard/keys")).text).not.toContain('value="admin"');
@@ -395,16 +406,16 @@ describe("the playground", () => {
     ["mistv2", "abbie", 1_000],
     ["arcana", "luna", 3_000],
   ])(
-    "takes texts for %s, spoken by %s, of up to %i characters, and no longer ones",
-    async (modelId, speaker, most) => {
-      const text = `${"a ".repeat(most / 2 - 1)}🎈b`;
-      expect([...text]).toHaveLength(most);
+    "accepts texts for %s with the voice %s of at most %i characters",
+    async (modelId, speaker, limit) => {
+      const text = `${"a ".repeat(limit / 2 - 1)}🎈b`;
+      expect([...text]).toHaveLength(limit);
       const spoken = await speak(owner, { modelId, speaker, text });
       expect(spoken).toMatchObject({ status: 200, type: "audio/pcm" });
       const refused = await speak(owner, { modelId, speaker, text: `${text}.` });
       expect(refused.status).toBe(400);
       expect(JSON.parse(String(refused.bytes)).detail).toContain(
-        `may have ${most} characters with ${modelId} at the dashboard and has ${most + 1}`,
+        `may have ${limit} characters with ${modelId} at the dashboard and has ${limit + 1}`,
       );
       const throughApi = await api.post({ modelId, speaker, text });
       expect(throughApi.status).toBe(modelId === "arcana" ? 200 : 400);
@@ -418,8 +429,8 @@ describe("the playground", () => {
     expect(offered).toEqual(audioFormats.map((format) => [format, streamTypes[format][0]]));
   });
 
-  it("serves signed-in owners and members, from this site alone", async () => {
-    // an element with a label must have a role that supports one (ARIA)
+  it("serves only signed-in owners and members, and only requests of its own site", async () => {
+    // An element with a label must have a role that supports labels (ARIA).
     expect((await owner.get("/dashboard/playground")).text).toContain('<p id="words" role="group"');
     const body = { modelId: "mist", speaker: "abbie", text: "Hello." };
     const viewer = await addUser("eve", "viewer", "red");
@@ -438,7 +449,7 @@ describe("the playground", () => {
 describe("users", () => {
   beforeEach(() => setUp(owner));
 
-  it("are removed with their sessions, but not the last owner", async () => {
+  it("can be removed with their sessions and keys, except the last owner", async () => {
     const member = await addUser("bob", "member", "blue");
     const page = await owner.get("/dashboard/people");
     const [own = "", bobs = ""] = [...page.text.matchAll(/name="id" value="([\w-]+)"/g)]
@@ -456,7 +467,7 @@ describe("users", () => {
     expect(refused.text).toContain("This user is the only owner");
   });
 
-  it("use a link once, which ends their other sessions", async () => {
+  it("can use a link once, which ends their other sessions", async () => {
     const member = await addUser("bob", "member", "blue");
     const page = await owner.get("/dashboard/people");
     const id = [...page.text.matchAll(/name="id" value="([\w-]+)"/g)].at(-1)?.[1] ?? "";
@@ -472,7 +483,7 @@ describe("users", () => {
   });
 });
 
-it("the audit log is shown page by page, and kept for the configured time", async () => {
+it("the audit log is shown in pages, and entries are deleted after the configured time", async () => {
   await setUp(owner);
   const opened = openDatabase(database);
   const at = (i: number) => Date.UTC(2020, 0, 1) + i;
@@ -489,11 +500,11 @@ it("the audit log is shown page by page, and kept for the configured time", asyn
     pages.push(Array.from(text.matchAll(/<td>change-(\d+)<\/td>/g), ([, i]) => i ?? ""));
     link = /href="(\/dashboard\/changes\?older=[^"]+)"/.exec(text)?.[1];
   }
-  expect(pages.map(({ length }) => length)).toEqual([199, 200, 51]); // the first entry is the owner's setup
+  expect(pages.map(({ length }) => length)).toEqual([199, 200, 51]); // the first page also has the entry of the owner's set-up
   expect(new Set(pages.flat()).size).toBe(450);
   expect((await owner.get("/dashboard/changes?older=nonsense")).status).toBe(200);
   await restart({ dashboard: { url: "http://127.0.0.1:8000", setupFile: undefined, auditDays: 30 } });
-  await eventuallyOn(clock, "what is older than the setting says is forgotten", async () => {
+  await eventuallyOn(clock, "the deletion of the old entries", async () => {
     const { text } = await owner.get("/dashboard/changes");
     return text.includes("person added") && !text.includes("change-");
   });
@@ -519,22 +530,34 @@ describe("/v1/keys", () => {
       ...facts,
     });
     await opened.close();
-    await eventuallyOn(clock, "the key is known", async () => (await call("GET", "", key)).status === 200);
+    await eventuallyOn(
+      clock,
+      "the server to accept the key",
+      async () => (await call("GET", "", key)).status === 200,
+    );
     return key;
   }
 
-  it("creates, lists, rotates and revokes keys for a key with the scope admin", async () => {
+  it("lets a key with the scope admin create, list, rotate and revoke keys", async () => {
     const admin = await adminKey({});
     const facts = { name: "app", streams: 2, scopes: ["tts:write", "oov:read"] };
     const made = await call("POST", "", admin, facts);
     expect(made).toMatchObject({ status: 201, body: { name: "app", key: expect.stringMatching(/^svc_/) } });
-    await eventuallyOn(clock, "it is known", async () => (await statusOf(made.body.key)) === 200);
+    await eventuallyOn(
+      clock,
+      "the server to accept the created key",
+      async () => (await statusOf(made.body.key)) === 200,
+    );
     expect((await call("GET", "", made.body.key)).status).toBe(403);
     const again = await call("POST", "", admin, { name: "app" });
     expect([again.status, again.body.code]).toEqual([409, "name_taken"]);
     expect((await call("POST", "", admin, { name: "" })).body.errors[0].pointer).toBe("/name");
     const rotated = await call("POST", "/app/rotate", admin, { overlapHours: 0 });
-    await eventuallyOn(clock, "the new one is known", async () => (await statusOf(rotated.body.key)) === 200);
+    await eventuallyOn(
+      clock,
+      "the server to accept the rotated key",
+      async () => (await statusOf(rotated.body.key)) === 200,
+    );
     expect(await statusOf(made.body.key)).toBe(401);
     const { keys } = (await call("GET", "", admin)).body;
     expect(keys).toMatchObject([{ name: "app", streams: 2, team: null, secrets: [{}] }, { name: "root" }]);
@@ -547,8 +570,8 @@ describe("/v1/keys", () => {
     const admin = await adminKey({ team: "blue" });
     expect((await call("POST", "", admin, { name: "app" })).status).toBe(201);
     expect((await call("POST", "", admin, { name: "sly", team: "red" })).status).toBe(400);
-    const heir = await call("POST", "", admin, { name: "heir", scopes: ["admin"] });
-    expect([heir.status, heir.body.errors[0].pointer]).toEqual([400, "/scopes"]);
+    const adminOfTeam = await call("POST", "", admin, { name: "heir", scopes: ["admin"] });
+    expect([adminOfTeam.status, adminOfTeam.body.errors[0].pointer]).toEqual([400, "/scopes"]);
     expect((await call("GET", "", admin)).body.keys[0]).toMatchObject({ name: "app", team: "blue" });
     const opened = openDatabase(database);
     const facts: KeyFacts = { name: "red-app", team: "red", scopes: ["tts:write"] };
@@ -559,7 +582,7 @@ describe("/v1/keys", () => {
 });
 
 describe("a server without a dashboard", () => {
-  it("has no dashboard pages, and without a database no paths of keys", async () => {
+  it("has no dashboard pages, and no /v1/keys without a database", async () => {
     const plain = await startTestApi(model.url);
     for (const path of ["/dashboard", "/dashboard/login", "/v1/keys"]) {
       expect((await fetch(`${plain.url}${path}`)).status).toBe(404);

@@ -51,16 +51,16 @@ function exportBy(visitor: Visitor, team = "blue", alphabet = "x-svc-tts") {
 describe("a lexicon file", () => {
   const file = pls(["quux", "kw1Aks"], ["zorblax", "z1Orbl2@ks"]);
 
-  it("is imported, and exported unchanged", async () => {
-    const taken = await importBy(owner, file);
-    expect(taken.headers.get("location")).toBe("/dashboard/words?team=blue&imported=2");
-    const page = await owner.get(taken.headers.get("location") ?? "");
+  it("can be imported, and exported unchanged", async () => {
+    const imported = await importBy(owner, file);
+    expect(imported.headers.get("location")).toBe("/dashboard/words?team=blue&imported=2");
+    const page = await owner.get(imported.headers.get("location") ?? "");
     expect(page.text).toContain("2 words were taken in.");
     expect(page.text).toContain('value="z1Orbl2@ks"');
-    const given = await exportBy(owner);
-    expect(given.headers.get("content-type")).toBe("application/pls+xml; charset=utf-8");
-    expect(given.headers.get("content-disposition")).toBe('attachment; filename="lexicon-eng.pls"');
-    expect(given.text).toBe(file);
+    const exported = await exportBy(owner);
+    expect(exported.headers.get("content-type")).toBe("application/pls+xml; charset=utf-8");
+    expect(exported.headers.get("content-disposition")).toBe('attachment; filename="lexicon-eng.pls"');
+    expect(exported.text).toBe(file);
     const ipa = (await exportBy(owner, "blue", "ipa")).text;
     expect((await importBy(owner, ipa, "red")).status).toBe(303);
     expect((await exportBy(owner, "red")).text).toBe(file);
@@ -69,19 +69,19 @@ describe("a lexicon file", () => {
     );
   });
 
-  it("of keys without a team returns an owner with a team to that team's words", async () => {
-    const chief = await addSignedInUser(owner, api.url, {
+  it("imported for keys without a team is shown to an owner who has a team", async () => {
+    const teamOwner = await addSignedInUser(owner, api.url, {
       name: "cleo",
       role: "owner",
       team: "blue",
       password,
     });
-    const taken = await importBy(chief, pls(["teamless", "t1Im"]), "");
-    expect((await chief.get(taken.headers.get("location") ?? "")).text).toContain('value="t1Im"');
+    const imported = await importBy(teamOwner, pls(["teamless", "t1Im"]), "");
+    expect((await teamOwner.get(imported.headers.get("location") ?? "")).text).toContain('value="t1Im"');
     expect((await owner.get("/dashboard/changes")).text).toContain("<td>1 word</td>");
   });
 
-  it("is imported into the member's own team, whatever the form says, and refused for viewers", async () => {
+  it("of a member is always imported into the member's team, and viewers cannot import or export", async () => {
     expect((await importBy(member, pls(["mine", "m1Yn"]), "red")).status).toBe(303);
     expect((await exportBy(owner, "red")).text).not.toContain("mine");
     expect((await exportBy(member, "red")).text).toContain("mine");
@@ -91,7 +91,7 @@ describe("a lexicon file", () => {
     expect((await importBy(signedOut, file)).headers.get("location")).toBe("/dashboard/login");
   });
 
-  it("with an error changes nothing, and the error is shown with its line and without markup", async () => {
+  it("with an error changes nothing, and the message has the line of the error and no markup", async () => {
     const before = (await exportBy(owner)).text;
     const refused = await importBy(owner, pls(["fine", "f1Yn"], ["&lt;b&gt;x", "z?"], ["<b>", "z"]));
     expect(refused.status).toBe(400);
@@ -103,7 +103,7 @@ describe("a lexicon file", () => {
     expect((await importBy(owner, bomb)).text).toContain("Line 2: A document type");
   });
 
-  it("must be present and at most 2 MiB, in a form of this page", async () => {
+  it("must be a single file of at most 2 MiB, in a form of this page", async () => {
     expect((await importBy(owner, "")).text).toContain("There is no file, or it is empty");
     const large = await importBy(owner, `${file}${" ".repeat(2 * 1024 * 1024)}`);
     expect(large.status).toBe(413);

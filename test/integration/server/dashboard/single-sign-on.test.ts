@@ -27,8 +27,8 @@ writeFileSync(join(folder, "setup"), "setup");
 let postgres: TestPostgres;
 let provider: TestProvider;
 let api: TestApi;
-/** The server of a single test. */
-let own: TestApi | undefined;
+/** The server of the current test. */
+let apiOfTest: TestApi | undefined;
 let database: string;
 
 beforeAll(async () => {
@@ -40,20 +40,20 @@ beforeEach(() => {
   provider.codesAreOld = false;
 });
 afterEach(async () => {
-  await own?.stop();
-  own = undefined;
+  await apiOfTest?.stop();
+  apiOfTest = undefined;
 });
 afterAll(async () => {
   await provider.close();
   await postgres.stop();
 });
 
-async function start(place: string, more: Partial<OidcSettings> = {}): Promise<void> {
-  own = await serve(place, more);
+async function start(databaseUrl: string, more: Partial<OidcSettings> = {}): Promise<void> {
+  apiOfTest = await serve(databaseUrl, more);
 }
 
-async function serve(place: string, more: Partial<OidcSettings> = {}): Promise<TestApi> {
-  database = place;
+async function serve(databaseUrl: string, more: Partial<OidcSettings> = {}): Promise<TestApi> {
+  database = databaseUrl;
   const oidc: OidcSettings = {
     issuer: provider.issuer,
     clientId: provider.clientId,
@@ -78,7 +78,7 @@ function newFile(): string {
   return join(mkdtempSync(join(folder, "db-")), "svc-tts.db");
 }
 
-/** Returns the URL to which the browser is sent to sign in at the provider. */
+/** Starts a sign-in. Returns the URL of the provider to which the server redirects the browser. */
 async function begin(visitor: Visitor, path = "/dashboard/oidc/start"): Promise<URL> {
   const { status, headers, text } = await visitor.get(path, { "sec-fetch-site": "same-origin" });
   if (status !== 303) throw new Error(`status ${status}: ${text}`);
@@ -95,13 +95,13 @@ function alertOf({ text }: Page): string | undefined {
   return /role="alert">([^<]*)</.exec(text)?.[1]?.replaceAll("&#39;", "'");
 }
 
-/** The signed-in user that the page shows. */
-async function whoIs(visitor: Visitor): Promise<string | undefined> {
+/** Returns the signed-in user as `name: role`, from the page of keys. */
+async function signedInUser(visitor: Visitor): Promise<string | undefined> {
   const { text } = await visitor.get("/dashboard/keys");
   return /<span>(\S+) <span class="quiet">\(([^)]*)\)/.exec(text)?.slice(1).join(": ");
 }
 
-/** @returns the secret of the link. */
+/** @returns the secret of the invitation link */
 const invite = (owner: Visitor, name: string) => invited(owner, { name, role: "member", team: "red" });
 
 async function changes(owner: Visitor): Promise<string[]> {
@@ -120,24 +120,27 @@ async function firstOwner(): Promise<Visitor> {
 describe.each([
   ["SQLite", async () => newFile()],
   ["PostgreSQL", () => postgres.newDatabase()],
-])("users of an identity provider, in %s", (_, newPlace) => {
-  beforeEach(async () => start(await newPlace()));
+])("users of an identity provider, in %s", (_, newDatabase) => {
+  beforeEach(async () => start(await newDatabase()));
 
-  it("are admitted by their groups, get the role of their groups at each sign-in, and lose access with the groups", async () => {
+  it("need a group to sign in, have the role of their groups at each sign-in, and lose access with their groups", async () => {
     const first = await signInAs(root);
     expect(first.page.headers.get("location")).toBe("/dashboard/keys");
-    expect(await whoIs(first.visitor)).toBe("root: owner");
+    expect(await signedInUser(first.visitor)).toBe("root: owner");
     const member = await signInAs(ada);
-    expect(await whoIs(member.visitor)).toBe("ada: member of blue");
-    const moved = await signInAs({ ...ada, claims: { groups: "auditors", preferred_username: "renamed" } });
-    expect(await whoIs(moved.visitor)).toBe("ada: viewer of red");
-    expect(await whoIs(member.visitor)).toBe("ada: viewer of red");
-    const gone = await signInAs({ ...ada, claims: {} });
-    expect([gone.page.status, alertOf(gone.page)]).toEqual([
+    expect(await signedInUser(member.visitor)).toBe("ada: member of blue");
+    const otherGroup = await signInAs({
+      ...ada,
+      claims: { groups: "auditors", preferred_username: "renamed" },
+    });
+    expect(await signedInUser(otherGroup.visitor)).toBe("ada: viewer of red");
+    expect(await signedInUser(member.visitor)).toBe("ada: viewer of red");
+    const withoutGroups = await signInAs({ ...ada, claims: {} });
+    expect([withoutGroups.page.status, alertOf(withoutGroups.page)]).toEqual([
       403,
       "None of your groups may sign in any more. Ask an owner.",
     ]);
-    expect(await whoIs(moved.visitor)).toBeUndefined();
+    expect(await signedInUser(otherGroup.visitor)).toBeUndefined();
     expect((await changes(first.visitor)).toSorted()).toEqual([
       "ada | person added | ada | member of blue, by a group",
       "ada | person changed | ada | viewer of red, by a group",
@@ -149,37 +152,37 @@ describe.each([
     ]);
   });
 
-  it("make the link of the first owner unusable, also when the only owner loses the role", async () => {
+  it("invalidate the set-up link with their first owner, also when the only owner loses the role", async () => {
     await signInAs(root);
     await signInAs({ ...root, claims: { groups: ["auditors"] } });
     const late = new Visitor(api.url);
-    const refused = await late.post("/dashboard/setup", { token: "setup", name: "mallory", password });
-    expect([refused.status, alertOf(refused)]).toEqual([
+    const rejected = await late.post("/dashboard/setup", { token: "setup", name: "mallory", password });
+    expect([rejected.status, alertOf(rejected)]).toEqual([
       400,
       "The dashboard already has an owner; sign in instead.",
     ]);
     expect((await late.get("/dashboard/setup")).headers.get("location")).toBe("/dashboard/login");
     expect((await late.get("/dashboard/login")).status).toBe(200);
-    expect(await whoIs((await signInAs(root)).visitor)).toBe("root: owner"); // the groups determine the role
+    expect(await signedInUser((await signInAs(root)).visitor)).toBe("root: owner"); // the groups determine the role again
   });
 
-  it("are linked once to an invitation by an e-mail address that the provider has verified", async () => {
+  it("are linked to an invitation once, by an e-mail address that the provider has verified", async () => {
     const owner = await firstOwner();
     await invite(owner, "eve@example.com");
     const claims = { email: "Eve@Example.com" };
-    const unchecked = await signInAs({ subject: "x1", claims: { ...claims, email_verified: false } });
-    const silent = await signInAs({ subject: "x2", claims });
+    const unverified = await signInAs({ subject: "x1", claims: { ...claims, email_verified: false } });
+    const withoutClaim = await signInAs({ subject: "x2", claims });
     const asText = await signInAs({ subject: "x3", claims: { ...claims, email_verified: "true" } });
-    for (const { page, visitor } of [unchecked, silent, asText]) {
-      expect([page.status, await whoIs(visitor)]).toEqual([403, undefined]);
+    for (const { page, visitor } of [unverified, withoutClaim, asText]) {
+      expect([page.status, await signedInUser(visitor)]).toEqual([403, undefined]);
       expect(alertOf(page)).toContain("You have no invitation");
     }
     const eve = await signInAs({ subject: "e1", claims: { ...claims, email_verified: true } });
-    expect(await whoIs(eve.visitor)).toBe("eve@example.com: member of red");
+    expect(await signedInUser(eve.visitor)).toBe("eve@example.com: member of red");
     const later = await signInAs({ subject: "e2", claims: { ...claims, email_verified: true } });
     expect(later.page.status).toBe(403);
     const again = await signInAs({ subject: "e1", claims: {} });
-    expect(await whoIs(again.visitor)).toBe("eve@example.com: member of red");
+    expect(await signedInUser(again.visitor)).toBe("eve@example.com: member of red");
   });
 
   it("are never linked to an account that has a password, by address or by name", async () => {
@@ -198,16 +201,16 @@ describe.each([
     expect(alertOf(byAddress.page)).toContain("A user named bob@example.com already exists.");
     const byName = await signInAs(ada);
     expect(alertOf(byName.page)).toContain("A user named ada already exists.");
-    expect(await whoIs(bob)).toBe("bob@example.com: member of red");
+    expect(await signedInUser(bob)).toBe("bob@example.com: member of red");
   });
 
-  it("are linked by an invitation link whatever their names are, and then sign in through the provider alone", async () => {
+  it("are linked by an invitation link independent of their names, and then can sign in only through the provider", async () => {
     const owner = await firstOwner();
     const link = await invite(owner, "carol");
     const page = await new Visitor(api.url).get(`/dashboard/join?link=${link}`);
     const href = /class="button" href="([^"]+)"/.exec(page.text)?.[1]?.replaceAll("&#61;", "=") ?? "";
     const { visitor } = await signInAs({ subject: "c1", claims: {} }, undefined, href);
-    expect(await whoIs(visitor)).toBe("carol: member of red");
+    expect(await signedInUser(visitor)).toBe("carol: member of red");
     const used = await signInAs({ subject: "c2", claims: {} }, undefined, href);
     expect(alertOf(used.page)).toBe("This link was used or has expired; ask an owner for another one.");
     const other = await invite(owner, "dave");
@@ -220,7 +223,7 @@ describe.each([
     expect((await owner.get("/dashboard/people")).text).toMatch(/carol<\/th>.*by provider/);
     const byPassword = new Visitor(api.url);
     await byPassword.post("/dashboard/login", { name: "carol", password });
-    expect(await whoIs(byPassword)).toBeUndefined();
+    expect(await signedInUser(byPassword)).toBeUndefined();
   });
 });
 
@@ -236,51 +239,48 @@ describe("an invalid response of the provider", () => {
   });
   afterAll(() => shared.stop());
 
-  /** The response to a rejected sign-in, with its audit log entries. */
-  async function refusal(visitor: Visitor, back: URL) {
+  /** Opens the callback URL of a sign-in that must fail. Returns the response and the new audit log entry. */
+  async function rejectedSignIn(visitor: Visitor, back: URL) {
     const before = await changes(owner);
     const page = await visitor.get(`${back.pathname}${back.search}`);
-    expect(await whoIs(visitor)).toBeUndefined();
+    expect(await signedInUser(visitor)).toBeUndefined();
     for (const secret of [back.searchParams.get("code"), provider.clientSecret]) {
       if (secret) expect(page.text).not.toContain(secret);
     }
     const after = await changes(owner);
-    const [written] = after.slice(0, after.length - before.length);
-    return { status: page.status, says: alertOf(page), written };
+    const [auditEntry] = after.slice(0, after.length - before.length);
+    return { status: page.status, message: alertOf(page), auditEntry };
   }
 
-  it("is refused if it is repeated, in the same browser or in another one", async () => {
+  it("is rejected if it is repeated, in the same browser or in another browser", async () => {
     const { visitor, back } = await signInAs(ada);
     const { cookie } = visitor;
     const begun = new Visitor(api.url);
     await begin(begun);
-    const replayed = {
+    const rejectedEntry = "unknown user | sign-in refused | unknown user | by Example Login: ";
+    const otherBrowser = await rejectedSignIn(new Visitor(api.url), back);
+    expect(otherBrowser.message).toContain("This sign-in was started in another browser");
+    expect(otherBrowser.auditEntry).toContain(rejectedEntry);
+    expect(await rejectedSignIn(begun, back)).toMatchObject({
       status: 400,
-      written: "unknown user | sign-in refused | unknown user | by Example Login: ",
-    };
-    const stranger = await refusal(new Visitor(api.url), back);
-    expect(stranger.says).toContain("This sign-in was started in another browser");
-    expect(stranger.written).toContain(replayed.written);
-    expect(await refusal(begun, back)).toMatchObject({
-      status: 400,
-      says: "The answer of Example Login does not fit this sign-in; begin again.",
+      message: "The answer of Example Login does not fit this sign-in; begin again.",
     });
     expect((await visitor.get(`${back.pathname}${back.search}`)).status).toBe(400);
     visitor.cookie = cookie;
-    expect(await whoIs(visitor)).toBe("ada: member of blue");
+    expect(await signedInUser(visitor)).toBe("ada: member of blue");
   });
 
-  it("is refused if its code was used, though its browser kept the cookie", async () => {
+  it("is rejected if its code was used, although the browser kept the cookie", async () => {
     const visitor = new Visitor(api.url);
     const back = await provider.visit(await begin(visitor));
     const { cookie } = visitor;
     await visitor.get(`${back.pathname}${back.search}`);
-    expect(await whoIs(visitor)).toBe("ada: member of blue");
+    expect(await signedInUser(visitor)).toBe("ada: member of blue");
     visitor.cookie = cookie;
-    expect(await refusal(visitor, back)).toEqual({
+    expect(await rejectedSignIn(visitor, back)).toEqual({
       status: 400,
-      says: "This sign-in took too long or was used already; begin again.",
-      written: "unknown user | sign-in refused | unknown user | by Example Login: invalid_grant",
+      message: "This sign-in took too long or was used already; begin again.",
+      auditEntry: "unknown user | sign-in refused | unknown user | by Example Login: invalid_grant",
     });
   });
 
@@ -291,14 +291,14 @@ describe("an invalid response of the provider", () => {
       (target: URL) => target.searchParams.set("code_challenge", "x".repeat(43)),
       "took too long",
     ],
-  ])("is refused with %s", async (_, change, says) => {
+  ])("is rejected with %s", async (_, change, expected) => {
     const visitor = new Visitor(api.url);
     const target = await begin(visitor);
     change(target);
-    const { status, says: said, written } = await refusal(visitor, await provider.visit(target));
-    expect([status, said, written]).toEqual([
+    const { status, message, auditEntry } = await rejectedSignIn(visitor, await provider.visit(target));
+    expect([status, message, auditEntry]).toEqual([
       400,
-      expect.stringContaining(says),
+      expect.stringContaining(expected),
       expect.stringContaining("unknown user | sign-in refused | unknown user | by Example Login: "),
     ]);
   });
@@ -309,70 +309,70 @@ describe("an invalid response of the provider", () => {
     ["another issuer", "iss", "https://login.example.net", "does not fit"],
     ["a made-up code", "code", "made-up", "took too long"],
     ["two codes", "code", "second", "does not fit"],
-    ["a refusal with markup in it", "error", "<script>alert(1)</script>", "ended the sign-in: unknown."],
-    ["a refusal", "error", "access_denied", "ended the sign-in: access_denied."],
-  ])("is refused with %s", async (what, name, value, says) => {
+    ["an error with markup", "error", "<script>alert(1)</script>", "ended the sign-in: unknown."],
+    ["an error", "error", "access_denied", "ended the sign-in: access_denied."],
+  ])("is rejected with %s", async (what, name, value, expected) => {
     const visitor = new Visitor(api.url);
     const back = await provider.visit(await begin(visitor));
     if (value === undefined) back.searchParams.delete(name);
     else if (what === "two codes") back.searchParams.append(name, value);
     else back.searchParams.set(name, value);
-    const { status, says: said } = await refusal(visitor, back);
-    expect([status, said]).toEqual([400, expect.stringContaining(says)]);
+    const { status, message } = await rejectedSignIn(visitor, back);
+    expect([status, message]).toEqual([400, expect.stringContaining(expected)]);
   });
 
-  it("is refused if its code is too old, or after ten minutes", async () => {
+  it("is rejected if its code has expired, or ten minutes after the start of the sign-in", async () => {
     const visitor = new Visitor(api.url);
     provider.codesAreOld = true;
     const old = await provider.visit(await begin(visitor));
-    expect((await refusal(visitor, old)).says).toContain("took too long");
+    expect((await rejectedSignIn(visitor, old)).message).toContain("took too long");
     provider.codesAreOld = false;
     const late = await provider.visit(await begin(visitor));
     const [, name, begun, secret] = /^(.*)=(\d+)\.(.*)$/.exec(visitor.cookie) ?? [];
     visitor.cookie = `${name}=${Number(begun) - 600_001}.${secret}`;
-    expect((await refusal(visitor, late)).says).toContain("took more than ten minutes");
+    expect((await rejectedSignIn(visitor, late)).message).toContain("took more than ten minutes");
   });
 });
 
-describe("a provider", () => {
+describe("an identity provider", () => {
   it.each([
     [
-      "that is not there",
+      "that is unreachable",
       async () => ({ issuer: `http://127.0.0.1:${await leasePort()}` }),
       503,
       "cannot be reached now",
     ],
     [
-      "that has another name than its issuer's",
+      "with another issuer name than the configured one",
       async () => ({ issuer: provider.issuer.replace("127.0.0.1", "localhost") }),
       502,
       "returned an invalid response",
     ],
     [
-      "whose authority is not there",
+      "with a missing file of the certificate authority",
       async () => ({ caFile: join(folder, "none") }),
       503,
       "The certificate of the authority of Example Login is missing on this server.",
     ],
     [
-      "whose secret is not there",
+      "with a missing file of the client secret",
       async () => ({ clientSecretFile: join(folder, "none") }),
       503,
       "The client secret for Example Login is missing on this server.",
     ],
-  ])("%s does not prevent a sign-in with a password", async (_, more, status, says) => {
+  ])("%s does not prevent a sign-in with a password", async (_, more, status, message) => {
     await start(newFile(), await more());
     const owner = await firstOwner();
     const page = await new Visitor(api.url).get("/dashboard/oidc/start");
-    expect([page.status, alertOf(page)]).toEqual([status, expect.stringContaining(says)]);
+    expect([page.status, alertOf(page)]).toEqual([status, expect.stringContaining(message)]);
     expect(page.setCookie).toBeUndefined();
-    expect(await whoIs(owner)).toBe("boss: owner");
+    expect(await signedInUser(owner)).toBe("boss: owner");
     expect((await changes(owner))[0]).toContain(
       "unknown user | sign-in refused | unknown user | by Example Login: ",
     );
   });
 
-  it("that refuses the client secret is reported, and the replaced secret is used afterwards", async () => {
+  it("that rejects the client secret is reported, and a replaced secret is used without a restart", async () => {
     const clientSecretFile = join(folder, "replaced");
     writeFileSync(clientSecretFile, "wrong");
     await start(newFile(), { clientSecretFile });
@@ -382,18 +382,18 @@ describe("a provider", () => {
       expect.stringContaining("does not recognize this server"),
     ]);
     writeFileSync(clientSecretFile, provider.clientSecret);
-    expect(await whoIs((await signInAs(root)).visitor)).toBe("root: owner");
+    expect(await signedInUser((await signInAs(root)).visitor)).toBe("root: owner");
   });
 
-  it("receives PKCE, a state and a nonce, and returns the browser to the dashboard alone", async () => {
+  it("receives PKCE, a state, a nonce and the redirect URI of the dashboard", async () => {
     await start(newFile());
     const visitor = new Visitor(api.url);
     const { setCookie } = await visitor.get("/dashboard/oidc/start");
     expect(setCookie).toMatch(
       /^__Host-svc-tts-sign-in=\d{13}\.[\w-]{43}; Max-Age=600; Path=\/; HttpOnly; Secure; SameSite=Lax$/,
     );
-    const asked = Object.fromEntries((await begin(visitor)).searchParams);
-    expect(asked).toEqual({
+    const parameters = Object.fromEntries((await begin(visitor)).searchParams);
+    expect(parameters).toEqual({
       client_id: "svc-tts",
       code_challenge: expect.stringMatching(/^[\w-]{43}$/),
       code_challenge_method: "S256",
@@ -405,24 +405,24 @@ describe("a provider", () => {
     });
   });
 
-  it("without a mapping of groups leaves the first owner to the link, which works after others have signed in", async () => {
+  it("without an owner among its users leaves the set-up link valid, also after users have signed in", async () => {
     await start(newFile());
     expect((await new Visitor(api.url).get("/dashboard/setup")).text).toContain("Sign in with Example Login");
-    expect(await whoIs((await signInAs(ada)).visitor)).toBe("ada: member of blue");
-    expect(await whoIs(await firstOwner())).toBe("boss: owner");
+    expect(await signedInUser((await signInAs(ada)).visitor)).toBe("ada: member of blue");
+    expect(await signedInUser(await firstOwner())).toBe("boss: owner");
   });
 });
 
-it("a provider's response is read to its end, whatever it contains", async () => {
+it("the callback URL may contain another question mark", async () => {
   await start(newFile());
   const visitor = new Visitor(api.url);
   provider.somebody = root;
   const back = await provider.visit(await begin(visitor));
   await visitor.get(`${back.pathname}?more=a?b&${back.search.slice(1)}`);
-  expect(await whoIs(visitor)).toBe("root: owner");
+  expect(await signedInUser(visitor)).toBe("root: owner");
 });
 
-it("a sign-in is finished by another replica than the one that started it", async () => {
+it("a sign-in can be finished by another replica than the one that started it", async () => {
   await start(await postgres.newDatabase());
   const first = api;
   await start(database);
@@ -433,22 +433,22 @@ it("a sign-in is finished by another replica than the one that started it", asyn
   other.cookie = visitor.cookie;
   await other.get(`${back.pathname}${back.search}`);
   await first.stop();
-  expect(await whoIs(other)).toBe("root: owner");
+  expect(await signedInUser(other)).toBe("root: owner");
 });
 
-it("a link on another site uses no invitation, whatever headers the browser sends", async () => {
+it("a link on another site cannot use an invitation, with any headers of the browser", async () => {
   await start(newFile());
   const link = await invite(await firstOwner(), "dave");
   const follow = (headers: Record<string, string>) =>
     new Visitor(api.url).get(`/dashboard/oidc/start?link=${link}`, headers);
-  const foreign: Record<string, string>[] = [
+  const crossSite: Record<string, string>[] = [
     { "sec-fetch-site": "cross-site" },
     { "sec-fetch-site": "cross-site", referer: `${api.url}/dashboard/join` },
     { referer: "https://example.net/" },
     { referer: "about:blank" },
     {},
   ];
-  for (const headers of foreign) {
+  for (const headers of crossSite) {
     const { status, setCookie } = await follow(headers);
     expect([headers, status, setCookie]).toEqual([headers, 403, undefined]);
   }

@@ -49,15 +49,17 @@ async function speak(team: keyof typeof keys, text: string, more: object = {}): 
   return Buffer.from(await answer.arrayBuffer());
 }
 
-describe("a word that no dictionary has", () => {
+describe("an out-of-vocabulary word", () => {
   const page = () => owner.get("/dashboard/words?team=blue");
 
-  it("is listed for review, is saved with its sounds, and is then pronounced with them for that team alone", async () => {
+  it("is listed for review, and after its phonemes are saved, they apply to the requests of that team only", async () => {
     const plain = await speak("blue", "zorblax");
-    const wanted = await speak("blue", `{${sounds}}`, { phonemizeBetweenBrackets: true });
-    expect(plain.equals(wanted)).toBe(false);
+    const expected = await speak("blue", `{${sounds}}`, { phonemizeBetweenBrackets: true });
+    expect(plain.equals(expected)).toBe(false);
     await speak("blue", "Zorblax and quuxly.", { saveOovs: true });
-    await eventuallyOn(clock, "it appears", async () => (await page()).text.includes(">Zorblax</h2>"));
+    await eventuallyOn(clock, "the word on the page", async () =>
+      (await page()).text.includes(">Zorblax</h2>"),
+    );
     expect((await owner.get("/dashboard/words?team=red")).text).not.toContain("Zorblax");
     const form = { team: "blue", word: "Zorblax", language: "eng" };
     const wrong = await owner.post("/dashboard/words/save", { ...form, phonemes: "z1?" });
@@ -66,27 +68,33 @@ describe("a word that no dictionary has", () => {
     await owner.post("/dashboard/words/save", { ...form, phonemes: `{${sounds}}` });
     expect((await page()).text).not.toContain(">Zorblax</h2>");
     expect((await page()).text).toContain(`value="${sounds}"`);
-    expect((await speak("blue", "zorblax")).equals(wanted)).toBe(true);
+    expect((await speak("blue", "zorblax")).equals(expected)).toBe(true);
     expect((await speak("red", "zorblax")).equals(plain)).toBe(true);
     await owner.post("/dashboard/words/remove", form);
     expect((await speak("blue", "zorblax")).equals(plain)).toBe(true);
   });
 
-  it("is dismissed, and is not listed again when it occurs again", async () => {
+  it("is not listed again after it was dismissed", async () => {
     await speak("blue", "Blorquent.", { saveOovs: true });
-    await eventuallyOn(clock, "it appears", async () => (await page()).text.includes(">Blorquent</h2>"));
+    await eventuallyOn(clock, "the word on the page", async () =>
+      (await page()).text.includes(">Blorquent</h2>"),
+    );
     await owner.post("/dashboard/words/dismiss", { team: "blue", word: "Blorquent", language: "eng" });
     await speak("blue", "blorquent and wuggish.", { saveOovs: true });
-    await eventuallyOn(clock, "the other appears", async () => (await page()).text.includes(">wuggish</h2>"));
+    await eventuallyOn(clock, "the other word on the page", async () =>
+      (await page()).text.includes(">wuggish</h2>"),
+    );
     expect((await page()).text).not.toMatch(/>blorquent<\/h2>/i);
   });
 
-  it("is listed with its sentence for a team that stores sentences, until the team turns this off", async () => {
+  it("is listed with its sentence for a team that stores sentences, and sentences are deleted when the team disables this", async () => {
     const turn = (keep: string, by = owner) => by.post("/dashboard/words/sentences", { team: "blue", keep });
     const spoken = "First of all. That glumfrag is <new> here. Last.";
     const quoted = '<blockquote dir="auto" lang="en">That glumfrag is &#60;new&#62; here.</blockquote>';
     await speak("blue", spoken, { saveOovs: true });
-    await eventuallyOn(clock, "it appears", async () => (await page()).text.includes(">glumfrag</h2>"));
+    await eventuallyOn(clock, "the word on the page", async () =>
+      (await page()).text.includes(">glumfrag</h2>"),
+    );
     expect((await page()).text).not.toContain("<blockquote");
     const member = await addSignedInUser(owner, api.url, {
       name: "bob",
@@ -100,7 +108,7 @@ describe("a word that no dictionary has", () => {
     expect((await turn("yes")).headers.get("location")).toBe("/dashboard/words?team=blue");
     await speak("blue", spoken, { saveOovs: true });
     await speak("red", spoken, { saveOovs: true });
-    await eventuallyOn(clock, "the page shows the sentence", async () =>
+    await eventuallyOn(clock, "the sentence on the page", async () =>
       (await page()).text.includes(quoted),
     );
     expect((await member.get("/dashboard/words")).text).toContain(quoted);
@@ -115,7 +123,7 @@ describe("a word that no dictionary has", () => {
     );
   });
 
-  it("is shown as text: neither as markup nor as a formula", async () => {
+  it("cannot be saved if it contains markup, a formula, white space or digits", async () => {
     await page();
     for (const word of ["<b>x</b>", "=cmd", "two words", "1st"]) {
       const form = { team: "blue", word, language: "eng", phonemes: sounds };

@@ -24,14 +24,16 @@ function say(text: string, sampling: Partial<typeof usual> = {}, stretch = 1) {
   return hear(tier.url, { ...arcana, text, stretch, sampling: { ...usual, ...sampling } });
 }
 
-/** The average variation of the word lengths between takes, in ms. */
-async function spread(sampling: Partial<typeof usual>, count: number): Promise<number> {
-  const takes: number[][] = [];
-  for (let take = 0; take < count; take++) {
-    takes.push((await say(sentence, sampling)).words.map(({ start, end }) => 1000 * (end - start)));
+/** Returns the average variation of the word lengths between recordings, in milliseconds. */
+async function variation(sampling: Partial<typeof usual>, count: number): Promise<number> {
+  const recordings: number[][] = [];
+  for (let i = 0; i < count; i++) {
+    recordings.push((await say(sentence, sampling)).words.map(({ start, end }) => 1000 * (end - start)));
   }
-  const spreads = (takes[0] ?? []).map((_, word) => deviation(takes.map((lengths) => lengths[word] ?? 0)));
-  return spreads.reduce((sum, value) => sum + value, 0) / spreads.length;
+  const deviations = (recordings[0] ?? []).map((_, word) =>
+    deviation(recordings.map((lengths) => lengths[word] ?? 0)),
+  );
+  return deviations.reduce((sum, value) => sum + value, 0) / deviations.length;
 }
 
 function deviation(values: readonly number[]): number {
@@ -39,11 +41,11 @@ function deviation(values: readonly number[]): number {
   return Math.sqrt(values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / values.length);
 }
 
-describe("arcana without further settings", () => {
-  test("is synthesized by the model of this repository, and understood by a recognizer", async () => {
+describe("speech of arcana with default settings", () => {
+  test("is synthesized by the model of this repository, and a recognizer understands it", async () => {
     const spoken: Spoken[] = [];
     for (const text of englishSentences.slice(0, 4)) {
-      // repeatable, because randomness does not affect the gate
+      // Without random sampling, the error rate is the same in each run.
       const { engine, ...speech } = await say(text, { temperature: 0 });
       expect(engine).toBe("arcana-mini");
       spoken.push({ ...speech, sentence: text });
@@ -51,10 +53,12 @@ describe("arcana without further settings", () => {
     expect((await recognize(spoken)).wordErrorRate).toBeLessThanOrEqual(0.35);
   });
 
-  test("varies more with a higher temperature, and not at all with 0", async () => {
-    expect(await spread({ temperature: 0 }, 2)).toBeLessThan(1e-6);
-    // Takes are random. With 12 takes, the two averages are near 20 and 45 ms. Five takes were too few.
-    const [cool, hot] = [await spread({ temperature: 0.1 }, 12), await spread({ temperature: 1.5 }, 12)];
+  test("varies more with a higher temperature, and does not vary with temperature 0", async () => {
+    expect(await variation({ temperature: 0 }, 2)).toBeLessThan(1e-6);
+    // The speech is random. With 12 recordings, the two averages are near 20 and 45 ms. Five recordings were
+    // too few.
+    const cool = await variation({ temperature: 0.1 }, 12);
+    const hot = await variation({ temperature: 1.5 }, 12);
     expect(cool).toBeGreaterThan(0);
     expect(hot).toBeGreaterThan(1.5 * cool);
   });
@@ -67,7 +71,7 @@ describe("arcana without further settings", () => {
     expect(narrow.samples).toEqual(greedy.samples); // only the most likely code remains
   });
 
-  test("is exactly as much slower or faster as requested, word by word", async () => {
+  test("has exactly the requested speed in each word", async () => {
     const plain = await say(sentence, { temperature: 0 });
     for (const stretch of [0.5, 2, 3]) {
       const other = await say(sentence, { temperature: 0 }, stretch);
@@ -87,11 +91,11 @@ describe("a model folder", () => {
     ["codes.onnx", "another file", "codes.onnx: its sha256 is"],
     ["manifest.json", '{"kind":"tokens","sha256":{}}', "manifest.json: unknown kind tokens"],
     ["encoder.onnx", undefined, "encoder.onnx"],
-  ])("is refused with a wrong %s, which the message names", async (name, content, says) => {
+  ])("with an invalid or missing %s causes an error that names it", async (name, content, message) => {
     const folder = join(folders, name);
     await cp(own, folder, { recursive: true });
     if (content === undefined) await rm(join(folder, name));
     else await writeFile(join(folder, name), content);
-    await expect(openArcana(options, folder)).rejects.toThrow(says);
+    await expect(openArcana(options, folder)).rejects.toThrow(message);
   });
 });

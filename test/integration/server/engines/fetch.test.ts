@@ -54,7 +54,7 @@ function run(source: string, more: Partial<FetchOptions> = {}) {
   });
 }
 
-/** A digest, because a difference between two files of random bytes would not be readable. */
+/** Returns the digest of a fetched file: the message about two different digests is short. */
 const fetched = async (name = "model.bin") => digestOf(await readFile(join(folder, name)));
 const partial = (name = "model.bin") => join(folder, ".fetch", `${name}.partial`);
 
@@ -62,13 +62,13 @@ describe("a file over HTTP", () => {
   beforeEach(() => {
     server.files.set("/model.bin", weights);
     server.beforeCut = async (sentBytes) => {
-      await eventually("all that was sent is on the disk", async () => {
+      await eventually("all sent bytes to be on the disk", async () => {
         return sentBytes === 0 || (await stat(partial())).size === sentBytes;
       });
     };
   });
 
-  /** A process that ends while its connection is interrupted. */
+  /** Starts a download, and aborts it after its connection was interrupted. */
   async function dieInTheMiddle(): Promise<void> {
     server.cuts.push(100_000);
     const stopped = new AbortController();
@@ -87,7 +87,7 @@ describe("a file over HTTP", () => {
     expect(lines.join()).not.toContain("secret");
   });
 
-  it("is resumed each time the connection breaks", async () => {
+  it("is resumed after each interruption of the connection", async () => {
     server.cuts.push(100_000, 50_000, 0, 70_000);
     await run(`${server.url}/model.bin`, { sha256: digestOf(weights) });
     expect(await fetched()).toBe(digestOf(weights));
@@ -96,7 +96,7 @@ describe("a file over HTTP", () => {
     expect(lines.filter((line) => line.startsWith("the download was interrupted"))).toHaveLength(4);
   });
 
-  it("is resumed by the next process after one was killed", async () => {
+  it("is resumed by the next process after an aborted download", async () => {
     await dieInTheMiddle();
     expect(existsSync(join(folder, "model.bin"))).toBe(false);
     expect((await stat(partial())).size).toBeGreaterThan(0);
@@ -109,7 +109,7 @@ describe("a file over HTTP", () => {
     ["ETag and If-Range", 200_000, () => undefined],
     ["neither ETag nor Last-Modified", weights.length, () => (server.validator = "none")],
     ["no If-Range", weights.length, () => (server.ifRange = false)],
-  ])("is fetched whole if it changed in between, from a server with %s", async (_what, bytes, change) => {
+  ])("is fetched again if it changed, from a server with %s", async (_what, bytes, change) => {
     change();
     const other = randomBytes(bytes);
     server.cuts.push(100_000);
@@ -121,7 +121,7 @@ describe("a file over HTTP", () => {
     expect(await fetched()).toBe(digestOf(other));
   });
 
-  it("is resumed without ETag and Last-Modified if a digest verifies the whole", async () => {
+  it("is resumed without ETag and Last-Modified if the source has a digest", async () => {
     server.validator = "none";
     server.cuts.push(100_000);
     await run(`${server.url}/model.bin`, { sha256: digestOf(weights) });
@@ -129,11 +129,11 @@ describe("a file over HTTP", () => {
     expect(await fetched()).toBe(digestOf(weights));
   });
 
-  it("fails if the disk is full, and is not treated as complete", async () => {
-    // a limit of the file size causes a short write, like a full disk
+  it("causes an error if the disk is full, and is not treated as complete", async () => {
+    // A limit of the file size causes a short write, like a full disk.
     const source = ["--source", `${server.url}/model.bin`, "--sha256", digestOf(weights)];
-    const words = [process.execPath, main, "fetch", ...source, "--into", folder];
-    const limited = promisify(execFile)("bash", ["-c", `ulimit -f 100; exec "$@"`, "bash", ...words]);
+    const command = [process.execPath, main, "fetch", ...source, "--into", folder];
+    const limited = promisify(execFile)("bash", ["-c", `ulimit -f 100; exec "$@"`, "bash", ...command]);
     await expect(limited).rejects.toMatchObject({
       stderr: expect.stringContaining("the cache is full after"),
     });
@@ -141,9 +141,9 @@ describe("a file over HTTP", () => {
   });
 
   it.each([
-    ["knows no parts", () => (server.ranges = false)],
-    ["does not say how long files are", () => (server.lengths = false)],
-  ])("is fetched whole from a server that %s", async (_what, change) => {
+    ["does not support ranges", () => (server.ranges = false)],
+    ["sends no Content-Length", () => (server.lengths = false)],
+  ])("is fetched from its start after an interruption, from a server that %s", async (_what, change) => {
     change();
     server.cuts.push(100_000);
     await run(`${server.url}/model.bin`, { sha256: digestOf(weights) });
@@ -167,12 +167,12 @@ describe("a file over HTTP", () => {
     expect(await fetched()).toBe(digestOf(weights));
   });
 
-  it("fails at once if it does not exist, and is retried if the server is overloaded", async () => {
+  it("causes an immediate error if it does not exist, and is requested again if the server is overloaded", async () => {
     await expect(run(`${server.url}/other.bin`)).rejects.toThrow(/answers 404; the file does not exist/);
     expect(server.requests).toHaveLength(1);
-    let refusals = 3;
+    let rejections = 3;
     server.rule = (_request, response) => {
-      if (refusals-- <= 0) return false;
+      if (rejections-- <= 0) return false;
       response.writeHead(503).end();
       return true;
     };
@@ -180,7 +180,7 @@ describe("a file over HTTP", () => {
     expect(await fetched()).toBe(digestOf(weights));
   });
 
-  it("fails after a limited number of attempts if the server never responds", async () => {
+  it("causes an error after a limited number of attempts if the server never responds", async () => {
     server.rule = (_request, response) => response.destroy() !== undefined;
     await expect(run(`${server.url}/model.bin`)).rejects.toThrow(/was interrupted/);
     expect(server.requests.length).toBeLessThan(20);
@@ -196,7 +196,7 @@ describe("a file over HTTP", () => {
     expect(await fetched()).toBe(digestOf(weights));
   });
 
-  it("is requested with the Authorization of the Secret, which no other host receives", async () => {
+  it("is requested with the Authorization header of the Secret, which no other origin receives", async () => {
     await using other = await FileServer.start();
     other.files.set("/there.bin", weights);
     server.rule = (_request, response) => {
@@ -205,17 +205,17 @@ describe("a file over HTTP", () => {
     };
     await run(`${server.url}/model.bin`, { credentials: { FETCH_AUTHORIZATION: "Bearer s3cret" } });
     expect(server.requests[0]?.authorization).toBe("Bearer s3cret");
-    // another port of the same address is another origin
+    // Another port of the same address is another origin.
     expect(other.requests[0]?.authorization).toBeUndefined();
     expect(await fetched()).toBe(digestOf(weights));
   });
 
-  it("has its progress reported", async () => {
+  it("causes log lines with its progress", async () => {
     await run(`${server.url}/model.bin`, { progressEveryMs: 0 });
     expect(lines.some((line) => /^fetching .*"percent":\d+,"bytesPerSecond":\d+/.test(line))).toBe(true);
   });
 
-  it("is fetched once by two pods that share a cache, and by the second if the first died", async () => {
+  it("is fetched once by two pods that share a cache, and by the second pod if the first pod died", async () => {
     server.cuts.push(100_000);
     await Promise.all([run(`${server.url}/model.bin`), run(`${server.url}/model.bin`)]);
     expect(server.requests).toHaveLength(2);
@@ -233,7 +233,7 @@ describe("svc-tts fetch", () => {
   const command = (...words: string[]) =>
     promisify(execFile)(process.execPath, [main, "fetch", "--into", folder, ...words]);
 
-  it("fetches like the library, and logs its progress as lines of JSON", async () => {
+  it("fetches a file, and logs its progress as lines of JSON", async () => {
     server.files.set("/model.bin", weights);
     const { stdout } = await command("--source", `${server.url}/model.bin`, "--sha256", digestOf(weights));
     expect(await fetched()).toBe(digestOf(weights));
@@ -245,12 +245,12 @@ describe("svc-tts fetch", () => {
     server.files.set("/model.bin", weights);
     const source = { url: `${server.url}/model.bin`, path: "a/b.bin", sha256: digestOf(weights) };
     const initContainers = fetchers({ emptyDir: {}, sources: [source] }, {});
-    const words = initContainers[0]?.args?.map((word) => (word === paths.models ? folder : word)) ?? [];
-    await promisify(execFile)(process.execPath, [main, ...words]);
+    const args = initContainers[0]?.args?.map((arg) => (arg === paths.models ? folder : arg)) ?? [];
+    await promisify(execFile)(process.execPath, [main, ...args]);
     expect(await fetched("a/b.bin")).toBe(digestOf(weights));
   });
 
-  it("fails with one sentence", async () => {
+  it("reports an error in one sentence", async () => {
     const failure = command("--source", `${server.url}/model.bin`);
     await expect(failure).rejects.toMatchObject({
       code: 1,
@@ -271,7 +271,7 @@ describe("an object of S3", () => {
     expect(await fetched("again.bin")).toBe(digestOf(weights));
   });
 
-  it("is refused with half of the credentials", async () => {
+  it("is rejected with only one of the two credentials", async () => {
     const credentials = { AWS_ACCESS_KEY_ID: "id" };
     await expect(run("s3://bucket/a", { endpoint: server.url, credentials })).rejects.toThrow(
       /are needed together/,
@@ -286,17 +286,18 @@ describe("plain HTTP to another machine", () => {
     ["s3://bucket/model.bin", { endpoint }],
     ["hf://o/r", { endpoint }],
     ["oci://registry.example/tts/arcana:1", { endpoint }],
-  ])("is refused for %s without a digest, before any request", async (source, more) => {
-    const refused = run(source, more);
-    await expect(refused).rejects.toThrow(/^http:\/\/models\.example\S* is plain HTTP, .* add its sha256/);
+  ])("is rejected for %s without a digest, before any request", async (source, more) => {
+    const fetching = run(source, more);
+    await expect(fetching).rejects.toThrow(/^http:\/\/models\.example\S* is plain HTTP, .* add its sha256/);
   });
 
-  it("is never reached by a redirect from HTTPS", () => {
-    const to = (url: string) => () => refuseDowngrade("https://models.example/a", { url } as Response);
-    expect(to("http://other.example/a")).toThrow(
+  it("is rejected after a redirect from HTTPS", () => {
+    const redirectTo = (url: string) => () =>
+      refuseDowngrade("https://models.example/a", { url } as Response);
+    expect(redirectTo("http://other.example/a")).toThrow(
       "https://models.example/a redirects to plain HTTP, which does not protect the file; use a source that stays on https",
     );
-    expect(to("https://other.example/a")).not.toThrow();
+    expect(redirectTo("https://other.example/a")).not.toThrow();
   });
 });
 
@@ -304,7 +305,7 @@ describe("a repository of Hugging Face", () => {
   const commit = "c0ffee";
   const list = (siblings: object[]) => Buffer.from(JSON.stringify({ sha: commit, siblings }));
 
-  it("is fetched whole, at one commit, with the digests that it reports", async () => {
+  it("is fetched completely, at one commit, with the digests of its listing", async () => {
     server.files.set(
       "/api/models/o/r/revision/main",
       list([
@@ -321,14 +322,14 @@ describe("a repository of Hugging Face", () => {
     for (const { authorization } of server.requests) expect(authorization).toBe("Bearer hf_x");
   });
 
-  it("is fetched as one file by its resolve URL", async () => {
+  it("can be a single file, which is fetched from its resolve URL", async () => {
     server.files.set("/o/r/resolve/v2/w/a.bin", weights);
     await run("hf://o/r@v2/w/a.bin", { endpoint: server.url });
     expect(await fetched("a.bin")).toBe(digestOf(weights));
   });
 
   it.each(["../../etc/passwd", "/etc/passwd", "a/../../b", "a\\..\\b", ""])(
-    "with the file name %s is refused: nothing is written outside the cache",
+    "with the file name %s is rejected, because nothing may be written outside the cache",
     async (rfilename) => {
       server.files.set("/api/models/o/r/revision/main", list([{ rfilename }]));
       await expect(run("hf://o/r", { endpoint: server.url })).rejects.toThrow(/does not stay in the folder/);
@@ -351,7 +352,7 @@ describe("an artifact of an OCI registry", () => {
     server.files.set(`/v2/tts/arcana/blobs/${digest}`, weights);
   });
 
-  it("is fetched file by file, each verified by its digest", async () => {
+  it("is fetched file by file, and each file is verified by its digest", async () => {
     await runArcana();
     expect(await fetched("arcana.bin")).toBe(digestOf(weights));
   });
@@ -374,13 +375,13 @@ describe("an artifact of an OCI registry", () => {
   });
 
   const elsewhere = ["https://auth.other.example/token", "http://localhost:9/token"];
-  it.each(elsewhere)("is refused if its registry wants the password sent to %s", async (realm) => {
+  it.each(elsewhere)("is rejected if its registry requests the password for %s", async (realm) => {
     server.rule = (_request, response) => {
       response.writeHead(401, { "www-authenticate": `Bearer realm="${realm}",service="s"` }).end();
       return true;
     };
-    const says = /another site or plain HTTP; the password was not sent/;
-    await expect(runArcana({ credentials })).rejects.toThrow(says);
+    const message = /another site or plain HTTP; the password was not sent/;
+    await expect(runArcana({ credentials })).rejects.toThrow(message);
   });
 
   it.each([
@@ -391,23 +392,23 @@ describe("an artifact of an OCI registry", () => {
     ["registry.example.co.uk", "https://auth.example.co.uk/token", true],
     ["registry.example.co.uk", "https://evil.co.uk/token", false],
     ["10.0.0.1", "https://10.0.0.2/token", false],
-  ])("of %s has its password sent to %s: %s", (registry, realm, sent) => {
+  ])("of %s has a password that may be sent to %s: %s", (registry, realm, sent) => {
     expect(mayHavePassword(new URL(realm), new URL(`https://${registry}/v2/`))).toBe(sent);
   });
 
   it.each([
     [
-      "a layer that is no file",
+      "a layer that is not a file",
       { "io.deis.oras.content.unpack": "true", [title]: "x" },
       /not a single named file/,
     ],
     ["a layer without a name", {}, /not a single named file/],
-  ])("is refused with %s", async (_what, annotations, message) => {
+  ])("is rejected with %s", async (_what, annotations, message) => {
     server.files.set("/v2/tts/arcana/manifests/1", manifest(annotations));
     await expect(runArcana()).rejects.toThrow(message);
   });
 
-  it("is refused if a blob or the manifest does not match its digest", async () => {
+  it("is rejected if a blob or the manifest does not match its digest", async () => {
     server.files.set(`/v2/tts/arcana/blobs/${digest}`, randomBytes(weights.length));
     await expect(runArcana()).rejects.toThrow(/SHA-256/);
     const named = `sha256:${"0".repeat(64)}`;
@@ -415,7 +416,7 @@ describe("an artifact of an OCI registry", () => {
     await expect(runArcana({}, `@${named}`)).rejects.toThrow(/does not match its digest/);
   });
 
-  it("is refused with a message if a password is required and missing", async () => {
+  it("causes an error that names secretRef if the registry requires a password", async () => {
     server.rule = (_request, response) => response.writeHead(401).end() !== undefined;
     await expect(runArcana()).rejects.toThrow(/401; credentials are required: name a Secret in secretRef/);
   });

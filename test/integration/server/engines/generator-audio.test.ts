@@ -6,7 +6,10 @@ import { TinyModelFolder, tinyManifest } from "../../../support/generator/model-
 import { startTestApi, type TestApi } from "../../../support/server/api-tier.ts";
 import { hear, invoke, modelTier } from "../../../support/server/model-tier.ts";
 
-/** A model that serves `POST /v1/audio/speech` itself. The project's own server is a real example. */
+/**
+ * Tests a generator that returns audio by `POST /v1/audio/speech`. The API tier of this project is the
+ * generator.
+ */
 const rate = 24_000;
 const text = "The train to the coast leaves from platform nine. Please have your ticket ready.";
 
@@ -30,11 +33,11 @@ afterAll(async () => {
 });
 
 function audioFolder(names: Record<string, string>): TinyModelFolder {
-  const own = new TinyModelFolder();
-  const { sha256 } = own;
+  const modelFolder = new TinyModelFolder();
+  const { sha256 } = modelFolder;
   const manifest = { kind: "audio", license: tinyManifest.license, voices: names, sha256, rate };
-  own.write("manifest.json", JSON.stringify(manifest));
-  return own;
+  modelFolder.write("manifest.json", JSON.stringify(manifest));
+  return modelFolder;
 }
 
 function settings({ path }: TinyModelFolder) {
@@ -50,13 +53,13 @@ function settings({ path }: TinyModelFolder) {
   } as const;
 }
 
-/** The number of streams in progress. */
+/** Returns the number of streams in progress of the generator. */
 async function streams(): Promise<number> {
   const exposition = await (await fetch(`${speaking.url}/metrics`)).text();
   return Number(/^svc_tts_model_streams(?:\{[^}]*\})? (\d+)$/mu.exec(exposition)?.[1]);
 }
 
-test("the audio of a generator arrives phrase by phrase, with an estimated time for each word", async () => {
+test("the speech of a generator has all phrases, with an estimated timestamp of each word", async () => {
   const {
     engine,
     rate: heardRate,
@@ -74,33 +77,33 @@ test("the audio of a generator arrives phrase by phrase, with an estimated time 
     expect(end).toBeGreaterThan(start);
     expect(start).toBeGreaterThanOrEqual(words[i - 1]?.end ?? 0);
   }
-  expect(words.at(-1)?.end).toBeLessThanOrEqual(seconds + 0.001); // Times are rounded to the millisecond.
+  expect(words.at(-1)?.end).toBeLessThanOrEqual(seconds + 0.001); // times are rounded to the millisecond
 });
 
-test("the generator's other voices sound different", async () => {
+test("another voice of the generator has other audio", async () => {
   const say = (speaker: string) => hear(tier.url, { modelId: "arcana", speaker, text: "Good morning." });
   const [luna, walnut] = [await say("luna"), await say("walnut")];
   expect(walnut.samples).not.toEqual(luna.samples);
 });
 
 test("a client's disconnect stops the generator", async () => {
-  const leave = new AbortController();
-  const long = `${text} `.repeat(100); // More than the connection buffers while the client does not read.
-  const response = await invoke(tier.url, { modelId: "arcana", speaker: "luna", text: long }, leave.signal);
+  const client = new AbortController();
+  const long = `${text} `.repeat(100); // more audio than the connection buffers without a reader
+  const response = await invoke(tier.url, { modelId: "arcana", speaker: "luna", text: long }, client.signal);
   expect(response.status).toBe(200);
   expect(await streams()).toBeGreaterThan(0);
-  leave.abort();
-  await eventually("it speaks nothing", async () => (await streams()) === 0);
+  client.abort();
+  await eventually("no stream of the generator", async () => (await streams()) === 0);
 });
 
-test("a voice that the generator does not have fails with an error of the model", async () => {
-  const odd = audioFolder(
+test("a voice that the generator does not have causes a 502", async () => {
+  const withUnknownVoices = audioFolder(
     Object.fromEntries(voicesOf("arcana").map(({ id }) => [id, id === "luna" ? id : "unknown"])),
   );
-  const other = await modelTier({ tier: "arcana", generator: "vllm", model: settings(odd) });
-  const ask = (speaker: string) => invoke(other.url, { modelId: "arcana", speaker, text: "Good morning." });
-  expect((await ask("astra")).status).toBe(502);
-  expect((await ask("luna")).status).toBe(200);
+  const other = await modelTier({ tier: "arcana", generator: "vllm", model: settings(withUnknownVoices) });
+  const send = (speaker: string) => invoke(other.url, { modelId: "arcana", speaker, text: "Good morning." });
+  expect((await send("astra")).status).toBe(502);
+  expect((await send("luna")).status).toBe(200);
   await other.stop();
-  odd.delete();
+  withUnknownVoices.delete();
 });

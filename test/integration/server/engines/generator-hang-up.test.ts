@@ -7,7 +7,7 @@ import { tinyCodec } from "../../../support/generator/tiny-model.ts";
 import { startTestApi, type TestApi } from "../../../support/server/api-tier.ts";
 import { modelTier } from "../../../support/server/model-tier.ts";
 
-/** The number of frames before the model pauses: enough for the first audio, and far fewer than requested. */
+/** The model pauses after this many frames: enough for the first audio, and far fewer than requested. */
 const framesWritten = 40;
 const tokensWritten = framesWritten * tinyCodec.slots.length;
 
@@ -17,7 +17,7 @@ let api: TestApi;
 beforeAll(async () => {
   vllm = await ScriptedVllm.create();
   const tokens = { kind: "fixed", tokens: ["internal-token"] } as const;
-  // a pause of the model is not a failure in this test
+  // With this limit, the pause of the model is not a failure.
   const model = { ...vllm.settings, hangSeconds: 3_600 };
   tier = await modelTier({ tier: "arcana", generator: "vllm", model, tokens });
   api = await startTestApi({ arcana: [{ pool: "p", service: tier.url, weight: 100, idle: false }] });
@@ -29,8 +29,8 @@ afterAll(async () => {
   vllm.delete();
 });
 
-/** Sends a request, reads until the first audio, and closes the connection. */
-function leaveAmidSpeech(): Promise<void> {
+/** Sends a request, reads the first audio, and closes the connection. */
+function disconnectDuringSpeech(): Promise<void> {
   const body = JSON.stringify({
     modelId: "arcana",
     speaker: "luna",
@@ -44,23 +44,23 @@ function leaveAmidSpeech(): Promise<void> {
     accept: "audio/pcm",
   };
   return new Promise((resolve, reject) => {
-    const asked = request(`${api.url}/v1/svc-tts`, { method: "POST", headers, agent: false });
-    asked.once("response", (response) => {
-      response.on("error", () => undefined); // the client itself closed the connection
+    const clientRequest = request(`${api.url}/v1/svc-tts`, { method: "POST", headers, agent: false });
+    clientRequest.once("response", (response) => {
+      response.on("error", () => undefined); // the client closes the connection
       response.once("data", () => {
         response.destroy();
         resolve();
       });
     });
-    asked.once("error", reject);
-    asked.end(body);
+    clientRequest.once("error", reject);
+    clientRequest.end(body);
   });
 }
 
-test("a client's disconnect reaches vLLM through both tiers before its first token, and ends the generation", async () => {
-  for (let take = 1; take <= 3; take++) {
-    await leaveAmidSpeech();
-    await eventually("vLLM knows", async () => (await vllm.asked()).hungUp === take);
+test("a client that disconnects ends the generation in vLLM, through both tiers", async () => {
+  for (let attempt = 1; attempt <= 3; attempt++) {
+    await disconnectDuringSpeech();
+    await eventually("vLLM to notice the disconnect", async () => (await vllm.asked()).hungUp === attempt);
     const { running, lastWritten } = await vllm.asked();
     expect([running, lastWritten.length]).toEqual([0, tokensWritten]);
   }

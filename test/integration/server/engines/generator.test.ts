@@ -47,7 +47,7 @@ afterAll(async () => {
   vllm.delete();
 });
 beforeEach(async () => {
-  await eventually("it is ready", () => isReady());
+  await eventually("a ready tier", () => isReady());
   await vllm.script({ does: "speak" });
 });
 
@@ -55,7 +55,7 @@ async function isReady({ url } = tier): Promise<boolean> {
   return (await fetch(`${url}/ready`)).ok;
 }
 
-/** The sum of a metric of the tier over the matching labels. */
+/** Returns the sum of all series with the name (and the labels, if it has any) in the metrics of the tier. */
 async function metric(name: string, { url } = tier): Promise<number> {
   const text = await (await fetch(`${url}/metrics`)).text();
   const lines = text.split("\n").filter((line) => line.startsWith(name));
@@ -64,15 +64,16 @@ async function metric(name: string, { url } = tier): Promise<number> {
 }
 
 /**
- * Waits until it was restarted and is ready, because the state between may be too short to observe.
- * @param restarts the number of earlier restarts.
+ * Waits until the generator was restarted and the tier is ready. The time without readiness may be too short
+ * to observe.
+ * @param restarts the number of earlier restarts
  */
-async function isBack(restarts: number, which = tier): Promise<void> {
+async function untilRestarted(restarts: number, which = tier): Promise<void> {
   await eventually(
-    "it is started anew",
+    "a restart of the generator",
     async () => (await metric("svc_tts_engine_restarts_total", which)) > restarts,
   );
-  await eventually("it is ready", () => isReady(which));
+  await eventually("a ready tier", () => isReady(which));
 }
 
 async function framesIn(response: Response): Promise<WireFrame[]> {
@@ -107,22 +108,22 @@ describe("arcana with a model that vLLM serves", () => {
     expect(String.fromCharCode(...(last?.prompt.slice(2, -3) ?? []))).toMatch(/^voice-luna: Ask .*me\.$/u);
   });
 
-  test("refuses pronunciations, which its text cannot carry", async () => {
+  test("rejects a lexicon, because its prompt cannot contain pronunciations", async () => {
     const answer = await invoke(tier.url, { ...arcana, lexicon: { hello: "h0xl1o" } });
     expect(answer.status).toBe(400);
     expect(await answer.json()).toMatchObject({ code: "invalid_request" });
   });
 
-  test("max_tokens is of each phrase", async () => {
+  test("applies max_tokens to each phrase", async () => {
     const { samples } = await hear(tier.url, {
       ...arcana,
       text: "One sentence is here. Another one is near.",
     });
-    expect(samples.length).toBe(20 * frameSamples + Math.round(0.35 * 24_000)); // and the pause between them
+    expect(samples.length).toBe(20 * frameSamples + Math.round(0.35 * 24_000)); // with the pause between the phrases
   });
 
-  test("sounds as if all codes were decoded at once, although decoding starts early", async () => {
-    // 1.5 times the speech, because window lengths vary
+  test("has nearly the same audio as if all codes were decoded together, although decoding starts early", async () => {
+    // This rate is 1.5 times real time, so that the lengths of the decoded windows vary.
     await vllm.script({ does: "speak", tokensPerSecond: 120 });
     const { samples } = await hear(tier.url, {
       ...arcana,
@@ -149,7 +150,7 @@ describe("arcana with a model that vLLM serves", () => {
     expect(words[6]?.end).toBeCloseTo(samples.length / 24_000, 1);
   });
 
-  test("has no word timestamps for a phrase that max_tokens cut", async () => {
+  test("has no word timestamps for a phrase that max_tokens shortened", async () => {
     const { samples, words } = await hear(tier.url, arcana);
     expect([samples.length, words]).toEqual([10 * frameSamples, []]);
   });
@@ -159,42 +160,44 @@ describe("arcana with a model that vLLM serves", () => {
     expect(samples.length).toBe(Math.round(1.5 * 10 * frameSamples));
   });
 
-  test("writes the next phrase while the last one is played", async () => {
+  test("generates the next phrase while the client receives the previous phrase", async () => {
     const before = (await vllm.asked()).asked.length;
     const sampling = { ...usual, maxTokens: 300 * frameTokens };
-    const leave = new AbortController();
+    const client = new AbortController();
     const text = "One sentence is here. Another one is near. A third one is behind.";
-    await invoke(tier.url, { ...arcana, text, sampling }, leave.signal);
-    // the client does not read; the kernel's buffers decide whether the third phrase is requested
-    await eventually("two are asked for", async () => (await vllm.asked()).asked.length >= before + 2);
-    leave.abort();
-    // the metric counts it
-    await eventually("it is over", async () => (await metric("svc_tts_generator_phrases")) === 0);
+    await invoke(tier.url, { ...arcana, text, sampling }, client.signal);
+    // The client does not read, so the kernel's buffers determine whether the third phrase is requested.
+    await eventually(
+      "the requests of two phrases",
+      async () => (await vllm.asked()).asked.length >= before + 2,
+    );
+    client.abort();
+    await eventually("no phrase in progress", async () => (await metric("svc_tts_generator_phrases")) === 0);
   });
 
   test("stops the generator when a client disconnects", async () => {
     await vllm.script({ does: "speak", tokensPerSecond: 200 });
     const aborted = await metric("svc_tts_generator_aborted_total");
-    const leave = new AbortController();
+    const client = new AbortController();
     const response = await invoke(
       tier.url,
       { ...arcana, sampling: { ...usual, maxTokens: 5000 } },
-      leave.signal,
+      client.signal,
     );
     expect(response.status).toBe(200);
     expect((await vllm.asked()).running).toBe(1);
-    leave.abort();
-    await eventually("nothing is written", async () => (await vllm.asked()).running === 0);
+    client.abort();
+    await eventually("no running generation", async () => (await vllm.asked()).running === 0);
     await eventually(
-      "it is counted",
+      "the aborted generation in the metrics",
       async () => (await metric("svc_tts_generator_aborted_total")) === aborted + 1,
     );
   });
 
   test("finishes eight concurrent streams", async () => {
     await vllm.script({ does: "speak", tokensPerSecond: 400 });
-    const heard = await Promise.all(Array.from({ length: 8 }, () => hear(tier.url, arcana)));
-    for (const { samples } of heard) expect(samples.length).toBe(10 * frameSamples);
+    const speeches = await Promise.all(Array.from({ length: 8 }, () => hear(tier.url, arcana)));
+    for (const { samples } of speeches) expect(samples.length).toBe(10 * frameSamples);
   });
 });
 
@@ -202,16 +205,16 @@ describe("a generator that fails", () => {
   const nonsense = 'svc_tts_generator_troubles_total{kind="nonsense"}';
 
   test.each([
-    ["that writes nonsense", "nonsense"],
-    ["that says nothing at all", "no speech"],
-  ] as const)("is asked once more if it %s once", async (_, does) => {
-    const troubles = await metric(nonsense);
+    ["generates invalid tokens", "nonsense"],
+    ["generates no speech", "no speech"],
+  ] as const)("gets a second request if it %s once", async (_, does) => {
+    const failuresBefore = await metric(nonsense);
     await vllm.script({ does, times: 1 });
     expect((await hear(tier.url, arcana)).samples.length).toBe(10 * frameSamples);
-    expect(await metric(nonsense)).toBe(troubles + 1);
+    expect(await metric(nonsense)).toBe(failuresBefore + 1);
   });
 
-  test("is an error of the model if its output is invalid twice, or if it refuses", async () => {
+  test("causes a 502 if its output is invalid twice, or if it rejects the request", async () => {
     const dropped = await metric("svc_tts_generator_dropped_tokens_total");
     await vllm.script({ does: "nonsense" });
     expect((await invoke(tier.url, arcana)).status).toBe(502);
@@ -220,11 +223,11 @@ describe("a generator that fails", () => {
     expect((await invoke(tier.url, arcana)).status).toBe(502);
   });
 
-  test("ends only the interrupted stream with an error", async () => {
+  test("causes an error only in the stream with the interrupted connection", async () => {
     const sampling = { ...usual, maxTokens: 40 * frameTokens };
     await vllm.script({ does: "break off", times: 1, tokensPerSecond: 400 });
     const broken = invoke(tier.url, { ...arcana, sampling });
-    await eventually("it is asked", async () => (await vllm.asked()).running === 1);
+    await eventually("the running generation", async () => (await vllm.asked()).running === 1);
     const other = hear(tier.url, arcana);
     const frames = await framesIn(await broken);
     expect(frames.at(0)?.kind).toBe("head");
@@ -232,7 +235,7 @@ describe("a generator that fails", () => {
     expect((await other).samples.length).toBe(10 * frameSamples);
   });
 
-  test("ends its streams with an error if it runs out of memory, and then recovers", async () => {
+  test("causes errors of its streams if it runs out of memory, and then recovers", async () => {
     const restarts = await metric("svc_tts_engine_restarts_total");
     await vllm.script({ does: "out of memory", tokensPerSecond: 400 });
     const sampling = { ...usual, maxTokens: 40 * frameTokens };
@@ -240,33 +243,33 @@ describe("a generator that fails", () => {
     const ends = await Promise.all(speaking.map((response) => framesIn(response)));
     for (const frames of ends)
       expect(frames.at(-1)).toMatchObject({ kind: "error", failure: { code: "model_failed" } });
-    await isBack(restarts);
+    await untilRestarted(restarts);
     expect((await hear(tier.url, arcana)).samples.length).toBe(10 * frameSamples);
     expect(await metric("svc_tts_engine_restarts_total")).toBe(restarts + 1);
   });
 
-  test("is not ready from its death until its return, and says so", async () => {
+  test("makes the tier respond with 503 and Retry-After from its death until its restart", async () => {
     const restarts = await metric("svc_tts_engine_restarts_total");
     await vllm.script({ does: "die" });
     const answer = await invoke(tier.url, arcana);
     expect([answer.status, answer.headers.get("retry-after")]).toEqual([503, "15"]);
-    // a restart of the container would take longer
+    // The tier stays alive, because a restart of the container would take longer.
     expect((await fetch(`${tier.url}/readyz`)).status).toBe(200);
-    await isBack(restarts);
+    await untilRestarted(restarts);
     expect((await hear(tier.url, arcana)).samples.length).toBe(10 * frameSamples);
   });
 
-  test("does not interrupt streams when a codec process dies", async () => {
+  test("interrupts no stream if only a codec process dies", async () => {
     const [pid = 0] = childrenWith("codec/main.ts");
     await vllm.script({ does: "speak", tokensPerSecond: 200 });
-    const heard = hear(tier.url, { ...arcana, sampling: { ...usual, maxTokens: 40 * frameTokens } });
-    await eventually("it speaks", async () => (await vllm.asked()).running === 1);
+    const speech = hear(tier.url, { ...arcana, sampling: { ...usual, maxTokens: 40 * frameTokens } });
+    await eventually("the running generation", async () => (await vllm.asked()).running === 1);
     process.kill(pid, "SIGKILL");
-    expect((await heard).samples.length).toBe(40 * frameSamples);
+    expect((await speech).samples.length).toBe(40 * frameSamples);
   });
 });
 
-describe("a tier with a time limit of seconds", () => {
+describe("a tier with short time limits", () => {
   let slow: ScriptedVllm;
   let impatient: RunningTier;
   let reader: number;
@@ -282,19 +285,19 @@ describe("a tier with a time limit of seconds", () => {
     slow.delete();
   });
 
-  test("retries once with a generator that hangs", async () => {
-    const away = () => metric('svc_tts_generator_troubles_total{kind="away"}', impatient);
-    const troubles = await away();
+  test("repeats a request once if the generator hangs", async () => {
+    const unreachableCount = () => metric('svc_tts_generator_troubles_total{kind="away"}', impatient);
+    const failuresBefore = await unreachableCount();
     await slow.script({ does: "hang", times: 1 });
     expect((await hear(impatient.url, arcana)).samples.length).toBe(10 * frameSamples);
-    expect(await away()).toBe(troubles + 1);
+    expect(await unreachableCount()).toBe(failuresBefore + 1);
   });
 
   test("restarts a generator that hangs on every request", async () => {
     const restarts = await metric("svc_tts_engine_restarts_total", impatient);
     await slow.script({ does: "freeze" });
     expect((await invoke(impatient.url, arcana)).status).toBe(503);
-    await isBack(restarts, impatient);
+    await untilRestarted(restarts, impatient);
     expect((await hear(impatient.url, arcana)).samples.length).toBe(10 * frameSamples);
   });
 
@@ -314,7 +317,7 @@ describe("a tier with a time limit of seconds", () => {
   });
 });
 
-describe("the vLLM that this process runs", () => {
+describe("a vLLM process that the tier starts", () => {
   const lines: { fields: object; message: string }[] = [];
   const log: EngineLog = {
     info: (fields, message) => lines.push({ fields, message }),
@@ -325,19 +328,20 @@ describe("the vLLM that this process runs", () => {
     return VllmEngine.open({ ...scripted.settings, ...change, maxStreams: 4, host, log });
   }
 
-  test("logs in the server's format, exposes only its metrics, and leaves nothing behind after a stop", async () => {
+  test("logs in the server's format, exposes only its metrics, and ends at a stop", async () => {
     const own = await ScriptedVllm.create();
     const metricsPort = await leasePort();
     const server = { ...own.settings.server, metricsPort };
     const engine = await open(own, { server }, "0.0.0.0");
-    // the network can reach only the metrics
-    const ask = (path: string, method = "GET") => fetch(`http://127.0.0.1:${metricsPort}${path}`, { method });
-    const answer = await ask("/metrics");
+    // Only the metrics are reachable from the network.
+    const send = (path: string, method = "GET") =>
+      fetch(`http://127.0.0.1:${metricsPort}${path}`, { method });
+    const answer = await send("/metrics");
     expect([answer.status, answer.headers.get("content-type")]).toEqual([200, "text/plain"]);
     expect(await answer.text()).toBe("vllm:num_requests_running 0\n");
-    const refused = ["/asked", "/health", "/tokenize", "/v1/completions", "/metrics/../asked", "/metrics?x"];
-    for (const path of refused) expect([path, (await ask(path)).status]).toEqual([path, 404]);
-    expect((await ask("/metrics", "POST")).status).toBe(405);
+    const hidden = ["/asked", "/health", "/tokenize", "/v1/completions", "/metrics/../asked", "/metrics?x"];
+    for (const path of hidden) expect([path, (await send(path)).status]).toEqual([path, 404]);
+    expect((await send("/metrics", "POST")).status).toBe(405);
     expect(lines.some(({ message }) => message.includes("listening on 127.0.0.1"))).toBe(true);
     const line = lines.find(({ message }) => message.includes("listening"));
     expect(line?.fields).toMatchObject({ from: "vllm" });
@@ -348,7 +352,7 @@ describe("the vLLM that this process runs", () => {
     own.delete();
   });
 
-  test("is stopped if a later part of the start fails", async () => {
+  test("is stopped if a later step of the start fails", async () => {
     const own = await ScriptedVllm.create();
     const model = { ...own.settings, maxStreams: 4, host: "127.0.0.1" };
     const broken = {
@@ -365,7 +369,7 @@ describe("the vLLM that this process runs", () => {
     own.delete();
   });
 
-  test("ends with its owner, however that ends", async () => {
+  test("ends when its owner is killed", async () => {
     const own = await ScriptedVllm.create();
     const owner = spawn(process.execPath, [ownerFile, "generator-owner", JSON.stringify(own.settings)], {
       stdio: ["ignore", "pipe", "inherit"],
@@ -374,11 +378,11 @@ describe("the vLLM that this process runs", () => {
     const pids = JSON.parse(line) as number[];
     expect(pids.map((pid) => processGone(pid))).toEqual([false, false]);
     owner.kill("SIGKILL");
-    await eventually("both are gone", () => pids.every((pid) => processGone(pid)));
+    await eventually("the end of both processes", () => pids.every((pid) => processGone(pid)));
     own.delete();
   });
 
-  test("allows as many concurrent streams as were measured", async () => {
+  test("allows the measured number of concurrent streams", async () => {
     const own = await ScriptedVllm.create();
     const engine = await open(own, { capacity: undefined });
     expect(engine.realTimeStreams).toBeGreaterThanOrEqual(1);
@@ -387,7 +391,7 @@ describe("the vLLM that this process runs", () => {
     own.delete();
   });
 
-  test("allows one stream if it is slower than real time, and logs it", async () => {
+  test("allows one stream if it is slower than real time, and logs this", async () => {
     const own = await ScriptedVllm.create();
     const slow: Script = { does: "speak", tokensPerSecond: 70 };
     const server = { ...own.settings.server, environment: { SCRIPT: JSON.stringify(slow) } };
@@ -398,7 +402,7 @@ describe("the vLLM that this process runs", () => {
     own.delete();
   });
 
-  test("is retried exactly once if its first phrase is silent", async () => {
+  test("gets a second phrase if its first phrase is silent, and fails if both are silent", async () => {
     const own = await ScriptedVllm.create();
     const silent = (times: number) => {
       const script: Script = { does: "no speech", times };
@@ -409,21 +413,21 @@ describe("the vLLM that this process runs", () => {
     own.delete();
   });
 
-  test("is started three times if its model does not fit in memory, and its output is logged", async () => {
+  test("is started three times if it exits with an error, and its output is logged", async () => {
     const own = await ScriptedVllm.create();
-    const said = "torch.OutOfMemoryError: CUDA out of memory.";
-    own.model.write(".vllm", `#!/bin/sh\necho "ERROR 11-22 01:00:00 [core.py:1] ${said}" >&2\nexit 1\n`);
+    const cudaError = "torch.OutOfMemoryError: CUDA out of memory.";
+    own.model.write(".vllm", `#!/bin/sh\necho "ERROR 11-22 01:00:00 [core.py:1] ${cudaError}" >&2\nexit 1\n`);
     const program = join(own.model.path, ".vllm");
     chmodSync(program, 0o755);
     await expect(open(own, { server: { ...own.settings.server, program } })).rejects.toThrow("status 1");
-    expect(lines.filter(({ message }) => message.includes(said)).length).toBe(3);
+    expect(lines.filter(({ message }) => message.includes(cudaError)).length).toBe(3);
     own.delete();
   });
 
   test.each([
-    ["that is not there", "manifest.json cannot be read", (folder: TinyModelFolder) => folder.delete()],
+    ["that is missing", "manifest.json cannot be read", (folder: TinyModelFolder) => folder.delete()],
     [
-      "that is another one",
+      "with another digest",
       "model.safetensors: its sha256 is",
       (folder: TinyModelFolder) => folder.write("model.safetensors", "x"),
     ],
@@ -432,11 +436,11 @@ describe("the vLLM that this process runs", () => {
       'manifest.json: /kind must be tokens or audio; it is "video"',
       (folder: TinyModelFolder) => folder.write("manifest.json", '{"kind":"video"}'),
     ],
-  ])("names a model %s, and its tier stays not ready", async (_, says, spoil) => {
+  ])("with a model %s causes an error, and the tier is not ready", async (_, message, spoil) => {
     const own = await ScriptedVllm.create();
     spoil(own.model);
     const cold = await coldModelTier({ tier: "arcana", generator: "vllm", model: own.settings });
-    await expect(cold.warmed).rejects.toThrow(`${own.model.path}: ${says}`);
+    await expect(cold.warmed).rejects.toThrow(`${own.model.path}: ${message}`);
     expect((await fetch(`${cold.url}/ready`)).status).toBe(503);
     expect((await invoke(cold.url, arcana)).status).toBe(503);
     await cold.stop();
@@ -458,15 +462,15 @@ describe("the vLLM that this process runs", () => {
       tokens: [token],
       stretch: 1,
     } as const;
-    const heard: number[] = [];
+    const received: number[] = [];
     const never = new AbortController().signal;
-    for await (const { samples } of engine.speak(utterance, never)) heard.push(...samples);
-    expect(heard).toEqual(Array.from({ length: 24_000 }, (_, i) => i));
+    for await (const { samples } of engine.speak(utterance, never)) received.push(...samples);
+    expect(received).toEqual(Array.from({ length: 24_000 }, (_, i) => i));
     await engine.close();
     own.delete();
   });
 
-  test("names a missing program and an incomplete model", async () => {
+  test("causes an error that names a missing program or a missing file of the model", async () => {
     const own = await ScriptedVllm.create();
     const program = `${own.model.path}/no-vllm`;
     const server = {

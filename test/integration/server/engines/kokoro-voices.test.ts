@@ -56,12 +56,12 @@ async function say(mounted: MountedVoices, id: string, text: string, stretch = 1
   return { seconds: samples / speaker.engine.rate, order };
 }
 
-describe("the published Kokoro model", () => {
+describe("a Kokoro model", () => {
   test.each<[string, KokoroChoice]>([
     ["with an output for its durations", {}],
     ["with its durations inside the graph", { durations: "inside" }],
-    ["with a speed that is a whole number", { durations: "inside", speed: "int32" }],
-  ])("%s", async (_what, choice) => {
+    ["with an integer speed", { durations: "inside", speed: "int32" }],
+  ])("%s synthesizes all words, at the requested speed", async (_what, choice) => {
     folder.kokoro("koko", choice);
     const mounted = await mount();
     const plain = await say(mounted, "koko-a", "Hello of the world, again.");
@@ -74,17 +74,17 @@ describe("the published Kokoro model", () => {
   test.each([
     ["a letter", "A."],
     ["a digit", "7"],
-    ["a letter without a mark", "I"],
+    ["a letter without punctuation", "I"],
     ["a sound", "Hm?"],
     ["a word of 1,200 letters", "supercalifragilistic".repeat(60)],
-  ])("%s is spoken, though the model accepts at most 510 symbols", async (_what, text) => {
+  ])("synthesizes %s", async (_what, text) => {
     folder.kokoro("koko", { durations: "inside" });
     const { seconds, order } = await say(await mount(), "koko-a", text);
     expect(seconds).toBeGreaterThan(0.05);
     expect(new Set(order)).toEqual(new Set([0]));
   });
 
-  test("an eSpeak NG voice that does not exist is refused when the model is loaded", async () => {
+  test("with an unknown eSpeak NG voice is reported as invalid when it is loaded", async () => {
     folder.kokoro("koko", { espeak: "en-gb" });
     const mounted = await mount();
     expect(mounted.problems()).toEqual([
@@ -118,17 +118,17 @@ function rewrite(): Promise<RewriteOutcome> {
 }
 
 describe("the graph of an installed model", () => {
-  test("is kept unchanged if nothing in it can be rewritten", async () => {
+  test("is not rewritten without integer convolutions", async () => {
     folder.kokoro("koko", { durations: "inside" });
     const reason = "its graph has no integer convolutions to rewrite";
     expect(await rewrite()).toEqual({ kind: "none", reason });
     expect(existsSync(at("koko/rewritten.onnx"))).toBe(false);
   });
 
-  test("is rewritten only if the result gives the same output in less time", async () => {
+  test("is rewritten only if the rewritten graph is faster and has the same output", async () => {
     folder.kokoro("koko", quantized);
     const outcome = await rewrite();
-    // the optimization may make a graph this small slower, but must not change its output
+    // A graph of this size may become slower, but its output must not change.
     if (outcome.kind === "none") expect(outcome.reason).toMatch(/with uint8 it is not faster here$/);
     else {
       const file = readFileSync(at("koko/rewritten.onnx"));
@@ -137,14 +137,14 @@ describe("the graph of an installed model", () => {
   });
 
   test.each([
-    ["rewritten where its file is whole", tinyKokoro(quantized), /^rewritten graph, uint8$/],
-    ["as it came where the file is missing", undefined, /^graph as it came: .* cannot be used: ENOENT/],
+    ["the rewritten graph if its file is valid", tinyKokoro(quantized), /^rewritten graph, uint8$/],
+    ["the original graph if the file is missing", undefined, /^graph as it came: .* cannot be used: ENOENT/],
     [
-      "as it came where the file is torn",
+      "the original graph if the file is incomplete",
       Buffer.alloc(500),
       /^graph as it came: .* cannot be used: its sha256/,
     ],
-  ])("is used with %s, and the log says so", async (_what, file, variant) => {
+  ])("is %s, and the log has the variant", async (_what, file, variant) => {
     folder.kokoro("koko", quantized);
     if (file) folder.write("koko/rewritten.onnx", file);
     const manifest = JSON.parse(readFileSync(at("koko/manifest.json"), "utf8")) as object;

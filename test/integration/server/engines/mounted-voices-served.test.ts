@@ -9,7 +9,7 @@ let folder: VoicesFolder;
 let tiers: RunningTier[];
 let api: TestApi;
 
-/** One replica has the folder and the other has none, as during a rollout. */
+/** Only one of the two replicas has the folder, as during a rollout. */
 beforeAll(async () => {
   folder = new VoicesFolder();
   folder.piper("en_GB-nora-low");
@@ -41,8 +41,8 @@ const speak = (more: object = {}) =>
     { accept: "audio/pcm" },
   );
 
-test("a mounted voice is listed and served like any other, by the replica that has it", async () => {
-  await eventually("it is listed", async () => (await listed()) !== undefined);
+test("a mounted voice is listed, and the replica that has it serves its requests", async () => {
+  await eventually("the voice in the list", async () => (await listed()) !== undefined);
   expect(await listed()).toEqual({
     id: "en_gb-nora-low",
     models: ["mist", "mistv2"],
@@ -65,11 +65,11 @@ test("a mounted voice is listed and served like any other, by the replica that h
   expect(/"words":(\[.*?\])/.exec(await events.text())?.[1]).toBe('["I","paid","$5","there"]');
 });
 
-test("the model tier lists its mounted voices and their problems, and counts both", async () => {
+test("the model tier lists its mounted voices and their problems, and has metrics for both", async () => {
   folder.write("broken.onnx", "no model");
   const tier = tiers[0]?.url;
   const list = async () => (await (await fetch(`${tier}/voices`)).json()) as { problems: unknown[] };
-  await eventually("the problem is listed", async () => (await list()).problems.length > 0);
+  await eventually("the problem in the list", async () => (await list()).problems.length > 0);
   expect(await list()).toMatchObject({
     voices: [{ id: "en_gb-nora-low" }],
     problems: [{ file: "broken.onnx.json", message: expect.stringMatching(/cannot be read/) }],
@@ -80,13 +80,13 @@ test("the model tier lists its mounted voices and their problems, and counts bot
   expect((await fetch(`${tier}/ready`)).status).toBe(200);
 });
 
-test("a removed voice is no longer served, and an added one is", async () => {
+test("a removed voice is no longer served, and an added voice is served", async () => {
   folder.piper("de_DE-otto-low", { language: "de_DE", espeak: "de" });
   folder.remove("en_GB-nora-low.onnx", "en_GB-nora-low.onnx.json");
-  await eventually("it is gone", async () => (await listed()) === undefined);
+  await eventually("the voice to disappear from the list", async () => (await listed()) === undefined);
   expect((await speak()).status).toBe(400);
   await eventually(
-    "the other one speaks",
+    "a successful request with the added voice",
     async () => (await speak({ speaker: "de_de-otto-low", text: "Guten Tag." })).status === 200,
   );
 });

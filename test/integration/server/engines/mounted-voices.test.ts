@@ -61,8 +61,8 @@ async function mount(path: string, log: EngineLog = quiet): Promise<MountedVoice
 }
 
 const ids = (mounted: MountedVoices) => mounted.voices().map(({ id }) => id);
-const served = (mounted: MountedVoices, ...wanted: readonly string[]) =>
-  eventually(`${wanted} is served`, () => ids(mounted).join() === wanted.join());
+const served = (mounted: MountedVoices, ...expected: readonly string[]) =>
+  eventually(`the voices ${expected}`, () => ids(mounted).join() === expected.join());
 
 function manifest(sha256: string, change: object = {}): object {
   const voices = [{ id: "mona", gender: "female" }];
@@ -76,13 +76,13 @@ function tokens(text: string): Token[] {
   });
 }
 
-interface Heard {
+interface Speech {
   readonly rate: number;
   readonly times: readonly TokenTimestamp[];
   readonly audio: Int16Array;
 }
 
-async function gather(frames: AsyncIterable<EngineFrame>): Promise<Heard> {
+async function gather(frames: AsyncIterable<EngineFrame>): Promise<Speech> {
   const audio: number[] = [];
   const times: TokenTimestamp[] = [];
   let rate = 0;
@@ -104,23 +104,28 @@ function speak({ engine, voice }: MountedSpeaker, words: readonly Token[], stret
   return engine.speak({ voice, tokens: words, stretch }, never);
 }
 
-async function say(mounted: MountedVoices, id: string, words: readonly Token[], stretch = 1): Promise<Heard> {
+async function say(
+  mounted: MountedVoices,
+  id: string,
+  words: readonly Token[],
+  stretch = 1,
+): Promise<Speech> {
   const speaker = speakerOf(mounted, id);
-  const heard = await gather(speak(speaker, words, stretch));
+  const speech = await gather(speak(speaker, words, stretch));
   speaker.release();
-  return heard;
+  return speech;
 }
 
 const hello = (mounted: MountedVoices, id: string) => say(mounted, id, tokens("Hello there."));
-const digest = ({ audio }: Heard) => createHash("sha256").update(audio).digest("hex");
+const digest = ({ audio }: Speech) => createHash("sha256").update(audio).digest("hex");
 
 describe("mounted voices", () => {
-  test("are served from Piper's files without changes, and from Kokoro's with a manifest", async () => {
+  test("are served from unchanged files of Piper, and from files of Kokoro with a manifest", async () => {
     const folder = newFolder();
     folder.piper("en_US-tiny-low");
     folder.kokoro("koko");
     const mounted = await mount(folder.path);
-    await eventually("all are served", () => ids(mounted).length === 3);
+    await eventually("three voices", () => ids(mounted).length === 3);
     expect(mounted.problems()).toEqual([]);
     const listed = { id: "en_us-tiny-low", language: "eng", gender: "neutral", models: ["mist", "mistv2"] };
     expect(mounted.voices()[0]).toMatchObject(listed);
@@ -129,14 +134,14 @@ describe("mounted voices", () => {
       ["koko-a", 24_000],
       ["koko-b", 24_000],
     ] as const) {
-      const heard = await say(mounted, id, tokens("Hello of the world, again."));
-      const order = heard.times.map(({ token }) => token);
-      expect([id, heard.rate, order]).toEqual([id, rate, [0, 1, 2, 3, 4]]);
-      expect(heard.times.at(-1)?.end, id).toBeLessThanOrEqual(heard.audio.length / rate);
+      const speech = await say(mounted, id, tokens("Hello of the world, again."));
+      const order = speech.times.map(({ token }) => token);
+      expect([id, speech.rate, order]).toEqual([id, rate, [0, 1, 2, 3, 4]]);
+      expect(speech.times.at(-1)?.end, id).toBeLessThanOrEqual(speech.audio.length / rate);
     }
     const [one, other] = [await hello(mounted, "koko-a"), await hello(mounted, "koko-b")];
     expect(one.times).toEqual(other.times);
-    expect(digest(one)).not.toBe(digest(other)); // another style has another sound
+    expect(digest(one)).not.toBe(digest(other)); // another style causes other audio
   });
 
   test.each([
@@ -144,16 +149,16 @@ describe("mounted voices", () => {
     { voice: "it", text: "Ha detto acqua.", sounds: ["a", "dˈetːo", "ˈakːwa"] },
     { voice: "fr", text: "Les enfants ont joué.", sounds: ["le-z", "ɑ̃fˈɑ̃z", "ˈɔ̃", "ʒwˈe"] },
   ])(
-    "$voice is read as voices are trained with it, with its lengths and in context",
+    "are given the phonemes of eSpeak NG for $voice, with lengths and in context",
     async ({ voice, text, sounds }) => {
-      const spoken = { kind: "espeak", voice, pitch: 50, stretch: 1 } as const;
-      const utterance = { voice: spoken, tokens: tokens(text), stretch: 1 };
+      const espeakVoice = { kind: "espeak", voice, pitch: 50, stretch: 1 } as const;
+      const utterance = { voice: espeakVoice, tokens: tokens(text), stretch: 1 };
       const read = await reader.read(utterance, never);
-      expect(read?.map((own) => own.join(""))).toEqual(sounds);
+      expect(read?.map((sound) => sound.join(""))).toEqual(sounds);
     },
   );
 
-  test("have an id for each speaker of one model", async () => {
+  test("can be several speakers of one model, each with its own id", async () => {
     const folder = newFolder();
     const sha256 = folder.piper("mona", { speakers: 3, alignments: true });
     const voices = ["speaker2", 1].map((speaker, i) => ({ id: `mona-${i}`, gender: "male", speaker }));
@@ -163,7 +168,10 @@ describe("mounted voices", () => {
     expect(digest(await hello(mounted, "mona-0"))).not.toBe(digest(await hello(mounted, "mona-1")));
   });
 
-  /** Spaces are long silences and pads short ones, so that the edges of words are detectable. */
+  /**
+   * A model with a long silence for each space and a short silence for each pad, so that words have clear
+   * edges.
+   */
   const gapped: PiperFiles = {
     silent: { 0: 1, 1: 1, 2: 1, 3: 20, 7: 1, 11: 1 },
     config: { inference: { noise_scale: 0, length_scale: 1, noise_w: 0 } },
@@ -192,48 +200,48 @@ describe("mounted voices", () => {
     const mounted = await mount(folder.path);
     await served(mounted, "gapped");
     const words = tokens("One two three.");
-    const length = (heard: Heard, i: number) => (heard.times[i]?.end ?? 0) - (heard.times[i]?.start ?? 0);
+    const length = (speech: Speech, i: number) => (speech.times[i]?.end ?? 0) - (speech.times[i]?.start ?? 0);
     const plain = await say(mounted, "gapped", words);
     for (const stretch of [0.3, 1.5, 4]) {
-      const heard = await say(mounted, "gapped", words, stretch);
-      const ratio = heard.audio.length / plain.audio.length / stretch;
+      const speech = await say(mounted, "gapped", words, stretch);
+      const ratio = speech.audio.length / plain.audio.length / stretch;
       expect(ratio, `${stretch}`).toBeGreaterThan(0.8);
       expect(ratio, `${stretch}`).toBeLessThan(1.25);
     }
     const slowed = words.map((token, i) => ({ ...token, stretch: i === 1 ? 2 : 1 }));
-    const heard = await say(mounted, "gapped", slowed);
-    expect(length(heard, 1) / length(plain, 1)).toBeCloseTo(2, 0);
-    expect(length(heard, 0) / length(plain, 0)).toBeCloseTo(1, 1);
+    const speech = await say(mounted, "gapped", slowed);
+    expect(length(speech, 1) / length(plain, 1)).toBeCloseTo(2, 0);
+    expect(length(speech, 0) / length(plain, 0)).toBeCloseTo(1, 1);
   });
 });
 
-/** The nearly silent intervals. */
-function silences(audio: Int16Array, least: number): { from: number; to: number }[] {
-  const found: { from: number; to: number }[] = [];
+/** Returns the nearly silent intervals of at least the given number of samples. */
+function silences(audio: Int16Array, minimum: number): { from: number; to: number }[] {
+  const intervals: { from: number; to: number }[] = [];
   let from = -1;
   for (const [at, sample] of audio.entries()) {
     if (Math.abs(sample) > 60) {
-      if (from > 0 && at - from >= least) found.push({ from, to: at });
+      if (from > 0 && at - from >= minimum) intervals.push({ from, to: at });
       from = -1;
     } else if (from < 0) from = at;
   }
-  return found;
+  return intervals;
 }
 
-describe("an invalid voice is reported, and does not affect the others", () => {
+describe("an invalid voice is reported, and does not affect other voices:", () => {
   const sha256 = createHash("sha256").update(tinyPiper()).digest("hex");
   const name = "mona.manifest.json";
-  /** Writes a manifest with these fields, or with a voice that has these fields. */
+  /** Writes a manifest with the changed fields. */
   const field =
     (change: object) =>
     (folder: VoicesFolder): void =>
       folder.json(name, manifest(sha256, change));
   const voice = (change: object) => field({ voices: [{ id: "mona", gender: "male", ...change }] });
 
-  test.each<[what: string, write: (folder: VoicesFolder) => void, where: string, says: RegExp]>([
-    ["a model that is not there", (folder) => folder.remove("mona.onnx"), "mona.onnx", /cannot be read/],
+  test.each<[what: string, write: (folder: VoicesFolder) => void, where: string, message: RegExp]>([
+    ["a missing model", (folder) => folder.remove("mona.onnx"), "mona.onnx", /cannot be read/],
     [
-      "a config that is not there",
+      "a missing config",
       (folder) => folder.remove("mona.onnx.json"),
       "mona.onnx.json",
       /cannot be read/,
@@ -248,12 +256,17 @@ describe("an invalid voice is reported, and does not affect the others", () => {
     ["an unknown field of a voice", voice({ age: 3 }), `${name}/voices/0/age`, /not a field of a manifest/],
     ["an unknown kind", field({ kind: "tacotron" }), `${name}/kind`, /piper, kokoro; it is "tacotron"/],
     [
-      "an id of a built-in voice",
+      "the id of a built-in voice",
       voice({ id: "luna" }),
       `${name}/voices/0/id`,
       /a voice of the server itself/,
     ],
-    ["an id of another voice", voice({ id: "good" }), `${name}/voices/0/id`, /good is another mounted voice/],
+    [
+      "the id of another mounted voice",
+      voice({ id: "good" }),
+      `${name}/voices/0/id`,
+      /good is another mounted voice/,
+    ],
     ["a path that leaves the folder", field({ model: "../mona.onnx" }), `${name}/model`, /pattern/],
     ["a speaker that the model lacks", voice({ speaker: "x" }), `${name}/voices/0/speaker`, /no speaker/],
     ["broken JSON", (folder) => folder.write(name, "{"), name, /is not JSON/],
@@ -264,13 +277,13 @@ describe("an invalid voice is reported, and does not affect the others", () => {
       /mona\.onnx: .*(truncated|not an ONNX model)/,
     ],
     [
-      "a model of another kind",
+      "an incomplete model",
       (folder) => folder.write("mona.onnx", tinyPiper().subarray(0, 40_000)),
       "mona.onnx",
       /mona\.onnx: .+/,
     ],
     [
-      "Kokoro without durations",
+      "a Kokoro model without durations",
       (folder) => {
         folder.remove("mona.onnx", "mona.onnx.json");
         folder.kokoro("koko", { durations: "hidden" });
@@ -278,7 +291,7 @@ describe("an invalid voice is reported, and does not affect the others", () => {
       "koko/manifest.json",
       /0 values that are rounded and clipped where Kokoro has its durations/,
     ],
-  ])("%s", async (_what, write, where, says) => {
+  ])("%s", async (_what, write, where, message) => {
     const folder = newFolder();
     const logged: object[] = [];
     const goodSum = folder.write("good.onnx", tinyPiper({ seed: 3 }));
@@ -290,10 +303,10 @@ describe("an invalid voice is reported, and does not affect the others", () => {
     folder.piper("mona");
     write(folder);
     const mounted = await mount(folder.path, { ...quiet, warn: (fields) => void logged.push(fields) });
-    await eventually("the problem is listed", () => mounted.problems().length > 0);
+    await eventually("the problem in the list", () => mounted.problems().length > 0);
     const [problem, ...others] = mounted.problems();
     expect([`${problem?.file}${problem?.field ?? ""}`, others]).toEqual([where, []]);
-    expect(problem?.message).toMatch(says);
+    expect(problem?.message).toMatch(message);
     expect(logged.filter((fields) => "message" in fields)).toEqual(mounted.problems());
     expect(ids(mounted)).toEqual(["good"]);
     expect((await hello(mounted, "good")).audio.length).toBeGreaterThan(1000);
@@ -301,7 +314,7 @@ describe("an invalid voice is reported, and does not affect the others", () => {
 });
 
 describe("a mounted folder that changes", () => {
-  test("adds, replaces and removes voices within seconds, and interrupts no stream", async () => {
+  test("adds, replaces and removes voices without an interrupted stream", async () => {
     const folder = newFolder();
     const mounted = await mount(folder.path);
     expect(ids(mounted)).toEqual([]);
@@ -310,21 +323,21 @@ describe("a mounted folder that changes", () => {
     await served(mounted, "mona");
     const first = speakerOf(mounted, "mona");
     const frames = speak(first, tokens("Hello there, good morning to everybody who listens."));
-    const begun = await frames.next();
+    const firstFrame = await frames.next();
     const before = pidsOf(first);
 
     folder.piper("mona", { seed: 2 });
-    await eventually("the new model speaks", () => pidOf(mounted, "mona") !== before[0]);
+    await eventually("the new model", () => pidOf(mounted, "mona") !== before[0]);
     expect(mounted.modelsInMemory()).toBe(2);
     const rest = await gather(frames);
-    expect(begun.done).toBe(false);
-    expect(rest.times.length + (begun.value?.times.length ?? 0)).toBe(8);
-    // the next phrase of the stream
+    expect(firstFrame.done).toBe(false);
+    expect(rest.times.length + (firstFrame.value?.times.length ?? 0)).toBe(8);
+    // The stream also uses the old model for its next phrase.
     expect((await gather(speak(first, tokens("And on.")))).audio.length).toBeGreaterThan(1000);
     first.release();
-    await eventually("the old model is freed", () => before.every(processGone));
-    // the owner is notified of the end a moment later
-    await eventually("it is counted no more", () => mounted.modelsInMemory() === 1);
+    await eventually("the end of the old processes", () => before.every(processGone));
+    // The number of models is updated a moment after the end of the processes.
+    await eventually("one model in memory", () => mounted.modelsInMemory() === 1);
 
     const last = speakerOf(mounted, "mona");
     const pids = pidsOf(last);
@@ -332,44 +345,45 @@ describe("a mounted folder that changes", () => {
     await served(mounted);
     expect((await gather(speak(last, tokens("Still here.")))).times).toHaveLength(2);
     last.release();
-    await eventually("the removed model is freed", () => pids.every(processGone));
+    await eventually("the end of the removed model's processes", () => pids.every(processGone));
     expect(mounted.problems()).toEqual([]);
   });
 
-  test("keeps the old model while the new files are invalid, and loads valid ones", async () => {
+  test("keeps the old model while the new files are invalid, and loads valid files", async () => {
     const folder = newFolder();
     folder.piper("mona", { seed: 1 });
     const mounted = await mount(folder.path);
     await served(mounted, "mona");
     folder.write("mona.onnx", Buffer.alloc(5000, "x"));
-    await eventually("the problem is listed", () => mounted.problems().length === 1);
+    await eventually("the problem in the list", () => mounted.problems().length === 1);
     expect((await hello(mounted, "mona")).audio.length).toBeGreaterThan(1000);
     folder.piper("mona", { seed: 2 });
-    await eventually("it is mended", () => mounted.problems().length === 0);
+    await eventually("no problem in the list", () => mounted.problems().length === 0);
     expect(ids(mounted)).toEqual(["mona"]);
   });
 
-  test("retries a model that failed to load, though its files are the same", async () => {
+  test("loads a repaired model, also if the file's time and size are unchanged", async () => {
     const folder = newFolder();
     folder.piper("mona");
     const path = join(folder.path, "mona.onnx");
     const model = tinyPiper();
     const rewrite = (content: Buffer) => {
-      // replaced in place with the same modification time, so that a check of the time does not notice
+      // The file is replaced in place and keeps its modification time, so that a check of the time detects no
+      // change.
       writeFileSync(path, content);
       utimesSync(path, 1_700_000_000, 1_700_000_000);
     };
     rewrite(Buffer.alloc(model.length, "x"));
     const logged: object[] = [];
     const mounted = await mount(folder.path, { ...quiet, warn: (fields) => void logged.push(fields) });
-    await eventually("the problem is listed", () => mounted.problems().length === 1);
+    await eventually("the problem in the list", () => mounted.problems().length === 1);
     rewrite(model);
     await served(mounted, "mona");
     expect(mounted.problems()).toEqual([]);
     expect(logged).toHaveLength(1);
   });
 
-  test("gives an id that becomes free to the voice that was refused for it", async () => {
+  test("serves a voice with a duplicate id after the other voice was removed", async () => {
     const folder = newFolder();
     const sha256 = folder.piper("mona");
     folder.json("first/manifest.json", manifest(sha256, { model: "mona.onnx" }));
@@ -377,20 +391,20 @@ describe("a mounted folder that changes", () => {
     folder.write("first/mona.onnx", tinyPiper());
     folder.write("first/mona.onnx.json", readFileSync(join(folder.path, "mona.onnx.json")));
     const mounted = await mount(folder.path);
-    await eventually("the problem is listed", () => mounted.problems().length === 1);
+    await eventually("the problem in the list", () => mounted.problems().length === 1);
     folder.remove("first");
-    await eventually("it is mended", () => mounted.problems().length === 0);
+    await eventually("no problem in the list", () => mounted.problems().length === 0);
     await served(mounted, "mona");
   });
 
-  test("follows links that are swapped atomically, as Kubernetes does", async () => {
+  test("follows symbolic links that change atomically, as in volumes of Kubernetes", async () => {
     const folder = newFolder();
     const version = (name: string, seed: number) => {
       mkdirSync(join(folder.path, name), { recursive: true });
-      const made = newFolder();
-      made.piper("mona", { seed });
-      for (const file of readdirSync(made.path))
-        renameSync(join(made.path, file), join(folder.path, name, file));
+      const source = newFolder();
+      source.piper("mona", { seed });
+      for (const file of readdirSync(source.path))
+        renameSync(join(source.path, file), join(folder.path, name, file));
       symlinkSync(name, join(folder.path, "..data_tmp"));
       renameSync(join(folder.path, "..data_tmp"), join(folder.path, "..data"));
     };
@@ -402,11 +416,11 @@ describe("a mounted folder that changes", () => {
     const before = digest(await hello(mounted, "mona"));
     const pid = pidOf(mounted, "mona");
     version("..v2", 2);
-    await eventually("the new version speaks", () => pidOf(mounted, "mona") !== pid);
+    await eventually("the model of the new version", () => pidOf(mounted, "mona") !== pid);
     expect(digest(await hello(mounted, "mona"))).not.toBe(before);
   });
 
-  test("waits until a model is copied completely", async () => {
+  test("loads a model only after it is copied completely", async () => {
     const folder = newFolder();
     const logged: object[] = [];
     folder.piper("mona");
@@ -425,7 +439,8 @@ describe("a mounted folder that changes", () => {
 });
 
 function pidsOf({ engine }: MountedSpeaker): number[] {
-  if (!(engine instanceof NeuralEngine)) throw new Error("a mounted voice has a neural engine");
+  if (!(engine instanceof NeuralEngine))
+    throw new Error("the engine of the mounted voice is not a NeuralEngine");
   return engine.pids();
 }
 
@@ -435,7 +450,7 @@ function pidOf(mounted: MountedVoices, id: string): number | undefined {
   return speaker && pidsOf(speaker)[0];
 }
 
-test("a model's process that dies is replaced, and its phrase is synthesized by the new one", async () => {
+test("a process of a mounted model that dies is replaced, and the new process synthesizes the phrase", async () => {
   const folder = newFolder();
   folder.piper("mona");
   const mounted = await mount(folder.path);

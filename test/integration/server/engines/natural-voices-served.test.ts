@@ -47,8 +47,8 @@ async function start(
 const spanish = { speaker: "lucia", lang: "spa", text: "Hola amigos." } as const;
 const endless = { ...spanish, text: "Hola amigos. ".repeat(20_000) };
 
-/** Rejected at once if there is no free slot. */
-function invokeNow(url: string, invocation: Partial<Invocation>): Promise<Response> {
+/** Sends an invocation that is rejected immediately if no slot is free. */
+function invokeWithoutQueue(url: string, invocation: Partial<Invocation>): Promise<Response> {
   return fetch(`${url}/invocations`, {
     method: "POST",
     headers: {
@@ -60,51 +60,54 @@ function invokeNow(url: string, invocation: Partial<Invocation>): Promise<Respon
   });
 }
 
-/** A stream in progress. It is not read further, so its engine has more work. */
+/**
+ * Starts a stream that keeps its engine busy, because the client does not read. Returns a function that ends
+ * it.
+ */
 async function occupy(url: string): Promise<() => void> {
-  const gone = new AbortController();
-  const answer = await invoke(url, endless, gone.signal);
+  const client = new AbortController();
+  const answer = await invoke(url, endless, client.signal);
   expect((await framesOf(answer).next()).value).toMatchObject({ kind: "head", engine: "kokoro" });
-  return () => gone.abort();
+  return () => client.abort();
 }
 
 describe("a mounted model at capacity", () => {
-  test("rejects a stream with Retry-After, and no other engine speaks instead", async () => {
+  test("rejects a stream with Retry-After, and no other engine serves it", async () => {
     const { url } = await start({ streams: 1 });
     const leave = await occupy(url);
-    const refused = await invokeNow(url, spanish);
-    expect(refused.status).toBe(503);
-    expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
-    expect(await refused.json()).toMatchObject({ code: "saturated" });
+    const rejected = await invokeWithoutQueue(url, spanish);
+    expect(rejected.status).toBe(503);
+    expect(Number(rejected.headers.get("retry-after"))).toBeGreaterThan(0);
+    expect(await rejected.json()).toMatchObject({ code: "saturated" });
     expect((await hear(url, { text: "Hello." })).engine).toBe("flite");
     leave();
-    await eventually("its slot is free", async () => (await invokeNow(url, spanish)).status === 200);
+    await eventually("a free slot", async () => (await invokeWithoutQueue(url, spanish)).status === 200);
   });
 
-  test("has a free slot as soon as the engine has no more work, also if the client reads nothing", async () => {
+  test("has a free slot when the engine has finished its work, also if the client does not read", async () => {
     const { url } = await start({ streams: 1 });
     const unread = await invoke(url, spanish);
     expect(unread.status).toBe(200);
-    await eventually("its slot is free", async () => {
-      const next = await invokeNow(url, spanish);
+    await eventually("a free slot", async () => {
+      const next = await invokeWithoutQueue(url, spanish);
       await next.body?.cancel();
       return next.status === 200;
     });
     await unread.body?.cancel();
   });
 
-  test("is replaced by the built-in engine where the deployment asks for it", async () => {
+  test("is replaced by the built-in engine with the setting fallsBack", async () => {
     const { url } = await start({ streams: 1, fallsBack: true });
     expect((await hear(url, spanish)).engine).toBe("kokoro");
     const leave = await occupy(url);
     expect((await hear(url, spanish)).engine).toBe("espeak");
-    const own = await invokeNow(url, { ...spanish, speaker: "koko-a" });
-    expect(own.status).toBe(503);
+    const mountedVoice = await invokeWithoutQueue(url, { ...spanish, speaker: "koko-a" });
+    expect(mountedVoice.status).toBe(503);
     leave();
-    await eventually("Kokoro speaks again", async () => (await hear(url, spanish)).engine === "kokoro");
+    await eventually("a stream by Kokoro", async () => (await hear(url, spanish)).engine === "kokoro");
   });
 
-  test("has a measured number of streams otherwise, which its list and its metrics report", async () => {
+  test("without the setting streams has a measured capacity, which GET /voices and the metrics report", async () => {
     const { url } = await start({});
     const { models } = (await (await fetch(`${url}/voices`)).json()) as {
       models: { realTimeStreams: number }[];
@@ -118,16 +121,16 @@ describe("a mounted model at capacity", () => {
   });
 });
 
-describe("arcana by a mounted model", () => {
+describe("arcana with a mounted model responds", () => {
   test.each([
     ["no sampling options", {}, 200],
-    ["a limit of tokens", { maxTokens: 400 }, 200],
+    ["max_tokens", { maxTokens: 400 }, 200],
     ["a temperature", { temperature: 0.9 }, 400],
     ["a repetition penalty", { repetitionPenalty: 1 }, 400],
-    ["a share of the probability", { topP: 0.5 }, 400],
-  ])("with %s", async (_what, given, status) => {
+    ["top_p", { topP: 0.5 }, 400],
+  ])("to a request with %s and %j with %i", async (_what, options, status) => {
     const { url } = await start({ naturalModels: ["arcana"] }, { tier: "arcana", generator: "flite" });
-    const sampling = { ...plainInvocation.sampling, ...given };
+    const sampling = { ...plainInvocation.sampling, ...options };
     const answer = await invoke(url, { speaker: "luna", modelId: "arcana", sampling });
     expect(answer.status).toBe(status);
     if (status === 200) {
@@ -152,27 +155,27 @@ describe("the API tier", () => {
   const voices = async () =>
     ((await (await fetch(`${api.url}/v1/voices`)).json()) as { voices: Voice[] }).voices;
 
-  test("reports the engine of each voice, and by model where the models have different ones", async () => {
+  test("reports the engine of each voice, and an engine for each model if the models have different engines", async () => {
     const tokens = { kind: "fixed", tokens: ["internal-token"] } as const;
     const { url } = await start({ naturalModels: ["mist"] }, { tokens });
     const route = [{ service: url, pool: "mist", weight: 100, idle: false }];
     const settings = { voices: builtInVoices, timing: { voicesIntervalMs: 50 } };
     api = await startTestApi({ mist: route, mistv2: route }, settings);
     stops.push(() => api.stop());
-    await eventually("the engines are reported", async () => (await voices()).some(({ engine }) => engine));
+    await eventually("the engines of the voices", async () => (await voices()).some(({ engine }) => engine));
     const listed = await voices();
     expect(listed.slice(0, 2).map(({ id, engine }) => [id, engine])).toEqual([
       ["koko-a", "kokoro"],
       ["koko-b", "kokoro"],
     ]);
-    const of = (wanted: string) => listed.find(({ id }) => id === wanted);
-    expect(of("lucia")).toMatchObject({ engine: "kokoro", license: "Apache-2.0" });
-    expect(of("diego")).toMatchObject({ engine: "espeak" });
-    expect(of("greta")).toMatchObject({ engine: "espeak" });
-    expect(of("alan")).toMatchObject({ engines: { mist: "kokoro", mistv2: "flite" } });
-    expect(of("alan")).not.toHaveProperty("engine");
-    expect(of("alan")?.license).toMatch(/^Apache-2\.0; BSD-like/);
-    for (const [modelId, engine] of Object.entries(of("alan")?.engines ?? {})) {
+    const voice = (voiceId: string) => listed.find(({ id }) => id === voiceId);
+    expect(voice("lucia")).toMatchObject({ engine: "kokoro", license: "Apache-2.0" });
+    expect(voice("diego")).toMatchObject({ engine: "espeak" });
+    expect(voice("greta")).toMatchObject({ engine: "espeak" });
+    expect(voice("alan")).toMatchObject({ engines: { mist: "kokoro", mistv2: "flite" } });
+    expect(voice("alan")).not.toHaveProperty("engine");
+    expect(voice("alan")?.license).toMatch(/^Apache-2\.0; BSD-like/);
+    for (const [modelId, engine] of Object.entries(voice("alan")?.engines ?? {})) {
       const answer = await api.post({ speaker: "alan", modelId, text: "Good day." }, { accept: "audio/pcm" });
       expect(answer.headers.get("x-voice-engine"), modelId).toBe(engine);
       await answer.arrayBuffer();

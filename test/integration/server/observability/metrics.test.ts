@@ -27,34 +27,34 @@ async function exposition(url: string, accept = "text/plain"): Promise<string> {
   return (await fetch(`${url}/metrics`, { headers: { accept } })).text();
 }
 
-/** The sum of the samples of a name that have all these labels. */
+/** Returns the sum of the samples of the metric that have all the labels. */
 async function total(name: string, labels: Record<string, string>): Promise<number> {
-  const wanted = Object.entries(labels).map(([label, value]) => `${label}="${value}"`);
+  const pairs = Object.entries(labels).map(([label, value]) => `${label}="${value}"`);
   return (await exposition(api.url))
     .split("\n")
-    .filter((line) => line.startsWith(`${name}{`) && wanted.every((part) => line.includes(part)))
+    .filter((line) => line.startsWith(`${name}{`) && pairs.every((pair) => line.includes(pair)))
     .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(" "))), 0);
 }
 
-const ask = (accept: string) => api.post({ ...body, modelId: "mist", audioFormat: "wav" }, { accept });
+const send = (accept: string) => api.post({ ...body, modelId: "mist", audioFormat: "wav" }, { accept });
 
 async function speak(accept = "audio/pcm"): Promise<void> {
-  await (await ask(accept)).arrayBuffer();
+  await (await send(accept)).arrayBuffer();
 }
 
-/** The increase of a sample by an action. It is counted when the connection ends. */
+/** Runs an action and waits for the increase of a metric, which is counted when the connection ends. */
 async function growth(name: string, labels: Record<string, string>, act: () => Promise<unknown>, by = 1) {
   const before = await total(name, labels);
   await act();
-  await eventually(`${name} ${JSON.stringify(labels)} grows by ${by}`, async () => {
+  await eventually(`an increase of ${name} ${JSON.stringify(labels)} by ${by}`, async () => {
     const grown = (await total(name, labels)) - before;
-    if (grown > by) throw new Error(`it grew by ${grown}`);
+    if (grown > by) throw new Error(`${name} grew by ${grown} instead of ${by}`);
     return grown === by;
   });
 }
 
 describe("the API tier counts", () => {
-  it("each stream with at least one underrun once, and no other stream", async () => {
+  it("each stream with underruns once", async () => {
     const clock = new FakeClock();
     const shared = api;
     api = await startTestApi({ mist: routeTo(model.url) }, {}, { clock });
@@ -63,30 +63,34 @@ describe("the API tier counts", () => {
       await api.stop();
       api = shared;
     });
-    /** Reads to the end, and advances the clock after each chunk that is `late`. */
-    const dryAfter = async (accept: string, late: boolean) => {
-      let heardBytes = 0;
+    /**
+     * Reads a response to its end. If `late` is set, the clock advances between two chunks. Returns the
+     * counter.
+     */
+    const underrunsAfter = async (accept: string, late: boolean) => {
+      let bytesRead = 0;
       model.script = async (call) => {
         await call.head(24_000);
         for (let piece = 0; piece < 3; piece++) {
-          const before = heardBytes;
+          const before = bytesRead;
           await call.tone(2_400, 24_000);
-          if (accept === "audio/pcm") await eventually("the piece is heard", () => heardBytes > before);
+          if (accept === "audio/pcm")
+            await eventually("the client to read the chunk", () => bytesRead > before);
           if (late) await clock.advance(400);
         }
         await call.end(7_200);
       };
-      // both are counted at the end of a response
+      // Requests and underruns are counted at the end of a response.
       await growth("svc_tts_requests_total", { model: "mist" }, async () => {
-        const answer = await ask(accept);
+        const answer = await send(accept);
         for await (const bytes of answer.body as unknown as AsyncIterable<Uint8Array>)
-          heardBytes += bytes.length;
+          bytesRead += bytes.length;
       });
       return total("svc_tts_underruns_total", { model: "mist" });
     };
-    expect(await dryAfter("application/json", true)).toBe(0);
-    expect(await dryAfter("audio/pcm", false)).toBe(0);
-    expect(await dryAfter("audio/pcm", true)).toBe(1);
+    expect(await underrunsAfter("application/json", true)).toBe(0);
+    expect(await underrunsAfter("audio/pcm", false)).toBe(0);
+    expect(await underrunsAfter("audio/pcm", true)).toBe(1);
   });
 
   it("seconds of audio and of encoding by format, and time to first audio by variant", async () => {
@@ -99,27 +103,27 @@ describe("the API tier counts", () => {
     );
   });
 
-  it("a client that disconnected, before the response with status 499", async () => {
+  it("a client that disconnects before the response, with status 499 and outcome gone", async () => {
     const wait = Promise.withResolvers<void>();
     model.script = () => wait.promise;
-    const gone = { endpoint: "/v1/svc-tts", http_status: "499" };
+    const disconnected = { endpoint: "/v1/svc-tts", http_status: "499" };
     const hangUp = new AbortController();
     const calls = model.calls.length;
     await growth("svc_tts_requests_total", { outcome: "gone", voice: "abbie" }, () =>
-      growth("http_requests_total", gone, async () => {
+      growth("http_requests_total", disconnected, async () => {
         const answer = api.post(body, {}, { signal: hangUp.signal });
-        await eventually("the model was asked", () => model.calls.length > calls);
+        await eventually("the invocation", () => model.calls.length > calls);
         hangUp.abort();
         await expect(answer).rejects.toThrow();
       }),
     );
-    expect(await total("http_errors_total", gone)).toBe(0);
+    expect(await total("http_errors_total", disconnected)).toBe(0);
     expect(await total("svc_tts_streams", { model: "mist" })).toBe(0);
     wait.resolve();
     model.script = speakTone(0.2);
   });
 
-  it("a stream that fails after its first byte, under the status that its client received", async () => {
+  it("a stream that fails after its first byte as an error with status 200, which the client received", async () => {
     model.script = async (call) => {
       await call.head(24_000);
       await call.tone(24_000, 24_000);
@@ -131,14 +135,14 @@ describe("the API tier counts", () => {
     model.script = speakTone(0.2);
   });
 
-  it("the replica that served a request after another one refused it", async () => {
-    let asked = 0;
-    // the first selected replica rejects the request
-    const firstRefuses: ScriptedModel["script"] = (call) =>
-      asked++ % 2 === 0
+  it("a retry if another replica served a request after a rejection", async () => {
+    let invocations = 0;
+    // The first selected replica rejects each request.
+    const rejectFirst: ScriptedModel["script"] = (call) =>
+      invocations++ % 2 === 0
         ? call.refuse(503, { code: "saturated", detail: "full" }, { "retry-after": "1" })
         : speakTone(0.2)(call);
-    const replicas = [await startScriptedModel(firstRefuses), await startScriptedModel(firstRefuses)];
+    const replicas = [await startScriptedModel(rejectFirst), await startScriptedModel(rejectFirst)];
     const other = await startTestApi({ mist: routeTo(...replicas.map(({ url }) => url)) });
     const requests = 5;
     for (let i = 0; i < requests; i++) {
@@ -153,7 +157,7 @@ describe("the API tier counts", () => {
     for (const replica of replicas) await replica.close();
   });
 
-  it("bytes that are not HTTP, and a malformed path", async () => {
+  it("malformed HTTP requests, and malformed paths", async () => {
     const other = { endpoint: "other", error_message: "malformed_http", http_status: "400", method: "other" };
     await growth("http_errors_total", other, () => rawRequest(api.url, "hello?\r\n\r\n"));
     const lost = { endpoint: "other", error_message: "not_found", http_status: "404", method: "GET" };
@@ -161,22 +165,22 @@ describe("the API tier counts", () => {
   });
 });
 
-describe("the content of 1,000 requests", () => {
-  it("adds no series", async () => {
+describe("1,000 requests with different content", () => {
+  it("add no series to the metrics", async () => {
     const client = new Client(api.url, { pipelining: 16 });
     const headers = { authorization: `Bearer ${api.key}`, "content-type": "application/json" };
     const send = async (i: number) => {
       const word = `${i}"}\\n${String.fromCodePoint(0x1f300 + (i % 500))}`;
-      const asked = [
+      const options = [
         { method: "GET", path: `/v1/${encodeURIComponent(word)}` },
         { method: "PROPFIND", path: `/v1/voices?${i}` },
         { method: "POST", path: "/v1/svc-tts", body: JSON.stringify({ speaker: word, text: "x" }) },
         { method: "POST", path: "/v1/svc-tts", body: JSON.stringify({ ...body, modelId: word }) },
         { method: "POST", path: "/v1/svc-tts", body: JSON.stringify({ ...body, audioFormat: word }) },
       ][i % 5];
-      if (!asked) return;
+      if (!options) return;
       const { body: answer } = await client.request({
-        ...asked,
+        ...options,
         headers: { ...headers, accept: `x/${i % 7}` },
       });
       await answer.dump();
@@ -191,8 +195,8 @@ describe("the content of 1,000 requests", () => {
   });
 });
 
-describe("the metrics page of either tier", () => {
-  it("is read by Prometheus' own Python parsers in both formats, with equal results", async () => {
+describe("the metrics of both tiers", () => {
+  it("have the same content in both formats for the Python parsers of Prometheus", async () => {
     await speak();
     const tier = await modelTier();
     await fetch(`${tier.url}/ping`);

@@ -5,7 +5,7 @@ import { startTestApi, type TestApi } from "../../../support/server/api-tier.ts"
 import { type ScriptedModel, speakTone, startScriptedModel } from "../../../support/server/scripted-model.ts";
 
 /**
- * An API tier with a working pool and a canary whose streams all fail, for the metrics that judge canaries.
+ * Tests the metrics of pools in the API tier, which the operator reads to analyse canaries.
  */
 
 let api: TestApi;
@@ -31,7 +31,7 @@ const speak = async () => {
 
 const metrics = async () => (await fetch(`${api.url}/metrics`)).text();
 
-it("failures of a canary are counted for the canary, while the good pool serves every client", async () => {
+it("failures of a canary are counted for the canary, while another pool serves every request", async () => {
   const good = await model(speakTone(0.2));
   const bad = await model((call) => call.refuse(502, { code: "model_failed", detail: "broken" }));
   api = await startTestApi({
@@ -44,7 +44,7 @@ it("failures of a canary are counted for the canary, while the good pool serves 
   expect(answers.every(({ status, bytes }) => status === 200 && bytes === 0.2 * 24_000 * 2)).toBe(true);
   const failed = bad.calls.length;
   expect(failed).toBeGreaterThan(5);
-  await eventually("the counts", async () => {
+  await eventually("the metrics of all streams", async () => {
     const canary = readCanaryMetrics([await metrics()], { pool: "voice-canary", revision: "r1" });
     const stable = readCanaryMetrics([await metrics()], { pool: "voice", revision: "" });
     return (
@@ -53,7 +53,7 @@ it("failures of a canary are counted for the canary, while the good pool serves 
   });
 });
 
-it("latency metrics are those of the replica, and disconnects and full replicas are not counted as failures", async () => {
+it("the real-time factor is the one that the replica reports, and a saturated replica is not counted as a failure", async () => {
   const replica = await model(async (call) => {
     if (replica.calls.length === 1) return call.refuse(503, { code: "saturated", detail: "full" });
     await call.head(24_000);
@@ -65,7 +65,7 @@ it("latency metrics are those of the replica, and disconnects and full replicas 
   });
   expect((await speak()).status).toBe(503);
   expect((await speak()).status).toBe(200);
-  await eventually("the counts", async () => (await metrics()).includes('outcome="ok"} 1'));
+  await eventually("the metrics of the stream", async () => (await metrics()).includes('outcome="ok"} 1'));
   const text = await metrics();
   const figures = readCanaryMetrics([text], { pool: "voice", revision: "r2" });
   expect(figures).toMatchObject({ streams: 1, failed: 0 });

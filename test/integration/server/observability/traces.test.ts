@@ -19,7 +19,7 @@ import { type ScriptedModel, speakTone, startScriptedModel } from "../../../supp
 const traceId = "0af7651916cd43dd8448eb211c80319c";
 const callerSpan = "b7ad6b7169203331";
 const traceparent = `00-${traceId}-${callerSpan}-01`;
-/** A whole batch, by the default of the OpenTelemetry specification, is sent without a timer. */
+/** The default batch size of the OpenTelemetry specification. A complete batch is sent without a timer. */
 const batchSpans = 512;
 const text = "A quick look. Then a lengthy sentence follows it.";
 
@@ -30,13 +30,13 @@ beforeEach(async () => {
 afterEach(() => receiver.close());
 
 function named(name: string): ReceivedSpan {
-  const found = receiver.spans().find((span) => span.name === name);
-  if (!found) throw new Error(`no span ${name} among ${receiver.spans().map((span) => span.name)}`);
-  return found;
+  const span = receiver.spans().find((one) => one.name === name);
+  if (!span) throw new Error(`there is no span ${name} among ${receiver.spans().map((one) => one.name)}`);
+  return span;
 }
 
 describe("a request through both tiers", () => {
-  it("is one trace, from the client's own span to the engine", async () => {
+  it("is one trace, from the client's span to the engine", async () => {
     const model = await modelTier({
       tokens: { kind: "fixed", tokens: ["internal-token"] },
       tracing: tracingTo(receiver.url, "model"),
@@ -86,8 +86,8 @@ describe("a request through both tiers", () => {
       Number(synthesis.attributes["svc.audio_seconds"]),
       1,
     );
-    const told = JSON.stringify(spans);
-    for (const secret of ["quick look", "lengthy", api.key]) expect(told).not.toContain(secret);
+    const content = JSON.stringify(spans);
+    for (const secret of ["quick look", "lengthy", api.key]) expect(content).not.toContain(secret);
   });
 });
 
@@ -107,7 +107,7 @@ describe("traces", () => {
     return model.calls.at(-1)?.headers;
   };
 
-  it("are off by default: no header is forwarded and nothing is sent", async () => {
+  it("are disabled by default: no header is forwarded and no span is sent", async () => {
     api = await startTestApi(model.url);
     expect(await speak({ traceparent })).not.toHaveProperty("traceparent");
     await api.stop();
@@ -117,9 +117,9 @@ describe("traces", () => {
   it("start a new trace if the client's header is invalid", async () => {
     await start();
     for (const wrong of ["", "00-0-0-01", `00-${"0".repeat(32)}-${callerSpan}-01`, "x".repeat(5000)]) {
-      const passed = String((await speak({ traceparent: wrong }))?.traceparent);
-      expect(passed).toMatch(/^00-[0-9a-f]{32}-[0-9a-f]{16}-01$/);
-      expect(passed).not.toContain("0".repeat(32));
+      const forwarded = String((await speak({ traceparent: wrong }))?.traceparent);
+      expect(forwarded).toMatch(/^00-[0-9a-f]{32}-[0-9a-f]{16}-01$/);
+      expect(forwarded).not.toContain("0".repeat(32));
     }
     await api.stop();
     const roots = receiver.spans().filter(({ name }) => name === "POST /v1/svc-tts");
@@ -127,15 +127,15 @@ describe("traces", () => {
     for (const { parentSpanId } of roots) expect(parentSpanId).toBe("");
   });
 
-  it("are not sampled if the client's header says so, and the header is forwarded", async () => {
+  it("are not sampled if the client's header disables sampling, and the header is forwarded", async () => {
     await start();
-    const passed = String((await speak({ traceparent: `00-${traceId}-${callerSpan}-00` }))?.traceparent);
-    expect(passed).toMatch(new RegExp(`^00-${traceId}-[0-9a-f]{16}-00$`));
+    const forwarded = String((await speak({ traceparent: `00-${traceId}-${callerSpan}-00` }))?.traceparent);
+    expect(forwarded).toMatch(new RegExp(`^00-${traceId}-[0-9a-f]{16}-00$`));
     await api.stop();
     expect(receiver.spans()).toEqual([]);
   });
 
-  it("have the code of a failure, and are errors if the server caused it", async () => {
+  it("have the error code of a failed request, and are errors if the server caused the failure", async () => {
     await start();
     await api.post({ ...body, speaker: "no-such-voice" });
     model.script = (call) => call.refuse(503, { code: "saturated", detail: "full" });
@@ -149,12 +149,12 @@ describe("traces", () => {
       attributes: { "error.type": "saturated", "http.response.status_code": 503 },
       status: { code: 2, message: "saturated" },
     });
-    const asked = receiver.spans().filter(({ name }) => name === "POST /invocations");
-    expect(asked.map(({ attributes }) => attributes["error.type"])).toEqual(["saturated"]);
+    const invocations = receiver.spans().filter(({ name }) => name === "POST /invocations");
+    expect(invocations.map(({ attributes }) => attributes["error.type"])).toEqual(["saturated"]);
     expect(JSON.stringify(receiver.spans())).not.toContain("no-such-voice");
   });
 
-  it("are sent as protobuf, to a path of their own", async () => {
+  it("are sent as protobuf to the path /v1/traces", async () => {
     await start({ protocol: "http/protobuf" });
     await speak({ traceparent });
     await api.stop();
@@ -164,22 +164,22 @@ describe("traces", () => {
     expect(post?.body.includes(Buffer.from(traceId, "hex"))).toBe(true);
   });
 
-  it("are dropped while the collector is unavailable, and its outage and recovery are logged once", async () => {
-    const told: string[] = [];
+  it("are dropped while the collector is unavailable, and the outage and the recovery are each logged once", async () => {
+    const messages: string[] = [];
     const log = {
-      info: (_facts: object, message: string) => told.push(message),
-      warn: (_facts: object, message: string) => told.push(message),
+      info: (_facts: object, message: string) => messages.push(message),
+      warn: (_facts: object, message: string) => messages.push(message),
     };
     const tracing = await startTracing(tracingTo(receiver.url, "api"), log, systemClock);
     receiver.status = 400;
     for (let round = 0; round < 2; round++) {
       for (let span = 0; span < batchSpans; span++) tracing.begin("lost", {}).end();
-      await eventually("a batch is refused", () => receiver.refused > round);
+      await eventually("a rejected batch", () => receiver.refused > round);
     }
     receiver.status = 200;
     tracing.begin("kept", {}).end();
     await tracing.stop();
-    expect(told).toEqual([
+    expect(messages).toEqual([
       "traces are on",
       "traces cannot be sent; they are dropped until the collector answers",
       "traces are sent again",
@@ -187,7 +187,7 @@ describe("traces", () => {
     expect(receiver.spans().map(({ name }) => name)).toEqual(["kept"]);
   });
 
-  it("delay a stop at most until their last flush", async () => {
+  it("delay a stop only for the time limit of the last flush", async () => {
     await using silent = await startSilentCollector();
     const clock = new FakeClock();
     api = await startTestApi(model.url, { tracing: tracingTo(silent.url, "api") }, { clock });
@@ -196,10 +196,10 @@ describe("traces", () => {
     await eventually("the last flush", () => silent.tries() === 1);
     await clock.advance(lastFlushMs);
     await stopped;
-    expect([silent.tries(), silent.open()], "the flush itself still waits").toEqual([1, 1]);
+    expect([silent.tries(), silent.open()], "the request of the flush is still open").toEqual([1, 1]);
   });
 
-  it("are linked from the metrics: the first audio's observation names its trace", async () => {
+  it("are linked from the metrics: the exemplar of the time to first audio has the trace id", async () => {
     await start();
     await speak({ traceparent });
     await eventually("the exemplar", async () => {

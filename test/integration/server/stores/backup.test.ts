@@ -26,31 +26,32 @@ beforeAll(async () => {
 });
 afterAll(() => postgres.stop());
 
-/** Starts a separate process, next to the processes that write. */
-function backUpByProcess(database: string, to: string) {
+/** Runs the backup in a separate process, like the command line. */
+function backUpInProcess(database: string, to: string) {
   return run(process.execPath, [main, "backup", "--database", database, "--to", to]);
 }
 
-/** @returns the error message. */
-async function refusal(database: string, to: string): Promise<string> {
+/** Runs a backup that must fail. @returns the error message */
+async function backupError(database: string, to: string): Promise<string> {
   const { code, err } = await runInProcess([backupCommand], ["backup", "--database", database, "--to", to]);
   expect(code).toBe(2);
   return err;
 }
 
-/** Creates a key and a word. */
+/** Creates a key and a word of the lexicon. */
 async function fill(database: Database): Promise<void> {
   await openKeyTableBook(database, now).create(createKey(), { name: "app", scopes: ["tts:write"] });
   const word = { team: "blue", language: "eng", word: "zorblax", phonemes: "z" };
   await createLexiconTable(database, now).save("ada", word);
 }
 
-async function spoil(database: Database): Promise<void> {
+/** Deletes the key and the word. */
+async function empty(database: Database): Promise<void> {
   await openKeyTableBook(database, now).revoke("app");
   await createLexiconTable(database, now).remove("ada", { team: "blue", language: "eng", word: "zorblax" });
 }
 
-async function holdings(database: Database): Promise<{ keys: number; words: string[] }> {
+async function contentOf(database: Database): Promise<{ keys: number; words: string[] }> {
   const keys = await createKeyTable(database, now).load();
   const words = await createLexiconTable(database, now).list("blue");
   return { keys: keys.length, words: words.map(({ word }) => word) };
@@ -59,65 +60,68 @@ async function holdings(database: Database): Promise<{ keys: number; words: stri
 const whole = { keys: 1, words: ["zorblax"] };
 
 describe("a backup", () => {
-  it("of SQLite is made during writes, and is complete when it is restored", async () => {
-    const place = join(folder, "svc-tts.db");
+  it("of SQLite is consistent although other processes write during the backup", async () => {
+    const location = join(folder, "svc-tts.db");
     const copy = join(folder, "copy.db");
-    const database = openDatabase(place);
+    const database = openDatabase(location);
     await fill(database);
-    const seen = { count: 1, firstSeen: now(), lastSeen: now() };
+    const occurrence = { count: 1, firstSeen: now(), lastSeen: now() };
     const store = createOovStore(database);
     let written = 0;
     let isOver = false;
     const writing = (async () => {
       for (; !isOver; written++) {
-        await store.add([{ keyId: "k", team: "blue", language: "eng", word: `w${written}`, ...seen }]);
+        await store.add([{ keyId: "k", team: "blue", language: "eng", word: `w${written}`, ...occurrence }]);
       }
     })();
-    await backUpByProcess(place, copy);
+    await backUpInProcess(location, copy);
     const before = written;
     isOver = true;
     await writing;
     expect(before).toBeGreaterThan(0);
     expect(statSync(copy).mode & 0o777).toBe(0o600);
     expect(existsSync(`${copy}.part`)).toBe(false);
-    await spoil(database);
-    expect(await holdings(database)).toEqual({ keys: 0, words: [] });
+    await empty(database);
+    expect(await contentOf(database)).toEqual({ keys: 0, words: [] });
     await database.close();
-    for (const left of ["-wal", "-shm"]) rmSync(`${place}${left}`, { force: true });
-    copyFileSync(copy, place);
-    const restored = openDatabase(place);
-    expect(await holdings(restored)).toEqual(whole);
-    const kept = await createOovStore(restored).list({ keyId: "k", team: "blue" }, { limit: 100_000 });
-    expect(kept.length).toBeLessThanOrEqual(before + 1);
+    for (const suffix of ["-wal", "-shm"]) rmSync(`${location}${suffix}`, { force: true });
+    copyFileSync(copy, location);
+    const restored = openDatabase(location);
+    expect(await contentOf(restored)).toEqual(whole);
+    const restoredWords = await createOovStore(restored).list(
+      { keyId: "k", team: "blue" },
+      { limit: 100_000 },
+    );
+    expect(restoredWords.length).toBeLessThanOrEqual(before + 1);
     await restored.close();
   });
 
-  it("of SQLite never overwrites another file, and refuses a missing file and a foreign database", async () => {
-    const place = join(folder, "there.db");
-    const database = openDatabase(place);
+  it("of SQLite never overwrites a file, and rejects a missing file, another file and a PostgreSQL database", async () => {
+    const location = join(folder, "there.db");
+    const database = openDatabase(location);
     await fill(database);
     await database.close();
     writeFileSync(join(folder, "taken"), "something else");
-    expect(await refusal(place, join(folder, "taken"))).toContain("already exists");
-    expect(await refusal(join(folder, "none.db"), join(folder, "new"))).toContain("does not exist");
-    expect(await refusal(join(folder, "taken"), join(folder, "new"))).toContain("was not copied");
-    expect(await refusal("postgres://ada:secret@db/tts", join(folder, "new"))).toContain(
+    expect(await backupError(location, join(folder, "taken"))).toContain("already exists");
+    expect(await backupError(join(folder, "none.db"), join(folder, "new"))).toContain("does not exist");
+    expect(await backupError(join(folder, "taken"), join(folder, "new"))).toContain("was not copied");
+    expect(await backupError("postgres://ada:secret@db/tts", join(folder, "new"))).toContain(
       "postgres://db/tts is a PostgreSQL database; back it up with pg_dump",
     );
     expect(existsSync(join(folder, "new"))).toBe(false);
   });
 
-  it("of PostgreSQL is restored under a running server", async () => {
-    const place = await postgres.newDatabase();
+  it("of PostgreSQL can be restored while the database is in use", async () => {
+    const location = await postgres.newDatabase();
     const dump = join(folder, "tts.dump");
-    const database = openDatabase(place);
+    const database = openDatabase(location);
     await fill(database);
-    await run(join(postgres.programs, "pg_dump"), ["--format", "custom", "--file", dump, place]);
-    await spoil(database);
-    expect(await holdings(database)).toEqual({ keys: 0, words: [] });
-    const words = ["--clean", "--if-exists", "--single-transaction", "--dbname", place, dump];
+    await run(join(postgres.programs, "pg_dump"), ["--format", "custom", "--file", dump, location]);
+    await empty(database);
+    expect(await contentOf(database)).toEqual({ keys: 0, words: [] });
+    const words = ["--clean", "--if-exists", "--single-transaction", "--dbname", location, dump];
     await run(join(postgres.programs, "pg_restore"), words);
-    expect(await holdings(database)).toEqual(whole);
+    expect(await contentOf(database)).toEqual(whole);
     await database.close();
   });
 });

@@ -16,7 +16,7 @@ import { type ScriptedModel, speakTone, startScriptedModel } from "../../../supp
 
 const run = promisify(execFile);
 const staleSeconds = 60;
-const lookSeconds = 2;
+const checkIntervalSeconds = 2;
 const main = join(import.meta.dirname, "../../../../server/main.ts");
 const folder = folderOfTests("keys");
 
@@ -39,21 +39,21 @@ async function start(): Promise<void> {
   api = await startTestApi(model.url, { database, keysStaleSeconds: staleSeconds }, { clock });
 }
 
-/** Runs the command line as a separate process next to the running server. */
-async function keysProcess(...words: string[]): Promise<string> {
-  const { stdout } = await run(process.execPath, [main, "keys", ...words, "--database", database]);
+/** Runs the command line in a separate process, like a user. */
+async function keysProcess(...args: string[]): Promise<string> {
+  const { stdout } = await run(process.execPath, [main, "keys", ...args, "--database", database]);
   return stdout.trim();
 }
 
-/** Runs the same commands in this process. */
-async function keys(...words: string[]): Promise<string> {
-  const line = ["keys", ...words, "--database", database];
+/** Runs the command line in this process. */
+async function keys(...args: string[]): Promise<string> {
+  const line = ["keys", ...args, "--database", database];
   const { code, out, err } = await runInProcess(keysCommands, line, { now: () => clock.nowMs() });
   expect(code, err).toBe(0);
   return out;
 }
 
-/** Changes keys without the command line. */
+/** Changes keys in the database, without the command line. */
 function change<T>(act: (book: KeyManager) => Promise<T>): Promise<T> {
   const opened = openDatabase(database);
   return act(openKeyTableBook(opened, () => clock.nowMs())).finally(() => opened.close());
@@ -67,10 +67,10 @@ function makeKey(name: string, scopes: readonly Scope[] = ["tts:write"]): Promis
   });
 }
 
-/** Lets the server look for changes until a request with the key has this status. */
+/** Advances the clock until a request with the key has the status. */
 async function becomes(key: string, status: number): Promise<void> {
-  const isAnswered = async () => (await statusOf(key)) === status;
-  await eventuallyOn(clock, `the key is answered ${status}`, isAnswered, lookSeconds * 1000);
+  const hasStatus = async () => (await statusOf(key)) === status;
+  await eventuallyOn(clock, `status ${status} for the key`, hasStatus, checkIntervalSeconds * 1000);
 }
 
 async function statusOf(key: string): Promise<number> {
@@ -83,9 +83,9 @@ async function statusOf(key: string): Promise<number> {
 }
 
 describe("keys of a database", () => {
-  it("take effect in a running server soon after they are created, rotated and revoked", async () => {
+  it("are accepted by a running server after their creation and rotation, and rejected after their revocation", async () => {
     await start();
-    expect(await statusOf(api.key)).toBe(200); // the key of the file works in addition
+    expect(await statusOf(api.key)).toBe(200); // the key of the file is accepted too
     const key = await keysProcess("create", "--name", "app", "--streams", "3");
     await becomes(key, 200);
     const fresh = await keys("rotate", "--name", "app", "--overlap", "1");
@@ -97,7 +97,7 @@ describe("keys of a database", () => {
     expect(await statusOf(fresh)).toBe(401);
   });
 
-  it("get the same response when they are unknown, expired, revoked or misspelt", async () => {
+  it("get the same response if they are unknown, expired, revoked or misspelt", async () => {
     const revoked = await makeKey("app");
     const read = await makeKey("reader", ["oov:read"]);
     await change((book) => book.revoke("app"));
@@ -121,7 +121,7 @@ describe("keys of a database", () => {
     );
   });
 
-  it("stay valid for the configured time after the database is lost, and then get 503", async () => {
+  it("stay valid for the configured time after the loss of the database, and then get 503", async () => {
     const key = await makeKey("app");
     await start();
     expect(await statusOf(key)).toBe(200);
@@ -135,11 +135,11 @@ describe("keys of a database", () => {
     await becomes(key, 200);
   });
 
-  it("get 503 before the database was read once, while keys of the file are accepted", async () => {
+  it("get 503 until the server has read the database, while keys of the file are accepted", async () => {
     writeFileSync(database, "no database at all ".repeat(1000));
     await start();
     const key = `svc_${"x".repeat(38)}`;
-    expect(await statusOf(key)).toBe(401); // the checksum detects the typing error, without the database
+    expect(await statusOf(key)).toBe(401); // the checksum of the key is wrong, which needs no database
     expect(await statusOf("a-key-of-another-kind")).toBe(503);
     expect(await statusOf(api.key)).toBe(200);
   });

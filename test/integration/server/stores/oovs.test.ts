@@ -20,7 +20,7 @@ let model: ScriptedModel;
 let api: TestApi | undefined;
 
 beforeAll(async () => {
-  // the rules of Hunspell cover plurals
+  // The affix file of Hunspell defines plurals.
   writeFileSync(join(folder, "fr.aff"), "SET UTF-8\nSFX S Y 1\nSFX S 0 s .\n");
   writeFileSync(join(folder, "fr.dic"), "3\nbonjour\nmaison/S\nles\n");
   tier = await modelTier({ dictionaryFolder: folder });
@@ -45,16 +45,16 @@ async function oovsOf(invocation: Parameters<typeof invoke>[1]): Promise<readonl
 }
 
 describe("a model tier", () => {
-  it("reports words that no dictionary has, before the end of the stream, only on request", async () => {
+  it("reports out-of-vocabulary words before the end of the stream, only if the request has saveOovs", async () => {
     const text = "Dr. Smith's well-known zorblaxian came at 3:30, said quuxly.";
     expect(await oovsOf({ text, saveOovs: true })).toEqual(["zorblaxian", "quuxly"]);
-    expect(await oovsOf({ text })).toBeUndefined(); // an older API tier does not send the field
+    expect(await oovsOf({ text })).toBeUndefined(); // without the field, as from an older API tier
     expect(await oovsOf({ text: "Hello there.", saveOovs: true })).toBeUndefined();
   });
 
-  it("checks Dutch by its own dictionary, other languages by a mounted one, and skips a language without any", async () => {
+  it("uses its own dictionary for Dutch, mounted dictionaries for other languages, and reports no words without a dictionary", async () => {
     const dutch = { speaker: "sanne", lang: "nld", text: "De huizen zorblaxen." };
-    await oovsOf({ ...dutch, saveOovs: true }); // this request loads the dictionary
+    await oovsOf({ ...dutch, saveOovs: true }); // this request only loads the dictionary
     expect(await oovsOf({ ...dutch, saveOovs: true })).toEqual(["zorblaxen"]);
     const french = { speaker: "claire", lang: "fra", text: "Bonjour, les maisons blorquent." };
     expect(await oovsOf({ ...french, saveOovs: true })).toEqual(["blorquent"]);
@@ -63,23 +63,23 @@ describe("a model tier", () => {
   });
 });
 
-/** An API tier whose keys share words in the team blue, except `loner`. */
 async function start(service: string): Promise<TestApi> {
   api = await startTestApi(service, service === tier.url ? { voices } : {}, { clock });
   return api;
 }
 
+/** Adds three keys: `writer` and `reader` share the words of team blue, `loner` has no team. */
 function addKeys(to: TestApi): Record<"writer" | "reader" | "loner", string> {
-  const made = { writer: createKey(), reader: createKey(), loner: createKey() };
-  const entry = (name: keyof typeof made, scopes: readonly Scope[], team?: string) =>
-    toFileEntry(made[name], { name, scopes, ...(team !== undefined && { team }) });
+  const secrets = { writer: createKey(), reader: createKey(), loner: createKey() };
+  const entry = (name: keyof typeof secrets, scopes: readonly Scope[], team?: string) =>
+    toFileEntry(secrets[name], { name, scopes, ...(team !== undefined && { team }) });
   const keys = [
     entry("writer", ["tts:write"], "blue"),
     entry("reader", ["oov:read"], "blue"),
     entry("loner", ["tts:write", "oov:read"]),
   ];
   writeFileSync(join(to.folder, "keys.yaml"), stringify({ keys }));
-  return made;
+return secrets;
 }
 
 async function saved(to: TestApi, key: string, query = ""): Promise<{ word: string; count: number }[]> {
@@ -91,7 +91,7 @@ async function saved(to: TestApi, key: string, query = ""): Promise<{ word: stri
 describe("saveOovs", () => {
   const body = { speaker: "abbie", text: "The zorblaxian.", saveOovs: true };
 
-  it("stores words for readers of the team alone", async () => {
+  it("stores words, which only keys of the same team can read", async () => {
     const running = await start(model.url);
     const keys = addKeys(running);
     model.script = async (call) => {
@@ -107,7 +107,7 @@ describe("saveOovs", () => {
       return answer.status;
     };
     const isKnown = async () => (await speak(keys.loner, {}, "audio/basic")) === 200;
-    await eventuallyOn(clock, "the keys are read", isKnown);
+    await eventuallyOn(clock, "the server to read the keys", isKnown);
     for (const [more, accept] of [
       ...["audio/pcm", "audio/wav", "audio/mpeg"].map((accept) => [{ modelId: "mist" }, accept] as const),
       [{ audioFormat: "wav" }, "application/json"],
@@ -116,13 +116,13 @@ describe("saveOovs", () => {
     ] as const) {
       expect(await speak(keys.writer, more, accept)).toBe(200);
     }
-    const asked = model.calls.length;
+    const callsBefore = model.calls.length;
     expect(await speak(keys.writer, {}, "text/event-stream")).toBe(200);
     expect(await speak(keys.writer, { saveOovs: false }, "audio/pcm")).toBe(200);
-    const saves = model.calls.slice(asked).map(({ invocation }) => invocation.saveOovs);
+    const saves = model.calls.slice(callsBefore).map(({ invocation }) => invocation.saveOovs);
     expect(saves).toEqual([undefined, undefined]);
     const isSaved = async () => (await saved(running, keys.reader))[0]?.count === 6;
-    await eventuallyOn(clock, "they are there", isSaved);
+    await eventuallyOn(clock, "the words in the database", isSaved);
     const [word] = await saved(running, keys.reader, "?language=en&limit=5");
     expect(word).toMatchObject({ word: "zorblaxian", language: "eng", count: 6 });
     expect(word).toHaveProperty("firstSeen", expect.stringMatching(/^\d{4}-.*Z$/));
@@ -130,19 +130,23 @@ describe("saveOovs", () => {
     expect(await saved(running, keys.loner)).toMatchObject([{ word: "zorblaxian", count: 1 }]);
   });
 
-  it("is read with the scope oov:read alone, and refuses queries that make no sense", async () => {
+  it("stores words that only keys with the scope oov:read can list, and invalid queries are rejected", async () => {
     const running = await start(model.url);
-    const ask = (query: string, key: string) =>
+    const list = (query: string, key: string) =>
       fetch(`${running.url}/v1/oovs${query}`, { headers: { authorization: `Bearer ${key}` } });
     const keys = addKeys(running);
-    await eventuallyOn(clock, "the keys are read", async () => (await ask("", keys.reader)).status === 200);
-    expect((await ask("", keys.writer)).status).toBe(403);
-    expect((await ask("", running.key)).status).toBe(401);
-    const wrong = ["limit=0", "limit=many", "limit=10001", "language=klingon", "language=a&language=b"];
-    for (const query of wrong) expect((await ask(`?${query}`, keys.reader)).status).toBe(400);
+    await eventuallyOn(
+      clock,
+      "the server to read the keys",
+      async () => (await list("", keys.reader)).status === 200,
+    );
+    expect((await list("", keys.writer)).status).toBe(403);
+    expect((await list("", running.key)).status).toBe(401);
+    const invalid = ["limit=0", "limit=many", "limit=10001", "language=klingon", "language=a&language=b"];
+    for (const query of invalid) expect((await list(`?${query}`, keys.reader)).status).toBe(400);
   });
 
-  it("reaches the engine and returns its words", async () => {
+  it("stores the words of a real model tier", async () => {
     const running = await start(tier.url);
     writeFileSync(join(running.folder, "token"), internalToken);
     const keys = addKeys(running);
@@ -152,8 +156,12 @@ describe("saveOovs", () => {
       await answer.arrayBuffer();
       return answer.status === 200;
     };
-    await eventuallyOn(clock, "it is spoken", isSpoken);
-    await eventuallyOn(clock, "they are there", async () => (await saved(running, keys.loner)).length === 1);
+    await eventuallyOn(clock, "a successful request", isSpoken);
+    await eventuallyOn(
+      clock,
+      "the words in the database",
+      async () => (await saved(running, keys.loner)).length === 1,
+    );
     expect(await saved(running, keys.loner)).toMatchObject([{ word: "zorblaxian" }]);
   });
 });

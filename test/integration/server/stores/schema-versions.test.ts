@@ -23,8 +23,8 @@ afterEach(async () => {
 });
 afterAll(() => postgres.stop());
 
-function opened(place: string, schema?: Schema): Database {
-  const database = openDatabase(place, schema && { schema });
+function opened(location: string, schema?: Schema): Database {
+  const database = openDatabase(location, schema && { schema });
   open.push(database);
   return database;
 }
@@ -36,7 +36,7 @@ const create = (database: Database, name: string) =>
 const names = async (database: Database) =>
   (await openKeyTableBook(database, () => now).list()).map(({ name }) => name);
 
-/** A correct next release, which only adds columns and tables. */
+/** A migration of the next release, which only adds columns and tables. */
 const added: Migration = {
   up: async (db: Kysely<never>) => {
     await db.schema.alterTable("api_keys").addColumn("note", "text").execute();
@@ -48,7 +48,7 @@ const added: Migration = {
   },
 };
 const next: Schema = { migrations: { ...migrations, "998-notes": added }, oldestReader };
-/** The release after it, which removes what only older releases use. */
+/** A migration of the release after the next, which removes a column that only older releases use. */
 const removed: Migration = {
   up: async (db: Kysely<never>) => {
     await db.schema.alterTable("api_keys").dropColumn("requests_per_minute").execute();
@@ -68,26 +68,26 @@ const executed = (database: Database) =>
 describe.each([
   ["SQLite", async () => join(folder, `${files++}.db`)],
   ["PostgreSQL", () => postgres.newDatabase()],
-])("a database in %s", (_, newPlace) => {
-  it("serves this release beside a newer one that has extended it", async () => {
-    const place = await newPlace();
-    await create(opened(place), "before");
-    const newer = opened(place, next);
+])("a database in %s", (_, newDatabase) => {
+  it("can be used by this release and a newer release that extended it at the same time", async () => {
+    const location = await newDatabase();
+    await create(opened(location), "before");
+    const newer = opened(location, next);
     await create(newer, "during");
-    const older = opened(place);
+    const older = opened(location);
     await create(older, "after the rollback");
     expect(await names(older)).toEqual(["after the rollback", "before", "during"]);
     expect(await names(newer)).toEqual(["after the rollback", "before", "during"]);
     expect(await executed(older)).toEqual(Object.keys(next.migrations));
-    expect(await executed(opened(place, next))).toEqual(Object.keys(next.migrations));
+    expect(await executed(opened(location, next))).toEqual(Object.keys(next.migrations));
   });
 
-  it("is refused unchanged, with a message, when a newer release has reserved it", async () => {
-    const place = await newPlace();
-    await create(opened(place), "before");
-    const newest = opened(place, afterNext);
+  it("is rejected with a message and stays unchanged if a newer release is incompatible with this release", async () => {
+    const location = await newDatabase();
+    await create(opened(location), "before");
+    const newest = opened(location, afterNext);
     expect(await executed(newest)).toEqual(Object.keys(afterNext.migrations));
-    const older = opened(place);
+    const older = opened(location);
     const latest = Object.keys(migrations).at(-1);
     await expect(create(older, "refused")).rejects.toThrow(
       `was migrated by a newer release (999-limits), and releases before migration 998-notes cannot use it; this one ends at ${latest}. Start a newer release`,
@@ -96,20 +96,20 @@ describe.each([
     expect(await executed(newest)).toEqual(Object.keys(afterNext.migrations));
     const { rows } = await newest.run((db) => sql`select name from api_keys`.execute(db));
     expect(rows).toEqual([{ name: "before" }]);
-    // the release between them still works, and does not lower the minimum version
-    expect(await executed(opened(place, next))).toEqual(Object.keys(afterNext.migrations));
-    await expect(names(opened(place))).rejects.toThrow("Start a newer release");
+    // The release between the two can still use the database, and does not lower the minimum version.
+    expect(await executed(opened(location, next))).toEqual(Object.keys(afterNext.migrations));
+    await expect(names(opened(location))).rejects.toThrow("Start a newer release");
   });
 
-  it("is refused with its unknown and missing migrations if it belongs to another line of releases", async () => {
-    const place = await newPlace();
+  it("is rejected with the names of unknown and missing migrations if it belongs to another line of releases", async () => {
+    const location = await newDatabase();
     const { "010-schema-readers": _own, ...before } = migrations;
     const other = {
       migrations: { ...before, "010-others": added, "011-schema-readers": _own },
       oldestReader,
     } as Schema;
-    expect(await executed(opened(place, other))).toContain("010-others");
-    await expect(names(opened(place))).rejects.toThrow(
+    expect(await executed(opened(location, other))).toContain("010-others");
+    await expect(names(opened(location))).rejects.toThrow(
       "has migrations that this release does not know (010-others, 011-schema-readers) and lacks others that it needs (010-schema-readers)",
     );
   });

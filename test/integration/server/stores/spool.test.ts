@@ -23,7 +23,7 @@ const folder = folderOfTests("spool");
 let postgres: TestPostgres;
 let model: ScriptedModel;
 let files: TierFiles;
-let place: string;
+let databaseUrl: string;
 let spool: string;
 let api: TierProcess | undefined;
 
@@ -39,7 +39,7 @@ beforeAll(async () => {
   files.route({ mist: routeTo(model.url) });
 });
 beforeEach(async () => {
-  place = await postgres.newDatabase();
+  databaseUrl = await postgres.newDatabase();
   spool = mkdtempSync(join(folder, "spool-"));
 });
 afterEach(async () => {
@@ -52,20 +52,23 @@ afterAll(async () => {
   files.remove();
 });
 
-/** A separate process, which can be killed. It writes to the database every five seconds of real time. */
+/**
+ * Starts an API tier in a separate process, which a test can kill. It writes to the database every five
+ * seconds.
+ */
 async function startProcess(): Promise<TierProcess> {
-  const environment = { SVC_TTS_API_KEY: key, SVC_TTS_DATABASE: place, SVC_TTS_SPOOL_DIR: spool };
+  const environment = { SVC_TTS_API_KEY: key, SVC_TTS_DATABASE: databaseUrl, SVC_TTS_SPOOL_DIR: spool };
   api = await startTierProcess("api", files, environment);
   return api;
 }
 
-/** The same store in this process, on the test's clock. */
+/** Starts an API tier with the same database and spool in this process, on the test's clock. */
 function start(): Promise<TestApi> {
-  const settings = { voices, apiKey: key, database: place, spoolFolder: spool };
+  const settings = { voices, apiKey: key, database: databaseUrl, spoolFolder: spool };
   return startTestApi({ mist: routeTo(model.url) }, settings, { clock });
 }
 
-/** @returns the status, after the whole response was read. */
+/** Sends a request, and reads the whole response. Returns the status. */
 async function speak({ url }: { readonly url: string }, text: string): Promise<number> {
   const answer = await fetch(`${url}/v1/svc-tts`, {
     method: "POST",
@@ -81,9 +84,9 @@ async function speak({ url }: { readonly url: string }, text: string): Promise<n
   return answer.status;
 }
 
-/** The rows of the database, each as `word count`. */
-async function kept(): Promise<string[]> {
-  const database = openDatabase(place);
+/** Returns the rows of the database as `word count`. */
+async function storedWords(): Promise<string[]> {
+  const database = openDatabase(databaseUrl);
   const rows = database.run((db) =>
     db.selectFrom("oovs").select(["word", "count"]).orderBy("word").execute(),
   );
@@ -98,38 +101,44 @@ function spooled(): number {
 }
 
 describe("out-of-vocabulary words", () => {
-  it("are kept while PostgreSQL is unavailable, and stored by the process that follows a killed one", async () => {
+  it("wait on the disk while PostgreSQL is unavailable, and the next process stores the words of a killed process", async () => {
     const first = await start();
     expect(await speak(first, "before")).toBe(200);
-    await eventuallyOn(clock, "the first word is stored", async () => (await kept()).length === 1);
+    await eventuallyOn(
+      clock,
+      "the first word in the database",
+      async () => (await storedWords()).length === 1,
+    );
     await postgres.kill();
     expect(await speak(first, "zorblax")).toBe(200);
     await first.stop();
     expect(spooled()).toBe(1);
     const second = await startProcess();
     for (let i = 0; i < 2; i++) expect(await speak(second, "zorblax")).toBe(200);
-    await eventually("they are on the disk", () => spooled() === 3);
+    await eventually("three words on the disk", () => spooled() === 3);
     await second.kill("SIGKILL");
     const third = await start();
     expect(await speak(third, "quux")).toBe(200);
     await postgres.restart();
-    await eventuallyOn(clock, "all are there", async () => (await kept()).length === 3);
-    expect(await kept()).toEqual(["before 1", "quux 1", "zorblax 3"]);
-    await eventuallyOn(clock, "nothing waits", () => readdirSync(spool).length === 0);
+    await eventuallyOn(clock, "all words in the database", async () => (await storedWords()).length === 3);
+    expect(await storedWords()).toEqual(["before 1", "quux 1", "zorblax 3"]);
+    await eventuallyOn(clock, "an empty spool", () => readdirSync(spool).length === 0);
     await third.stop();
   });
 
-  it("survive a full disk, during which requests are served", async () => {
+  it("are stored although the disk is full, and requests are served", async () => {
     for (let i = 1; i < 100; i++)
       symlinkSync("/dev/full", join(spool, `words-${String(i).padStart(8, "0")}.jsonl`));
     const running = await startProcess();
     const statuses = await Promise.all(Array.from({ length: 20 }, () => speak(running, "zorblax")));
     expect(new Set(statuses)).toEqual(new Set([200]));
-    await eventually("they are there", async () => (await kept())[0] === "zorblax 20");
-    for (const words of [
+    await eventually("the words in the database", async () => (await storedWords())[0] === "zorblax 20");
+    for (const message of [
       "the spool of out-of-vocabulary words cannot be written; the words stay in memory",
       "ENOSPC",
     ])
-      await eventually(`it says ${words}`, () => running.said().includes(words), { seen: running.said });
+      await eventually(`the log message ${message}`, () => running.said().includes(message), {
+        seen: running.said,
+      });
   });
 });

@@ -39,15 +39,15 @@ afterEach(async () => {
 });
 afterAll(() => postgres.stop());
 
-function opened(place: string): Database {
-  const database = openDatabase(place);
+function opened(location: string): Database {
+  const database = openDatabase(location);
   open.push(database);
   return database;
 }
 
 const now = Date.UTC(2030, 0, 1);
 const hour = 3_600_000;
-/** The time for objects that read it more than once. */
+/** The time of the accounts and sessions, which tests advance. */
 let clock = now;
 const facts: KeyFacts = { name: "app", scopes: ["tts:write"], limits: { streams: 3 }, team: "blue" };
 
@@ -57,9 +57,9 @@ const kinds: readonly [string, () => Promise<string>][] = [
 ];
 
 const books: readonly [string, () => Promise<KeyManager>][] = [
-  ...kinds.map(([kind, newPlace]): [string, () => Promise<KeyManager>] => [
+  ...kinds.map(([kind, newDatabase]): [string, () => Promise<KeyManager>] => [
     `of ${kind}`,
-    async () => openKeyTableBook(opened(await newPlace()), () => now),
+    async () => openKeyTableBook(opened(await newDatabase()), () => now),
   ]),
   [
     "of a file",
@@ -74,7 +74,7 @@ const books: readonly [string, () => Promise<KeyManager>][] = [
 ];
 
 describe.each(books)("a key store %s", (_, openBook) => {
-  it("makes, lists, rotates and revokes keys", async () => {
+  it("creates, lists, rotates and revokes keys", async () => {
     const book = await openBook();
     const [first, second] = [createKey(), createKey()];
     await book.create(first, facts);
@@ -99,7 +99,7 @@ describe.each(books)("a key store %s", (_, openBook) => {
     await book.create(createKey(), facts); // the name is available again
   });
 
-  it("rotates a key with its expiry, and refuses an expired one", async () => {
+  it("rotates a key with its expiry, and rejects an expired key", async () => {
     const book = await openBook();
     await book.create(createKey(), { ...facts, expiresAt: now + 9 * hour });
     for (const overlap of [hour, 2 * hour]) {
@@ -119,11 +119,11 @@ describe.each(books)("a key store %s", (_, openBook) => {
   });
 });
 
-describe.each(kinds)("%s", (_, newPlace) => {
+describe.each(kinds)("%s", (_, newDatabase) => {
   describe("the table of keys", () => {
-    it("lists the valid keys, keeps the id of a rotated one, and never has the key itself", async () => {
-      const place = await newPlace();
-      const database = opened(place);
+    it("lists the valid keys, keeps the id of a rotated key, and never contains a key itself", async () => {
+      const location = await newDatabase();
+      const database = opened(location);
       const book = openKeyTableBook(database, () => now);
       const table = createKeyTable(database, () => now);
       const [old, fresh, expired] = [createKey(), createKey(), createKey()];
@@ -144,12 +144,12 @@ describe.each(kinds)("%s", (_, newPlace) => {
       const rows = await database.run((db) => db.selectFrom("key_secrets").selectAll().execute());
       expect(rows).toHaveLength(3);
       expect(JSON.stringify(rows)).not.toContain(fresh.slice(4));
-      if (!place.startsWith("postgres:")) expect(statSync(place).mode & 0o777).toBe(0o600);
+      if (!location.startsWith("postgres:")) expect(statSync(location).mode & 0o777).toBe(0o600);
     });
 
-    it("is shared by processes, which see each other's changes and may start together", async () => {
-      const place = await newPlace();
-      const tables = [opened(place), opened(place), opened(place)].map((database) => ({
+    it("can be shared by processes, which read each other's changes and may start at the same time", async () => {
+      const location = await newDatabase();
+      const tables = [opened(location), opened(location), opened(location)].map((database) => ({
         table: createKeyTable(database, () => now),
         book: openKeyTableBook(database, () => now),
       }));
@@ -162,7 +162,7 @@ describe.each(kinds)("%s", (_, newPlace) => {
   });
 
   describe("out-of-vocabulary words", () => {
-    const met = (word: string, more: Partial<ObservedOov> = {}): ObservedOov => ({
+    const oov = (word: string, more: Partial<ObservedOov> = {}): ObservedOov => ({
       keyId: "k1",
       team: undefined,
       language: "eng",
@@ -173,13 +173,13 @@ describe.each(kinds)("%s", (_, newPlace) => {
       ...more,
     });
 
-    it("are counted by word, and visible to their key or team alone", async () => {
-      const store = createOovStore(opened(await newPlace()));
-      await store.add([met("zorblax"), met("quuxly", { count: 2, language: "nld" })]);
-      await store.add([met("zorblax", { count: 3, firstSeen: now + 1, lastSeen: now + 2 })]);
+    it("are counted by word, and are visible only to their key or team", async () => {
+      const store = createOovStore(opened(await newDatabase()));
+      await store.add([oov("zorblax"), oov("quuxly", { count: 2, language: "nld" })]);
+      await store.add([oov("zorblax", { count: 3, firstSeen: now + 1, lastSeen: now + 2 })]);
       await store.add([
-        met("teamword", { keyId: "k2", team: "blue" }),
-        met("teamword", { keyId: "k3", team: "blue" }),
+        oov("teamword", { keyId: "k2", team: "blue" }),
+        oov("teamword", { keyId: "k3", team: "blue" }),
       ]);
       expect(await store.list({ keyId: "k1", team: undefined }, { limit: 10 })).toEqual([
         { word: "zorblax", language: "eng", count: 4, firstSeen: now, lastSeen: now + 2 },
@@ -193,12 +193,12 @@ describe.each(kinds)("%s", (_, newPlace) => {
       expect(await store.list({ keyId: "k1", team: undefined }, { limit: 1 })).toHaveLength(1);
     });
 
-    it("keep the first and last time of a word and its latest sentence, in whatever order they arrive", async () => {
-      const database = opened(await newPlace());
+    it("have the first and last time of a word and its latest sentence, also if they arrive in another order", async () => {
+      const database = opened(await newDatabase());
       await createSentenceSetting(database, () => now).turn("ada", "blue", true);
       const store = createOovStore(database);
       const add = (at: number, sentence: string | undefined) =>
-        store.add([met("zorblax", { team: "blue", firstSeen: now + at, lastSeen: now + at + 1, sentence })]);
+        store.add([oov("zorblax", { team: "blue", firstSeen: now + at, lastSeen: now + at + 1, sentence })]);
       await add(10, "A newer zorblax.");
       await add(0, "An older zorblax.");
       await add(20, undefined);
@@ -210,9 +210,9 @@ describe.each(kinds)("%s", (_, newPlace) => {
       expect(word?.sentence).toBe("A newer zorblax.");
     });
 
-    it("are limited in number: the oldest are removed first", async () => {
-      const store = createOovStore(opened(await newPlace()));
-      const words = Array.from({ length: 10_003 }, (_, i) => met(`w${i}`, { lastSeen: now + i }));
+    it("are limited in number, and the oldest words are removed first", async () => {
+      const store = createOovStore(opened(await newDatabase()));
+      const words = Array.from({ length: 10_003 }, (_, i) => oov(`w${i}`, { lastSeen: now + i }));
       await store.add(words);
       const kept = await store.list({ keyId: "k1", team: undefined }, { limit: 20_000 });
       expect(kept).toHaveLength(10_000);
@@ -221,9 +221,9 @@ describe.each(kinds)("%s", (_, newPlace) => {
   });
 });
 
-describe.each(kinds)("users in %s", (_, newPlace) => {
+describe.each(kinds)("users in %s", (_, newDatabase) => {
   const people = async () => {
-    const database = opened(await newPlace());
+    const database = opened(await newDatabase());
     return {
       accounts: createAccounts(database, () => clock),
       sessions: createSessions(database, () => clock),
@@ -235,27 +235,27 @@ describe.each(kinds)("users in %s", (_, newPlace) => {
     clock = now;
   });
 
-  it("have one first owner, however many requests arrive together", async () => {
+  it("have one first owner, also if several requests arrive at the same time", async () => {
     const { accounts, changes } = await people();
     const tries = ["ada", "eve", "mallory"].map((name) => accounts.setUp(name, "kept"));
-    const made = (await Promise.allSettled(tries)).filter(({ status }) => status === "fulfilled");
-    expect(made).toHaveLength(1);
+    const succeeded = (await Promise.allSettled(tries)).filter(({ status }) => status === "fulfilled");
+    expect(succeeded).toHaveLength(1);
     expect(await accounts.list()).toHaveLength(1);
     expect(await changes()).toHaveLength(1);
   });
 
-  it("keep at least one owner who can sign in, also when two remove each other at once", async () => {
+  it("keep at least one owner who can sign in, also if two owners remove each other at the same time", async () => {
     const { accounts } = await people();
     const ada = await accounts.setUp("ada", "kept");
     const eve = await accounts.join(await accounts.add("ada", { name: "eve", role: "owner" }), "kept");
     const tries = [accounts.remove("eve", ada.id), accounts.remove("ada", eve.id)];
-    const done = (await Promise.allSettled(tries)).filter(({ status }) => status === "fulfilled");
-    expect(done).toHaveLength(1);
+    const succeeded = (await Promise.allSettled(tries)).filter(({ status }) => status === "fulfilled");
+    expect(succeeded).toHaveLength(1);
     expect(await accounts.list()).toHaveLength(1);
   });
 
-  it("can be removed with the keys that they or these keys created or rotated", async () => {
-    const database = opened(await newPlace());
+  it("can be removed together with the keys that they, or their admin keys, created or rotated", async () => {
+    const database = opened(await newDatabase());
     const accounts = createAccounts(database, () => now);
     const books = (maker?: KeyCreator) =>
       openKeyTableBook(database, () => now, { actor: "x", ...(maker && { maker }) });
@@ -284,7 +284,7 @@ describe.each(kinds)("users in %s", (_, newPlace) => {
     expect(revoked.filter(({ action }) => action === "key revoked")).toHaveLength(4);
   });
 
-  it("use a link once and before it expires, and a new link replaces the old one", async () => {
+  it("can use a link once before it expires, and a new link replaces the old link", async () => {
     const { accounts, changes } = await people();
     await accounts.setUp("ada", "kept");
     const first = await accounts.add("ada", bob);
@@ -308,7 +308,7 @@ describe.each(kinds)("users in %s", (_, newPlace) => {
     ]);
   });
 
-  it("change the password only with the verified one, which ends sessions and links", async () => {
+  it("can change the password only with the current password, which ends sessions and links", async () => {
     const { accounts, sessions } = await people();
     const ada = await accounts.setUp("ada", "kept");
     const secret = await sessions.begin(ada.id);
@@ -322,7 +322,7 @@ describe.each(kinds)("users in %s", (_, newPlace) => {
     expect([await sessions.find(secret), await accounts.invited(link)]).toEqual([undefined, undefined]);
   });
 
-  it("have sessions that end after a day without use, a week, a sign-out, and the user's removal", async () => {
+  it("have sessions that end after a day without use, after a week, and at the sign-out", async () => {
     const { accounts, sessions } = await people();
     const ada = await accounts.setUp("ada", "kept");
     const secret = await sessions.begin(ada.id);
@@ -347,7 +347,7 @@ describe.each(kinds)("users in %s", (_, newPlace) => {
     expect(await sessions.find(last)).toBeUndefined();
   });
 
-  it("list and end their own sessions alone, one by one or all but one", async () => {
+  it("can list and end only their own sessions, one session or all others", async () => {
     const { accounts, sessions } = await people();
     const ada = await accounts.setUp("ada", "kept");
     const eve = await accounts.join(await accounts.add("ada", { name: "eve", role: "owner" }), "kept");
@@ -369,7 +369,7 @@ describe.each(kinds)("users in %s", (_, newPlace) => {
     expect(await sessions.find(eves)).toEqual(eve);
   });
 
-  it("see at most their hundred newest sessions, and can end all of them together", async () => {
+  it("can list their hundred newest sessions, and can end all other sessions", async () => {
     const { accounts, sessions } = await people();
     const ada = await accounts.setUp("ada", "kept");
     const oldest = await sessions.begin(ada.id);
@@ -383,21 +383,21 @@ describe.each(kinds)("users in %s", (_, newPlace) => {
     expect([await sessions.find(oldest), await sessions.find(own)]).toEqual([undefined, ada]);
   });
 
-  it("have the use of keys counted by day, and keep counts that cannot be written yet", async () => {
-    const database = opened(await newPlace());
-    const troubles: (string | undefined)[] = [];
+  it("have the usage of keys counted by day, and counts that cannot be written are kept", async () => {
+    const database = opened(await newDatabase());
+    const errors: (string | undefined)[] = [];
     const time = new FakeClock(Date.UTC(2030, 0, 1));
     const recorder = recordUsage({
       database,
       clock: time,
       writeMs: 24 * hour,
-      onError: (error) => troubles.push(error?.message),
+      onError: (error) => errors.push(error?.message),
     });
     await database.run((db) => db.schema.alterTable("key_usage").renameTo("away").execute());
     recorder.note("k1", { requests: 1, failed: 0, audioMs: 1500.4 });
     recorder.note("k1", { requests: 1, failed: 1, audioMs: 0 });
     await time.advance(24 * hour);
-    await eventually("it cannot be written", () => troubles.length > 0);
+    await eventually("an error of the database", () => errors.length > 0);
     await database.run((db) => db.schema.alterTable("away").renameTo("key_usage").execute());
     recorder.note("k1", { requests: 1, failed: 0, audioMs: 10 });
     await recorder.close();
@@ -409,25 +409,28 @@ describe.each(kinds)("users in %s", (_, newPlace) => {
   });
 });
 
-describe.each(kinds)("a database in %s from before the first owner was recorded", (_, newPlace) => {
-  /** The migrations of the previous release. */
+describe.each(kinds)("a database in %s from before the first owner was recorded", (_, newDatabase) => {
+  /** The migrations of the release before the one that records the first owner. */
   const earlier = Object.fromEntries(Object.entries(migrations).filter(([name]) => name < "009-set-up"));
 
-  /** Whether the database counts as set up after the migration, for these existing users. */
+  /**
+   * Returns whether the database counts as set up after the migration, with the users that `people` creates.
+   */
   async function isSetUpAfter(people: (accounts: Accounts, database: Database) => Promise<unknown>) {
-    const current = opened(await newPlace());
+    const current = opened(await newDatabase());
     const accounts = createAccounts(current, () => now);
     await people(accounts, current);
-    const place = await newPlace();
-    const { dialect } = isPostgresUrl(place) ? postgresBackend(place) : sqliteBackend(place);
-    const old = new Kysely<Tables>({ dialect });
-    await new Migrator({ db: old, provider: { getMigrations: async () => earlier } }).migrateToLatest();
+    const location = await newDatabase();
+    const { dialect } = isPostgresUrl(location) ? postgresBackend(location) : sqliteBackend(location);
+    const oldDatabase = new Kysely<Tables>({ dialect });
+    const provider = { getMigrations: async () => earlier };
+    await new Migrator({ db: oldDatabase, provider }).migrateToLatest();
     for (const table of ["users", "audit"] as const) {
       const rows = await current.run((db) => db.selectFrom(table).selectAll().execute());
-      await old.insertInto(table).values(rows).execute();
+      await oldDatabase.insertInto(table).values(rows).execute();
     }
-    await old.destroy();
-    return createAccounts(opened(place), () => now).isSetUp();
+    await oldDatabase.destroy();
+    return createAccounts(opened(location), () => now).isSetUp();
   }
   const demote = (database: Database) =>
     database.run((db) => db.updateTable("users").set({ role: "viewer" }).execute());
@@ -437,17 +440,17 @@ describe.each(kinds)("a database in %s from before the first owner was recorded"
     const byGroup = (accounts: Accounts) => accounts.add("ada", { name: "ada", role: "owner" });
     expect(await isSetUpAfter(setUp)).toBe(true);
     for (const makeOwner of [setUp, byGroup]) {
-      const wasOne = isSetUpAfter((accounts, database) => makeOwner(accounts).then(() => demote(database)));
-      expect(await wasOne).toBe(true);
+      const isSetUp = isSetUpAfter((accounts, database) => makeOwner(accounts).then(() => demote(database)));
+      expect(await isSetUp).toBe(true);
     }
     const bob = { name: "bob", role: "member", team: "owner" } as const;
     expect(await isSetUpAfter((accounts) => accounts.add("bob", bob))).toBe(false);
   });
 });
 
-describe.each(kinds)("sentences in %s", (_, newPlace) => {
-  it("are stored for teams that want them alone, and deleted when a team no longer does", async () => {
-    const database = opened(await newPlace());
+describe.each(kinds)("sentences in %s", (_, newDatabase) => {
+  it("are stored only for teams that enable this, and are deleted when a team disables it", async () => {
+    const database = opened(await newDatabase());
     const store = createOovStore(database);
     const setting = createSentenceSetting(database, () => now);
     const table = createLexiconTable(database, () => now);
@@ -465,11 +468,11 @@ describe.each(kinds)("sentences in %s", (_, newPlace) => {
     await add("blue", undefined);
     expect(await sentencesOf("blue")).toEqual(["A zorblax."]);
     expect(await sentencesOf("")).toEqual(["A zorblax."]);
-    // like a word that was queued while sentences were turned off
+    // Team red has not enabled sentences, so the sentence of the queued word is dropped.
     expect(await sentencesOf("red")).toEqual([undefined]);
     expect([...(await table.load()).withSentences].toSorted()).toEqual(["", "blue"]);
     const revision = await table.revision();
-    // in either order, no sentence remains
+    // The two changes may run in any order, and no sentence remains.
     await Promise.all([setting.turn("ada", "blue", false), add("blue", "Another zorblax.")]);
     expect(await setting.isOn("blue")).toBe(false);
     expect(await sentencesOf("blue")).toEqual([undefined]);
@@ -478,41 +481,41 @@ describe.each(kinds)("sentences in %s", (_, newPlace) => {
   });
 });
 
-describe.each(kinds)("the audit log in %s", (_, newPlace) => {
+describe.each(kinds)("the audit log in %s", (_, newDatabase) => {
   const day = 24 * hour;
   const write = (database: Database, at: number, subject: string) =>
     database.run((db) => writeAudit(db, { actor: "ada", action: "signed in", subject }, at));
 
-  it("is read page by page, also if many entries have the same time", async () => {
-    const database = opened(await newPlace());
+  it("is read in pages, also if several entries have the same time", async () => {
+    const database = opened(await newDatabase());
     for (let i = 0; i < 7; i++) await write(database, now + Math.floor(i / 4), `${i}`);
-    const seen: string[] = [];
+    const subjects: string[] = [];
     for (let page = await listAudit(database, 3); page.length > 0; ) {
-      seen.push(...page.map(({ subject }) => subject));
+      subjects.push(...page.map(({ subject }) => subject));
       page = await listAudit(database, 3, page.at(-1));
     }
-    expect(seen.slice(0, 3).toSorted()).toEqual(["4", "5", "6"]);
-    expect(seen.slice(3).toSorted()).toEqual(["0", "1", "2", "3"]);
+    expect(subjects.slice(0, 3).toSorted()).toEqual(["4", "5", "6"]);
+    expect(subjects.slice(3).toSorted()).toEqual(["0", "1", "2", "3"]);
   });
 
-  it("deletes entries beyond its retention, at the start and as time passes", async () => {
-    const database = opened(await newPlace());
+  it("deletes entries after the retention time, at the start and later", async () => {
+    const database = opened(await newDatabase());
     const fake = new FakeClock(now);
     for (const age of [31, 30, 29]) await write(database, now - age * day, `${age}`);
-    const kept = async () => (await listAudit(database, 10)).map(({ subject }) => subject);
-    const troubles: unknown[] = [];
-    const stop = limitAudit({ database, days: 30, clock: fake, onError: (error) => troubles.push(error) });
-    await eventually("the oldest is forgotten", async () => (await kept()).join() === "29,30");
+    const remaining = async () => (await listAudit(database, 10)).map(({ subject }) => subject);
+    const errors: unknown[] = [];
+    const stop = limitAudit({ database, days: 30, clock: fake, onError: (error) => errors.push(error) });
+    await eventually("the deletion of the oldest entry", async () => (await remaining()).join() === "29,30");
     await fake.advance(hour);
-    await eventually("the next is forgotten", async () => (await kept()).join() === "29");
+    await eventually("the deletion of the next entry", async () => (await remaining()).join() === "29");
     await stop();
-    expect([troubles, fake.timers]).toEqual([[], 0]);
+    expect([errors, fake.timers]).toEqual([[], 0]);
   });
 });
 
-describe.each(kinds)("a lexicon in %s", (_, newPlace) => {
-  it("imports words together over existing ones, and none if the limit would be exceeded", async () => {
-    const database = opened(await newPlace());
+describe.each(kinds)("a lexicon in %s", (_, newDatabase) => {
+  it("imports all words and replaces existing words, or imports no word if the limit would be exceeded", async () => {
+    const database = opened(await newDatabase());
     const table = createLexiconTable(database, () => now);
     const entry = (word: string, phonemes: string) => ({ language: "eng", word, phonemes });
     await table.save("ada", { team: "blue", ...entry("zorblax", "z") });
@@ -525,7 +528,7 @@ describe.each(kinds)("a lexicon in %s", (_, newPlace) => {
     expect(await table.list("blue")).toEqual(saved);
     expect(await table.revision()).toBe(revision);
     await table.saveAll("ada", "blue", many.slice(1));
-    await table.save("ada", { team: "blue", ...entry("quux", "g") }); // a full store still accepts changes
+    await table.save("ada", { team: "blue", ...entry("quux", "g") }); // a full lexicon still accepts changes of its words
     await expect(table.save("ada", { team: "blue", ...entry("more", "m") })).rejects.toThrow(LexiconError);
     expect(await table.list("red")).toEqual([]);
     expect((await listAudit(database, 10)).filter(({ action }) => action === "words imported")).toMatchObject(
@@ -537,10 +540,10 @@ describe.each(kinds)("a lexicon in %s", (_, newPlace) => {
   });
 });
 
-describe("an unavailable PostgreSQL is reported with a remedy", () => {
+describe("an unavailable PostgreSQL is reported with a message", () => {
   const use = (database: Database) => createKeyTable(database, () => now).revision();
 
-  it("when it is stopped, and is used again after its return", async () => {
+  it("when it is stopped, and is used again after its restart", async () => {
     const database = opened(await postgres.newDatabase());
     expect(await use(database)).toBe(1);
     await postgres.kill();
@@ -551,13 +554,13 @@ describe("an unavailable PostgreSQL is reported with a remedy", () => {
     expect(await use(database)).toBe(1);
   });
 
-  it("when it stops between two queries of one change, without ending the process", async () => {
+  it("when it stops between two queries of one transaction, and the process continues", async () => {
     const database = opened(await postgres.newDatabase());
     const change = database.run((db) =>
       db.transaction().execute(async (trx) => {
         await trx.selectFrom("revisions").selectAll().execute();
         await postgres.kill();
-        await settle(); // the end of the connection arrives while no query is in progress
+        await settle(); // the connection ends while no query is in progress
         await trx.selectFrom("revisions").selectAll().execute();
       }),
     );
@@ -566,7 +569,7 @@ describe("an unavailable PostgreSQL is reported with a remedy", () => {
     expect(await database.run((db) => db.selectFrom("revisions").selectAll().execute())).not.toEqual([]);
   });
 
-  it("when it rejects the password, and reads the password file again", async () => {
+  it("when it rejects the password, and the password file is read again", async () => {
     const url = await postgres.newDatabase();
     const wrong = url.replace(encodeURIComponent(postgres.password), "not-the-one");
     const refused = use(opened(wrong));
@@ -581,12 +584,12 @@ describe("an unavailable PostgreSQL is reported with a remedy", () => {
     expect(await use(database)).toBe(1);
   });
 
-  it("when it has no database of that name", async () => {
+  it("when the database does not exist", async () => {
     const url = `${await postgres.newDatabase()}-away`;
     await expect(use(opened(url))).rejects.toThrow("does not exist on the server; create it");
   });
 
-  it("when its tables are missing, and recreates them", async () => {
+  it("when its tables are missing, and the tables are recreated", async () => {
     const database = opened(await postgres.newDatabase());
     await use(database);
     await database.run(async (db) => {

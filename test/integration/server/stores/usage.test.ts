@@ -32,20 +32,20 @@ afterAll(async () => {
 describe.each([
   ["SQLite", async () => join(mkdtempSync(join(folder, "db-")), "svc-tts.db")],
   ["PostgreSQL", () => postgres.newDatabase()],
-])("use, in %s", (_, newPlace) => {
-  let place: string;
+])("usage in %s", (_, newDatabase) => {
+  let databaseUrl: string;
   let database: Database;
   let clock: FakeClock;
   beforeEach(async () => {
-    place = await newPlace();
-    database = openDatabase(place);
+    databaseUrl = await newDatabase();
+    database = openDatabase(databaseUrl);
     clock = new FakeClock();
   });
   afterEach(() => database.close());
 
   async function start(): Promise<{ api: TestApi; owner: Visitor }> {
     const dashboard = { url: "http://127.0.0.1:8000", setupFile: join(folder, "setup") };
-    const api = await startTestApi(model.url, { database: place, dashboard }, { clock });
+    const api = await startTestApi(model.url, { database: databaseUrl, dashboard }, { clock });
     onTestFinished(() => api.stop());
     const owner = new Visitor(api.url);
     await owner.post("/dashboard/setup", { token: "setup", name: "boss", password });
@@ -56,11 +56,11 @@ describe.each([
     return listVoiceUsage(database, { since: "2000-01-01", team }, 1000);
   }
 
-  it("is counted by key, voice and day, beside the requests, and visible to the team alone", async () => {
+  it("is counted by key, voice and day, and is visible only to the team of the key", async () => {
     const { api, owner } = await start();
     const blue = await newKey(owner, "app", { team: "blue" });
     const red = await newKey(owner, "other", { team: "red" });
-    await eventuallyOn(clock, "the keys are known", async () => {
+    await eventuallyOn(clock, "the server to accept the keys", async () => {
       const answers = [blue, red].map((key) => api.post("{", { authorization: `Bearer ${key}` }));
       return (await Promise.all(answers)).every(({ status }) => status === 400);
     });
@@ -72,7 +72,7 @@ describe.each([
     model.script = (call) => call.refuse(500, {});
     await speak(api, red, { text: "Hello." });
     model.script = speakTone(0.5);
-    await eventuallyOn(clock, "it is written", async () => (await rowsOf()).length === 3);
+    await eventuallyOn(clock, "the usage in the database", async () => (await rowsOf()).length === 3);
     const member = await addSignedInUser(owner, api.url, {
       name: "ada",
       role: "member",
@@ -98,11 +98,11 @@ describe.each([
   });
 
   it.each(["audio/pcm", "application/json"])(
-    "counts the characters of a text as %s once, however often it was refused before",
+    "has the characters of a successful request once, and none of earlier rejected requests, for %s",
     async (accept) => {
       const { api, owner } = await start();
       const key = await newKey(owner, "app", { team: "blue" });
-      await eventuallyOn(clock, "the key is known", async () => {
+      await eventuallyOn(clock, "the server to accept the key", async () => {
         return (await api.post("{", { authorization: `Bearer ${key}` })).status === 400;
       });
       const text = { text: "Hello.", audioFormat: "pcm" };
@@ -112,12 +112,16 @@ describe.each([
       }
       model.script = speakTone(0.5);
       await speak(api, key, text, accept);
-      await eventuallyOn(clock, "it is written", async () => (await rowsOf("blue"))[0]?.requests === 4);
+      await eventuallyOn(
+        clock,
+        "the usage in the database",
+        async () => (await rowsOf("blue"))[0]?.requests === 4,
+      );
       expect(await rowsOf("blue")).toMatchObject([{ requests: 4, failed: 3, characters: 6, audioMs: 500 }]);
     },
   );
 
-  it("is exported without the oldest rows if it exceeds the limit of one file", async () => {
+  it("is exported without the oldest rows if it exceeds the limit of a file", async () => {
     const { owner } = await start();
     const [today, before] = [dayOf(clock.nowMs()), dayOf(clock.nowMs() - 86_400_000)];
     await database.run((db) =>
@@ -126,15 +130,15 @@ describe.each([
         select case i when 0 then ${sql.lit(today)} else ${sql.lit(before)} end, 'k' || i, 'z', '', 'mist', 'abbie',
           1, 0, 1, 1, 0, 0, 0 from n`.execute(db),
     );
-    const cut = await owner.get("/dashboard/usage.csv");
-    const lines = cut.text.trim().split("\r\n").slice(1);
+    const limited = await owner.get("/dashboard/usage.csv");
+    const lines = limited.text.trim().split("\r\n").slice(1);
     expect(lines).toHaveLength(100_000);
     expect(lines[0]).toContain(`${today},z,`);
-    expect(cut.headers.get("content-disposition")).toContain('"svc-tts-usage-newest-100000-rows.csv"');
+    expect(limited.headers.get("content-disposition")).toContain('"svc-tts-usage-newest-100000-rows.csv"');
     expect((await owner.get("/dashboard/usage")).text).toContain("the newest 100,000 rows of 100,001");
   });
 
-  it("is summed over replicas, keeps the longest wait, and is deleted after 400 days", async () => {
+  it("is added up over replicas, with the longest time to first audio, and is deleted after 400 days", async () => {
     const recorder = () =>
       recordUsage({
         database,

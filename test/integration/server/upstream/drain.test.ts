@@ -9,7 +9,10 @@ import { unsentBytes } from "../../../../server/http/send-queues.ts";
 import { eventually } from "../../../support/eventually.ts";
 import { FakeClock } from "../../../support/fake-clock.ts";
 
-/** Exceeds the kernel's buffers: the server has ended the response, and still holds most of it. */
+/**
+ * The size of a response that exceeds the kernel's buffers, so that the server cannot send all of it to an
+ * idle client.
+ */
 const longBytes = 32 * 1024 * 1024;
 const pollMs = 100;
 /** The timers of `drain`: the time limit, the end of new work, and the pause between two checks. */
@@ -42,7 +45,7 @@ async function start() {
   return { port, stop };
 }
 
-/** A draining server. The clock moves only between two of its checks. */
+/** A drain in progress. The test moves the clock only between two checks of the drain. */
 class Drain {
   readonly #clock: FakeClock;
   readonly #drained: Promise<void>;
@@ -55,13 +58,13 @@ class Drain {
     });
   }
 
-  /** @returns whether the drain ended within this time of the clock. */
+  /** Advances the clock. @returns whether the drain ended within the given time */
   async pass(durationMs: number): Promise<boolean> {
     for (let passedMs = 0; passedMs < durationMs && !this.#isOver; passedMs += pollMs) {
-      await this.#nextLook();
+      await this.#untilNextCheck();
       if (!this.#isOver) await this.#clock.advance(pollMs);
     }
-    await this.#nextLook();
+    await this.#untilNextCheck();
     return this.#isOver;
   }
 
@@ -70,26 +73,31 @@ class Drain {
     await this.#drained;
   }
 
-  async #nextLook(): Promise<void> {
-    await eventually("the drain looks", () => this.#isOver || this.#clock.timers === timersOfDrain);
+  async #untilNextCheck(): Promise<void> {
+    await eventually(
+      "the next check of the drain",
+      () => this.#isOver || this.#clock.timers === timersOfDrain,
+    );
   }
 }
 
-/** A client that keeps its connection open, including its own half after the server closed the other one. */
-async function call(port: number) {
+/**
+ * Connects a client that keeps its half of the connection open after the server has closed the other half.
+ */
+async function connectClient(port: number) {
   const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true });
   sockets.push(socket);
   await once(socket, "connect");
-  let heard = "";
+  let lastText = "";
   let bytes = 0;
   socket.on("data", (data) => {
     bytes += data.length;
-    heard = (heard + data.toString("latin1")).slice(-1000);
+    lastText = (lastText + data.toString("latin1")).slice(-1000);
   });
   return {
     socket,
-    ask: (path: string) => socket.write(`GET ${path} HTTP/1.1\r\nhost: x\r\n\r\n`),
-    heard: () => heard,
+    send: (path: string) => socket.write(`GET ${path} HTTP/1.1\r\nhost: x\r\n\r\n`),
+    lastText: () => lastText,
     bytes: () => bytes,
   };
 }
@@ -107,44 +115,44 @@ async function refusesConnections(port: number): Promise<boolean> {
 }
 
 describe("a server that drains", () => {
-  it("sends a slow client its whole response, also on a kept-alive connection", async () => {
+  it("sends the complete response to a slow client, also on a kept-alive connection", async () => {
     const { port, stop } = await start();
-    const caller = await call(port);
-    caller.ask("/long");
-    caller.socket.pause();
-    await eventually("the kernel is full", async () => (await unsentBytes(port)) > 100_000);
+    const client = await connectClient(port);
+    client.send("/long");
+    client.socket.pause();
+    await eventually("a full send queue", async () => (await unsentBytes(port)) > 100_000);
     const stopped = stop(0);
-    await eventually("new connections are refused", () => refusesConnections(port));
-    caller.socket.resume();
-    const ended = once(caller.socket, "end");
+    await eventually("the server to close its port", () => refusesConnections(port));
+    client.socket.resume();
+    const ended = once(client.socket, "end");
     await stopped.finish();
     await ended;
-    expect(caller.bytes()).toBeGreaterThan(longBytes);
+    expect(client.bytes()).toBeGreaterThan(longBytes);
   });
 
-  it("answers the next request of a client that read its last response slowly", async () => {
+  it("serves the next request of a client that read the last response slowly", async () => {
     const { port, stop } = await start();
-    const caller = await call(port);
-    caller.ask("/long");
-    caller.socket.pause();
-    await eventually("the kernel is full", async () => (await unsentBytes(port)) > 100_000);
+    const client = await connectClient(port);
+    client.send("/long");
+    client.socket.pause();
+    await eventually("a full send queue", async () => (await unsentBytes(port)) > 100_000);
     const stopped = stop(3_000);
-    await eventually("new connections are refused", () => refusesConnections(port));
-    expect(await stopped.pass(3_500), "longer than the pause, which does not count yet").toBe(false);
-    caller.socket.resume();
-    await eventually("it has read", () => caller.bytes() > longBytes);
-    caller.ask("/short");
-    await eventually("the next answer", () => caller.heard().endsWith("short"));
+    await eventually("the server to close its port", () => refusesConnections(port));
+    expect(await stopped.pass(3_500), "the drain has ended while the client still reads").toBe(false);
+    client.socket.resume();
+    await eventually("the client to read the response", () => client.bytes() > longBytes);
+    client.send("/short");
+    await eventually("the next response", () => client.lastText().endsWith("short"));
     await stopped.finish();
-    await eventually("the end", () => caller.socket.readableEnded);
+    await eventually("the end of the connection", () => client.socket.readableEnded);
   });
 
-  it("closes idle connections at once, and does not wait for half-closed ones", async () => {
+  it("closes idle connections immediately, and does not wait for half-closed connections", async () => {
     const { port, stop } = await start();
-    const idle = await call(port);
-    idle.ask("/short");
-    await eventually("the answer", () => idle.heard().endsWith("short"));
-    const unused = await call(port);
+    const idle = await connectClient(port);
+    idle.send("/short");
+    await eventually("the response", () => idle.lastText().endsWith("short"));
+    const unused = await connectClient(port);
     const pauseMs = 60_000;
     const ended = Promise.all([idle, unused].map(({ socket }) => once(socket, "end")));
     expect(await stop(pauseMs).pass(1_000)).toBe(true);

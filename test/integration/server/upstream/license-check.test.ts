@@ -14,29 +14,29 @@ import { sendEvery } from "../../../support/peers.ts";
 import { startTestApi, type TestApi } from "../../../support/server/api-tier.ts";
 import { type Issuer, licenseIssuer } from "../../../support/server/licenses.ts";
 
-/** An API tier on the test's clock, and a real HTTPS server as the license's issuer. */
+/** Tests the online check of an API tier with a fake clock and a real HTTPS server in place of the issuer. */
 
 const folder = folderOfTests("issuer");
 let certificate: Certificate;
 let issuer: Issuer;
 let server: Server;
 let endpoint = "";
-let asked: string[] = [];
+let requests: string[] = [];
 let answer: (response: ServerResponse) => void | Promise<void>;
 let clock: FakeClock;
 let api: TestApi | undefined;
 
 const intervalSeconds = 600;
 /**
- * A constant random number, so that the times of checks are known: after 0.85 of the interval, and 22.5 s
- * after a first failure.
+ * A constant in place of random numbers, so that the times of checks are known: after 85 % of the interval,
+ * and 22.5 s after a first failure.
  */
 const random = () => 0.5;
-const nextQuestionMs = 0.85 * intervalSeconds * 1000;
+const nextCheckMs = 0.85 * intervalSeconds * 1000;
 const retryMs = 22_500;
 const answerWithinMs = 10_000;
-/** The server checks once a second whether an online check is due. */
-const lookMs = 1_000;
+/** The server tests once a second whether an online check is due. */
+const tickMs = 1_000;
 
 beforeAll(async () => {
   certificate = await selfSigned();
@@ -44,13 +44,13 @@ beforeAll(async () => {
 });
 
 beforeEach(async () => {
-  asked = [];
-  clock = new FakeClock(Date.now()); // the issuer uses the clock of the machine for signatures
+  requests = [];
+  clock = new FakeClock(Date.now()); // the issuer signs with the time of the machine
   answer = sayGood;
   server = createServer(certificate, async (request: IncomingMessage, response) => {
     let body = "";
     for await (const piece of request) body += String(piece);
-    asked.push(`${request.method} ${request.url} ${body}`);
+    requests.push(`${request.method} ${request.url} ${body}`);
     await answer(response);
   }).listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -76,14 +76,14 @@ interface Options {
   readonly graceSeconds?: number;
   readonly kept?: RoutingTable["licenseCheck"];
   readonly authority?: Buffer;
-  readonly isAsked?: boolean;
+  readonly isConfigured?: boolean;
 }
 
 async function start({
   graceSeconds = 0,
   kept,
   authority = certificate.cert,
-  isAsked = true,
+  isConfigured = true,
 }: Options = {}): Promise<string> {
   writeFileSync(file("license"), await issuer.issue({ exp: seconds() + 100 * 3600 }));
   writeFileSync(file("jwks.json"), JSON.stringify(issuer.keys));
@@ -96,7 +96,7 @@ async function start({
       licenseFile: file("license"),
       licenseKeysFile: file("jwks.json"),
       licenseGraceSeconds: graceSeconds,
-      licenseCheck: isAsked ? { endpoint, intervalSeconds, caFile: file("ca.pem") } : undefined,
+      licenseCheck: isConfigured ? { endpoint, intervalSeconds, caFile: file("ca.pem") } : undefined,
     },
     { clock, random },
   );
@@ -113,10 +113,10 @@ function tableWith(licenseCheck: RoutingTable["licenseCheck"]): string {
   return JSON.stringify(table);
 }
 
-/** Starts, and waits for the first response of the issuer. */
+/** Starts the API tier, and waits for the first response of the issuer. */
 async function startConfirmed(options: Options = {}): Promise<string> {
   const url = await start(options);
-  await clock.advance(lookMs);
+  await clock.advance(tickMs);
   await counted(url, goodChecks);
   return url;
 }
@@ -125,10 +125,10 @@ async function state(url: string): Promise<string> {
   return ((await (await fetch(`${url}/health`)).json()) as { licenseStatus: string }).licenseStatus;
 }
 
-const becomes = (url: string, wanted: string) =>
-  eventually(`license ${wanted}`, async () => {
-    await clock.advance(lookMs);
-    return (await state(url)) === wanted;
+const becomes = (url: string, expected: string) =>
+  eventually(`license status ${expected}`, async () => {
+    await clock.advance(tickMs);
+    return (await state(url)) === expected;
   });
 
 async function figure(url: string, name: string): Promise<string | undefined> {
@@ -143,15 +143,18 @@ const failedChecks = 'svc_tts_license_checks_total{result="failed"}';
 const goodChecks = 'svc_tts_license_checks_total{result="good"}';
 
 describe("the online license check", () => {
-  it("sends the license's id alone, repeats before the response expires, and is counted", async () => {
+  it("sends only the id of the license, is repeated before the response expires, and is counted", async () => {
     const url = await startConfirmed();
-    await clock.advance(nextQuestionMs - lookMs);
-    expect(asked).toHaveLength(1);
-    await clock.advance(2 * lookMs);
-    await eventually("a second question", () => asked.length === 2);
-    expect(new Set(asked)).toEqual(new Set(['POST /status {"id":"1"}']));
+    await clock.advance(nextCheckMs - tickMs);
+    expect(requests).toHaveLength(1);
+    await clock.advance(2 * tickMs);
+    await eventually("a second check", () => requests.length === 2);
+    expect(new Set(requests)).toEqual(new Set(['POST /status {"id":"1"}']));
     expect(await state(url)).toBe("valid");
-    await eventually("it is counted", async () => / 2$/.test((await figure(url, goodChecks)) ?? ""));
+    await eventually(
+      "two checks in the metrics",
+      async () => / 2$/.test((await figure(url, goodChecks)) ?? ""),
+    );
     expect(await figure(url, "svc_tts_license_check_timestamp_seconds")).toMatch(/ \d{10}/);
     const lines = await fetch(`${url}/load`, { headers: { authorization: "Bearer internal-token" } });
     const reader = lines.body?.getReader();
@@ -162,39 +165,39 @@ describe("the online license check", () => {
     });
   });
 
-  it("is not sent unless it is configured", async () => {
-    const url = await start({ isAsked: false });
+  it("is not sent without an endpoint", async () => {
+    const url = await start({ isConfigured: false });
     await clock.advance(2 * intervalSeconds * 1000);
-    expect([asked, await state(url)]).toEqual([[], "valid"]);
+    expect([requests, await state(url)]).toEqual([[], "valid"]);
     expect(await figure(url, "svc_tts_license_checks_total")).toBeUndefined();
   });
 
-  it("starts the grace period on revocation, refuses requests after it, and accepts them after a valid response", async () => {
+  it("starts the grace period after a revocation, rejects requests after the grace period, and accepts requests after a valid response", async () => {
     const url = await startConfirmed({ graceSeconds: 120 });
     answer = async (response) =>
       void response.end(await issuer.answer({ iat: seconds(), status: "revoked", reason: "unpaid" }));
-    await clock.advance(nextQuestionMs + lookMs);
-    await eventually("a second question", () => asked.length === 2);
+    await clock.advance(nextCheckMs + tickMs);
+    await eventually("a second check", () => requests.length === 2);
     await becomes(url, "grace");
     await clock.advance(60_000);
     expect(await state(url)).toBe("grace");
     await clock.advance(60_000);
     await becomes(url, "invalid");
-    const refused = await api?.post({ text: "Hello.", speaker: "abbie", modelId: "mist" });
-    expect([refused?.status, await refused?.text()]).toEqual([403, expect.stringContaining("unpaid")]);
+    const rejected = await api?.post({ text: "Hello.", speaker: "abbie", modelId: "mist" });
+    expect([rejected?.status, await rejected?.text()]).toEqual([403, expect.stringContaining("unpaid")]);
     answer = sayGood;
-    await clock.advance(nextQuestionMs);
+    await clock.advance(nextCheckMs);
     await becomes(url, "valid");
   });
 
-  it("changes nothing within the interval when the issuer is unreachable, then counts down the grace period, then refuses", async () => {
+  it("with an unreachable issuer, keeps the license valid for the interval, then starts the grace period, then rejects requests", async () => {
     const url = await startConfirmed({ graceSeconds: 120 });
     expect(await state(url)).toBe("valid");
     server.closeAllConnections();
     server.close();
-    await clock.advance(nextQuestionMs + lookMs);
+    await clock.advance(nextCheckMs + tickMs);
     await counted(url, failedChecks);
-    await clock.advance(60_000); // 571 s of 600 s have passed
+    await clock.advance(60_000); // now 571 s of the interval of 600 s have passed
     expect(await state(url)).toBe("valid");
     await clock.advance(60_000);
     await becomes(url, "grace");
@@ -202,17 +205,17 @@ describe("the online license check", () => {
     await becomes(url, "invalid");
   });
 
-  it("uses the operator's stored result in a new pod while the issuer is unreachable", async () => {
+  it("uses the stored response of the routing table in a new pod while the issuer is unreachable", async () => {
     server.close();
     const kept = await issuer.answer({ iat: seconds() - 5 });
     const url = await start({ kept: { answer: kept } });
-    expect([asked, await state(url)]).toEqual([[], "valid"]);
+    expect([requests, await state(url)]).toEqual([[], "valid"]);
     const revoked = await issuer.answer({ iat: seconds() - 4, status: "revoked" });
     writeFileSync(file("routing.json"), tableWith({ answer: revoked }));
     await becomes(url, "invalid");
   });
 
-  it("counts the wait for the first response from the time that the operator stored, not from the start of the pod", async () => {
+  it("starts the wait for the first response at the time in the routing table, and not at the start of the pod", async () => {
     server.close();
     const since = new Date(clock.nowMs() - 3_600_000).toISOString();
     const url = await start({ graceSeconds: 120, kept: { since } });
@@ -221,9 +224,9 @@ describe("the online license check", () => {
 
   it.each<[string, (response: ServerResponse) => void | Promise<void>, number?]>([
     ["is malformed", (response) => void response.end("<html>we are fine</html>")],
-    ["comes too slowly", (response) => void response.write("e"), answerWithinMs],
-    ["never comes", () => undefined, answerWithinMs],
-    ["is huge", (response) => void response.end("x".repeat(1_000_000))],
+    ["is incomplete after the time limit", (response) => void response.write("e"), answerWithinMs],
+    ["does not arrive", () => undefined, answerWithinMs],
+    ["is too large", (response) => void response.end("x".repeat(1_000_000))],
     ["never ends", (response) => void sendEvery(20, () => response.write("x".repeat(9_000)))],
     [
       "is signed by another key",
@@ -233,27 +236,27 @@ describe("the online license check", () => {
       "is about another license",
       async (response) => void response.end(await issuer.answer({ iat: seconds(), jti: "2" })),
     ],
-    ["is an error", (response) => void response.writeHead(500).end("no")],
-    ["sends elsewhere", (response) => void response.writeHead(302, { location: "/other" }).end()],
-    ["breaks off", (response) => void response.socket?.destroy()],
-  ])("treats a response that %s like an unreachable issuer", async (_what, how, failsAfterMs = 0) => {
-    answer = how;
+    ["has an error status", (response) => void response.writeHead(500).end("no")],
+    ["is a redirect", (response) => void response.writeHead(302, { location: "/other" }).end()],
+    ["is interrupted", (response) => void response.socket?.destroy()],
+  ])("treats a response that %s like an unreachable issuer", async (_what, respond, failsAfterMs = 0) => {
+    answer = respond;
     const url = await start({ graceSeconds: 3600, kept: { since: new Date(0).toISOString() } });
-    await clock.advance(lookMs);
-    await eventually("a question", () => asked.length === 1);
+    await clock.advance(tickMs);
+    await eventually("the first check", () => requests.length === 1);
     await clock.advance(failsAfterMs);
     await counted(url, failedChecks);
     expect(await state(url)).toBe("invalid");
-    expect(asked).toEqual(['POST /status {"id":"1"}']);
+    expect(requests).toEqual(['POST /status {"id":"1"}']);
     answer = sayGood;
     await clock.advance(retryMs);
     await becomes(url, "valid");
   });
 
-  it("refuses a certificate of an unknown authority", async () => {
+  it("rejects a certificate of an unknown certificate authority", async () => {
     const url = await start({ authority: (await selfSigned()).cert });
-    await clock.advance(lookMs);
+    await clock.advance(tickMs);
     await counted(url, failedChecks);
-    expect(asked).toEqual([]);
+    expect(requests).toEqual([]);
   });
 });

@@ -1,6 +1,6 @@
 /**
  * Tests an outage of PostgreSQL for ten minutes with a thousand out-of-vocabulary words a second, and a
- * longer one that exceeds the limits.
+ * longer outage that exceeds the limits.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -15,7 +15,7 @@ import { FakeClock } from "../../../support/fake-clock.ts";
 import { folderOfTests } from "../../../support/folder.ts";
 import { startPostgres, type TestPostgres } from "../../../support/server/postgres.ts";
 
-/** Five keys, each with ten words, twenty times a second. */
+/** Five keys. Each key has ten words, twenty times a second. */
 const keys = Array.from({ length: 5 }, (_, i): ApiKey => {
   return { id: `00000000-0000-4000-8000-00000000000${i}`, name: `app ${i}`, team: "blue", scopes: [] };
 });
@@ -23,14 +23,14 @@ const words = Array.from({ length: 10 }, (_, i) => `zorblax${i}`);
 const everySecond = Array.from({ length: 20 }, () => words).flat();
 const wordsASecond = keys.length * everySecond.length;
 const clock = new FakeClock();
-const began = clock.nowMs();
+const startMs = clock.nowMs();
 const folder = folderOfTests("outage");
 
 let postgres: TestPostgres;
 let database: Database;
 let recorder: OovRecorder;
 let dropped = 0;
-const troubles: (string | undefined)[] = [];
+const errors: (string | undefined)[] = [];
 
 beforeAll(async () => {
   postgres = await startPostgres();
@@ -40,8 +40,8 @@ beforeAll(async () => {
     onDropped: (count) => {
       dropped += count;
     },
-    onError: (error) => troubles.push(error?.message),
-    onUnreadable: (error) => troubles.push(error.message),
+    onError: (error) => errors.push(error?.message),
+    onUnreadable: (error) => errors.push(error.message),
   });
   recorder = createOovRecorder({
     waiting: spool,
@@ -58,52 +58,54 @@ afterAll(async () => {
   await postgres.stop();
 });
 
-async function meet(seconds: number, all = everySecond): Promise<void> {
+/** Records the words of each key once a second. */
+async function record(seconds: number, wordsOfKey = everySecond): Promise<void> {
   for (let i = 0; i < seconds; i++) {
-    for (const key of keys) recorder.note(key, "eng", all, "");
+    for (const key of keys) recorder.note(key, "eng", wordsOfKey, "");
     await clock.advance(1_000);
   }
 }
 
-async function kept(): Promise<{ count: number; firstSeen: number; lastSeen: number; late: number }> {
+/** Returns the total count of the stored words, and their first and last time in seconds after the start. */
+async function storedWords(): Promise<{ count: number; firstSeen: number; lastSeen: number; late: number }> {
   return database.run(async (db) => {
     const rows = await db.selectFrom("oovs").selectAll().execute();
     return {
       count: rows.reduce((sum, { count }) => sum + Number(count), 0),
-      firstSeen: (Math.min(...rows.map((row) => Number(row.first_seen))) - began) / 1000,
-      lastSeen: (Math.max(...rows.map((row) => Number(row.last_seen))) - began) / 1000,
+      firstSeen: (Math.min(...rows.map((row) => Number(row.first_seen))) - startMs) / 1000,
+      lastSeen: (Math.max(...rows.map((row) => Number(row.last_seen))) - startMs) / 1000,
       late: rows.filter(({ word }) => word === "late").length,
     };
   });
 }
 
-async function isWritten(count: number): Promise<void> {
-  await eventually("all are there", async () => {
+async function untilStored(count: number): Promise<void> {
+  await eventually("all words in the database", async () => {
     await clock.advance(60_000);
-    return readdirSync(folder).length === 0 && (await kept()).count === count;
+    return readdirSync(folder).length === 0 && (await storedWords()).count === count;
   });
 }
 
 it("an outage of ten minutes loses no word, and words beyond the limit are dropped and counted", async () => {
   await postgres.kill();
-  await meet(600);
+  await record(600);
   expect(dropped).toBe(0);
-  await eventually("they are on the disk", () => lines() === 600 * wordsASecond);
-  await meet(300);
+  await eventually("all words on the disk", () => lines() === 600 * wordsASecond);
+  await record(300);
   expect(dropped).toBeGreaterThan(0);
-  const whole = 900 * wordsASecond - dropped;
+  const accepted = 900 * wordsASecond - dropped;
   const before = dropped;
-  await meet(1, ["late"]);
+  await record(1, ["late"]);
   expect(dropped).toBe(before + keys.length);
   await postgres.restart();
-  await isWritten(whole);
-  expect(await kept()).toMatchObject({ firstSeen: 0, late: 0 });
-  const { lastSeen } = await kept();
-  expect(lastSeen, "the first that came").toBeGreaterThanOrEqual(600);
+  await untilStored(accepted);
+  expect(await storedWords()).toMatchObject({ firstSeen: 0, late: 0 });
+  const { lastSeen } = await storedWords();
+  expect(lastSeen, "the words of the first ten minutes are stored").toBeGreaterThanOrEqual(600);
   expect(lastSeen).toBeLessThan(900);
-  await meet(1, ["late"]);
-  await isWritten(whole + keys.length);
-  expect(troubles.filter((trouble) => trouble !== undefined)).toEqual([]);
+  await record(1, ["late"]);
+  await untilStored(accepted + keys.length);
+  expect(errors.filter((error) => error !== undefined)).toEqual([]);
 });
 
 function lines(): number {

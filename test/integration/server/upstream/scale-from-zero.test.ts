@@ -11,7 +11,7 @@ import {
   startScriptedModel,
 } from "../../../support/server/scripted-model.ts";
 
-/** Tests a pool at zero over real sockets: requests are held until it has a replica, within limits. */
+/** Tests a pool that is scaled to zero: requests are held, within limits, until the pool has a replica. */
 
 const words = { text: "Good morning.", speaker: "luna", modelId: "arcana" };
 let api: TestApi;
@@ -31,7 +31,7 @@ const route = (more: Partial<Route>): { arcana: Route[] } => ({
   arcana: [{ pool: "voice", service: model.url, weight: 100, idle: true, wakes: true, ...more }],
 });
 
-async function asleep(places = 2, more: Partial<Route> = {}): Promise<void> {
+async function startAtZero(places = 2, more: Partial<Route> = {}): Promise<void> {
   model = await startScriptedModel(speakTone(0.2));
   clock = new FakeClock();
   api = await startTestApi(route(more), { waiting: { places, longestMs } }, { clock });
@@ -45,7 +45,7 @@ async function reroute(more: Partial<Route>): Promise<void> {
 
 const speak = (signal?: AbortSignal) => api.post(words, { accept: "audio/pcm" }, { signal });
 
-/** Reads one line of the load endpoint, like the operator. */
+/** Reads one line of GET /load, like the operator. */
 async function load(token = "internal-token"): Promise<PoolLoad> {
   const stop = new AbortController();
   const answer = await fetch(`${api.url}/load`, {
@@ -70,10 +70,10 @@ const health = async () => {
 };
 
 describe("a pool that is scaled to zero", () => {
-  it("holds the first request, reports the demand to the operator, and responds once the pool has a replica", async () => {
-    await asleep();
+  it("holds the first request, reports the demand to the operator, and responds when the pool has a replica", async () => {
+    await startAtZero();
     const answer = speak();
-    await eventually("the operator hears of it", async () => (await load()).waiting === 1);
+    await eventually("the held request in the load", async () => (await load()).waiting === 1);
     expect(await health()).toMatchObject({ status: 200, modelReachable: true });
     expect(model.calls).toHaveLength(0);
     await reroute({ idle: false });
@@ -83,8 +83,8 @@ describe("a pool that is scaled to zero", () => {
     expect(await load()).toMatchObject({ streams: 0, waiting: 0, replicas: {} });
   });
 
-  it("counts as reachable while it starts, for as long as requests are held for it", async () => {
-    await asleep();
+  it("counts as reachable while it starts, for the time limit of held requests", async () => {
+    await startAtZero();
     model.ready = false;
     await reroute({ idle: false });
     await clock.advance(longestMs);
@@ -93,10 +93,10 @@ describe("a pool that is scaled to zero", () => {
     expect((await health()).modelReachable).toBe(false);
   });
 
-  it("refuses further requests with 503 and Retry-After when the limit of held requests is reached", async () => {
-    await asleep();
+  it("rejects further requests with 503 and Retry-After when the limit of held requests is reached", async () => {
+    await startAtZero();
     const held = [speak(), speak()];
-    await eventually("both wait", async () => (await load()).waiting === 2);
+    await eventually("two held requests", async () => (await load()).waiting === 2);
     const third = await speak();
     expect(third.headers.get("retry-after")).toBe("5");
     expect(await third.json()).toMatchObject({
@@ -108,41 +108,41 @@ describe("a pool that is scaled to zero", () => {
     for (const answer of held) expect((await answer).status).toBe(200);
   });
 
-  it("refuses a held request with 503 and Retry-After when its time is over", async () => {
-    await asleep();
-    const asked = speak();
-    await eventually("it waits", async () => (await load()).waiting === 1);
+  it("rejects a held request with 503 and Retry-After at its time limit", async () => {
+    await startAtZero();
+    const response = speak();
+    await eventually("a held request", async () => (await load()).waiting === 1);
     await clock.advance(longestMs - 1);
     expect((await load()).waiting).toBe(1);
     await clock.advance(1);
-    const answer = await asked;
+    const answer = await response;
     expect(answer.headers.get("retry-after")).toBe("5");
     expect(await answer.json()).toMatchObject({ status: 503, code: "model_starting" });
     expect((await load()).waiting).toBe(0);
   });
 
-  it("forgets a held request when its client disconnects", async () => {
-    await asleep(1);
-    const caller = new AbortController();
-    const answer = speak(caller.signal).catch((error: Error) => error.name);
-    await eventually("it waits", async () => (await load()).waiting === 1);
-    caller.abort();
+  it("ends a held request when its client disconnects", async () => {
+    await startAtZero(1);
+    const client = new AbortController();
+    const answer = speak(client.signal).catch((error: Error) => error.name);
+    await eventually("a held request", async () => (await load()).waiting === 1);
+    client.abort();
     expect(await answer).toBe("AbortError");
-    await eventually("its place is free", async () => (await load()).waiting === 0);
+    await eventually("no held request", async () => (await load()).waiting === 0);
     expect(model.calls).toHaveLength(0);
   });
 
-  it("rejects requests for a pool that nothing starts", async () => {
-    await asleep(undefined, { wakes: false });
+  it("rejects requests if no scaler starts the pool", async () => {
+    await startAtZero(undefined, { wakes: false });
     expect(await (await speak()).json()).toMatchObject({ status: 503, code: "model_unreachable" });
   });
 
-  it("holds a request that finds the last replica stopping", async () => {
-    await asleep(undefined, { idle: false });
+  it("holds a request that the last, draining replica rejects", async () => {
+    await startAtZero(undefined, { idle: false });
     model.script = (call) =>
       call.refuse(503, { code: "draining", detail: "going", status: 503, title: "draining" });
     const answer = speak();
-    await eventually("it waits", async () => (await load()).waiting === 1);
+    await eventually("a held request", async () => (await load()).waiting === 1);
     expect(model.calls).toHaveLength(1);
     const next = await startScriptedModel(speakTone(0.2));
     await reroute({ idle: false, service: next.url });
@@ -151,33 +151,36 @@ describe("a pool that is scaled to zero", () => {
   });
 });
 
-describe("the load that the operator scales by", () => {
+describe("GET /load, which the operator reads for scaling,", () => {
   it("requires the internal token", async () => {
-    await asleep();
+    await startAtZero();
     await expect(load("another")).rejects.toThrow("status 401");
     await expect(load(api.key)).rejects.toThrow("status 401");
   });
 
-  it("counts streams by replica, and their time to first audio", async () => {
+  it("reports the streams of each replica, and the time to first audio", async () => {
     const finish = Promise.withResolvers<void>();
-    await asleep(undefined, { idle: false });
+    await startAtZero(undefined, { idle: false });
     model.script = speakUntil(finish.promise);
     const answers = [speak(), speak()];
-    await eventually("both speak", async () => (await load()).streams === 2);
+    await eventually("two streams in the load", async () => (await load()).streams === 2);
     expect((await load()).replicas).toEqual({ [model.url]: 2 });
-    await eventually("both were heard", async () => (await load()).firstAudioMs !== undefined);
+    await eventually(
+      "the time to first audio in the load",
+      async () => (await load()).firstAudioMs !== undefined,
+    );
     expect(await sampleOf(api.url, 'svc_tts_pool_streams{pool="voice"}')).toBe(2);
     finish.resolve();
     for (const answer of answers) await (await answer).arrayBuffer();
-    await eventually("both are over", async () => (await load()).streams === 0);
+    await eventually("no stream in the load", async () => (await load()).streams === 0);
   });
 
-  it("ends with the server, and delays its stop only briefly", async () => {
-    await asleep();
+  it("ends with a complete line when the server stops", async () => {
+    await startAtZero();
     const answer = await fetch(`${api.url}/load`, { headers: { authorization: "Bearer internal-token" } });
     const read = answer.text();
     await api.stop();
-    expect((await read).endsWith("}\n"), "its end, and not that of a connection that was cut").toBe(true);
-    api = await startTestApi(route({})); // because all held requests end together
+    expect((await read).endsWith("}\n"), "the last line is complete").toBe(true);
+    api = await startTestApi(route({})); // the server for afterEach, which stops it
   });
 });

@@ -1,6 +1,6 @@
 /**
- * Tests two API tiers with one PostgreSQL: a change at one applies to the other, and clients do not notice
- * the end of one.
+ * Tests two API replicas with one PostgreSQL: a change at one replica applies to the other replica, and an
+ * outage of PostgreSQL does not affect requests.
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -18,8 +18,8 @@ import { connectV1 } from "../../../support/sockets/v1-client.ts";
 const clock = new FakeClock();
 const folder = folderOfTests("two");
 const word = "zorblax";
-/** The number of requests of clients while PostgreSQL is unavailable. */
-const spokenMeanwhile = 200;
+/** The clients send this many requests while PostgreSQL is unavailable. */
+const requestsDuringOutage = 200;
 
 let postgres: TestPostgres;
 let model: ScriptedModel;
@@ -52,31 +52,39 @@ async function statusAt(api: TestApi | undefined, key: string): Promise<number |
   return answer?.status;
 }
 
-/** Waits until both servers respond to requests with the key with this status. */
-async function answeredByBoth(key: string, status: number): Promise<void> {
-  await eventuallyOn(clock, `both answer the key ${status}`, async () => {
+/** Waits until both replicas respond with the status to a request with the key. */
+async function untilStatusOfBoth(key: string, status: number): Promise<void> {
+  await eventuallyOn(clock, `status ${status} of both replicas`, async () => {
     const statuses = await Promise.all([one, other].map((api) => statusAt(api, key)));
-    return statuses.every((answered) => answered === status);
+    return statuses.every((other) => other === status);
   });
 }
 
-it("a key that is created or revoked at one replica is accepted or refused at the other", async () => {
+it("a key that one replica creates or revokes is accepted or rejected by the other replica", async () => {
   const key = await newKey(owner, "app");
-  await eventuallyOn(clock, "a key is known", async () => (await statusAt(other, key)) === 200);
+  await eventuallyOn(
+    clock,
+    "the other replica to accept the key",
+    async () => (await statusAt(other, key)) === 200,
+  );
   await owner.post("/dashboard/keys/revoke", { key: "app" });
-  await answeredByBoth(key, 401);
+  await untilStatusOfBoth(key, 401);
 });
 
-it("a word that is written at one is spoken so at the other, unless a context has its own pronunciation", async () => {
+it("a lexicon word that one replica saves applies at the other replica, except in a context with its own lexicon", async () => {
   const key = await newKey(owner, "speaker");
-  await eventuallyOn(clock, "the key is known", async () => (await statusAt(other, key)) === 200);
+  await eventuallyOn(
+    clock,
+    "the other replica to accept the key",
+    async () => (await statusAt(other, key)) === 200,
+  );
   await owner.get("/dashboard/words");
   await owner.upload("/dashboard/words/import", { team: "" }, lexicon);
-  const spoken = async () => {
+  const usesLexicon = async () => {
     await statusAt(other, key);
     return model.calls.at(-1)?.invocation.lexicon?.[word] !== undefined;
   };
-  await eventuallyOn(clock, "the word is spoken as written", spoken);
+  await eventuallyOn(clock, "the saved pronunciation in an invocation", usesLexicon);
   const socket = await connectV1(other?.url ?? "", "json", { key });
   const customLexicon = [{ spelling: word, pronunciation: '" w V n' }];
   socket.send("a", { start: { speaker: "abbie", text: `The ${word}.`, customLexicon } });
@@ -85,35 +93,39 @@ it("a word that is written at one is spoken so at the other, unless a context ha
   socket.client.socket.terminate();
 });
 
-it("clients with a known key notice no outage of PostgreSQL, and changes after it take effect", async () => {
+it("requests with a known key succeed during an outage of PostgreSQL, and changes after the outage apply", async () => {
   const key = await newKey(owner, "listener");
-  await answeredByBoth(key, 200);
+  await untilStatusOfBoth(key, 200);
   const statuses = new Map<number | undefined, number>();
-  let speaking = true;
+  let isRunning = true;
   const speak = async (api: TestApi | undefined) => {
-    while (speaking) {
+    while (isRunning) {
       const status = await statusAt(api, key);
       statuses.set(status, (statuses.get(status) ?? 0) + 1);
     }
   };
-  const callers = [one, one, other, other].map(speak);
+  const clients = [one, one, other, other].map(speak);
   await postgres.kill();
   const page = await owner.get("/dashboard/keys");
-  expect(page.status, "the dashboard says that it has no database").toBe(503);
-  const enough = (statuses.get(200) ?? 0) + spokenMeanwhile;
-  await eventually("much is spoken meanwhile", () => (statuses.get(200) ?? 0) >= enough);
+  expect(page.status, "the dashboard needs the database").toBe(503);
+  const enough = (statuses.get(200) ?? 0) + requestsDuringOutage;
+  await eventually("enough requests during the outage", () => (statuses.get(200) ?? 0) >= enough);
   await postgres.restart();
-  await eventually("the dashboard is back", async () => {
+  await eventually("a successful request of the dashboard", async () => {
     return (await owner.get("/dashboard/keys")).status === 200;
   });
-  speaking = false;
-  await Promise.all(callers);
+  isRunning = false;
+  await Promise.all(clients);
   expect([...statuses.keys()]).toEqual([200]);
   const fresh = await newKey(owner, "after");
-  await eventuallyOn(clock, "a key made after it", async () => (await statusAt(other, fresh)) === 200);
+  await eventuallyOn(
+    clock,
+    "the other replica to accept a key that was created after the outage",
+    async () => (await statusAt(other, fresh)) === 200,
+  );
 });
 
-it("a replica that starts while PostgreSQL is unavailable leaves requests to the others, unless it has keys of its own", async () => {
+it("a replica that starts while PostgreSQL is unavailable is not ready, except with keys of a file", async () => {
   const key = await newKey(owner, "early");
   await postgres.kill();
   const [fresh, withFile] = await Promise.all([start({ keysFile: undefined }), start()]);
@@ -123,7 +135,7 @@ it("a replica that starts while PostgreSQL is unavailable leaves requests to the
   expect(await ready(fresh)).toBe(503);
   expect(await statusAt(fresh, key)).toBe(503);
   await postgres.restart();
-  await eventuallyOn(clock, "it is ready", async () => (await ready(fresh)) === 200);
+  await eventuallyOn(clock, "a ready replica", async () => (await ready(fresh)) === 200);
   expect(await statusAt(fresh, key)).toBe(200);
 });
 
