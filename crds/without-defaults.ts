@@ -18,8 +18,8 @@ export function withoutDefaults(schema: TSchema | undefined, value: unknown): un
 }
 
 /**
- * The defaults inside `child` are already removed, so the default that it is compared with must also be
- * without them.
+ * The nested defaults of `child` are already removed, so the function also removes them from the default
+ * before it compares both.
  */
 function isDefault(schema: TSchema | undefined, child: unknown): boolean {
   const { default: given } = (schema ?? {}) as Node;

@@ -16,7 +16,9 @@ export type ModelKind = (typeof modelKinds)[number];
 export const arcanaEngines = ["mini", "flite", "vllm", "kokoro"] as const;
 export type ArcanaEngineName = (typeof arcanaEngines)[number];
 
-/** Optimization of the built-in English voices of mist while natural voices are loaded. */
+/**
+ * The engine of mist's built-in English voices: Flite (`latency`), or Kokoro if it is installed (`quality`).
+ */
 export const preferences = ["latency", "quality"] as const;
 
 export const profiles = ["self-hosted", "cloud"] as const;
@@ -26,7 +28,7 @@ export interface ModelFacts {
   readonly tier: ModelKind;
   /** Unicode code points per request. Undefined means unlimited. */
   readonly maxTextLength: number | undefined;
-  /** The same limit for the dashboard. */
+  /** Unicode code points per request of the dashboard. */
   readonly maxDashboardTextLength: number;
   /** Sampling rate in Hz for requests without one. */
   readonly defaultRate: number;

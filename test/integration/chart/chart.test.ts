@@ -249,7 +249,7 @@ describe("the chart rejects", () => {
     [
       "a required license without a key",
       { license: { required: true } },
-      "license.required is true, and there is no license key",
+      "license.required is true, but no license key is set",
     ],
     [
       "development without keys",
@@ -259,7 +259,7 @@ describe("the chart rejects", () => {
     [
       "a pod label that it sets itself",
       { podLabels: { "app.kubernetes.io/instance": "other" } },
-      "podLabels sets app.kubernetes.io/instance",
+      "podLabels contains app.kubernetes.io/instance",
     ],
     ["no account", { serviceAccount: { create: false } }, "serviceAccount.name is empty"],
   ])("%s", async (_what, values, why) => {

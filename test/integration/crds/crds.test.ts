@@ -373,7 +373,7 @@ describe("the CRDs", () => {
 
   it("show the description of every field", async () => {
     const said = await kubectlOrThrow(address, ["explain", "ttsd.spec.models.rollout.maxSurge"]);
-    expect(said).toContain("Pods beyond `replicas` that a rollout may start");
+    expect(said).toContain("Number or percentage of pods above `replicas` that a rollout may start");
   });
 
   it("provide the scale subresource of a pool", async () => {

@@ -91,7 +91,7 @@ describe("helm test", () => {
   it("checks only the operator if no endpoint is set, and reports that", async () => {
     const { code, said } = await run({}, () => ({}));
     expect(code).toBe(0);
-    expect(said).toContain("no speech was requested: set an API key");
+    expect(said).toContain("no speech was requested: to include speech, set test.apiKeySecret");
   });
 
   it.each([
