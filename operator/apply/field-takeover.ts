@@ -4,9 +4,9 @@ import { applyConfigurationOf } from "../cluster/apply-configuration.ts";
 import type { KubernetesObject, ManagedFieldsEntry } from "../facts/kubernetes-object.ts";
 import { type Fields, hasKeys, isMap, type JsonObject, mayHaveKeys } from "./owned-fields.ts";
 
-/** A field or list item that another manager added to an applied object, and that the apply does not name. */
+/** A field or list item of another field manager that the apply does not contain. */
 interface Foreign {
-  /** Without list indexes, such as `spec.template.spec.containers.env`. */
+  /** Path without list indexes, such as `spec.template.spec.containers.env`. */
   readonly path: string;
   /** Present for an item of a list. */
   readonly item?: {
@@ -19,9 +19,10 @@ interface Foreign {
 type Rule = (foreign: Foreign) => boolean;
 
 /**
- * Returns `managedFields` in which the operator owns the additions that match `rule`, or `undefined` if none does. The next
- * apply does not name these fields and therefore removes them (Kubernetes, "Server-Side Apply", field management). Without
- * this, server-side apply keeps conflicting additions: a port under another number keeps the name that the operator needs.
+ * Returns `managedFields` in which the operator owns the foreign fields that match `rule`, or `undefined` if
+ * no field matches. The next apply does not contain these fields, and therefore removes them (Kubernetes,
+ * "Server-Side Apply", field management). Otherwise server-side apply would keep conflicting fields: for
+ * example, a port with another number would keep the port name that the operator needs.
  */
 function adopt(
   live: KubernetesObject,
@@ -110,8 +111,9 @@ function take({ theirs, ours }: Move, key: string): number {
 }
 
 /**
- * Takes over items that are the operator's under another key, such as the number of a port or the name of a container: the
- * operator's item is missing, and the other item has all of its remaining fields.
+ * Takes over items of the operator whose key another client changed, such as the number of a port or the name
+ * of a container. Such an item has every other field of an item that the operator desires and that is
+ * missing.
  */
 export function takeOverRenamed(
   live: KubernetesObject,
@@ -143,7 +145,7 @@ function contains(live: unknown, desired: unknown): boolean {
   return live === desired || live === undefined;
 }
 
-/** Takes over the additions next to the fields that the API server rejected. */
+/** Takes over the foreign fields in the lists and maps whose fields the API server rejected. */
 export function takeOverRejected(
   live: KubernetesObject,
   desired: KubernetesObject,
@@ -154,7 +156,8 @@ export function takeOverRejected(
 }
 
 /**
- * The list or map of a rejected field: `spec.ports` for `spec.ports[1].name`. It is never a whole object or its metadata.
+ * Returns the list or map that contains a rejected field: `spec.ports` for `spec.ports[1].name`. It returns
+ * nothing for the whole object and for its metadata.
  */
 function scopeOf(field: string): string[] {
   const names = field.replaceAll(/\[[^\]]*\]/g, "").split(".");

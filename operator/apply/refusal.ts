@@ -3,25 +3,28 @@ import type { KubernetesObject } from "../facts/kubernetes-object.ts";
 import type { ReconcileProblem } from "../facts/observed.ts";
 import { admissionProblem, crdMismatch, sentence } from "../workload/external-problems.ts";
 
-/** Explains why the API server rejected a child, and what to do about it. */
+/** Explains why the API server rejected a child, and how to solve the problem. */
 
 /**
- * Whether the API server found the object invalid. It reports a field that this version of Kubernetes does not have with
- * status 500 (server-side apply, typed conversion).
+ * Returns whether the API server rejected the object as invalid. For a field that its version of Kubernetes
+ * does not have, the API server responds with status 500 (server-side apply, typed conversion).
  */
 export function isRefused({ status, message }: ApiError): boolean {
   return status === 422 || (status === 500 && message.includes("failed to create typed patch object"));
 }
 
 /**
- * Whether the failure concerns only this object. Every other failure (no response, overload, rejected credentials)
- * concerns all requests.
+ * Returns whether the failure affects only this object. Every other failure (no response, overload, rejected
+ * credentials) affects all requests.
  */
 export function isAnswered(failure: unknown): boolean {
   return failure instanceof ApiError && ![401, 429, 502, 503, 504].includes(failure.status);
 }
 
-/** Combines the problems of a reconcile. The worst problem gives the reason, and each message appears once. */
+/**
+ * Combines the problems of a reconcile. The result has the reason of a problem that stalls the object, or
+ * else of the first problem. Each message appears once.
+ */
 export function combineProblems(
   problems: readonly (ReconcileProblem | undefined)[],
 ): ReconcileProblem | undefined {
@@ -40,12 +43,17 @@ function withoutLocalAddress(text: string): string {
   return text.replace(/(?:\[[0-9a-f:.%]+\]|\d+\.\d+\.\d+\.\d+):\d+->/gi, "");
 }
 
-/** Whether the kind is not installed. Only the kinds of the Gateway API may be missing, because the operator needs all others. */
+/**
+ * Returns whether the request failed because HTTPRoute of the Gateway API is not installed. Other optional
+ * kinds are checked before a request.
+ */
 export function isMissingKind({ kind }: KubernetesObject, failure: unknown): boolean {
   return kind === "HTTPRoute" && failure instanceof ApiError && failure.status === 404;
 }
 
-/** Fields that the CRD in the cluster does not have, such as `.status.license.id`. */
+/**
+ * Returns the fields in the error that the CRD in the cluster does not have, such as `.status.license.id`.
+ */
 export function undeclaredFields(error: unknown): string[] {
   if (!(error instanceof ApiError)) return [];
   if (!error.message.includes("field not declared in schema")) return [];

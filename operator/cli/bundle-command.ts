@@ -5,7 +5,10 @@ import { UsageError } from "../../lib/usage-error.ts";
 import { collectBundle, type File } from "./bundle.ts";
 import { parseOptions, reachCluster, type Terminal } from "./terminal.ts";
 
-/** Runs `tts-operator support-bundle [NAME]`, which writes a tar.gz file, or to standard output with `--file -`. */
+/**
+ * Runs `tts-operator support-bundle [NAME]`, which writes a tar.gz file, or with `--file -` writes to
+ * standard output.
+ */
 export async function bundleCommand(
   words: readonly string[],
   terminal: Terminal,
@@ -39,7 +42,10 @@ export async function bundleCommand(
   }
 }
 
-/** A gzipped archive of files that only their owner can read. `at` is their time, in milliseconds since the epoch. */
+/**
+ * Returns a tar.gz archive of files that only their owner can read. `at` is the time of the files, in
+ * milliseconds since the epoch.
+ */
 export async function tarball(files: readonly File[], at: number): Promise<Buffer> {
   const owner = { mode: 0o600, uid: 0, gid: 0, mtime: new Date(at) };
   const entries = files.map(({ path, content }) => ({

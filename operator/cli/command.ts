@@ -53,19 +53,22 @@ Environment of run:
 
 const pullPolicies = ["Always", "IfNotPresent", "Never"] as const;
 const defaultLeaseName = "tts-operator";
-/** The longest wait for running reconciles after a signal to stop. The pods of the chart have 20 seconds. */
+/**
+ * The longest wait for running reconciles after a stop signal. Kubernetes ends the chart's pods after 20
+ * seconds.
+ */
 const stopWithinMs = 15_000;
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The part of the process that the command uses. */
+/** The parts of the process that the command uses. */
 export interface Process {
   readonly environment: Environment;
-  /** Resolves with the name of the signal to stop. */
+  /** Resolves with the name of the stop signal. */
   readonly stopping: Promise<string>;
   print(text: string | Uint8Array): void;
   complain(text: string): void;
-  /** Ends the process at once, also if work is in progress. */
+  /** Ends the process immediately, also while work is in progress. */
   leave(code: number): void;
 }
 
@@ -98,7 +101,7 @@ async function run({ environment, stopping, leave }: Process): Promise<void> {
       ...settings.server,
       licenseRequired: requiresLicense(settings.licenseKeys),
     },
-    "starting",
+    "the operator is starting",
   );
   const starting = startOperator({
     client,
@@ -113,16 +116,16 @@ async function run({ environment, stopping, leave }: Process): Promise<void> {
         name: environment.TTS_LEASE_NAME || defaultLeaseName,
       },
     }),
-    // another process may lead in a moment, so this one must not write any more; Kubernetes restarts it
+    // Another process may become the leader, so this process must not write any more. Kubernetes restarts it.
     onLost: (reason) => {
-      log.fatal({ reason }, "another process may lead now, so this process exits; Kubernetes restarts it");
+      log.fatal({ reason }, "the operator lost the leadership and exits; Kubernetes restarts it");
       leave(1);
     },
     queueObserver: queueMetrics(registry, "tts-operator"),
   });
   operator = await Promise.race([starting, stopping.then(() => undefined)]);
   if (operator !== undefined) log.info({}, "the caches are synchronized, and TtsDeployments are reconciled");
-  log.info({ signal: await stopping }, "stopping");
+  log.info({ signal: await stopping }, "the operator is stopping");
   await Promise.race([operator?.stop(), delay(stopWithinMs, undefined, { ref: false })]);
   await probes.close();
   client.close();
@@ -144,9 +147,9 @@ function serverImage(environment: Environment): ServerImage {
 }
 
 /**
- * Reads the license keys. Development keys are trusted only if they were switched on explicitly.
- * @throws UsageError if a license is required and there is no key. An upgrade that forgets the keys must not lift the requirement. The earlier
- * operator then continues, and so does everything that it manages.
+ * Reads the license keys. Development keys are trusted only if TTS_DEVELOPMENT is true. Throws `UsageError`
+ * if a license is required and there is no key: after an upgrade that omits the keys by mistake, the pods of
+ * the earlier version continue to run.
  */
 async function licenseKeys(environment: Environment): Promise<JSONWebKeySet> {
   const files = [environment.TTS_LICENSE_KEYS_FILE];
@@ -155,7 +158,7 @@ async function licenseKeys(environment: Environment): Promise<JSONWebKeySet> {
   const trusted = { keys: sets.flatMap(({ keys }) => keys) };
   if (environment.TTS_LICENSE_REQUIRED === "true" && !requiresLicense(trusted)) {
     throw new UsageError(
-      "TTS_LICENSE_REQUIRED is true, and there is no license key. Set the public keys of the license issuer (TTS_LICENSE_KEYS_FILE; license.jwks in the chart), or set TTS_LICENSE_REQUIRED (license.required in the chart) to false",
+      "TTS_LICENSE_REQUIRED is true, but no license key is set; set TTS_LICENSE_KEYS_FILE (license.jwks in the chart) to the public keys of the license issuer, or set TTS_LICENSE_REQUIRED (license.required in the chart) to false",
     );
   }
   return trusted;
@@ -205,7 +208,7 @@ async function execute(words: readonly string[], process: Process): Promise<numb
   return 0;
 }
 
-/** Runs the command with these arguments. @returns the exit code */
+/** Runs the command with these arguments. Returns the exit code. */
 export async function runOperatorCommand(words: readonly string[], process: Process): Promise<number> {
   try {
     return await execute(words, process);

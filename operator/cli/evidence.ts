@@ -7,7 +7,7 @@ import type { KubernetesObject } from "../facts/kubernetes-object.ts";
 import type { Deployment, Pod, TtsDeployment, TtsModelPool } from "../facts/observed.ts";
 import { type SecretReference, secretReferences } from "./references.ts";
 
-/** The input of `explain`, read once with the rights of the user. */
+/** The input of `explain`, which is read once with the permissions of the user. */
 export interface Evidence {
   /** Milliseconds since the epoch. */
   readonly now: number;
@@ -15,11 +15,14 @@ export interface Evidence {
   readonly pools: readonly TtsModelPool[];
   readonly workloads: readonly Deployment[];
   readonly pods: readonly Pod[];
-  /** Warning events about these objects, the latest first. */
+  /** Warning events about these objects. The latest event is first. */
   readonly warnings: readonly Warning[];
-  /** Whether a Secret that the spec names exists; `undefined` if the user may not read it. Contents are never read. */
+  /**
+   * The Secrets that the spec names, and whether each exists. `exists` is `undefined` if the user may not
+   * read the Secret. The contents are never read.
+   */
   readonly secrets: readonly (SecretReference & { readonly exists: boolean | undefined })[];
-  /** The pods of all operators; `undefined` if the user may not list them. */
+  /** The pods of all operators, or `undefined` if the user may not list them. */
   readonly operators: readonly Pod[] | undefined;
   /** Objects that could not be read, and why. */
   readonly unseen: readonly string[];
@@ -35,7 +38,10 @@ export interface Warning {
   readonly lastSeen: number;
 }
 
-/** Returns `otherwise` for objects that the user may not read, and records that they were not read. */
+/**
+ * Reads objects. For objects that the user may not read, it returns a fallback, and records that they were
+ * not read.
+ */
 export class PartialReader {
   readonly unseen: string[] = [];
 
@@ -51,15 +57,18 @@ export class PartialReader {
   }
 }
 
-/** Selects the objects of one TtsDeployment. */
+/** Returns the label selector of the objects of one TtsDeployment. */
 export function deploymentSelector(name: string): string {
   return `${labels.deployment}=${name}`;
 }
 
-/** Selects the operator's own pods, of every release. */
+/** The label selector of the operator's pods, of every release. */
 export const operatorSelector = "app.kubernetes.io/name=tts-operator,app.kubernetes.io/component=operator";
 
-/** Throws `UsageError` if the TtsDeployment does not exist, and names the existing ones. */
+/**
+ * Reads the input of `explain`. If the TtsDeployment does not exist, it throws a `UsageError` that lists the
+ * existing TtsDeployments.
+ */
 export async function gatherEvidence(
   client: ClusterClient,
   { namespace, name, now }: { namespace: string; name: string; now: number },

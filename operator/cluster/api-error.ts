@@ -32,10 +32,16 @@ export class ApiError extends Error {
   }
 }
 
-/** The request for an error message, without its body. With `secret`, the server's message is omitted, because it may quote a value. */
+/**
+ * The request that an error message names. With `secret`, the error omits the server's message, because that
+ * message may quote a value.
+ */
 export type ApiErrorContext = { method: string; path: string; secret: boolean };
 
-/** Makes an error of a `Status` object (Kubernetes API conventions, "Response Status Kind"), or of the response of a proxy. */
+/**
+ * Creates an error from a `Status` object (Kubernetes API conventions, "Response Status Kind"), or from the
+ * response of a proxy.
+ */
 export function apiErrorOf(
   asked: ApiErrorContext,
   status: number,
@@ -91,7 +97,7 @@ function parseObject(body: string): Record<string, unknown> | undefined {
     const value: unknown = JSON.parse(body);
     return isObject(value) ? value : undefined;
   } catch {
-    // The body is empty, or the HTML page of a proxy. Only the status is known.
+    // The body is empty, or it is the HTML page of a proxy, so only the status is known.
     return undefined;
   }
 }
@@ -100,7 +106,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Seconds only: the API server sends no dates (RFC 9110, 10.2.3). */
+/** Parses the header `Retry-After` in seconds. The API server never sends it as a date (RFC 9110, 10.2.3). */
 function parseRetryAfterMs(value: string | undefined): number | undefined {
   return value !== undefined && /^\d{1,6}$/.test(value) ? Number(value) * 1000 : undefined;
 }

@@ -1,8 +1,9 @@
 import type { KubernetesObject } from "../facts/kubernetes-object.ts";
 
 /**
- * Prepares a manifest for an apply: only with the fields that an apply may name, without `undefined` and `null` (which would be
- * owned but not stored), and with the `stringData` of a Secret as `data`, like the server stores it.
+ * Prepares a manifest for an apply. It removes fields that an apply must not contain, and values that are
+ * `undefined` or `null`, because the operator would own fields that are not stored. It converts the
+ * `stringData` of a Secret to `data`, as the API server does.
  */
 export function applyConfigurationOf(manifest: KubernetesObject): KubernetesObject {
   const { managedFields, creationTimestamp, generation, deletionTimestamp, ...metadata } = manifest.metadata;

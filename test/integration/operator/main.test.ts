@@ -147,7 +147,7 @@ it.each([
     "a required license and no key",
     ["run"],
     { TTS_LICENSE_REQUIRED: "true", TTS_LICENSE_KEYS_FILE: "" },
-    /TTS_LICENSE_REQUIRED is true, and there is no license key\. Set .*license\.jwks/,
+    /TTS_LICENSE_REQUIRED is true, but no license key is set; set .*license\.jwks/,
   ],
   ["a port beyond all", ["run"], { TTS_PROBE_PORT: "70000" }, /TTS_PROBE_PORT is 70000/],
   ["an unknown command", ["walk"], {}, /unknown command: walk; see tts-operator --help/],

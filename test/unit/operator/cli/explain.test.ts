@@ -236,7 +236,7 @@ describe("explain", () => {
   it("prints everything as text, with the objects that the user may not read", () => {
     const deployment = saying(stalled("NameTaken", "Service ns/demo-api was not created by this operator."));
     const text = explanationText(explain(evidence(deployment, { unseen: ["events (not allowed)"] })));
-    expect(text).toContain("TtsDeployment ns/demo: Not ready for 30 min. A person has to act: 1 problem.");
+    expect(text).toContain("TtsDeployment ns/demo: Not ready for 30 min. You must act: 1 problem.");
     expect(text).toContain(
       "1. spec: NameTaken (since 2025-12-31T23:30:00Z)\n   Service ns/demo-api was not created",
     );
