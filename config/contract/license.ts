@@ -177,7 +177,7 @@ function evaluateOnlineCheck(
   if (terms.now < confirmedUntil) return { ...verdict, ...checked, confirmedUntil };
   const graceUntil = Math.min(confirmedUntil + graceMs, verdict.graceUntil ?? Number.POSITIVE_INFINITY);
   const asked = response ? `since ${iso(response.iat * 1000)}` : "yet";
-  const unconfirmed = `The license's issuer was not reachable ${asked}`;
+  const unconfirmed = `The license's issuer has not been reachable ${asked}`;
   const cause = "unconfirmed" as const;
   if (terms.now < graceUntil) {
     const message = `${unconfirmed}; serving continues until ${iso(graceUntil)}. Allow API pods to connect to license.endpoint.`;

@@ -96,7 +96,7 @@ function schemaProblem(
 
 function quotaProblem(what: string, { status, message: said }: ApiError): ReconcileProblem | undefined {
   if (status !== 403 || !/exceeded quota/i.test(said)) return undefined;
-  const message = `${what} could not be written: ${sentence(said)} Raise the namespace's ResourceQuota, or request less. The operator retries.`;
+  const message = `${what} could not be written: ${sentence(said)} Raise the namespace's ResourceQuota, or reduce the requested resources. The operator retries.`;
   return { reason: "QuotaExceeded", message, stalled: false };
 }
 

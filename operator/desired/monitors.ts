@@ -8,7 +8,10 @@ import { vllmPortName } from "./pods/pod.ts";
 /** Monitors for the Prometheus operator (monitoring.coreos.com/v1). */
 
 const apiVersion = "monitoring.coreos.com/v1";
-/** The labels of Services and pods that every series gets, so that queries can select a TtsDeployment or a pool. */
+/**
+ * The labels of Services and pods that Prometheus adds to every series, so that queries can select a
+ * TtsDeployment or a pool.
+ */
 const kept = [labels.deployment, labels.pool, labels.component];
 
 export function monitors(owner: TtsDeployment): KubernetesObject[] {
@@ -20,7 +23,7 @@ export function monitors(owner: TtsDeployment): KubernetesObject[] {
 
 type Wish = NonNullable<TtsDeployment["spec"]["telemetry"]>["serviceMonitor"];
 
-/** The ServiceMonitor of API and model pods. Each has a Service. */
+/** Returns the ServiceMonitor for the Services of API and model pods. */
 function serviceMonitor(owner: TtsDeployment, wish: Wish): KubernetesObject {
   return {
     apiVersion,
@@ -34,7 +37,7 @@ function serviceMonitor(owner: TtsDeployment, wish: Wish): KubernetesObject {
   };
 }
 
-/** The PodMonitor of vLLM, whose port no Service has. */
+/** Returns the PodMonitor for vLLM. No Service contains the port of vLLM. */
 function vllmMonitor(owner: TtsDeployment, wish: Wish): KubernetesObject {
   return {
     apiVersion,
@@ -48,7 +51,10 @@ function vllmMonitor(owner: TtsDeployment, wish: Wish): KubernetesObject {
   };
 }
 
-/** The labels of the operator have priority over those of the user, because the operator finds its children by them. */
+/**
+ * Returns the metadata of a monitor. The labels of the operator override the labels of the user, because the
+ * operator finds its children by label.
+ */
 function metadataOf(owner: TtsDeployment, wish: Wish): KubernetesObject["metadata"] {
   const metadata = childMetadata(owner, owner.metadata.name, "monitor");
   return { ...metadata, labels: { ...wish.labels, ...metadata.labels } };

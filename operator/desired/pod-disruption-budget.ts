@@ -19,8 +19,8 @@ export function poolDisruptionBudget(owner: TtsModelPool): Budget[] {
 }
 
 /**
- * The budget limits the unavailable pods. A minimum of available pods would block every node drain at one replica. Pods that are
- * not ready may always be evicted.
+ * Returns a budget that limits the unavailable pods. With one replica, a minimum of available pods would
+ * block every node drain. Pods that are not ready may always be evicted.
  */
 function budget(
   metadata: Budget["metadata"],

@@ -17,14 +17,18 @@ import { objectKey } from "../facts/object-key.ts";
 import type { LicenseAllowance, LicenseDecision, ObservedDeployment } from "../facts/observed.ts";
 import { LicenseAllocations, type LicenseUse } from "./shares.ts";
 
-/** Evaluates the license of a TtsDeployment, and the replicas that it allows. Running replicas are never removed here. */
+/**
+ * Evaluates the license of a TtsDeployment, and computes the replicas that the license allows. The license
+ * never reduces the number of running replicas.
+ */
 export async function decideLicense(
   observed: ObservedDeployment,
   keys: JSONWebKeySet,
   shares = new LicenseAllocations(),
 ): Promise<LicenseDecision> {
   const { verdict, failedAt, check } = await verdictOf(observed, keys);
-  // no await from here on: a concurrent reconcile must not allocate the same capacity of the license
+  // From here on, the function must not await, so that a concurrent reconcile cannot allocate the same
+  // capacity of the license.
   const lastValid = lastValidOf(observed, verdict);
   const limits = mayServe(verdict) ? leftOver(observed, verdict, lastValid, shares) : undefined;
   const pools = grantPools(observed, limits);
@@ -45,13 +49,14 @@ export async function decideLicense(
 }
 
 type Limits = Pick<LicenseClaims, "models" | "maxGpus" | "maxStreams"> & {
-  /** The use of the same license by other TtsDeployments. */
+  /** The GPUs and streams that other TtsDeployments use under the same license. */
   readonly elsewhere?: LicenseUse;
 };
 
 /**
- * The limits are kept in the status, which users cannot write. Deleting or damaging the Secret therefore raises no limit and does not extend
- * the grace period.
+ * Returns the limits of the last valid license. They are kept in the status, which users cannot write. If a
+ * user deletes or damages the Secret, the limits therefore do not increase, and the grace period does not
+ * become longer.
  */
 function lastValidOf(
   { deployment }: ObservedDeployment,
@@ -70,7 +75,10 @@ const unlimited: Limits = {
   maxStreams: Number.POSITIVE_INFINITY,
 };
 
-/** Undefined where the limits of the license are unknown. Running pods then stay, and none is added. */
+/**
+ * Returns the limits of the license and its use by other TtsDeployments. It returns undefined if the limits
+ * are unknown. Running pods then continue, and no pods are added.
+ */
 function leftOver(
   { deployment }: ObservedDeployment,
   { state, claims }: LicenseVerdict,
@@ -96,7 +104,7 @@ function takeShare(
   });
 }
 
-/** The GPUs and streams that these replicas use. */
+/** Returns the GPUs and streams that these replicas use. */
 export function useOf(
   pools: readonly { model: Pick<ModelSpec, "accelerator" | "maxConcurrentStreams">; replicas: number }[],
 ): LicenseUse {
@@ -133,7 +141,7 @@ async function verdictOf(observed: ObservedDeployment, keys: JSONWebKeySet): Pro
   return { verdict: evaluateReading(license, { ...terms, failedAt }), failedAt, check };
 }
 
-/** The responses of the issuer; undefined without an online check. */
+/** Returns the verified responses of the issuer, or undefined without an online check. */
 async function onlineCheck(
   { now, deployment, licenseAnswers = [] }: ObservedDeployment,
   keys: JSONWebKeySet,
@@ -152,8 +160,9 @@ function checkOf({ answers, since }: OnlineCheck, { claims }: LicenseVerdict): L
 }
 
 /**
- * Grace counts from the last good verdict, or from the time at which licenses became required. A license that had expired, or that its issuer
- * had not confirmed in time, before it vanished or was revoked gains no second grace period by that.
+ * Returns the start of the grace period: the time of the last good verdict, or the time at which licenses
+ * became required. If the grace period of an expired or unconfirmed license had already begun, it does not
+ * begin again when the license is deleted or revoked.
  */
 function failedSince({ deployment, now }: ObservedDeployment): number | undefined {
   const last = deployment.status?.license;
@@ -197,11 +206,14 @@ interface PoolGrant {
   readonly running: number;
   readonly licensed: boolean;
   readonly grant: LicenseAllowance;
-  /** The most replicas that the rest of the license allows. */
+  /** The highest number of replicas that the license allows for this pool. */
   readonly most: number;
 }
 
-/** Running replicas keep their share of the budget. The pools get the rest in the order of the spec. */
+/**
+ * Distributes the license over the pools. Running replicas keep their share. The pools get the rest in the
+ * order of the spec.
+ */
 function grantPools({ deployment, pools }: ObservedDeployment, limits: Limits | undefined): PoolGrant[] {
   const known = new Map(pools.map((observed) => [observed.pool.spec.pool, observed]));
   const wishes = deployment.spec.models.map((model) => {
@@ -233,7 +245,7 @@ class Budget {
     this.#streams = (limits?.maxStreams ?? 0) - (limits?.elsewhere?.streams ?? 0);
   }
 
-  /** Replicas of this model that still fit. */
+  /** Returns the number of further replicas of this model that the license allows. */
   room(model: ModelSpec): number {
     const gpus = model.accelerator?.count ?? 0;
     const byGpus = gpus > 0 ? Math.floor(this.#gpus / gpus) : Number.POSITIVE_INFINITY;
@@ -262,7 +274,7 @@ function explain(
     const names = foreign.map(({ model }) => `${model.name} (${model.kind})`).join(", ");
     return refused(
       "ModelNotLicensed",
-      `The license covers ${limits.models.join(", ") || "no model"}; it does not cover the pools ${names}, which are not started. Remove these pools, or request a license that covers them.`,
+      `The license covers ${limits.models.join(", ") || "no model"}; it does not cover the pools ${names}, so the operator does not start them. Remove these pools, or request a license that covers them.`,
     );
   }
   return explainLimits(pools, limits) ?? { valid: true, reason: "Valid", message: verdict.message };
@@ -292,7 +304,10 @@ function explainLimits(pools: readonly PoolGrant[], limits: Limits | undefined):
   return undefined;
 }
 
-/** The message does not name the other TtsDeployments, whose namespaces its readers may not be allowed to see. */
+/**
+ * Returns the message for an exceeded limit. The message does not name other TtsDeployments, because its
+ * readers may have no access to other namespaces.
+ */
 function tooMany(
   what: string,
   allowed: number,
@@ -302,14 +317,14 @@ function tooMany(
 ): string {
   const shared =
     others > 0
-      ? `The license allows ${allowed} ${what} in total. Other TtsDeployments that share it use ${others}, and this one requests ${asked}.`
+      ? `The license allows ${allowed} ${what} in total. Other TtsDeployments with this license use ${others}, and this TtsDeployment requests ${asked}.`
       : `The license allows ${allowed} ${what}, and this TtsDeployment requests ${asked}.`;
-  return `${shared} ${heldBack(pools)} Request less, or a larger license.`;
+  return `${shared} ${heldBack(pools)} Reduce the replicas or their resources, or request a larger license.`;
 }
 
 function heldBack(pools: readonly PoolGrant[]): string {
   const short = pools.filter(({ asked, grant }) => grant.replicas < asked);
-  if (short.length === 0) return "Running pods continue, but none can be added.";
+  if (short.length === 0) return "Running pods continue, but no pods can be added.";
   const list = short.map(
     ({ model, grant, asked }) => `${model.name} gets ${grant.replicas} of ${asked} replicas`,
   );

@@ -8,7 +8,7 @@ import { type CanaryMetrics, readCanaryMetrics, since } from "../rollout/canary-
 
 export interface CanaryMetricsReaderOptions {
   readonly clock: Clock;
-  /** Reads `/metrics` of an API pod. @throws Error if the pod does not respond in time. */
+  /** Reads `/metrics` of an API pod. Throws if the pod does not respond in time. */
   readonly readMetrics: (pod: Pod) => Promise<string>;
   readonly onUnread: (pod: string, error: unknown) => void;
 }
@@ -16,26 +16,35 @@ export interface CanaryMetricsReaderOptions {
 interface Look {
   readonly counted: string;
   readonly atMs: number;
-  /** The result of this reading; undefined if it failed. */
+  /** The result of this reading, or undefined if the reading failed. */
   readonly figures: CanaryFacts["figures"];
-  /** The metrics of the last successful reading, with which the next reading is compared. */
+  /** The metrics of the last successful reading. The next reading is compared with them. */
   readonly latest: CanaryMetrics | undefined;
 }
 
-/** The number of canaries whose last metrics are kept. For a dropped one, the next reading counts as the first. */
+/**
+ * The number of canaries for which the last metrics are kept. If the metrics of a canary are dropped, its
+ * next reading counts as the first.
+ */
 const mostLooks = 1000;
 
-/** Reads the metrics of a canary from the API pods, once in each interval, independent of the number of reconciles. */
+/**
+ * Reads the metrics of a canary from the API pods, once in each interval, also if reconciles are more
+ * frequent.
+ */
 export class CanaryMetricsReader {
   readonly #options: CanaryMetricsReaderOptions;
-  /** By namespace and name of the pool. */
+  /** The last readings, by namespace and name of the pool. */
   readonly #looks = new LruCache<string, Look>(mostLooks);
 
   constructor(options: CanaryMetricsReaderOptions) {
     this.#options = options;
   }
 
-  /** @param name the `pool` label of the canary's metrics. @returns undefined if the last reading failed. */
+  /**
+   * Returns the metrics of a canary, or undefined if the last reading failed. `name` is the label `pool` of
+   * the canary's metrics.
+   */
   async figuresOf(
     { metadata }: TtsModelPool,
     name: string,
@@ -48,7 +57,7 @@ export class CanaryMetricsReader {
     const counted = attemptLabel(state);
     const last = known?.counted === counted ? known : undefined;
     const atMs = this.#options.clock.monotonicMs();
-    // A reconcile that is due for the next reading may start up to 20 ms early.
+    // A reconcile for the next reading may start up to 20 ms early, and must then read the metrics.
     if (last && atMs - last.atMs < analysis.intervalSeconds * 1000 - 20) return last.figures;
     const whole = await this.#ask(apiPods, { pool: name, revision: counted });
     const recent = whole && last?.latest && since(last.latest, whole);

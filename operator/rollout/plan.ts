@@ -17,13 +17,16 @@ import { type CanaryFacts, canaryReplicas, nextCanary, stepBlockedBy, stepEndsAt
 import { tradeOf, unschedulableDeadline } from "./trade.ts";
 import { windowState } from "./window.ts";
 
-/** Plans how the pods of a pool change from their template to the one of the spec. */
+/**
+ * The input of a rollout plan, which changes the pods of a pool from their current template to the template
+ * of the spec.
+ */
 
 export interface RolloutFacts {
   readonly observed: ObservedPool;
-  /** The pool of its canary, if it exists. */
+  /** The pool of the canary, if it exists. */
   readonly canary: ObservedPool | undefined;
-  /** The routing table still sends streams to the canary. */
+  /** Whether the routing table still sends streams to the canary. */
   readonly routed: boolean;
   readonly grant: LicenseAllowance;
   /** Milliseconds since the epoch. */
@@ -32,28 +35,28 @@ export interface RolloutFacts {
 }
 
 export interface RolloutPlan {
-  /** The template of the pool's Deployment; `undefined` if it may not start. */
+  /** The template of the pool's Deployment, or `undefined` if the license does not allow its start. */
   readonly stable: PinnedTemplate | undefined;
   readonly replicas: number;
   readonly maxUnavailable: number | string;
-  /** One old pod is drained in exchange for a new one. */
+  /** Whether one old pod is drained to free its capacity for a new pod. */
   readonly trading: boolean;
   /** The desired pool of the canary, if there is one. */
   readonly canary: { readonly pin: PinnedTemplate; readonly replicas: number } | undefined;
-  /** The canary's pool exists, is no longer wanted, and receives no streams. */
+  /** Whether the canary's pool must be deleted: it is no longer desired, and receives no streams. */
   readonly dropCanary: boolean;
-  /** The next state of the canary for the status. It takes effect when it is stored there. */
+  /** The next state of the canary. It takes effect when it is stored in the status. */
   readonly nextCanary: CanaryState | undefined;
   readonly updateRevision: string;
-  /** Why the pods keep their settings although the spec has different ones. */
+  /** The reason why the pods keep their settings although the spec has changed, if any. */
   readonly waits: { readonly stalled: boolean; readonly problem: Diagnosis } | undefined;
   /** Whether this operator would render a different template from the same settings. */
   readonly outdated: boolean;
-  /** When the plan changes because of the time, in milliseconds since the epoch. */
+  /** The next time at which the plan changes, in milliseconds since the epoch. */
   readonly changesAt: number | undefined;
 }
 
-/** @throws InvalidPatch if the `podTemplate` of the user cannot be merged */
+/** Plans the rollout of a pool. Throws `InvalidPatch` if the `podTemplate` of the user cannot be merged. */
 export function planRollout(facts: RolloutFacts, server: ServerImage): RolloutPlan {
   const { observed, canary, grant } = facts;
   const live = observed.workload.deployment;
@@ -89,9 +92,9 @@ export function planRollout(facts: RolloutFacts, server: ServerImage): RolloutPl
 }
 
 interface Step {
-  /** The Deployment gets the new template. */
+  /** Whether the Deployment gets the new template. */
   readonly take: boolean;
-  /** The stored canary, while it has a pool. */
+  /** The stored state of the canary, while the canary has a pool. */
   readonly wanted: CanaryState | undefined;
   readonly next: CanaryState | undefined;
   readonly waits: RolloutPlan["waits"];
@@ -122,7 +125,10 @@ function chooseStep(facts: RolloutFacts, pinned: PinnedTemplate | undefined, upd
   return { ...plain, take: false, waits: awaitingWindow(gate?.changesAt), changesAt: gate?.changesAt };
 }
 
-/** Rolls out the template of a promoted canary. The canary serves its share until all pods have the template. */
+/**
+ * Returns the step after a promotion. The canary serves its share until all pods of the pool have its
+ * template.
+ */
 function finishing({ observed }: RolloutFacts, stored: CanaryState | undefined): Step {
   const live = observed.workload.deployment;
   if (stored?.phase !== "Promoting" || (live !== undefined && isRolledOut(live))) return plain;
@@ -142,7 +148,7 @@ function tryFirst(
   return { take: false, wanted: active(stored), next, waits, changesAt };
 }
 
-/** The state of a canary that has pods. */
+/** Returns the state of the canary if the canary has pods. */
 function active(stored: CanaryState | undefined): CanaryState | undefined {
   return stored?.phase === "RolledBack" ? undefined : stored;
 }
@@ -182,7 +188,10 @@ function canaryFacts(
   };
 }
 
-/** @param replicas the replicas of the canary's step. A pool with those of an earlier step is not ready. */
+/**
+ * Returns the state of the canary's pods. `replicas` are the replicas of the current step. While the pool has
+ * the replicas of an earlier step, it is not ready.
+ */
 function stateOf(
   canary: ObservedPool | undefined,
   update: PinnedTemplate,
@@ -202,7 +211,10 @@ function stateOf(
   return { ready: ready !== undefined, serves, failure };
 }
 
-/** Whether the canary may replace another pod of the pool. Pods are replaced one at a time, and one always stays. */
+/**
+ * Returns whether the canary may replace another pod of the pool. Pods are replaced one at a time, and at
+ * least one pod of the pool is kept.
+ */
 function mayTrade(
   { pool, workload }: ObservedPool,
   canary: ObservedPool | undefined,
@@ -230,7 +242,7 @@ function canaryOf(
 
 function awaitingWindow(opensAt: number | undefined): RolloutPlan["waits"] {
   const when = opensAt === undefined ? "" : `, which opens at ${isoSeconds(opensAt)}`;
-  const message = `The new settings wait for the maintenance window${when}. To roll them out at once, remove rollout.maintenanceWindow.`;
+  const message = `The new settings wait for the maintenance window${when}. To roll them out immediately, remove rollout.maintenanceWindow.`;
   return { stalled: false, problem: { reason: "AwaitingMaintenanceWindow", message } };
 }
 

@@ -11,14 +11,14 @@ interface ScalingPass {
   readonly cluster?: ClusterCapabilities;
 }
 
-/** Whether the replicas follow the load. A pool without `scaling` has no such condition. */
+/** Returns the condition ScalingReady of a pool with `scaling`. */
 export function scalingFindings(observed: ObservedPool, pass: ScalingPass): ConditionState[] {
   const { scaling } = observed.pool.spec;
   if (scaling === undefined) return [];
   return [lacking(observed) ?? found(observed, scaling.provider, pass)];
 }
 
-/** The problem of a replica that was requested and does not start. */
+/** Returns the problem of a replica that was requested and does not start, if any. */
 function lacking({ pool, workload }: ObservedPool): ConditionState | undefined {
   const { deployment, pods } = workload;
   const ready = deployment?.status?.readyReplicas ?? 0;
@@ -44,7 +44,7 @@ function found(
     case "KEDA":
       return cluster?.hasKeda === false
         ? kedaMissing(observed.pool)
-        : // since KEDA 2.21, Ready does not report unreadable metrics; an older KEDA does not have HPAActive
+        : // Since KEDA 2.21, the condition Ready does not report unreadable metrics. Earlier versions do not have the condition HPAActive.
           ofAutoscaler(observed, "ScaledObject", ["Ready", "HPAActive"]);
     case "External":
       return good("External", "An external controller scales the TtsModelPool.");
@@ -65,7 +65,7 @@ function builtin(pool: TtsModelPool, view: ScalingState | undefined): ConditionS
   if (names.length > 0) {
     return bad(
       "LoadUnknown",
-      `The API pods ${names.join(", ")} do not report their load, so the operator removes no replica. The operator must reach port http of the API pods. Check its log, and the NetworkPolicies of both namespaces.`,
+      `The API pods ${names.join(", ")} do not report their load, so the operator does not scale down. Check the operator's log, and check that the NetworkPolicies of both namespaces allow connections from the operator to the port http of the API pods.`,
     );
   }
   switch (view?.plan) {
@@ -77,7 +77,7 @@ function builtin(pool: TtsModelPool, view: ScalingState | undefined): ConditionS
     case "atMost":
       return good(
         "AtMaximum",
-        `Clients request more than ${maxReplicas} replicas can serve. Raise scaling.maxReplicas if they wait too long.`,
+        `Clients request more than ${maxReplicas} replicas can serve. Raise scaling.maxReplicas if clients wait too long.`,
       );
     case "following":
       return good("Following", `The replicas follow the demand, from ${minReplicas} to ${maxReplicas}.`);
@@ -93,7 +93,7 @@ function builtin(pool: TtsModelPool, view: ScalingState | undefined): ConditionS
   }
 }
 
-/** The earlier condition, while there is no newer state. */
+/** Returns the earlier condition, which applies while there is no newer state. */
 function before({ status }: TtsModelPool): ConditionState | undefined {
   const known = status?.conditions.find((condition) => condition.type === type);
   if (known === undefined || known.reason === "External") return undefined;
@@ -114,8 +114,8 @@ function kedaMissing({ metadata }: TtsModelPool): ConditionState {
 }
 
 /**
- * Derives the condition from the scaler's own conditions.
- * @param about the conditions to evaluate: the first must exist, and none may be False
+ * Derives the condition from the conditions of the scaler. `about` are the types of the conditions to
+ * evaluate. The first of them must exist, and none of them may be False.
  */
 function ofAutoscaler(
   { pool, autoscaler }: ObservedPool,
@@ -137,11 +137,11 @@ function ofAutoscaler(
     };
   }
   if (said.status === "True") return good("Following", `${what} scales the pool.`);
-  // a HorizontalPodAutoscaler reports this reason at zero replicas, which is not an error
+  // A HorizontalPodAutoscaler reports this reason at zero replicas.
   if (said.reason === "ScalingDisabled" && pool.spec.replicas === 0) {
     return bad(
       "ScaledToZero",
-      `The pool was set to 0 replicas, and ${what} does not scale a pool from 0. Set it to 1: kubectl scale ttsmp ${pool.metadata.name} --replicas=1.`,
+      `The pool was set to 0 replicas, and ${what} does not scale a pool from 0. Set the replicas to 1: kubectl scale ttsmp ${pool.metadata.name} --replicas=1.`,
     );
   }
   return bad(
@@ -155,7 +155,7 @@ interface ScaledModel {
   readonly pool: TtsModelPool | undefined;
 }
 
-/** Combines the conditions of the scaled pools; empty if no pool is scaled. */
+/** Combines the conditions of the scaled pools. Returns an empty list if no pool is scaled. */
 export function gatheredScaling(pools: readonly ScaledModel[]): ConditionState[] {
   const scaled = pools.filter(({ pool }) => pool?.spec.scaling !== undefined);
   if (scaled.length === 0) return [];

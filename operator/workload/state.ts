@@ -3,25 +3,27 @@ import type { Deployment, LicenseAllowance, Workload } from "../facts/observed.t
 import { type Diagnosis, diagnosePods, fetchingPod, unclaimedPod } from "./diagnosis.ts";
 import { admissionProblem } from "./external-problems.ts";
 
-/** The state of the pods of one Deployment. `problem` says why not all of them serve the current template. */
+/**
+ * The state of the pods of one Deployment. `problem` says why not all pods serve with the current template.
+ */
 export type WorkloadState =
   | { readonly kind: "ready" }
   | { readonly kind: "progressing"; readonly problem: Diagnosis }
   | { readonly kind: "failing"; readonly problem: Diagnosis }
-  /** A person has to act. */
+  /** A user must act. */
   | { readonly kind: "stalled"; readonly problem: Diagnosis };
 
-/** The wanted replicas, and the hash of their settings. */
+/** The desired replicas, and the hash of their settings. */
 export interface DesiredWorkload {
   readonly replicas: number;
   readonly settings: string;
-  /** The replicas of a scaled pool that must serve. More may be starting. */
+  /** The lowest number of ready replicas of a pool with scaling. Further replicas may be starting. */
   readonly floor?: number;
   /** Whether the pod template was already rolled out completely, so that only the number of pods changes. */
   readonly rolledOut?: boolean;
 }
 
-/** @param grant the replicas that the license allows */
+/** Returns the state of the pods. `grant` contains the replicas that the license allows. */
 export function workloadState(
   { deployment, pods }: Workload,
   grant: LicenseAllowance,
@@ -44,7 +46,10 @@ export function workloadState(
   return held === undefined ? { kind: "ready" } : { kind: "stalled", problem: held };
 }
 
-/** Adds a sentence about a missing claim. The reason stays, because every pod waits for its claim for a moment. */
+/**
+ * Adds a sentence about a missing ResourceClaim. The reason does not change, because every pod waits for its
+ * claim for a short time.
+ */
 function withClaim({ reason, message }: Diagnosis, pods: Workload["pods"]): Diagnosis {
   return { reason, message: [message, unclaimedPod(pods)].filter((words) => words !== undefined).join(" ") };
 }
@@ -53,7 +58,7 @@ function missing(grant: LicenseAllowance): WorkloadState {
   if (grant.held) {
     const problem = {
       reason: "LicenseHold",
-      message: "Not started, because the license does not allow it. See LicenseValid.",
+      message: "The pods are not started, because the license does not allow it. See LicenseValid.",
     } as const;
     return { kind: "stalled", problem };
   }
@@ -84,15 +89,18 @@ function condition({ status }: Deployment, type: string) {
   return status?.conditions?.find((candidate) => candidate.type === type);
 }
 
-/** A pool that may scale to zero is not ready while an error keeps its pods from starting. */
+/**
+ * Returns the number of pods that must be ready. A pool that may scale to zero is not ready while an error
+ * keeps its pods from starting.
+ */
 function leastOf({ floor }: DesiredWorkload, diagnosis: Diagnosis | undefined): number {
   if (floor === undefined) return Number.POSITIVE_INFINITY;
   return diagnosis === undefined ? floor : Math.max(1, floor);
 }
 
 /**
- * The current step of the rollout, by the rules of `kubectl rollout status`; `undefined` if every pod has the current template
- * and is available.
+ * Returns the current step of the rollout, by the rules of `kubectl rollout status`. Returns `undefined` if
+ * every pod has the current template and is available.
  */
 function rolloutStep(
   { metadata, spec, status = {} }: Deployment,
@@ -130,12 +138,12 @@ function replicaFailure(message = "no further details"): Diagnosis {
   return {
     reason: quota ? "QuotaExceeded" : "PodsRefused",
     message: `Pods cannot be created: ${message.replace(/\.$/, "")}. ${
-      quota ? "Raise the namespace's ResourceQuota, or request less." : "Check the policies of the namespace."
+      quota ? "Raise the namespace's ResourceQuota, or reduce the requested resources." : "Check the policies of the namespace."
     }`,
   };
 }
 
-/** Whether every pod has the current template and is available. */
+/** Returns whether every pod has the current template and is available. */
 export function isRolledOut(deployment: Deployment): boolean {
   return rolloutStep(deployment, Number.POSITIVE_INFINITY, false) === undefined;
 }

@@ -1,19 +1,24 @@
 /**
- * The strategic merge patch of Kubernetes (`kubectl patch --type=strategic`; "Update API Objects in Place Using kubectl patch"). Maps
- * are merged, lists with a merge key are merged by item, and other lists and values are replaced. A test compares it with kubectl.
+ * The strategic merge patch of Kubernetes (`kubectl patch --type=strategic`; "Update API Objects in Place
+ * Using kubectl patch"). Maps are merged, lists with a merge key are merged by item, and other lists and
+ * values are replaced. A test compares the results with kubectl.
  *
- * Supported: `null` removes a field; `$patch: replace` and `$patch: delete` in a map or as an item of a keyed list; `$retainKeys`.
- * Rejected, because users do not write them: `$setElementOrder/…` and `$deleteFromPrimitiveList/…`.
+ * Supported: `null` removes a field; `$patch: replace` and `$patch: delete` in a map or as an item of a keyed
+ * list; `$retainKeys`. Rejected, because users do not write them: `$setElementOrder/…` and
+ * `$deleteFromPrimitiveList/…`.
  */
 export type JsonValue = { [field: string]: unknown };
 
-/** How the lists under a map are merged. A field that is not named here is a plain map, an atomic list or a value. */
+/**
+ * The merge keys of the lists in a map. A field that the schema does not contain is a plain map, an atomic
+ * list or a value.
+ */
 export interface MergeSchema {
   readonly lists?: Readonly<Record<string, { readonly key: string; readonly items?: MergeSchema }>>;
   readonly maps?: Readonly<Record<string, MergeSchema>>;
 }
 
-/** The patch is invalid. The message names the field. */
+/** The error for an invalid patch. The message names the field. */
 export class InvalidPatch extends Error {
   override readonly name = "InvalidPatch";
 }
@@ -21,7 +26,10 @@ export class InvalidPatch extends Error {
 const directive = "$patch";
 const retainKeys = "$retainKeys";
 
-/** @throws InvalidPatch. Neither argument is changed. `path` names the patch in messages. */
+/**
+ * Returns `original` with `patch` merged over it. It does not change its arguments. `path` is the name of the
+ * patch in messages. Throws `InvalidPatch`.
+ */
 export function strategicMerge(
   original: JsonValue,
   patch: JsonValue,
@@ -45,7 +53,7 @@ function replacement({ [directive]: kind, ...rest }: JsonValue, path: string): J
   throw new InvalidPatch(`${path}.$patch is ${JSON.stringify(kind)}; it must be replace or delete`);
 }
 
-/** Keeps the fields that `$retainKeys` names, which must include all fields that the patch sets. */
+/** Returns only the fields that `$retainKeys` lists. The list must include all fields that the patch sets. */
 function retained(original: JsonValue, patch: JsonValue, path: string): JsonValue {
   const kept = patch[retainKeys];
   if (kept === undefined) return { ...original };
@@ -58,7 +66,7 @@ function retained(original: JsonValue, patch: JsonValue, path: string): JsonValu
   return Object.fromEntries(Object.entries(original).filter(([field]) => kept.includes(field)));
 }
 
-/** Merges one field. `undefined` means that the field is removed. */
+/** Merges one field. Returns `undefined` if the field is removed. */
 function mergeField(
   original: unknown,
   value: unknown,
@@ -100,7 +108,10 @@ function mergeList(
   return inOrder(left, merged, key);
 }
 
-/** The directives of a list in a patch: items to merge or add, items to remove, or a replacement of the list. */
+/**
+ * Separates the items of a list in a patch: items to merge or add, items to remove, and the directive to
+ * replace the list.
+ */
 function sorted(patch: readonly unknown[], key: string, path: string) {
   const added: JsonValue[] = [];
   const removed = new Set<unknown>();
@@ -117,8 +128,9 @@ function sorted(patch: readonly unknown[], key: string, path: string) {
 }
 
 /**
- * Orders the merged items: those of the patch keep the order of the patch, and the others keep theirs. An item of the original keeps its
- * position relative to the others, and a new item comes before the remaining ones.
+ * Orders the merged items as kubectl does. Items of the patch keep the order of the patch, and the other
+ * items keep the order of the original. An item of both keeps its position relative to the other items, and a
+ * new item is before the remaining items.
  */
 function inOrder(original: readonly JsonValue[], patched: readonly JsonValue[], key: string): JsonValue[] {
   const place = (item: JsonValue) => original.findIndex((candidate) => candidate[key] === item[key]);
@@ -131,7 +143,7 @@ function inOrder(original: readonly JsonValue[], patched: readonly JsonValue[], 
   return [...result, ...others];
 }
 
-/** Copies a new value of the patch, without nulls and without directives. */
+/** Returns a copy of a value of the patch without nulls and without directives. */
 function withoutDirectives(value: unknown): unknown {
   if (Array.isArray(value)) return value.filter((item) => !isDirective(item)).map(withoutDirectives);
   if (!isMap(value)) return value;

@@ -94,25 +94,25 @@ async function ended({ child }: Process): Promise<number | null> {
 it("becomes ready, serves its metrics, and transfers the leadership when it is stopped by a signal", async () => {
   const first = await start(["run"], { POD_NAME: "first" });
   await until(async () => (await statusOf(`${first.probes}/readyz`)) === 200, first);
-  await until(() => first.output.includes('"leading"'), first);
+  await until(() => first.output.includes('"this process is the leader now"'), first);
   const second = await start(["run"], { POD_NAME: "second" });
   await until(async () => (await statusOf(`${second.probes}/readyz`)) === 200, second);
-  expect(second.output).not.toContain('"leading"');
+  expect(second.output).not.toContain('"this process is the leader now"');
   expect(await (await fetch(first.metrics)).text()).toMatch(/rest_client_requests_total\{.*method="GET"/);
 
   first.child.kill("SIGTERM");
   expect(await ended(first)).toBe(0);
   // releases the lease, which would otherwise name the first operator until it expires
   expect(await leaseHolder()).not.toMatch(/^first_/);
-  await until(() => second.output.includes('"leading"'), second);
+  await until(() => second.output.includes('"this process is the leader now"'), second);
   for (const line of first.output.trim().split("\n")) expect(JSON.parse(line)).toHaveProperty("message");
 });
 
 it("leads next to an operator of another release in its namespace", async () => {
   const first = await start(["run"], { POD_NAME: "first", TTS_LEASE_NAME: "one" });
   const second = await start(["run"], { POD_NAME: "second", TTS_LEASE_NAME: "two" });
-  await until(() => first.output.includes('"leading"'), first);
-  await until(() => second.output.includes('"leading"'), second);
+  await until(() => first.output.includes('"this process is the leader now"'), first);
+  await until(() => second.output.includes('"this process is the leader now"'), second);
 });
 
 it("is alive but not ready while the API server is unreachable, and ends at a signal", async () => {

@@ -54,9 +54,9 @@ const isSilent = (pod: string) =>
   house.until(
     async () =>
       house.lines.some(
-        (line) => line.startsWith("an API pod does not report its load") && line.includes(pod),
+        (line) => line.startsWith("the operator cannot read the load report of an API pod") && line.includes(pod),
       ),
-    `no word of ${pod}`,
+    `a failed connection to ${pod}`,
   );
 
 const route = async () => (await house.routing()).models.mist?.[0];

@@ -89,14 +89,14 @@ describe("explain", () => {
       ApiReady: [
         "False",
         "LicenseHold",
-        "Not started, because the license does not allow it. See LicenseValid.",
+        "The pods are not started, because the license does not allow it. See LicenseValid.",
       ],
     });
     const pool = poolSaying({
       Ready: [
         "False",
         "LicenseHold",
-        "Not started, because the license does not allow it. See LicenseValid.",
+        "The pods are not started, because the license does not allow it. See LicenseValid.",
       ],
     });
     const secrets = [{ path: "license.secretRef", name: "license", exists: false }];
