@@ -45,7 +45,7 @@ interface Followed {
 /** Collects the load of each pool from the API pods. Each API pod reports changes over one open connection. */
 export class LoadCollector {
   readonly #options: LoadCollectorOptions;
-  /** A pod without a report for this long counts as unreachable. */
+  /** The HTTP client. After these timeouts, an API pod counts as unreachable. */
   readonly #agent = new Agent({ headersTimeout: 5_000, bodyTimeout: staleMs, connectTimeout: 3_000 });
   /** The connections by TtsDeployment, and by pod. */
   readonly #followed = new Map<string, Map<string, Followed>>();

@@ -1,4 +1,4 @@
-/** `make bench`: measures the server next to its parts, and writes docs/benchmarks.md and its plots. */
+/** `make bench` measures the server and its parts, and writes docs/benchmarks.md and its plots. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { apiTier } from "./chapters/api-tier.ts";
@@ -24,7 +24,7 @@ const plots = join(docs, "benchmarks");
 const soak = process.env.SOAK === "1";
 const only = process.env.ONLY;
 
-/** In the order of the page. */
+/** The chapters, in the order of the page. */
 const measurements: readonly Measurement[] = [
   streams,
   firstAudio,
@@ -71,7 +71,10 @@ async function inTurn(wanted: readonly Measurement[], workbench: Workbench): Pro
   return done;
 }
 
-/** A run of one chapter prints its results and does not change the page. */
+/**
+ * Writes the page and its plots. If only one chapter was measured, it prints the results and does not change
+ * the page.
+ */
 function report(found: readonly Chapter[]): void {
   if (only !== undefined) {
     for (const { name, finding } of found) console.log(`\n## ${name}\n\n${finding.text}`);

@@ -18,7 +18,10 @@ const mostHealthMs = 2_000;
 const mostGrowthMiB = 64;
 const mostHeldMiB = 1_200;
 
-/** Latency of other clients next to clients that hold connections, and the memory of such connections. */
+/**
+ * Measures the latency of a client while other clients hold many connections, and the memory for these
+ * connections.
+ */
 export const hostileCallers: Measurement = {
   name: "Hostile callers",
   async measure() {
@@ -70,14 +73,14 @@ ${markdownTable(
   },
 };
 
-/** The values in ascending order. */
+/** Returns the response times of /health in ascending order. */
 async function health({ url }: ApiAlone): Promise<readonly number[]> {
   const times: number[] = [];
   while (times.length < looks) {
     const startedAt = performance.now();
     const answer = await fetch(`${url}/health`);
     await answer.arrayBuffer();
-    if (!answer.ok) throw new Error(`/health answered ${answer.status}`);
+    if (!answer.ok) throw new Error(`/health responded with status ${answer.status}`);
     times.push(performance.now() - startedAt);
   }
   return ascending(times);
@@ -104,7 +107,7 @@ async function sendHalf({ url, key }: ApiAlone): Promise<Socket> {
   return socket;
 }
 
-/** A speech request with white space of this many bytes. */
+/** Returns a speech request with this number of bytes of white space. */
 function largeBody(bytes: number, seconds = 1): string {
   const request = { speaker: "luna", modelId: "arcana", text: replayText(seconds, "at once") };
   return `{${" ".repeat(bytes)}${JSON.stringify(request).slice(1)}`;
@@ -117,10 +120,10 @@ async function speak({ url, key }: ApiAlone, body: string, accept: string): Prom
     body,
   });
   await answer.arrayBuffer();
-  if (![200, 503].includes(answer.status)) throw new Error(`status ${answer.status}`);
+  if (![200, 503].includes(answer.status)) throw new Error(`a large speech request received status ${answer.status}`);
 }
 
-/** Highest memory of the process in MiB while all requests were in progress. */
+/** Returns the highest memory of the process in MiB during the large requests. */
 async function large(api: ApiAlone): Promise<number> {
   let most = residentBytes(api.pid);
   const looking = setInterval(() => {

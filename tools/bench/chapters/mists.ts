@@ -11,14 +11,11 @@ const rounds = 15;
 const models = ["mist", "mistv2"] as const;
 type Mist = (typeof models)[number];
 
-/** A first sentence without a comma, with which agents often begin. */
+/** A text whose first sentence has no comma, as is common in voice agents. */
 const longText =
   "The old man told us a very long story about the sea and everything that lives in it while it was raining. We listened until the end.";
 
-/**
- * Compares mist and mistv2 with one voice: the time to first audio of each, in turn, and their
- * intelligibility.
- */
+/** Compares the time to first audio and the intelligibility of mist and mistv2, with the same voice. */
 export const mists: Measurement = {
   name: "mist and mistv2",
   async measure(workbench) {
@@ -69,7 +66,7 @@ async function errorRate({ url, key }: RunningServer, modelId: Mist): Promise<nu
       headers: { authorization: `Bearer ${key}`, "content-type": "application/json", accept: "audio/pcm" },
       body: JSON.stringify({ speaker: usualTarget.voice, modelId, text: sentence }),
     });
-    if (!answer.ok) throw new Error(`${modelId} answered ${answer.status}`);
+    if (!answer.ok) throw new Error(`a request for ${modelId} received status ${answer.status}`);
     spoken.push({ samples: new Int16Array(await answer.arrayBuffer()), rate: 16_000, sentence });
   }
   return (await recognize(spoken)).wordErrorRate;

@@ -13,20 +13,24 @@ import { markdownTable } from "../common/page.ts";
 import { startServer } from "../common/running-server.ts";
 import { longText, usualTarget } from "./first-audio.ts";
 
-/** Streams that the model tier synthesizes at once. As many more may wait. */
+/** The number of streams that the model tier synthesizes at once. The queue has the same length. */
 const capacity = 16;
 const seconds = 12;
-/** Concurrent requests with long texts: half of them run, half wait. */
+/**
+ * The number of concurrent requests with long texts. Half of them run, and the other half waits in the queue.
+ */
 const filling = 2 * capacity;
-/** Number of clients that then find a full queue, one after another. */
+/** The number of requests that are then sent one after another, while the queue is full. */
 const refusedCallers = 50;
 const fullAfterMs = 500;
 const deadlineMs = 5_000;
-/** Allowance for the time from a slot to the first audio, and for a timer on a busy machine. */
+/**
+ * The allowed time from the start of a stream to its first audio, with the delay of timers on a busy machine.
+ */
 const graceMs = 250;
 const mostRefusalMs = 50;
 
-/** A separate server, small enough to be overloaded. */
+/** Measures a server at twice its capacity. The server is separate, and its capacity is small. */
 export const overload: Measurement = {
   name: "Twice the capacity",
   async measure() {
@@ -52,7 +56,7 @@ async function loadWith({ url, key }: Served, form: Form, streams: number, forSe
 }
 
 interface Full {
-  /** Running and waiting requests. */
+  /** The requests that run, and the requests that wait in the queue. */
   readonly filling: readonly StreamRecord[];
   readonly late: readonly StreamRecord[];
 }

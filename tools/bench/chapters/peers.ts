@@ -7,16 +7,19 @@ import { markdownTable } from "../common/page.ts";
 import { startServer } from "../common/running-server.ts";
 import { startPiper } from "./piper-server.ts";
 
-/** Results for one model: medians of this server and of Piper. */
+/** The results for one model: medians of this server and of Piper's server. */
 interface PeerFigures {
   readonly model: string;
   readonly runtimes: Side<string>;
   readonly firstAudioMs: Medians;
-  /** Seconds of audio per second, by number of streams. */
+  /** Seconds of audio per second, for each number of streams. */
   readonly audioPerSecond: readonly (Medians & { readonly streams: number })[];
 }
 
-/** Piper as pip installs it, and with this server's version of ONNX Runtime. */
+/**
+ * A value of this server (`ours`), of Piper's server as pip installs it (`theirs`), and of Piper's server
+ * with this server's version of ONNX Runtime (`theirsLikeOurs`).
+ */
 interface Side<T> {
   readonly ours: T;
   readonly theirs: T;
@@ -45,7 +48,7 @@ const longText =
     0,
     500,
   );
-/** Sentences without an inner pause, so that silence does not count as audio. */
+/** Sentences without a pause, so that silence does not count as audio. */
 const sentences = [
   "Your order has been shipped and will arrive on Thursday.",
   "Please hold the line while I look up your account.",
@@ -55,10 +58,10 @@ const sentences = [
   "Would you like me to send the receipt to your address.",
 ];
 
-/** Sends a text and reads the audio as it arrives. */
+/** Sends a speech request for a text. */
 type Ask = (text: string) => Promise<Response>;
 
-/** Compares this server and Piper's own, with the same models, in turn. */
+/** Compares this server with Piper's server, in turn and with the same models. */
 export const peers: Measurement = {
   name: "Comparison with Piper's server",
   async measure() {
@@ -67,7 +70,10 @@ export const peers: Measurement = {
   },
 };
 
-/** Starts a separate server, because the other chapters measure one without mounted voices. */
+/**
+ * Measures both servers. It starts a separate server, because the other chapters measure a server without
+ * mounted voices.
+ */
 async function measurePeers(): Promise<PeerFigures[]> {
   const folder = new VoicesFolder();
   folder.piper("tiny", { frames: [2, 6] });
@@ -160,7 +166,7 @@ function said(medians: Medians, digits: number): string {
   return sides.map((side) => `${side} ${medians[side].toFixed(digits)}`).join(", ");
 }
 
-/** Computes medians. The order changes from round to round. */
+/** Measures the servers in turn, and returns the medians. The order of the servers changes in each round. */
 async function alternate(
   rounds: number,
   asks: Side<Ask>,
@@ -176,7 +182,10 @@ async function alternate(
   return { ours: median(ours), theirs: median(theirs), theirsLikeOurs: median(theirsLikeOurs) };
 }
 
-/** No request starts after the window. Running ones finish, and their time counts. */
+/**
+ * Returns the seconds of audio per second. No request starts after the end of the window. Running requests
+ * finish, and their time counts.
+ */
 async function throughput(ask: Ask, streams: number, seconds: number): Promise<number> {
   const startedAt = performance.now();
   let next = 0;
@@ -185,7 +194,7 @@ async function throughput(ask: Ask, streams: number, seconds: number): Promise<n
     while (performance.now() - startedAt < seconds * 1000) {
       const text = sentences[next++ % sentences.length] ?? "";
       const heard = await hear(await ask(text), startedAt);
-      audioSeconds += heard.audioSeconds; // Separate lines, because one expression would use the sum from before the wait.
+      audioSeconds += heard.audioSeconds; // The addition follows the await in a separate statement, so that it uses the current sum.
     }
   };
   await Promise.all(Array.from({ length: streams }, stream));
@@ -196,7 +205,7 @@ async function hear(
   answer: Response,
   startedAt: number,
 ): Promise<{ firstAudioMs: number; audioSeconds: number }> {
-  if (!answer.ok || !answer.body) throw new Error(`${answer.url} answered ${answer.status}`);
+  if (!answer.ok || !answer.body) throw new Error(`${answer.url} responded with status ${answer.status}`);
   let bytes = 0;
   let firstAudioMs = Number.NaN;
   for await (const piece of answer.body) {

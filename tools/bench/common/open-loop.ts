@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
 /**
- * Sends requests at a constant rate, whether earlier ones have finished or not. Resolves with all responses.
- * @param perSecond requests per second. @param seconds duration of the load.
+ * Sends requests at a constant rate, independent of the duration of earlier requests. Resolves with all
+ * responses. `seconds` is the duration of the load.
  */
 export async function openLoop<Answer>(
   perSecond: number,

@@ -1,6 +1,6 @@
 /**
- * `make bench-load-balancing`: how several API processes share replicas, simulated with the product's own
- * replica selection.
+ * `make bench-load-balancing` simulates how several API processes share replicas, with the replica selection
+ * of the server.
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,6 +1,6 @@
 /**
- * A model tier without synthesis: recorded audio in the real wire format, at real time or as fast as it is
- * pulled. Prints its port; ends with its parent.
+ * A model tier without synthesis. It sends recorded audio in the wire format, at real time or as fast as the
+ * client reads. It prints its port, and ends with its parent process.
  */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
@@ -11,7 +11,9 @@ import type { Invocation } from "../../../server/contract/speech.ts";
 import { encodeFrame, wireType } from "../../../server/contract/wire.ts";
 import { cannedAudio, readReplayText, replayRate } from "./audio.ts";
 
-/** A tenth of a second at real time, otherwise the size of the engines' own pieces. */
+/**
+ * The length of a frame: a tenth of a second at real time, and otherwise the length of the engines' frames.
+ */
 const pieceSeconds = { inTime: 0.1, atOnce: 0.4 };
 const recordedSeconds = 12;
 
