@@ -13,7 +13,7 @@ export interface Shell {
   readonly complain: (text: string) => void;
   /** Returns the lines of standard input. Standard input is opened when a command calls this function. */
   readonly readLines?: () => AsyncIterable<string>;
-  /** Milliseconds since the epoch. */
+  /** The time in milliseconds since the epoch. */
   readonly now: () => number;
 }
 

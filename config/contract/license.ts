@@ -59,7 +59,7 @@ export function requiresLicense(keys: JSONWebKeySet): boolean {
 
 /** The inputs of a license evaluation in addition to the license: the time, and the deployment's settings. */
 export interface LicenseTerms {
-  /** Milliseconds since the epoch. */
+  /** The time in milliseconds since the epoch. */
   readonly now: number;
   /**
    * The deployment's `gracePeriod`. The smaller value of `gracePeriod` and the license's `graceDays` applies.

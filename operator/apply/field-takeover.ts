@@ -8,7 +8,7 @@ import { type Fields, hasKeys, isMap, type JsonObject, mayHaveKeys } from "./own
 interface Foreign {
   /** Path without list indexes, such as `spec.template.spec.containers.env`. */
   readonly path: string;
-  /** Present for an item of a list. */
+  /** Present if the field is an item of a list. */
   readonly item?: {
     readonly desired: readonly JsonObject[];
     readonly live: readonly JsonObject[];

@@ -19,7 +19,7 @@ export interface BundleScope {
    * namespace.
    */
   readonly name: string | undefined;
-  /** Milliseconds since the epoch. */
+  /** The time in milliseconds since the epoch. */
   readonly now: number;
   /** The version of this program. */
   readonly version: string;

@@ -9,7 +9,7 @@ import { type SecretReference, secretReferences } from "./references.ts";
 
 /** The input of `explain`, which is read once with the permissions of the user. */
 export interface Evidence {
-  /** Milliseconds since the epoch. */
+  /** The time in milliseconds since the epoch. */
   readonly now: number;
   readonly deployment: TtsDeployment;
   readonly pools: readonly TtsModelPool[];
@@ -34,7 +34,7 @@ export interface Warning {
   readonly reason: string;
   readonly note: string;
   readonly times: number;
-  /** Milliseconds since the epoch. */
+  /** The time in milliseconds since the epoch. */
   readonly lastSeen: number;
 }
 

@@ -69,7 +69,7 @@ function text(encoded: string | undefined): string {
  */
 
 export interface RotationTerms {
-  /** Milliseconds since the epoch. */
+  /** The time in milliseconds since the epoch. */
   readonly now: number;
   /** The value of the rotation request. Each new value requests another rotation. */
   readonly asked: string | undefined;

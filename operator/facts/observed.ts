@@ -39,7 +39,7 @@ export interface ObservedPool {
 }
 
 export interface ObservedDeployment {
-  /** Milliseconds since the epoch. */
+  /** The time in milliseconds since the epoch. */
   readonly now: number;
   readonly deployment: TtsDeployment;
   readonly license: LicenseReading;

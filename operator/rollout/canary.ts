@@ -9,7 +9,7 @@ import { type CanaryMetrics, evaluateCanaryMetrics } from "./canary-metrics.ts";
  * status of the pool. A new leader therefore continues from the stored decision, and no step is taken twice.
  */
 export interface CanaryFacts {
-  /** Milliseconds since the epoch. */
+  /** The time in milliseconds since the epoch. */
   readonly now: number;
   readonly spec: CanarySpec;
   /** The hash of the canary's settings. */

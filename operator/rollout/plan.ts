@@ -29,7 +29,7 @@ export interface RolloutFacts {
   /** Whether the routing table still sends streams to the canary. */
   readonly routed: boolean;
   readonly grant: LicenseAllowance;
-  /** Milliseconds since the epoch. */
+  /** The time in milliseconds since the epoch. */
   readonly now: number;
   readonly figures: CanaryFacts["figures"];
 }

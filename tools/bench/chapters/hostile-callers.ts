@@ -27,7 +27,7 @@ export const hostileCallers: Measurement = {
   async measure() {
     const api = await startApiAlone();
     try {
-      await speak(api, largeBody(0), "audio/pcm"); // Warms up the compiled code.
+      await speak(api, largeBody(0), "audio/pcm"); // This load warms up the compiled code.
       const calm = await health(api);
       const slow = await beside(api, slowSenders, 1);
       const before = await beside(api, manyConnections, 1);

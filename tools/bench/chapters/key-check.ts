@@ -38,7 +38,7 @@ export const keyCheck: Measurement = {
     const wrong = await timeChecks([createKey()], createKeys());
     const api = await startApiAlone();
     try {
-      await listen(api, 3); // Warms up the compiled code.
+      await listen(api, 3); // This load warms up the compiled code.
       await flood(api, 3);
       const refusal = await refusalCost(api);
       const windows = await compare(api);

@@ -37,7 +37,7 @@ export const overload: Measurement = {
     const server = await startServer({ [names.maxConcurrentStreams]: String(capacity) });
     try {
       const target = { ...usualTarget, accept: "audio/pcm", eventFormat: "pcm", rate: 16_000 } as const;
-      await loadWith(server, target, capacity / 2, 4); // Warms up the compiled code.
+      await loadWith(server, target, capacity / 2, 4); // This load warms up the compiled code.
       const steady = await loadWith(server, target, 2 * capacity, seconds);
       return finding(steady, await fill(server, target));
     } finally {
