@@ -61,10 +61,10 @@ function moveMap(move: Move, desired: JsonObject, live: JsonObject, path: string
   for (const [key, fields] of Object.entries(move.theirs)) {
     if (!key.startsWith("f:")) continue;
     const name = key.slice(2);
-    const place = path === "" ? name : `${path}.${name}`;
+    const fieldPath = path === "" ? name : `${path}.${name}`;
     if (desired[name] !== undefined)
-      moved += moveWithin(move, key, fields, { desired: desired[name], live: live[name], path: place });
-    else if (move.rule({ path: place })) moved += take(move, key);
+      moved += moveWithin(move, key, fields, { desired: desired[name], live: live[name], path: fieldPath });
+    else if (move.rule({ path: fieldPath })) moved += moveField(move, key);
   }
   return moved;
 }
@@ -97,14 +97,14 @@ function moveItems(
     const keys = JSON.parse(key.slice(2)) as JsonObject;
     const named = desired.find((item) => mayHaveKeys(item, keys));
     if (named !== undefined) {
-      const there = live.find((item) => hasKeys(item, keys));
-      moved += moveWithin(move, key, fields, { desired: named, live: there, path });
-    } else if (move.rule({ path, item: { desired, live, keys } })) moved += take(move, key);
+      const liveItem = live.find((item) => hasKeys(item, keys));
+      moved += moveWithin(move, key, fields, { desired: named, live: liveItem, path });
+    } else if (move.rule({ path, item: { desired, live, keys } })) moved += moveField(move, key);
   }
   return moved;
 }
 
-function take({ theirs, ours }: Move, key: string): number {
+function moveField({ theirs, ours }: Move, key: string): number {
   ours[key] = theirs[key] ?? {};
   delete theirs[key];
   return 1;

@@ -24,11 +24,11 @@ export function isApplied(
 ): boolean {
   const owned = ownedFields(live, desired.apiVersion, options);
   if (owned === undefined) return false;
-  const wanted = applyConfigurationOf(desired);
+  const configuration = applyConfigurationOf(desired);
   if (options.subresource === "status") {
-    return isSame(owned["f:status"], wanted.status, live.status, "status");
+    return isSame(owned["f:status"], configuration.status, live.status, "status");
   }
-  const { apiVersion, kind, metadata, status, ...body } = wanted;
+  const { apiVersion, kind, metadata, status, ...body } = configuration;
   const { labels, annotations, ownerReferences, finalizers } = metadata;
   const named = { ...body, metadata: { labels, annotations, ownerReferences, finalizers } };
   return isSameMap(owned, named, live as JsonObject);
@@ -90,12 +90,12 @@ function isSameList(owned: Fields, desired: unknown[], live: unknown[]): boolean
 
 function isSameSet(members: string[], desired: unknown[], live: unknown[]): boolean {
   const text = (values: unknown[]) => new Set(values.map((value) => JSON.stringify(value)));
-  const wanted = text(desired);
-  const there = text(live);
+  const desiredTexts = text(desired);
+  const liveTexts = text(live);
   return (
-    wanted.size === members.length &&
-    members.every((member) => wanted.has(member.slice(2))) &&
-    [...wanted].every((value) => there.has(value))
+    desiredTexts.size === members.length &&
+    members.every((member) => desiredTexts.has(member.slice(2))) &&
+    [...desiredTexts].every((value) => liveTexts.has(value))
   );
 }
 
@@ -108,10 +108,10 @@ function isSameKeyedList(owned: Fields, desired: JsonObject[], live: JsonObject[
   let last = -1;
   for (const { item, fields, keys } of pairs) {
     const position = live.findIndex((candidate) => hasKeys(candidate, keys));
-    const there = live[position];
-    if (there === undefined || position < last) return false;
+    const liveItem = live[position];
+    if (liveItem === undefined || position < last) return false;
     // The operator may own an item without owning its fields, such as a reference by name.
-    const same = isLeaf(fields) ? isSameValue(item, there, "") : isSameMap(fields, item, there, "", keys);
+    const same = isLeaf(fields) ? isSameValue(item, liveItem, "") : isSameMap(fields, item, liveItem, "", keys);
     if (!same) return false;
     last = position;
   }

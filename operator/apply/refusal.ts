@@ -29,10 +29,10 @@ export function combineProblems(
   problems: readonly (ReconcileProblem | undefined)[],
 ): ReconcileProblem | undefined {
   const known = problems.filter((problem) => problem !== undefined);
-  const gravest = known.find(({ stalled }) => stalled) ?? known[0];
-  if (gravest === undefined) return undefined;
-  const messages = new Set([gravest, ...known].map(({ message }) => message));
-  return { ...gravest, message: [...messages].join(" ") };
+  const worst = known.find(({ stalled }) => stalled) ?? known[0];
+  if (worst === undefined) return undefined;
+  const messages = new Set([worst, ...known].map(({ message }) => message));
+  return { ...worst, message: [...messages].join(" ") };
 }
 
 /**
@@ -75,8 +75,8 @@ function problemWith(child: KubernetesObject, failure: unknown): ReconcileProble
     const message = `${what} cannot be created: this cluster does not have the API ${child.apiVersion}. Install the CRDs of the Gateway API, or use api.route.ingress.`;
     return { reason: "GatewayApiMissing", message, stalled: true };
   }
-  const said = admissionProblem(what, failure.message) ?? schemaProblem(what, child, failure);
-  if (said !== undefined) return said;
+  const explained = admissionProblem(what, failure.message) ?? schemaProblem(what, child, failure);
+  if (explained !== undefined) return explained;
   const unexplained = `${what} could not be written: ${sentence(failure.message)} The operator retries.`;
   return quotaProblem(what, failure) ?? applyFailed(unexplained);
 }
@@ -94,9 +94,9 @@ function schemaProblem(
   return { reason: "Invalid", message, stalled: true };
 }
 
-function quotaProblem(what: string, { status, message: said }: ApiError): ReconcileProblem | undefined {
-  if (status !== 403 || !/exceeded quota/i.test(said)) return undefined;
-  const message = `${what} could not be written: ${sentence(said)} Raise the namespace's ResourceQuota, or reduce the requested resources. The operator retries.`;
+function quotaProblem(what: string, { status, message: rejection }: ApiError): ReconcileProblem | undefined {
+  if (status !== 403 || !/exceeded quota/i.test(rejection)) return undefined;
+  const message = `${what} could not be written: ${sentence(rejection)} Raise the namespace's ResourceQuota, or reduce the requested resources. The operator retries.`;
   return { reason: "QuotaExceeded", message, stalled: false };
 }
 

@@ -36,12 +36,12 @@ const alternatives: readonly (readonly string[])[] = [["Ingress", "HTTPRoute"], 
  * The time after which the operator checks again whether the API server has a feature. A feature changes only
  * when the API server restarts.
  */
-const askZeroMs = 600_000;
+const zeroCheckMs = 600_000;
 /**
  * The time after which the operator tries again to write a field that the CRD did not have, because an
  * administrator may have upgraded the CRD.
  */
-const askSchemaMs = 300_000;
+const schemaCheckMs = 300_000;
 
 type AnyStatus = NonNullable<(TtsDeployment | TtsModelPool)["status"]>;
 
@@ -66,7 +66,7 @@ interface EnsureOptions {
 type Ensured = { readonly manifest: KubernetesObject } | { readonly problem: ReconcileProblem };
 
 /** A child with its live object, or with the problem that keeps it from its desired state. */
-interface Tried {
+interface Attempt {
   readonly child: KubernetesObject;
   readonly manifest?: KubernetesObject;
   readonly problem?: ReconcileProblem;
@@ -91,7 +91,7 @@ export class Writer {
   readonly #secrets: Secrets;
   readonly #clock: Clock;
   readonly #applier: Applier;
-  #zero: { readonly allowed: boolean; readonly askedMs: number } | undefined;
+  #zero: { readonly allowed: boolean; readonly checkedMs: number } | undefined;
   /** The undeclared fields of the CRDs, by kind. */
   readonly #lost = new Map<string, { readonly fields: LostFields; readonly sinceMs: number }>();
 
@@ -114,18 +114,18 @@ export class Writer {
     desired: readonly KubernetesObject[],
     { secret, onDone }: EnsureOptions = {},
   ): Promise<WriteResult> {
-    const results: Tried[] = [];
+    const results: Attempt[] = [];
     for (const step of stepsOf(desired)) {
       const needsPods = step.some(({ kind }) => standAlone.has(kind));
       if (needsPods && results.some(isMissingPrerequisite)) continue;
-      const tried = await Promise.all(
+      const attempts = await Promise.all(
         step.map(
-          async (child): Promise<Tried> => ({ child, ...(await this.#ensureOne(owner, child, secret)) }),
+          async (child): Promise<Attempt> => ({ child, ...(await this.#ensureOne(owner, child, secret)) }),
         ),
       );
-      for (const { manifest } of tried) if (manifest !== undefined) onDone?.(manifest);
-      results.push(...tried);
-      if (!canGoOn(tried)) break;
+      for (const { manifest } of attempts) if (manifest !== undefined) onDone?.(manifest);
+      results.push(...attempts);
+      if (!mayContinue(attempts)) break;
     }
     return resultOf(results);
   }
@@ -135,7 +135,7 @@ export class Writer {
     owner: KubernetesObject,
     child: KubernetesObject,
     secret: KubernetesObject | undefined,
-  ): Promise<Omit<Tried, "child">> {
+  ): Promise<Omit<Attempt, "child">> {
     try {
       if (scalerKinds.includes(child.kind)) await this.#removeOtherScaler(owner, child);
       return await (child.kind === "Secret"
@@ -172,8 +172,8 @@ export class Writer {
   async scale(pool: TtsModelPool, replicas: number): Promise<TtsModelPool> {
     const { apiVersion, kind, metadata } = pool;
     const { name, namespace, uid } = metadata;
-    const wish = { apiVersion, kind, metadata: { name, namespace, uid }, spec: { replicas } };
-    const scaled = await this.#client.apply(wish, { manager: scalerManager });
+    const desired = { apiVersion, kind, metadata: { name, namespace, uid }, spec: { replicas } };
+    const scaled = await this.#client.apply(desired, { manager: scalerManager });
     this.#view.written(scaled);
     return scaled as TtsModelPool;
   }
@@ -206,13 +206,13 @@ export class Writer {
    */
   async allowsZero(pool: TtsModelPool): Promise<boolean> {
     const nowMs = this.#clock.monotonicMs();
-    if (this.#zero === undefined || nowMs - this.#zero.askedMs > askZeroMs) {
-      this.#zero = { allowed: await this.#askForZero(pool), askedMs: nowMs };
+    if (this.#zero === undefined || nowMs - this.#zero.checkedMs > zeroCheckMs) {
+      this.#zero = { allowed: await this.#checkZero(pool), checkedMs: nowMs };
     }
     return this.#zero.allowed;
   }
 
-  async #askForZero(pool: TtsModelPool): Promise<boolean> {
+  async #checkZero(pool: TtsModelPool): Promise<boolean> {
     const [child] = autoscaler(pool, { allowsZero: true, hasKeda: false });
     if (child === undefined) return false;
     try {
@@ -242,7 +242,7 @@ export class Writer {
 
   #lostOf(kind: string): LostFields {
     const known = this.#lost.get(kind);
-    if (known === undefined || this.#clock.monotonicMs() - known.sinceMs > askSchemaMs) return [];
+    if (known === undefined || this.#clock.monotonicMs() - known.sinceMs > schemaCheckMs) return [];
     return known.fields;
   }
 
@@ -285,14 +285,14 @@ export class Writer {
     { applied, complete }: WriteResult,
   ): Promise<void> {
     if (!complete) return;
-    const wanted = new Set(desired.map(idOf));
-    const done = new Set(applied.map(idOf));
-    const missing = new Set(desired.filter((child) => !done.has(idOf(child))).map(({ kind }) => kind));
+    const desiredIds = new Set(desired.map(idOf));
+    const appliedIds = new Set(applied.map(idOf));
+    const missing = new Set(desired.filter((child) => !appliedIds.has(idOf(child))).map(({ kind }) => kind));
     const kept = new Set(alternatives.filter((kinds) => kinds.some((kind) => missing.has(kind))).flat());
     const kinds = [...optionalKinds, ...foreignKinds].filter((kind) => !kept.has(kind));
     const surplus = kinds
       .flatMap((kind) => this.#view.group(kind, `${owner.metadata.namespace}/${deployment}`))
-      .filter((child) => !wanted.has(idOf(child)) && child.metadata.deletionTimestamp === undefined)
+      .filter((child) => !desiredIds.has(idOf(child)) && child.metadata.deletionTimestamp === undefined)
       .filter((child) => isOwnedBy(child, owner));
     if (surplus.length === 0 || !(await this.isCurrent(owner))) return;
     for (const child of surplus) await this.remove(child);
@@ -336,7 +336,7 @@ export class Writer {
     known: KubernetesObject | undefined,
   ): Promise<Ensured> {
     const live = known ?? (await this.#client.get(refOf(desired)));
-    if (live === undefined) await this.#assertStands(owner);
+    if (live === undefined) await this.#assertNotDeleted(owner);
     else {
       const problem = claimProblem(owner, live);
       if (problem !== undefined) return { problem };
@@ -350,7 +350,7 @@ export class Writer {
    * Throws if the owner is deleted. It reads the owner from the API server before a child is created, because
    * the cache may not contain the deletion yet.
    */
-  async #assertStands(owner: KubernetesObject): Promise<void> {
+  async #assertNotDeleted(owner: KubernetesObject): Promise<void> {
     const now = await this.#client.get(refOf(owner));
     if (now?.metadata.uid !== owner.metadata.uid || now?.metadata.deletionTimestamp !== undefined) {
       throw new OwnerDeleted(`${owner.kind} ${owner.metadata.name} is being deleted`);
@@ -359,17 +359,17 @@ export class Writer {
 }
 
 /** Returns whether further children may be applied. Throws `OwnerDeleted` if the owner was deleted. */
-function canGoOn(tried: readonly Tried[]): boolean {
-  const failures = tried.flatMap(({ failure }) => failure ?? []);
+function mayContinue(attempts: readonly Attempt[]): boolean {
+  const failures = attempts.flatMap(({ failure }) => failure ?? []);
   for (const failure of failures) if (failure instanceof OwnerDeleted) throw failure;
   return failures.every(isAnswered);
 }
 
-function isMissingPrerequisite({ child, problem }: Tried): boolean {
+function isMissingPrerequisite({ child, problem }: Attempt): boolean {
   return problem !== undefined && podPrerequisites.has(child.kind);
 }
 
-function resultOf(results: readonly Tried[]): WriteResult {
+function resultOf(results: readonly Attempt[]): WriteResult {
   const failures = results.flatMap(({ failure }) => failure ?? []);
   return {
     applied: results.flatMap(({ manifest }) => manifest ?? []),
@@ -406,23 +406,23 @@ function canaryOf(owner: KubernetesObject | undefined): unknown {
 
 /** Returns the problem that keeps the operator from managing this object, if any. */
 function claimProblem(owner: KubernetesObject, live: KubernetesObject): ReconcileProblem | undefined {
-  const what = `${live.kind} ${live.metadata.namespace}/${live.metadata.name}`;
+  const object = `${live.kind} ${live.metadata.namespace}/${live.metadata.name}`;
   const controller = controllerOf(live);
-  const earlier = controller?.kind === owner.kind && controller.name === owner.metadata.name;
-  if (live.metadata.deletionTimestamp !== undefined || (earlier && !isOwnedBy(live, owner))) {
+  const isEarlierOwner = controller?.kind === owner.kind && controller.name === owner.metadata.name;
+  if (live.metadata.deletionTimestamp !== undefined || (isEarlierOwner && !isOwnedBy(live, owner))) {
     return {
       reason: "ChildDeleting",
-      message: `${what} is still being deleted. The operator recreates it afterwards; no action is needed.`,
+      message: `${object} is still being deleted. The operator recreates it afterwards; no action is needed.`,
       stalled: false,
     };
   }
   if (isOwnedBy(live, owner)) return undefined;
-  const whose = controller
+  const ownership = controller
     ? `belongs to ${controller.kind} ${controller.name}`
     : "was not created by this operator";
   return {
     reason: "NameTaken",
-    message: `${what} ${whose}, so the operator does not change it. Delete or rename it, or choose another name for the TtsDeployment or its pool.`,
+    message: `${object} ${ownership}, so the operator does not change it. Delete or rename it, or choose another name for the TtsDeployment or its pool.`,
     stalled: true,
   };
 }

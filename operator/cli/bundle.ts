@@ -84,8 +84,8 @@ class Collector {
   async deployments(): Promise<TtsDeployment[]> {
     const { namespace, name } = this.#subject;
     const found = (await this.#client.list("TtsDeployment", { namespace })) as TtsDeployment[];
-    const asked = found.filter(({ metadata }) => name === undefined || metadata.name === name);
-    if (asked.length > 0) return asked;
+    const selected = found.filter(({ metadata }) => name === undefined || metadata.name === name);
+    if (selected.length > 0) return selected;
     throw new UsageError(
       `there is no TtsDeployment${name === undefined ? "" : ` ${name}`} in namespace ${namespace}`,
     );

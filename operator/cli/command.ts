@@ -174,9 +174,9 @@ async function readKeys(file: string | undefined): Promise<JSONWebKeySet> {
   }
 }
 
-function portOf(environment: Environment, name: string, otherwise: number): number {
+function portOf(environment: Environment, name: string, defaultPort: number): number {
   const text = environment[name];
-  if (!text) return otherwise;
+  if (!text) return defaultPort;
   const port = Number(text);
   if (Number.isInteger(port) && port >= 0 && port < 65_536) return port;
   throw new UsageError(`${name} is ${text}; it must be a port, 0 to 65535`);

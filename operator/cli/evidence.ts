@@ -45,14 +45,14 @@ export interface Warning {
 export class PartialReader {
   readonly unseen: string[] = [];
 
-  async look<T>(what: string, reading: Promise<T>, otherwise: T): Promise<T> {
+  async look<T>(what: string, reading: Promise<T>, fallback: T): Promise<T> {
     try {
       return await reading;
     } catch (error) {
       if (!(error instanceof ApiError) || ![401, 403, 404].includes(error.status)) throw error;
       const why = error.status === 404 ? "the cluster does not have them" : "not allowed";
       this.unseen.push(`${what} (${why})`);
-      return otherwise;
+      return fallback;
     }
   }
 }
@@ -117,9 +117,9 @@ async function findDeployment(
     }
     throw error;
   });
-  const there = others.map(({ metadata }) => metadata.name).slice(0, 20);
+  const existing = others.map(({ metadata }) => metadata.name).slice(0, 20);
   throw new UsageError(
-    `there is no TtsDeployment ${name} in namespace ${namespace}; ${there.length > 0 ? `existing ones: ${there.join(", ")}` : "the namespace has none, see kubectl get ttsd --all-namespaces"}`,
+    `there is no TtsDeployment ${name} in namespace ${namespace}; ${existing.length > 0 ? `existing ones: ${existing.join(", ")}` : "the namespace has none, see kubectl get ttsd --all-namespaces"}`,
   );
 }
 

@@ -280,7 +280,7 @@ function nameIn(about: string): string {
 }
 
 function notesOf(evidence: Evidence, state: Explanation["state"], blockers: readonly Blocker[]): string[] {
-  const said = blockers.map(({ message }) => message).join("\n");
+  const blockerMessages = blockers.map(({ message }) => message).join("\n");
   const grace = state === "ready" ? conditionOf(evidence.deployment, "LicenseValid") : undefined;
   const unowned = evidence.pools.filter(({ metadata }) => metadata.ownerReferences === undefined);
   return [
@@ -290,7 +290,7 @@ function notesOf(evidence: Evidence, state: Explanation["state"], blockers: read
         `TtsModelPool ${metadata.name} was created manually, so the operator starts no pods for it.`,
     ),
     ...evidence.warnings
-      .filter(({ lastSeen, note }) => evidence.now - lastSeen < freshMs && !said.includes(note))
+      .filter(({ lastSeen, note }) => evidence.now - lastSeen < freshMs && !blockerMessages.includes(note))
       .map(
         ({ kind, name, reason, note, times, lastSeen }) =>
           `${kind} ${name}: ${reason}: ${note} (${times === 1 ? "once" : `${times} times`}, last ${agoOf(lastSeen, evidence.now)})`,

@@ -43,40 +43,40 @@ export type ApiErrorContext = { method: string; path: string; secret: boolean };
  * response of a proxy.
  */
 export function apiErrorOf(
-  asked: ApiErrorContext,
+  request: ApiErrorContext,
   status: number,
   body: string,
   retryAfter: string | undefined,
 ): ApiError {
-  const said = parseStatus(body);
-  const reason = said.reason ?? `Http${status}`;
-  const causes = asked.secret
-    ? said.causes.map(({ reason, field }) => dropUndefined({ reason, field }))
-    : said.causes;
-  const sentence = asked.secret
+  const parsed = parseStatus(body);
+  const reason = parsed.reason ?? `Http${status}`;
+  const causes = request.secret
+    ? parsed.causes.map(({ reason, field }) => dropUndefined({ reason, field }))
+    : parsed.causes;
+  const sentence = request.secret
     ? `${reason} (details of a Secret are not repeated)`
-    : (said.message ?? "no further details");
+    : (parsed.message ?? "no further details");
   return new ApiError({
     status,
     reason,
     causes,
-    message: `${asked.method} ${asked.path}: ${status} ${reason}: ${sentence}`,
-    retryAfterMs: parseRetryAfterMs(retryAfter) ?? said.retryAfterMs,
+    message: `${request.method} ${request.path}: ${status} ${reason}: ${sentence}`,
+    retryAfterMs: parseRetryAfterMs(retryAfter) ?? parsed.retryAfterMs,
   });
 }
 
-type SaidStatus = { reason?: string; message?: string; causes: ApiCause[]; retryAfterMs?: number };
+type ParsedStatus = { reason?: string; message?: string; causes: ApiCause[]; retryAfterMs?: number };
 
-function parseStatus(body: string): SaidStatus {
+function parseStatus(body: string): ParsedStatus {
   const status = parseObject(body);
   if (status === undefined || status.kind !== "Status") return { causes: [] };
   const details = isObject(status.details) ? status.details : {};
   const causes = Array.isArray(details.causes) ? details.causes.filter(isObject).map(causeOf) : [];
-  const said: SaidStatus = { causes };
-  if (typeof status.reason === "string" && status.reason !== "") said.reason = status.reason;
-  if (typeof status.message === "string") said.message = status.message.slice(0, 4_000);
-  if (typeof details.retryAfterSeconds === "number") said.retryAfterMs = details.retryAfterSeconds * 1000;
-  return said;
+  const parsed: ParsedStatus = { causes };
+  if (typeof status.reason === "string" && status.reason !== "") parsed.reason = status.reason;
+  if (typeof status.message === "string") parsed.message = status.message.slice(0, 4_000);
+  if (typeof details.retryAfterSeconds === "number") parsed.retryAfterMs = details.retryAfterSeconds * 1000;
+  return parsed;
 }
 
 function causeOf(cause: Record<string, unknown>): ApiCause {

@@ -107,9 +107,9 @@ async function connectByKubeconfig(path: string, { context, clock }: ConnectOpti
   if (cluster === null)
     throw new Error(`kubeconfig ${path} has no cluster for context ${config.getCurrentContext()}`);
   const remembered = remember(async () => {
-    const asked: Record<string, unknown> = {};
-    await config.applyToHTTPSOptions(asked);
-    return credentialsOf(asked, cluster.proxyUrl !== undefined);
+    const requestOptions: Record<string, unknown> = {};
+    await config.applyToHTTPSOptions(requestOptions);
+    return credentialsOf(requestOptions, cluster.proxyUrl !== undefined);
   }, clock);
   const refresh = () => {
     config = load();

@@ -291,8 +291,8 @@ function responseOn(stream: ClientHttp2Stream): Promise<TransportResponse> {
 
 function throwUnlessOk(call: TransportCall, { status, headers }: TransportResponse, body: string): void {
   if (status >= 200 && status < 300) return;
-  const asked = { method: call.method, path: call.path, secret: call.secret ?? false };
-  throw apiErrorOf(asked, status, body, headers["retry-after"]);
+  const context = { method: call.method, path: call.path, secret: call.secret ?? false };
+  throw apiErrorOf(context, status, body, headers["retry-after"]);
 }
 
 function parseJson(call: TransportCall, body: string): unknown {

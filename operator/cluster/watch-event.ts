@@ -24,8 +24,8 @@ export function parseWatchEvent(line: string, about: { path: string; secret: boo
   const { type, object } = parseLine(line);
   if (type === "ERROR") {
     const status = typeof object.code === "number" ? object.code : 500;
-    const asked = { method: "WATCH", ...about };
-    return { kind: "error", error: apiErrorOf(asked, status, JSON.stringify(object), undefined) };
+    const context = { method: "WATCH", ...about };
+    return { kind: "error", error: apiErrorOf(context, status, JSON.stringify(object), undefined) };
   }
   const resourceVersion = versionOf(object);
   if (type === "BOOKMARK") return { kind: "bookmark", resourceVersion };

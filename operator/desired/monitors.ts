@@ -21,31 +21,31 @@ export function monitors(owner: TtsDeployment): KubernetesObject[] {
   return [serviceMonitor(owner, monitor), ...(hasVllm ? [vllmMonitor(owner, monitor)] : [])];
 }
 
-type Wish = NonNullable<TtsDeployment["spec"]["telemetry"]>["serviceMonitor"];
+type MonitorSettings = NonNullable<TtsDeployment["spec"]["telemetry"]>["serviceMonitor"];
 
 /** Returns the ServiceMonitor for the Services of API and model pods. */
-function serviceMonitor(owner: TtsDeployment, wish: Wish): KubernetesObject {
+function serviceMonitor(owner: TtsDeployment, settings: MonitorSettings): KubernetesObject {
   return {
     apiVersion,
     kind: "ServiceMonitor",
-    metadata: metadataOf(owner, wish),
+    metadata: metadataOf(owner, settings),
     spec: {
       selector: { matchLabels: { [labels.deployment]: owner.metadata.name } },
-      endpoints: [{ port: "http", path: "/metrics", interval: `${wish.intervalSeconds}s` }],
+      endpoints: [{ port: "http", path: "/metrics", interval: `${settings.intervalSeconds}s` }],
       targetLabels: kept,
     },
   };
 }
 
 /** Returns the PodMonitor for vLLM. No Service contains the port of vLLM. */
-function vllmMonitor(owner: TtsDeployment, wish: Wish): KubernetesObject {
+function vllmMonitor(owner: TtsDeployment, settings: MonitorSettings): KubernetesObject {
   return {
     apiVersion,
     kind: "PodMonitor",
-    metadata: metadataOf(owner, wish),
+    metadata: metadataOf(owner, settings),
     spec: {
       selector: { matchLabels: { [labels.deployment]: owner.metadata.name, [labels.component]: "model" } },
-      podMetricsEndpoints: [{ port: vllmPortName, path: "/metrics", interval: `${wish.intervalSeconds}s` }],
+      podMetricsEndpoints: [{ port: vllmPortName, path: "/metrics", interval: `${settings.intervalSeconds}s` }],
       podTargetLabels: kept,
     },
   };
@@ -55,7 +55,7 @@ function vllmMonitor(owner: TtsDeployment, wish: Wish): KubernetesObject {
  * Returns the metadata of a monitor. The labels of the operator override the labels of the user, because the
  * operator finds its children by label.
  */
-function metadataOf(owner: TtsDeployment, wish: Wish): KubernetesObject["metadata"] {
+function metadataOf(owner: TtsDeployment, settings: MonitorSettings): KubernetesObject["metadata"] {
   const metadata = childMetadata(owner, owner.metadata.name, "monitor");
-  return { ...metadata, labels: { ...wish.labels, ...metadata.labels } };
+  return { ...metadata, labels: { ...settings.labels, ...metadata.labels } };
 }

@@ -8,9 +8,9 @@ import { apiSelector, modelSelector } from "./pods/deployment.ts";
 type Budget = Child<Pick<V1PodDisruptionBudget, "spec">>;
 
 export function apiDisruptionBudget(owner: TtsDeployment): Budget[] {
-  const { podDisruptionBudget: wish } = owner.spec.availability;
+  const { podDisruptionBudget: settings } = owner.spec.availability;
   const metadata = childMetadata(owner, children.apiDeployment(owner.metadata.name), "api");
-  return budget(metadata, wish, apiSelector(owner));
+  return budget(metadata, settings, apiSelector(owner));
 }
 
 export function poolDisruptionBudget(owner: TtsModelPool): Budget[] {

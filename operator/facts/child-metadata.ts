@@ -70,8 +70,8 @@ const handedRestart = `${api.group}/restart-all`;
  * request.
  */
 export function restartOf({ metadata }: Owner): string | undefined {
-  const asked = [handedRestart, requests.restart].map((name) => metadata.annotations?.[name]);
-  const given = asked.filter((value) => value !== undefined);
+  const values = [handedRestart, requests.restart].map((name) => metadata.annotations?.[name]);
+  const given = values.filter((value) => value !== undefined);
   return given.length === 0 ? undefined : given.join(" ");
 }
 

@@ -30,11 +30,11 @@ export async function decideLicense(
   // From here on, the function must not await, so that a concurrent reconcile cannot allocate the same
   // capacity of the license.
   const lastValid = lastValidOf(observed, verdict);
-  const limits = mayServe(verdict) ? leftOver(observed, verdict, lastValid, shares) : undefined;
+  const limits = mayServe(verdict) ? availableLimits(observed, verdict, lastValid, shares) : undefined;
   const pools = grantPools(observed, limits);
   const license = verdict.claims ? licenseIdOf(verdict.claims) : lastValid?.id;
   if (verdict.state === "not_required") shares.forget(objectKey(observed.deployment));
-  else if (license !== undefined) takeShare(observed, license, pools, shares);
+  else if (license !== undefined) recordShare(observed, license, pools, shares);
   return {
     verdict,
     failedAt,
@@ -79,7 +79,7 @@ const unlimited: Limits = {
  * Returns the limits of the license and its use by other TtsDeployments. It returns undefined if the limits
  * are unknown. Running pods then continue, and no pods are added.
  */
-function leftOver(
+function availableLimits(
   { deployment }: ObservedDeployment,
   { state, claims }: LicenseVerdict,
   lastValid: LicenseDecision["lastValid"],
@@ -91,7 +91,7 @@ function leftOver(
   return lastValid && { ...lastValid, elsewhere: shares.elsewhere(lastValid.id, key) };
 }
 
-function takeShare(
+function recordShare(
   { deployment }: ObservedDeployment,
   license: string,
   pools: readonly PoolGrant[],
@@ -100,7 +100,7 @@ function takeShare(
   shares.take(objectKey(deployment), {
     license,
     use: useOf(pools.map(({ model, grant }) => ({ model, replicas: grant.replicas }))),
-    isShort: pools.some(({ asked, grant }) => grant.replicas < asked),
+    isShort: pools.some(({ requested, grant }) => grant.replicas < requested),
   });
 }
 
@@ -192,17 +192,17 @@ function changesAt(verdict: LicenseVerdict, now: number): number | undefined {
   return coming.length > 0 ? Math.min(...coming) : undefined;
 }
 
-function grantApi({ apiReplicas: asked, api }: ObservedDeployment, open: boolean): LicenseAllowance {
-  return open ? { held: false, replicas: asked } : heldAt(asked, api.deployment?.spec?.replicas ?? 0);
+function grantApi({ apiReplicas: requested, api }: ObservedDeployment, open: boolean): LicenseAllowance {
+  return open ? { held: false, replicas: requested } : heldAt(requested, api.deployment?.spec?.replicas ?? 0);
 }
 
-function heldAt(asked: number, running: number): LicenseAllowance {
-  return { held: true, replicas: Math.min(asked, running) };
+function heldAt(requested: number, running: number): LicenseAllowance {
+  return { held: true, replicas: Math.min(requested, running) };
 }
 
 interface PoolGrant {
   readonly model: ModelSpec;
-  readonly asked: number;
+  readonly requested: number;
   readonly running: number;
   readonly licensed: boolean;
   readonly grant: LicenseAllowance;
@@ -216,19 +216,19 @@ interface PoolGrant {
  */
 function grantPools({ deployment, pools }: ObservedDeployment, limits: Limits | undefined): PoolGrant[] {
   const known = new Map(pools.map((observed) => [observed.pool.spec.pool, observed]));
-  const wishes = deployment.spec.models.map((model) => {
+  const requests = deployment.spec.models.map((model) => {
     const found = known.get(model.name);
-    const asked = model.replicas ?? found?.pool.spec.replicas ?? 1;
-    const running = Math.min(asked, found?.workload.deployment?.spec?.replicas ?? 0);
+    const requested = model.replicas ?? found?.pool.spec.replicas ?? 1;
+    const running = Math.min(requested, found?.workload.deployment?.spec?.replicas ?? 0);
     const licensed = modelsOfKind(model.kind).some((id) => limits?.models.includes(id) ?? false);
-    return { model, asked, running, licensed };
+    return { model, requested, running, licensed };
   });
   const budget = new Budget(limits);
-  for (const { model, running } of wishes) budget.take(model, running);
-  const granted = wishes.map((wish) => {
-    if (!wish.licensed) return { ...wish, grant: heldAt(wish.asked, wish.running) };
-    const more = budget.take(wish.model, Math.min(wish.asked - wish.running, budget.room(wish.model)));
-    return { ...wish, grant: { held: false, replicas: wish.running + more } };
+  for (const { model, running } of requests) budget.take(model, running);
+  const granted = requests.map((request) => {
+    if (!request.licensed) return { ...request, grant: heldAt(request.requested, request.running) };
+    const more = budget.take(request.model, Math.min(request.requested - request.running, budget.room(request.model)));
+    return { ...request, grant: { held: false, replicas: request.running + more } };
   });
   return granted.map((pool) => ({
     ...pool,
@@ -269,9 +269,9 @@ function explain(
 ): Explanation {
   if (verdict.state === "not_required") return explainAbsence(observed, verdict);
   if (verdict.state !== "valid") return explainRefusal(observed, verdict);
-  const foreign = pools.filter(({ licensed }) => !licensed);
-  if (foreign.length > 0 && limits) {
-    const names = foreign.map(({ model }) => `${model.name} (${model.kind})`).join(", ");
+  const unlicensed = pools.filter(({ licensed }) => !licensed);
+  if (unlicensed.length > 0 && limits) {
+    const names = unlicensed.map(({ model }) => `${model.name} (${model.kind})`).join(", ");
     return refused(
       "ModelNotLicensed",
       `The license covers ${limits.models.join(", ") || "no model"}; it does not cover the pools ${names}, so the operator does not start them. Remove these pools, or request a license that covers them.`,
@@ -291,14 +291,14 @@ function explainAbsence({ deployment }: ObservedDeployment, { message }: License
 function explainLimits(pools: readonly PoolGrant[], limits: Limits | undefined): Explanation | undefined {
   if (!limits) return undefined;
   const { maxGpus, maxStreams, elsewhere = { gpus: 0, streams: 0 } } = limits;
-  const wanted = useOf(pools.map(({ model, asked }) => ({ model, replicas: asked })));
-  if (wanted.gpus + elsewhere.gpus > maxGpus) {
-    return refused("TooManyGpus", tooMany("GPUs", maxGpus, wanted.gpus, elsewhere.gpus, pools));
+  const requestedUse = useOf(pools.map(({ model, requested }) => ({ model, replicas: requested })));
+  if (requestedUse.gpus + elsewhere.gpus > maxGpus) {
+    return refused("TooManyGpus", tooMany("GPUs", maxGpus, requestedUse.gpus, elsewhere.gpus, pools));
   }
-  if (wanted.streams + elsewhere.streams > maxStreams) {
+  if (requestedUse.streams + elsewhere.streams > maxStreams) {
     return refused(
       "TooManyStreams",
-      tooMany("streams", maxStreams, wanted.streams, elsewhere.streams, pools),
+      tooMany("streams", maxStreams, requestedUse.streams, elsewhere.streams, pools),
     );
   }
   return undefined;
@@ -311,22 +311,22 @@ function explainLimits(pools: readonly PoolGrant[], limits: Limits | undefined):
 function tooMany(
   what: string,
   allowed: number,
-  asked: number,
+  requested: number,
   others: number,
   pools: readonly PoolGrant[],
 ): string {
   const shared =
     others > 0
-      ? `The license allows ${allowed} ${what} in total. Other TtsDeployments with this license use ${others}, and this TtsDeployment requests ${asked}.`
-      : `The license allows ${allowed} ${what}, and this TtsDeployment requests ${asked}.`;
+      ? `The license allows ${allowed} ${what} in total. Other TtsDeployments with this license use ${others}, and this TtsDeployment requests ${requested}.`
+      : `The license allows ${allowed} ${what}, and this TtsDeployment requests ${requested}.`;
   return `${shared} ${heldBack(pools)} Reduce the replicas or their resources, or request a larger license.`;
 }
 
 function heldBack(pools: readonly PoolGrant[]): string {
-  const short = pools.filter(({ asked, grant }) => grant.replicas < asked);
+  const short = pools.filter(({ requested, grant }) => grant.replicas < requested);
   if (short.length === 0) return "Running pods continue, but no pods can be added.";
   const list = short.map(
-    ({ model, grant, asked }) => `${model.name} gets ${grant.replicas} of ${asked} replicas`,
+    ({ model, grant, requested }) => `${model.name} gets ${grant.replicas} of ${requested} replicas`,
   );
   return `Pool ${list.join(", ")}.`;
 }

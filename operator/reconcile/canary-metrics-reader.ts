@@ -13,7 +13,7 @@ export interface CanaryMetricsReaderOptions {
   readonly onUnread: (pod: string, error: unknown) => void;
 }
 
-interface Look {
+interface Reading {
   readonly counted: string;
   readonly atMs: number;
   /** The result of this reading, or undefined if the reading failed. */
@@ -26,7 +26,7 @@ interface Look {
  * The number of canaries for which the last metrics are kept. If the metrics of a canary are dropped, its
  * next reading counts as the first.
  */
-const mostLooks = 1000;
+const mostReadings = 1000;
 
 /**
  * Reads the metrics of a canary from the API pods, once in each interval, also if reconciles are more
@@ -35,7 +35,7 @@ const mostLooks = 1000;
 export class CanaryMetricsReader {
   readonly #options: CanaryMetricsReaderOptions;
   /** The last readings, by namespace and name of the pool. */
-  readonly #looks = new LruCache<string, Look>(mostLooks);
+  readonly #readings = new LruCache<string, Reading>(mostReadings);
 
   constructor(options: CanaryMetricsReaderOptions) {
     this.#options = options;
@@ -53,20 +53,20 @@ export class CanaryMetricsReader {
     apiPods: readonly Pod[],
   ): Promise<CanaryFacts["figures"]> {
     const key = `${metadata.namespace}/${metadata.name}`;
-    const known = this.#looks.get(key);
+    const known = this.#readings.get(key);
     const counted = attemptLabel(state);
     const last = known?.counted === counted ? known : undefined;
     const atMs = this.#options.clock.monotonicMs();
     // A reconcile for the next reading may start up to 20 ms early, and must then read the metrics.
     if (last && atMs - last.atMs < analysis.intervalSeconds * 1000 - 20) return last.figures;
-    const whole = await this.#ask(apiPods, { pool: name, revision: counted });
+    const whole = await this.#readAll(apiPods, { pool: name, revision: counted });
     const recent = whole && last?.latest && since(last.latest, whole);
     const figures = whole && { whole, recent };
-    this.#looks.set(key, { counted, atMs, figures, latest: whole ?? last?.latest });
+    this.#readings.set(key, { counted, atMs, figures, latest: whole ?? last?.latest });
     return figures;
   }
 
-  async #ask(
+  async #readAll(
     pods: readonly Pod[],
     of: { pool: string; revision: string },
   ): Promise<CanaryMetrics | undefined> {

@@ -176,13 +176,13 @@ async function observeTelemetry(
   deployment: TtsDeployment,
 ): Promise<ObservedTelemetry> {
   const { metadata, spec } = deployment;
-  const wanted = telemetrySecrets(spec.telemetry);
+  const names = telemetrySecrets(spec.telemetry);
   // If a kind is installed later, its watch starts when a spec first needs the kind.
   const kinds = new Set(monitors(deployment).map(({ kind }) => kind));
   const installed = await Promise.all([...kinds].map((kind) => context.view.isInstalled(kind)));
-  const found = await Promise.all(wanted.map((name) => exists(context, metadata.namespace, name)));
+  const found = await Promise.all(names.map((name) => exists(context, metadata.namespace, name)));
   return {
-    missingSecrets: wanted.filter((_name, index) => !found[index]),
+    missingSecrets: names.filter((_name, index) => !found[index]),
     monitorsMissing: installed.includes(false),
   };
 }

@@ -242,10 +242,10 @@ async function figuresOf(context: ReconcileContext, pool: TtsModelPool, { api }:
 export async function reportUnreadable(
   context: ReconcileContext,
   kind: string,
-  pass: Promise<ReconcileOutcome>,
+  reconciling: Promise<ReconcileOutcome>,
 ): Promise<ReconcileOutcome> {
   try {
-    return await pass;
+    return await reconciling;
   } catch (error) {
     if (!(error instanceof InvalidResource)) throw error;
     const { object, detail, message: reason } = error;
@@ -260,9 +260,9 @@ export async function reportUnreadable(
 /**
  * Ends a reconcile if its owner is being deleted, so that no child is recreated during a foreground deletion.
  */
-export async function ignoreDeletedOwner(pass: Promise<ReconcileOutcome>): Promise<ReconcileOutcome> {
+export async function ignoreDeletedOwner(reconciling: Promise<ReconcileOutcome>): Promise<ReconcileOutcome> {
   try {
-    return await pass;
+    return await reconciling;
   } catch (error) {
     if (error instanceof OwnerDeleted) return settled;
     throw error;

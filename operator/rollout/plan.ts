@@ -66,7 +66,7 @@ export function planRollout(facts: RolloutFacts, server: ServerImage): RolloutPl
   const update = [pinned, tried].find((pin) => pin?.specHash === fresh.specHash) ?? pinTemplate(fresh);
   const outdated = isOutdated(fresh, live);
   const step = chooseStep(facts, pinned, update);
-  const stable = grant.held && live === undefined ? undefined : step.take ? update : pinned;
+  const stable = grant.held && live === undefined ? undefined : step.useUpdate ? update : pinned;
   const trade = tradeOf({
     now: facts.now,
     rollout: observed.pool.spec.rollout,
@@ -78,11 +78,11 @@ export function planRollout(facts: RolloutFacts, server: ServerImage): RolloutPl
   const { rollout } = observed.pool.spec;
   return {
     stable,
-    replicas: Math.max(grant.replicas - (step.wanted?.traded ?? 0), Math.min(1, grant.replicas)),
+    replicas: Math.max(grant.replicas - (step.current?.traded ?? 0), Math.min(1, grant.replicas)),
     maxUnavailable: trade.trading ? 1 : rollout.maxUnavailable,
     trading: trade.trading,
-    canary: step.wanted && canaryOf(facts, step.wanted, update),
-    dropCanary: canary !== undefined && step.wanted === undefined && !facts.routed,
+    canary: step.current && canaryOf(facts, step.current, update),
+    dropCanary: canary !== undefined && step.current === undefined && !facts.routed,
     nextCanary: step.next,
     updateRevision: update.revision,
     waits: step.waits,
@@ -93,17 +93,17 @@ export function planRollout(facts: RolloutFacts, server: ServerImage): RolloutPl
 
 interface Step {
   /** Whether the Deployment gets the new template. */
-  readonly take: boolean;
+  readonly useUpdate: boolean;
   /** The stored state of the canary, while the canary has a pool. */
-  readonly wanted: CanaryState | undefined;
+  readonly current: CanaryState | undefined;
   readonly next: CanaryState | undefined;
   readonly waits: RolloutPlan["waits"];
   readonly changesAt: number | undefined;
 }
 
 const plain: Step = {
-  take: true,
-  wanted: undefined,
+  useUpdate: true,
+  current: undefined,
   next: undefined,
   waits: undefined,
   changesAt: undefined,
@@ -115,14 +115,14 @@ function chooseStep(facts: RolloutFacts, pinned: PinnedTemplate | undefined, upd
   const last = facts.observed.pool.status?.canary;
   const stored = last?.settings === update.specHash ? last : undefined;
   if (pinned === undefined) return plain;
-  if (grant.held) return { ...plain, take: false, wanted: active(last), next: last };
+  if (grant.held) return { ...plain, useUpdate: false, current: active(last), next: last };
   if (pinned.specHash === update.specHash) return finishing(facts, stored);
   const gate = maintenanceWindow && windowState(maintenanceWindow, facts.now);
   const open = gate?.open ?? true;
   if (spec !== undefined && grant.replicas > 0 && readyReplicas(facts.observed.workload) > 0)
-    return tryFirst(facts, stored, canaryFacts(facts, spec, update, stored, open), gate?.changesAt);
+    return canaryStep(facts, stored, canaryFacts(facts, spec, update, stored, open), gate?.changesAt);
   if (open) return plain;
-  return { ...plain, take: false, waits: awaitingWindow(gate?.changesAt), changesAt: gate?.changesAt };
+  return { ...plain, useUpdate: false, waits: awaitingWindow(gate?.changesAt), changesAt: gate?.changesAt };
 }
 
 /**
@@ -132,20 +132,20 @@ function chooseStep(facts: RolloutFacts, pinned: PinnedTemplate | undefined, upd
 function finishing({ observed }: RolloutFacts, stored: CanaryState | undefined): Step {
   const live = observed.workload.deployment;
   if (stored?.phase !== "Promoting" || (live !== undefined && isRolledOut(live))) return plain;
-  return { ...plain, wanted: stored, next: stored };
+  return { ...plain, current: stored, next: stored };
 }
 
-function tryFirst(
+function canaryStep(
   { now, observed }: RolloutFacts,
   stored: CanaryState | undefined,
   facts: CanaryFacts,
   windowChangesAt: number | undefined,
 ): Step {
   const next = nextCanary(stored, facts);
-  if (stored?.phase === "Promoting") return { ...plain, wanted: stored, next };
+  if (stored?.phase === "Promoting") return { ...plain, current: stored, next };
   const waits = next === undefined ? awaitingWindow(windowChangesAt) : canaryWaits(observed, next, facts);
-  const changesAt = next === stored ? nextLook(next, facts, windowChangesAt) : now;
-  return { take: false, wanted: active(stored), next, waits, changesAt };
+  const changesAt = next === stored ? nextCheck(next, facts, windowChangesAt) : now;
+  return { useUpdate: false, current: active(stored), next, waits, changesAt };
 }
 
 /** Returns the state of the canary if the canary has pods. */
@@ -153,7 +153,7 @@ function active(stored: CanaryState | undefined): CanaryState | undefined {
   return stored?.phase === "RolledBack" ? undefined : stored;
 }
 
-function nextLook(
+function nextCheck(
   next: CanaryState | undefined,
   { spec, now, deadlineMs }: CanaryFacts,
   windowChangesAt: number | undefined,
@@ -222,21 +222,21 @@ function mayTrade(
   now: number,
 ): boolean {
   const { deployment, pods } = workload;
-  const wanted = pool.spec.replicas - traded;
-  const isSettled = deployment?.spec?.replicas === wanted && deployment.status?.replicas === wanted;
+  const desired = pool.spec.replicas - traded;
+  const isSettled = deployment?.spec?.replicas === desired && deployment.status?.replicas === desired;
   const isLeaving = pods.some(({ metadata }) => metadata.deletionTimestamp !== undefined);
-  if (pool.spec.rollout.whenFull === "Wait" || wanted <= 1 || !isSettled || isLeaving) return false;
+  if (pool.spec.rollout.whenFull === "Wait" || desired <= 1 || !isSettled || isLeaving) return false;
   const waitsUntil = unschedulableDeadline(canary?.workload.pods ?? [], pods);
   return waitsUntil !== undefined && waitsUntil <= now;
 }
 
 function canaryOf(
   { observed, grant }: RolloutFacts,
-  wanted: CanaryState,
+  current: CanaryState,
   update: PinnedTemplate,
 ): RolloutPlan["canary"] {
   const { canary: spec } = observed.pool.spec.rollout;
-  const replicas = spec ? canaryReplicas(wanted, spec, grant.replicas) : 1;
+  const replicas = spec ? canaryReplicas(current, spec, grant.replicas) : 1;
   return { pin: update, replicas };
 }
 

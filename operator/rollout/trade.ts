@@ -95,13 +95,13 @@ function isRunning({ metadata, spec }: Pod): boolean {
  * Returns whether the waiting pod could run on the capacity of the old pod. Otherwise a drain of the old pod
  * would not help.
  */
-function takesPlaceOf({ spec: wanted }: Pod, { spec: there }: Pod): boolean {
-  if (!wanted || !there) return false;
-  const placed = ({ nodeSelector, affinity, tolerations, resourceClaims }: NonNullable<Pod["spec"]>) =>
+function takesPlaceOf({ spec: waitingSpec }: Pod, { spec: oldSpec }: Pod): boolean {
+  if (!waitingSpec || !oldSpec) return false;
+  const placementOf = ({ nodeSelector, affinity, tolerations, resourceClaims }: NonNullable<Pod["spec"]>) =>
     JSON.stringify([nodeSelector, affinity, tolerations, resourceClaims]);
-  if (placed(wanted) !== placed(there)) return false;
-  const freed = requestsOf(there);
-  return [...requestsOf(wanted)].every(([resource, nanos]) => nanos <= (freed.get(resource) ?? 0n));
+  if (placementOf(waitingSpec) !== placementOf(oldSpec)) return false;
+  const freed = requestsOf(oldSpec);
+  return [...requestsOf(waitingSpec)].every(([resource, nanos]) => nanos <= (freed.get(resource) ?? 0n));
 }
 
 function requestsOf({ containers }: NonNullable<Pod["spec"]>): Map<string, bigint> {

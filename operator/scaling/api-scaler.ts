@@ -6,7 +6,7 @@ import type { LoadCollector } from "./load-collector.ts";
 
 export interface ApiScalerOptions {
   readonly clock: Clock;
-  readonly board: LoadCollector;
+  readonly collector: LoadCollector;
   /** Requests a reconcile of the TtsDeployment with this key. */
   readonly wake: (key: string) => void;
 }
@@ -77,11 +77,11 @@ export class ApiScaler {
 
   #plan(key: string, known: Known): ScalingDecision {
     const { rule, current, ready, memory } = known;
-    const { board, clock } = this.#options;
+    const { collector, clock } = this.#options;
     const demand = {
-      streams: board.streams(key),
+      streams: collector.streams(key),
       firstAudioMs: undefined,
-      complete: board.silent(key)?.length === 0,
+      complete: collector.silent(key)?.length === 0,
     };
     const facts = { nowMs: this.#nowMs(), current, ready, licensed: Number.POSITIVE_INFINITY, demand };
     const plan = decide(rule, facts, memory);

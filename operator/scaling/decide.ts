@@ -33,13 +33,13 @@ export interface ScalingHistory {
    * Earlier recommendations that still prevent a scale-down, in descending order. `untilMs` is the time at
    * which a recommendation last applied.
    */
-  readonly peaks: readonly Asked[];
+  readonly peaks: readonly Recommendation[];
   /** Earlier recommendations that still prevent a scale-up, in ascending order. */
-  readonly lows: readonly Asked[];
+  readonly lows: readonly Recommendation[];
   readonly changes: readonly Change[];
 }
 
-interface Asked {
+interface Recommendation {
   readonly replicas: number;
   readonly untilMs: number;
 }
@@ -67,31 +67,31 @@ const mostChanges = 256;
 
 /** Returns the history at the start. The current number of replicas counts as the last decision. */
 export function firstMemory(current: number, nowMs: number): ScalingHistory {
-  const asked = [{ replicas: current, untilMs: nowMs }];
-  return { last: current, peaks: asked, lows: asked, changes: [] };
+  const recommended = [{ replicas: current, untilMs: nowMs }];
+  return { last: current, peaks: recommended, lows: recommended, changes: [] };
 }
 
 export function decide(rule: ScalingRule, facts: ScalingFacts, before: ScalingHistory): ScalingDecision {
   const { nowMs, current, demand } = facts;
-  const wanted = wantedBy(rule, facts);
-  const asked = Math.min(rule.most, Math.max(rule.fewest, wanted));
-  const peaks = remember(before.peaks, before.last, asked, nowMs, rule.down.windowMs, (a, b) => a <= b);
-  const lows = remember(before.lows, before.last, asked, nowMs, rule.up.windowMs, (a, b) => a >= b);
-  const least = lows[0]?.replicas ?? asked;
-  const greatest = peaks[0]?.replicas ?? asked;
+  const needed = neededReplicas(rule, facts);
+  const recommended = Math.min(rule.most, Math.max(rule.fewest, needed));
+  const peaks = remember(before.peaks, before.last, recommended, nowMs, rule.down.windowMs, (a, b) => a <= b);
+  const lows = remember(before.lows, before.last, recommended, nowMs, rule.up.windowMs, (a, b) => a >= b);
+  const least = lows[0]?.replicas ?? recommended;
+  const greatest = peaks[0]?.replicas ?? recommended;
   const steady = Math.max(least, Math.min(current, greatest));
   const paced = pace(rule, steady, current, before.changes, nowMs);
   const allowed = Math.min(rule.most, Math.max(rule.fewest, paced));
   const replicas = allowed > current ? Math.max(current, Math.min(allowed, facts.licensed)) : allowed;
   return {
     replicas,
-    kind: kindOf(demand, replicas < allowed, wanted > rule.most),
+    kind: decisionKind(demand, replicas < allowed, needed > rule.most),
     lookAgainMs: soonest([
-      greatest > asked ? (peaks[0]?.untilMs ?? nowMs) + rule.down.windowMs - nowMs : undefined,
-      least < asked ? (lows[0]?.untilMs ?? nowMs) + rule.up.windowMs - nowMs : undefined,
+      greatest > recommended ? (peaks[0]?.untilMs ?? nowMs) + rule.down.windowMs - nowMs : undefined,
+      least < recommended ? (lows[0]?.untilMs ?? nowMs) + rule.up.windowMs - nowMs : undefined,
       paced === steady ? undefined : nextRoomMs(rule, before.changes, nowMs),
     ]),
-    memory: { last: asked, peaks, lows, changes: before.changes },
+    memory: { last: recommended, peaks, lows, changes: before.changes },
   };
 }
 
@@ -100,17 +100,17 @@ export function changed(memory: ScalingHistory, by: number, nowMs: number): Scal
   return { ...memory, changes: [...memory.changes, { atMs: nowMs, by }].slice(-mostChanges) };
 }
 
-function kindOf(demand: Demand, isHeld: boolean, isTooMuch: boolean): ScalingDecision["kind"] {
+function decisionKind(demand: Demand, isHeld: boolean, isTooMuch: boolean): ScalingDecision["kind"] {
   if (!demand.complete) return "loadUnknown";
   if (isHeld) return "licenseHolds";
   return isTooMuch ? "atMost" : "following";
 }
 
 /** Returns the number of replicas that the current load needs. */
-function wantedBy(rule: ScalingRule, { current, ready, demand }: ScalingFacts): number {
+function neededReplicas(rule: ScalingRule, { current, ready, demand }: ScalingFacts): number {
   const byStreams = Math.ceil(demand.streams / rule.streamsPerReplica);
-  const wanted = Math.max(byStreams, byLatency(rule, current, ready, demand));
-  return demand.complete ? wanted : Math.max(wanted, current);
+  const needed = Math.max(byStreams, byLatency(rule, current, ready, demand));
+  return demand.complete ? needed : Math.max(needed, current);
 }
 
 /**
@@ -135,20 +135,20 @@ function byLatency(
  * ordered.
  */
 function remember(
-  list: readonly Asked[],
+  list: readonly Recommendation[],
   last: number,
-  asked: number,
+  recommended: number,
   nowMs: number,
   windowMs: number,
-  isOutdone: (known: number, by: number) => boolean,
-): Asked[] {
+  isExceeded: (known: number, by: number) => boolean,
+): Recommendation[] {
   const recent = list.filter(
-    ({ untilMs, replicas }) => untilMs > nowMs - windowMs && !isOutdone(replicas, last),
+    ({ untilMs, replicas }) => untilMs > nowMs - windowMs && !isExceeded(replicas, last),
   );
   if (windowMs > 0) recent.push({ replicas: last, untilMs: nowMs });
   return [
-    ...recent.filter(({ replicas }) => !isOutdone(replicas, asked)),
-    { replicas: asked, untilMs: nowMs },
+    ...recent.filter(({ replicas }) => !isExceeded(replicas, recommended)),
+    { replicas: recommended, untilMs: nowMs },
   ];
 }
 

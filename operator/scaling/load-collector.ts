@@ -38,7 +38,7 @@ interface Followed {
   readonly url: string;
   readonly stop: AbortController;
   load: ApiLoad | undefined;
-  heardMs: number;
+  lastReportMs: number;
   readonly sinceMs: number;
 }
 
@@ -106,7 +106,7 @@ export class LoadCollector {
     const nowMs = this.#options.clock.monotonicMs();
     return [...known]
       .filter(([, followed]) => !this.#isFresh(followed))
-      .map(([pod, { heardMs, sinceMs }]) => ({ pod, forMs: nowMs - Math.max(heardMs, sinceMs) }));
+      .map(([pod, { lastReportMs, sinceMs }]) => ({ pod, forMs: nowMs - Math.max(lastReportMs, sinceMs) }));
   }
 
   /** Returns the demand for a pool, from the pods that report. */
@@ -142,14 +142,14 @@ export class LoadCollector {
     return [...new Set(loads.flatMap(({ load }) => load?.licenseAnswer ?? []))].sort();
   }
 
-  #isFresh({ load, heardMs }: Followed): boolean {
-    return load !== undefined && this.#options.clock.monotonicMs() - heardMs < staleMs;
+  #isFresh({ load, lastReportMs }: Followed): boolean {
+    return load !== undefined && this.#options.clock.monotonicMs() - lastReportMs < staleMs;
   }
 
   #begin(key: string, { pod, url }: LoadReporter): Followed {
     const sinceMs = this.#options.clock.monotonicMs();
-    const heardMs = Number.NEGATIVE_INFINITY;
-    const followed: Followed = { url, stop: new AbortController(), load: undefined, heardMs, sinceMs };
+    const lastReportMs = Number.NEGATIVE_INFINITY;
+    const followed: Followed = { url, stop: new AbortController(), load: undefined, lastReportMs, sinceMs };
     const running = this.#listen(key, pod, followed).finally(() => this.#running.delete(running));
     this.#running.add(running);
     return followed;
@@ -188,11 +188,11 @@ export class LoadCollector {
     }
     for await (const line of linesOf(body, maxLineBytes)) {
       const load = loadOf(line);
-      const isNews = JSON.stringify(load) !== JSON.stringify(followed.load);
+      const isChanged = JSON.stringify(load) !== JSON.stringify(followed.load);
       followed.load = load;
-      followed.heardMs = clock.monotonicMs();
+      followed.lastReportMs = clock.monotonicMs();
       backoff.reset();
-      if (isNews) onChange(key);
+      if (isChanged) onChange(key);
     }
   }
 }

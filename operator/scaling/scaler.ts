@@ -59,7 +59,7 @@ interface Known {
  */
 export class Scaler {
   readonly #options: ScalerOptions;
-  readonly #board: LoadCollector;
+  readonly #collector: LoadCollector;
   readonly #apiTiers: ApiScaler;
   readonly #known = new Map<string, Known>();
   /** The last responses of the license issuer that the API pods of each TtsDeployment reported. */
@@ -67,14 +67,14 @@ export class Scaler {
 
   constructor(options: ScalerOptions) {
     this.#options = options;
-    this.#board = new LoadCollector({
+    this.#collector = new LoadCollector({
       clock: options.clock,
       onError: options.onError,
       onChange: (deployment) => this.#lookAt(deployment),
     });
     this.#apiTiers = new ApiScaler({
       clock: options.clock,
-      board: this.#board,
+      collector: this.#collector,
       wake: options.wakeDeployment,
     });
   }
@@ -86,7 +86,7 @@ export class Scaler {
   follow(key: string, { spec }: TtsDeployment, apiPods: readonly Pod[], tokens: readonly string[]): void {
     const isScaled = [spec.api, ...spec.models].some(({ scaling }) => scaling !== undefined);
     if (isScaled || spec.license?.endpoint !== undefined)
-      this.#board.follow(key, reportersOf(apiPods), tokens);
+      this.#collector.follow(key, reportersOf(apiPods), tokens);
     else this.forget(key);
   }
 
@@ -96,7 +96,7 @@ export class Scaler {
   }
 
   forget(key: string): void {
-    this.#board.forget(key);
+    this.#collector.forget(key);
     this.#apiTiers.forget(key);
     this.#answers.delete(key);
     for (const [pool, known] of this.#known) if (known.deployment === key) this.forgetPool(pool);
@@ -110,7 +110,7 @@ export class Scaler {
   async stop(): Promise<void> {
     for (const key of [...this.#known.keys()]) this.forgetPool(key);
     this.#apiTiers.stop();
-    await this.#board.stop();
+    await this.#collector.stop();
   }
 
   /**
@@ -125,7 +125,7 @@ export class Scaler {
     }
     const known = this.#know(key, pool, licensed);
     this.#plan(key, known);
-    const figures = this.#board.figures(known.deployment, pool.spec.pool);
+    const figures = this.#collector.figures(known.deployment, pool.spec.pool);
     return {
       replicas: known.rule && known.plan?.replicas,
       plan: known.plan?.kind,
@@ -164,12 +164,12 @@ export class Scaler {
 
   /** Returns the signed responses of the license issuer that API pods report. */
   licenseAnswers(key: string): string[] {
-    return this.#board.licenseAnswers(key);
+    return this.#collector.licenseAnswers(key);
   }
 
   /** Returns the last report of each API pod, by TtsDeployment and pod. */
   loads(): ReadonlyMap<string, ApiLoad> {
-    return this.#board.loads();
+    return this.#collector.loads();
   }
 
   #lookAt(deployment: string): void {
@@ -211,7 +211,7 @@ export class Scaler {
   }
 
   #factsOf({ deployment, pool, licensed }: Known): ScalingFacts {
-    const { streams, waiting, firstAudioMs } = this.#board.figures(deployment, pool.spec.pool);
+    const { streams, waiting, firstAudioMs } = this.#collector.figures(deployment, pool.spec.pool);
     return {
       nowMs: this.#options.clock.monotonicMs(),
       current: pool.spec.replicas,
@@ -220,29 +220,29 @@ export class Scaler {
       demand: {
         streams: streams + waiting,
         firstAudioMs,
-        complete: this.#board.silent(deployment)?.length === 0,
+        complete: this.#collector.silent(deployment)?.length === 0,
       },
     };
   }
 
   #silentPods({ deployment }: Known): string[] {
-    const silent = this.#board.silent(deployment) ?? [];
+    const silent = this.#collector.silent(deployment) ?? [];
     return silent.filter(({ forMs }) => forMs >= silentMs).map(({ pod }) => pod);
   }
 
   /** Returns the milliseconds until a pod without load reports is named in the status. */
   #untilSilent({ deployment }: Known): number | undefined {
-    const coming = (this.#board.silent(deployment) ?? []).filter(({ forMs }) => forMs < silentMs);
+    const coming = (this.#collector.silent(deployment) ?? []).filter(({ forMs }) => forMs < silentMs);
     return coming.length === 0 ? undefined : Math.min(...coming.map(({ forMs }) => silentMs - forMs)) + 1;
   }
 
   #isUsedChanged(known: Known): boolean {
-    const { streams } = this.#board.figures(known.deployment, known.pool.spec.pool);
+    const { streams } = this.#collector.figures(known.deployment, known.pool.spec.pool);
     return known.used?.streams !== streams && this.#untilReport(known) === undefined;
   }
 
   #untilReport(known: Known): number | undefined {
-    const { streams } = this.#board.figures(known.deployment, known.pool.spec.pool);
+    const { streams } = this.#collector.figures(known.deployment, known.pool.spec.pool);
     if (known.used === undefined || known.used.streams === streams) return undefined;
     const { slot, leftMs } = this.#slotOf(known);
     return known.used.slot === slot ? leftMs : undefined;
@@ -259,7 +259,7 @@ export class Scaler {
 
   /** Returns the streams in use for the status. It is undefined while no load report has arrived. */
   #usedOf(known: Known, streams: number): number | undefined {
-    if (this.#board.silent(known.deployment)?.length !== 0) return known.used?.streams;
+    if (this.#collector.silent(known.deployment)?.length !== 0) return known.used?.streams;
     if (known.used?.streams !== streams && this.#untilReport(known) === undefined) {
       known.used = { streams, slot: this.#slotOf(known).slot };
     }

@@ -52,7 +52,7 @@ export function deploymentStatus(
         ...schemaFinding(observed),
         ...clockFinding(observed),
         ...operatorConflictFinding(observed),
-        ageFinding(observed.deployment, [
+        revisionFinding(observed.deployment, [
           ...(apiOutdated ? ["api"] : []),
           ...pools.flatMap(({ model, pool }) => (isOutdated(pool) ? [`pool ${model.name}`] : [])),
         ]),
@@ -146,8 +146,8 @@ function conditionOf(pool: TtsModelPool | undefined, type: string): Condition | 
 
 function apiState(observed: ObservedDeployment, judgement: LicenseDecision): WorkloadState {
   const { deployment, api, apiReplicas } = observed;
-  const wish = { replicas: apiReplicas, settings: apiSettings(deployment) };
-  const state = workloadState(api, judgement.api, wish);
+  const desired = { replicas: apiReplicas, settings: apiSettings(deployment) };
+  const state = workloadState(api, judgement.api, desired);
   if (state.kind !== "ready" && !mayAwaitDatabase(observed, state.problem)) return state;
   const problem = missingKeys(observed) ?? missingPassword(observed);
   if (problem) return { kind: "stalled", problem };
@@ -178,8 +178,8 @@ function missingKeys({
 }: ObservedDeployment): Pick<ReconcileProblem, "reason" | "message"> | undefined {
   if (keysSecretExists !== false) return undefined;
   const { secretRef, postgres, sqlite } = spec.api.keys ?? {};
-  const who = postgres || sqlite ? "Some clients cannot call the API" : "No client can call the API";
-  const message = `${who}: Secret ${metadata.namespace}/${secretRef?.name} with the API keys is missing. Create the Secret, or name another Secret in api.keys.secretRef.`;
+  const effect = postgres || sqlite ? "Some clients cannot call the API" : "No client can call the API";
+  const message = `${effect}: Secret ${metadata.namespace}/${secretRef?.name} with the API keys is missing. Create the Secret, or name another Secret in api.keys.secretRef.`;
   return { reason: "KeysSecretMissing", message };
 }
 
@@ -230,7 +230,7 @@ function findings(
   problem: ReconcileProblem | undefined,
 ): ConditionState[] {
   const parts = [{ name: "api", state: api }, ...pools];
-  const blocked = blockage(judgement, parts, problem);
+  const blocked = mainProblem(judgement, parts, problem);
   const { valid, reason, message } = judgement;
   return [
     blocked
@@ -248,7 +248,7 @@ function findings(
  * Returns the main reason why the TtsDeployment is not ready: first a failed reconcile, then the license,
  * then a stalled part, then a part in progress.
  */
-function blockage(
+function mainProblem(
   { verdict, reason, message }: LicenseDecision,
   parts: readonly NamedState[],
   problem: ReconcileProblem | undefined,
@@ -288,7 +288,7 @@ function isOutdated(pool: TtsModelPool | undefined): boolean {
   return conditionOf(pool, revisionOutdated)?.status === "True";
 }
 
-function ageFinding({ metadata }: TtsDeployment, outdated: readonly string[]): ConditionState {
+function revisionFinding({ metadata }: TtsDeployment, outdated: readonly string[]): ConditionState {
   const type = revisionOutdated;
   if (outdated.length === 0)
     return {

@@ -25,19 +25,19 @@ export interface PoolReconcile {
 }
 
 /** Returns the status of a pool, from the observed objects and the problem of the reconcile. */
-export function poolStatus(observed: ObservedPool, pass: PoolReconcile): TtsModelPoolStatus {
+export function poolStatus(observed: ObservedPool, reconcile: PoolReconcile): TtsModelPoolStatus {
   const { pool, workload } = observed;
-  const state = pass.problem ? ofProblem(pass.problem) : rolloutState(observed, pass);
-  const canary = pass.plan ? pass.plan.nextCanary : pool.status?.canary;
+  const state = reconcile.problem ? ofProblem(reconcile.problem) : rolloutState(observed, reconcile);
+  const canary = reconcile.plan ? reconcile.plan.nextCanary : pool.status?.canary;
   const ready = readyReplicas(workload);
   const observedGeneration = pool.metadata.generation;
   return {
     observedGeneration,
     replicas: workload.deployment?.status?.replicas ?? 0,
     readyReplicas: ready,
-    desiredReplicas: pass.grant.replicas,
-    ...revisions({ pool, workload }, state, pass.plan),
-    capacity: capacityOf(pool, ready, pass.scaling),
+    desiredReplicas: reconcile.grant.replicas,
+    ...revisions({ pool, workload }, state, reconcile.plan),
+    capacity: capacityOf(pool, ready, reconcile.scaling),
     ...(pool.spec.scaling && { settings: ownSettings(pool) }),
     selector: Object.entries(modelSelector(pool))
       .map(([label, value]) => `${label}=${value}`)
@@ -45,22 +45,22 @@ export function poolStatus(observed: ObservedPool, pass: PoolReconcile): TtsMode
     ...(canary && { canary }),
     conditions: settleConditions(
       pool.status?.conditions,
-      [...findings(state), age(pass.plan), ...scalingFindings(observed, pass)],
+      [...findings(state), revisionFinding(reconcile.plan), ...scalingFindings(observed, reconcile)],
       {
         observedGeneration,
-        now: pass.now,
+        now: reconcile.now,
       },
     ),
   };
 }
 
-function wishOf({ pool, workload }: ObservedPool): DesiredWorkload {
+function desiredOf({ pool, workload }: ObservedPool): DesiredWorkload {
   const { replicas, scaling } = pool.spec;
-  const wish = { replicas, settings: modelSettings(pool) };
-  if (scaling === undefined || scaling.provider === "External") return wish;
+  const desired = { replicas, settings: modelSettings(pool) };
+  if (scaling === undefined || scaling.provider === "External") return desired;
   const revision = revisionOf(workload.deployment);
   const rolledOut = revision !== undefined && pool.status?.currentRevision === revision;
-  return { ...wish, floor: scaling.minReplicas ?? 1, rolledOut };
+  return { ...desired, floor: scaling.minReplicas ?? 1, rolledOut };
 }
 
 function capacityOf(pool: TtsModelPool, ready: number, scaling: ScalingState | undefined) {
@@ -78,12 +78,12 @@ function ofProblem({ stalled, ...problem }: ReconcileProblem): WorkloadState {
  */
 function rolloutState(observed: ObservedPool, { grant, plan }: PoolReconcile): WorkloadState {
   const { workload } = observed;
-  const wish = wishOf(observed);
+  const desired = desiredOf(observed);
   // A pod that was drained to free capacity for the canary is started again when the canary is removed, so it
   // is not missing.
   const granted = { ...grant, replicas: Math.min(grant.replicas, plan?.replicas ?? grant.replicas) };
   const traded = grant.replicas - granted.replicas;
-  const state = workloadState(workload, granted, { ...wish, replicas: wish.replicas - traded });
+  const state = workloadState(workload, granted, { ...desired, replicas: desired.replicas - traded });
   if (plan?.trading && state.kind === "failing" && state.problem.reason === "NoGpu") {
     const message = `All devices are in use. One pod with earlier settings is being drained, and a pod with the current settings then uses its device. ${state.problem.message}`;
     return { kind: "progressing", problem: { reason: "Trading", message } };
@@ -92,7 +92,7 @@ function rolloutState(observed: ObservedPool, { grant, plan }: PoolReconcile): W
   return { kind: plan.waits.stalled ? "stalled" : "progressing", problem: plan.waits.problem };
 }
 
-function age(plan: RolloutPlan | undefined): ConditionState {
+function revisionFinding(plan: RolloutPlan | undefined): ConditionState {
   return plan?.outdated
     ? {
         type: revisionOutdated,

@@ -6,16 +6,16 @@ import type { ConditionState } from "./conditions.ts";
 
 const type = "ScalingReady";
 
-interface ScalingPass {
+interface ScalingReconcile {
   readonly scaling?: ScalingState | undefined;
   readonly cluster?: ClusterCapabilities;
 }
 
 /** Returns the condition ScalingReady of a pool with `scaling`. */
-export function scalingFindings(observed: ObservedPool, pass: ScalingPass): ConditionState[] {
+export function scalingFindings(observed: ObservedPool, reconcile: ScalingReconcile): ConditionState[] {
   const { scaling } = observed.pool.spec;
   if (scaling === undefined) return [];
-  return [lacking(observed) ?? found(observed, scaling.provider, pass)];
+  return [lacking(observed) ?? found(observed, scaling.provider, reconcile)];
 }
 
 /** Returns the problem of a replica that was requested and does not start, if any. */
@@ -32,7 +32,7 @@ type Provider = NonNullable<TtsModelPool["spec"]["scaling"]>["provider"];
 function found(
   observed: ObservedPool,
   provider: Provider,
-  { scaling, cluster }: ScalingPass,
+  { scaling, cluster }: ScalingReconcile,
 ): ConditionState {
   switch (provider) {
     case "Builtin":
@@ -125,10 +125,10 @@ function ofAutoscaler(
   const conditions =
     (autoscaler?.status as { conditions?: Partial<Condition>[] } | undefined)?.conditions ?? [];
   const known = conditions.filter(({ type: name }) => name !== undefined && about.includes(name));
-  const said =
+  const decisive =
     known.find(({ status }) => status === "False") ?? known.find(({ type: name }) => name === about[0]);
   const what = `${kind} ${pool.metadata.name}`;
-  if (said === undefined || said.status === "Unknown") {
+  if (decisive === undefined || decisive.status === "Unknown") {
     return {
       type,
       status: "Unknown",
@@ -136,17 +136,17 @@ function ofAutoscaler(
       message: `${what} has no status from its controller yet.`,
     };
   }
-  if (said.status === "True") return good("Following", `${what} scales the pool.`);
+  if (decisive.status === "True") return good("Following", `${what} scales the pool.`);
   // A HorizontalPodAutoscaler reports this reason at zero replicas.
-  if (said.reason === "ScalingDisabled" && pool.spec.replicas === 0) {
+  if (decisive.reason === "ScalingDisabled" && pool.spec.replicas === 0) {
     return bad(
       "ScaledToZero",
       `The pool was set to 0 replicas, and ${what} does not scale a pool from 0. Set the replicas to 1: kubectl scale ttsmp ${pool.metadata.name} --replicas=1.`,
     );
   }
   return bad(
-    said.reason ? reportedReason(said.reason) : "ScalerFailed",
-    `${what}: ${said.message ?? "it does not scale the pool"}`,
+    decisive.reason ? reportedReason(decisive.reason) : "ScalerFailed",
+    `${what}: ${decisive.message ?? "it does not scale the pool"}`,
   );
 }
 
@@ -159,12 +159,13 @@ interface ScaledModel {
 export function gatheredScaling(pools: readonly ScaledModel[]): ConditionState[] {
   const scaled = pools.filter(({ pool }) => pool?.spec.scaling !== undefined);
   if (scaled.length === 0) return [];
-  const said = scaled.map(({ model, pool }) => ({
+  const reports = scaled.map(({ model, pool }) => ({
     name: model.name,
     found: pool?.status?.conditions.find((condition) => condition.type === type),
   }));
   const worst =
-    said.find(({ found }) => found?.status === "False") ?? said.find(({ found }) => found?.status !== "True");
+    reports.find(({ found }) => found?.status === "False") ??
+    reports.find(({ found }) => found?.status !== "True");
   if (worst === undefined) return [good("Following", "The replicas of every scaled pool follow the demand.")];
   if (worst.found === undefined) {
     return [
@@ -176,7 +177,7 @@ export function gatheredScaling(pools: readonly ScaledModel[]): ConditionState[]
       },
     ];
   }
-  const messages = said
+  const messages = reports
     .filter(({ found }) => found?.status !== "True")
     .map(({ name, found }) => `pool ${name}: ${found?.message ?? "waiting for its first reconcile."}`);
   return [

@@ -74,7 +74,7 @@ const imageFailed: Judge = (pod) => {
   if (container === undefined) return undefined;
   return {
     reason: "ImagePullFailed",
-    message: `Pod ${pod.metadata.name} cannot pull image ${container.image}: ${said(container.state?.waiting?.message)}. Check the name and tag of the image, the connection from the nodes to its registry, and imagePullSecrets.`,
+    message: `Pod ${pod.metadata.name} cannot pull image ${container.image}: ${withoutFullStop(container.state?.waiting?.message)}. Check the name and tag of the image, the connection from the nodes to its registry, and imagePullSecrets.`,
   };
 };
 
@@ -87,7 +87,7 @@ const configurationFailed: Judge = (pod) => {
   if (container === undefined) return undefined;
   return {
     reason: "ContainerConfigError",
-    message: `Container ${container.name} of pod ${pod.metadata.name} cannot be created: ${said(container.state?.waiting?.message)}. Check the Secrets and ConfigMaps that the container's env refers to.`,
+    message: `Container ${container.name} of pod ${pod.metadata.name} cannot be created: ${withoutFullStop(container.state?.waiting?.message)}. Check the Secrets and ConfigMaps that the container's env refers to.`,
   };
 };
 
@@ -130,18 +130,18 @@ const unschedulable: Judge = (pod) => {
   if (device !== undefined) {
     return {
       reason: "NoGpu",
-      message: `No node has enough free ${device} for pod ${pod.metadata.name}: ${said(scheduled.message)}. Add such a node, free a device, or change accelerator.`,
+      message: `No node has enough free ${device} for pod ${pod.metadata.name}: ${withoutFullStop(scheduled.message)}. Add such a node, free a device, or change accelerator.`,
     };
   }
   if (scheduled.message?.includes("cannot allocate all claims")) {
     return {
       reason: "NoGpu",
-      message: `No node has devices that satisfy the claim of pod ${pod.metadata.name}: ${said(scheduled.message)}. Add such a node, free a device, or change the ResourceClaimTemplate of accelerator.claimTemplateName.`,
+      message: `No node has devices that satisfy the claim of pod ${pod.metadata.name}: ${withoutFullStop(scheduled.message)}. Add such a node, free a device, or change the ResourceClaimTemplate of accelerator.claimTemplateName.`,
     };
   }
   return {
     reason: "Unschedulable",
-    message: `Pod ${pod.metadata.name} cannot be scheduled on any node: ${said(scheduled.message)}. Change resources, nodeSelector or tolerations, or add a node.`,
+    message: `Pod ${pod.metadata.name} cannot be scheduled on any node: ${withoutFullStop(scheduled.message)}. Change resources, nodeSelector or tolerations, or add a node.`,
   };
 };
 
@@ -155,10 +155,10 @@ const notMounted: Judge = (pod) => {
   if (container?.state?.waiting?.message === undefined || ready?.status !== "False") return undefined;
   return {
     reason: "NotStarted",
-    message: `Pod ${pod.metadata.name} has not started: ${said(container.state.waiting.message)}. See kubectl describe pod -n ${pod.metadata.namespace} ${pod.metadata.name}.`,
+    message: `Pod ${pod.metadata.name} has not started: ${withoutFullStop(container.state.waiting.message)}. See kubectl describe pod -n ${pod.metadata.namespace} ${pod.metadata.name}.`,
   };
 };
 
-function said(message: string | undefined): string {
+function withoutFullStop(message: string | undefined): string {
   return (message ?? "no further details").trim().replace(/\.$/, "");
 }

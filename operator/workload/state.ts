@@ -27,7 +27,7 @@ export interface DesiredWorkload {
 export function workloadState(
   { deployment, pods }: Workload,
   grant: LicenseAllowance,
-  wish: DesiredWorkload,
+  desired: DesiredWorkload,
 ): WorkloadState {
   if (deployment === undefined) return missing(grant);
   const diagnosis = diagnosePods(pods);
@@ -37,12 +37,12 @@ export function workloadState(
   }
   const refused = condition(deployment, "ReplicaFailure");
   if (refused?.status === "True") return { kind: "failing", problem: replicaFailure(refused.message) };
-  const unfinished = rolloutStep(deployment, leastOf(wish, diagnosis), wish.rolledOut === true);
+  const unfinished = rolloutStep(deployment, leastOf(desired, diagnosis), desired.rolledOut === true);
   if (unfinished !== undefined && diagnosis !== undefined) return { kind: "failing", problem: diagnosis };
   if (unfinished !== undefined) {
     return { kind: "progressing", problem: fetchingPod(pods) ?? withClaim(unfinished, pods) };
   }
-  const held = heldBack(deployment, grant, wish);
+  const held = heldBack(deployment, grant, desired);
   return held === undefined ? { kind: "ready" } : { kind: "stalled", problem: held };
 }
 
@@ -71,13 +71,13 @@ function missing(grant: LicenseAllowance): WorkloadState {
 function heldBack(
   deployment: Deployment,
   grant: LicenseAllowance,
-  wish: DesiredWorkload,
+  desired: DesiredWorkload,
 ): Diagnosis | undefined {
-  if (grant.replicas < wish.replicas) {
-    const message = `${grant.replicas} of ${wish.replicas} replicas run, because the license does not allow more. See LicenseValid.`;
+  if (grant.replicas < desired.replicas) {
+    const message = `${grant.replicas} of ${desired.replicas} replicas run, because the license does not allow more. See LicenseValid.`;
     return { reason: "LicenseHold", message };
   }
-  if (grant.held && !isRenderedFrom(deployment, wish.settings)) {
+  if (grant.held && !isRenderedFrom(deployment, desired.settings)) {
     const message =
       "The pods keep their earlier settings, because the license does not allow a rollout. See LicenseValid.";
     return { reason: "LicenseHold", message };
@@ -107,15 +107,15 @@ function rolloutStep(
   least: number,
   rolledOut: boolean,
 ): Diagnosis | undefined {
-  const wanted = Math.min(spec?.replicas ?? 1, least);
+  const required = Math.min(spec?.replicas ?? 1, least);
   const { replicas = 0, updatedReplicas = 0, availableReplicas = 0, observedGeneration = 0 } = status;
   if (!rolledOut && observedGeneration < (metadata.generation ?? 0))
     return step("the Deployment controller has not processed the new template");
-  if (updatedReplicas < wanted) return step(`${updatedReplicas} of ${wanted} pods have the current settings`);
+  if (updatedReplicas < required) return step(`${updatedReplicas} of ${required} pods have the current settings`);
   if (replicas > updatedReplicas)
     return step(`${replicas - updatedReplicas} pods with earlier settings are draining`);
-  if (availableReplicas < wanted) {
-    return { reason: "PodsNotReady", message: `${availableReplicas} of ${wanted} pods are ready.` };
+  if (availableReplicas < required) {
+    return { reason: "PodsNotReady", message: `${availableReplicas} of ${required} pods are ready.` };
   }
   return undefined;
 }

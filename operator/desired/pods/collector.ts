@@ -36,19 +36,19 @@ export interface CollectorSettings {
   readonly attributesFrom: Readonly<Record<string, string>>;
 }
 
-export function collectorConfig(wish: CollectorSettings): Json {
-  const { exporter, auth } = wish.collector;
+export function collectorConfig(settings: CollectorSettings): Json {
+  const { exporter, auth } = settings.collector;
   const known = auth && authenticator(auth);
   const sends = exporter.protocol === "grpc" ? "otlp_grpc" : "otlp_http";
   const processors = ["memory_limiter", "resource", "batch"];
   return {
     extensions: { health_check: { endpoint: `:${ports.collectorHealth}` }, ...known },
-    receivers: { otlp: otlpReceiver, prometheus: prometheusReceiver(wish) },
+    receivers: { otlp: otlpReceiver, prometheus: prometheusReceiver(settings) },
     processors: {
       // Below the memory limit of the container, the collector rejects further data. The model continues to
       // serve.
       memory_limiter: { check_interval: "1s", limit_percentage: 75, spike_limit_percentage: 20 },
-      resource: { attributes: attributesOf(wish) },
+      resource: { attributes: attributesOf(settings) },
       batch: { timeout: "5s", send_batch_size: 4096, send_batch_max_size: 4096 },
     },
     exporters: { [sends]: exporterOf(exporter, auth, known && Object.keys(known)[0]) },

@@ -163,8 +163,8 @@ export function apiSettings(owner: TtsDeployment): string {
   const { replicas, scaling, service, route, ...settings } = api;
   const { topologySpread } = availability;
   const spreading = topologySpread && { availability: { topologySpread } };
-  const wish = { api: settings, license, imagePullSecrets, ...spreading };
-  return settingsHash(owner, withoutDefaults(TtsDeploymentSpecSchema, wish));
+  const relevant = { api: settings, license, imagePullSecrets, ...spreading };
+  return settingsHash(owner, withoutDefaults(TtsDeploymentSpecSchema, relevant));
 }
 
 /** Returns the hash of the spec of a pool, without replicas and scaling. */
@@ -324,18 +324,18 @@ function modelTemplate(owner: TtsModelPool, server: ServerImage): V1PodTemplateS
     ...sharedMemoryMounts(owner.spec),
     ...cacheMounts(cache),
   ];
-  const alive = livenessPaths[kind];
+  const livenessPath = livenessPaths[kind];
   const container: V1Container = {
     name: kind,
     ...imageOf(owner.spec.image, server),
     args: [kind],
     ports: modelPorts(runsVllm(owner.spec)),
-    env: [...own.filter(({ name }) => !users.some((theirs) => theirs.name === name)), ...users],
+    env: [...own.filter(({ name }) => !users.some((userVariable) => userVariable.name === name)), ...users],
     resources: resourcesOf(owner.spec.resources, accelerator),
     ...mountsOf(mounted),
-    startupProbe: httpProbe(alive, probes.startup),
+    startupProbe: httpProbe(livenessPath, probes.startup),
     readinessProbe: httpProbe("/ready", probes.readiness),
-    livenessProbe: livenessProbe(alive, probes.liveness),
+    livenessProbe: livenessProbe(livenessPath, probes.liveness),
     ...drainHook(drain),
     ...containerSecurity,
   };

@@ -52,7 +52,7 @@ export function parseOverride(text: string | undefined): JsonValue | undefined {
  */
 export function overridden(template: V1PodTemplateSpec, override: JsonValue | undefined): V1PodTemplateSpec {
   if (override === undefined) return template;
-  refuseDevices(override);
+  assertNoDevices(override);
   const main = template.spec?.containers[0]?.name;
   const merged = strategicMerge(
     template as JsonValue,
@@ -129,12 +129,12 @@ type Container = { name?: string; resources?: Resources };
 const notCounted = /^(cpu|memory|ephemeral-storage|hugepages-.*)$/;
 
 /** Throws if the podTemplate requests devices, because the license does not count them there. */
-function refuseDevices(override: JsonValue): void {
+function assertNoDevices(override: JsonValue): void {
   const spec = (override.spec ?? {}) as { [list: string]: unknown };
   for (const list of ["containers", "initContainers"]) {
     for (const { name, resources = {} } of asList<Container>(spec[list])) {
-      const asked = [resources.limits, resources.requests].flatMap((map) => Object.keys(map ?? {}));
-      const device = asked.find((resource) => !notCounted.test(resource));
+      const requested = [resources.limits, resources.requests].flatMap((map) => Object.keys(map ?? {}));
+      const device = requested.find((resource) => !notCounted.test(resource));
       if (device === undefined && resources.claims === undefined) continue;
       throw new InvalidPatch(
         `podTemplate.spec.${list}[${name}].resources requests ${device ?? "a claim"}; request devices with accelerator, where the license counts them`,

@@ -58,11 +58,11 @@ function retained(original: JsonValue, patch: JsonValue, path: string): JsonValu
   const kept = patch[retainKeys];
   if (kept === undefined) return { ...original };
   if (!Array.isArray(kept)) throw new InvalidPatch(`${path}.$retainKeys must be a list of field names`);
-  const forgotten = Object.keys(patch).find(
+  const unlisted = Object.keys(patch).find(
     (field) => field !== retainKeys && patch[field] !== null && !kept.includes(field),
   );
-  if (forgotten !== undefined)
-    throw new InvalidPatch(`${path}.$retainKeys must also list ${forgotten}, because the patch sets it`);
+  if (unlisted !== undefined)
+    throw new InvalidPatch(`${path}.$retainKeys must also list ${unlisted}, because the patch sets it`);
   return Object.fromEntries(Object.entries(original).filter(([field]) => kept.includes(field)));
 }
 
@@ -74,17 +74,17 @@ function mergeField(
   schema: MergeSchema,
   path: string,
 ): unknown {
-  const place = `${path}.${field}`;
+  const fieldPath = `${path}.${field}`;
   if (field.startsWith("$"))
-    throw new InvalidPatch(`${place} is not supported; use $patch: replace or $patch: delete`);
+    throw new InvalidPatch(`${fieldPath} is not supported; use $patch: replace or $patch: delete`);
   if (value === null) return undefined;
   if (isMap(original) && isMap(value)) {
-    return strategicMerge(original, value, schema.maps?.[field] ?? {}, place);
+    return strategicMerge(original, value, schema.maps?.[field] ?? {}, fieldPath);
   }
   const list = schema.lists?.[field];
   if (list === undefined || !Array.isArray(value)) return withoutDirectives(value);
   const before = Array.isArray(original) ? original.filter(isMap) : [];
-  return mergeList(before, value, list, place);
+  return mergeList(before, value, list, fieldPath);
 }
 
 type ListSchema = NonNullable<MergeSchema["lists"]>[string];
@@ -100,10 +100,10 @@ function mergeList(
   const left = original.filter((item) => !removed.has(item[key]));
   const merged = added.map((item) => {
     const known = left.find((candidate) => candidate[key] === item[key]);
-    const place = `${path}[${String(item[key])}]`;
+    const fieldPath = `${path}[${String(item[key])}]`;
     return known === undefined
       ? (withoutDirectives(item) as JsonValue)
-      : strategicMerge(known, item, items, place);
+      : strategicMerge(known, item, items, fieldPath);
   });
   return inOrder(left, merged, key);
 }
@@ -133,11 +133,11 @@ function sorted(patch: readonly unknown[], key: string, path: string) {
  * new item is before the remaining items.
  */
 function inOrder(original: readonly JsonValue[], patched: readonly JsonValue[], key: string): JsonValue[] {
-  const place = (item: JsonValue) => original.findIndex((candidate) => candidate[key] === item[key]);
+  const positionOf = (item: JsonValue) => original.findIndex((candidate) => candidate[key] === item[key]);
   const others = original.filter((item) => !patched.some((candidate) => candidate[key] === item[key]));
   const result: JsonValue[] = [];
   for (const item of patched) {
-    while (others[0] !== undefined && place(others[0]) < place(item)) result.push(...others.splice(0, 1));
+    while (others[0] !== undefined && positionOf(others[0]) < positionOf(item)) result.push(...others.splice(0, 1));
     result.push(item);
   }
   return [...result, ...others];

@@ -103,10 +103,10 @@ export function collectorSidecar(
   image = defaultCollectorImage,
 ): V1Container[] {
   const { kind, pool, telemetry } = spec;
-  const wanted = withCollector(telemetry);
-  if (wanted === undefined) return [];
-  const { collector } = wanted;
-  const attributes = { [poolAttribute]: pool, ...wanted.resourceAttributes };
+  const enabled = withCollector(telemetry);
+  if (enabled === undefined) return [];
+  const { collector } = enabled;
+  const attributes = { [poolAttribute]: pool, ...enabled.resourceAttributes };
   const hasVllm = runsVllm(spec);
   const config = collectorConfig({
     kind,
@@ -166,9 +166,9 @@ function credentialVariables(auth: CollectorSettings["collector"]["auth"]): V1En
 
 /** Returns the volumes that the collector's container mounts. */
 export function collectorMounts(telemetry: Telemetry | undefined): Mounted[] {
-  const wanted = withCollector(telemetry);
-  if (wanted === undefined) return [];
-  const { auth, exporter } = wanted.collector;
+  const enabled = withCollector(telemetry);
+  if (enabled === undefined) return [];
+  const { auth, exporter } = enabled.collector;
   const ca = exporter.caSecretRef;
   return [
     ...credentialFiles(auth),

@@ -61,13 +61,13 @@ function targetOf({ url, key }: RunningServer, model: Mist) {
 async function errorRate({ url, key }: RunningServer, modelId: Mist): Promise<number> {
   const spoken: Spoken[] = [];
   for (const sentence of englishSentences) {
-    const answer = await fetch(`${url}/v1/svc-tts`, {
+    const response = await fetch(`${url}/v1/svc-tts`, {
       method: "POST",
       headers: { authorization: `Bearer ${key}`, "content-type": "application/json", accept: "audio/pcm" },
       body: JSON.stringify({ speaker: usualTarget.voice, modelId, text: sentence }),
     });
-    if (!answer.ok) throw new Error(`a request for ${modelId} received status ${answer.status}`);
-    spoken.push({ samples: new Int16Array(await answer.arrayBuffer()), rate: 16_000, sentence });
+    if (!response.ok) throw new Error(`a request for ${modelId} received status ${response.status}`);
+    spoken.push({ samples: new Int16Array(await response.arrayBuffer()), rate: 16_000, sentence });
   }
   return (await recognize(spoken)).wordErrorRate;
 }

@@ -64,11 +64,11 @@ interface Full {
 async function fill({ url, key }: Served, form: Form): Promise<Full> {
   console.log(`    ${filling} callers at once, then ${refusedCallers} in turn`);
   const agent = new Agent({ pipelining: 1 });
-  const ask = () => measureStream(agent, { ...form, url, key }, longText, AbortSignal.timeout(60_000));
-  const first = Array.from({ length: filling }, ask);
+  const send = () => measureStream(agent, { ...form, url, key }, longText, AbortSignal.timeout(60_000));
+  const first = Array.from({ length: filling }, send);
   await sleep(fullAfterMs);
   const late: StreamRecord[] = [];
-  while (late.length < refusedCallers) late.push(await ask());
+  while (late.length < refusedCallers) late.push(await send());
   const records = await Promise.all(first);
   await agent.close();
   return { filling: records, late };
@@ -79,10 +79,10 @@ const isRefusal = ({ code }: StreamRecord) => code === "saturated";
 function finding(steady: readonly StreamRecord[], full: Full): TargetResult {
   const stalls = ascending(steady.flatMap(({ stallMs }) => stallMs ?? []));
   const refusals = ascending(full.late.filter(isRefusal).map(({ wallMs }) => wallMs));
-  const heard = full.filling.filter(({ outcome }) => outcome === "complete");
+  const completed = full.filling.filter(({ outcome }) => outcome === "complete");
   const expired = full.filling.filter(isRefusal);
   const waits = [
-    ...heard.map(({ firstAudioMs }) => firstAudioMs ?? 0),
+    ...completed.map(({ firstAudioMs }) => firstAudioMs ?? 0),
     ...expired.map(({ wallMs }) => wallMs),
   ];
   const figures = {
@@ -120,7 +120,7 @@ ${markdownTable(
   [
     [
       String(filling),
-      String(heard.length),
+      String(completed.length),
       String(expired.length),
       String(refusedCallers),
       String(refusals.length),

@@ -66,13 +66,13 @@ export async function startServer(settings: NodeJS.ProcessEnv = {}): Promise<Run
  */
 async function untilSpeaking(child: ChildProcess): Promise<void> {
   const speaking = Promise.withResolvers<void>();
-  let said = "";
+  let output = "";
   child.stdout?.setEncoding("utf8").on("data", (text: string) => {
-    said = (said + text).slice(-4000);
+    output = (output + text).slice(-4000);
     if (text.startsWith("{")) process.stderr.write(text);
-    if (said.includes("==> speaking")) speaking.resolve();
+    if (output.includes("==> speaking")) speaking.resolve();
   });
-  const failed = (how: string) => speaking.reject(new Error(`The server ${how}. It said: ${said}`));
+  const failed = (how: string) => speaking.reject(new Error(`The server ${how}. It said: ${output}`));
   child.once("exit", (code) => failed(`ended with ${code}`));
   const late = setTimeout(() => failed("did not start in time"), readyWithinMs);
   await speaking.promise;

@@ -90,8 +90,8 @@ async function letListSecrets(
 ): Promise<void> {
   const role = ["create", "role", "list-secrets", "--verb=list", "--resource=secrets", "-n", namespace];
   await kubectlOrThrow(address, role);
-  const whose = ["--role=list-secrets", `--serviceaccount=${namespace}:${account}`, "-n", namespace];
-  await kubectlOrThrow(address, ["create", "rolebinding", "list-secrets", ...whose]);
+  const subject = ["--role=list-secrets", `--serviceaccount=${namespace}:${account}`, "-n", namespace];
+  await kubectlOrThrow(address, ["create", "rolebinding", "list-secrets", ...subject]);
 }
 
 function userOf(namespace: string): string {

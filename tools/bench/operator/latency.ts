@@ -35,9 +35,9 @@ export class Stopwatch {
     const deadline = performance.now() + withinMs;
     for (;;) {
       this.#look();
-      const asked = this.#when(plot.namespace, `ttsdeployments/${name}`, (user) => user !== plot.user);
+      const changedMs = this.#when(plot.namespace, `ttsdeployments/${name}`, (user) => user !== plot.user);
       const done = children.map((child) => this.#when(plot.namespace, child, (user) => user === plot.user));
-      if (asked !== undefined && done.every((time) => time !== undefined)) return Math.max(...done) - asked;
+      if (changedMs !== undefined && done.every((time) => time !== undefined)) return Math.max(...done) - changedMs;
       if (performance.now() > deadline) {
         const open = children.filter((_child, i) => done[i] === undefined).join(", ");
         throw new Error(`${plot.namespace}: ${open} did not change within ${withinMs} ms after ${name}`);
@@ -56,8 +56,8 @@ export class Stopwatch {
   }
 
   /** Returns the time of the first successful write by a user that `isHis` accepts. */
-  #when(namespace: string, what: string, isHis: (user: string) => boolean): number | undefined {
+  #when(namespace: string, what: string, isUser: (user: string) => boolean): number | undefined {
     const requests = this.#seen.get(`${namespace}/${what}`) ?? [];
-    return requests.find(({ user, status }) => isHis(user) && status < 300)?.answeredMs;
+    return requests.find(({ user, status }) => isUser(user) && status < 300)?.answeredMs;
   }
 }

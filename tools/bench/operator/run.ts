@@ -87,19 +87,19 @@ async function grow(
   size: number,
   dueMs: number,
 ): Promise<number> {
-  const gardeners: Subject[] = [];
+  const growers: Subject[] = [];
   try {
-    for (const { plot, program } of lanes) gardeners.push(await Subject.start(field, plot, program));
+    for (const { plot, program } of lanes) growers.push(await Subject.start(field, plot, program));
     let reached = lanes[0]?.fleet.size ?? 0;
     while (reached < size && (reached === 0 || performance.now() < dueMs)) {
       reached = Math.min(reached + growthStep, size);
       await Promise.all(lanes.map(({ fleet }) => fleet.growTo(reached)));
       say(`${reached} TtsDeployments each serve`);
     }
-    await Promise.all(gardeners.map((gardener) => gardener.untilResting()));
+    await Promise.all(growers.map((grower) => grower.untilResting()));
     return reached;
   } finally {
-    for (const gardener of gardeners) await gardener.stop();
+    for (const grower of growers) await grower.stop();
   }
 }
 
@@ -185,10 +185,10 @@ async function measureFailover(
 ): Promise<void> {
   const [lane, leader] = [lanes[index], running[index]];
   if (lane === undefined || leader === undefined) throw new RangeError(`no operator ${index}`);
-  const heir = await Subject.start(field, lane.plot, lane.program);
-  running[index] = heir;
+  const standby = await Subject.start(field, lane.plot, lane.program);
+  running[index] = standby;
   try {
-    await heir.untilResting();
+    await standby.untilResting();
   } finally {
     await leader.stop("SIGKILL");
   }

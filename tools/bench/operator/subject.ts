@@ -152,8 +152,8 @@ export class Subject {
 
   async #metrics(): Promise<string | undefined> {
     try {
-      const answer = await fetch(`http://127.0.0.1:${this.#metricsPort}/metrics`);
-      return await answer.text();
+      const response = await fetch(`http://127.0.0.1:${this.#metricsPort}/metrics`);
+      return await response.text();
     } catch {
       return undefined; // The operator does not listen yet.
     }

@@ -22,14 +22,14 @@ const inTimePieces = piecesOf(pieceSeconds.inTime);
 const atOncePieces = piecesOf(pieceSeconds.atOnce);
 const server = createServer((request, response) => {
   if (request.url === "/ready") response.end("ready");
-  else answer(request, response).catch(() => response.destroy()); // The client disconnected.
+  else respond(request, response).catch(() => response.destroy()); // The client disconnected.
 });
 server.listen(0, "127.0.0.1");
 await once(server, "listening");
 console.log((server.address() as AddressInfo).port);
 process.once("disconnect", () => process.exit());
 
-async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
   const body: Buffer[] = [];
   for await (const piece of request) body.push(piece as Buffer);
   const { text } = JSON.parse(Buffer.concat(body).toString()) as Invocation;

@@ -102,14 +102,14 @@ export async function measureTraffic(course: TrafficCourse): Promise<TrafficResu
 }
 
 async function grow({ field, plot, program, plan, say }: TrafficCourse, fleet: Fleet): Promise<void> {
-  const gardener = await Subject.start(field, plot, program);
+  const grower = await Subject.start(field, plot, program);
   try {
     while (fleet.size < plan.size) {
       await fleet.growTo(Math.min(fleet.size + growthStep, plan.size));
       say(`${fleet.size} TtsDeployments serve`);
     }
   } finally {
-    await gardener.stop();
+    await grower.stop();
   }
 }
 
@@ -146,8 +146,8 @@ async function measureCost(
 function requestsOf(audit: AuditLog, user: string): Pick<Cost, "writes" | "reads"> {
   const writes: Record<string, number> = {};
   let reads = 0;
-  for (const { user: who, verb, resource } of audit.news()) {
-    if (who !== user || resource === "leases" || verb === "watch") continue;
+  for (const { user: requester, verb, resource } of audit.news()) {
+    if (requester !== user || resource === "leases" || verb === "watch") continue;
     if (verb === "get" || verb === "list") reads += 1;
     else writes[resource] = (writes[resource] ?? 0) + 1;
   }
