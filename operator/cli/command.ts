@@ -22,27 +22,28 @@ tts-operator explain NAME           print why a TtsDeployment is not ready, and 
 tts-operator support-bundle [NAME]  write objects, events and logs of a namespace, or of one TtsDeployment, as tar.gz without secrets
 
 Options of explain and support-bundle:
-  -n, --namespace     namespace of the TtsDeployment (default: the one of the kubeconfig's context)
-  -o, --output json   explain: print JSON
-  -f, --file          support-bundle: the file to write; - is standard output
+  -n, --namespace     namespace of the TtsDeployment (default: the namespace of the kubeconfig's context)
+  -o, --output json   explain: print JSON instead of text
+  -f, --file          support-bundle: the file to write, or - for standard output
   --kubeconfig        a kubeconfig file (default: KUBECONFIG, a pod's service account, ~/.kube/config)
-  --context           context of the kubeconfig (default: the current one)
+  --context           context of the kubeconfig (default: the current context)
 
 Environment of run:
-  TTS_SERVER_IMAGE              image of API and model pods whose spec names none (required)
+  TTS_SERVER_IMAGE              default image of API and model pods (required)
   TTS_SERVER_IMAGE_PULL_POLICY  Always, IfNotPresent or Never
-  TTS_COLLECTOR_IMAGE           image of the OpenTelemetry Collector beside models
-                                (${defaultCollectorImage})
-  TTS_FIXED_USER_IDS            false: leave uid, gid and fsGroup of pods to the cluster, as OpenShift asks for (true)
-  TTS_LICENSE_KEYS_FILE         JWK set of the public keys that licenses are signed with; with a key in it, every
+  TTS_COLLECTOR_IMAGE           image of the OpenTelemetry Collector in model pods (default:
+                                ${defaultCollectorImage})
+  TTS_FIXED_USER_IDS            false: let the cluster assign uid, gid and fsGroup of pods, as OpenShift requires
+                                (default: true)
+  TTS_LICENSE_KEYS_FILE         JWK set of the public keys that verify licenses; if it contains a key, every
                                 TtsDeployment needs a license
-  TTS_LICENSE_REQUIRED          true: do not start without such a key (false)
-  TTS_DEVELOPMENT               true: trust development licenses too, by the keys of
-  TTS_DEVELOPMENT_KEYS_FILE     a second JWK set
-  TTS_WATCH_NAMESPACES          namespaces to serve, separated by commas; empty: all
+  TTS_LICENSE_REQUIRED          true: do not start without a license key (default: false)
+  TTS_DEVELOPMENT               true: also trust development licenses (default: false)
+  TTS_DEVELOPMENT_KEYS_FILE     JWK set of the public keys that verify development licenses
+  TTS_WATCH_NAMESPACES          namespaces to watch, separated by commas (default: all namespaces)
   POD_NAMESPACE, POD_NAME       namespace of the Lease of the leader, and name of this pod; without a namespace
                                 there is no leader election
-  TTS_LEASE_NAME                name of that Lease (default: tts-operator); only one of the operators that share it leads
+  TTS_LEASE_NAME                name of the Lease (default: tts-operator); one of the processes with this Lease is the leader
   TTS_LOG_LEVEL                 debug, info, warn or error (default: info)
   TTS_METRICS_PORT              port of /metrics (default: ${ports.operatorMetrics})
   TTS_PROBE_PORT                port of /healthz and /readyz (default: ${ports.operatorProbes})
