@@ -17,7 +17,7 @@ export async function bundleCommand(
   const options = parseOptions("support-bundle", words, ["namespace", "kubeconfig", "context", "file"]);
   const [name, ...more] = options.positionals;
   if (more.length > 0)
-    throw new UsageError("support-bundle takes the name of one TtsDeployment, or none for all");
+    throw new UsageError("support-bundle accepts one name of a TtsDeployment, or no name for all of the namespace");
   const { client, namespace } = await reachCluster(options, terminal);
   try {
     const now = Date.now();
@@ -33,7 +33,7 @@ export async function bundleCommand(
     );
     await deliver(options.flags.file ?? `${folder}.tar.gz`, archive, terminal);
     terminal.complain(
-      `${files.length} files, ${archive.length} bytes. Secret values were removed. Read the files before you send them.\n`,
+      `The archive holds ${files.length} files in ${archive.length} bytes. Secret values were removed. Read the files before you send them.\n`,
     );
     for (const line of unseen) terminal.complain(`could not be read: ${line}\n`);
     return 0;

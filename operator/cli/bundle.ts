@@ -156,7 +156,7 @@ class Collector {
       const [namespace = "", name = ""] = key.split("/");
       const reading = this.#client.get({ apiVersion: "v1", kind: "Secret", namespace, name });
       const secret = await this.#reader.look(
-        `Secret ${key}, so its values were not searched for and removed`,
+        `Secret ${key}, so the files may contain its values`,
         reading,
         undefined,
       );

@@ -50,7 +50,7 @@ export class PartialReader {
       return await reading;
     } catch (error) {
       if (!(error instanceof ApiError) || ![401, 403, 404].includes(error.status)) throw error;
-      const why = error.status === 404 ? "the cluster does not have them" : "not allowed";
+      const why = error.status === 404 ? "not found" : "not allowed";
       this.unseen.push(`${what} (${why})`);
       return fallback;
     }
