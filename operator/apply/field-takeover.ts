@@ -44,21 +44,21 @@ function adopt(
   let moved = 0;
   for (const { apiVersion, fieldsV1 } of others) {
     if (apiVersion !== own.apiVersion || fieldsV1 === undefined) continue;
-    moved += moveMap({ theirs: fieldsV1 as Fields, ours: own.fieldsV1 as Fields, rule }, intent, live, "");
+    moved += moveMap({ source: fieldsV1 as Fields, target: own.fieldsV1 as Fields, rule }, intent, live, "");
   }
   if (moved === 0) return undefined;
   return entries.includes(own) ? entries : [...entries, own];
 }
 
 interface Move {
-  readonly theirs: Fields;
-  readonly ours: Fields;
+  readonly source: Fields;
+  readonly target: Fields;
   readonly rule: Rule;
 }
 
 function moveMap(move: Move, desired: JsonObject, live: JsonObject, path: string): number {
   let moved = 0;
-  for (const [key, fields] of Object.entries(move.theirs)) {
+  for (const [key, fields] of Object.entries(move.source)) {
     if (!key.startsWith("f:")) continue;
     const name = key.slice(2);
     const fieldPath = path === "" ? name : `${path}.${name}`;
@@ -70,18 +70,18 @@ function moveMap(move: Move, desired: JsonObject, live: JsonObject, path: string
 }
 
 function moveWithin(
-  { theirs: _, ours, rule }: Move,
+  { source: _, target, rule }: Move,
   key: string,
-  theirs: Fields,
+  source: Fields,
   { desired, live, path }: { desired: unknown; live: unknown; path: string },
 ): number {
-  const own = ours[key] ?? {};
-  const move = { theirs, ours: own, rule };
+  const own = target[key] ?? {};
+  const move = { source, target: own, rule };
   let moved = 0;
   if (isMap(desired)) moved = moveMap(move, desired, isMap(live) ? live : {}, path);
   else if (Array.isArray(desired) && Array.isArray(live))
     moved = moveItems(move, desired.filter(isMap), live.filter(isMap), path);
-  if (moved > 0) ours[key] = own;
+  if (moved > 0) target[key] = own;
   return moved;
 }
 
@@ -92,7 +92,7 @@ function moveItems(
   path: string,
 ): number {
   let moved = 0;
-  for (const [key, fields] of Object.entries(move.theirs)) {
+  for (const [key, fields] of Object.entries(move.source)) {
     if (!key.startsWith("k:")) continue;
     const keys = JSON.parse(key.slice(2)) as JsonObject;
     const named = desired.find((item) => mayHaveKeys(item, keys));
@@ -104,9 +104,9 @@ function moveItems(
   return moved;
 }
 
-function moveField({ theirs, ours }: Move, key: string): number {
-  ours[key] = theirs[key] ?? {};
-  delete theirs[key];
+function moveField({ source, target }: Move, key: string): number {
+  target[key] = source[key] ?? {};
+  delete source[key];
   return 1;
 }
 
@@ -123,13 +123,13 @@ export function takeOverRenamed(
 }
 
 function isRenamed({ desired, live, keys }: NonNullable<Foreign["item"]>): boolean {
-  const theirs = live.find((item) => hasKeys(item, keys));
-  if (theirs === undefined) return false;
+  const liveItem = live.find((item) => hasKeys(item, keys));
+  if (liveItem === undefined) return false;
   return desired
     .filter((item) => !live.some((candidate) => isSameItem(item, candidate, keys)))
     .some((item) => {
       const rest = Object.entries(item).filter(([name]) => !(name in keys));
-      return rest.length > 0 && rest.every(([name, value]) => contains(theirs[name], value));
+      return rest.length > 0 && rest.every(([name, value]) => contains(liveItem[name], value));
     });
 }
 
