@@ -22,8 +22,8 @@ export function isAnswered(failure: unknown): boolean {
 }
 
 /**
- * Combines the problems of a reconcile. The result has the reason of a problem that stalls the object, or
- * else of the first problem. Each message appears once.
+ * Combines the problems of a reconcile. If a problem stalls the object, the result has the reason of that
+ * problem. Otherwise the result has the reason of the first problem. Each message appears once.
  */
 export function combineProblems(
   problems: readonly (ReconcileProblem | undefined)[],

@@ -92,7 +92,7 @@ export class Writer {
   readonly #clock: Clock;
   readonly #applier: Applier;
   #zero: { readonly allowed: boolean; readonly checkedMs: number } | undefined;
-  /** The undeclared fields of the CRDs, by kind. */
+  /** The fields that the CRDs of the cluster do not declare, by kind. */
   readonly #lost = new Map<string, { readonly fields: LostFields; readonly sinceMs: number }>();
 
   constructor(client: ClusterClient, view: ClusterCache, secrets: Secrets, clock: Clock) {

@@ -35,7 +35,8 @@ export type ReflectorObserver = {
 };
 
 /**
- * The objects that a watch has reported so far. The operator compares them with a list of the same selection.
+ * The objects that a watch has reported so far. The operator compares them with a new list that has the same
+ * selection.
  */
 export interface WatchState {
   readonly kind: string;

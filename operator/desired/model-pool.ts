@@ -50,7 +50,7 @@ function firstReplicas(scaling: ModelSpec["scaling"]): number | undefined {
 
 /**
  * Returns the pool of a canary. It stores the template that the main pool gets on promotion, so that all pods
- * get the analysed template, also if a newer operator promotes the canary. Kubernetes deletes the pool of the
+ * get the analysed template, even if a newer operator promotes the canary. Kubernetes deletes the pool of the
  * canary together with the main pool.
  */
 export function canaryPool(

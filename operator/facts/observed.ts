@@ -68,7 +68,7 @@ export interface ObservedDeployment {
   readonly rival?: ConflictingOperator | undefined;
   /**
    * Milliseconds by which this machine's clock is ahead of the API server's clock. A negative number means
-   * that it is behind.
+   * that this machine's clock is behind.
    */
   readonly clockAheadMs?: number;
 }

@@ -15,8 +15,8 @@ export interface DeletionCost {
 
 /**
  * Returns the deletion costs to set before a pool scales down to `keep` pods, so that Kubernetes deletes the
- * pods with the fewest streams. It leaves out pods with the right cost, and costs that another controller
- * set. `streams` are the streams by base URL of the replica.
+ * pods with the fewest streams. The result omits pods that already have the right cost, and pods with a cost
+ * that another controller set. `streams` are the streams by base URL of the replica.
  */
 export function deletionCostsFor(
   pods: readonly Pod[],

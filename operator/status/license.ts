@@ -32,8 +32,8 @@ function checkFigures({ answer, since }: NonNullable<LicenseDecision["check"]>):
 }
 
 /**
- * Returns the message of an expiry warning that was not sent yet. Each warning is sent once, also after a
- * change of the leader.
+ * Returns the message of an expiry warning that was not sent yet. Each warning is sent only once, even if the
+ * leader changes.
  */
 export function expiryWarning(before: LicenseStatus | undefined, after: LicenseStatus): string | undefined {
   const { expiresWithinDays: days, expiresAt, licensee, id } = after;

@@ -16,7 +16,7 @@ const claimName = "accelerator";
 
 /**
  * Returns the resources of a container. Devices are extended resources in `limits`, which Kubernetes also
- * uses as the request. For a resource claim, it contains the name of the claim instead of a number of
+ * uses as the request. For a resource claim, the result contains the name of the claim instead of a number of
  * devices.
  */
 export function resourcesOf(

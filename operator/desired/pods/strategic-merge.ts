@@ -3,9 +3,9 @@
  * Using kubectl patch"). Maps are merged, lists with a merge key are merged by item, and other lists and
  * values are replaced. A test compares the results with kubectl.
  *
- * Supported: `null` removes a field; `$patch: replace` and `$patch: delete` in a map or as an item of a keyed
- * list; `$retainKeys`. Rejected, because users do not write them: `$setElementOrder/…` and
- * `$deleteFromPrimitiveList/…`.
+ * A `null` removes a field. The directives `$retainKeys`, `$patch: replace` and `$patch: delete` are
+ * supported. The latter two may be in a map or an item of a keyed list. The directives `$setElementOrder/…`
+ * and `$deleteFromPrimitiveList/…` are rejected, because users do not write them.
  */
 export type JsonValue = { [field: string]: unknown };
 

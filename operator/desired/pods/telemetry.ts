@@ -194,7 +194,7 @@ function credentialFiles(auth: CollectorSettings["collector"]["auth"]): Mounted[
   return [secretMount("telemetry-auth", paths.telemetryAuth, { secretName, optional: true, items })];
 }
 
-/** Returns the ports for sending, in addition to DNS. */
+/** Returns the ports of the servers to which pods send telemetry, without the port of DNS. */
 export function telemetryPorts({ protocol, endpoint, collector }: Telemetry): number[] {
   const tokens = collector.auth?.oauth2?.tokenUrl;
   if (!collector.enabled) return endpoint === undefined ? [] : [collectorPort(endpoint, protocol)];

@@ -44,16 +44,16 @@ async function childrenIn(
 }
 
 /**
- * Returns a child without properties that may differ: IDs, times, addresses, random tokens, and hashes of
- * settings.
+ * Returns a child without properties that may differ between the operators: IDs, times, addresses, random
+ * tokens, and hashes of settings.
  */
 function likeAny({ status: _status, ...child }: KubernetesObject, namespace: string): unknown {
-  const { labels: marks, annotations = {}, ownerReferences } = child.metadata;
-  const own =
+  const { labels: childLabels, annotations = {}, ownerReferences } = child.metadata;
+  const varying =
     /^(tts\.svc\.dev\/(revision|spec-hash|pod-template|token-changed-at)|deployment\.kubernetes\.io\/)/;
   const metadata = {
-    labels: marks,
-    annotations: Object.keys(annotations).filter((key) => !own.test(key)),
+    labels: childLabels,
+    annotations: Object.keys(annotations).filter((key) => !varying.test(key)),
     owners: ownerReferences?.map(({ uid: _uid, ...owner }) => owner),
   };
   const whole = child.kind === "Secret" ? { ...child, data: Object.keys(child.data as object) } : child;

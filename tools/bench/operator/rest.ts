@@ -11,7 +11,7 @@ export interface Rest {
   readonly gets: number;
   /** Watches that the operator opened again after the server had ended them at their time limit. */
   readonly watches: number;
-  /** The different unexpected requests, in the form `verb resource`. */
+  /** The unexpected requests without repetitions, in the form `verb resource`. */
   readonly unwanted: readonly string[];
 }
 
