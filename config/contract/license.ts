@@ -176,8 +176,8 @@ function evaluateOnlineCheck(
     : since + Math.min(intervalMs, firstAnswerMs);
   if (terms.now < confirmedUntil) return { ...verdict, ...checked, confirmedUntil };
   const graceUntil = Math.min(confirmedUntil + graceMs, verdict.graceUntil ?? Number.POSITIVE_INFINITY);
-  const asked = response ? `since ${iso(response.iat * 1000)}` : "yet";
-  const unconfirmed = `The license's issuer has not been reachable ${asked}`;
+  const period = response ? `since ${iso(response.iat * 1000)}` : "yet";
+  const unconfirmed = `The license's issuer has not been reachable ${period}`;
   const cause = "unconfirmed" as const;
   if (terms.now < graceUntil) {
     const message = `${unconfirmed}; serving continues until ${iso(graceUntil)}. Allow API pods to connect to license.endpoint.`;
