@@ -37,10 +37,10 @@ export function withoutRequired(schema: Structural, path: readonly string[]): St
   const properties = schema.properties as Record<string, Structural>;
   const child = properties[name];
   if (child === undefined) throw new Error(`the schema does not contain ${name}`);
-  const left = ((required ?? []) as string[]).filter((field) => field !== name);
+  const remaining = ((required ?? []) as string[]).filter((field) => field !== name);
   return {
     ...others,
-    ...(left.length > 0 && { required: left }),
+    ...(remaining.length > 0 && { required: remaining }),
     properties: { ...properties, [name]: withoutRequired(child, rest) },
   };
 }

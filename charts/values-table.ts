@@ -23,14 +23,14 @@ export function valuesTable(text: string): string {
 function* valuesOf(map: YAMLMap, path: string): Generator<Value> {
   for (const [index, pair] of map.items.entries()) {
     const name = isScalar(pair.key) ? String(pair.key.value) : "";
-    const own = path === "" ? name : `${path}.${name}`;
+    const valuePath = path === "" ? name : `${path}.${name}`;
     const comment = commentOf(map, pair, index);
     if (isMap(pair.value) && hasComments(pair.value)) {
-      yield* valuesOf(pair.value, own);
+      yield* valuesOf(pair.value, valuePath);
       continue;
     }
-    if (comment === "") throw new Error(`values.yaml has no comment for ${own}`);
-    yield { path: own, default: toPlain(pair), comment };
+    if (comment === "") throw new Error(`values.yaml has no comment for ${valuePath}`);
+    yield { path: valuePath, default: toPlain(pair), comment };
   }
 }
 

@@ -45,16 +45,16 @@ interface Field {
 function* fieldsOf(node: Structural, path: string): Generator<Field> {
   for (const [name, child] of Object.entries(propertiesOf(node))) {
     const required = ((node.required ?? []) as string[]).includes(name);
-    const own = `${path}.${name}`;
-    yield { path: own, node: child, required };
-    yield* fieldsOf(child, own);
-    if (child.items) yield* fieldsOf(child.items as Structural, `${own}[]`);
+    const fieldPath = `${path}.${name}`;
+    yield { path: fieldPath, node: child, required };
+    yield* fieldsOf(child, fieldPath);
+    if (child.items) yield* fieldsOf(child.items as Structural, `${fieldPath}[]`);
   }
 }
 
 function row({ path, node, required }: Field): string {
-  const given = node.default === undefined ? "" : code(JSON.stringify(node.default));
-  const cells = [code(path), typeOf(node), required ? "*required*" : given, String(node.description)];
+  const defaultValue = node.default === undefined ? "" : code(JSON.stringify(node.default));
+  const cells = [code(path), typeOf(node), required ? "*required*" : defaultValue, String(node.description)];
   return `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
 }
 

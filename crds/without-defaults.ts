@@ -11,10 +11,10 @@ export function withoutDefaults(schema: TSchema | undefined, value: unknown): un
   const node = (schema ?? {}) as Node;
   if (Array.isArray(value)) return value.map((item) => withoutDefaults(node.items, item));
   if (typeof value !== "object" || value === null) return value;
-  const kept = Object.entries(value)
+  const fields = Object.entries(value)
     .map(([name, child]) => [name, withoutDefaults(node.properties?.[name], child)] as const)
     .filter(([name, child]) => !isDefault(node.properties?.[name], child));
-  return Object.fromEntries(kept);
+  return Object.fromEntries(fields);
 }
 
 /**

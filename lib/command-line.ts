@@ -144,15 +144,15 @@ function readOptions(program: string, { name, options }: Command, words: readonl
       { type: value === undefined ? "boolean" : "string" } as const,
     ]),
   );
-  const given = parseStrictly(words, config, `${program} ${name}`, Object.keys(options));
+  const parsed = parseStrictly(words, config, `${program} ${name}`, Object.keys(options));
   const missing = Object.entries(options).find(
-    ([flag, option]) => option.required && given[flag] === undefined,
+    ([flag, option]) => option.required && parsed[flag] === undefined,
   );
   if (missing) {
     throw new UsageError(`${program} ${name}: ${written(...missing)} is required: ${missing[1].help}`);
   }
   return Object.fromEntries(
-    Object.entries(options).map(([flag, option]) => [flag, given[flag] ?? option.default]),
+    Object.entries(options).map(([flag, option]) => [flag, parsed[flag] ?? option.default]),
   );
 }
 

@@ -111,13 +111,13 @@ async function findDeployment(
   const { apiVersion } = resourceOf("TtsDeployment");
   const found = await client.get({ apiVersion, kind: "TtsDeployment", namespace, name });
   if (found !== undefined) return found as TtsDeployment;
-  const others = await client.list("TtsDeployment", { namespace }).catch((error: unknown) => {
+  const deployments = await client.list("TtsDeployment", { namespace }).catch((error: unknown) => {
     if (error instanceof ApiError && error.status === 404) {
       throw new UsageError("this cluster has no kind TtsDeployment; install the CRDs of the operator");
     }
     throw error;
   });
-  const existing = others.map(({ metadata }) => metadata.name).slice(0, 20);
+  const existing = deployments.map(({ metadata }) => metadata.name).slice(0, 20);
   throw new UsageError(
     `there is no TtsDeployment ${name} in namespace ${namespace}; ${existing.length > 0 ? `existing ones: ${existing.join(", ")}` : "the namespace has none, see kubectl get ttsd --all-namespaces"}`,
   );

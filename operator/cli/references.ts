@@ -24,10 +24,10 @@ export function secretReferences(spec: unknown): SecretReference[] {
 function* find(value: unknown, path: string): Generator<SecretReference> {
   if (typeof value !== "object" || value === null) return;
   for (const [name, child] of Object.entries(value)) {
-    const own = Array.isArray(value) ? `${path}[${name}]` : path === "" ? name : `${path}.${name}`;
-    if (referring.test(name)) yield* referenceOf(child, own);
-    else if (name === "imagePullSecrets") yield* pullSecrets(child, own);
-    else yield* find(child, own);
+    const fieldPath = Array.isArray(value) ? `${path}[${name}]` : path === "" ? name : `${path}.${name}`;
+    if (referring.test(name)) yield* referenceOf(child, fieldPath);
+    else if (name === "imagePullSecrets") yield* pullSecrets(child, fieldPath);
+    else yield* find(child, fieldPath);
   }
 }
 

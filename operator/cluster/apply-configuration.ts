@@ -23,6 +23,6 @@ function mergeSecret(data: unknown, stringData: unknown): Record<string, unknown
 function withoutNothing(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutNothing);
   if (typeof value !== "object" || value === null) return value;
-  const kept = Object.entries(value).filter(([, child]) => child !== undefined && child !== null);
-  return Object.fromEntries(kept.map(([name, child]) => [name, withoutNothing(child)]));
+  const fields = Object.entries(value).filter(([, child]) => child !== undefined && child !== null);
+  return Object.fromEntries(fields.map(([name, child]) => [name, withoutNothing(child)]));
 }

@@ -214,14 +214,14 @@ export class LeaderElection {
     const { client, namespace, name, identity } = this.#options;
     const now = microTime(this.#clock.nowMs());
     const before = lease?.spec ?? {};
-    const ours = before.holderIdentity === identity;
+    const isLeader = before.holderIdentity === identity;
     const spec: LeaseSpec = {
       ...before,
       holderIdentity: identity,
       leaseDurationSeconds: Math.ceil(this.#leaseMs / 1000),
-      acquireTime: ours ? (before.acquireTime ?? now) : now,
+      acquireTime: isLeader ? (before.acquireTime ?? now) : now,
       renewTime: now,
-      leaseTransitions: (before.leaseTransitions ?? 0) + (ours || lease === undefined ? 0 : 1),
+      leaseTransitions: (before.leaseTransitions ?? 0) + (isLeader || lease === undefined ? 0 : 1),
     };
     const written =
       lease === undefined

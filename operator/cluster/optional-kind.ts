@@ -99,9 +99,9 @@ export class OptionalKind {
   /** Handles the uninstallation of the kind, with which Kubernetes deleted all objects of the kind. */
   #forget(reflector: Reflector): void {
     if (this.#reflector !== reflector) return;
-    const gone = [...reflector.keys()];
+    const keys = [...reflector.keys()];
     this.#reflector = undefined;
     void reflector.stop();
-    for (const key of gone) this.#options.onChange(key, undefined);
+    for (const key of keys) this.#options.onChange(key, undefined);
   }
 }

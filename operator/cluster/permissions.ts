@@ -164,7 +164,7 @@ interface UserRole {
   }[];
 }
 
-const ours = ["ttsdeployments", "ttsmodelpools"] as const;
+const ownResources = ["ttsdeployments", "ttsmodelpools"] as const;
 
 /**
  * The permissions of users with the role `admin`, `edit` or `view` in a namespace. Only the operator may
@@ -177,7 +177,7 @@ export const userRoles: readonly UserRole[] = [
     rules: [
       {
         apiGroups: [api.group],
-        resources: [...ours, ...ours.map((name) => `${name}/status`), "ttsmodelpools/scale"],
+        resources: [...ownResources, ...ownResources.map((name) => `${name}/status`), "ttsmodelpools/scale"],
         verbs: read,
       },
     ],

@@ -12,7 +12,7 @@ const apiVersion = "monitoring.coreos.com/v1";
  * The labels of Services and pods that Prometheus adds to every series, so that queries can select a
  * TtsDeployment or a pool.
  */
-const kept = [labels.deployment, labels.pool, labels.component];
+const targetLabels = [labels.deployment, labels.pool, labels.component];
 
 export function monitors(owner: TtsDeployment): KubernetesObject[] {
   const monitor = owner.spec.telemetry?.serviceMonitor;
@@ -32,7 +32,7 @@ function serviceMonitor(owner: TtsDeployment, settings: MonitorSettings): Kubern
     spec: {
       selector: { matchLabels: { [labels.deployment]: owner.metadata.name } },
       endpoints: [{ port: "http", path: "/metrics", interval: `${settings.intervalSeconds}s` }],
-      targetLabels: kept,
+      targetLabels,
     },
   };
 }
@@ -46,7 +46,7 @@ function vllmMonitor(owner: TtsDeployment, settings: MonitorSettings): Kubernete
     spec: {
       selector: { matchLabels: { [labels.deployment]: owner.metadata.name, [labels.component]: "model" } },
       podMetricsEndpoints: [{ port: vllmPortName, path: "/metrics", interval: `${settings.intervalSeconds}s` }],
-      podTargetLabels: kept,
+      podTargetLabels: targetLabels,
     },
   };
 }

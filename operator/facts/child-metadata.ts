@@ -71,8 +71,8 @@ const handedRestart = `${api.group}/restart-all`;
  */
 export function restartOf({ metadata }: Owner): string | undefined {
   const values = [handedRestart, requests.restart].map((name) => metadata.annotations?.[name]);
-  const given = values.filter((value) => value !== undefined);
-  return given.length === 0 ? undefined : given.join(" ");
+  const requested = values.filter((value) => value !== undefined);
+  return requested.length === 0 ? undefined : requested.join(" ");
 }
 
 export function handRestart(owner: Owner): Record<string, string> {

@@ -32,9 +32,9 @@ export class LicenseAllocations {
 
   /** Returns the use of a license by all other TtsDeployments. */
   elsewhere(license: string, key: string): LicenseUse {
-    const own = this.#shares.get(key);
+    const share = this.#shares.get(key);
     const total = this.#totals.get(license) ?? nothing;
-    return own?.license === license ? minus(total, own.use) : total;
+    return share?.license === license ? minus(total, share.use) : total;
   }
 
   take(key: string, share: Share): void {

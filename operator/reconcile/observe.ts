@@ -142,8 +142,8 @@ export async function observeDeployment(
 
 function answersOf({ view, scaler }: ObserveContext, deployment: TtsDeployment): string[] {
   const { namespace, name } = deployment.metadata;
-  const kept = answerIn(view.get("ConfigMap", `${namespace}/${children.routing(name)}`));
-  return [...(kept === undefined ? [] : [kept]), ...scaler.licenseAnswers(objectKey(deployment))];
+  const stored = answerIn(view.get("ConfigMap", `${namespace}/${children.routing(name)}`));
+  return [...(stored === undefined ? [] : [stored]), ...scaler.licenseAnswers(objectKey(deployment))];
 }
 
 const noLicenseNamed: LicenseReading = {

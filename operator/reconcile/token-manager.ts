@@ -63,8 +63,8 @@ export class TokenManager {
       secret && isOwnedBy(secret, owner) ? readTokenSecret(secret) : undefined;
     const { fact: stored, read } = await secrets.read(tokenRef(owner.metadata), `token ${uid}`, ofOwner);
     const known = this.#known.get(key);
-    const held = stored ?? (known?.uid === uid ? known.internal : firstToken(terms));
-    const rotation = rotate(held, terms);
+    const token = stored ?? (known?.uid === uid ? known.internal : firstToken(terms));
+    const rotation = rotate(token, terms);
     this.#known.set(key, { uid, internal: rotation.internal });
     return { ...rotation, read };
   }

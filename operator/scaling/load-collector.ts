@@ -64,16 +64,16 @@ export class LoadCollector {
     const known = this.#followed.get(key) ?? new Map<string, Followed>();
     this.#followed.set(key, known);
     this.#tokens.set(key, tokens);
-    const gone = [...known].filter(
+    const removed = [...known].filter(
       ([pod, { url }]) => !reporters.some((reporter) => reporter.pod === pod && reporter.url === url),
     );
-    for (const [pod, { stop }] of gone) {
+    for (const [pod, { stop }] of removed) {
       stop.abort();
       known.delete(pod);
     }
     for (const reporter of reporters)
       if (!known.has(reporter.pod)) known.set(reporter.pod, this.#begin(key, reporter));
-    if (gone.length > 0) this.#options.onChange(key);
+    if (removed.length > 0) this.#options.onChange(key);
   }
 
   forget(key: string): void {

@@ -45,9 +45,9 @@ export function fetchingPod(pods: readonly Pod[]): Diagnosis | undefined {
 export function unclaimedPod(pods: readonly Pod[]): string | undefined {
   for (const { metadata, spec, status } of pods) {
     if (metadata.deletionTimestamp !== undefined) continue;
-    const made = new Set(status?.resourceClaimStatuses?.map(({ name }) => name));
+    const created = new Set(status?.resourceClaimStatuses?.map(({ name }) => name));
     const claim = spec?.resourceClaims?.find(
-      ({ name, resourceClaimTemplateName }) => resourceClaimTemplateName !== undefined && !made.has(name),
+      ({ name, resourceClaimTemplateName }) => resourceClaimTemplateName !== undefined && !created.has(name),
     );
     if (claim !== undefined) {
       return `Pod ${metadata.name} waits for its ResourceClaim. Kubernetes creates it from ResourceClaimTemplate ${claim.resourceClaimTemplateName}, which must exist in the namespace.`;

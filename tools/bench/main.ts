@@ -46,11 +46,11 @@ const chapters = await measureAll();
 report(chapters);
 
 async function measureAll(): Promise<Chapter[]> {
-  const wanted = measurements.filter(({ name }) => only === undefined || name === only);
+  const selected = measurements.filter(({ name }) => only === undefined || name === only);
   let server: ReturnType<typeof startServer> | undefined;
   let engines: ReturnType<typeof openEnginesAlone> | undefined;
   try {
-    return await inTurn(wanted, {
+    return await inTurn(selected, {
       server: () => (server ??= startServer()),
       engines: () => (engines ??= openEnginesAlone()),
     });
@@ -60,15 +60,15 @@ async function measureAll(): Promise<Chapter[]> {
   }
 }
 
-async function inTurn(wanted: readonly Measurement[], workbench: Workbench): Promise<Chapter[]> {
-  const done: Chapter[] = [];
-  for (const { name, measure } of wanted) {
+async function inTurn(selected: readonly Measurement[], workbench: Workbench): Promise<Chapter[]> {
+  const measured: Chapter[] = [];
+  for (const { name, measure } of selected) {
     console.log(`\n==> ${name}`);
     const finding = await measure(workbench);
-    done.push({ name, finding });
+    measured.push({ name, finding });
     if (finding.targets.length > 0) console.log(targetsTable(finding.targets));
   }
-  return done;
+  return measured;
 }
 
 /**

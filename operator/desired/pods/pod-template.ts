@@ -98,8 +98,8 @@ function assertOwnVariables(before: V1PodTemplateSpec, after: V1PodTemplateSpec)
   const [own, merged] = ownContainers(before, after);
   for (const { name, ...value } of own.env ?? []) {
     if (!keptVariables.includes(name)) continue;
-    const given = merged.env?.filter((variable) => variable.name === name) ?? [];
-    if (given.length === 1 && isDeepStrictEqual(given[0], { name, ...value })) continue;
+    const sameName = merged.env?.filter((variable) => variable.name === name) ?? [];
+    if (sameName.length === 1 && isDeepStrictEqual(sameName[0], { name, ...value })) continue;
     throw new InvalidPatch(
       `podTemplate.spec.containers[${own.name}].env must not change ${name}, which the operator sets; use a field of the spec instead, such as maxConcurrentStreams, drain or license`,
     );

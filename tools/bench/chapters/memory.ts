@@ -37,7 +37,7 @@ interface Soak {
  * the soak test.
  */
 export function memory(folder: string, soak: boolean): Measurement {
-  const kept = join(folder, "soak.json");
+  const soakFile = join(folder, "soak.json");
   return {
     name: "Memory of the API tier",
     async measure() {
@@ -45,9 +45,9 @@ export function memory(folder: string, soak: boolean): Measurement {
       try {
         await sleep(restAfterMs);
         const restMegabytes = megabytesOf(api);
-        if (soak) writeFileSync(kept, `${JSON.stringify(await runSoak(api), null, 2)}\n`);
+        if (soak) writeFileSync(soakFile, `${JSON.stringify(await runSoak(api), null, 2)}\n`);
         else await speakFor(api, 6);
-        const last = existsSync(kept) ? (JSON.parse(readFileSync(kept, "utf8")) as Soak) : undefined;
+        const last = existsSync(soakFile) ? (JSON.parse(readFileSync(soakFile, "utf8")) as Soak) : undefined;
         return {
           targets: [restTarget(restMegabytes), ...(last ? [soakTarget(last)] : [])],
           text: page(restMegabytes, megabytesOf(api), last),

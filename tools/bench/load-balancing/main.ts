@@ -61,7 +61,7 @@ const text = chapters.map((chapter) => {
     "Replicas tried for each request, on average:",
     markdownTable(
       head,
-      rowsOf(({ asked }) => asked.toFixed(2)),
+      rowsOf(({ tried }) => tried.toFixed(2)),
     ),
   ].join("\n\n");
 });

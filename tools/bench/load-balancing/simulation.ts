@@ -30,7 +30,7 @@ export interface SimulationResult {
   readonly misplaced: number;
   readonly firstAudioP99Ms: number;
   /** Mean number of replicas that were tried for a request. */
-  readonly asked: number;
+  readonly tried: number;
 }
 
 const meanStreamMs = 4_000;
@@ -73,7 +73,7 @@ export function simulate(scenario: Scenario): SimulationResult {
   const after = (delayMs: number, happen: () => void) => events.push({ atMs: nowMs + delayMs, happen });
   const firstAudio: number[] = [];
   let misplaced = 0;
-  let asked = 0;
+  let attempts = 0;
 
   const report = ({ chooser, replica }: Pick<Request, "chooser" | "replica">) => {
     if (policy === "own streams" || policy === "two choices") return;
@@ -93,7 +93,7 @@ export function simulate(scenario: Scenario): SimulationResult {
     });
   };
   const send = (atMs: number, chooser: ReplicaSelector, replica: Replica) => {
-    asked++;
+    attempts++;
     const request = { atMs, chooser, replica, leave: chooser.occupy(replicaOf(replica)) };
     if (replica.speaking < capacity) return speak(request);
     if (replicas.some(({ speaking }) => speaking < capacity)) misplaced++;
@@ -110,7 +110,7 @@ export function simulate(scenario: Scenario): SimulationResult {
     if (!target) throw new Error("the replica selector returned no replica");
     const mayQueue = policy !== "reports, room first" || replica === undefined;
     if (mayQueue || target.speaking < capacity) return send(atMs, chooser, target);
-    asked++;
+    attempts++;
     report({ chooser, replica: target });
     after(hopMs, () => place(atMs, chooser, new Set([...full, target.url])));
   };
@@ -131,7 +131,7 @@ export function simulate(scenario: Scenario): SimulationResult {
   return {
     misplaced: misplaced / requests,
     firstAudioP99Ms: firstAudio[Math.ceil(0.99 * firstAudio.length) - 1] ?? 0,
-    asked: asked / requests,
+    tried: attempts / requests,
   };
 }
 

@@ -134,8 +134,8 @@ export class Fleet {
   async #write(name: string, version: number, more: object = {}): Promise<void> {
     this.#unsettled.add(name);
     const { secretsOf, pool } = this.#shape;
-    const given = { secrets: secretsOf(name), pool: { ...pool, ...more } };
-    await this.#admin.apply(ttsDeployment(this.namespace, name, version, given), { manager: "kubectl" });
+    const settings = { secrets: secretsOf(name), pool: { ...pool, ...more } };
+    await this.#admin.apply(ttsDeployment(this.namespace, name, version, settings), { manager: "kubectl" });
   }
 
   #read(name: string): Promise<KubernetesObject | undefined> {

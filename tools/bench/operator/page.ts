@@ -50,14 +50,14 @@ function row<T>(
   what: string,
   target: string,
   figure: T | undefined,
-  told: (figure: T) => string,
+  format: (figure: T) => string,
   isMet: (figure: T) => boolean,
 ): TargetRow {
   if (figure === undefined) return { what, target, measured: notMeasured, met: false };
-  return { what, target, measured: told(figure), met: isMet(figure) };
+  return { what, target, measured: format(figure), met: isMet(figure) };
 }
 
-const nobody: OperatorFigures = {
+const noResults: OperatorFigures = {
   name: "",
   sizes: [],
   latenciesMs: [],
@@ -69,7 +69,7 @@ const nobody: OperatorFigures = {
  * Returns the rows of the targets. The first contender is the operator, and the second contender is its twin.
  */
 export function operatorTargets({ plan, contenders }: Result): TargetRow[] {
-  const [ours = nobody, twin = nobody] = contenders;
+  const [ours = noResults, twin = noResults] = contenders;
   const against = [0.5, 0.99].map((share) => ratio(p(ours, share), p(twin, share)));
   const ratios = against.filter((one) => one !== undefined);
   return [
@@ -223,12 +223,12 @@ function sideBySide(contenders: readonly OperatorFigures[]): string {
   const line = <T>(
     what: string,
     of: (figures: OperatorFigures) => T | undefined,
-    told: (figure: T) => string,
+    format: (figure: T) => string,
   ) => [
     what,
     ...contenders.map((one) => {
       const figure = of(one);
-      return figure === undefined ? notMeasured : told(figure);
+      return figure === undefined ? notMeasured : format(figure);
     }),
   ];
   const last = ({ sizes }: OperatorFigures) => sizes.at(-1);
@@ -250,8 +250,8 @@ function sideBySide(contenders: readonly OperatorFigures[]): string {
       line("processor time for it", last, ({ processorSeconds }) => `${processorSeconds.toFixed(1)} s`),
       line("resident memory once in sync", last, ({ residentBytes }) => mib(residentBytes)),
       line("resident memory after the rest", (one) => one.rest?.residentBytes, mib),
-      line("at rest: writes except the Lease's", rest, ({ writes, unwanted }) => told(writes, unwanted)),
-      line("at rest: reads", rest, ({ gets, unwanted }) => told(gets, unwanted)),
+      line("at rest: writes except the Lease's", rest, ({ writes, unwanted }) => countWith(writes, unwanted)),
+      line("at rest: reads", rest, ({ gets, unwanted }) => countWith(gets, unwanted)),
       line(
         "at rest: writes of the Lease; watches opened again",
         rest,
@@ -262,7 +262,7 @@ function sideBySide(contenders: readonly OperatorFigures[]): string {
   );
 }
 
-function told(count: number, what: readonly string[]): string {
+function countWith(count: number, what: readonly string[]): string {
   return count === 0 ? "0" : `${count} (${what.join(", ")})`;
 }
 

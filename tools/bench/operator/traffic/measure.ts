@@ -192,15 +192,15 @@ async function measureTimes(
       const seenMs = timeline.licenseEndedMs(name);
       return seenMs === undefined ? [] : [seenMs - endsMs];
     });
-  const wanted = pools.length * pausesSeconds.length + count;
+  const expected = pools.length * pausesSeconds.length + count;
   const longestMs = pausesSeconds.reduce(
     (sum, seconds) => sum + seconds * 1000,
     firstExpiryMs + count * expiryStepMs,
   );
   const deadline = Date.now() + longestMs + graceMs;
-  while (steps().length + expiries().length < wanted && Date.now() < deadline) await sleep(500);
+  while (steps().length + expiries().length < expected && Date.now() < deadline) await sleep(500);
   const rolledBack = pools.filter((pool) => timeline.wasRolledBack(pool));
   if (rolledBack.length > 0) say(`rolled back: ${rolledBack.join(", ")}`);
   const found = { stepsLateMs: steps(), expiriesLateMs: expiries() };
-  return { ...found, missing: wanted - found.stepsLateMs.length - found.expiriesLateMs.length };
+  return { ...found, missing: expected - found.stepsLateMs.length - found.expiriesLateMs.length };
 }
