@@ -16,8 +16,8 @@ import { valuesTable } from "./values-table.ts";
 const charts = new URL("./", import.meta.url);
 
 /**
- * Returns the template of a CRD with the labels and annotations of the release. Throws if the text contains `{{`, which Helm would
- * interpret.
+ * Returns the template of a CRD with the labels and annotations of the release. Throws if the text contains
+ * `{{`, which Helm would interpret.
  */
 function crdTemplate(definition: (typeof definitions)[number]): string {
   const { apiVersion, kind, metadata, spec } = definition;
@@ -124,8 +124,9 @@ function aggregationLabel(role: string): string {
 }
 
 /**
- * Returns the schema of the values of `tts-deployment`. `spec` has the schema of the CRD, except that the name of the license Secret
- * is optional, because the chart fills in the names of the Secrets that it creates.
+ * Returns the schema of the values of `tts-deployment`. `spec` has the schema of the CRD, except that the
+ * name of the license Secret is optional, because the chart fills in the names of the Secrets that it
+ * creates.
  */
 function deploymentValuesSchema(): string {
   const spec = valuesSchemaOf(structural(TtsDeploymentSpecSchema));
@@ -173,7 +174,8 @@ function deploymentValuesSchema(): string {
 const system = "svc-tts-system";
 
 /**
- * Returns the operator's roles for Kustomize. `namespace` is the namespace that the operator serves; undefined means every namespace.
+ * Returns the operator's roles for Kustomize. `namespace` is the namespace that the operator serves;
+ * undefined means every namespace.
  */
 function kustomizeRoles(namespace: string | undefined): string {
   const role = (

@@ -8,8 +8,8 @@ interface Value {
 }
 
 /**
- * Returns the table of a chart's values for its README, with the comments of `values.yaml`. A map is one row if its
- * fields have no comments. Throws for a value without a comment.
+ * Returns the table of a chart's values for its README, with the comments of `values.yaml`. A map is one row
+ * if its fields have no comments. Throws for a value without a comment.
  */
 export function valuesTable(text: string): string {
   const { contents } = parseDocument(text);
@@ -35,8 +35,8 @@ function* valuesOf(map: YAMLMap, path: string): Generator<Value> {
 }
 
 /**
- * Returns the comment of a value. The parser attaches the comment of a map's first field to the map. A comment that an empty line
- * follows describes the file, so it is left out.
+ * Returns the comment of a value. The parser attaches the comment of a map's first field to the map. A
+ * comment that an empty line follows describes the file, so it is left out.
  */
 function commentOf(map: YAMLMap, { key }: Pair, index: number): string {
   const text =

@@ -10,8 +10,8 @@ export const modelKinds = ["mist", "arcana"] as const;
 export type ModelKind = (typeof modelKinds)[number];
 
 /**
- * The engines of arcana: the language model of this repository, Flite as in mist, a mounted model that vLLM serves, or an
- * installed or mounted Kokoro.
+ * The engines of arcana: the language model of this repository, Flite as in mist, a mounted model that vLLM
+ * serves, or an installed or mounted Kokoro.
  */
 export const arcanaEngines = ["mini", "flite", "vllm", "kokoro"] as const;
 export type ArcanaEngineName = (typeof arcanaEngines)[number];

@@ -36,8 +36,8 @@ export function combineProblems(
 }
 
 /**
- * Removes the local address from connection errors. Its port differs with each attempt, and a different message would
- * change the status after each attempt.
+ * Removes the local address from connection errors. The port differs with each attempt, and a different
+ * message would change the status after each attempt.
  */
 function withoutLocalAddress(text: string): string {
   return text.replace(/(?:\[[0-9a-f:.%]+\]|\d+\.\d+\.\d+\.\d+):\d+->/gi, "");

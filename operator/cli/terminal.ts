@@ -20,7 +20,10 @@ interface Access {
   readonly namespace: string;
 }
 
-/** Connects to the cluster like kubectl: by flag, `KUBECONFIG`, the service account of the pod, or `~/.kube/config`. */
+/**
+ * Connects to the cluster like kubectl: by flag, `KUBECONFIG`, the service account of the pod, or
+ * `~/.kube/config`.
+ */
 export async function reachCluster({ flags }: CommandOptions, { environment }: Terminal): Promise<Access> {
   const connection = await connect({
     kubeconfig: await kubeconfigOf(flags.kubeconfig, environment),

@@ -71,7 +71,9 @@ export type ReflectorOptions = Selection & {
    * true for Secrets.
    */
   metadataOnly?: boolean;
-  /** A watch without an event for this time counts as broken. The server sends a bookmark about every minute. */
+  /**
+   * A watch without an event for this time counts as broken. The server sends a bookmark about every minute.
+   */
   idleTimeoutMs?: number;
   /**
    * The shortest time for which the server keeps a watch open. With jitter the time is up to twice as long.
@@ -176,7 +178,10 @@ export class Reflector {
     return this.#synced.promise;
   }
 
-  /** Resolves when the API server has rejected the first list several times (403), for example in a deleted namespace. */
+  /**
+   * Resolves when the API server has rejected the first list several times (403), for example in a deleted
+   * namespace.
+   */
   forbidden(): Promise<void> {
     return this.#forbidden.promise;
   }

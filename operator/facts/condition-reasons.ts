@@ -12,7 +12,10 @@ const licenseReasons = [
   "TooManyStreams",
 ] as const;
 
-/** Every other reason of a condition that the operator sets. docs/reference/conditions.md explains each of them. */
+/**
+ * Every other reason of a condition that the operator sets. docs/reference/conditions.md explains each of
+ * them.
+ */
 const otherReasons = [
   "AdmissionDenied",
   "ApplyFailed",

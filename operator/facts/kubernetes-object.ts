@@ -1,6 +1,6 @@
 /**
- * Types of Kubernetes objects, which are plain JSON. Outside `cluster/`, only this file imports the types of the client
- * library.
+ * Types of Kubernetes objects, which are plain JSON. Outside `cluster/`, only this file imports the types of
+ * the client library.
  */
 export type {
   V1Container,

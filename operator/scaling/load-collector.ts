@@ -42,7 +42,9 @@ interface Followed {
   readonly sinceMs: number;
 }
 
-/** Collects the load of each pool from the API pods. Each API pod reports changes over one open connection. */
+/**
+ * Collects the load of each pool from the API pods. Each API pod reports changes over one open connection.
+ */
 export class LoadCollector {
   readonly #options: LoadCollectorOptions;
   /** The HTTP client. After these timeouts, an API pod counts as unreachable. */

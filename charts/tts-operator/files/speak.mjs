@@ -1,6 +1,6 @@
 // The script of `helm test`. It checks that the operator is ready, or that the API of a TtsDeployment is
-// healthy. With the URL of an API it also requests speech and checks the audio. The script is plain JavaScript
-// without packages, because the pod receives it as an argument of Node.
+// healthy. With the URL of an API it also requests speech and checks the audio. The script is plain
+// JavaScript without packages, because the pod receives it as an argument of Node.
 const { OPERATOR_URL, HEALTH_URL, SPEAK_URL, SPEAK_REQUEST, SPEAK_API_KEY } = process.env;
 
 try {
@@ -48,8 +48,8 @@ async function request(url, options) {
 }
 
 /**
- * Reads a RIFF WAVE file of 16-bit mono PCM. Throws if the file has another format, if the audio is silent, or
- * if it is too short for a sentence.
+ * Reads a RIFF WAVE file of 16-bit mono PCM. Throws if the file has another format, if the audio is silent,
+ * or if it is too short for a sentence.
  */
 function readWave(wav) {
   if (wav.toString("latin1", 0, 4) !== "RIFF" || wav.toString("latin1", 8, 12) !== "WAVE") {
