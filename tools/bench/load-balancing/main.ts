@@ -97,9 +97,9 @@ The command writes this page and its plot. The benchmark is a simulation in virt
 | policy | what an API process does |
 | --- | --- |
 | own streams | selects the replica with the fewest of its own streams, and waits there (the former policy) |
-| two choices | draws two replicas and selects the one with fewer of its own streams |
-| reports | selects the replica with the fewest streams, by its own count and by what replicas reported within the last second, and waits there |
-| reports, room first | the same, but a full replica rejects at once and the next one is tried; the request waits only if all are full (the present policy) |
+| two choices | draws two replicas at random, and selects the replica with fewer of its own streams |
+| reports | selects the replica with the fewest streams, by its own count and by the reports of replicas within the last second, and waits there |
+| reports, free slot first | like \`reports\`, but a full replica rejects the request at once, and the API process tries the next replica; the request waits only if all replicas are full (the present policy) |
 
 ![${title}](benchmarks/load-balancing.svg)
 

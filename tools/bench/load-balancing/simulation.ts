@@ -10,7 +10,7 @@ import { pseudoRandom } from "../../../test/support/seed.ts";
  * The policies by which an API process selects a replica. `own streams` is the policy of the versions in
  * which replicas did not report their load.
  */
-export const policies = ["own streams", "two choices", "reports", "reports, room first"] as const;
+export const policies = ["own streams", "two choices", "reports", "reports, free slot first"] as const;
 export type ChooserPolicy = (typeof policies)[number];
 
 export interface Scenario {
@@ -108,7 +108,7 @@ export function simulate(scenario: Scenario): SimulationResult {
     const replica = find(chooser, full);
     const target = replica ?? find(chooser, new Set());
     if (!target) throw new Error("the replica selector returned no replica");
-    const mayQueue = policy !== "reports, room first" || replica === undefined;
+    const mayQueue = policy !== "reports, free slot first" || replica === undefined;
     if (mayQueue || target.speaking < capacity) return send(atMs, chooser, target);
     attempts++;
     report({ chooser, replica: target });
