@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 NODE := node_modules/.bin/node
 BIN := node_modules/.bin
-# Tools start Node by name; this makes them find the pinned one.
+# Tools start `node` by name. With this PATH they find the pinned version.
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 # With a compile cache, each process starts a second sooner.
 export NODE_COMPILE_CACHE := $(or $(SVC_TTS_CACHE),$(HOME)/.cache/svc-tts)/compiled
@@ -19,11 +19,11 @@ node_modules/.installed: package.json package-lock.json
 	@touch $@
 
 .PHONY: deps
-deps: ## install libflite1 for English voices (Debian, as root); without it eSpeak NG speaks English
+deps: ## install libflite1 for English voices (Debian, as root); without it eSpeak NG synthesizes English
 	@if PATH="$$PATH:/sbin:/usr/sbin" ldconfig -p | grep -q 'libflite\.so\.1 '; then :; \
 	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		$(call apt-install,libflite1); \
-	else echo "==> libflite1 is missing, so English is spoken by eSpeak NG; for better English: sudo apt-get install libflite1"; fi
+	else echo "==> libflite1 is missing, so eSpeak NG synthesizes English. For better English voices: sudo apt-get install libflite1"; fi
 
 .PHONY: test-deps
 test-deps: deps ## install FFmpeg and nftables for the tests
@@ -39,7 +39,7 @@ apt-install = echo "==> installing $(1)"; \
 	{ apt-get install -y -qq $(1) || { apt-get update -qq && apt-get install -y -qq $(1); }; } >/dev/null
 
 .PHONY: run
-run: node_modules/.installed deps ## run the three tiers on this machine, without a cluster (PORT_OFFSET=N, DEV=1; NATURAL_VOICES=0 fetches no voices)
+run: node_modules/.installed deps ## run the three tiers on this machine, without a cluster (PORT_OFFSET=N, DEV=1; NATURAL_VOICES=0 downloads no voices)
 	@$(NODE) server/main.ts all $(if $(filter 0,$(NATURAL_VOICES)),,--fetch kokoro-82m)
 
 .PHONY: check
@@ -60,11 +60,11 @@ test-unit: node_modules/.installed test-deps ## run the unit tests
 	@$(BIN)/vitest run --project unit
 
 .PHONY: test-repeat
-test-repeat: node_modules/.installed test-deps ## run test files repeatedly next to busy loops and print how often each test failed: N=10 FILES="…" BUSY=2
+test-repeat: node_modules/.installed test-deps ## run test files N times while BUSY busy loops load the processor, and print how often each test failed: N=10 FILES="…" BUSY=2
 	@N="$(N)" FILES="$(FILES)" BUSY="$(BUSY)" $(NODE) test/run/repeat/main.ts
 
 .PHONY: fuzz
-fuzz: node_modules/.installed test-deps ## send requests that Schemathesis generates from /openapi.json for ten minutes (make test sends a few)
+fuzz: node_modules/.installed test-deps ## test the API for ten minutes with requests that Schemathesis generates from /openapi.json (make test sends a few of them)
 	@FUZZ_EXAMPLES=2000 FUZZ_SECONDS=600 $(BIN)/vitest run --project server test/integration/server/api/schemathesis.test.ts
 
 .PHONY: clean
@@ -72,7 +72,7 @@ clean: ## remove generated files (not the cache of built programs, and not the c
 	rm -rf node_modules .run coverage speech.wav
 
 .PHONY: generate
-generate: node_modules/.installed ## write the generated files: CRDs and their reference, the chart's CRDs and roles, docs/openapi.json, docs/asyncapi.json, the picture of packages
+generate: node_modules/.installed ## write the generated files: CRDs and their reference, the chart's CRDs and roles, docs/openapi.json, docs/asyncapi.json, the diagram of packages
 	@$(generate)
 
 generate = $(NODE) crds/generate.ts && $(NODE) charts/generate.ts && $(NODE) server/api/openapi/main.ts > docs/openapi.json && $(NODE) server/api/asyncapi/main.ts > docs/asyncapi.json && $(NODE) tools/packages/main.ts
@@ -82,15 +82,15 @@ generated := docs/openapi.json docs/asyncapi.json docs/architecture.md docs/refe
 verify: node_modules/.installed ## fail if a generated file differs from its source
 	@sums() { find $(generated) -type f | sort | xargs sha256sum; }; before=$$(sums); { $(generate); } >/dev/null; \
 		diff <(echo "$$before") <(sums) >/dev/null || \
-		{ git --no-pager diff --stat -- $(generated); echo "==> generated files were out of date; they are written now: look at them and commit them"; exit 1; }
+		{ git --no-pager diff --stat -- $(generated); echo "==> generated files were out of date, and were written again: review and commit them"; exit 1; }
 
 .PHONY: test-integration
-test-integration: node_modules/.installed test-deps ## test the server, and the operator with a real API server (programs are built once: 12 minutes)
+test-integration: node_modules/.installed test-deps ## test the server, and the operator with a real API server (the first run builds programs for 12 minutes)
 	@for built in cluster/tools.sh judges/build.sh collector/build.sh; do test/$$built >/dev/null || exit; done
 	@$(BIN)/vitest run --project server --project cluster
 
 .PHONY: test-operator-faults
-test-operator-faults: node_modules/.installed ## stop the operator after each single write of a create, an update and a delete (make test uses every eleventh; its seed selects the first)
+test-operator-faults: node_modules/.installed ## stop the operator after each write while it creates, updates and deletes a TtsDeployment, and check that it continues (make test does so for every eleventh write; its seed selects the first)
 	@test/cluster/tools.sh >/dev/null
 	@CRASH_STEP=1 $(BIN)/vitest run --project cluster test/integration/operator/crash-
 
@@ -99,11 +99,11 @@ test-e2e: node_modules/.installed ## test the main functions on a real cluster, 
 	@$(BIN)/vitest run --project e2e --project e2e-release
 
 .PHONY: test-speech
-test-speech: node_modules/.installed test-deps ## test every English voice with a speech recognizer, plain and over a telephone, and that voices differ (7 minutes)
+test-speech: node_modules/.installed test-deps ## test with a speech recognizer that every English voice is understood, also at telephone quality, and that voices differ (7 minutes)
 	@$(BIN)/vitest run --project speech
 
 .PHONY: test-clients
-test-clients: node_modules/.installed ## test the WebSockets with the published clients of two agent frameworks (a minute; they are installed once: 1 GB)
+test-clients: node_modules/.installed ## test the WebSockets with the published clients of two agent frameworks (a minute; the first run installs 1 GB)
 	@CLIENTS=all $(BIN)/vitest run --project clients
 
 .PHONY: test-browser
@@ -114,29 +114,29 @@ test-browser: node_modules/.installed test-deps ## test the dashboard in Chromiu
 	@$(BIN)/vitest run --project browser
 
 .PHONY: test-vllm
-test-vllm: node_modules/.installed ## test arcana with a real vLLM and a tiny model on a processor (vLLM is installed once: 6 GB)
+test-vllm: node_modules/.installed ## test arcana with a real vLLM and a tiny model on a processor (the first run installs vLLM: 6 GB)
 	@test/vllm/install.sh >/dev/null
 	@$(BIN)/vitest run --project vllm
 
 .PHONY: test-e2e-long
-test-e2e-long: node_modules/.installed ## run all long tests on the same cluster: scaling from zero, an upgrade, a drain of a node, a collector, two API pods with PostgreSQL, kubectl patch of every child (seven files, minutes each)
+test-e2e-long: node_modules/.installed ## run all long tests on the same cluster: scaling from zero, an upgrade, a drain of a node, a collector, two API pods with PostgreSQL, kubectl patch of every child (seven files of some minutes each)
 	@$(BIN)/vitest run --project e2e-long
 
 .PHONY: test-keda
-test-keda: node_modules/.installed ## test scaling with KEDA on the same cluster (5 minutes; KEDA is built once: 10)
+test-keda: node_modules/.installed ## test scaling with KEDA on the same cluster (5 minutes; the first run builds KEDA for 10 minutes)
 	@test/keda/build.sh >/dev/null
 	@$(BIN)/vitest run --project keda
 
 .PHONY: test-crash
-test-crash: ## kill the programs of the local cluster in every way, and test make up and make down after it (a minute; the cluster must be down)
+test-crash: ## kill the programs of the local cluster in several ways, and test that make up and make down work afterwards (a minute; the cluster must be down)
 	@test/cluster/crash.sh
 
 .PHONY: test-kind
-test-kind: node_modules/.installed ## test make up and make down with kind, offline, with a node image built here (Docker or Podman, root; 10 minutes the first time)
+test-kind: node_modules/.installed ## test make up and make down with kind, offline, with a node image that this test builds (Docker or Podman, root; the first run takes 10 minutes)
 	@test/cluster/kind-trial.sh
 
 .PHONY: bench
-bench: node_modules/.installed deps ## measure the server side by side with its parts: docs/benchmarks.md (6 minutes; SOAK=1: 16)
+bench: node_modules/.installed deps ## measure the server next to its engines alone: docs/benchmarks.md (6 minutes, with SOAK=1 16 minutes)
 	@$(NODE) tools/bench/main.ts
 
 .PHONY: bench-load-balancing
@@ -144,7 +144,7 @@ bench-load-balancing: node_modules/.installed ## simulate load balancing of seve
 	@REQUESTS=$(REQUESTS) SEED=$(SEED) $(NODE) tools/bench/load-balancing/main.ts
 
 .PHONY: bench-operator
-bench-operator: node_modules/.installed ## measure the operator next to its twin in Go, 1,000 TtsDeployments on 500 KWOK nodes: docs/benchmarks-operator.md (35 minutes; SIZES=20,40 REST=30: minutes; TRAFFIC=1: with callers on every pool)
+bench-operator: node_modules/.installed ## measure the operator and an equivalent operator in Go with 1,000 TtsDeployments on 500 KWOK nodes: docs/benchmarks-operator.md (35 minutes, with SIZES=20,40 REST=30 a few minutes; TRAFFIC=1 adds requests to every pool)
 	@SIZES=$(SIZES) CHANGES=$(CHANGES) REST=$(REST) MINUTES=$(MINUTES) WINDOW=$(WINDOW) PAGE=$(PAGE) FROM=$(FROM) $(NODE) tools/bench/operator/$(if $(TRAFFIC),traffic/)main.ts
 
 .PHONY: images
@@ -152,11 +152,11 @@ images: ## build the server and operator images (PUSH=1 pushes them to SVC_TTS_I
 	@test/cluster/images.sh $(if $(PUSH),--push)
 
 .PHONY: kind-node-image
-kind-node-image: ## build kind and its node image without a registry, for Docker or Podman: eval "$$(make -s kind-node-image)" && make up
+kind-node-image: ## build kind and its node image without a registry, with Docker or Podman: eval "$$(make -s kind-node-image)" && make up
 	@test/cluster/kind-node.sh
 
 .PHONY: up
-up: node_modules/.installed ## start a Kubernetes node here or with kind (or use KUBECONFIG=…), install the operator and one TtsDeployment, write speech.wav
+up: node_modules/.installed ## start a Kubernetes node on this machine or with kind (or use KUBECONFIG=…), install the operator and one TtsDeployment, and write speech.wav
 	@test/cluster/install.sh --speak
 
 .PHONY: down

@@ -15,7 +15,10 @@ import { valuesTable } from "./values-table.ts";
 
 const charts = new URL("./", import.meta.url);
 
-/** Labels and annotations belong to the release. Helm would interpret braces in the text. */
+/**
+ * Returns the template of a CRD with the labels and annotations of the release. Throws if the text contains
+ * `{{`, which Helm would interpret.
+ */
 function crdTemplate(definition: (typeof definitions)[number]): string {
   const { apiVersion, kind, metadata, spec } = definition;
   const body = toYaml({ spec });
@@ -115,14 +118,15 @@ ${documents.join("")}{{- end }}
 `;
 }
 
-/** Kubernetes, "Aggregated ClusterRoles". */
+/** The label by which Kubernetes aggregates a ClusterRole (Kubernetes, "Aggregated ClusterRoles"). */
 function aggregationLabel(role: string): string {
   return `rbac.authorization.k8s.io/aggregate-to-${role}`;
 }
 
 /**
- * The values of `tts-deployment`: the CRD's own spec, in which the chart fills in the names of the Secrets
- * that it creates.
+ * Returns the schema of the values of `tts-deployment`. `spec` has the schema of the CRD, except that the
+ * name of the license Secret is optional, because the chart fills in the names of the Secrets that it
+ * creates.
  */
 function deploymentValuesSchema(): string {
   const spec = valuesSchemaOf(structural(TtsDeploymentSpecSchema));
@@ -170,7 +174,8 @@ function deploymentValuesSchema(): string {
 const system = "svc-tts-system";
 
 /**
- * The same roles for Kustomize. `namespace` is the namespace that the operator serves; undefined means all.
+ * Returns the operator's roles for Kustomize. `namespace` is the namespace that the operator serves;
+ * undefined means every namespace.
  */
 function kustomizeRoles(namespace: string | undefined): string {
   const role = (
@@ -215,7 +220,7 @@ async function readmeWithValues(chart: string): Promise<string> {
   const after = rest?.split(tableEnd)[1];
   if (after === undefined)
     throw new Error(
-      `${chart}/README.md has no place for the table of its values: add the comments <!-- values --> and <!-- end of values -->: add the comments <!-- values --> and <!-- end of values -->: add the comments <!-- values --> and <!-- end of values -->`,
+      `${chart}/README.md has no place for the table of its values: add the lines "${tableBegin.trim()}" and "${tableEnd}".`,
     );
   return `${before}${tableBegin}\n${valuesTable(await read("values.yaml"))}\n${tableEnd}${after}`;
 }

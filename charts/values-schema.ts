@@ -14,7 +14,7 @@ export function valuesSchemaOf(node: Structural): Structural {
   return out;
 }
 
-/** Keywords without a meaning for values: the API server sets defaults, and Helm ignores formats. */
+/** Keywords that have no effect in a chart: the API server sets defaults, and Helm ignores formats. */
 const leftOut = new Set(["default", "format"]);
 
 function translated(keyword: string, value: unknown): Structural {
@@ -29,7 +29,7 @@ function translated(keyword: string, value: unknown): Structural {
   return { [keyword]: value };
 }
 
-/** Returns the same schema without required fields along `path`, because the chart fills them in. */
+/** Returns the schema in which no field along `path` is required, because the chart fills these fields in. */
 export function withoutRequired(schema: Structural, path: readonly string[]): Structural {
   const [name, ...rest] = path;
   if (name === undefined) return schema;
@@ -37,10 +37,10 @@ export function withoutRequired(schema: Structural, path: readonly string[]): St
   const properties = schema.properties as Record<string, Structural>;
   const child = properties[name];
   if (child === undefined) throw new Error(`the schema does not contain ${name}`);
-  const left = ((required ?? []) as string[]).filter((field) => field !== name);
+  const remaining = ((required ?? []) as string[]).filter((field) => field !== name);
   return {
     ...others,
-    ...(left.length > 0 && { required: left }),
+    ...(remaining.length > 0 && { required: remaining }),
     properties: { ...properties, [name]: withoutRequired(child, rest) },
   };
 }

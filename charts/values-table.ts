@@ -3,19 +3,19 @@ import { isMap, isScalar, type Pair, parseDocument, type YAMLMap } from "yaml";
 /** One value of a chart that an administrator may set. */
 interface Value {
   readonly path: string;
-  readonly given: unknown;
+  readonly default: unknown;
   readonly comment: string;
 }
 
 /**
- * Returns the table of a chart's values for its README, from the comments of `values.yaml`. A map whose
- * fields have no comments of their own is one value. Throws for a value without a comment.
+ * Returns the table of a chart's values for its README, with the comments of `values.yaml`. A map is one row
+ * if its fields have no comments. Throws for a value without a comment.
  */
 export function valuesTable(text: string): string {
   const { contents } = parseDocument(text);
   if (!isMap(contents)) throw new Error("values.yaml does not contain a map");
   const rows = [...valuesOf(contents, "")].map(
-    ({ path, given, comment }) => `| \`${path}\` | ${code(given)} | ${comment.replaceAll("|", "\\|")} |`,
+    ({ path, default: value, comment }) => `| \`${path}\` | ${code(value)} | ${comment.replaceAll("|", "\\|")} |`,
   );
   return `| value | default | what it is |\n| --- | --- | --- |\n${rows.join("\n")}\n`;
 }
@@ -23,20 +23,20 @@ export function valuesTable(text: string): string {
 function* valuesOf(map: YAMLMap, path: string): Generator<Value> {
   for (const [index, pair] of map.items.entries()) {
     const name = isScalar(pair.key) ? String(pair.key.value) : "";
-    const own = path === "" ? name : `${path}.${name}`;
+    const valuePath = path === "" ? name : `${path}.${name}`;
     const comment = commentOf(map, pair, index);
     if (isMap(pair.value) && hasComments(pair.value)) {
-      yield* valuesOf(pair.value, own);
+      yield* valuesOf(pair.value, valuePath);
       continue;
     }
-    if (comment === "") throw new Error(`values.yaml has no comment for ${own}`);
-    yield { path: own, given: toPlain(pair), comment };
+    if (comment === "") throw new Error(`values.yaml has no comment for ${valuePath}`);
+    yield { path: valuePath, default: toPlain(pair), comment };
   }
 }
 
 /**
- * The parser attaches the first field's comment to the map that contains it. A comment above an empty line
- * belongs to the file.
+ * Returns the comment of a value. The parser attaches the comment of a map's first field to the map. A
+ * comment that an empty line follows describes the file, so it is left out.
  */
 function commentOf(map: YAMLMap, { key }: Pair, index: number): string {
   const text =

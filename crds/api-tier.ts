@@ -38,7 +38,7 @@ const ApiScaling = Type.Object(
   },
   {
     description:
-      "Scales the API pods by the streams of all models together, which the operator counts. A pod that is removed finishes its streams first.",
+      "Scales the API pods by the number of streams of all models together. A pod that is removed finishes its streams first.",
   },
 );
 
@@ -130,7 +130,7 @@ const RateLimit = Type.Object(
         minimum: 1,
         maximum: 1_000_000,
         description:
-          "Requests per minute for each key that has no limit of its own. If it is absent, such keys are not limited.",
+          "Requests per minute for each key without a limit of its own. If it is absent, the requests of these keys are not limited.",
       }),
     ),
     streams: Type.Optional(
@@ -138,7 +138,7 @@ const RateLimit = Type.Object(
         minimum: 1,
         maximum: 100_000,
         description:
-          "Concurrent streams for each key that has no limit of its own. If it is absent, such keys are not limited.",
+          "Concurrent streams for each key without a limit of its own. If it is absent, the streams of these keys are not limited.",
       }),
     ),
     sockets: Type.Optional(
@@ -184,7 +184,7 @@ const RateLimit = Type.Object(
       ),
     ),
   },
-  { description: "Default limits for each API key. A key with limits of its own keeps those." },
+  { description: "Default limits for each API key. The limits of a key override them." },
 );
 
 const Sqlite = Type.Object(
@@ -203,7 +203,7 @@ const Sqlite = Type.Object(
   },
   {
     description:
-      "Stores API keys and words in an SQLite file on a volume. Allows one API pod only. An update stops the old pod before it starts the new one, so the API is unavailable in between.",
+      "Stores API keys and words in an SQLite file on a volume. It allows only one API pod. An update stops the old pod before it starts the new pod, so the API is unavailable in between.",
   },
 );
 
@@ -215,7 +215,7 @@ const Postgres = Type.Object(
       pattern:
         "^postgres(ql)?://([A-Za-z0-9_.%-]+@)?[A-Za-z0-9.-]+(:[0-9]{1,5})?/[A-Za-z0-9_.%-]+([?]sslmode=(disable|no-verify|verify-full))?$",
       description:
-        "`postgres://user@host:5432/name?sslmode=verify-full`. sslmode is `verify-full`, or, if others may read the connection, `no-verify` or `disable`. The URL must not contain a password: put it into secretRef.",
+        "`postgres://user@host:5432/name?sslmode=verify-full`. sslmode is `verify-full`, or, on a trusted network, `no-verify` or `disable`. The URL must not contain a password: put the password into secretRef.",
     }),
     secretRef: Type.Optional(
       SecretEntry("password", "The password. The API pods read it again for each connection."),
@@ -234,7 +234,7 @@ const Postgres = Type.Object(
       {
         rule: "self.url.contains('?sslmode=')",
         message:
-          "api.keys.postgres.url must end in ?sslmode=verify-full, or in ?sslmode=disable if others may read the connection",
+          "api.keys.postgres.url must end in ?sslmode=verify-full, or in ?sslmode=disable on a trusted network",
         fieldPath: ".url",
       },
       {
@@ -393,7 +393,7 @@ const Dashboard = Type.Object(
     ...rules({
       rule: "self.url.startsWith('https://') || self.url.matches('^http://(localhost|127[.]0[.]0[.]1)(:|$)')",
       message:
-        "api.dashboard.url must be an https URL, unless it is http://localhost or http://127.0.0.1 for a port-forward: passwords would be readable on the way",
+        "api.dashboard.url must be an https URL, because http does not encrypt passwords: http is allowed only for localhost and 127.0.0.1",
       fieldPath: ".url",
     }),
   },

@@ -79,7 +79,7 @@ export const Cache = Type.Object(
         },
         {
           description:
-            "An image that is mounted as a volume. Kubernetes and the container runtime must support image volumes.",
+            "An image that is mounted as a volume. It requires Kubernetes and a container runtime with support for image volumes.",
         },
       ),
     ),
@@ -88,7 +88,7 @@ export const Cache = Type.Object(
         { claimName: ObjectName("Name of the claim, in the same namespace.") },
         {
           description:
-            "A volume that outlives the pods. All replicas share it: one fetches the files while the others wait. With several replicas the volume must be ReadWriteMany, or all replicas must run on one node.",
+            "A volume that outlives the pods, and that all replicas share. One replica fetches the files while the others wait. With several replicas the volume must be ReadWriteMany, or all replicas must run on one node.",
         },
       ),
     ),
@@ -104,7 +104,7 @@ export const Cache = Type.Object(
           ),
         },
         {
-          description: "The node's own disk, for as long as the pod lives. Each pod fetches the files again.",
+          description: "A temporary volume on the node, with the lifetime of the pod. Each pod fetches the files again.",
         },
       ),
     ),

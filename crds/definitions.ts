@@ -28,8 +28,8 @@ interface Source {
   readonly spec: TSchema;
   readonly status: TSchema;
   /**
-   * The status of an object that no operator has reconciled yet. Its observedGeneration of -1 keeps kstatus
-   * from reporting a new object as finished.
+   * The status of an object that no operator has reconciled yet. With observedGeneration -1, kstatus does not
+   * report a new object as ready.
    */
   readonly unseen: object;
   readonly objectRules: CelRule[];
@@ -82,7 +82,7 @@ const ttsDeployment: Source = {
       name: "Models",
       type: "string",
       jsonPath: ".status.summary.models",
-      description: "Ready pools of all pools.",
+      description: "Number of ready pools, and number of all pools.",
     },
     {
       name: "Streams",

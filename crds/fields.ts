@@ -17,7 +17,7 @@ const secretNamePattern = "^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$";
 const keyPattern = "^\\.?[-_a-zA-Z0-9][-._a-zA-Z0-9]*$";
 export const labelValuePattern = "^([A-Za-z0-9]([-._A-Za-z0-9]*[A-Za-z0-9])?)?$";
 
-/** Map keys cannot have a pattern in a structural schema, so a rule checks them. */
+/** A rule for the keys of a map, because a structural schema has no pattern for map keys. */
 export const qualifiedNames = (field: string, of: "labels" | "annotations") =>
   rules({
     rule: "self.all(k, k.size() <= 317 && k.matches('^([a-z0-9]([-.a-z0-9]*[a-z0-9])?/)?[A-Za-z0-9]([-._A-Za-z0-9]{0,61}[A-Za-z0-9])?$'))",
@@ -25,13 +25,13 @@ export const qualifiedNames = (field: string, of: "labels" | "annotations") =>
   });
 
 /** A key in a Secret. */
-export const Key = (description: string, otherwise?: string) =>
+export const Key = (description: string, defaultKey?: string) =>
   Type.String({
     minLength: 1,
     maxLength: 253,
     pattern: keyPattern,
     description,
-    ...(otherwise !== undefined && { default: otherwise }),
+    ...(defaultKey !== undefined && { default: defaultKey }),
   });
 
 export const ObjectName = (description: string) =>
@@ -42,7 +42,10 @@ const Quantity = Type.Union([
   Type.String({ maxLength: 32, pattern: quantityPattern }),
 ]);
 
-/** A device in `resources` would not be counted by the license, and `accelerator` would overwrite it. */
+/**
+ * A map of resources without devices: the license does not count devices in `resources`, and `accelerator`
+ * would overwrite them.
+ */
 const Quantities = (description: string) =>
   Type.Record(Type.String(), Quantity, {
     maxProperties: 16,
@@ -86,7 +89,7 @@ export const ImagePullSecrets = Type.Array(Type.Object({ name: ObjectName("Name 
   description: "Secrets in the same namespace that hold credentials for the image registry.",
 });
 
-/** One entry of a Secret in the same namespace, whose key has a usual name. */
+/** A reference to one entry of a Secret in the same namespace. The default of its key is `usualKey`. */
 export const SecretEntry = (usualKey: string, description: string) =>
   Type.Object(
     { name: ObjectName("Name of the Secret."), key: Key("Key in the Secret.", usualKey) },
@@ -105,7 +108,7 @@ const KeyRef = (what: string) =>
     { description: `A key of a ${what} in the same namespace.` },
   );
 
-/** The operator sets these variables itself. Another value would break probes, drain or the license. */
+/** The operator sets these variables. Other values would break the probes, the drain or the license check. */
 export const reservedVariables: readonly string[] = [
   env.port,
   env.host,
@@ -167,7 +170,7 @@ export const Env = Type.Array(Variable, {
 
 const vllmFlags = [...vllmFlagsWithValue, ...vllmFlagsWithoutValue];
 const celList = (words: readonly string[]) => `[${words.map((word) => `'${word}'`).join(", ")}]`;
-const foreignFlag = "engine.parameters may have only allowed flags of vLLM, without the leading dashes";
+const foreignFlag = "engine.parameters must contain only allowed flags of vLLM, without the leading dashes";
 
 const parameterRules = [
   {
@@ -192,7 +195,7 @@ export const EngineSchema = Type.Object(
       Type.Record(Type.String(), Type.String({ maxLength: 256, pattern: "^\\S*$" }), {
         maxProperties: 32,
         description:
-          'Flags of vLLM for its computation, without the leading dashes, for example `gpu-memory-utilization: "0.9"`. Use an empty value for a flag without a value. The API server rejects flags that could run the code of a model, open files or change what listens.',
+          'Flags of vLLM for its computation, without the leading dashes, for example `gpu-memory-utilization: "0.9"`. Use an empty value for a flag without a value. The API server rejects flags that could run the code of a model, open files or open ports.',
         ...rules(...parameterRules),
       }),
     ),
@@ -228,7 +231,7 @@ const ownLabels = "!k.startsWith('tts.svc.dev/') && !k.startsWith('app.kubernete
 
 const PodLabels = Type.Record(Type.String(), Type.String({ maxLength: 63, pattern: labelValuePattern }), {
   maxProperties: 32,
-  description: "Labels to add to the pods.",
+  description: "Labels that are added to the pods.",
   ...rules(...qualifiedNames("podTemplate.metadata.labels", "labels")["x-kubernetes-validations"], {
     rule: `self.all(k, ${ownLabels})`,
     message:
@@ -238,7 +241,7 @@ const PodLabels = Type.Record(Type.String(), Type.String({ maxLength: 63, patter
 
 const PodAnnotations = Type.Record(Type.String(), Type.String({ maxLength: 4096 }), {
   maxProperties: 32,
-  description: "Annotations to add to the pods.",
+  description: "Annotations that are added to the pods.",
   ...qualifiedNames("podTemplate.metadata.annotations", "annotations"),
 });
 
@@ -304,7 +307,7 @@ export const TopologySpread = Type.Array(
     maxItems: 4,
     ...mapList("topologyKey"),
     description:
-      "How the pods of the API tier, and those of each pool, spread over nodes and zones. Each revision is spread separately.",
+      "How the pods of the API tier and the pods of each pool are spread over nodes and zones. Each revision is spread separately.",
   },
 );
 
@@ -322,7 +325,7 @@ export const DisruptionBudget = Type.Object(
       {
         default: 1,
         description:
-          "Pods of one tier that node drains may evict at once, for example 1 or 25% (rounded up). At least 1, so that a single replica never blocks a drain.",
+          "Number or percentage of the pods of one tier that node drains may evict at once, for example 1 or 25% (rounded up). The minimum is 1, so that a single replica never blocks a drain.",
       },
     ),
   },

@@ -3,7 +3,10 @@ import { definitions } from "./definitions.ts";
 import { referencePage } from "./reference.ts";
 import { generatedHeader, toYaml } from "./yaml.ts";
 
-/** Writes `crds/*.yaml` and `docs/reference.md`. `make generate` runs it; `make verify` fails when a file differs from its source. */
+/**
+ * Writes `crds/*.yaml` and `docs/reference.md`. `make generate` runs it; `make verify` fails when a file
+ * differs from its source.
+ */
 
 const repository = new URL("..", import.meta.url);
 const kubectlApplyLimitBytes = 200_000;

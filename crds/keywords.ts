@@ -4,13 +4,16 @@
  */
 
 /**
- * A rule in CEL. `message` names the field and states the rule; `fieldPath` is relative, for example
- * `.maxSurge`.
+ * A validation rule in CEL. `message` names the field and states the rule. `fieldPath` is relative, for
+ * example `.maxSurge`.
  */
 export interface CelRule {
   readonly rule: string;
   readonly message: string;
-  /** CEL that says the same with the offending value in it. It starts with `message`, which is shown if it fails. */
+  /**
+   * CEL expression for a message that begins with `message` and also contains the invalid value. If the
+   * expression fails, the API server shows `message`.
+   */
   readonly messageExpression?: string;
   readonly fieldPath?: string;
 }
@@ -35,7 +38,7 @@ export function mapList(...keys: string[]) {
   return { "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": keys };
 }
 
-/** A list that has one field owner as a whole. */
+/** A list with one field owner for all items. */
 export const atomicList = { "x-kubernetes-list-type": "atomic" } as const;
 
 /** A list of scalars without duplicates, in which each item has its own field owner. */

@@ -2,9 +2,7 @@ import type { definitions } from "./definitions.ts";
 import type { CelRule } from "./keywords.ts";
 import type { Structural } from "./structural.ts";
 
-/**
- * The reference page of the custom resources, generated from the schemas that the API server validates with.
- */
+/** Returns the reference page of the custom resources, which is generated from the schemas of the CRDs. */
 export function referencePage(list: typeof definitions): string {
   return `# Reference of the custom resources
 
@@ -20,13 +18,13 @@ function section({ spec }: (typeof definitions)[number]): string {
   const { names, group, versions } = spec;
   const [version] = versions;
   const schema = version?.schema.openAPIV3Schema as Structural;
-  const { spec: wish, status } = propertiesOf(schema);
+  const { spec: specSchema, status } = propertiesOf(schema);
   return `
 ## ${names.kind}
 
 \`${group}/${version?.name}\`, short name \`${names.shortNames.join("`, `")}\`. ${schema.description}
 
-${table(wish, "spec")}
+${table(specSchema, "spec")}
 ${ruleList(schema)}
 Its status:
 
@@ -47,16 +45,16 @@ interface Field {
 function* fieldsOf(node: Structural, path: string): Generator<Field> {
   for (const [name, child] of Object.entries(propertiesOf(node))) {
     const required = ((node.required ?? []) as string[]).includes(name);
-    const own = `${path}.${name}`;
-    yield { path: own, node: child, required };
-    yield* fieldsOf(child, own);
-    if (child.items) yield* fieldsOf(child.items as Structural, `${own}[]`);
+    const fieldPath = `${path}.${name}`;
+    yield { path: fieldPath, node: child, required };
+    yield* fieldsOf(child, fieldPath);
+    if (child.items) yield* fieldsOf(child.items as Structural, `${fieldPath}[]`);
   }
 }
 
 function row({ path, node, required }: Field): string {
-  const given = node.default === undefined ? "" : code(JSON.stringify(node.default));
-  const cells = [code(path), typeOf(node), required ? "*required*" : given, String(node.description)];
+  const defaultValue = node.default === undefined ? "" : code(JSON.stringify(node.default));
+  const cells = [code(path), typeOf(node), required ? "*required*" : defaultValue, String(node.description)];
   return `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
 }
 
@@ -83,7 +81,7 @@ function rangeOf({ minimum, maximum }: Structural): string {
   return maximum === undefined ? `, at least ${minimum}` : `, ${minimum} to ${maximum}`;
 }
 
-/** Rules that the types do not show, with the API server's messages. */
+/** Returns the list of the validation rules, with the messages of the API server. */
 function ruleList(schema: Structural): string {
   const messages = [...new Set(rulesOf(schema))];
   return messages.length === 0

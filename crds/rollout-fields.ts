@@ -4,8 +4,8 @@ import { atomicList, rules, setList } from "./keywords.ts";
 /** The schema of `rollout`: how pods are replaced, with surge, maintenance windows and canaries. */
 
 /**
- * Weekdays have the spelling of `Intl.DateTimeFormat` with `weekday: "short"`, so that the operator compares
- * them without a table.
+ * The spelling of weekdays is that of `Intl.DateTimeFormat` with `weekday: "short"`, so that the operator can
+ * compare them directly.
  */
 const weekdays = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"] as const;
 
@@ -68,7 +68,7 @@ const MaintenanceWindow = Type.Object(
   },
   {
     description:
-      "When a rollout of new settings may start. New settings wait for the window; a rollout that has started also continues after it. If it is absent, rollouts start at any time.",
+      "When a rollout of new settings may start. A rollout that has started continues after the end of the window. If it is absent, rollouts start at any time.",
   },
 );
 
@@ -85,7 +85,7 @@ const Analysis = Type.Object(
       maximum: 1_000_000,
       default: 20,
       description:
-        "Streams that the canary must have served before it is evaluated and before it is promoted.",
+        "Number of streams that the canary must serve before the operator evaluates or promotes it.",
     }),
     maxErrorPercent: Type.Integer({
       minimum: 0,
@@ -145,7 +145,7 @@ const Canary = Type.Object(
   },
   {
     description:
-      "Tries new settings on a share of the streams first. The canary's pods are evaluated by the API pods' metrics, and the settings are then promoted or rolled back. If it is absent, new settings roll out to all pods.",
+      "Tries new settings on a share of the streams first. The operator evaluates the canary with the metrics of the API pods, and then promotes or rolls back the settings. If it is absent, new settings roll out to all pods.",
     ...rules({
       rule: "self.steps.map(step, step.weight).isSorted() && self.steps.all(step, self.steps.exists_one(other, other.weight == step.weight))",
       message: "rollout.canary.steps must increase in weight",
@@ -156,11 +156,11 @@ const Canary = Type.Object(
 
 const RolloutFields = {
   maxSurge: SurgeOrUnavailable(
-    "Pods beyond `replicas` that a rollout may start, for example 1 or 25%. With the default, the new pod starts before the old one drains.",
+    "Number or percentage of pods above `replicas` that a rollout may start, for example 1 or 25%. With the default, the new pod starts before the old one drains.",
     1,
   ),
   maxUnavailable: SurgeOrUnavailable(
-    "Pods below `replicas` that a rollout may leave, for example 1 or 25%. Set it to 1 and maxSurge to 0 to replace pods in place.",
+    "Number or percentage of pods by which a rollout may fall below `replicas`, for example 1 or 25%. Set it to 1 and maxSurge to 0 to replace pods in place.",
     0,
   ),
   progressDeadlineSeconds: Type.Integer({
@@ -172,7 +172,7 @@ const RolloutFields = {
   whenFull: Type.Enum(["Trade", "Wait"], {
     default: "Trade",
     description:
-      "What to do when a new pod is unschedulable only because the old pods occupy the capacity: `Trade` drains one old pod to free its place, `Wait` waits for capacity, for example where nodes are added automatically.",
+      "What to do when a new pod is unschedulable only because the old pods occupy the capacity: `Trade` drains one old pod to free its capacity. `Wait` waits for capacity, for example in a cluster with an autoscaler for nodes.",
   }),
   maintenanceWindow: Type.Optional(MaintenanceWindow),
   canary: Type.Optional(Canary),

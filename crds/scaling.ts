@@ -5,7 +5,7 @@ import { atomicList, rules } from "./keywords.ts";
 
 const Policy = Type.Object({
   type: Type.Enum(["Pods", "Percent"], {
-    description: "Whether `value` counts pods (`Pods`) or a percentage of them (`Percent`).",
+    description: "Unit of `value`: a number of pods (`Pods`), or a percentage of the current pods (`Percent`).",
   }),
   value: Type.Integer({
     minimum: 1,
@@ -37,7 +37,7 @@ const Direction = (description: string) =>
           maxItems: 4,
           ...atomicList,
           description:
-            "Policies that limit the speed. By default scaling up is immediate (HPA and KEDA use their own defaults), and scaling down removes half of the pods per minute.",
+            "Policies that limit the speed. By default scaling up has no limit (HPA and KEDA use their own defaults), and scaling down removes at most half of the pods per minute.",
         }),
       ),
     },
@@ -67,7 +67,7 @@ const Target = Type.Object(
         minimum: 1,
         maximum: 600_000,
         description:
-          "Highest 90th percentile of the time to first audio in milliseconds. The pool also grows while it is exceeded. Only with provider Builtin.",
+          "Highest 90th percentile of the time to first audio in milliseconds. The operator also adds replicas while the time is higher. Only with provider Builtin.",
       }),
     ),
   },

@@ -1,7 +1,7 @@
 import { Type } from "typebox";
 import { mapList } from "./keywords.ts";
 
-/** Parts of the status that the operator writes: replica counts, conditions, and the state of the canary. */
+/** Parts of the schema of the status: replica counts, conditions, and the state of the canary. */
 
 const Count = (description: string) => Type.Integer({ minimum: 0, description });
 
@@ -42,7 +42,7 @@ export const Conditions = Type.Array(
       maxLength: 1024,
       description: "Machine-readable reason, in CamelCase.",
     }),
-    message: Type.String({ maxLength: 32_768, description: "Explanation with the next step, for people." }),
+    message: Type.String({ maxLength: 32_768, description: "Explanation for users, with the next step." }),
   }),
   { maxItems: 16, ...mapList("type"), description: "Current conditions of the object." },
 );
@@ -52,7 +52,7 @@ export const CanaryStatus = Type.Object(
   {
     phase: Type.Enum(["Starting", "Analysing", "Promoting", "RolledBack"], {
       description:
-        "`Starting`: the canary's pods start. `Analysing`: the canary serves its share and is evaluated. `Promoting`: all pods of the pool take over its settings. `RolledBack`: the canary was ended.",
+        "`Starting`: the canary's pods start. `Analysing`: the canary serves its share and is evaluated. `Promoting`: the settings of the canary roll out to all pods of the pool. `RolledBack`: the canary's pods were removed.",
     }),
     settings: Type.String({ maxLength: 64, description: "Hash of the settings that the canary tries." }),
     revision: Type.String({ maxLength: 64, description: "Revision that the canary tries." }),
@@ -82,10 +82,10 @@ export const CanaryStatus = Type.Object(
       Type.String({ maxLength: 1024, description: "Machine-readable reason of the rollback, in CamelCase." }),
     ),
     message: Type.Optional(
-      Type.String({ maxLength: 4096, description: "Explanation of the rollback, for people." }),
+      Type.String({ maxLength: 4096, description: "Explanation of the rollback for users." }),
     ),
   },
-  { description: "The canary, while one exists and after it was rolled back." },
+  { description: "The state of the canary. It is present while a canary exists, and after a rollback." },
 );
 
 const Revision = (description: string) => Type.String({ maxLength: 64, description });

@@ -23,7 +23,7 @@ const sameKeywords = new Set([
 /**
  * Converts a TypeBox schema into a structural schema: without `$ref`, `const` and `patternProperties`.
  * Integer-or-string unions become `x-kubernetes-int-or-string`. A property with a default is not required,
- * because the API server fills it in. Throws on an unsupported keyword, so that no constraint is lost
+ * because the API server fills it in. It throws on an unsupported keyword, so that no constraint is lost
  * silently.
  */
 export function structural(schema: TSchema): Structural {
@@ -49,18 +49,16 @@ function translate(node: Structural, keyword: string, value: unknown): Structura
       return { additionalProperties: structural(onlyValue(value as Record<string, TSchema>)) };
     default:
       throw new Error(
-        `The keyword ${keyword} has no structural form; add it to crds/structural.ts or avoid it.`,
+        `The keyword ${keyword} has no structural form: add it to crds/structural.ts, or do not use it.`,
       );
   }
 }
 
-/**
- * An empty `required` list is left out: the API server removes it, and every apply would then show a change.
- */
 function propertiesOf(properties: Record<string, TSchema>): Structural {
   return Object.keys(properties).length > 0 ? { properties: mapValues(properties, structural) } : {};
 }
 
+/** Leaves out an empty `required` list: the API server removes it, so every apply would show a change. */
 function requiredOf(node: Structural, required: string[]): Structural {
   const properties = node.properties as Record<string, Structural>;
   const list = required.filter((name) => properties[name]?.default === undefined);

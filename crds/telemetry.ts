@@ -30,7 +30,7 @@ const Exporter = Type.Object(
         "Protocol of the collector's export: OTLP over gRPC (`grpc`) or over HTTP (`http/protobuf`).",
     }),
     endpoint: Endpoint(
-      "Endpoint of the backend: `https://host:4317` with gRPC; with HTTP the URL without the final `/v1/metrics`.",
+      "Endpoint of the backend: with gRPC for example `https://host:4317`, with HTTP the URL without the final `/v1/metrics`.",
     ),
     compression: Type.Enum(["gzip", "none"], {
       default: "gzip",
@@ -126,7 +126,7 @@ const Collector = Type.Object(
     enabled: Type.Boolean({
       default: false,
       description:
-        "Run an OpenTelemetry Collector as a sidecar of each model container. It receives the model's metrics and traces, reads /metrics of the model and of vLLM, and exports all of it. During a drain it stops after the model.",
+        "Run an OpenTelemetry Collector as a sidecar of each model container. The collector receives the model's metrics and traces, reads /metrics of the model and of vLLM, and exports all of these data. During a drain it stops after the model.",
     }),
     image: Type.Optional(
       Image(
@@ -173,11 +173,11 @@ const Collector = Type.Object(
 const podTelemetry = {
   protocol: Type.Enum([...protocols], {
     default: "grpc",
-    description: "Metrics that arcana pushes to a collector.",
+    description: "Protocol with which arcana pushes metrics to a collector.",
   }),
   endpoint: Type.Optional(
     Endpoint(
-      "Collector to which arcana sends metrics without authentication, for example `http://collector.monitoring:4317`. Leave it out with `collector.enabled`: the sidecar is then used.",
+      "Collector to which arcana sends metrics without authentication, for example `http://collector.monitoring:4317`. Leave it out with `collector.enabled`, because arcana then sends metrics to the sidecar.",
     ),
   ),
   resourceAttributes: Type.Record(Type.String(), Type.String({ maxLength: 1024 }), {
@@ -194,7 +194,7 @@ const podTelemetry = {
   collector: Collector,
 };
 
-const oneWay = rules({
+const singleDestination = rules({
   rule: "!(has(self.endpoint) && self.collector.enabled)",
   message:
     "telemetry.endpoint and telemetry.collector.enabled exclude each other: with the collector sidecar, set the backend in telemetry.collector.exporter.endpoint",
@@ -204,14 +204,14 @@ const oneWay = rules({
 const description = "How metrics and traces are exported from the pods.";
 
 /** The telemetry settings of one pool. */
-export const PodTelemetry = Type.Object(podTelemetry, { description, ...oneWay });
+export const PodTelemetry = Type.Object(podTelemetry, { description, ...singleDestination });
 
 const ServiceMonitor = Type.Object(
   {
     enabled: Type.Boolean({
       default: false,
       description:
-        "Create a ServiceMonitor for the API tier and the models, and a PodMonitor for vLLM, for the Prometheus operator. If its CRDs are not installed, the monitors are created after they are.",
+        "Create a ServiceMonitor for the API tier and the models, and a PodMonitor for vLLM. If the CRDs of the Prometheus operator are not installed yet, the operator creates the monitors after their installation.",
     }),
     intervalSeconds: Type.Integer({
       minimum: 5,
@@ -236,5 +236,5 @@ const ServiceMonitor = Type.Object(
 
 export const TelemetrySchema = Type.Object(
   { ...podTelemetry, serviceMonitor: ServiceMonitor },
-  { description, ...oneWay },
+  { description, ...singleDestination },
 );

@@ -35,8 +35,8 @@ import { Conditions, ReplicaCounts } from "./status-fields.ts";
 import { TelemetrySchema } from "./telemetry.ts";
 
 /**
- * The schema of `TtsDeployment`: one text-to-speech service. The types, the validation and the YAML derive
- * from it.
+ * The schema of `TtsDeployment`: one text-to-speech service. The TypeScript types and the YAML of the CRD are
+ * derived from this schema.
  */
 
 const License = Type.Object(
@@ -54,7 +54,7 @@ const License = Type.Object(
       pattern: "^([0-9]{1,4}h)?([0-9]{1,5}m)?([0-9]{1,6}s)?$",
       default: usualGracePeriod,
       description:
-        "How long the service continues after the license stopped being valid, for example `72h` or `1h30m`. The smaller of this and the license's own grace period applies.",
+        "How long the service continues after the license has become invalid, for example `72h` or `1h30m`. The smaller value of this field and the license's own grace period applies.",
       ...rules({
         rule: "duration(self) <= duration('2160h')",
         message: "license.gracePeriod must be at most 2160h (90 days)",
@@ -84,7 +84,7 @@ const License = Type.Object(
   },
   {
     description:
-      "The license. It is verified offline before any pod starts, and with `endpoint` also online. It is required where the operator trusts license keys (chart value `license.jwks`); elsewhere it may be absent, and the Secret is not read.",
+      "The license. It is verified offline before any pod starts, and with `endpoint` also online. It is required if the operator trusts license keys (chart value `license.jwks`). Otherwise it may be absent, and the Secret is not read.",
   },
 );
 
@@ -142,7 +142,7 @@ const Availability = Type.Object(
   },
   {
     default: {},
-    description: "How voluntary disruptions and node failures are kept from affecting all pods at once.",
+    description: "Limits how many pods a voluntary disruption or a node failure affects at once.",
   },
 );
 
@@ -153,7 +153,7 @@ const NetworkPolicy = Type.Object(
     enabled: Type.Boolean({
       default: false,
       description:
-        "Create NetworkPolicies. Model pods accept connections only from API pods, and open only connections that they need. API pods connect to models, DNS, the Kubernetes API server and the license issuer. The cluster's network plugin must enforce NetworkPolicies.",
+        "Create NetworkPolicies. Model pods accept connections only from API pods, and open only connections that they need. API pods may connect only to models, DNS, the Kubernetes API server and the license issuer. The cluster's network plugin must enforce NetworkPolicies.",
     }),
     apiServer: Type.Object(
       {
@@ -162,7 +162,7 @@ const NetworkPolicy = Type.Object(
           default: [],
           ...setList,
           description:
-            "Addresses of the Kubernetes API server, as `kubectl get endpointslices -n default` shows them. The API pods watch their models there. If it is empty, any address is allowed on the ports below.",
+            "Addresses of the Kubernetes API server, as `kubectl get endpointslices -n default` shows them. The API pods watch the endpoints of their models there. If it is empty, any address is allowed on `ports`.",
         }),
         ports: Type.Array(Port("A port."), {
           minItems: 1,
@@ -216,7 +216,7 @@ const InternalToken = Type.Object(
       maximum: 3650,
       default: 30,
       description:
-        "Age in days at which the token is rotated. Model pods accept the old and the new token for a while. With 0 the token is rotated only when the annotation tts.svc.dev/rotate-token gets a new value.",
+        "Age in days at which the token is rotated. During a rotation, model pods accept the old and the new token. With 0 the token is rotated only when the annotation tts.svc.dev/rotate-token gets a new value.",
     }),
   },
   { default: {}, description: "The token that API pods send to model pods. The operator creates it." },
@@ -226,7 +226,7 @@ export const TtsDeploymentSpecSchema = Type.Object(
   {
     suspend: Type.Boolean({
       default: false,
-      description: "Stop reconciling: the operator leaves all children as they are.",
+      description: "Stop reconciling: the operator does not change any child.",
     }),
     profile: Type.Enum([...profiles], {
       default: "self-hosted",
@@ -264,7 +264,7 @@ export const TtsDeploymentStatusSchema = Type.Object(
     ),
     summary: Type.Object(
       {
-        models: Type.String({ maxLength: 32, description: "Ready pools of all pools, for example `2/3`." }),
+        models: Type.String({ maxLength: 32, description: "Number of ready pools, and number of all pools, for example `2/3`." }),
         streams: Type.String({
           maxLength: 32,
           description: "Concurrent streams that all pools together can serve.",
@@ -357,7 +357,7 @@ export const TtsDeploymentStatusSchema = Type.Object(
           Type.String({
             format: "date-time",
             maxLength: 64,
-            description: "Time since when the first response of the issuer is pending.",
+            description: "Time since which the first response of the issuer is pending.",
           }),
         ),
       },
@@ -378,7 +378,10 @@ export type TtsDeploymentStatus = Static<typeof TtsDeploymentStatusSchema>;
 export type ModelSpec = TtsDeploymentSpec["models"][number];
 export type Condition = TtsDeploymentStatus["conditions"][number];
 
-/** Rules of the whole object, in which `self.metadata.name` is available. */
+/**
+ * The rule for the name of a `TtsDeployment`. It applies to the whole object, because `self.metadata.name` is
+ * available only there.
+ */
 export const deploymentNameRule = {
   rule: "self.metadata.name.size() <= 40 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
   message:

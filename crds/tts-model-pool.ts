@@ -61,7 +61,7 @@ export const TtsModelPoolSpecSchema = Type.Object(
       Type.String({
         maxLength: 65_536,
         description:
-          "The podTemplate of the pool's entry in the TtsDeployment, as JSON. It is text because null values have a meaning in a patch, and the API server removes them from objects.",
+          "The podTemplate of the pool's entry in the TtsDeployment, as JSON. It is text, because a patch may contain null values, which the API server would remove from an object.",
       }),
     ),
     topologySpread: Type.Optional(TopologySpread),
@@ -74,7 +74,7 @@ export const TtsModelPoolSpecSchema = Type.Object(
   },
   {
     description:
-      "The desired state of the pool. The operator writes all of it except replicas. A pool that a user creates by hand starts no pods.",
+      "The desired state of the pool. The operator writes every field except replicas. For a pool that a user creates manually, the operator starts no pods.",
   },
 );
 

@@ -11,15 +11,15 @@ export function withoutDefaults(schema: TSchema | undefined, value: unknown): un
   const node = (schema ?? {}) as Node;
   if (Array.isArray(value)) return value.map((item) => withoutDefaults(node.items, item));
   if (typeof value !== "object" || value === null) return value;
-  const kept = Object.entries(value)
+  const fields = Object.entries(value)
     .map(([name, child]) => [name, withoutDefaults(node.properties?.[name], child)] as const)
     .filter(([name, child]) => !isDefault(node.properties?.[name], child));
-  return Object.fromEntries(kept);
+  return Object.fromEntries(fields);
 }
 
 /**
- * The defaults inside `child` are already removed, so the default that it is compared with must also be
- * without them.
+ * The nested defaults of `child` are already removed, so the function also removes them from the default
+ * before it compares both.
  */
 function isDefault(schema: TSchema | undefined, child: unknown): boolean {
   const { default: given } = (schema ?? {}) as Node;

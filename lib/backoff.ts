@@ -1,14 +1,19 @@
 import { sleep, systemClock } from "./clock.ts";
 
-/** Exponential delays with jitter: `baseMs`, doubled at each failure up to `capMs`, each spread over ±`jitter` of itself. */
+/**
+ * Exponential delays with jitter. The delay begins at `baseMs` and doubles after each failure, up to `capMs`.
+ * Each delay varies randomly by up to ±`jitter` of its value.
+ */
 export type BackoffPolicy = {
   baseMs: number;
   capMs: number;
-  /** 0 to 1. */
+  /** A number from 0 to 1. */
   jitter: number;
 };
 
-/** Delay before the attempt that follows `failures` (1 or more) failures in a row. `random` gives [0, 1). */
+/**
+ * Returns the delay after `failures` consecutive failures (1 or more). `random` returns a number in [0, 1).
+ */
 export function backoffMs(policy: BackoffPolicy, failures: number, random: () => number): number {
   const plainMs = Math.min(policy.capMs, policy.baseMs * 2 ** Math.min(failures - 1, 40));
   const spread = 1 + policy.jitter * (2 * random() - 1);
@@ -43,11 +48,14 @@ export class Backoff {
 export interface RestartPolicy {
   readonly firstMs: number;
   readonly mostMs: number;
-  /** A process that lived this long counts as healthy: its end does not lengthen the next wait. */
+  /**
+   * A process that ran at least this long counts as healthy. When a healthy process ends, the wait starts
+   * again at `firstMs`.
+   */
   readonly provenAfterMs: number;
 }
 
-/** The wait before a process is restarted. It doubles each time the process ends early. */
+/** Computes the wait before a process is restarted. The wait doubles each time the process ends early. */
 export class RestartBackoff extends Backoff {
   readonly #provenAfterMs: number;
 
@@ -56,12 +64,12 @@ export class RestartBackoff extends Backoff {
     this.#provenAfterMs = provenAfterMs;
   }
 
-  /** Call this whenever the process ends. */
+  /** Call this method whenever the process ends. */
   ended(livedMs: number): void {
     if (livedMs >= this.#provenAfterMs) this.reset();
   }
 
-  /** Waits and starts, until a start succeeds or the signal aborts. Never rejects. */
+  /** Waits, and calls `start`, until `start` succeeds or the signal aborts. The promise never rejects. */
   async restart(
     start: () => Promise<void>,
     signal: AbortSignal,

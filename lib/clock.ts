@@ -1,19 +1,19 @@
-/** Time as an argument, so that a test can move it. */
+/** A source of time, which tests replace to control the time. */
 export interface Clock {
-  /** Wall time in milliseconds since 1970; for time stamps only, as it may jump. */
+  /** Wall time in milliseconds since 1970. Use it only for time stamps, because it may jump. */
   nowMs(): number;
-  /** Milliseconds from an arbitrary start; never jumps. For durations and deadlines. */
+  /** Milliseconds since an arbitrary start. It never jumps, so use it for durations and deadlines. */
   monotonicMs(): number;
-  /** Calls back once after `delayMs`; the returned function cancels it. */
+  /** Calls `callback` once after `delayMs`. The returned function cancels the timer. */
   after(delayMs: number, callback: () => void, options?: TimerOptions): () => void;
 }
 
 export interface TimerOptions {
-  /** The process may end while this timer waits. */
+  /** Whether the process may end before the timer fires. */
   readonly isBackground?: boolean;
 }
 
-/** A longer timer fires at once (Node.js, `setTimeout`). */
+/** The longest delay of `setTimeout`. Node.js fires a timer with a longer delay immediately. */
 const longestTimerMs = 2 ** 31 - 1;
 
 export const systemClock: Clock = {
@@ -26,7 +26,7 @@ export const systemClock: Clock = {
   },
 };
 
-/** Calls back once an interval, in the background; the returned function ends it. */
+/** Calls `callback` after each interval, with background timers. The returned function stops the calls. */
 export function every(clock: Clock, intervalMs: number, callback: () => void): () => void {
   const next = () =>
     clock.after(
@@ -41,7 +41,7 @@ export function every(clock: Clock, intervalMs: number, callback: () => void): (
   return () => cancel();
 }
 
-/** Resolves after `delayMs`, or at once when `signal` aborts; it never rejects. */
+/** Resolves after `delayMs`, or as soon as `signal` aborts. The promise never rejects. */
 export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {
   if (signal?.aborted) return Promise.resolve();
   return new Promise((resolve) => {

@@ -2,23 +2,25 @@ import { readFileSync } from "node:fs";
 import { type ParseArgsOptionsConfig, parseArgs } from "node:util";
 import { UsageError } from "./usage-error.ts";
 
-/** The part of the process that a command may use; `main.ts` creates it. */
+/** The parts of the process that a command may use. `main.ts` creates them. */
 export interface Shell {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Aborts when the process is asked to stop. */
   readonly signal: AbortSignal;
-  /** How to start this program again: the runtime and its arguments up to the command. */
+  /** The command line of this program without the command and its options: the runtime and its arguments. */
   readonly program: readonly [runtime: string, ...rest: string[]];
   readonly print: (text: string) => void;
   readonly complain: (text: string) => void;
-  /** Lines of standard input. Input is opened by the first command that reads it. */
+  /** Returns the lines of standard input. Standard input is opened when a command calls this function. */
   readonly readLines?: () => AsyncIterable<string>;
-  /** Milliseconds since the epoch. */
+  /** The time in milliseconds since the epoch. */
   readonly now: () => number;
 }
 
 export interface Option {
-  /** Placeholder of the value in the help, such as `DAYS`. An option without it is a switch. */
+  /**
+   * Placeholder of the value in the help text, such as `DAYS`. An option without a placeholder is a switch.
+   */
   readonly value?: string;
   readonly help: string;
   readonly default?: string;
@@ -30,16 +32,19 @@ export interface Command {
   readonly name: string;
   readonly summary: string;
   readonly options: Readonly<Record<string, Option>>;
-  /** Added below the options in the help. */
+  /** Text below the options in the help. */
   readonly notes?: string;
-  /** @returns the exit code. */
+  /** Returns the exit code. */
   readonly run: (shell: Shell, options: OptionValues) => Promise<number>;
 }
 
-/** Values by flag; a switch that was given is "yes". */
+/** Values by flag. The value of a switch on the command line is "yes". */
 export type OptionValues = Readonly<Record<string, string | undefined>>;
 
-/** Runs the command that the words name. @returns the exit code: 0 done, 1 failed, 2 not understood. */
+/**
+ * Runs the command that `words` begins with. Returns the exit code: 0 for success, 1 for a failure, and 2 for
+ * a usage error.
+ */
 export async function runCommand(
   program: string,
   commands: readonly Command[],
@@ -99,8 +104,8 @@ function explain(
 
 function whyNoCommand(words: readonly string[], group: readonly Command[]): string {
   if (words.length === 0) return "no command was given";
-  if (group.length > 0 && words.length === 1) return `\`${words[0]}\` is the first word of a command`;
-  return `there is no command \`${words.join(" ")}\``;
+  if (group.length > 0 && words.length === 1) return `\`${words[0]}\` is not a complete command; add one of the words below`;
+  return `unknown command \`${words.join(" ")}\``;
 }
 
 function overview(program: string, commands: readonly Command[]): string {
@@ -139,15 +144,15 @@ function readOptions(program: string, { name, options }: Command, words: readonl
       { type: value === undefined ? "boolean" : "string" } as const,
     ]),
   );
-  const given = parseStrictly(words, config, `${program} ${name}`, Object.keys(options));
+  const parsed = parseStrictly(words, config, `${program} ${name}`, Object.keys(options));
   const missing = Object.entries(options).find(
-    ([flag, option]) => option.required && given[flag] === undefined,
+    ([flag, option]) => option.required && parsed[flag] === undefined,
   );
   if (missing) {
     throw new UsageError(`${program} ${name}: ${written(...missing)} is required: ${missing[1].help}`);
   }
   return Object.fromEntries(
-    Object.entries(options).map(([flag, option]) => [flag, given[flag] ?? option.default]),
+    Object.entries(options).map(([flag, option]) => [flag, parsed[flag] ?? option.default]),
   );
 }
 
@@ -171,7 +176,10 @@ function parseStrictly(
   }
 }
 
-/** `--days -1` as `--days=-1`: a value that is a negative number is judged by the command, and not taken for an option. */
+/**
+ * Joins `--days -1` to `--days=-1`. Otherwise a negative number would be parsed as an option, and the command
+ * could not validate the number.
+ */
 function joinNegatives(words: readonly string[], options: ParseArgsOptionsConfig): string[] {
   const joined: string[] = [];
   for (const word of words) {

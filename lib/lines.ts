@@ -1,9 +1,12 @@
-/** A line exceeds the limit of the reader. */
+/** The error for a line that is longer than the limit of the reader. */
 export class LineTooLong extends Error {
   override readonly name = "LineTooLong";
 }
 
-/** Yields the complete lines of a byte stream. Text after the last newline is incomplete and is left out. */
+/**
+ * Yields the complete lines of a byte stream. Text after the last newline is left out, because the line is
+ * incomplete.
+ */
 export async function* linesOf(stream: AsyncIterable<Buffer>, maxBytes: number): AsyncGenerator<string> {
   let pieces: Buffer[] = [];
   let bytes = 0;

@@ -1,4 +1,4 @@
-/** The part of a logger that we use; pino satisfies it. Never log spoken text, keys or tokens. */
+/** The logger interface, which pino implements. Do not log synthesized text, keys or tokens. */
 export interface Log {
   info(facts: object, message: string): void;
   warn(facts: object, message: string): void;

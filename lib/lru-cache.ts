@@ -1,7 +1,9 @@
-/** Keeps a limited number of values. A new value replaces the least recently used one. */
+/**
+ * Keeps a limited number of values. If the cache is full, a new value replaces the least recently used value.
+ */
 export class LruCache<Key, Value> {
   readonly #limit: number;
-  /** In the order of their last use: a `Map` keeps the order of insertion. */
+  /** The entries in the order of their last use, because a `Map` keeps the order of insertion. */
   readonly #entries = new Map<Key, Value>();
 
   constructor(limit: number) {
@@ -16,14 +18,14 @@ export class LruCache<Key, Value> {
     return this.#entries.has(key);
   }
 
-  /** Counts as a use. */
+  /** Returns the value, and marks it as the most recently used. */
   get(key: Key): Value | undefined {
     const value = this.#entries.get(key);
     if (value !== undefined) this.#touch(key, value);
     return value;
   }
 
-  /** @returns the entry that was dropped for this one */
+  /** Stores a value. Returns the entry that was removed because the cache was full, if any. */
   set(key: Key, value: Value): readonly [Key, Value] | undefined {
     this.#touch(key, value);
     if (this.#entries.size <= this.#limit) return undefined;

@@ -1,4 +1,7 @@
-/** Resolves to `undefined` when the file does not exist (`ENOENT`). Every other error is thrown. */
+/**
+ * Resolves to `undefined` if `reading` fails because the file does not exist (`ENOENT`). Rejects with every
+ * other error.
+ */
 export async function readIfExists<Value>(reading: Promise<Value>): Promise<Value | undefined> {
   try {
     return await reading;

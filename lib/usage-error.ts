@@ -1,4 +1,4 @@
-/** An error in the arguments of a command. It is printed as one sentence, without a stack trace. */
+/** An error in the arguments or settings of a command. Its message is printed without a stack trace. */
 export class UsageError extends Error {
   override readonly name = "UsageError";
 }

@@ -2,7 +2,10 @@ import { readFileSync } from "node:fs";
 import { type Clock, every } from "./clock.ts";
 
 export interface WatchedFile<Value> {
-  /** The last valid value. Undefined before the first one, and after a deletion if `whenAbsent` is `forget`. */
+  /**
+   * The last valid value. It is undefined before the first valid value, and after a deletion if `whenAbsent`
+   * is `forget`.
+   */
   current(): Value | undefined;
   onChange(listener: () => void): void;
   close(): void;
@@ -10,9 +13,9 @@ export interface WatchedFile<Value> {
 
 export interface FileWatchOptions<Value> {
   readonly path: string;
-  /** @throws Error that describes the invalid text. */
+  /** Parses the text of the file. Throws an error that describes invalid text. */
   readonly parse: (text: string) => Value;
-  /** Called once for each new content that does not parse. The last valid value stays. */
+  /** Called once for each new content that cannot be parsed. The last valid value is kept. */
   readonly onError: (error: Error) => void;
   /** After a deletion of the file, `keep` keeps the last value and `forget` makes it undefined. */
   readonly whenAbsent: "keep" | "forget";
@@ -20,13 +23,13 @@ export interface FileWatchOptions<Value> {
   readonly clock: Clock;
 }
 
-/** Larger than any file that we watch (routing tables, keys, licenses). */
+/** The limit of the file size. Watched files (routing tables, keys, licenses) are smaller. */
 const maxBytes = 8 * 1024 * 1024;
 
 /**
- * Watches a small file by polling. The kubelet updates mounted Secrets and ConfigMaps by swapping symbolic links, which file
- * events of the operating system miss.
- * @throws Error at the start when the file exists and does not parse.
+ * Watches a small file by polling. The kubelet updates mounted Secrets and ConfigMaps by replacing symbolic
+ * links, for which the operating system reports no file event.
+ * Throws if the file exists at the start and cannot be parsed.
  */
 export function watchFile<Value>(options: FileWatchOptions<Value>): WatchedFile<Value> {
   const listeners = new Set<() => void>();
@@ -70,7 +73,7 @@ function readText(path: string): string | undefined {
   try {
     const bytes = readFileSync(path);
     if (bytes.length > maxBytes)
-      throw new Error(`${path} has ${bytes.length} bytes; ${maxBytes} is the most`);
+      throw new Error(`${path} has ${bytes.length} bytes, more than the limit of ${maxBytes}`);
     return bytes.toString();
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;

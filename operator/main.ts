@@ -1,5 +1,6 @@
 #!/usr/bin/env node
-// These handlers are set before other modules load, because the first process of a container ignores a signal without a handler.
+// These handlers are set before other modules load, because the first process of a container ignores signals
+// without a handler.
 const stopping = Promise.withResolvers<string>();
 for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, () => stopping.resolve(signal));
 
@@ -11,7 +12,7 @@ const code = await runOperatorCommand(process.argv.slice(2), {
   complain: (text) => process.stderr.write(text),
   leave: (status) => process.exit(status),
 });
-// an open request, for example to an API server that hangs, must not delay the exit
+// An open request, for example to an API server that does not respond, must not delay the exit.
 process.exit(code);
 
 export {};

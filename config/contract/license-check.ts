@@ -1,6 +1,6 @@
 import { compactVerify, createLocalJWKSet, errors, type JSONWebKeySet } from "jose";
 
-/** The response of the license's issuer to an online check (docs/how-to/check-licenses-online.md). */
+/** The response of the license issuer to an online check (docs/how-to/check-licenses-online.md). */
 export interface IssuerResponse {
   /** ID of the license. */
   readonly jti: string;
@@ -14,39 +14,39 @@ export interface IssuerResponse {
 }
 
 export interface OnlineCheck {
-  /** Time for which a response is valid. */
+  /** Seconds for which a response is valid. */
   readonly intervalSeconds: number;
   /**
-   * Time since when a response was possible, in milliseconds since the epoch. It bounds the wait for the
-   * first response.
+   * Time at which the online checks started, in milliseconds since the epoch. It limits how long a license is
+   * valid without a first response.
    */
   readonly since: number;
-  /** All known responses, for any license. */
+  /** All known responses. They may belong to different licenses. */
   readonly answers: readonly IssuerResponse[];
 }
 
 export const defaultCheckSeconds = 86_400;
-/** A response consists of a signature, an ID and a sentence, so it is short. */
+/** Longest accepted response. A response contains only a signature, an ID and a sentence. */
 export const maxResponseBytes = 16_384;
-/** Allowed difference between the clocks of the issuer and of this machine. */
+/** Tolerated difference between the clocks of the issuer and of this machine. */
 const toleratedMs = 300_000;
 
-/** @throws Error with the defect of the response */
+/** Verifies and parses a response. Throws an error that describes an invalid response. */
 export async function readLicenseAnswer(
   text: string,
   keys: JSONWebKeySet,
   now: number,
 ): Promise<IssuerResponse> {
   const trimmed = text.trim();
-  const answer = await verified(trimmed, keys);
-  const { jti, status, iat, reason } = answer;
+  const response = await verified(trimmed, keys);
+  const { jti, status, iat, reason } = response;
   if (typeof jti !== "string") throw new Error("the response contains no license ID (jti)");
   if (status !== "good" && status !== "revoked")
     throw new Error("the response's status must be good or revoked");
   if (typeof iat !== "number" || !Number.isFinite(iat))
     throw new Error("the response contains no time (iat)");
   if (iat * 1000 > now + toleratedMs)
-    throw new Error("the response is dated in the future; check this machine's clock");
+    throw new Error("the response's time (iat) is in the future; check this machine's clock");
   const why = typeof reason === "string" ? { reason: reason.slice(0, 512) } : {};
   return { jti, status, iat, ...why, text: trimmed };
 }
@@ -58,8 +58,8 @@ async function verified(text: string, keys: JSONWebKeySet): Promise<Record<strin
     // Without this check a license would be accepted as the response to its own check.
     if (protectedHeader.typ !== responseType)
       throw new Error(`the response's type (typ) is not ${responseType}`);
-    const answer: unknown = JSON.parse(new TextDecoder().decode(payload));
-    if (typeof answer === "object" && answer !== null) return answer as Record<string, unknown>;
+    const response: unknown = JSON.parse(new TextDecoder().decode(payload));
+    if (typeof response === "object" && response !== null) return response as Record<string, unknown>;
     throw new Error("the response is not a JSON object");
   } catch (error) {
     if (error instanceof errors.JWKSNoMatchingKey || error instanceof errors.JWSSignatureVerificationFailed)
@@ -73,15 +73,16 @@ async function verified(text: string, keys: JSONWebKeySet): Promise<Record<strin
 export const responseType = "license-status+jws";
 
 /**
- * Returns the response that applies to a license: the newest one, and among equally new ones a revocation.
+ * Returns the newest response for a license. If several responses have the same time, it returns a
+ * revocation.
  */
 export function newestResponse(answers: readonly IssuerResponse[], jti: string): IssuerResponse | undefined {
   return answers
-    .filter((answer) => answer.jti === jti)
-    .reduce<IssuerResponse | undefined>((best, answer) => (isNewer(answer, best) ? answer : best), undefined);
+    .filter((response) => response.jti === jti)
+    .reduce<IssuerResponse | undefined>((best, response) => (isNewer(response, best) ? response : best), undefined);
 }
 
-function isNewer(answer: IssuerResponse, than: IssuerResponse | undefined): boolean {
-  if (than === undefined || answer.iat > than.iat) return true;
-  return answer.iat === than.iat && answer.status === "revoked";
+function isNewer(response: IssuerResponse, than: IssuerResponse | undefined): boolean {
+  if (than === undefined || response.iat > than.iat) return true;
+  return response.iat === than.iat && response.status === "revoked";
 }

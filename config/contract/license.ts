@@ -20,14 +20,14 @@ export type LicenseState = (typeof licenseStates)[number];
 
 export interface LicenseVerdict {
   readonly state: LicenseState;
-  /** A sentence for people, with the next step. */
+  /** A message for users. It contains the next step. */
   readonly message: string;
-  /** Present if the signature is valid, even if the license has expired. */
+  /** Present if the signature is valid, also after the license has expired. */
   readonly claims?: LicenseClaims;
   /** Time at which serving ends, in milliseconds since the epoch. Present in state `grace`. */
   readonly graceUntil?: number;
   /**
-   * Reason why the online check fails although the license itself is valid: it was revoked, or the issuer was
+   * Reason why the online check fails although the license is valid: the issuer revoked it, or the issuer was
    * not reachable.
    */
   readonly cause?: "revoked" | "unconfirmed";
@@ -45,29 +45,31 @@ export interface LicenseSource {
   readonly token: string | undefined;
   /** Trusted public keys. */
   readonly keys: JSONWebKeySet;
-  /** False: the license is not read. True unless given. */
+  /** If it is false, the license is not read. The default is true. */
   readonly required?: boolean;
 }
 
 /**
- * Whether a license is required. Without a trusted key there is nothing to check. An operator whose
- * settings require a license refuses to start without a key.
+ * Returns whether a license is required. Without a trusted key no license can be verified, so none is
+ * required. If the operator's settings require a license, the operator does not start without a key.
  */
 export function requiresLicense(keys: JSONWebKeySet): boolean {
   return keys.keys.length > 0;
 }
 
-/** The circumstances of a license evaluation: the time, and the deployment's settings. */
+/** The inputs of a license evaluation in addition to the license: the time, and the deployment's settings. */
 export interface LicenseTerms {
-  /** Milliseconds since the epoch. */
+  /** The time in milliseconds since the epoch. */
   readonly now: number;
-  /** The deployment's `gracePeriod`. The smaller of it and the license's `graceDays` applies. */
+  /**
+   * The deployment's `gracePeriod`. The smaller value of `gracePeriod` and the license's `graceDays` applies.
+   */
   readonly gracePeriodSeconds: number;
   /** Time at which a valid license became invalid or missing, in milliseconds since the epoch. */
   readonly failedAt: number | undefined;
   /**
-   * `graceDays` of the last valid license. It bounds the grace period of a license that is missing or
-   * unreadable. If it is unknown, {@link usualGracePeriod} is the bound.
+   * `graceDays` of the last valid license. It is the upper limit of the grace period of a license that is
+   * missing or unreadable. If it is unknown, {@link usualGracePeriod} is the upper limit.
    */
   readonly lastGraceDays?: number | undefined;
   /** Present with online checks. */
@@ -79,8 +81,9 @@ const dayMs = 86_400_000;
 /** The default of `spec.license.gracePeriod`. */
 export const usualGracePeriod = "72h";
 /**
- * The same in days. It bounds the grace period where no license was ever read, for example because licenses
- * became required: a longer `gracePeriod`, which users of a namespace choose, has no effect.
+ * The default grace period in days. It is the upper limit if the operator never read a license, for example
+ * after licenses became required. Users of a namespace set `gracePeriod`, so a longer value has no effect in
+ * this case.
  */
 const usualGraceDays = 3;
 
@@ -93,9 +96,9 @@ export function warningTimes(expiresAt: number | undefined): number[] {
 }
 
 /**
- * Returns the days of the last expiry warning that is due: `7` from seven days before the end until one day
- * before it. A warning that was due before the license began is skipped, because the owner of a license of 30
- * days knows its duration.
+ * Returns the days of the last expiry warning that is due, for example `7` from seven days until one day
+ * before the expiry. A warning that was due before the license began is skipped: a license of 30 days needs
+ * no warning on its first day.
  */
 export function expiresWithinDays(
   { nbf, exp }: Pick<LicenseClaims, "nbf" | "exp">,
@@ -115,26 +118,29 @@ export function licenseIdOf({ jti }: Pick<LicenseClaims, "jti">): string {
 }
 
 /**
- * Evaluates a license. Operator and API container use this one function. Serving is allowed in the states
+ * Evaluates a license. The operator and the API tier both use this function. Serving is allowed in the states
  * `valid`, `grace` and `not_required`.
  */
-export async function evaluateLicense(question: LicenseSource & LicenseTerms): Promise<LicenseVerdict> {
-  return evaluateReading(await readLicense(question), question);
+export async function evaluateLicense(terms: LicenseSource & LicenseTerms): Promise<LicenseVerdict> {
+  return evaluateReading(await readLicense(terms), terms);
 }
 
 /** Evaluates the result of {@link readLicense}, which can be reused until the license changes. */
-export function evaluateReading(read: LicenseReading, question: LicenseTerms): LicenseVerdict {
+export function evaluateReading(read: LicenseReading, terms: LicenseTerms): LicenseVerdict {
   if (!("claims" in read)) {
     if (read.state === "not_required") return read;
-    return failing(read, question, graceMsOf(question.lastGraceDays, question));
+    return failing(read, terms, graceMsOf(terms.lastGraceDays, terms));
   }
-  const verdict = judgeDates(read.claims, question);
-  return question.check && mayServe(verdict)
-    ? judgeChecked(verdict, read.claims, question.check, question)
+  const verdict = evaluateDates(read.claims, terms);
+  return terms.check && mayServe(verdict)
+    ? evaluateOnlineCheck(verdict, read.claims, terms.check, terms)
     : verdict;
 }
 
-/** A license that was valid before continues for its grace period. */
+/**
+ * Returns the verdict `grace` during the grace period of a license that was valid before, and otherwise
+ * `verdict`.
+ */
 function failing(verdict: LicenseVerdict, { now, failedAt }: LicenseTerms, graceMs: number): LicenseVerdict {
   const graceUntil = failedAt === undefined ? undefined : failedAt + graceMs;
   if (graceUntil === undefined || now >= graceUntil) return verdict;
@@ -146,34 +152,34 @@ function failing(verdict: LicenseVerdict, { now, failedAt }: LicenseTerms, grace
   };
 }
 
-/** Time for the first attempts to reach the issuer, for a license without a response. */
+/** Time for the first attempts to reach the issuer. Without a response, a license is valid for this time. */
 const firstAnswerMs = 300_000;
 
 /** Applies the issuer's response to a license that is valid by itself. */
-function judgeChecked(
+function evaluateOnlineCheck(
   verdict: LicenseVerdict,
   claims: LicenseClaims,
   { answers, since, intervalSeconds }: OnlineCheck,
-  question: LicenseTerms,
+  terms: LicenseTerms,
 ): LicenseVerdict {
-  const answer = newestResponse(answers, claims.jti);
-  const checked = answer && { checkedAt: answer.iat * 1000 };
-  const graceMs = graceMsOf(claims.graceDays, question);
-  if (answer?.status === "revoked") {
-    const why = answer.reason === undefined ? "" : `: ${answer.reason}`;
+  const response = newestResponse(answers, claims.jti);
+  const checked = response && { checkedAt: response.iat * 1000 };
+  const graceMs = graceMsOf(claims.graceDays, terms);
+  if (response?.status === "revoked") {
+    const why = response.reason === undefined ? "" : `: ${response.reason}`;
     const message = `The license was revoked by its issuer${why}. Request another license and update the license Secret.`;
-    return failing({ state: "invalid", message, claims, cause: "revoked", ...checked }, question, graceMs);
+    return failing({ state: "invalid", message, claims, cause: "revoked", ...checked }, terms, graceMs);
   }
   const intervalMs = intervalSeconds * 1000;
-  const confirmedUntil = answer
-    ? answer.iat * 1000 + intervalMs
+  const confirmedUntil = response
+    ? response.iat * 1000 + intervalMs
     : since + Math.min(intervalMs, firstAnswerMs);
-  if (question.now < confirmedUntil) return { ...verdict, ...checked, confirmedUntil };
+  if (terms.now < confirmedUntil) return { ...verdict, ...checked, confirmedUntil };
   const graceUntil = Math.min(confirmedUntil + graceMs, verdict.graceUntil ?? Number.POSITIVE_INFINITY);
-  const asked = answer ? `since ${iso(answer.iat * 1000)}` : "yet";
-  const unconfirmed = `The license's issuer was not reachable ${asked}`;
+  const period = response ? `since ${iso(response.iat * 1000)}` : "yet";
+  const unconfirmed = `The license's issuer has not been reachable ${period}`;
   const cause = "unconfirmed" as const;
-  if (question.now < graceUntil) {
+  if (terms.now < graceUntil) {
     const message = `${unconfirmed}; serving continues until ${iso(graceUntil)}. Allow API pods to connect to license.endpoint.`;
     return { state: "grace", message, claims, graceUntil, cause, ...checked };
   }
@@ -181,7 +187,9 @@ function judgeChecked(
   return { state: "invalid", message, claims, cause, ...checked };
 }
 
-/** @param graceDays of the license. Undefined if no license was ever read. */
+/**
+ * Returns the grace period in milliseconds. `graceDays` is undefined if the operator never read a license.
+ */
 export function graceMsOf(
   graceDays: number | undefined,
   { gracePeriodSeconds }: Pick<LicenseTerms, "gracePeriodSeconds">,
@@ -194,7 +202,8 @@ export function mayServe({ state }: LicenseVerdict): boolean {
 }
 
 /**
- * This machine's clock may be behind the issuer's, and a license is often installed as soon as it is issued.
+ * Tolerated delay of this machine's clock. Without it, a license that is installed immediately after it was
+ * issued may not be valid yet.
  */
 const leewayMs = 300_000;
 
@@ -203,20 +212,20 @@ export function startOf({ nbf }: LicenseClaims): number {
   return nbf * 1000 - leewayMs;
 }
 
-function judgeDates(claims: LicenseClaims, question: LicenseTerms): LicenseVerdict {
+function evaluateDates(claims: LicenseClaims, terms: LicenseTerms): LicenseVerdict {
   const expires = claims.exp * 1000;
-  if (question.now < startOf(claims)) {
+  if (terms.now < startOf(claims)) {
     return {
       state: "invalid",
       message: `The license is valid from ${iso(claims.nbf * 1000)}; wait until then, or check this machine's clock.`,
       claims,
     };
   }
-  if (question.now < expires) {
+  if (terms.now < expires) {
     return { state: "valid", message: `Licensed to ${claims.sub} until ${iso(expires)}.`, claims };
   }
-  const graceUntil = expires + graceMsOf(claims.graceDays, question);
-  if (question.now < graceUntil) {
+  const graceUntil = expires + graceMsOf(claims.graceDays, terms);
+  if (terms.now < graceUntil) {
     return {
       state: "grace",
       message: `The license expired at ${iso(expires)}; serving continues until ${iso(graceUntil)}. Renew it and update the license Secret.`,
@@ -232,7 +241,8 @@ function judgeDates(claims: LicenseClaims, question: LicenseTerms): LicenseVerdi
 }
 
 /**
- * The claims of a license with a valid signature, or the verdict why there are none. It contains no secrets.
+ * The claims of a license with a valid signature, or the verdict that explains why there are no claims. It
+ * contains no secrets.
  */
 export type LicenseReading =
   | { readonly claims: LicenseClaims }
@@ -266,12 +276,12 @@ export async function readLicense({ token, keys, required = true }: LicenseSourc
 
 function whyUnreadable(error: unknown): string {
   if (error instanceof errors.JWKSNoMatchingKey) {
-    return "The license is signed by a key that is not trusted here; use a license from your vendor, or add the key to the operator's license.jwks.";
+    return "The license is signed by a key that is not trusted; use a license from your vendor, or add the key to the operator's license.jwks.";
   }
   if (error instanceof errors.JWSSignatureVerificationFailed) {
     return "The license's signature does not match its content: the license was changed after it was issued. Ask for a new license.";
   }
-  return "The license is not a signed token (compact JWS); check that the Secret holds the file as it was issued.";
+  return "The license is not a signed token (compact JWS); store the license file in the Secret without changes.";
 }
 
 /** Returns the name of the first claim that is missing or malformed. */

@@ -10,13 +10,15 @@ export const modelKinds = ["mist", "arcana"] as const;
 export type ModelKind = (typeof modelKinds)[number];
 
 /**
- * The engines of arcana: the language model of this repository, Flite as in mist, a mounted model that vLLM serves, or an
- * installed or mounted Kokoro.
+ * The engines of arcana: the language model of this repository, Flite as in mist, a mounted model that vLLM
+ * serves, or an installed or mounted Kokoro.
  */
 export const arcanaEngines = ["mini", "flite", "vllm", "kokoro"] as const;
 export type ArcanaEngineName = (typeof arcanaEngines)[number];
 
-/** Optimization of the built-in English voices of mist while natural voices are loaded. */
+/**
+ * The engine of mist's built-in English voices: Flite (`latency`), or Kokoro if it is installed (`quality`).
+ */
 export const preferences = ["latency", "quality"] as const;
 
 export const profiles = ["self-hosted", "cloud"] as const;
@@ -26,7 +28,7 @@ export interface ModelFacts {
   readonly tier: ModelKind;
   /** Unicode code points per request. Undefined means unlimited. */
   readonly maxTextLength: number | undefined;
-  /** The same limit for the dashboard. */
+  /** Unicode code points per request of the dashboard. */
   readonly maxDashboardTextLength: number;
   /** Sampling rate in Hz for requests without one. */
   readonly defaultRate: number;

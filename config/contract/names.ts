@@ -13,7 +13,8 @@ export const api = {
 export const fieldManager = "tts-operator";
 
 /**
- * Field manager that keeps a field's value while the ownership moves from the operator to another controller.
+ * Field manager that owns a field temporarily, so that the field keeps its value while the ownership moves
+ * from the operator to another controller.
  */
 export const handoverManager = "tts-operator-handover";
 
@@ -39,8 +40,8 @@ export const ports = {
 } as const;
 
 /**
- * Path prefixes that clients outside the cluster may call. Probes, metrics and the operator's requests stay
- * inside the cluster.
+ * Path prefixes that clients outside the cluster may call. The paths of probes, metrics and the operator's
+ * requests are not among them.
  */
 export const publicPaths: readonly string[] = ["/v1", "/dashboard", "/health", "/openapi.json"];
 
@@ -59,7 +60,10 @@ export const labels = {
 
 /** Annotations by which users request a single action. Any new value requests it again. */
 export const requests = {
-  /** On a TtsDeployment or a TtsModelPool: replace its pods, also if only the operator's version changed. */
+  /**
+   * On a TtsDeployment or a TtsModelPool: replace the pods, with the pod template of the operator's current
+   * version.
+   */
   restart: "tts.svc.dev/restart",
   /** On a TtsDeployment: rotate the internal token. */
   rotateToken: "tts.svc.dev/rotate-token",
@@ -97,7 +101,7 @@ export const children = {
 export const routingKey = "routing.json";
 export const jwksKey = "jwks.json";
 export const tokenKey = "token";
-/** The usual key of a Secret with a license. */
+/** The default key of a Secret with a license. */
 export const licenseKey = "license.jwt";
 export const acceptedTokensKey = "accepted";
 /** The key of a Secret with API keys. The value is YAML or JSON, see `KeyFile` in server/store. */
@@ -113,7 +117,7 @@ export const paths = {
   valkeyCa: "/var/run/svc-tts/valkey-ca",
   /** Folder of the SQLite file. */
   database: "/var/lib/svc-tts/database",
-  /** Folder of words that are not yet written to PostgreSQL. */
+  /** Folder of out-of-vocabulary words that are not yet written to PostgreSQL. */
   spool: "/var/lib/svc-tts/spool",
   databasePassword: "/var/run/svc-tts/database",
   databaseCa: "/var/run/svc-tts/database-ca",
@@ -139,7 +143,7 @@ export const env = {
   routingConfigMap: "SVC_TTS_ROUTING_CONFIGMAP",
   namespace: "POD_NAMESPACE",
   podName: "POD_NAME",
-  /** Folder with the files `token` and `accepted`. Changes are followed. */
+  /** Folder with the files `token` and `accepted`. The server reloads changed files. */
   tokenDir: "SVC_TTS_TOKEN_DIR",
   licenseFile: "SVC_TTS_LICENSE_FILE",
   licenseKeysFile: "SVC_TTS_LICENSE_KEYS_FILE",
@@ -152,13 +156,13 @@ export const env = {
   licenseCaFile: "SVC_TTS_LICENSE_CA_FILE",
   /** File of API key digests (`keys.yaml`). */
   keysFile: "SVC_TTS_KEYS_FILE",
-  /** One more API key in clear text, for development. */
+  /** An additional API key in clear text, for development. */
   apiKey: "SVC_TTS_API_KEY",
   /** Folder of Hunspell dictionaries, in addition to those of the server. */
   dictionaryDir: "SVC_TTS_DICTIONARY_DIR",
   /** SQLite file or `postgres://` URL of the database. */
   database: "SVC_TTS_DATABASE",
-  /** PostgreSQL's password, which the URL leaves out. */
+  /** File with the password of PostgreSQL. The URL contains no password. */
   databasePasswordFile: "SVC_TTS_DATABASE_PASSWORD_FILE",
   /** Folder where out-of-vocabulary words wait while the database is unavailable. */
   spoolDir: "SVC_TTS_SPOOL_DIR",
@@ -166,7 +170,7 @@ export const env = {
   trustedProxies: "SVC_TTS_TRUSTED_PROXIES",
   /** URL of the dashboard. Without it the dashboard is disabled. */
   dashboardUrl: "SVC_TTS_DASHBOARD_URL",
-  /** The token in the link that registers the first owner. */
+  /** File with the token of the link that registers the first owner. */
   dashboardSetupFile: "SVC_TTS_DASHBOARD_SETUP_FILE",
   /** Days for which the audit log is kept. */
   auditDays: "SVC_TTS_AUDIT_DAYS",
@@ -181,10 +185,10 @@ export const env = {
   oidcGroups: "SVC_TTS_OIDC_GROUPS",
   /** How long the API keys of a database stay valid while the database is unavailable. */
   keysStaleSeconds: "SVC_TTS_KEYS_STALE_SECONDS",
-  /** Limits of API keys without limits of their own. */
+  /** Limits of API keys for which no limits are set. */
   keyRequestsPerMinute: "SVC_TTS_KEY_REQUESTS_PER_MINUTE",
   keyStreams: "SVC_TTS_KEY_STREAMS",
-  /** URL of Valkey or Redis, where API replicas share those counts. */
+  /** URL of Valkey or Redis, in which API replicas share the counts for these limits. */
   valkeyUrl: "SVC_TTS_VALKEY_URL",
   valkeyPassword: "SVC_TTS_VALKEY_PASSWORD",
   valkeyPasswordFile: "SVC_TTS_VALKEY_PASSWORD_FILE",
@@ -193,25 +197,28 @@ export const env = {
   /** Largest body of a request, and longest audio of one JSON response. */
   maxBodyBytes: "SVC_TTS_MAX_BODY_BYTES",
   maxJsonAudioBytes: "SVC_TTS_MAX_JSON_AUDIO_BYTES",
-  /** Bytes of bodies and JSON responses that one API process holds at once. */
+  /** Bytes of request bodies and JSON responses that one API process holds in memory at once. */
   maxHeldBytes: "SVC_TTS_MAX_HELD_BYTES",
   maxHeaderBytes: "SVC_TTS_MAX_HEADER_BYTES",
-  /** Number of requests that may wait for a pool that is scaled to zero, and how long. */
+  /** Number of requests that may wait for a pool that is scaled to zero, and the longest wait. */
   holdRequests: "SVC_TTS_HOLD_REQUESTS",
   holdSeconds: "SVC_TTS_HOLD_SECONDS",
   /** Longest time in which a request must arrive completely. */
   requestSeconds: "SVC_TTS_REQUEST_SECONDS",
-  /** Longest time for which a client may read nothing of a response. */
+  /** Longest time for which a client may read no part of a response. */
   stallSeconds: "SVC_TTS_STALL_SECONDS",
   /** Highest `samplingRate` of a self-hosted arcana. */
   maxSamplingRate: "SVC_TTS_MAX_SAMPLING_RATE",
   /** WebSockets that a key may have open at one API pod, and that it may open there in a second. */
   keySockets: "SVC_TTS_KEY_SOCKETS",
   keySocketsPerSecond: "SVC_TTS_KEY_SOCKETS_PER_SECOND",
-  /** JSON: names that clients of WebSockets send for models and voices. */
+  /** JSON objects that map the names in messages of WebSocket clients to models and voices. */
   modelAliases: "SVC_TTS_MODEL_ALIASES",
   voiceAliases: "SVC_TTS_VOICE_ALIASES",
-  /** The mode of `clear`, which says how much it discards: `abort` or `buffer`. */
+  /**
+   * What the WebSocket message `clear` discards: `abort` also stops the running speech, `buffer` only
+   * discards buffered text.
+   */
   socketClearMode: "SVC_TTS_SOCKET_CLEAR_MODE",
   /** Streams that one model replica synthesizes at once. Further requests wait or are rejected. */
   maxConcurrentStreams: "SVC_TTS_MAX_CONCURRENT_STREAMS",
@@ -219,17 +226,20 @@ export const env = {
   drainSeconds: "SVC_TTS_DRAIN_SECONDS",
   /** The generator of arcana: `mini`, `flite`, `vllm` or `kokoro`. */
   arcanaGenerator: "SVC_TTS_ARCANA_GENERATOR",
-  /** Folder of mounted neural voices. Changes are followed. */
+  /** Folder of mounted neural voices. The server reloads changed voices. */
   voicesDir: "SVC_TTS_VOICES_DIR",
   /** Execution providers of ONNX Runtime: `cpu`, or `cuda,cpu`. */
   voicesProviders: "SVC_TTS_VOICES_PROVIDERS",
   /** Engine processes for each mounted model. */
   voicesProcesses: "SVC_TTS_VOICES_PROCESSES",
-  /** Streams that one mounted model serves at once, in place of the measured number. */
+  /** Streams that one mounted model serves at once. It overrides the measured number. */
   voicesStreams: "SVC_TTS_VOICES_STREAMS",
-  /** Replacement of a mounted model at capacity: `none` or `builtin`. */
+  /** Voices that replace those of a mounted model at capacity: `none` or `builtin`. */
   voicesFallback: "SVC_TTS_VOICES_FALLBACK",
-  /** Optimization of the built-in English voices of mist: `latency` or `quality`. */
+  /**
+   * The engine of mist's built-in English voices: Flite (`latency`), or Kokoro if it is installed
+   * (`quality`).
+   */
   prefer: "SVC_TTS_PREFER",
   /** Folder of the models that `svc-tts models` installs. */
   modelsDir: "SVC_TTS_MODELS_DIR",
@@ -249,7 +259,7 @@ export const telemetryEnv = {
   intervalMs: "OTEL_METRIC_EXPORT_INTERVAL",
 } as const;
 
-/** Variables of a model that vLLM serves. They apply if `SVC_TTS_ARCANA_GENERATOR` is `vllm`. */
+/** Variables for a model that vLLM serves. They apply if `SVC_TTS_ARCANA_GENERATOR` is `vllm`. */
 export const generatorEnv = {
   vllmPort: arcanaEnv.vllmPort,
   /** Folder of the model that vLLM serves, with its manifest. */
@@ -258,15 +268,15 @@ export const generatorEnv = {
   generatorUrl: "GENERATOR_URL",
   generatorApiKey: "GENERATOR_API_KEY",
   /**
-   * Without that URL the server starts vLLM itself: its program, arguments after those of the manifest, and
-   * the longest time of its start.
+   * Program of vLLM, its arguments in addition to those of the manifest, and the longest time of its start.
+   * They apply without GENERATOR_URL, because the server then starts vLLM.
    */
   vllmProgram: "GENERATOR_VLLM_PROGRAM",
   vllmArgs: "GENERATOR_VLLM_ARGS",
   startSeconds: "GENERATOR_START_SECONDS",
   /** Longest time without output during a request. */
   hangSeconds: "GENERATOR_HANG_SECONDS",
-  /** Concurrent streams, in place of the measured number. */
+  /** Number of concurrent streams. It overrides the measured number. */
   capacity: "GENERATOR_CAPACITY",
   seed: "GENERATOR_SEED",
   codecProviders: "GENERATOR_CODEC_PROVIDERS",

@@ -1,8 +1,8 @@
 import { ports } from "./names.ts";
 
 /**
- * Returns the port of a collector's URL. Without a port in the URL it is 4317, the default port of OTLP, or
- * 443 with TLS.
+ * Returns the port of a collector's URL. For a URL without a port it returns 443 for https, and otherwise the
+ * default port of OTLP: 4317 for gRPC, 4318 for HTTP.
  */
 export function collectorPort(url: string, protocol: string): number {
   const [, scheme, port] = /^(\w+):\/\/[^/?#]*?(?::(\d+))?(?:[/?#]|$)/.exec(url) ?? [];

@@ -1,5 +1,6 @@
 /**
- * Metrics of API pods by which the operator evaluates canaries. Each has the labels `pool` and `revision`.
+ * Metrics of API pods with which the operator evaluates canaries. Each metric has the labels `pool` and
+ * `revision`.
  */
 export const poolMetrics = {
   /** A counter with the additional label `outcome`. */
@@ -12,14 +13,15 @@ export const poolMetrics = {
 
 /**
  * The outcome of a stream. `refused` means that the replica was full or draining, or that the request was
- * invalid, so it does not count against the replica's revision.
+ * invalid. `gone` means that the client disconnected. Neither outcome counts as an error of the replica's
+ * revision.
  */
 export const poolOutcomes = ["ok", "error", "refused", "gone"] as const;
 export type PoolOutcome = (typeof poolOutcomes)[number];
 
 /**
- * Returns the label `revision` of a canary's streams. It contains the attempt, because a revision may be
- * tried again, and must not be evaluated by the streams of an earlier attempt.
+ * Returns the value of the label `revision` for a canary's streams. It contains the attempt, because a
+ * revision may be tried again, and the streams of an earlier attempt must not count.
  */
 export function attemptLabel({ revision, attempt }: { revision: string; attempt?: string }): string {
   return attempt === undefined ? revision : `${revision}-${attempt}`;

@@ -9,32 +9,32 @@ export interface Route {
    * Service's name.
    */
   readonly service: string;
-  /** Share of new requests from 0 to 100. With 0 the pool receives none. */
+  /** Share of new requests from 0 to 100. With 0 the pool receives no new requests. */
   readonly weight: number;
-  /** The pool currently has no replicas by intention, and counts as reachable. */
+  /** True if the pool intentionally has no replicas. The pool then counts as reachable. */
   readonly idle: boolean;
-  /** The pool is scaled to zero without demand, so a request may wait for its first replica. */
+  /** True if the pool is scaled to zero, so that a request may wait for its first replica. */
   readonly wakes?: boolean;
   /** Present for a canary: the label `revision` of its metrics (`attemptLabel`). */
   readonly revision?: string;
 }
 
 /**
- * The settings that the API tier follows while it runs. The operator writes them to a ConfigMap that API pods
- * watch; outside Kubernetes they are a file.
+ * Settings that the API tier applies while it runs. The operator writes them to a ConfigMap that API pods
+ * watch. Outside Kubernetes they are a file.
  */
 export interface RoutingTable {
   readonly version: 1;
   readonly profile: Profile;
   readonly models: Partial<Record<ModelId, readonly Route[]>>;
   /**
-   * False: no license is required. It has an effect only where no license key is trusted. Absent, also from
-   * earlier operators: a license is required.
+   * False if no license is required. It has an effect only if no license key is trusted. If it is absent, as
+   * in tables of earlier operators, a license is required.
    */
   readonly licenseRequired?: boolean;
   /**
-   * Time at which the license became missing or invalid (RFC 3339). Absent while it is valid, and after it
-   * expired.
+   * Time at which the license became missing or invalid (RFC 3339). It is absent while the license is valid,
+   * and after the license expired.
    */
   readonly licenseFailedAt?: string;
   /**
@@ -43,8 +43,8 @@ export interface RoutingTable {
    */
   readonly lastLicense?: { readonly models: readonly string[]; readonly graceDays: number };
   /**
-   * Present with online checks: the issuer's last response (compact JWS), or the time since when the first
-   * one is pending (RFC 3339).
+   * The issuer's last response (compact JWS), or the time since which the first response is pending (RFC
+   * 3339). Present with online checks.
    */
   readonly licenseCheck?: { readonly answer?: string; readonly since?: string };
 }

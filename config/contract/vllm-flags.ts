@@ -1,6 +1,7 @@
 /**
- * The flags of vLLM that a model's manifest, a pool's `engine.parameters` and `GENERATOR_VLLM_ARGS` may set: memory, cards, precision,
- * batching and logs. Other flags could run the code of a model, read or write files, or change what listens.
+ * The flags of vLLM that a model's manifest, a pool's `engine.parameters` and `GENERATOR_VLLM_ARGS` may set:
+ * memory, GPUs, precision, batching and logs. Other flags could run the code of a model, read or write files,
+ * or open ports.
  */
 export const vllmFlagsWithValue: readonly string[] = [
   "attention-backend",
@@ -38,12 +39,15 @@ export const vllmFlagsWithoutValue: readonly string[] = [
   "no-enable-prefix-caching",
 ];
 
-/** @returns why the arguments are rejected, with the rejected one and the allowed ones; undefined if all are allowed. */
+/**
+ * Returns a message with the first rejected argument and the allowed flags, or undefined if every argument is
+ * allowed.
+ */
 export function rejectVllmArguments(args: readonly string[]): string | undefined {
   const foreign = findForeignArgument(args);
   if (foreign === undefined) return undefined;
   const allowed = [...vllmFlagsWithValue, ...vllmFlagsWithoutValue].map((flag) => `--${flag}`).join(", ");
-  return `may not have ${JSON.stringify(foreign).slice(0, 80)}; the allowed flags of vLLM are ${allowed}`;
+  return `must not contain ${JSON.stringify(foreign).slice(0, 80)}; the allowed flags of vLLM are ${allowed}`;
 }
 
 function findForeignArgument(args: readonly string[]): string | undefined {

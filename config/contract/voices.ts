@@ -7,7 +7,7 @@ export interface Voice {
   /** Language code of ISO 639-3. */
   readonly language: string;
   readonly gender: "female" | "male" | "neutral";
-  /** Changes of prosody and timbre that are applied to the engine's own voice. */
+  /** The voice of the engine, and changes of its prosody and timbre. */
   readonly engine: EngineVoice;
   readonly license: string;
 }
@@ -81,7 +81,7 @@ function espeak(
   return { id, models: bothMists, language, gender, engine, license: espeakLicense };
 }
 
-/** Every voice, with the default of a language first. */
+/** Every voice. The first voice of a language is its default. */
 export const voices: readonly Voice[] = [
   flite("alan", bothMists, "male", ["awb", 1, 1, 1]),
   flite("robert", bothMists, "male", ["rms", 1, 1, 1]),
@@ -169,8 +169,8 @@ const languageByCode = new Map(
 );
 
 /**
- * Returns the ISO 639-3 code of a language given by either code (`en` and `eng`), or undefined if no voice
- * speaks it.
+ * Returns the ISO 639-3 code of a language. `code` is its code of ISO 639-1 or ISO 639-3 (`en` or `eng`).
+ * Returns undefined if no voice has the language.
  */
 export function languageOf(code: string): string | undefined {
   return languageByCode.get(code);

@@ -1,7 +1,7 @@
 /**
  * Runs inside the image build as `role-packages.ts ROLE=PACKAGE,PACKAGE…`. It copies the installed packages
- * that a role needs, with their dependencies, to /roles/ROLE/node_modules, without files for people and
- * compilers only.
+ * that a role needs, with their dependencies, to /roles/ROLE/node_modules. It leaves out files that the role
+ * does not run, such as documentation and type declarations.
  */
 import { cpSync, existsSync, mkdirSync, readFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
@@ -12,16 +12,21 @@ interface Manifest {
 }
 
 const INSTALLED = join(process.cwd(), "node_modules");
-const FOR_PEOPLE =
+const UNUSED_FILES =
   /\.(d\.[cm]?ts|[cm]?ts|map|md|markdown|flow|html|png|yml)$|\/(\.github|docs?|examples?|tests?|__tests__|benchmarks?|coverage|man)$/i;
-/** Licenses are copied, and so is code in a folder whose name suggests documentation. */
+/**
+ * Files that are always copied: licenses, and the code of `yaml` in a folder with the name of documentation.
+ */
 const ALWAYS = /\/(licen[cs]e|copying|notice)[^/]*$|\/yaml\/dist\/doc$/i;
 
-/** ONNX Runtime brings libraries for every system and processor (280 MB). An image needs one of each. */
-const OTHER_MACHINES = new RegExp(
+/**
+ * Files of ONNX Runtime for other operating systems and processors. Its package contains libraries for all of
+ * them (280 MB).
+ */
+const OTHER_PLATFORMS = new RegExp(
   `/onnxruntime-node/(script$|bin/[^/]+/((?!${process.platform}(/|$))[^/]+|${process.platform}/(?!${process.arch}(/|$))[^/]+))`,
 );
-/** Dependencies that only a package's install script uses. The script does not run here. */
+/** Dependencies that only the install script of a package uses. The image build does not run this script. */
 const FOR_INSTALLING: Readonly<Record<string, readonly string[]>> = {
   "onnxruntime-node": ["adm-zip", "global-agent"],
 };
@@ -49,7 +54,7 @@ function closure(folder: string, found: Set<string>): void {
 }
 
 function keep(path: string): boolean {
-  return ALWAYS.test(path) || !(FOR_PEOPLE.test(path) || OTHER_MACHINES.test(path));
+  return ALWAYS.test(path) || !(UNUSED_FILES.test(path) || OTHER_PLATFORMS.test(path));
 }
 
 for (const argument of process.argv.slice(2)) {
@@ -58,13 +63,13 @@ for (const argument of process.argv.slice(2)) {
   const packages = new Set<string>();
   for (const name of list.split(",")) {
     const folder = locate(name, process.cwd());
-    // An optional dependency may be missing by intention; the image then supports only English.
+    // The optional package of eSpeak NG may be missing intentionally. The image then supports only English.
     if (folder) closure(folder, packages);
   }
   for (const folder of packages) {
     const target = join("/roles", role, "node_modules", folder.slice(INSTALLED.length + 1));
     mkdirSync(dirname(target), { recursive: true });
-    // A nested package is copied when the loop reaches it.
+    // The loop copies a nested package separately.
     cpSync(folder, target, {
       recursive: true,
       filter: (path) => keep(path) && !path.slice(folder.length).includes("/node_modules"),

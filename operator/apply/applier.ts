@@ -10,13 +10,17 @@ type Client = Pick<ClusterClient, "apply" | "applyStatus" | "setManagedFields">;
 
 export type Applied = { manifest: KubernetesObject; written: boolean };
 
-/** The most objects that are remembered because another controller reverts them. A forgotten one costs one more write. */
+/**
+ * The number of objects that the applier remembers because another writer changes them. If an object is
+ * forgotten, the operator writes it once more.
+ */
 const capacity = 10_000;
 
 /**
- * Applies an object only if that would change it. If an apply does not lead to the desired value (a webhook rewrites it, or
- * a default is unknown), the applier remembers the desired and the owned fields, and applies again only when one of them
- * changes. Two writers therefore never revert each other endlessly.
+ * Applies an object only if the apply would change the object. If the object does not have the desired values
+ * after an apply (because a webhook changes them, or a default is unknown), the applier remembers the desired
+ * fields and the owned fields. It applies the object again only when one of these fields changes. Two writers
+ * therefore do not revert each other endlessly.
  */
 export class Applier {
   readonly #client: Client;
@@ -26,7 +30,10 @@ export class Applier {
     this.#client = client;
   }
 
-  /** Applies `desired` if `live` differs. `live` comes from a watch or a read, and is `undefined` if the object does not exist. */
+  /**
+   * Applies `desired` if `live` differs. `live` is the object from a watch or a read, or `undefined` if the
+   * object does not exist.
+   */
   async ensure(
     live: KubernetesObject | undefined,
     desired: KubernetesObject,
@@ -52,8 +59,9 @@ export class Applier {
   }
 
   /**
-   * Keeps fields that other managers added, with two exceptions: an item of the operator under another key, and an item that
-   * conflicts with the apply.
+   * Applies `desired`, and keeps fields that other managers added. It removes an added field in two cases:
+   * the field is an item of the operator under another key, or the API server rejects the apply because of
+   * the field.
    */
   async #repair(
     live: KubernetesObject | undefined,

@@ -4,11 +4,11 @@ import { applyConfigurationOf } from "../cluster/apply-configuration.ts";
 import type { KubernetesObject, ManagedFieldsEntry } from "../facts/kubernetes-object.ts";
 import { type Fields, hasKeys, isMap, type JsonObject, mayHaveKeys } from "./owned-fields.ts";
 
-/** A field or list item that another manager added to an applied object, and that the apply does not name. */
+/** A field or list item of another field manager that the apply does not contain. */
 interface Foreign {
-  /** Without list indexes, such as `spec.template.spec.containers.env`. */
+  /** Path without list indexes, such as `spec.template.spec.containers.env`. */
   readonly path: string;
-  /** Present for an item of a list. */
+  /** Present if the field is an item of a list. */
   readonly item?: {
     readonly desired: readonly JsonObject[];
     readonly live: readonly JsonObject[];
@@ -19,9 +19,10 @@ interface Foreign {
 type Rule = (foreign: Foreign) => boolean;
 
 /**
- * Returns `managedFields` in which the operator owns the additions that match `rule`, or `undefined` if none does. The next
- * apply does not name these fields and therefore removes them (Kubernetes, "Server-Side Apply", field management). Without
- * this, server-side apply keeps conflicting additions: a port under another number keeps the name that the operator needs.
+ * Returns `managedFields` in which the operator owns the foreign fields that match `rule`, or `undefined` if
+ * no field matches. The next apply does not contain these fields, and therefore removes them (Kubernetes,
+ * "Server-Side Apply", field management). Otherwise server-side apply would keep conflicting fields: for
+ * example, a port with another number would keep the port name that the operator needs.
  */
 function adopt(
   live: KubernetesObject,
@@ -43,44 +44,44 @@ function adopt(
   let moved = 0;
   for (const { apiVersion, fieldsV1 } of others) {
     if (apiVersion !== own.apiVersion || fieldsV1 === undefined) continue;
-    moved += moveMap({ theirs: fieldsV1 as Fields, ours: own.fieldsV1 as Fields, rule }, intent, live, "");
+    moved += moveMap({ source: fieldsV1 as Fields, target: own.fieldsV1 as Fields, rule }, intent, live, "");
   }
   if (moved === 0) return undefined;
   return entries.includes(own) ? entries : [...entries, own];
 }
 
 interface Move {
-  readonly theirs: Fields;
-  readonly ours: Fields;
+  readonly source: Fields;
+  readonly target: Fields;
   readonly rule: Rule;
 }
 
 function moveMap(move: Move, desired: JsonObject, live: JsonObject, path: string): number {
   let moved = 0;
-  for (const [key, fields] of Object.entries(move.theirs)) {
+  for (const [key, fields] of Object.entries(move.source)) {
     if (!key.startsWith("f:")) continue;
     const name = key.slice(2);
-    const place = path === "" ? name : `${path}.${name}`;
+    const fieldPath = path === "" ? name : `${path}.${name}`;
     if (desired[name] !== undefined)
-      moved += moveWithin(move, key, fields, { desired: desired[name], live: live[name], path: place });
-    else if (move.rule({ path: place })) moved += take(move, key);
+      moved += moveWithin(move, key, fields, { desired: desired[name], live: live[name], path: fieldPath });
+    else if (move.rule({ path: fieldPath })) moved += moveField(move, key);
   }
   return moved;
 }
 
 function moveWithin(
-  { theirs: _, ours, rule }: Move,
+  { source: _, target, rule }: Move,
   key: string,
-  theirs: Fields,
+  source: Fields,
   { desired, live, path }: { desired: unknown; live: unknown; path: string },
 ): number {
-  const own = ours[key] ?? {};
-  const move = { theirs, ours: own, rule };
+  const own = target[key] ?? {};
+  const move = { source, target: own, rule };
   let moved = 0;
   if (isMap(desired)) moved = moveMap(move, desired, isMap(live) ? live : {}, path);
   else if (Array.isArray(desired) && Array.isArray(live))
     moved = moveItems(move, desired.filter(isMap), live.filter(isMap), path);
-  if (moved > 0) ours[key] = own;
+  if (moved > 0) target[key] = own;
   return moved;
 }
 
@@ -91,27 +92,28 @@ function moveItems(
   path: string,
 ): number {
   let moved = 0;
-  for (const [key, fields] of Object.entries(move.theirs)) {
+  for (const [key, fields] of Object.entries(move.source)) {
     if (!key.startsWith("k:")) continue;
     const keys = JSON.parse(key.slice(2)) as JsonObject;
     const named = desired.find((item) => mayHaveKeys(item, keys));
     if (named !== undefined) {
-      const there = live.find((item) => hasKeys(item, keys));
-      moved += moveWithin(move, key, fields, { desired: named, live: there, path });
-    } else if (move.rule({ path, item: { desired, live, keys } })) moved += take(move, key);
+      const liveItem = live.find((item) => hasKeys(item, keys));
+      moved += moveWithin(move, key, fields, { desired: named, live: liveItem, path });
+    } else if (move.rule({ path, item: { desired, live, keys } })) moved += moveField(move, key);
   }
   return moved;
 }
 
-function take({ theirs, ours }: Move, key: string): number {
-  ours[key] = theirs[key] ?? {};
-  delete theirs[key];
+function moveField({ source, target }: Move, key: string): number {
+  target[key] = source[key] ?? {};
+  delete source[key];
   return 1;
 }
 
 /**
- * Takes over items that are the operator's under another key, such as the number of a port or the name of a container: the
- * operator's item is missing, and the other item has all of its remaining fields.
+ * Takes over items of the operator whose key another client changed, such as the number of a port or the name
+ * of a container. Such an item has every other field of an item that the operator desires and that is
+ * missing.
  */
 export function takeOverRenamed(
   live: KubernetesObject,
@@ -121,13 +123,13 @@ export function takeOverRenamed(
 }
 
 function isRenamed({ desired, live, keys }: NonNullable<Foreign["item"]>): boolean {
-  const theirs = live.find((item) => hasKeys(item, keys));
-  if (theirs === undefined) return false;
+  const liveItem = live.find((item) => hasKeys(item, keys));
+  if (liveItem === undefined) return false;
   return desired
     .filter((item) => !live.some((candidate) => isSameItem(item, candidate, keys)))
     .some((item) => {
       const rest = Object.entries(item).filter(([name]) => !(name in keys));
-      return rest.length > 0 && rest.every(([name, value]) => contains(theirs[name], value));
+      return rest.length > 0 && rest.every(([name, value]) => contains(liveItem[name], value));
     });
 }
 
@@ -143,7 +145,7 @@ function contains(live: unknown, desired: unknown): boolean {
   return live === desired || live === undefined;
 }
 
-/** Takes over the additions next to the fields that the API server rejected. */
+/** Takes over the foreign fields in the lists and maps whose fields the API server rejected. */
 export function takeOverRejected(
   live: KubernetesObject,
   desired: KubernetesObject,
@@ -154,7 +156,8 @@ export function takeOverRejected(
 }
 
 /**
- * The list or map of a rejected field: `spec.ports` for `spec.ports[1].name`. It is never a whole object or its metadata.
+ * Returns the list or map that contains a rejected field: `spec.ports` for `spec.ports[1].name`. It returns
+ * nothing for the whole object and for its metadata.
  */
 function scopeOf(field: string): string[] {
   const names = field.replaceAll(/\[[^\]]*\]/g, "").split(".");

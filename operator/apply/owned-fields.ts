@@ -3,15 +3,19 @@ import { applyConfigurationOf } from "../cluster/apply-configuration.ts";
 import type { KubernetesObject } from "../facts/kubernetes-object.ts";
 import { nanosOf } from "../facts/quantity.ts";
 
-/** A node of `fieldsV1`: `f:` names a field, `k:` a list item by its keys, `v:` a member of a set, `.` the node itself. */
+/**
+ * A node of `fieldsV1`. The key `f:…` is a field, `k:…` is a list item with these keys, `v:…` is a member of
+ * a set, and `.` is the node itself.
+ */
 export type Fields = { [key: string]: Fields };
 export type JsonObject = { [name: string]: unknown };
 
 /**
- * Whether applying `desired` would change nothing: the operator owns exactly the fields that `desired` names (`managedFields`,
- * manager `tts-operator`, operation `Apply`), and they have the desired values. A client that changes such a field becomes its
- * owner, so drift appears as a lost field. Values that the server sets or writes in another form (defaults, quantities, omitted
- * empty values) compare equal. With `subresource: "status"`, only `.status` is compared.
+ * Returns whether an apply of `desired` would change nothing. This is the case if the operator owns exactly
+ * the fields of `desired` (`managedFields`, manager `tts-operator`, operation `Apply`), and if these fields
+ * have the desired values. A client that changes a field becomes its owner, so drift appears as a field that
+ * the operator no longer owns. Values that the API server writes in another form (defaults, quantities,
+ * omitted empty values) compare equal. With `subresource: "status"`, only `.status` is compared.
  */
 export function isApplied(
   live: KubernetesObject,
@@ -20,17 +24,20 @@ export function isApplied(
 ): boolean {
   const owned = ownedFields(live, desired.apiVersion, options);
   if (owned === undefined) return false;
-  const wanted = applyConfigurationOf(desired);
+  const configuration = applyConfigurationOf(desired);
   if (options.subresource === "status") {
-    return isSame(owned["f:status"], wanted.status, live.status, "status");
+    return isSame(owned["f:status"], configuration.status, live.status, "status");
   }
-  const { apiVersion, kind, metadata, status, ...body } = wanted;
+  const { apiVersion, kind, metadata, status, ...body } = configuration;
   const { labels, annotations, ownerReferences, finalizers } = metadata;
   const named = { ...body, metadata: { labels, annotations, ownerReferences, finalizers } };
   return isSameMap(owned, named, live as JsonObject);
 }
 
-/** The fields of the last apply that no other manager has taken over; `undefined` if the operator never applied the object. */
+/**
+ * Returns the fields of the last apply that the operator still owns, or `undefined` if the operator never
+ * applied the object.
+ */
 export function ownedFields(
   live: KubernetesObject,
   apiVersion: string,
@@ -46,7 +53,10 @@ export function ownedFields(
   return entry?.fieldsV1 as Fields | undefined;
 }
 
-/** `name` is the name of the field, or of the map that contains it. It identifies quantities. */
+/**
+ * Compares one field. `name` is the name of the field, or of the map that contains the field. The name tells
+ * whether the value is a quantity.
+ */
 function isSame(owned: Fields | undefined, desired: unknown, live: unknown, name: string): boolean {
   if (desired === undefined) return owned === undefined;
   if (owned === undefined) return isUnrecorded(desired);
@@ -65,7 +75,8 @@ function isSameMap(
   for (const [field, value] of Object.entries(desired)) {
     if (!isSame(owned[`f:${field}`], value, live[field], childName(name, field))) return false;
   }
-  // An owned field that is no longer desired has to be removed. The key of a list item may be owned because of its default.
+  // An apply must remove an owned field that is no longer desired. The key of a list item may be owned
+  // although `desired` omits it, because the API server set its default.
   return Object.keys(owned).every(
     (key) => !key.startsWith("f:") || desired[key.slice(2)] !== undefined || key.slice(2) in keys,
   );
@@ -79,16 +90,16 @@ function isSameList(owned: Fields, desired: unknown[], live: unknown[]): boolean
 
 function isSameSet(members: string[], desired: unknown[], live: unknown[]): boolean {
   const text = (values: unknown[]) => new Set(values.map((value) => JSON.stringify(value)));
-  const wanted = text(desired);
-  const there = text(live);
+  const desiredTexts = text(desired);
+  const liveTexts = text(live);
   return (
-    wanted.size === members.length &&
-    members.every((member) => wanted.has(member.slice(2))) &&
-    [...wanted].every((value) => there.has(value))
+    desiredTexts.size === members.length &&
+    members.every((member) => desiredTexts.has(member.slice(2))) &&
+    [...desiredTexts].every((value) => liveTexts.has(value))
   );
 }
 
-/** Finds items by their keys. The live items must have the order of the desired ones. */
+/** Compares list items by their keys. The live items must have the order of the desired items. */
 function isSameKeyedList(owned: Fields, desired: JsonObject[], live: JsonObject[]): boolean {
   const entries = Object.entries(owned).filter(([key]) => key.startsWith("k:"));
   if (entries.length !== desired.length) return false;
@@ -97,10 +108,10 @@ function isSameKeyedList(owned: Fields, desired: JsonObject[], live: JsonObject[
   let last = -1;
   for (const { item, fields, keys } of pairs) {
     const position = live.findIndex((candidate) => hasKeys(candidate, keys));
-    const there = live[position];
-    if (there === undefined || position < last) return false;
-    // The operator may own an item as a whole, such as a reference by name.
-    const same = isLeaf(fields) ? isSameValue(item, there, "") : isSameMap(fields, item, there, "", keys);
+    const liveItem = live[position];
+    if (liveItem === undefined || position < last) return false;
+    // The operator may own an item without owning its fields, such as a reference by name.
+    const same = isLeaf(fields) ? isSameValue(item, liveItem, "") : isSameMap(fields, item, liveItem, "", keys);
     if (!same) return false;
     last = position;
   }
@@ -109,11 +120,14 @@ function isSameKeyedList(owned: Fields, desired: JsonObject[], live: JsonObject[
 
 type Pair = { item: JsonObject; fields: Fields; keys: JsonObject };
 
-/** Pairs each desired item with the entry of its keys, in the desired order. An omitted key has its default (`protocol`). */
+/**
+ * Pairs each desired item with the owned entry that has the same keys, in the desired order. A desired item
+ * may omit a key with a default, such as `protocol`.
+ */
 function pairByKeys(entries: [string, Fields][], desired: JsonObject[]): Pair[] | undefined {
   const open = new Map(entries.map(([key, fields]) => [JSON.parse(key.slice(2)) as JsonObject, fields]));
   const pairs = new Map<JsonObject, Pair>();
-  // Items that name every key are paired first. The remaining entries belong to items that omit a key.
+  // Items with every key are paired first. The remaining entries belong to items that omit a key.
   for (const exact of [true, false]) {
     for (const item of desired) {
       if (pairs.has(item)) continue;
@@ -149,7 +163,10 @@ function isSameSequence(desired: unknown[], live: unknown[], name: string): bool
   );
 }
 
-/** Compares an atomic map, whose fields have no owners. An unnamed field was set by the server or by an earlier apply. */
+/**
+ * Compares an atomic map, in which fields have no owners. A live field that is not desired must be a default
+ * of the API server.
+ */
 function isSameWhole(desired: JsonObject, live: JsonObject, name: string): boolean {
   const named = Object.entries(desired).every(([field, value]) =>
     isSameValue(value, live[field], childName(name, field)),
@@ -177,7 +194,7 @@ function isSameQuantity(desired: unknown, live: unknown): boolean {
   return nanos !== undefined && nanos === nanosOf(live);
 }
 
-/** Maps of quantities, and fields that are a quantity (Kubernetes API, `resource.Quantity`). */
+/** Names of maps of quantities, and of fields that are quantities (Kubernetes API, `resource.Quantity`). */
 const quantityMaps = new Set(["limits", "requests", "capacity", "allocatable", "hard", "overhead"]);
 const quantityFields = new Set(["sizeLimit", "divisor", "averageValue"]);
 
@@ -189,14 +206,14 @@ function childName(parent: string, field: string): string {
   return quantityMaps.has(parent) ? parent : field;
 }
 
-/** Whether an apply names the value without owning it: a keyed list or a set without items. */
+/** Returns whether an apply of the value owns no field, as for a keyed list or a set without items. */
 function isUnrecorded(value: unknown): boolean {
   if (value === undefined) return true;
   if (Array.isArray(value)) return value.length === 0;
   return isMap(value) && Object.keys(value).length > 0 && Object.values(value).every(isUnrecorded);
 }
 
-/** Whether the server omits the value when it writes an object. */
+/** Returns whether the API server omits the value when it writes an object. */
 function isNothing(value: unknown): boolean {
   if (value === undefined || value === "" || value === false || value === 0) return true;
   if (Array.isArray(value)) return value.length === 0;

@@ -3,49 +3,57 @@ import type { KubernetesObject } from "../facts/kubernetes-object.ts";
 import type { ReconcileProblem } from "../facts/observed.ts";
 import { admissionProblem, crdMismatch, sentence } from "../workload/external-problems.ts";
 
-/** Explains why the API server rejected a child, and what to do about it. */
+/** Explains why the API server rejected a child, and how to solve the problem. */
 
 /**
- * Whether the API server found the object invalid. It reports a field that this version of Kubernetes does not have with
- * status 500 (server-side apply, typed conversion).
+ * Returns whether the API server rejected the object as invalid. For a field that its version of Kubernetes
+ * does not have, the API server responds with status 500 (server-side apply, typed conversion).
  */
 export function isRefused({ status, message }: ApiError): boolean {
   return status === 422 || (status === 500 && message.includes("failed to create typed patch object"));
 }
 
 /**
- * Whether the failure concerns only this object. Every other failure (no response, overload, rejected credentials)
- * concerns all requests.
+ * Returns whether the failure affects only this object. Every other failure (no response, overload, rejected
+ * credentials) affects all requests.
  */
 export function isAnswered(failure: unknown): boolean {
   return failure instanceof ApiError && ![401, 429, 502, 503, 504].includes(failure.status);
 }
 
-/** Combines the problems of a reconcile. The worst problem gives the reason, and each message appears once. */
+/**
+ * Combines the problems of a reconcile. If a problem stalls the object, the result has the reason of that
+ * problem. Otherwise the result has the reason of the first problem. Each message appears once.
+ */
 export function combineProblems(
   problems: readonly (ReconcileProblem | undefined)[],
 ): ReconcileProblem | undefined {
   const known = problems.filter((problem) => problem !== undefined);
-  const gravest = known.find(({ stalled }) => stalled) ?? known[0];
-  if (gravest === undefined) return undefined;
-  const messages = new Set([gravest, ...known].map(({ message }) => message));
-  return { ...gravest, message: [...messages].join(" ") };
+  const worst = known.find(({ stalled }) => stalled) ?? known[0];
+  if (worst === undefined) return undefined;
+  const messages = new Set([worst, ...known].map(({ message }) => message));
+  return { ...worst, message: [...messages].join(" ") };
 }
 
 /**
- * Removes the local address from connection errors. Its port differs with each attempt, and a different message would
- * change the status after each attempt.
+ * Removes the local address from connection errors. The port differs with each attempt, and a different
+ * message would change the status after each attempt.
  */
 function withoutLocalAddress(text: string): string {
   return text.replace(/(?:\[[0-9a-f:.%]+\]|\d+\.\d+\.\d+\.\d+):\d+->/gi, "");
 }
 
-/** Whether the kind is not installed. Only the kinds of the Gateway API may be missing, because the operator needs all others. */
+/**
+ * Returns whether the request failed because HTTPRoute of the Gateway API is not installed. Other optional
+ * kinds are checked before a request.
+ */
 export function isMissingKind({ kind }: KubernetesObject, failure: unknown): boolean {
   return kind === "HTTPRoute" && failure instanceof ApiError && failure.status === 404;
 }
 
-/** Fields that the CRD in the cluster does not have, such as `.status.license.id`. */
+/**
+ * Returns the fields in the error that the CRD in the cluster does not have, such as `.status.license.id`.
+ */
 export function undeclaredFields(error: unknown): string[] {
   if (!(error instanceof ApiError)) return [];
   if (!error.message.includes("field not declared in schema")) return [];
@@ -67,8 +75,8 @@ function problemWith(child: KubernetesObject, failure: unknown): ReconcileProble
     const message = `${what} cannot be created: this cluster does not have the API ${child.apiVersion}. Install the CRDs of the Gateway API, or use api.route.ingress.`;
     return { reason: "GatewayApiMissing", message, stalled: true };
   }
-  const said = admissionProblem(what, failure.message) ?? schemaProblem(what, child, failure);
-  if (said !== undefined) return said;
+  const explained = admissionProblem(what, failure.message) ?? schemaProblem(what, child, failure);
+  if (explained !== undefined) return explained;
   const unexplained = `${what} could not be written: ${sentence(failure.message)} The operator retries.`;
   return quotaProblem(what, failure) ?? applyFailed(unexplained);
 }
@@ -86,9 +94,9 @@ function schemaProblem(
   return { reason: "Invalid", message, stalled: true };
 }
 
-function quotaProblem(what: string, { status, message: said }: ApiError): ReconcileProblem | undefined {
-  if (status !== 403 || !/exceeded quota/i.test(said)) return undefined;
-  const message = `${what} could not be written: ${sentence(said)} Raise the namespace's ResourceQuota, or request less. The operator retries.`;
+function quotaProblem(what: string, { status, message: rejection }: ApiError): ReconcileProblem | undefined {
+  if (status !== 403 || !/exceeded quota/i.test(rejection)) return undefined;
+  const message = `${what} could not be written: ${sentence(rejection)} Raise the namespace's ResourceQuota, or reduce the requested resources. The operator retries.`;
   return { reason: "QuotaExceeded", message, stalled: false };
 }
 

@@ -17,19 +17,31 @@ import { Applier } from "./applier.ts";
 import { ownedFields } from "./owned-fields.ts";
 import { isAnswered, isMissingKind, isRefused, problemOf, undeclaredFields } from "./refusal.ts";
 
-/** Kinds that pods need before they start. While one is missing or has another owner, no pod is started or changed. */
+/**
+ * Kinds of children that pods need before they start. While such a child is missing or has another owner, the
+ * operator does not start or change pods.
+ */
 const podPrerequisites = new Set(["Secret", "ServiceAccount", "Role", "RoleBinding", "ConfigMap"]);
 
-/** Kinds that create pods. They do not depend on each other, and are applied concurrently. */
+/**
+ * Kinds of children that create pods. These children do not depend on each other, so the operator applies
+ * them concurrently.
+ */
 const standAlone = new Set(["TtsModelPool", "Deployment"]);
 
-/** Groups of kinds that replace each other: a child of one kind makes those of the others unnecessary. */
+/** Groups of alternative kinds: a child of one kind replaces a child of another kind in the group. */
 const alternatives: readonly (readonly string[])[] = [["Ingress", "HTTPRoute"], scalerKinds];
 
-/** How long the known features of the API server are trusted. They change only with its restart. */
-const askZeroMs = 600_000;
-/** After this time, the operator again writes a field that the CRD did not have, because CRDs are upgraded by hand. */
-const askSchemaMs = 300_000;
+/**
+ * The time after which the operator checks again whether the API server has a feature. A feature changes only
+ * when the API server restarts.
+ */
+const zeroCheckMs = 600_000;
+/**
+ * The time after which the operator tries again to write a field that the CRD did not have, because an
+ * administrator may have upgraded the CRD.
+ */
+const schemaCheckMs = 300_000;
 
 type AnyStatus = NonNullable<(TtsDeployment | TtsModelPool)["status"]>;
 
@@ -38,14 +50,14 @@ export interface WriteResult {
   readonly applied: readonly KubernetesObject[];
   /** One problem for each child that does not match its desired state. */
   readonly problems: readonly ReconcileProblem[];
-  /** Whether the operator tried to apply every child. False after a request without a response. */
+  /** Whether the operator tried to apply every child. It is false after a request without a response. */
   readonly complete: boolean;
   /** The first request that failed. The reconcile is retried with backoff after its status is written. */
   readonly failure: unknown;
 }
 
 interface EnsureOptions {
-  /** The live Secret, if this reconcile has read it already. */
+  /** The live Secret, if this reconcile has already read it. */
   readonly secret?: KubernetesObject | undefined;
   /** Called for each child that now matches its desired state. */
   readonly onDone?: (child: KubernetesObject) => void;
@@ -53,29 +65,34 @@ interface EnsureOptions {
 
 type Ensured = { readonly manifest: KubernetesObject } | { readonly problem: ReconcileProblem };
 
-/** A child with its live object, or with the reason why it does not match its desired state. */
-interface Tried {
+/** A child with its live object, or with the problem that keeps it from its desired state. */
+interface Attempt {
   readonly child: KubernetesObject;
   readonly manifest?: KubernetesObject;
   readonly problem?: ReconcileProblem;
-  /** The request that failed, if one did. */
+  /** The error of the failed request, if any. */
   readonly failure?: unknown;
 }
 
-/** The owner was deleted during the reconcile. None of its children may be recreated. */
+/**
+ * The error for an owner that was deleted during the reconcile. The operator must not recreate its children.
+ */
 export class OwnerDeleted extends Error {
   override readonly name = "OwnerGone";
 }
 
-/** Applies children: only those that the operator owns, only while their owner exists, and only if a field would change. */
+/**
+ * Applies children. It changes only children that the owner controls, only while the owner exists, and only
+ * if a field would change.
+ */
 export class Writer {
   readonly #client: ClusterClient;
   readonly #view: ClusterCache;
   readonly #secrets: Secrets;
   readonly #clock: Clock;
   readonly #applier: Applier;
-  #zero: { readonly allowed: boolean; readonly askedMs: number } | undefined;
-  /** By kind. */
+  #zero: { readonly allowed: boolean; readonly checkedMs: number } | undefined;
+  /** The fields that the CRDs of the cluster do not declare, by kind. */
   readonly #lost = new Map<string, { readonly fields: LostFields; readonly sinceMs: number }>();
 
   constructor(client: ClusterClient, view: ClusterCache, secrets: Secrets, clock: Clock) {
@@ -87,37 +104,38 @@ export class Writer {
   }
 
   /**
-   * Applies the children in order, and children that do not depend on each other concurrently. A child that the API server
-   * rejects (by a webhook, a quota, a missing permission) does not stop the others; only pods wait for their prerequisites.
-   * After a request without a response no further child is tried, because it would wait for the same API server.
+   * Applies the children in order, and independent children concurrently. If the API server rejects a child
+   * (because of a webhook, a quota or a missing permission), the other children are still applied. Only pods
+   * wait for their prerequisites. After a request without a response, no further child is applied, because
+   * the API server is not available.
    */
   async ensureAll(
     owner: KubernetesObject,
     desired: readonly KubernetesObject[],
     { secret, onDone }: EnsureOptions = {},
   ): Promise<WriteResult> {
-    const results: Tried[] = [];
+    const results: Attempt[] = [];
     for (const step of stepsOf(desired)) {
       const needsPods = step.some(({ kind }) => standAlone.has(kind));
       if (needsPods && results.some(isMissingPrerequisite)) continue;
-      const tried = await Promise.all(
+      const attempts = await Promise.all(
         step.map(
-          async (child): Promise<Tried> => ({ child, ...(await this.#ensureOne(owner, child, secret)) }),
+          async (child): Promise<Attempt> => ({ child, ...(await this.#ensureOne(owner, child, secret)) }),
         ),
       );
-      for (const { manifest } of tried) if (manifest !== undefined) onDone?.(manifest);
-      results.push(...tried);
-      if (!canGoOn(tried)) break;
+      for (const { manifest } of attempts) if (manifest !== undefined) onDone?.(manifest);
+      results.push(...attempts);
+      if (!mayContinue(attempts)) break;
     }
     return resultOf(results);
   }
 
-  /** Never throws, so that all concurrent writes have ended when the reconcile ends. */
+  /** Applies one child. It never throws, so that all concurrent writes have ended when the reconcile ends. */
   async #ensureOne(
     owner: KubernetesObject,
     child: KubernetesObject,
     secret: KubernetesObject | undefined,
-  ): Promise<Omit<Tried, "child">> {
+  ): Promise<Omit<Attempt, "child">> {
     try {
       if (scalerKinds.includes(child.kind)) await this.#removeOtherScaler(owner, child);
       return await (child.kind === "Secret"
@@ -130,9 +148,9 @@ export class Writer {
   }
 
   /**
-   * Keeps the number of replicas when the operator stops applying `replicas`: another field manager applies the live value
-   * first (Kubernetes, "Server-Side Apply", transferring ownership). If the value has changed, the API server reports a
-   * conflict, and the key is reconciled again.
+   * Keeps the number of replicas when the operator stops applying `replicas`. Before that, another field
+   * manager applies the live value (Kubernetes, "Server-Side Apply", transferring ownership). If the value
+   * has changed, the API server reports a conflict, and the key is reconciled again.
    */
   async handOverReplicas({ pool }: ObservedPool): Promise<void> {
     if (ownedFields(pool, pool.apiVersion)?.["f:spec"]?.["f:replicas"] === undefined) return;
@@ -147,17 +165,23 @@ export class Writer {
     this.#view.written(await this.#client.apply(shared, { manager: handoverManager, force: false }));
   }
 
-  /** Applies the replicas with the field manager of the built-in scaler, so that ownership is transferred like that of any scaler. */
+  /**
+   * Applies the replicas with the field manager of the built-in scaler, so that the ownership of the field is
+   * transferred in the same way as for other scalers.
+   */
   async scale(pool: TtsModelPool, replicas: number): Promise<TtsModelPool> {
     const { apiVersion, kind, metadata } = pool;
     const { name, namespace, uid } = metadata;
-    const wish = { apiVersion, kind, metadata: { name, namespace, uid }, spec: { replicas } };
-    const scaled = await this.#client.apply(wish, { manager: scalerManager });
+    const desired = { apiVersion, kind, metadata: { name, namespace, uid }, spec: { replicas } };
+    const scaled = await this.#client.apply(desired, { manager: scalerManager });
     this.#view.written(scaled);
     return scaled as TtsModelPool;
   }
 
-  /** Ignores a pod that was deleted. Applying it would create it, for which the operator has no permission. */
+  /**
+   * Sets or removes the deletion cost of a pod. It ignores a deleted pod: an apply would create the pod, for
+   * which the operator has no permission.
+   */
   async mark({ pod, cost }: DeletionCost): Promise<void> {
     const { name, namespace = "", uid = "" } = pod.metadata;
     const annotations = cost === undefined ? {} : { [deletionCost]: cost };
@@ -176,16 +200,19 @@ export class Writer {
     return this.#view.get("Pod", objectKey(pod))?.metadata.uid !== pod.metadata.uid;
   }
 
-  /** Whether a HorizontalPodAutoscaler may have `minReplicas: 0` (feature HPAScaleToZero of the API server). */
+  /**
+   * Returns whether a HorizontalPodAutoscaler may have `minReplicas: 0` (feature HPAScaleToZero of the API
+   * server).
+   */
   async allowsZero(pool: TtsModelPool): Promise<boolean> {
     const nowMs = this.#clock.monotonicMs();
-    if (this.#zero === undefined || nowMs - this.#zero.askedMs > askZeroMs) {
-      this.#zero = { allowed: await this.#askForZero(pool), askedMs: nowMs };
+    if (this.#zero === undefined || nowMs - this.#zero.checkedMs > zeroCheckMs) {
+      this.#zero = { allowed: await this.#checkZero(pool), checkedMs: nowMs };
     }
     return this.#zero.allowed;
   }
 
-  async #askForZero(pool: TtsModelPool): Promise<boolean> {
+  async #checkZero(pool: TtsModelPool): Promise<boolean> {
     const [child] = autoscaler(pool, { allowsZero: true, hasKeda: false });
     if (child === undefined) return false;
     try {
@@ -198,9 +225,8 @@ export class Writer {
   }
 
   /**
-   * Writes the status if it changed, once in each reconcile. Omits fields that an older CRD does not have, and reports them
-   * in a condition.
-   * @returns whether the status was written
+   * Writes the status if it changed, at most once in each reconcile. It omits fields that an older CRD does
+   * not have, and reports these fields in a condition. Returns whether the status was written.
    */
   async ensureStatus(owner: TtsDeployment | TtsModelPool, status: AnyStatus): Promise<boolean> {
     const lost = this.#lostOf(owner.kind);
@@ -216,7 +242,7 @@ export class Writer {
 
   #lostOf(kind: string): LostFields {
     const known = this.#lost.get(kind);
-    if (known === undefined || this.#clock.monotonicMs() - known.sinceMs > askSchemaMs) return [];
+    if (known === undefined || this.#clock.monotonicMs() - known.sinceMs > schemaCheckMs) return [];
     return known.fields;
   }
 
@@ -248,7 +274,10 @@ export class Writer {
     }
   }
 
-  /** Deletes children that are no longer desired. A child that is being replaced stays until its replacement is applied. */
+  /**
+   * Deletes children that are no longer desired. A child that another kind replaces is kept until its
+   * replacement is applied.
+   */
   async retire(
     owner: KubernetesObject,
     deployment: string,
@@ -256,22 +285,23 @@ export class Writer {
     { applied, complete }: WriteResult,
   ): Promise<void> {
     if (!complete) return;
-    const wanted = new Set(desired.map(idOf));
-    const done = new Set(applied.map(idOf));
-    const missing = new Set(desired.filter((child) => !done.has(idOf(child))).map(({ kind }) => kind));
+    const desiredIds = new Set(desired.map(idOf));
+    const appliedIds = new Set(applied.map(idOf));
+    const missing = new Set(desired.filter((child) => !appliedIds.has(idOf(child))).map(({ kind }) => kind));
     const kept = new Set(alternatives.filter((kinds) => kinds.some((kind) => missing.has(kind))).flat());
     const kinds = [...optionalKinds, ...foreignKinds].filter((kind) => !kept.has(kind));
     const surplus = kinds
       .flatMap((kind) => this.#view.group(kind, `${owner.metadata.namespace}/${deployment}`))
-      .filter((child) => !wanted.has(idOf(child)) && child.metadata.deletionTimestamp === undefined)
+      .filter((child) => !desiredIds.has(idOf(child)) && child.metadata.deletionTimestamp === undefined)
       .filter((child) => isOwnedBy(child, owner));
     if (surplus.length === 0 || !(await this.isCurrent(owner))) return;
     for (const child of surplus) await this.remove(child);
   }
 
   /**
-   * Reads the owner from the API server before a child is deleted. The cache of a new leader may be older than the state that
-   * the previous leader saw. When the watch reports the newer state, the owner is reconciled again.
+   * Compares the owner with the owner at the API server before a child is deleted. The cache of a new leader
+   * may be older than the state that the previous leader reconciled. When the watch reports the newer state,
+   * the owner is reconciled again.
    */
   async isCurrent(owner: KubernetesObject): Promise<boolean> {
     const now = await this.#client.get(refOf(owner));
@@ -287,7 +317,7 @@ export class Writer {
     await this.#client.remove(refOf(child), { propagation: "Background", ...(uid && { uid }) });
   }
 
-  /** Skips a Secret that has not changed since it matched its desired state. */
+  /** Applies a Secret, unless the Secret has not changed since it matched its desired state. */
   async #ensureSecret(
     owner: KubernetesObject,
     desired: KubernetesObject,
@@ -306,7 +336,7 @@ export class Writer {
     known: KubernetesObject | undefined,
   ): Promise<Ensured> {
     const live = known ?? (await this.#client.get(refOf(desired)));
-    if (live === undefined) await this.#assertStands(owner);
+    if (live === undefined) await this.#assertNotDeleted(owner);
     else {
       const problem = claimProblem(owner, live);
       if (problem !== undefined) return { problem };
@@ -316,8 +346,11 @@ export class Writer {
     return { manifest };
   }
 
-  /** Reads the owner from the API server before a child is created, because the cache may not know about its deletion yet. */
-  async #assertStands(owner: KubernetesObject): Promise<void> {
+  /**
+   * Throws if the owner is deleted. It reads the owner from the API server before a child is created, because
+   * the cache may not contain the deletion yet.
+   */
+  async #assertNotDeleted(owner: KubernetesObject): Promise<void> {
     const now = await this.#client.get(refOf(owner));
     if (now?.metadata.uid !== owner.metadata.uid || now?.metadata.deletionTimestamp !== undefined) {
       throw new OwnerDeleted(`${owner.kind} ${owner.metadata.name} is being deleted`);
@@ -325,18 +358,18 @@ export class Writer {
   }
 }
 
-/** @throws OwnerDeleted when applying a child found that the owner was deleted */
-function canGoOn(tried: readonly Tried[]): boolean {
-  const failures = tried.flatMap(({ failure }) => failure ?? []);
+/** Returns whether further children may be applied. Throws `OwnerDeleted` if the owner was deleted. */
+function mayContinue(attempts: readonly Attempt[]): boolean {
+  const failures = attempts.flatMap(({ failure }) => failure ?? []);
   for (const failure of failures) if (failure instanceof OwnerDeleted) throw failure;
   return failures.every(isAnswered);
 }
 
-function isMissingPrerequisite({ child, problem }: Tried): boolean {
+function isMissingPrerequisite({ child, problem }: Attempt): boolean {
   return problem !== undefined && podPrerequisites.has(child.kind);
 }
 
-function resultOf(results: readonly Tried[]): WriteResult {
+function resultOf(results: readonly Attempt[]): WriteResult {
   const failures = results.flatMap(({ failure }) => failure ?? []);
   return {
     applied: results.flatMap(({ manifest }) => manifest ?? []),
@@ -371,25 +404,25 @@ function canaryOf(owner: KubernetesObject | undefined): unknown {
   return (owner as Partial<TtsModelPool> | undefined)?.status?.canary;
 }
 
-/** The reason why the operator may not manage this object now, if there is one. */
+/** Returns the problem that keeps the operator from managing this object, if any. */
 function claimProblem(owner: KubernetesObject, live: KubernetesObject): ReconcileProblem | undefined {
-  const what = `${live.kind} ${live.metadata.namespace}/${live.metadata.name}`;
+  const object = `${live.kind} ${live.metadata.namespace}/${live.metadata.name}`;
   const controller = controllerOf(live);
-  const earlier = controller?.kind === owner.kind && controller.name === owner.metadata.name;
-  if (live.metadata.deletionTimestamp !== undefined || (earlier && !isOwnedBy(live, owner))) {
+  const isEarlierOwner = controller?.kind === owner.kind && controller.name === owner.metadata.name;
+  if (live.metadata.deletionTimestamp !== undefined || (isEarlierOwner && !isOwnedBy(live, owner))) {
     return {
       reason: "ChildDeleting",
-      message: `${what} is still being deleted. The operator recreates it afterwards; no action is needed.`,
+      message: `${object} is still being deleted. The operator recreates it afterwards; no action is needed.`,
       stalled: false,
     };
   }
   if (isOwnedBy(live, owner)) return undefined;
-  const whose = controller
+  const ownership = controller
     ? `belongs to ${controller.kind} ${controller.name}`
     : "was not created by this operator";
   return {
     reason: "NameTaken",
-    message: `${what} ${whose}, so the operator does not change it. Delete or rename it, or choose another name for the TtsDeployment or its pool.`,
+    message: `${object} ${ownership}, so the operator does not change it. Delete or rename it, or choose another name for the TtsDeployment or its pool.`,
     stalled: true,
   };
 }

@@ -1,10 +1,10 @@
 import { licenseKey } from "../../config/contract/names.ts";
 import type { TtsDeployment } from "../facts/observed.ts";
 
-/** The subject of a command. */
+/** The objects that a command is about. */
 export interface AdviceContext {
   readonly deployment: TtsDeployment;
-  /** The pod that the finding is about, if any. */
+  /** The name of the pod that the message is about, if any. */
   readonly pod: string | undefined;
   readonly container: string | undefined;
 }
@@ -68,7 +68,10 @@ const inspectPools: Commands = (about) => [
 const freeDevices =
   "kubectl get nodes -o custom-columns='NODE:.metadata.name,GPUS:.status.allocatable.nvidia\\.com/gpu'";
 
-/** Advice by the reason of a condition. For other reasons only the message is printed, which always says what to do. */
+/**
+ * Commands by the reason of a condition. For other reasons only the message is printed, which always says
+ * what to do.
+ */
 const commands: Readonly<Record<string, Commands>> = {
   Missing: replaceLicense,
   Invalid: replaceLicense,
@@ -116,7 +119,10 @@ const commands: Readonly<Record<string, Commands>> = {
   ],
 };
 
-/** Commands that show details or solve the problem. There are none if the message of the reason is sufficient. */
+/**
+ * Returns commands that show details or solve the problem. It returns no command if the message of the
+ * condition is sufficient.
+ */
 export function adviceFor(reason: string, about: AdviceContext): readonly string[] {
   return commands[reason]?.(about) ?? [];
 }

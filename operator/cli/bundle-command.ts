@@ -5,7 +5,10 @@ import { UsageError } from "../../lib/usage-error.ts";
 import { collectBundle, type File } from "./bundle.ts";
 import { parseOptions, reachCluster, type Terminal } from "./terminal.ts";
 
-/** Runs `tts-operator support-bundle [NAME]`, which writes a tar.gz file, or to standard output with `--file -`. */
+/**
+ * Runs `tts-operator support-bundle [NAME]`, which writes a tar.gz file, or with `--file -` writes to
+ * standard output.
+ */
 export async function bundleCommand(
   words: readonly string[],
   terminal: Terminal,
@@ -14,7 +17,7 @@ export async function bundleCommand(
   const options = parseOptions("support-bundle", words, ["namespace", "kubeconfig", "context", "file"]);
   const [name, ...more] = options.positionals;
   if (more.length > 0)
-    throw new UsageError("support-bundle takes the name of one TtsDeployment, or none for all");
+    throw new UsageError("support-bundle accepts one name of a TtsDeployment, or no name for all of the namespace");
   const { client, namespace } = await reachCluster(options, terminal);
   try {
     const now = Date.now();
@@ -30,7 +33,7 @@ export async function bundleCommand(
     );
     await deliver(options.flags.file ?? `${folder}.tar.gz`, archive, terminal);
     terminal.complain(
-      `${files.length} files, ${archive.length} bytes. Secret values were removed. Read the files before you send them.\n`,
+      `The archive holds ${files.length} files in ${archive.length} bytes. Secret values were removed. Read the files before you send them.\n`,
     );
     for (const line of unseen) terminal.complain(`could not be read: ${line}\n`);
     return 0;
@@ -39,7 +42,10 @@ export async function bundleCommand(
   }
 }
 
-/** A gzipped archive of files that only their owner can read. `at` is their time, in milliseconds since the epoch. */
+/**
+ * Returns a tar.gz archive of files that only their owner can read. `at` is the time of the files, in
+ * milliseconds since the epoch.
+ */
 export async function tarball(files: readonly File[], at: number): Promise<Buffer> {
   const owner = { mode: 0o600, uid: 0, gid: 0, mtime: new Date(at) };
   const entries = files.map(({ path, content }) => ({

@@ -11,12 +11,15 @@ import { explain, explanationText } from "./explain.ts";
 import { Redactor } from "./redact.ts";
 import { secretReferences } from "./references.ts";
 
-/** The namespace or the TtsDeployment of a support bundle. */
+/** The namespace or the TtsDeployment that a support bundle describes. */
 export interface BundleScope {
   readonly namespace: string;
-  /** One TtsDeployment, or all of the namespace. */
+  /**
+   * The name of one TtsDeployment. If it is undefined, the bundle contains every TtsDeployment of the
+   * namespace.
+   */
   readonly name: string | undefined;
-  /** Milliseconds since the epoch. */
+  /** The time in milliseconds since the epoch. */
   readonly now: number;
   /** The version of this program. */
   readonly version: string;
@@ -38,7 +41,7 @@ const kinds = [
   ...["TtsModelPool", "Deployment", "ReplicaSet", "Pod", "Service", "EndpointSlice", "ServiceAccount"],
   ...["ConfigMap", "Role", "RoleBinding", "HorizontalPodAutoscaler"],
 ];
-/** Enough for months of an idle container, or for the last minutes of a busy one. */
+/** The longest log of a container: months of an idle container, or the last minutes of a busy container. */
 const tailLines = 5_000;
 const mostLogBytes = 1024 * 1024;
 const mostLogBytesInAll = 48 * 1024 * 1024;
@@ -81,8 +84,8 @@ class Collector {
   async deployments(): Promise<TtsDeployment[]> {
     const { namespace, name } = this.#subject;
     const found = (await this.#client.list("TtsDeployment", { namespace })) as TtsDeployment[];
-    const asked = found.filter(({ metadata }) => name === undefined || metadata.name === name);
-    if (asked.length > 0) return asked;
+    const selected = found.filter(({ metadata }) => name === undefined || metadata.name === name);
+    if (selected.length > 0) return selected;
     throw new UsageError(
       `there is no TtsDeployment${name === undefined ? "" : ` ${name}`} in namespace ${namespace}`,
     );
@@ -139,7 +142,9 @@ class Collector {
     return { path: "events.jsonl", content: lines.map((line) => `${line}\n`).join("") };
   }
 
-  /** Reads the values of Secrets, only to remove them from all texts. They are never written. */
+  /**
+   * Reads the values of Secrets, only to remove them from all texts. The bundle never contains these values.
+   */
   async secretValues(users: readonly KubernetesObject[]): Promise<string[]> {
     const names = new Set(
       users.flatMap((user) => {
@@ -151,7 +156,7 @@ class Collector {
       const [namespace = "", name = ""] = key.split("/");
       const reading = this.#client.get({ apiVersion: "v1", kind: "Secret", namespace, name });
       const secret = await this.#reader.look(
-        `Secret ${key}, so its values were not searched for and removed`,
+        `Secret ${key}, so the files may contain its values`,
         reading,
         undefined,
       );
@@ -162,7 +167,7 @@ class Collector {
       .map((encoded) => Buffer.from(encoded, "base64").toString("utf8"));
   }
 
-  /** Reads the logs one after the other, so that their total size stays below the limit. */
+  /** Reads one log after the other, so that the total size stays below the limit. */
   async logs(pods: readonly Pod[]): Promise<File[]> {
     const files: File[] = [];
     let bytes = 0;
@@ -189,7 +194,7 @@ class Collector {
     try {
       return await this.#client.logOf(pod, { container, previous, tailLines, limitBytes: mostLogBytes });
     } catch (error) {
-      // A node that does not respond must not prevent the rest.
+      // If a node does not respond, the bundle is created without this log.
       this.#reader.unseen.push(
         `log of ${pod.name}/${container} (${error instanceof Error ? error.message : String(error)})`,
       );
@@ -216,7 +221,10 @@ interface Spec {
   }[];
 }
 
-/** The Secrets of the spec and of a pod's volumes, and the internal token of a TtsDeployment. */
+/**
+ * Returns the names of the Secrets in the spec and in a pod's volumes, and of the internal token of a
+ * TtsDeployment.
+ */
 function secretsUsedBy({ kind, metadata, spec }: KubernetesObject): string[] {
   const volumes = (spec as Spec | undefined)?.volumes ?? [];
   const mounted = volumes.flatMap(({ secret, projected }) => [
@@ -250,7 +258,7 @@ function objectFiles(folder: string, objects: readonly KubernetesObject[], redac
   }));
 }
 
-/** Removes the annotations of a Secret, which may contain a copy of it. */
+/** Removes the annotations of a Secret, because an annotation may contain a copy of the Secret. */
 function bare({ apiVersion, kind, metadata }: KubernetesObject): KubernetesObject {
   const { annotations: _, ...rest } = metadata;
   return { apiVersion, kind, metadata: rest };
@@ -261,11 +269,11 @@ function readme({ namespace, name, now, version }: BundleScope, unseen: readonly
 Created by tts-operator ${version} at ${new Date(now).toISOString()}
 
 explain/     why each TtsDeployment is not ready
-resources/   the TtsDeployments and the objects that the operator created for them
+resources/   the TtsDeployments, and the objects that the operator created for them
 operator/    Deployment and pods of the operator
 cluster/     nodes, and the versions of the CRDs
 events.jsonl events of the namespace
-logs/        the end of the log of each container, and of its run before a restart
+logs/        the end of the log of each container, and of its previous run if it restarted
 
 Secrets are listed by name; no file contains their values. The following were replaced by [redacted]: values of variables that are not settings
 of svc-tts, fields and texts that look like keys, tokens and passwords, and every value of the Secrets that the pods use. Names of namespaces,

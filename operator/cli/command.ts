@@ -22,27 +22,28 @@ tts-operator explain NAME           print why a TtsDeployment is not ready, and 
 tts-operator support-bundle [NAME]  write objects, events and logs of a namespace, or of one TtsDeployment, as tar.gz without secrets
 
 Options of explain and support-bundle:
-  -n, --namespace     namespace of the TtsDeployment (default: the one of the kubeconfig's context)
-  -o, --output json   explain: print JSON
-  -f, --file          support-bundle: the file to write; - is standard output
+  -n, --namespace     namespace of the TtsDeployment (default: the namespace of the kubeconfig's context)
+  -o, --output json   explain: print JSON instead of text
+  -f, --file          support-bundle: the file to write, or - for standard output
   --kubeconfig        a kubeconfig file (default: KUBECONFIG, a pod's service account, ~/.kube/config)
-  --context           context of the kubeconfig (default: the current one)
+  --context           context of the kubeconfig (default: the current context)
 
 Environment of run:
-  TTS_SERVER_IMAGE              image of API and model pods whose spec names none (required)
+  TTS_SERVER_IMAGE              default image of API and model pods (required)
   TTS_SERVER_IMAGE_PULL_POLICY  Always, IfNotPresent or Never
-  TTS_COLLECTOR_IMAGE           image of the OpenTelemetry Collector beside models
-                                (${defaultCollectorImage})
-  TTS_FIXED_USER_IDS            false: leave uid, gid and fsGroup of pods to the cluster, as OpenShift asks for (true)
-  TTS_LICENSE_KEYS_FILE         JWK set of the public keys that licenses are signed with; with a key in it, every
+  TTS_COLLECTOR_IMAGE           image of the OpenTelemetry Collector in model pods (default:
+                                ${defaultCollectorImage})
+  TTS_FIXED_USER_IDS            false: let the cluster assign uid, gid and fsGroup of pods, as OpenShift requires
+                                (default: true)
+  TTS_LICENSE_KEYS_FILE         JWK set of the public keys that verify licenses; if it contains a key, every
                                 TtsDeployment needs a license
-  TTS_LICENSE_REQUIRED          true: do not start without such a key (false)
-  TTS_DEVELOPMENT               true: trust development licenses too, by the keys of
-  TTS_DEVELOPMENT_KEYS_FILE     a second JWK set
-  TTS_WATCH_NAMESPACES          namespaces to serve, separated by commas; empty: all
+  TTS_LICENSE_REQUIRED          true: do not start without a license key (default: false)
+  TTS_DEVELOPMENT               true: also trust development licenses (default: false)
+  TTS_DEVELOPMENT_KEYS_FILE     JWK set of the public keys that verify development licenses
+  TTS_WATCH_NAMESPACES          namespaces to watch, separated by commas (default: all namespaces)
   POD_NAMESPACE, POD_NAME       namespace of the Lease of the leader, and name of this pod; without a namespace
                                 there is no leader election
-  TTS_LEASE_NAME                name of that Lease (default: tts-operator); only one of the operators that share it leads
+  TTS_LEASE_NAME                name of the Lease (default: tts-operator); one of the processes with this Lease is the leader
   TTS_LOG_LEVEL                 debug, info, warn or error (default: info)
   TTS_METRICS_PORT              port of /metrics (default: ${ports.operatorMetrics})
   TTS_PROBE_PORT                port of /healthz and /readyz (default: ${ports.operatorProbes})
@@ -53,19 +54,22 @@ Environment of run:
 
 const pullPolicies = ["Always", "IfNotPresent", "Never"] as const;
 const defaultLeaseName = "tts-operator";
-/** The longest wait for running reconciles after a signal to stop. The pods of the chart have 20 seconds. */
+/**
+ * The longest wait for running reconciles after a stop signal. Kubernetes ends the chart's pods after 20
+ * seconds.
+ */
 const stopWithinMs = 15_000;
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The part of the process that the command uses. */
+/** The parts of the process that the command uses. */
 export interface Process {
   readonly environment: Environment;
-  /** Resolves with the name of the signal to stop. */
+  /** Resolves with the name of the stop signal. */
   readonly stopping: Promise<string>;
   print(text: string | Uint8Array): void;
   complain(text: string): void;
-  /** Ends the process at once, also if work is in progress. */
+  /** Ends the process immediately, also while work is in progress. */
   leave(code: number): void;
 }
 
@@ -98,7 +102,7 @@ async function run({ environment, stopping, leave }: Process): Promise<void> {
       ...settings.server,
       licenseRequired: requiresLicense(settings.licenseKeys),
     },
-    "starting",
+    "the operator is starting",
   );
   const starting = startOperator({
     client,
@@ -113,16 +117,16 @@ async function run({ environment, stopping, leave }: Process): Promise<void> {
         name: environment.TTS_LEASE_NAME || defaultLeaseName,
       },
     }),
-    // another process may lead in a moment, so this one must not write any more; Kubernetes restarts it
+    // Another process may become the leader, so this process must not write any more. Kubernetes restarts it.
     onLost: (reason) => {
-      log.fatal({ reason }, "another process may lead now, so this process exits; Kubernetes restarts it");
+      log.fatal({ reason }, "the operator lost the leadership and exits; Kubernetes restarts it");
       leave(1);
     },
     queueObserver: queueMetrics(registry, "tts-operator"),
   });
   operator = await Promise.race([starting, stopping.then(() => undefined)]);
   if (operator !== undefined) log.info({}, "the caches are synchronized, and TtsDeployments are reconciled");
-  log.info({ signal: await stopping }, "stopping");
+  log.info({ signal: await stopping }, "the operator is stopping");
   await Promise.race([operator?.stop(), delay(stopWithinMs, undefined, { ref: false })]);
   await probes.close();
   client.close();
@@ -144,9 +148,9 @@ function serverImage(environment: Environment): ServerImage {
 }
 
 /**
- * Reads the license keys. Development keys are trusted only if they were switched on explicitly.
- * @throws UsageError if a license is required and there is no key. An upgrade that forgets the keys must not lift the requirement. The earlier
- * operator then continues, and so does everything that it manages.
+ * Reads the license keys. Development keys are trusted only if TTS_DEVELOPMENT is true. Throws `UsageError`
+ * if a license is required and there is no key: after an upgrade that omits the keys by mistake, the pods of
+ * the earlier version continue to run.
  */
 async function licenseKeys(environment: Environment): Promise<JSONWebKeySet> {
   const files = [environment.TTS_LICENSE_KEYS_FILE];
@@ -155,7 +159,7 @@ async function licenseKeys(environment: Environment): Promise<JSONWebKeySet> {
   const trusted = { keys: sets.flatMap(({ keys }) => keys) };
   if (environment.TTS_LICENSE_REQUIRED === "true" && !requiresLicense(trusted)) {
     throw new UsageError(
-      "TTS_LICENSE_REQUIRED is true, and there is no license key. Set the public keys of the license issuer (TTS_LICENSE_KEYS_FILE; license.jwks in the chart), or set TTS_LICENSE_REQUIRED (license.required in the chart) to false",
+      "TTS_LICENSE_REQUIRED is true, but no license key is set; set TTS_LICENSE_KEYS_FILE (license.jwks in the chart) to the public keys of the license issuer, or set TTS_LICENSE_REQUIRED (license.required in the chart) to false",
     );
   }
   return trusted;
@@ -171,9 +175,9 @@ async function readKeys(file: string | undefined): Promise<JSONWebKeySet> {
   }
 }
 
-function portOf(environment: Environment, name: string, otherwise: number): number {
+function portOf(environment: Environment, name: string, defaultPort: number): number {
   const text = environment[name];
-  if (!text) return otherwise;
+  if (!text) return defaultPort;
   const port = Number(text);
   if (Number.isInteger(port) && port >= 0 && port < 65_536) return port;
   throw new UsageError(`${name} is ${text}; it must be a port, 0 to 65535`);
@@ -205,7 +209,7 @@ async function execute(words: readonly string[], process: Process): Promise<numb
   return 0;
 }
 
-/** Runs the command with these arguments. @returns the exit code */
+/** Runs the command with these arguments. Returns the exit code. */
 export async function runOperatorCommand(words: readonly string[], process: Process): Promise<number> {
   try {
     return await execute(words, process);

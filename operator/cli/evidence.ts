@@ -7,19 +7,22 @@ import type { KubernetesObject } from "../facts/kubernetes-object.ts";
 import type { Deployment, Pod, TtsDeployment, TtsModelPool } from "../facts/observed.ts";
 import { type SecretReference, secretReferences } from "./references.ts";
 
-/** The input of `explain`, read once with the rights of the user. */
+/** The input of `explain`, which is read once with the permissions of the user. */
 export interface Evidence {
-  /** Milliseconds since the epoch. */
+  /** The time in milliseconds since the epoch. */
   readonly now: number;
   readonly deployment: TtsDeployment;
   readonly pools: readonly TtsModelPool[];
   readonly workloads: readonly Deployment[];
   readonly pods: readonly Pod[];
-  /** Warning events about these objects, the latest first. */
+  /** Warning events about these objects. The latest event is first. */
   readonly warnings: readonly Warning[];
-  /** Whether a Secret that the spec names exists; `undefined` if the user may not read it. Contents are never read. */
+  /**
+   * The Secrets that the spec names, and whether each exists. `exists` is `undefined` if the user may not
+   * read the Secret. The contents are never read.
+   */
   readonly secrets: readonly (SecretReference & { readonly exists: boolean | undefined })[];
-  /** The pods of all operators; `undefined` if the user may not list them. */
+  /** The pods of all operators, or `undefined` if the user may not list them. */
   readonly operators: readonly Pod[] | undefined;
   /** Objects that could not be read, and why. */
   readonly unseen: readonly string[];
@@ -31,35 +34,41 @@ export interface Warning {
   readonly reason: string;
   readonly note: string;
   readonly times: number;
-  /** Milliseconds since the epoch. */
+  /** The time in milliseconds since the epoch. */
   readonly lastSeen: number;
 }
 
-/** Returns `otherwise` for objects that the user may not read, and records that they were not read. */
+/**
+ * Reads objects. For objects that the user may not read, it returns a fallback, and records that they were
+ * not read.
+ */
 export class PartialReader {
   readonly unseen: string[] = [];
 
-  async look<T>(what: string, reading: Promise<T>, otherwise: T): Promise<T> {
+  async look<T>(what: string, reading: Promise<T>, fallback: T): Promise<T> {
     try {
       return await reading;
     } catch (error) {
       if (!(error instanceof ApiError) || ![401, 403, 404].includes(error.status)) throw error;
-      const why = error.status === 404 ? "the cluster does not have them" : "not allowed";
+      const why = error.status === 404 ? "not found" : "not allowed";
       this.unseen.push(`${what} (${why})`);
-      return otherwise;
+      return fallback;
     }
   }
 }
 
-/** Selects the objects of one TtsDeployment. */
+/** Returns the label selector of the objects of one TtsDeployment. */
 export function deploymentSelector(name: string): string {
   return `${labels.deployment}=${name}`;
 }
 
-/** Selects the operator's own pods, of every release. */
+/** The label selector of the operator's pods, of every release. */
 export const operatorSelector = "app.kubernetes.io/name=tts-operator,app.kubernetes.io/component=operator";
 
-/** Throws `UsageError` if the TtsDeployment does not exist, and names the existing ones. */
+/**
+ * Reads the input of `explain`. If the TtsDeployment does not exist, it throws a `UsageError` that lists the
+ * existing TtsDeployments.
+ */
 export async function gatherEvidence(
   client: ClusterClient,
   { namespace, name, now }: { namespace: string; name: string; now: number },
@@ -102,15 +111,15 @@ async function findDeployment(
   const { apiVersion } = resourceOf("TtsDeployment");
   const found = await client.get({ apiVersion, kind: "TtsDeployment", namespace, name });
   if (found !== undefined) return found as TtsDeployment;
-  const others = await client.list("TtsDeployment", { namespace }).catch((error: unknown) => {
+  const deployments = await client.list("TtsDeployment", { namespace }).catch((error: unknown) => {
     if (error instanceof ApiError && error.status === 404) {
       throw new UsageError("this cluster has no kind TtsDeployment; install the CRDs of the operator");
     }
     throw error;
   });
-  const there = others.map(({ metadata }) => metadata.name).slice(0, 20);
+  const existing = deployments.map(({ metadata }) => metadata.name).slice(0, 20);
   throw new UsageError(
-    `there is no TtsDeployment ${name} in namespace ${namespace}; ${there.length > 0 ? `existing ones: ${there.join(", ")}` : "the namespace has none, see kubectl get ttsd --all-namespaces"}`,
+    `there is no TtsDeployment ${name} in namespace ${namespace}; ${existing.length > 0 ? `existing ones: ${existing.join(", ")}` : "the namespace has none, see kubectl get ttsd --all-namespaces"}`,
   );
 }
 

@@ -5,7 +5,7 @@ import { parseOptions, reachCluster, type Terminal } from "./terminal.ts";
 
 const notReady = 3;
 
-/** Runs `tts-operator explain NAME`. The exit code is 0 if the TtsDeployment is ready, and 3 otherwise. */
+/** Runs `tts-operator explain NAME`. The exit code is 0 if the TtsDeployment is ready, and otherwise 3. */
 export async function explainCommand(words: readonly string[], terminal: Terminal): Promise<number> {
   const options = parseOptions("explain", words, ["namespace", "kubeconfig", "context", "output"]);
   const [name, ...more] = options.positionals;

@@ -4,16 +4,18 @@ import { diagnosePods } from "../workload/diagnosis.ts";
 import { adviceFor } from "./advice.ts";
 import type { Evidence } from "./evidence.ts";
 
-/** The result of `explain`; `-o json` prints it unchanged. */
+/** The result of `explain`. `-o json` prints this object. */
 export interface Explanation {
   readonly namespace: string;
   readonly name: string;
-  /** `blocked`: a person has to act. `unwatched`: no operator has reconciled this generation. */
+  /**
+   * `blocked` means that a user must act. `unwatched` means that no operator has reconciled this generation.
+   */
   readonly state: "ready" | "progressing" | "blocked" | "suspended" | "deleting" | "unwatched";
   readonly summary: string;
-  /** The blockers of readiness, worst first. */
+  /** The problems that keep the TtsDeployment from becoming ready. The most important problem is first. */
   readonly blockers: readonly Blocker[];
-  /** Findings that do not affect readiness. */
+  /** Further findings that do not affect readiness. */
   readonly notes: readonly string[];
   readonly seen: {
     readonly pools: number;
@@ -29,18 +31,18 @@ export interface Blocker {
   /** `license`, `API`, `pool mist`, `Secret tts-keys`, `pod demo-api-…`, `operator` or `deletion`. */
   readonly about: string;
   readonly reason: string;
-  /** The problem, and what to do. */
+  /** What happened, and what to do. */
   readonly message: string;
-  /** RFC 3339. */
+  /** The time of the last change, in the format of RFC 3339. */
   readonly since?: string;
   readonly commands: readonly string[];
 }
 
 const mostNotes = 10;
-/** Older warnings are omitted, because their cause may have ended. */
+/** Older warning events are omitted, because their cause may have ended. */
 const freshMs = 30 * 60_000;
 
-/** Explains the state from the evidence. It sends no requests. */
+/** Explains the state of a TtsDeployment. It sends no requests. */
 export function explain(evidence: Evidence): Explanation {
   const { deployment, pools, pods, secrets, warnings, unseen } = evidence;
   const state = stateOf(evidence);
@@ -86,9 +88,9 @@ function summaryOf(
     case "progressing":
       return `Not ready${since}. The operator continues; no action is needed so far.`;
     case "blocked":
-      return `Not ready${since}. A person has to act: ${count}.`;
+      return `Not ready${since}. You must act: ${count}.`;
     case "suspended":
-      return "Suspended. The operator changes nothing until spec.suspend is false.";
+      return "Suspended. The operator changes no children until spec.suspend is false.";
     case "deleting":
       return "The TtsDeployment is being deleted.";
     default:
@@ -141,7 +143,7 @@ function operators(evidence: Evidence): Blocker[] {
   if (found === undefined) {
     return blocker(
       "OperatorUnseen",
-      "You may not list the pods of the operator, so it is unknown whether one runs. Ask the administrator of the cluster.",
+      "You may not list the pods of the operator, so it is unknown whether an operator runs. Ask the administrator of the cluster.",
     );
   }
   if (found.length === 0) {
@@ -157,7 +159,7 @@ function operators(evidence: Evidence): Blocker[] {
   return found.some(isReady)
     ? blocker(
         "OperatorElsewhere",
-        `An operator runs (${names}), but has not reconciled this TtsDeployment. It may serve other namespaces (watchNamespaces of the chart), or be busy for a moment.`,
+        `An operator runs (${names}), but has not reconciled this TtsDeployment. It may serve only other namespaces (watchNamespaces of the chart), or be busy. Check watchNamespaces, and try again after a minute.`,
       )
     : blocker(
         "OperatorNotReady",
@@ -169,7 +171,10 @@ function isReady({ status }: Pod): boolean {
   return status?.conditions?.some(({ type, status }) => type === "Ready" && status === "True") ?? false;
 }
 
-/** Conditions with a cause of their own. Those that summarize others are left out. */
+/**
+ * Conditions of a TtsDeployment that report a cause. Conditions that only summarize other conditions are left
+ * out.
+ */
 const deploymentConditions: readonly (readonly [type: string, about: string])[] = [
   ["LicenseValid", "license"],
   ["ApiReady", "API"],
@@ -211,7 +216,7 @@ function blockerOf(
   };
 }
 
-/** Returns the commands for a reason. They refer to the pod that the message names. */
+/** Returns the commands for a reason. If the message names a pod, the commands refer to that pod. */
 function commandsOf({ deployment, pods }: Evidence, reason: string, message = ""): readonly string[] {
   const pod = pods.find(({ metadata }) => new RegExp(`\\b${metadata.name}\\b`).test(message));
   const containers = [...(pod?.spec?.initContainers ?? []), ...(pod?.spec?.containers ?? [])];
@@ -230,12 +235,14 @@ function missingSecrets(evidence: Evidence): Blocker[] {
     .map(({ name, path }) => ({
       about: `Secret ${name}`,
       reason: "SecretMissing",
-      message: `Secret ${namespace}/${name}, which spec.${path} names, does not exist. Create it, or name another.`,
+      message: `Secret ${namespace}/${name}, which spec.${path} names, does not exist. Create the Secret, or change spec.${path}.`,
       commands: [`kubectl -n ${namespace} get secret ${name}`],
     }));
 }
 
-/** Problems of pods that no condition reports, for example of a second pod that fails for another reason. */
+/**
+ * Returns problems of pods that no condition reports, for example if a second pod fails for another reason.
+ */
 function sickPods(evidence: Evidence): Blocker[] {
   return evidence.pods.flatMap((pod) => {
     const found = diagnosePods([pod]);
@@ -250,7 +257,7 @@ function sickPods(evidence: Evidence): Blocker[] {
   });
 }
 
-/** Drops a message about a Secret or a pod that an earlier message already names. */
+/** Removes a blocker about a Secret or a pod that an earlier blocker already reports. */
 function withoutRepeats(blockers: readonly Blocker[]): Blocker[] {
   const kept: Blocker[] = [];
   for (const blocker of blockers) {
@@ -273,7 +280,7 @@ function nameIn(about: string): string {
 }
 
 function notesOf(evidence: Evidence, state: Explanation["state"], blockers: readonly Blocker[]): string[] {
-  const said = blockers.map(({ message }) => message).join("\n");
+  const blockerMessages = blockers.map(({ message }) => message).join("\n");
   const grace = state === "ready" ? conditionOf(evidence.deployment, "LicenseValid") : undefined;
   const unowned = evidence.pools.filter(({ metadata }) => metadata.ownerReferences === undefined);
   return [
@@ -283,7 +290,7 @@ function notesOf(evidence: Evidence, state: Explanation["state"], blockers: read
         `TtsModelPool ${metadata.name} was created manually, so the operator starts no pods for it.`,
     ),
     ...evidence.warnings
-      .filter(({ lastSeen, note }) => evidence.now - lastSeen < freshMs && !said.includes(note))
+      .filter(({ lastSeen, note }) => evidence.now - lastSeen < freshMs && !blockerMessages.includes(note))
       .map(
         ({ kind, name, reason, note, times, lastSeen }) =>
           `${kind} ${name}: ${reason}: ${note} (${times === 1 ? "once" : `${times} times`}, last ${agoOf(lastSeen, evidence.now)})`,

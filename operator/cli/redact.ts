@@ -1,9 +1,12 @@
 import { env, otelEnv } from "../../config/contract/names.ts";
 
-/** The replacement for secrets. */
+/** The text that replaces secrets. */
 const redacted = "[redacted]";
 
-/** Patterns of secrets that are removed from all texts of a bundle. The first group of a pattern, if any, stays. */
+/**
+ * Patterns of secrets, which are replaced in all texts of a bundle. The first group of a pattern, if any, is
+ * kept.
+ */
 const forms: readonly RegExp[] = [
   /-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?-----END [A-Z ]*PRIVATE KEY-----/g,
   /\bsvc_[A-Za-z0-9]{16,}/g,
@@ -11,17 +14,17 @@ const forms: readonly RegExp[] = [
   /\b((?:bearer|basic) +)[\w.~+/=-]{6,}/gi,
   /([a-z][a-z0-9+.-]*:\/\/)[^\s/@"']*:[^\s/@"']+(?=@)/gi,
   /((?:pass(?:word|wd)?|secret|token|api[-_]?key|credential|signature|authorization)"?(?:=|: ?)"?)[^\s"',;&[{]{4,}/gi,
-  // a shared access signature of Azure Storage
+  // This pattern matches a shared access signature of Azure Storage.
   /([?&](?:sig|code)=)[^\s"'&]+/gi,
-  // keys of well-known services: Hugging Face, OpenAI, GitHub, AWS
+  // This pattern matches keys of well-known services: Hugging Face, OpenAI, GitHub and AWS.
   /\b(?:hf_|sk-|gh[pousr]_|github_pat_|AKIA)[\w-]{8,}/g,
 ];
 
-/** Matches a flag whose value is the next argument, such as `--api-key` and `--hf-token`. */
+/** Matches flags with a secret value in the next argument, such as `--api-key` and `--hf-token`. */
 const secretFlag = /^--?[\w-]*(?:pass(?:word|wd)?|secret|token|key|credentials?|authorization|auth)$/i;
 const plainFlag = /^--?(?:max|num|min)[\w-]*tokens?$|^--?tokenizer$/i;
 
-/** Variables whose values are settings. The values of all others count as secrets. */
+/** Variables that contain settings. The values of all other variables count as secrets. */
 const secretVariables: readonly string[] = [env.apiKey, env.valkeyPassword];
 const plainVariables = new Set<string>(
   [...Object.values(env), ...Object.values(otelEnv)].filter((name) => !secretVariables.includes(name)),
@@ -33,8 +36,9 @@ const copyOfTheObject = "kubectl.kubernetes.io/last-applied-configuration";
 const shortestValue = 6;
 
 /**
- * Removes secrets from texts and objects: by pattern, by the name of the field or variable, and all `values` in plain text, in base64,
- * and escaped for JSON and URLs, as a whole and by line.
+ * Removes secrets from texts and objects. It finds secrets by pattern, by the name of the field or variable,
+ * and by the known `values`. It finds a value, and each line of a value, in plain text, in base64, and
+ * escaped for JSON and URLs.
  */
 export class Redactor {
   readonly #values: readonly string[];
@@ -54,7 +58,7 @@ export class Redactor {
     );
   }
 
-  /** Copies plain JSON without secrets and without fields that only programs read. */
+  /** Returns a copy of plain JSON without secrets, and without fields that only programs read. */
   object(value: unknown, field = ""): unknown {
     if (typeof value === "string") return this.#string(value, field);
     if (Array.isArray(value)) {
@@ -73,7 +77,7 @@ export class Redactor {
   #string(value: string, field: string): string {
     if (secretField.test(field)) return redacted;
     if (!/^\s*[{[]/.test(value)) return this.text(value);
-    // a podTemplate, or the template in an annotation, is JSON in a string
+    // A podTemplate, and the template in an annotation, are JSON in a string.
     try {
       return this.text(JSON.stringify(this.object(JSON.parse(value))));
     } catch {
@@ -88,7 +92,7 @@ export class Redactor {
   }
 }
 
-/** Whether the value follows a secret flag, as in `--api-key sk-…`. */
+/** Returns whether the value follows a secret flag, as in `--api-key sk-…`. */
 function isSecretArgument(flag: unknown, value: unknown): boolean {
   if (typeof flag !== "string" || typeof value !== "string" || value.startsWith("--")) return false;
   return secretFlag.test(flag) && !plainFlag.test(flag);

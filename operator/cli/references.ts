@@ -1,4 +1,4 @@
-/** A Secret that a spec refers to, and the field. */
+/** A Secret that a spec refers to, and the field of the reference. */
 export interface SecretReference {
   /** The path of the field, such as `api.keys.secretRef`. */
   readonly path: string;
@@ -6,11 +6,17 @@ export interface SecretReference {
   readonly key?: string;
 }
 
-/** More than a spec has. It limits a podTemplate, whose content is arbitrary. */
+/**
+ * The highest number of references that are returned. It limits the references of a podTemplate, which has
+ * arbitrary content.
+ */
 const mostReferences = 64;
 const referring = /(^s|S)ecret(Key)?Ref$/;
 
-/** Every required Secret of a spec, in the order of its fields: fields named `secretRef` or `secretKeyRef`, and pull secrets. */
+/**
+ * Returns every required Secret of a spec, in the order of the fields: the fields `secretRef` and
+ * `secretKeyRef`, and pull secrets.
+ */
 export function secretReferences(spec: unknown): SecretReference[] {
   return [...find(spec, "")].slice(0, mostReferences);
 }
@@ -18,10 +24,10 @@ export function secretReferences(spec: unknown): SecretReference[] {
 function* find(value: unknown, path: string): Generator<SecretReference> {
   if (typeof value !== "object" || value === null) return;
   for (const [name, child] of Object.entries(value)) {
-    const own = Array.isArray(value) ? `${path}[${name}]` : path === "" ? name : `${path}.${name}`;
-    if (referring.test(name)) yield* referenceOf(child, own);
-    else if (name === "imagePullSecrets") yield* pullSecrets(child, own);
-    else yield* find(child, own);
+    const fieldPath = Array.isArray(value) ? `${path}[${name}]` : path === "" ? name : `${path}.${name}`;
+    if (referring.test(name)) yield* referenceOf(child, fieldPath);
+    else if (name === "imagePullSecrets") yield* pullSecrets(child, fieldPath);
+    else yield* find(child, fieldPath);
   }
 }
 

@@ -6,7 +6,7 @@ import { UsageError } from "../../lib/usage-error.ts";
 import { ClusterClient } from "../cluster/client.ts";
 import { connect } from "../cluster/connect.ts";
 
-/** The part of the process that an interactive command uses. */
+/** The parts of the process that an interactive command uses. */
 export interface Terminal {
   readonly environment: Readonly<Record<string, string | undefined>>;
   print(text: string | Uint8Array): void;
@@ -20,7 +20,10 @@ interface Access {
   readonly namespace: string;
 }
 
-/** Connects to the cluster like kubectl: by flag, `KUBECONFIG`, the service account of the pod, or `~/.kube/config`. */
+/**
+ * Connects to the cluster like kubectl: by flag, `KUBECONFIG`, the service account of the pod, or
+ * `~/.kube/config`.
+ */
 export async function reachCluster({ flags }: CommandOptions, { environment }: Terminal): Promise<Access> {
   const connection = await connect({
     kubeconfig: await kubeconfigOf(flags.kubeconfig, environment),
@@ -70,7 +73,10 @@ interface CommandOptions {
   readonly flags: Readonly<Partial<Record<Flag, string>>>;
 }
 
-/** Parses the options. Throws `UsageError` for a flag that is unknown, not among `allowed`, or without a value. */
+/**
+ * Parses the options. Throws `UsageError` for a flag that is not in `allowed`, and for a flag without a
+ * value.
+ */
 export function parseOptions(
   command: string,
   words: readonly string[],

@@ -32,45 +32,51 @@ export class ApiError extends Error {
   }
 }
 
-/** The request for an error message, without its body. With `secret`, the server's message is omitted, because it may quote a value. */
+/**
+ * The request that an error message names. With `secret`, the error omits the server's message, because that
+ * message may quote a value.
+ */
 export type ApiErrorContext = { method: string; path: string; secret: boolean };
 
-/** Makes an error of a `Status` object (Kubernetes API conventions, "Response Status Kind"), or of the response of a proxy. */
+/**
+ * Creates an error from a `Status` object (Kubernetes API conventions, "Response Status Kind"), or from the
+ * response of a proxy.
+ */
 export function apiErrorOf(
-  asked: ApiErrorContext,
+  request: ApiErrorContext,
   status: number,
   body: string,
   retryAfter: string | undefined,
 ): ApiError {
-  const said = parseStatus(body);
-  const reason = said.reason ?? `Http${status}`;
-  const causes = asked.secret
-    ? said.causes.map(({ reason, field }) => dropUndefined({ reason, field }))
-    : said.causes;
-  const sentence = asked.secret
+  const parsed = parseStatus(body);
+  const reason = parsed.reason ?? `Http${status}`;
+  const causes = request.secret
+    ? parsed.causes.map(({ reason, field }) => dropUndefined({ reason, field }))
+    : parsed.causes;
+  const sentence = request.secret
     ? `${reason} (details of a Secret are not repeated)`
-    : (said.message ?? "no further details");
+    : (parsed.message ?? "no further details");
   return new ApiError({
     status,
     reason,
     causes,
-    message: `${asked.method} ${asked.path}: ${status} ${reason}: ${sentence}`,
-    retryAfterMs: parseRetryAfterMs(retryAfter) ?? said.retryAfterMs,
+    message: `${request.method} ${request.path}: ${status} ${reason}: ${sentence}`,
+    retryAfterMs: parseRetryAfterMs(retryAfter) ?? parsed.retryAfterMs,
   });
 }
 
-type SaidStatus = { reason?: string; message?: string; causes: ApiCause[]; retryAfterMs?: number };
+type ParsedStatus = { reason?: string; message?: string; causes: ApiCause[]; retryAfterMs?: number };
 
-function parseStatus(body: string): SaidStatus {
+function parseStatus(body: string): ParsedStatus {
   const status = parseObject(body);
   if (status === undefined || status.kind !== "Status") return { causes: [] };
   const details = isObject(status.details) ? status.details : {};
   const causes = Array.isArray(details.causes) ? details.causes.filter(isObject).map(causeOf) : [];
-  const said: SaidStatus = { causes };
-  if (typeof status.reason === "string" && status.reason !== "") said.reason = status.reason;
-  if (typeof status.message === "string") said.message = status.message.slice(0, 4_000);
-  if (typeof details.retryAfterSeconds === "number") said.retryAfterMs = details.retryAfterSeconds * 1000;
-  return said;
+  const parsed: ParsedStatus = { causes };
+  if (typeof status.reason === "string" && status.reason !== "") parsed.reason = status.reason;
+  if (typeof status.message === "string") parsed.message = status.message.slice(0, 4_000);
+  if (typeof details.retryAfterSeconds === "number") parsed.retryAfterMs = details.retryAfterSeconds * 1000;
+  return parsed;
 }
 
 function causeOf(cause: Record<string, unknown>): ApiCause {
@@ -91,7 +97,7 @@ function parseObject(body: string): Record<string, unknown> | undefined {
     const value: unknown = JSON.parse(body);
     return isObject(value) ? value : undefined;
   } catch {
-    // The body is empty, or the HTML page of a proxy. Only the status is known.
+    // The body is empty, or it is the HTML page of a proxy, so only the status is known.
     return undefined;
   }
 }
@@ -100,7 +106,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Seconds only: the API server sends no dates (RFC 9110, 10.2.3). */
+/** Parses the header `Retry-After` in seconds. The API server never sends it as a date (RFC 9110, 10.2.3). */
 function parseRetryAfterMs(value: string | undefined): number | undefined {
   return value !== undefined && /^\d{1,6}$/.test(value) ? Number(value) * 1000 : undefined;
 }

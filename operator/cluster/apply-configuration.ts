@@ -1,8 +1,9 @@
 import type { KubernetesObject } from "../facts/kubernetes-object.ts";
 
 /**
- * Prepares a manifest for an apply: only with the fields that an apply may name, without `undefined` and `null` (which would be
- * owned but not stored), and with the `stringData` of a Secret as `data`, like the server stores it.
+ * Prepares a manifest for an apply. It removes fields that an apply must not contain, and values that are
+ * `undefined` or `null`, because the operator would own fields that are not stored. It converts the
+ * `stringData` of a Secret to `data`, as the API server does.
  */
 export function applyConfigurationOf(manifest: KubernetesObject): KubernetesObject {
   const { managedFields, creationTimestamp, generation, deletionTimestamp, ...metadata } = manifest.metadata;
@@ -22,6 +23,6 @@ function mergeSecret(data: unknown, stringData: unknown): Record<string, unknown
 function withoutNothing(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutNothing);
   if (typeof value !== "object" || value === null) return value;
-  const kept = Object.entries(value).filter(([, child]) => child !== undefined && child !== null);
-  return Object.fromEntries(kept.map(([name, child]) => [name, withoutNothing(child)]));
+  const fields = Object.entries(value).filter(([, child]) => child !== undefined && child !== null);
+  return Object.fromEntries(fields.map(([name, child]) => [name, withoutNothing(child)]));
 }

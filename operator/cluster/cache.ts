@@ -11,7 +11,7 @@ import { OptionalKind } from "./optional-kind.ts";
 import { type ChangeListener, Reflector, type ReflectorObserver, type WatchState } from "./reflector.ts";
 import { type StoredObject, TemplateCompressor } from "./stored-object.ts";
 
-/** Receives each change once, with the current object, or with the last known one if it was deleted. */
+/** Receives each change once, with the current object, or with the last known object if it was deleted. */
 export type ObjectListener = (change: ObjectChange) => void;
 
 export interface ObjectChange {
@@ -19,17 +19,17 @@ export interface ObjectChange {
   readonly key: string;
   readonly object: KubernetesObject;
   readonly gone: boolean;
-  /** The previously reported object; undefined for a new one. */
+  /** The previously reported object, or undefined for a new object. */
   readonly before?: StoredObject | undefined;
 }
 
 export interface ClusterCacheOptions {
   readonly client: ClusterClient;
-  /** Empty: all namespaces. */
+  /** The watched namespaces. An empty list means all namespaces. */
   readonly namespaces: readonly string[];
   readonly clock: Clock;
   readonly observer: ReflectorObserver;
-  /** Called with each namespace that the operator may not read at the start. */
+  /** Called at the start with each namespace that the operator has no permission to read. */
   readonly onForbidden?: (namespace: string) => void;
 }
 
@@ -37,16 +37,22 @@ export interface ClusterCacheOptions {
 interface Scope {
   readonly namespace: string | undefined;
   readonly reflectors: Reflector[];
-  /** True until all objects are known. No change is reported before, because a reconcile would recreate unknown objects. */
+  /**
+   * True until all objects of the namespace are known. Until then no change is reported, because a reconcile
+   * would recreate objects that are not known yet.
+   */
   isIncomplete: boolean;
 }
 
-/** The number of deleted objects that are remembered: far more than there are responses in flight. */
+/**
+ * The number of deleted objects that the cache remembers. It is far larger than the number of requests in
+ * flight.
+ */
 const mostGone = 4096;
 
 const ownerKinds = new Set(["TtsDeployment", "TtsModelPool"]);
 
-/** The watched kinds, with the selector of their objects. */
+/** The watched kinds, with the label selector of their objects. */
 const followed: readonly { kind: string; labelSelector?: string; keepManagedFields: boolean }[] = [
   { kind: "TtsDeployment", keepManagedFields: true },
   { kind: "TtsModelPool", keepManagedFields: true },
@@ -58,20 +64,26 @@ const followed: readonly { kind: string; labelSelector?: string; keepManagedFiel
 ];
 
 /**
- * The objects that the operator watches. An object that the operator writes is stored at once, before the watch reports it, so
- * that the next reconcile does not repeat the work.
+ * The objects that the operator watches. The cache stores an object that the operator wrote immediately,
+ * before the watch reports it, so that the next reconcile does not write it again.
  */
 export class ClusterCache {
   readonly #options: ClusterCacheOptions;
   readonly #scopes: readonly Scope[];
   readonly #foreign: OptionalKind[] = [];
   readonly #listeners: ObjectListener[] = [];
-  /** By `Kind/namespace/name`. */
+  /** The objects, by `Kind/namespace/name`. */
   readonly #objects = new ObjectStore();
   readonly #packers = new Map<string, TemplateCompressor>();
-  /** The previous versions of owners, while no watch has reported the operator's own write. */
+  /**
+   * The versions of owners before a write of the operator. An entry is removed when the watch reports the
+   * write.
+   */
   readonly #unreported = new Map<string, StoredObject>();
-  /** Uids of deleted objects. The response to a write may arrive after the deletion was reported, and must not restore the object. */
+  /**
+   * The UIDs of deleted objects. The response to a write may arrive after the watch has reported the
+   * deletion, and must not restore the object.
+   */
   readonly #gone = new LruCache<string, true>(mostGone);
 
   constructor(options: ClusterCacheOptions) {
@@ -107,18 +119,21 @@ export class ClusterCache {
     return scope;
   }
 
-  /** Adds a listener for changes from now on. */
+  /** Adds a listener for later changes. */
   onChange(listener: ObjectListener): void {
     this.#listeners.push(listener);
   }
 
-  /** Resolves when all readable objects are known. */
+  /** Starts the watches. Resolves when all objects are known that the operator has permission to read. */
   async start(): Promise<void> {
     const known = this.#scopes.map((scope) => this.#startScope(scope));
     await Promise.all([...known, ...this.#foreign.map((kind) => kind.find())]);
   }
 
-  /** A deleted namespace loses the operator's role. It counts as empty until all of it can be read. */
+  /**
+   * Starts the watches of a scope. The operator has no permission in a namespace that was deleted. Such a
+   * namespace counts as empty until all of its objects can be read.
+   */
   async #startScope(scope: Scope): Promise<void> {
     const { namespace, reflectors } = scope;
     const synced = Promise.all(reflectors.map((reflector) => reflector.start().synced()));
@@ -131,7 +146,7 @@ export class ClusterCache {
     if (end === "synced") return;
     scope.isIncomplete = true;
     this.#options.onForbidden?.(namespace);
-    // rejects if the operator is stopped before
+    // The promise rejects if the operator stops first.
     synced.then(
       () => this.#openScope(scope),
       () => undefined,
@@ -146,7 +161,7 @@ export class ClusterCache {
     }
   }
 
-  /** The watches whose last attempt failed. */
+  /** Returns the watches that failed in their last attempt. */
   failing(): Reflector[] {
     return this.#all().filter(({ isFailing }) => isFailing);
   }
@@ -156,7 +171,10 @@ export class ClusterCache {
     return [...this.#scopes.flatMap(({ reflectors }) => reflectors), ...foreign];
   }
 
-  /** Whether this kind of another product is installed. If it is not, the cluster is checked again from time to time. */
+  /**
+   * Returns whether a kind of another product is installed. If it is not installed, the operator checks the
+   * cluster again at intervals.
+   */
   async isInstalled(kind: string): Promise<boolean> {
     const found = await Promise.all(
       this.#foreign.filter((one) => one.kind === kind).map((one) => one.find()),
@@ -178,22 +196,25 @@ export class ClusterCache {
     return this.#objects.get(`${kind}/${key}`);
   }
 
-  /** Every object of a watched kind, one by one. */
+  /** Yields every object of a watched kind. */
   all(kind: string): Generator<KubernetesObject> {
     return this.#objects.all(`${kind}/`);
   }
 
-  /** Objects of a kind that share a group, see `groupsOf`. */
+  /** Returns the objects of a kind in a group (see `groupsOf`). */
   group(kind: string, group: string): KubernetesObject[] {
     return this.#objects.group(`${kind}/${group}`);
   }
 
-  /** The ids (`Kind/namespace/name`) of the same objects. No object is decompressed for them. */
+  /**
+   * Returns the IDs (`Kind/namespace/name`) of the objects of a kind in a group, without decompressing the
+   * objects.
+   */
   ids(kind: string, group: string): string[] {
     return this.#objects.ids(`${kind}/${group}`);
   }
 
-  /** Stores the response of the API server to a write of ours. */
+  /** Stores the response of the API server to a write of the operator. */
   written(object: KubernetesObject): void {
     const id = `${object.kind}/${objectKey(object)}`;
     const held = this.#packerOf(object.kind).hold(object);
@@ -205,7 +226,10 @@ export class ClusterCache {
     this.#objects.put(id, held);
   }
 
-  /** Stores an object that was read again. Its content may have changed without its version, after an upgrade of the CRDs. */
+  /**
+   * Stores an object that the operator read from the API server again. After an upgrade of the CRDs, the
+   * content of an object may change without a new version.
+   */
   readAgain(object: KubernetesObject): void {
     const id = `${object.kind}/${objectKey(object)}`;
     const held = this.#packerOf(object.kind).hold(object);
@@ -230,11 +254,11 @@ export class ClusterCache {
       this.#notify({ kind, key, object: known, gone: true });
       return;
     }
-    // an object that lost its label was reported as deleted, and may get it again
+    // The watch also reports an object as deleted if the object loses its label. It may get the label again.
     if (held.uid !== undefined) this.#gone.delete(held.uid);
     const known = this.#objects.held(id);
     if (isListed === true || isNewer(held, known) || held.uid !== known?.uid) this.#objects.put(id, held);
-    // decompression takes time, so do it only for listeners
+    // Decompression takes time, so the object is decompressed only if a listener exists.
     if (this.#listeners.length > 0 && scope?.isIncomplete !== true)
       this.#notify({ kind, key, object: object ?? held.object, gone: false, before: reported ?? known });
   }
@@ -265,7 +289,10 @@ export class ClusterCache {
 
 const groupedKinds = new Set(["Pod", "TtsModelPool", ...optionalKinds, ...foreignKinds]);
 
-/** Groups objects by their TtsDeployment, and pods by their pool too. A pool is grouped by its spec, which is immutable, unlike a label. */
+/**
+ * Returns the groups of an object: objects are grouped by TtsDeployment, and pods also by pool. The group of
+ * a TtsModelPool comes from its spec, which is immutable, and not from its labels.
+ */
 function groupsOf(object: KubernetesObject): string[] {
   const { namespace, labels: found = {} } = object.metadata;
   if (!groupedKinds.has(object.kind)) return [];

@@ -10,13 +10,16 @@ import type { Connection } from "./connect.ts";
 import { pathOf, resourceOf } from "./resources.ts";
 import { type QueryParameters, Transport, type TransportCall, type TransportOptions } from "./transport.ts";
 
-/** Called for every attempt, for metrics. `status` is 0 when no response arrived. Must not throw. */
+/**
+ * Called after every attempt of a request, for metrics. `status` is 0 if no response arrived. It must not
+ * throw.
+ */
 export type CallObserver = (call: { method: string; kind: string; status: number; tookMs: number }) => void;
 
 export type ClientOptions = TransportOptions & {
   random?: () => number;
   observer?: CallObserver;
-  /** Per attempt. */
+  /** The longest time of one attempt. */
   timeoutMs?: number;
   /** The number of attempts of requests that may be repeated. */
   attempts?: number;
@@ -25,7 +28,7 @@ export type ClientOptions = TransportOptions & {
 export type Selection = { namespace?: string | undefined; labelSelector?: string; fieldSelector?: string };
 export type ReadOptions = {
   signal?: AbortSignal | undefined;
-  /** Only `metadata` is fetched (`PartialObjectMetadata`). */
+  /** Fetch only `metadata` (`PartialObjectMetadata`). */
   metadataOnly?: boolean;
 };
 export type ListOptions = Selection & ReadOptions & { limit?: number };
@@ -34,9 +37,12 @@ export type ListWatchOptions = Selection &
 type Page = { items: KubernetesObject[]; resourceVersion: string; continueToken: string | undefined };
 
 export type ApplyOptions = {
-  /** The field manager. The default is the operator's own. */
+  /** The field manager. The default is `tts-operator`. */
   manager?: string;
-  /** Whether to take over fields of other managers whose value differs (default), or to fail with a conflict. */
+  /**
+   * Whether the apply takes over fields of other managers that have another value. If it is false, the apply
+   * fails with a conflict. The default is true.
+   */
   force?: boolean;
   /** Validate the request without changing anything. */
   dryRun?: boolean;
@@ -45,9 +51,9 @@ export type ApplyOptions = {
 
 export type RemoveOptions = {
   propagation?: "Foreground" | "Background" | "Orphan";
-  /** Delete only the object with this uid, and not a newer one of the same name. */
+  /** Delete only the object with this UID, and not a newer object with the same name. */
   uid?: string;
-  /** Delete only if the object still has this version. */
+  /** Delete the object only if it still has this version. */
   resourceVersion?: string;
   signal?: AbortSignal;
 };
@@ -63,12 +69,15 @@ type Request = Omit<TransportCall, "timeoutMs" | "secret" | "path"> & {
 
 const pageSize = 500;
 const retryPolicy: BackoffPolicy = { baseMs: 100, capMs: 5_000, jitter: 0.5 };
-/** For longer waits the request fails, and the work queue retries the key while it does other work. */
+/**
+ * The longest wait that the client accepts. If the server asks for a longer wait, the request fails, and the
+ * work queue retries the key later.
+ */
 const longestRetryAfterMs = 10_000;
 
 /**
- * Reads and writes Kubernetes objects as plain JSON. Retries connection errors and overload (429, 502, 503, 504, with
- * `Retry-After`) a few times, and throws {@link ApiError} otherwise.
+ * Reads and writes Kubernetes objects as plain JSON. The client retries connection errors and overload (429,
+ * 502, 503, 504, with `Retry-After`) a few times. Other failures throw an {@link ApiError}.
  */
 export class ClusterClient {
   readonly #transport: Transport;
@@ -91,17 +100,23 @@ export class ClusterClient {
     this.#attempts = options.attempts ?? 4;
   }
 
-  /** Milliseconds by which this machine's clock is ahead of the API server's, accurate to a few seconds. Negative means behind. */
+  /**
+   * Milliseconds by which this machine's clock is ahead of the API server's clock, accurate to a few seconds.
+   * A negative number means that this machine's clock is behind.
+   */
   get clockAheadMs(): number {
     return this.#skew.aheadMs;
   }
 
-  /** Requests in progress, including pauses before a retry. Open watches do not count. */
+  /** Number of requests in progress, including pauses before a retry. Open watches do not count. */
   get inFlight(): number {
     return this.#inFlight;
   }
 
-  /** Returns `undefined` if the object does not exist or its kind is not installed (404). */
+  /**
+   * Reads one object. Returns `undefined` if the object does not exist, or if its kind is not installed
+   * (404).
+   */
   async get(ref: Ref, options: ReadOptions = {}): Promise<KubernetesObject | undefined> {
     const path = pathOf(ref.kind, ref);
     try {
@@ -118,7 +133,9 @@ export class ClusterClient {
     }
   }
 
-  /** Whether the cluster has this kind (Kubernetes, "API discovery"). Every user may read that. */
+  /**
+   * Returns whether the cluster has this kind (Kubernetes, "API discovery"). The request needs no permission.
+   */
   async serves(kind: string): Promise<boolean> {
     const { apiVersion, plural } = resourceOf(kind);
     const path = apiVersion.includes("/") ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
@@ -132,12 +149,15 @@ export class ClusterClient {
     }
   }
 
-  /** All objects of a kind, fetched in pages of `limit`. */
+  /** Returns all objects of a kind, fetched in pages of `limit`. */
   async list(kind: string, options: ListOptions = {}): Promise<KubernetesObject[]> {
     return (await this.listAll(kind, { ...options, keep: (object) => object })).items;
   }
 
-  /** The same as {@link list}, with the resource version to watch from. `keep` converts each object when its page arrives. */
+  /**
+   * Lists objects like {@link list}, and also returns the resource version from which a watch can continue.
+   * `keep` converts each object when its page arrives.
+   */
   async listAll<T>(
     kind: string,
     options: ListOptions & { keep: (object: KubernetesObject) => T },
@@ -152,7 +172,7 @@ export class ClusterClient {
         if (page.continueToken === undefined) return { items, resourceVersion: page.resourceVersion };
         continueToken = page.continueToken;
       } catch (error) {
-        // The server no longer has the state of these pages. List again from the start, without pages.
+        // The server no longer has the state of these pages, so all objects are listed again without pages.
         if (!(error instanceof ApiError && error.status === 410) || continueToken === undefined) throw error;
         items.length = 0;
         limit = undefined;
@@ -161,12 +181,15 @@ export class ClusterClient {
     }
   }
 
-  /** Server-side apply (Kubernetes, "Server-Side Apply"): creates or changes exactly the named fields, as `tts-operator`. */
+  /**
+   * Applies the fields of `manifest` (Kubernetes, "Server-Side Apply"). The object is created if it does not
+   * exist.
+   */
   async apply(manifest: KubernetesObject, options: ApplyOptions = {}): Promise<KubernetesObject> {
     return this.#apply(applyConfigurationOf(manifest), undefined, options);
   }
 
-  /** Applies `/status`: only names and `status` are sent. */
+  /** Applies the subresource `status`. The request contains only the name, namespace, UID and `status`. */
   async applyStatus(manifest: KubernetesObject, options: ApplyOptions = {}): Promise<KubernetesObject> {
     const { name, namespace, uid } = manifest.metadata;
     const metadata = {
@@ -178,7 +201,7 @@ export class ClusterClient {
     return this.#apply(applyConfigurationOf(body), "status", options);
   }
 
-  /** Throws `AlreadyExists` (409) if an object with this name exists. */
+  /** Creates an object. Throws `AlreadyExists` (409) if an object with this name exists. */
   async create(
     manifest: KubernetesObject,
     options: { signal?: AbortSignal } = {},
@@ -195,7 +218,10 @@ export class ClusterClient {
     });
   }
 
-  /** Writes the whole object. Throws `Conflict` (409) if it changed since `metadata.resourceVersion`. */
+  /**
+   * Writes the whole object. Throws `Conflict` (409) if the object has changed since
+   * `metadata.resourceVersion`.
+   */
   async replace(
     manifest: KubernetesObject,
     options: { signal?: AbortSignal } = {},
@@ -212,7 +238,9 @@ export class ClusterClient {
     });
   }
 
-  /** Writes only the ownership of fields. Throws `Conflict` (409) if the object changed since it was read. */
+  /**
+   * Writes only the ownership of fields. Throws `Conflict` (409) if the object has changed since it was read.
+   */
   async setManagedFields(
     live: KubernetesObject,
     managedFields: readonly ManagedFieldsEntry[],
@@ -230,8 +258,8 @@ export class ClusterClient {
   }
 
   /**
-   * Deletes an object. Returns false if it does not exist, or if `uid` is given and another object has its name now.
-   * Throws `Conflict` (409) if it changed since `resourceVersion`.
+   * Deletes an object. Returns false if the object does not exist, or if an object with another UID than
+   * `uid` has its name. Throws `Conflict` (409) if the object has changed since `resourceVersion`.
    */
   async remove(ref: Ref, options: RemoveOptions = {}): Promise<boolean> {
     const { uid, resourceVersion, propagation = "Background", signal } = options;
@@ -254,8 +282,8 @@ export class ClusterClient {
   }
 
   /**
-   * The end of a container's log. It is `undefined` before the first start, and for a previous run of a container that has not
-   * restarted.
+   * Returns the end of a container's log. It returns `undefined` before the first start, and for the previous
+   * run of a container that has not restarted.
    */
   async logOf(pod: { namespace: string; name: string }, options: LogOptions): Promise<string | undefined> {
     const call: TransportCall = {
@@ -273,7 +301,10 @@ export class ClusterClient {
     }
   }
 
-  /** Opens a watch in one attempt: a stream with one JSON event in each line. `reflector.ts` handles its end. */
+  /**
+   * Opens a watch in one attempt. Returns a stream with one JSON event in each line. `reflector.ts` handles
+   * the end of the stream.
+   */
   async openWatch(kind: string, options: ListWatchOptions): Promise<Readable> {
     const { resourceVersion, timeoutSeconds } = options;
     const call: TransportCall = {
@@ -361,7 +392,7 @@ export class ClusterClient {
     }
   }
 
-  /** Milliseconds until the next attempt, or `undefined` if there is none. */
+  /** Returns the milliseconds until the next attempt, or `undefined` if the request is not retried. */
   #retryAfterMs(error: ApiError, failures: number, repeatable: boolean): number | undefined {
     if (error.status === 401) {
       this.#transport.refreshCredentials();
@@ -389,7 +420,10 @@ export class ClusterClient {
   }
 }
 
-/** A request with status 429 had no effect, so every request may be repeated. Other failures are retried only if `repeatable`. */
+/**
+ * Returns whether the request may be retried. A request with status 429 had no effect, so it may always be
+ * retried. After other failures, only a `repeatable` request may be retried.
+ */
 function mayRepeat(error: ApiError, repeatable: boolean): boolean {
   if (error.status === 429) return true;
   if (!repeatable) return false;
@@ -418,7 +452,7 @@ function pageOf(kind: string, response: unknown): Page {
   };
   const { apiVersion } = resourceOf(kind);
   return {
-    // The items of a list have no kind.
+    // The API server omits the kind of the items in a list.
     items: (items ?? []).map((item) => ({ ...item, apiVersion, kind })),
     resourceVersion: metadata?.resourceVersion ?? "",
     continueToken: metadata?.continue === "" ? undefined : metadata?.continue,

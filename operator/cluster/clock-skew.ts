@@ -1,14 +1,18 @@
-/** The smallest change that is reported: a `Date` header has whole seconds, and responses take time. */
+/**
+ * The smallest change that is reported. Smaller changes are noise, because a `Date` header has whole seconds,
+ * and responses take time.
+ */
 const noiseMs = 10_000;
 
 /**
- * Measures how far the local clock is ahead of a server's clock, by the `Date` of its responses (RFC 9110, 6.6.1). Small changes
- * are ignored, so that the status which shows it stays stable.
+ * Measures how far the local clock is ahead of a server's clock, with the `Date` header of responses (RFC
+ * 9110, 6.6.1). Small changes are ignored, so that the status of objects does not change with each
+ * measurement.
  */
 export class ClockSkew {
   #aheadMs = 0;
 
-  /** In milliseconds. Negative means behind. */
+  /** The difference in milliseconds. A negative number means that the local clock is behind. */
   get aheadMs(): number {
     return this.#aheadMs;
   }

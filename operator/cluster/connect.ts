@@ -10,17 +10,22 @@ export type Credentials = {
     servername?: string;
     rejectUnauthorized?: boolean;
   };
-  /** Set if the kubeconfig has a proxy. It replaces the client's own sockets. */
+  /**
+   * The agent for the proxy of the kubeconfig, if it has one. The agent replaces the client's own sockets.
+   */
   agent?: Agent;
 };
 
-/** The address of the API server, and our credentials. */
+/** The address of the API server, and the operator's credentials. */
 export type Connection = {
   server: URL;
   /** The namespace of the service account or of the kubeconfig's context. */
   namespace: string | undefined;
   credentials(): Promise<Credentials>;
-  /** Called after a 401: the credentials are read again, because the token or the kubeconfig may have changed. */
+  /**
+   * Reads the credentials again. It is called after a 401, because the token or the kubeconfig may have
+   * changed.
+   */
   refresh(): void;
 };
 
@@ -37,10 +42,16 @@ export type ConnectOptions = {
 };
 
 const defaultServiceAccountFolder = "/var/run/secrets/kubernetes.io/serviceaccount";
-/** The interval of client-go: the kubelet replaces a token long before it expires. */
+/**
+ * The time after which the credentials are read again, as in client-go. The kubelet replaces a token long
+ * before it expires.
+ */
 const rereadMs = 60_000;
 
-/** Connects with the kubeconfig if there is one, else with the service account of the pod. Throws an error that names what is missing. */
+/**
+ * Connects with the kubeconfig if one is set, and otherwise with the service account of the pod. Throws an
+ * error that says what is missing.
+ */
 export async function connect(options: ConnectOptions): Promise<Connection> {
   if (options.kubeconfig !== undefined) return connectByKubeconfig(options.kubeconfig, options);
   if (options.serviceHost !== undefined) return connectByServiceAccount(options);
@@ -50,7 +61,8 @@ export async function connect(options: ConnectOptions): Promise<Connection> {
 }
 
 /**
- * Connects without the client library, which needs 90 MB of memory. In a pod, host, CA and token are sufficient.
+ * Connects with the host, CA and token of the pod. It does not use the client library, which needs 90 MB of
+ * memory.
  */
 async function connectByServiceAccount(options: ConnectOptions): Promise<Connection> {
   const folder = options.serviceAccountFolder ?? defaultServiceAccountFolder;
@@ -95,9 +107,9 @@ async function connectByKubeconfig(path: string, { context, clock }: ConnectOpti
   if (cluster === null)
     throw new Error(`kubeconfig ${path} has no cluster for context ${config.getCurrentContext()}`);
   const remembered = remember(async () => {
-    const asked: Record<string, unknown> = {};
-    await config.applyToHTTPSOptions(asked);
-    return credentialsOf(asked, cluster.proxyUrl !== undefined);
+    const requestOptions: Record<string, unknown> = {};
+    await config.applyToHTTPSOptions(requestOptions);
+    return credentialsOf(requestOptions, cluster.proxyUrl !== undefined);
   }, clock);
   const refresh = () => {
     config = load();
@@ -129,7 +141,7 @@ function credentialsOf(options: Record<string, unknown>, proxied: boolean): Cred
   return credentials;
 }
 
-/** Reads the credentials at most once a minute, and once for concurrent requests. */
+/** Caches the credentials for a minute. Concurrent requests read the credentials only once. */
 function remember(
   read: () => Promise<Credentials>,
   clock: Clock = systemClock,

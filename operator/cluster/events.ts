@@ -6,23 +6,25 @@ import type { KubernetesObject } from "../facts/kubernetes-object.ts";
 import type { ClusterClient } from "./client.ts";
 import { microTime } from "./micro-time.ts";
 
-/** An event for `kubectl describe`. */
+/** The content of an event, which `kubectl describe` shows. */
 export type EventDetails = {
   regarding: KubernetesObject;
   type: "Normal" | "Warning";
-  /** The cause in UpperCamelCase, for programs (`LicenseExpired`). */
+  /** The machine-readable reason in UpperCamelCase, such as `LicenseExpired`. */
   reason: string;
-  /** The action of the operator in UpperCamelCase (`HoldRollout`). */
+  /** The action of the operator in UpperCamelCase, such as `HoldRollout`. */
   action: string;
-  /** A sentence, which is cut after 1,024 bytes. */
+  /** The message for users. It is cut after 1,024 bytes. */
   note: string;
 };
 
 export type RecorderOptions = {
   client: Pick<ClusterClient, "apply">;
-  /** The name of this process, as in the Lease. */
+  /** The name of this process, which the Lease also contains. */
   instance: string;
-  /** Called if an event is dropped because it could not be written, or because there were too many. Must not throw. */
+  /**
+   * Called if an event is dropped because it could not be written, or because of a limit. It must not throw.
+   */
   onDropped: (happening: EventDetails, reason: unknown) => void;
   clock?: Clock;
 };
@@ -31,21 +33,21 @@ type Series = { event: KubernetesObject; count: number; lastMs: number; writtenM
 
 const maxSeries = 4_096;
 const maxWaiting = 1_000;
-/** A repeated event within this time increases the count of the existing one. */
+/** If an event is repeated within this time, the recorder increases the count of the existing event. */
 const seriesMs = 10 * 60_000;
-/** The shortest time between two writes of a count. */
+/** The shortest time between two writes of an event's count. */
 const countEveryMs = 60_000;
 /**
- * The limits of client-go: an object may have a burst of events, then one in five minutes. Warnings have their own budget, so
- * that a pool which is scaled often does not lose them.
+ * The limits of client-go: after a burst of events, an object may have one event in five minutes. Warnings
+ * have a separate budget, so that no warning is lost if a pool is scaled often.
  */
 const burst = 25;
 const refillMs = 5 * 60_000;
 const maxNoteBytes = 1_024;
 
 /**
- * Writes events (events.k8s.io/v1) in the background: `record` returns at once and never throws. A repeated event increases the
- * count of the existing object, and each object has a limit.
+ * Writes events (events.k8s.io/v1) in the background. `record` returns immediately and never throws. A
+ * repeated event increases the count of the existing event. The number of events for each object is limited.
  */
 export class EventRecorder {
   readonly #options: RecorderOptions;
@@ -69,7 +71,7 @@ export class EventRecorder {
       return;
     }
     if (!this.#spend(`${happening.regarding.metadata.uid ?? key}/${happening.type}`, nowMs)) {
-      this.#options.onDropped(happening, "too many events of this object");
+      this.#options.onDropped(happening, "the object has too many events");
       return;
     }
     const event = this.#eventOf(happening, key, nowMs);
@@ -77,12 +79,12 @@ export class EventRecorder {
     this.#write(happening, event);
   }
 
-  /** Events that are not written yet. */
+  /** Number of events that are not written yet. */
   get waiting(): number {
     return this.#waiting.length + (this.#writing === undefined ? 0 : 1);
   }
 
-  /** Resolves when everything recorded so far was written or dropped. */
+  /** Resolves when every event that was recorded so far is written or dropped. */
   async flush(): Promise<void> {
     await this.#writing;
   }
@@ -138,7 +140,7 @@ export class EventRecorder {
 
   #write(happening: EventDetails, event: KubernetesObject): void {
     if (this.#waiting.length >= maxWaiting) {
-      this.#options.onDropped(happening, "too many events wait to be written");
+      this.#options.onDropped(happening, "the queue of unwritten events is full");
       return;
     }
     this.#waiting.push({ happening, event });
@@ -164,7 +166,7 @@ function keyOfSeries({ regarding, type, reason, action, note }: EventDetails): s
 
 function cut(text: string, bytes: number): string {
   if (Buffer.byteLength(text) <= bytes) return text;
-  // A character that was cut in two has become a replacement character, which is removed.
+  // If the cut is inside a character, the text ends in a replacement character, which is removed.
   return `${Buffer.from(text)
     .subarray(0, bytes - 3)
     .toString("utf8")

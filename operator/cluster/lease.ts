@@ -8,19 +8,25 @@ export type ElectionOptions = {
   client: Pick<ClusterClient, "get" | "create" | "replace">;
   namespace: string;
   name: string;
-  /** Unique for this process, also across restarts of the same pod. */
+  /** The identity of this process. It differs for each start of the same pod. */
   identity: string;
   /** Called when this process becomes the leader and may write. */
   onLeading: () => void;
-  /** Called when this process must stop writing, because another may become the leader. `reason` is for the log. */
+  /**
+   * Called when this process must stop writing, because another process may become the leader. `reason` is
+   * for the log.
+   */
   onLost: (reason: string) => void;
   /** Called after a failed attempt. The election continues. */
   onError?: (error: unknown) => void;
   clock?: Clock;
   random?: () => number;
-  /** Another process takes over if the Lease has not changed for this time. */
+  /** The time without a change of the Lease after which another process becomes the leader. */
   leaseMs?: number;
-  /** The leader steps down if it could not renew the Lease for this time. It is shorter than `leaseMs`, to allow for slow clocks. */
+  /**
+   * The time without a successful renewal after which the leader gives up the leadership. It is shorter than
+   * `leaseMs`, because the clocks of two processes may run at different speeds.
+   */
   renewDeadlineMs?: number;
   retryMs?: number;
 };
@@ -35,9 +41,10 @@ type LeaseSpec = {
 type Lease = KubernetesObject & { spec?: LeaseSpec };
 
 /**
- * Leader election by a `coordination.k8s.io/v1` Lease, with the rules of client-go: the holder renews the lease every
- * `retryMs`. A candidate waits until the lease has not changed for `leaseMs` by its own clock; it ignores the times in the lease. Every write
- * carries the version that was read before, so that one of two concurrent writes fails.
+ * Leader election with a `coordination.k8s.io/v1` Lease, by the rules of client-go. The holder renews the
+ * Lease every `retryMs`. A candidate ignores the times in the Lease. It waits until its own clock shows that
+ * the Lease has not changed for `leaseMs`. Every write contains the version that was read before, so that one
+ * of two concurrent writes fails.
  */
 export class LeaderElection {
   readonly #options: ElectionOptions;
@@ -46,7 +53,7 @@ export class LeaderElection {
   readonly #renewDeadlineMs: number;
   readonly #retryMs: number;
   readonly #stopping = new AbortController();
-  /** The Lease as it was last seen, and when it changed. */
+  /** The last known Lease, and the time at which its change was observed. */
   #seen: { lease: Lease; changedMs: number } | undefined;
   #leading = false;
   #run: Promise<void> | undefined;
@@ -69,8 +76,8 @@ export class LeaderElection {
   }
 
   /**
-   * Ends the election and releases the Lease, so that the next leader does not wait for its expiry. Call this when the last
-   * reconcile has ended. `onLost` is not called.
+   * Ends the election and releases the Lease, so that the next leader does not wait until the Lease expires.
+   * Call this method when the last reconcile has ended. It does not call `onLost`.
    */
   async stop(): Promise<void> {
     this.#stopping.abort();
@@ -94,7 +101,10 @@ export class LeaderElection {
     }
   }
 
-  /** Acquires the Lease. Resolves with the start time of the successful attempt, or with undefined if stop() was called first. */
+  /**
+   * Acquires the Lease. Resolves with the start time of the successful attempt, or with undefined if `stop`
+   * was called first.
+   */
   async #acquire(): Promise<number | undefined> {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
@@ -105,7 +115,7 @@ export class LeaderElection {
     return undefined;
   }
 
-  /** The time to the next attempt, which is not after the expiry of the current Lease. */
+  /** Returns the time to the next attempt, which is at the latest when the current Lease expires. */
   #untilNextTry(): number {
     const retryMs = this.#retryMs * (1 + 0.2 * (this.#options.random ?? Math.random)());
     if (this.#seen === undefined || this.#holder() === "") return retryMs;
@@ -113,7 +123,10 @@ export class LeaderElection {
     return leftMs > 0 ? Math.min(retryMs, leftMs + 10) : retryMs;
   }
 
-  /** Renews the Lease. Resolves with the reason of its loss, or with undefined if stop() was called first. */
+  /**
+   * Renews the Lease. Resolves with the reason why the Lease was lost, or with undefined if `stop` was called
+   * first.
+   */
   async #renewUntilLost(acquiredMs: number): Promise<string | undefined> {
     const { signal } = this.#stopping;
     let renewedMs = acquiredMs;
@@ -126,9 +139,9 @@ export class LeaderElection {
       );
       if (renewed) renewedMs = startMs;
       else if (this.#holder() !== this.#options.identity)
-        return `the lease is held by ${this.#holder() || "no process"}`;
+        return `another process holds the Lease: ${this.#holder() || "(released)"}`;
       else if (this.#clock.monotonicMs() - renewedMs >= this.#renewDeadlineMs) {
-        return `the lease could not be renewed for ${this.#renewDeadlineMs} ms`;
+        return `the Lease could not be renewed for ${this.#renewDeadlineMs} ms`;
       }
     }
   }
@@ -151,7 +164,10 @@ export class LeaderElection {
     });
   }
 
-  /** A stop does not abort the request, because without its response the version for releasing the Lease is unknown. */
+  /**
+   * Renews the Lease once. `stop` does not abort the request, because releasing the Lease needs the version
+   * in its response.
+   */
   async #tryToRenew(leftMs: number): Promise<boolean> {
     return this.#within(leftMs, undefined, async (signal) => {
       try {
@@ -160,14 +176,18 @@ export class LeaderElection {
         if (!isConflict(error)) throw error;
         const lease = await this.#read(signal);
         if (lease !== undefined) this.#observe(lease);
-        // Another client changed the Lease (for example a label) without taking it: renew it with the new version.
+        // If another client changed the Lease, for example a label, but not its holder, the Lease is renewed
+        // with the new version.
         const stillOurs = lease !== undefined && this.#holder() === this.#options.identity;
         return stillOurs && this.#write(lease, signal);
       }
     });
   }
 
-  /** Limits the time of a request. One that hangs must not prolong the leadership, or delay the next attempt of a candidate. */
+  /**
+   * Limits the time of a request. A request without a response must neither prolong the leadership nor delay
+   * the next attempt of a candidate.
+   */
   async #within<T>(
     limitMs: number,
     outer: AbortSignal | undefined,
@@ -194,14 +214,14 @@ export class LeaderElection {
     const { client, namespace, name, identity } = this.#options;
     const now = microTime(this.#clock.nowMs());
     const before = lease?.spec ?? {};
-    const ours = before.holderIdentity === identity;
+    const isLeader = before.holderIdentity === identity;
     const spec: LeaseSpec = {
       ...before,
       holderIdentity: identity,
       leaseDurationSeconds: Math.ceil(this.#leaseMs / 1000),
-      acquireTime: ours ? (before.acquireTime ?? now) : now,
+      acquireTime: isLeader ? (before.acquireTime ?? now) : now,
       renewTime: now,
-      leaseTransitions: (before.leaseTransitions ?? 0) + (ours || lease === undefined ? 0 : 1),
+      leaseTransitions: (before.leaseTransitions ?? 0) + (isLeader || lease === undefined ? 0 : 1),
     };
     const written =
       lease === undefined
@@ -244,7 +264,7 @@ export class LeaderElection {
         this.#options.client.replace({ ...lease, spec }, { signal }),
       );
     } catch (error) {
-      // The Lease expires anyway.
+      // The failure has no consequence except a delay, because the Lease expires.
       this.#options.onError?.(error);
     }
   }

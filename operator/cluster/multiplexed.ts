@@ -3,7 +3,10 @@ import { type ClientHttp2Session, type ClientHttp2Stream, connect } from "node:h
 import { isIP } from "node:net";
 import { type ConnectionOptions, connect as connectTls, type SecureContextOptions } from "node:tls";
 
-/** The least number of streams that a server has to accept (RFC 9113, 6.5.2). The API server accepts 250. */
+/**
+ * The number of streams on one connection. RFC 9113 (6.5.2) recommends that a server accepts at least 100.
+ * The API server accepts 250.
+ */
 const mostStreams = 100;
 
 const connectWithinMs = 10_000;
@@ -16,8 +19,8 @@ interface Session {
 }
 
 /**
- * HTTP/2 streams that share TLS connections. The watch of the metadata of one Secret needs some kilobytes; its own TLS
- * connection would need ten times as much.
+ * HTTP/2 streams that share TLS connections. The watch of one Secret's metadata needs some kilobytes of
+ * memory. A separate TLS connection for each watch would need ten times as much.
  */
 export class MultiplexedStreams {
   readonly #origin: URL;
@@ -30,7 +33,10 @@ export class MultiplexedStreams {
     this.#tls = tls;
   }
 
-  /** Sends a request without a body. Returns undefined if the server, or a proxy before it, does not support HTTP/2. */
+  /**
+   * Sends a request without a body. Returns undefined if the server, or a proxy in front of it, does not
+   * support HTTP/2.
+   */
   async get(path: string, headers: Record<string, string>): Promise<ClientHttp2Stream | undefined> {
     if (!this.#isSupported) return undefined;
     const session = this.#sessionWithRoom();
@@ -50,7 +56,10 @@ export class MultiplexedStreams {
     }
   }
 
-  /** Closes the connection of a stream that got no response in time. The other streams of the connection are opened again. */
+  /**
+   * Closes the connection of a stream without a timely response. The watches on the other streams of this
+   * connection open new streams.
+   */
   abandon(stream: ClientHttp2Stream): void {
     stream.session?.destroy();
   }
@@ -86,12 +95,12 @@ export class MultiplexedStreams {
       return undefined;
     }
     const connection = connect(this.#origin, { createConnection: () => socket });
-    // Each stream reports the error.
+    // Each stream also reports the error.
     connection.on("error", onOver);
     connection.once("goaway", onOver);
     connection.once("close", onOver);
     await once(connection, "connect");
-    // A stream that is not read for a moment must not block the others.
+    // With a large window, a stream that is temporarily not read does not block the other streams.
     connection.setLocalWindowSize(windowBytes);
     return connection;
   }

@@ -2,10 +2,13 @@ import { LruCache } from "../../lib/lru-cache.ts";
 import type { KubernetesObject } from "../facts/kubernetes-object.ts";
 import type { StoredObject } from "./stored-object.ts";
 
-/** The number of decompressed objects: those that the current reconciles read repeatedly. */
+/**
+ * The number of objects that are kept decompressed, because current reconciles read the same objects
+ * repeatedly.
+ */
 const mostOpen = 256;
 
-/** Compressed objects by id and by group. The last ones that were read are kept decompressed. */
+/** Compressed objects by ID and by group. The objects that were last read are kept decompressed. */
 export class ObjectStore {
   readonly #places = new Map<string, StoredObject>();
   readonly #members = new Map<string, Set<string>>();
@@ -48,12 +51,15 @@ export class ObjectStore {
     return this.ids(name).flatMap((id) => this.get(id) ?? []);
   }
 
-  /** The ids of a group's members. No object is decompressed for them. */
+  /** Returns the IDs of the objects in a group, without decompressing the objects. */
   ids(group: string): string[] {
     return [...(this.#members.get(group) ?? [])];
   }
 
-  /** All objects whose id has this prefix, decompressed one by one. None of them is kept open. */
+  /**
+   * Yields all objects with this prefix of their ID. It decompresses one object at a time, and does not keep
+   * the decompressed objects.
+   */
   *all(prefix: string): Generator<KubernetesObject> {
     for (const [id, held] of this.#places) if (id.startsWith(prefix)) yield held.object;
   }

@@ -13,12 +13,13 @@ export interface OptionalKindOptions extends Selection {
   readonly hold: (object: KubernetesObject) => StoredObject;
 }
 
-/** How often the cluster is checked for a kind that a spec needs and that is not installed. */
+/** The interval at which the operator checks whether a kind that a spec needs is now installed. */
 export const discoveryIntervalMs = 10_000;
 
 /**
- * A kind of another product, such as ServiceMonitor of the Prometheus operator. It is watched if it is installed. Otherwise the
- * cluster is checked again, but only while a spec needs the kind, so that an idle operator sends no requests.
+ * A kind of another product, such as ServiceMonitor of the Prometheus operator. If the kind is installed, the
+ * operator watches it. Otherwise the operator checks the cluster again while a spec needs the kind. Without
+ * such a spec it sends no requests.
  */
 export class OptionalKind {
   readonly kind: string;
@@ -37,12 +38,15 @@ export class OptionalKind {
     return this.#reflector !== undefined;
   }
 
-  /** Undefined if the kind is not installed. */
+  /** The watch of the kind, or undefined if the kind is not installed. */
   get reflector(): Reflector | undefined {
     return this.#reflector;
   }
 
-  /** Whether the kind is installed. If it was not, the cluster is checked again, with a minimum interval. */
+  /**
+   * Returns whether the kind is installed. If it was not installed, the cluster is checked again, with a
+   * minimum interval.
+   */
   async find(): Promise<boolean> {
     const nowMs = this.#options.clock.monotonicMs();
     if (!this.installed && nowMs - this.#lookedAtMs >= discoveryIntervalMs / 2) {
@@ -58,7 +62,10 @@ export class OptionalKind {
     await Promise.all([this.#reflector?.stop(), this.#looking]);
   }
 
-  /** A cluster that does not respond is reported elsewhere; here the kind counts as not installed. */
+  /**
+   * Checks whether the kind is installed, and starts its watch. If the cluster does not respond, the kind
+   * counts as not installed, and the observer receives the error.
+   */
   async #look(): Promise<void> {
     const { client, observer, clock: _, onChange, ...selection } = this.#options;
     try {
@@ -80,20 +87,21 @@ export class OptionalKind {
     });
     reflector.onChange(onChange);
     this.#reflector = reflector.start();
-    // Wait for the first list: an object that is written and deleted before it would never be reported as deleted.
+    // Wait for the first list. Otherwise the watch would not report the deletion of an object that is written
+    // and deleted before the list.
     try {
       await Promise.race([reflector.synced(), reflector.forbidden()]);
     } catch (error) {
-      if (this.#reflector === reflector && !this.#stopped) throw error; // otherwise `installed` is already false
+      if (this.#reflector === reflector && !this.#stopped) throw error; // The kind was uninstalled, or the operator stopped.
     }
   }
 
-  /** Handles the uninstallation of the kind, which deleted all of its objects. */
+  /** Handles the uninstallation of the kind, with which Kubernetes deleted all objects of the kind. */
   #forget(reflector: Reflector): void {
     if (this.#reflector !== reflector) return;
-    const gone = [...reflector.keys()];
+    const keys = [...reflector.keys()];
     this.#reflector = undefined;
     void reflector.stop();
-    for (const key of gone) this.#options.onChange(key, undefined);
+    for (const key of keys) this.#options.onChange(key, undefined);
   }
 }

@@ -1,8 +1,9 @@
 import { api } from "../../config/contract/names.ts";
 
 /**
- * One permission of the operator. The chart's roles are generated from the table below.
- * - `workload` applies where the operator reconciles TtsDeployments: cluster-wide, or in the watched namespaces.
+ * One permission of the operator. The roles of the chart and of Kustomize are generated from the table below.
+ * - `workload` applies where the operator reconciles TtsDeployments: cluster-wide, or in the watched
+ * namespaces.
  * - `own` applies in the operator's own namespace.
  */
 export interface Permission {
@@ -15,8 +16,8 @@ export interface Permission {
 
 const read = ["get", "list", "watch"] as const;
 /**
- * Server-side apply is a `patch`, and needs `create` for an object that does not exist. Kubernetes deletes
- * children together with their owner.
+ * The verbs of a server-side apply: `patch`, and `create` for an object that does not exist. Most kinds need
+ * no `delete`, because Kubernetes deletes children together with their owner.
  */
 const apply = [...read, "create", "patch"] as const;
 const applyAndDelete = [...apply, "delete"] as const;
@@ -35,7 +36,7 @@ const permissions: readonly Permission[] = [
     api.group,
     ["ttsmodelpools"],
     applyAndDelete,
-    "One pool for each model of a TtsDeployment. A pool is deleted when it is removed from the spec.",
+    "One pool for each model of a TtsDeployment. The operator deletes a pool when its model is removed from the spec.",
   ),
   workload(
     api.group,
@@ -47,7 +48,7 @@ const permissions: readonly Permission[] = [
     api.group,
     ["ttsdeployments/finalizers", "ttsmodelpools/finalizers"],
     ["update"],
-    "Setting blockOwnerDeletion on children, so that foreground deletion waits for them. Some clusters check this permission.",
+    "The operator sets blockOwnerDeletion on children, so that a foreground deletion waits for the children. Some clusters require this permission for it.",
   ),
   workload("apps", ["deployments"], apply, "Deployments of the API tier and of each model."),
   workload(
@@ -60,74 +61,74 @@ const permissions: readonly Permission[] = [
     "networking.k8s.io",
     ["networkpolicies", "ingresses"],
     applyAndDelete,
-    "NetworkPolicies of API and model pods, and the Ingress of the API, if the spec enables them. Deleted when the spec disables them.",
+    "NetworkPolicies of API and model pods, and the Ingress of the API. The operator creates and deletes them as the spec says.",
   ),
   workload(
     "gateway.networking.k8s.io",
     ["httproutes"],
     applyAndDelete,
-    "HTTPRoute of the API, if the spec has a Gateway and the Gateway API is installed. Deleted when the spec removes it.",
+    "HTTPRoute of the API, if the Gateway API is installed. The operator creates and deletes it as the spec says.",
   ),
   workload(
     "autoscaling",
     ["horizontalpodautoscalers"],
     applyAndDelete,
-    "HorizontalPodAutoscalers of pools with scaling.provider HPA. Deleted when the provider changes.",
+    "HorizontalPodAutoscalers of pools with scaling.provider HPA. The operator deletes them when the provider changes.",
   ),
   workload(
     "policy",
     ["poddisruptionbudgets"],
     applyAndDelete,
-    "PodDisruptionBudgets. Deleted when the spec disables them.",
+    "PodDisruptionBudgets of the API tier and the pools. The operator creates and deletes them as the spec says.",
   ),
   workload(
     "keda.sh",
     ["scaledobjects"],
     applyAndDelete,
-    "ScaledObjects of pools with scaling.provider KEDA, if KEDA is installed. Deleted when the provider changes.",
+    "ScaledObjects of pools with scaling.provider KEDA, if KEDA is installed. The operator deletes them when the provider changes.",
   ),
   workload(
     "monitoring.coreos.com",
     ["servicemonitors", "podmonitors"],
     applyAndDelete,
-    "Monitors for Prometheus, if the spec enables them and the Prometheus operator is installed. Deleted when the spec disables them.",
+    "Monitors of the Prometheus operator, if it is installed. The operator creates and deletes them as the spec says.",
   ),
   workload(
     "rbac.authorization.k8s.io",
     ["roles", "rolebindings"],
     apply,
-    "Roles with which API pods read their own routing table and the endpoints of their models, and nothing else.",
+    "Roles for API pods, which allow them to read only their own routing table and the endpoints of their models.",
   ),
   workload(
     "discovery.k8s.io",
     ["endpointslices"],
     read,
-    "Not used by the operator itself: Kubernetes allows granting only permissions that one has, and API pods need this one.",
+    "API pods watch the endpoints of their models. The operator grants them this permission, and Kubernetes allows a client to grant only permissions that it has.",
   ),
   workload(
     "",
     ["pods"],
     ["list", "watch", "patch"],
-    "Finding out why a pod does not start (image, GPU, crash), and marking the pods with the fewest streams before a pool shrinks.",
+    "The operator finds out why a pod does not start (image, GPU, crash). Before a pool scales down, it sets the deletion cost of its pods.",
   ),
   workload(
     "",
     ["secrets"],
     ["get", "watch", "create", "patch"],
-    "The license and API keys are read and watched by name, never listed. The operator creates the internal token, and watches its metadata by a label of its own. Users choose the names of Secrets, so this rule cannot list names.",
+    "The operator reads and watches the Secrets of the license and the API keys by name, and never lists Secrets. It creates the Secret of the internal token, and watches the metadata of these Secrets by label. Users choose the names of Secrets, so this rule cannot contain names.",
   ),
   workload(
     "events.k8s.io",
     ["events"],
     ["create", "patch"],
-    "Events about changed conditions, which `kubectl describe` shows.",
+    "Events about changes of conditions. `kubectl describe` shows them.",
   ),
   {
     scope: "own",
     apiGroup: "coordination.k8s.io",
     resources: ["leases"],
     verbs: ["get", "create", "update"],
-    why: "Leader election.",
+    why: "The Lease of the leader election.",
   },
 ];
 
@@ -151,7 +152,10 @@ export function rulesOf(scope: Permission["scope"]): (PolicyRule & { why: string
 
 interface UserRole {
   readonly name: string;
-  /** The roles of Kubernetes that aggregate these rules (Kubernetes documentation, "User-facing roles"). */
+  /**
+   * The ClusterRoles of Kubernetes that aggregate these rules (Kubernetes documentation, "User-facing
+   * roles").
+   */
   readonly aggregateTo: readonly ("admin" | "edit" | "view")[];
   readonly rules: readonly {
     readonly apiGroups: readonly string[];
@@ -160,11 +164,11 @@ interface UserRole {
   }[];
 }
 
-const ours = ["ttsdeployments", "ttsmodelpools"] as const;
+const ownResources = ["ttsdeployments", "ttsmodelpools"] as const;
 
 /**
- * The permissions of users with the role `admin`, `edit` or `view` in a namespace. Only the operator writes pools. Users may
- * scale pools, as they may scale Deployments.
+ * The permissions of users with the role `admin`, `edit` or `view` in a namespace. Only the operator may
+ * write pools. Users may scale pools like Deployments.
  */
 export const userRoles: readonly UserRole[] = [
   {
@@ -173,7 +177,7 @@ export const userRoles: readonly UserRole[] = [
     rules: [
       {
         apiGroups: [api.group],
-        resources: [...ours, ...ours.map((name) => `${name}/status`), "ttsmodelpools/scale"],
+        resources: [...ownResources, ...ownResources.map((name) => `${name}/status`), "ttsmodelpools/scale"],
         verbs: read,
       },
     ],

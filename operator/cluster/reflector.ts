@@ -10,9 +10,10 @@ import { type StoredObject, storeUncompressed } from "./stored-object.ts";
 import { BrokenWatch, parseWatchEvent } from "./watch-event.ts";
 
 /**
- * Receives the key (`namespace/name`, or `name` of a cluster-wide kind) and the stored object, or `undefined` if it was deleted.
- * `object` is the received object, if it is available, because decompression takes time. `isListed` means that a list has the
- * object. It replaces the known object also if it is older, as after a restore of etcd.
+ * Receives the key (`namespace/name`, or `name` of a cluster-wide kind) and the stored object, or `undefined`
+ * if it was deleted. If the uncompressed object is available, `object` is this object, because decompression
+ * takes time. If `isListed` is true, the object comes from a list. A listed object replaces the known object
+ * even if it has an older version, as after a restore of etcd.
  */
 export type ChangeListener = (
   key: string,
@@ -21,20 +22,26 @@ export type ChangeListener = (
   isListed?: boolean,
 ) => void;
 
-/** Receives the activity for logs and metrics. Must not throw. */
+/** Receives the activity of a reflector for logs and metrics. Its methods must not throw. */
 export type ReflectorObserver = {
   listed?(kind: string, objects: number): void;
-  /** A watch ended: at the time limit of the server, or with `error`. The reflector continues. */
+  /**
+   * A watch ended at the time limit of the server, or with `error`. The reflector opens the next watch after
+   * `retryMs`.
+   */
   interrupted?(kind: string, error: unknown, retryMs: number): void;
-  /** A listener threw, which is a bug in the operator. */
+  /** A listener threw an error, which is a bug in the operator. */
   listenerFailed?(kind: string, key: string, error: unknown): void;
 };
 
-/** The objects that a watch has reported so far, for comparison with a list of the same selection. */
+/**
+ * The objects that a watch has reported so far. The operator compares them with a new list that has the same
+ * selection.
+ */
 export interface WatchState {
   readonly kind: string;
   readonly selection: Selection;
-  /** Whether the last attempt failed, and no event has arrived since. */
+  /** Whether the last attempt failed and no event has arrived since then. */
   readonly isFailing: boolean;
   /** Resource versions by key. */
   readonly versions: ReadonlyMap<string, string | undefined>;
@@ -45,44 +52,64 @@ export type ReflectorOptions = Selection & {
   clock?: Clock;
   random?: () => number;
   observer?: ReflectorObserver;
-  /** Set for kinds that the operator applies, because `isApplied` reads them. For other kinds they only need memory. */
+  /**
+   * Whether to store `managedFields`. `isApplied` needs them for kinds that the operator applies. For other
+   * kinds they would only use memory.
+   */
   keepManagedFields?: boolean;
-  /** Converts objects for storage. By default they are stored unchanged. */
+  /** Converts an object for storage. By default the object is stored unchanged. */
   hold?: (object: KubernetesObject) => StoredObject;
-  /** Watch only the object with this name, without listing (RBAC: `get` and `watch`). */
+  /** Watch only the object with this name, without a list (RBAC: `get` and `watch`). */
   name?: string;
   /**
-   * Never list (RBAC: only `watch`): a watch without a version reports the existing objects first. Their end is
-   * unknown, so `synced` only says that the watch has begun.
+   * Never list objects (RBAC: only `watch`). A watch without a version first reports the existing objects.
+   * The operator does not know which of them is the last, so `synced` only means that the watch has begun.
    */
   neverList?: boolean;
-  /** Request objects without spec, status and data, which then never leave the server. Always true for Secrets. */
+  /**
+   * Request only the metadata of the objects, so that the server does not send their content. It is always
+   * true for Secrets.
+   */
   metadataOnly?: boolean;
-  /** A watch without an event for this time counts as broken. The server sends a bookmark about every minute. */
+  /**
+   * A watch without an event for this time counts as broken. The server sends a bookmark about every minute.
+   */
   idleTimeoutMs?: number;
-  /** How long the server keeps a watch open, before jitter (up to twice as long). */
+  /**
+   * The shortest time for which the server keeps a watch open. With jitter the time is up to twice as long.
+   */
   watchSeconds?: number;
   pageSize?: number;
   backoff?: BackoffPolicy;
 };
 
 const defaultBackoff: BackoffPolicy = { baseMs: 200, capMs: 30_000, jitter: 0.5 };
-/** Twice the largest object of etcd would suffice with its defaults, but etcd can be configured for larger objects. */
+/**
+ * The longest line of a watch. It is larger than the default limit of etcd for an object, because etcd can be
+ * configured for larger objects.
+ */
 const maxLineBytes = 16 * 1024 * 1024;
-/** After this number of breaks the objects are listed again, because the stream may break at the same event each time. */
+/**
+ * The number of broken watches after which the objects are listed again, because each watch may break at the
+ * same event.
+ */
 const breaksBeforeRelist = 3;
-/** A watch that lasted this long was healthy, even without an event. */
+/** A watch that lasted this long counts as healthy, even if no event arrived. */
 const healthyMs = 5_000;
 const longestRetryAfterMs = 60_000;
-/** The number of rejections (403) after which a namespace counts as forbidden. A new role binding takes a moment. */
+/**
+ * The number of rejections (403) after which a namespace counts as forbidden. After the first rejections, a
+ * new role binding may not be effective yet.
+ */
 const refusalsUntilForbidden = 4;
-/** Small pages keep memory low, because a page is parsed as a whole. */
+/** The number of objects on a page. Small pages keep memory low, because each page is parsed in one step. */
 const defaultPageSize = 100;
 
 /**
- * A copy of the objects of one kind that follows the cluster: it lists the objects, and then watches them. When a watch ends, the
- * next one continues from the last version. If the server no longer has that version, the objects are listed again, and missing
- * objects are reported as deleted. No change is lost, but several changes of one object may be reported as one.
+ * Keeps a copy of the objects of one kind up to date. It lists the objects, and then watches them. When a
+ * watch ends, the next watch continues from the last version. If the server no longer has that version, the
+ * objects are listed again, and missing objects are reported as deleted. No change is lost, but several
+ * changes of one object may be reported as one change.
  */
 export class Reflector {
   readonly kind: string;
@@ -97,7 +124,10 @@ export class Reflector {
   readonly #beginListeners: (() => void)[] = [];
   readonly #stopping = new AbortController();
   readonly #synced = Promise.withResolvers<void>();
-  /** The last version in the store; `undefined` before the first list, or if the server no longer has the version. */
+  /**
+   * The last version in the store. It is `undefined` before the first list, and if the server no longer has
+   * the version.
+   */
   #version: string | undefined;
   #breaks = 0;
   #refusals = 0;
@@ -114,18 +144,22 @@ export class Reflector {
     this.#random = options.random ?? Math.random;
     this.#hold = options.hold ?? storeUncompressed;
     this.#backoff = new Backoff(options.backoff ?? defaultBackoff, this.#random);
-    // A stop before the first list rejects this promise, which may have no handler.
+    // If the reflector stops before the first list, this promise rejects, and it may have no handler.
     this.#synced.promise.catch(() => undefined);
   }
 
-  /** Call this before the start: earlier objects are not reported again. */
+  /**
+   * Adds a listener. Call this method before `start`, because objects that were already reported are not
+   * reported again.
+   */
   onChange(listener: ChangeListener): void {
     this.#listeners.push(listener);
   }
 
   /**
-   * Calls the listener when a watch that never lists has begun without a version. The existing objects follow. An object that was
-   * deleted before, and that no watch has reported, is never reported.
+   * Calls the listener when a watch with `neverList` has begun without a version. The watch then reports the
+   * existing objects. The reflector never reports an object that was deleted before, unless an earlier watch
+   * had reported the object.
    */
   onBegin(listener: () => void): void {
     this.#beginListeners.push(listener);
@@ -136,12 +170,18 @@ export class Reflector {
     return this;
   }
 
-  /** Resolves when the first complete state is stored and reported. Rejects if stopped before. */
+  /**
+   * Resolves when the first complete state is stored and reported. Rejects if the reflector stops before
+   * that.
+   */
   synced(): Promise<void> {
     return this.#synced.promise;
   }
 
-  /** Resolves when the API server has rejected the first list several times (403), for example in a deleted namespace. */
+  /**
+   * Resolves when the API server has rejected the first list several times (403), for example in a deleted
+   * namespace.
+   */
   forbidden(): Promise<void> {
     return this.#forbidden.promise;
   }
@@ -167,7 +207,7 @@ export class Reflector {
     return { kind: this.kind, selection: this.#selection(), isFailing: this.#isFailing, versions };
   }
 
-  /** Stops the watch. No change is reported after this resolves. */
+  /** Stops the watch. No change is reported after the promise resolves. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#run;
@@ -189,7 +229,7 @@ export class Reflector {
     }
   }
 
-  /** Returns the error that ended the watch; `undefined` if a healthy watch reached its time limit. */
+  /** Returns the error that ended the watch, or `undefined` if a healthy watch reached its time limit. */
   async #watchUntilItEnds(): Promise<unknown> {
     try {
       if (this.#version === undefined && this.#lists()) await this.#list();
@@ -219,7 +259,8 @@ export class Reflector {
       return this.#random() * 100;
     }
     if (isForgotten(error)) this.#version = undefined;
-    // An unreachable or busy server says nothing about the version. A stream that breaks repeatedly at one event does.
+    // If a stream breaks repeatedly at the same event, the version is no longer used. After other errors,
+    // such as an unreachable server, the version is kept.
     if (error instanceof BrokenWatch || error instanceof LineTooLong) {
       this.#breaks += 1;
       if (this.#breaks >= breaksBeforeRelist) this.#version = undefined;
@@ -240,7 +281,10 @@ export class Reflector {
     this.#replaceAll(new Map(items), resourceVersion);
   }
 
-  /** Updates the store before it calls the listeners, so that each listener sees a consistent state. */
+  /**
+   * Replaces all objects in the store, and then calls the listeners, so that each listener sees a consistent
+   * state.
+   */
   #replaceAll(objects: Map<string, StoredObject>, version: string | undefined): void {
     const changed: string[] = [];
     for (const key of this.#objects.keys()) {
@@ -257,7 +301,7 @@ export class Reflector {
     this.#synced.resolve();
   }
 
-  /** Returns whether the watch reported a newer version. */
+  /** Watches until the stream ends. Returns whether the watch reported a newer version. */
   async #watch(): Promise<boolean> {
     const { idleTimeoutMs = 90_000, watchSeconds = 300 } = this.#options;
     const { signal } = this.#stopping;
@@ -307,8 +351,9 @@ export class Reflector {
   }
 
   /**
-   * Reads a single named object, which is never listed. The read follows the opening of the watch, and therefore misses no earlier
-   * change. The watch may then report past events. Their versions show that they are old, or later events correct them.
+   * Reads one object by name. The watch is opened before the read, so no change between them is lost. The
+   * watch may report events from before the read. Events with an older version are ignored, and later events
+   * correct the others.
    */
   async #readNamed(): Promise<void> {
     const { namespace, name = "" } = this.#options;
@@ -320,7 +365,7 @@ export class Reflector {
     this.#replaceAll(found, object?.metadata.resourceVersion);
   }
 
-  /** Returns whether the line reported a new version. */
+  /** Handles one line of a watch. Returns whether the line reported a new version. */
   #take(line: string, about: { path: string; secret: boolean }): boolean {
     const event = parseWatchEvent(line, about);
     if (event.kind === "error") throw interruption(event.error);
@@ -342,14 +387,20 @@ export class Reflector {
     return true;
   }
 
-  /** Returns whether the version is newer. Older events were already reported by this stream or by the list. */
+  /**
+   * Moves to `version` if it is newer, and returns whether it is. Events with an older version were already
+   * reported by this stream or by the list.
+   */
   #forward(version: string): boolean {
     if (!isNewer(version, this.#version)) return false;
     this.#version = version;
     return true;
   }
 
-  /** A watch without a list begins with the existing objects, in the order of their names. */
+  /**
+   * Returns whether this version of an object is not known yet. A watch without a list begins with the
+   * existing objects in the order of their names, so their versions are not in order.
+   */
   #isUnknownYet(key: string, version: string): boolean {
     if (this.#options.neverList !== true) return false;
     return isNewer(version, this.#objects.get(key)?.resourceVersion);
@@ -389,8 +440,8 @@ export class Reflector {
 }
 
 /**
- * Watches one named object without the permission to list. Only the metadata of a Secret is fetched; a reconcile reads the content
- * with `ClusterClient.get`.
+ * Watches one object by name, without the permission to list. For a Secret it fetches only the metadata. A
+ * reconcile reads the content with `ClusterClient.get`.
  */
 export function watchOne(
   client: ClusterClient,
@@ -401,7 +452,7 @@ export function watchOne(
   return new Reflector(client, ref.kind, { ...options, ...namespace, name: ref.name });
 }
 
-/** Detects a watch without data. It has one timer, however much data arrives. */
+/** Detects a watch without data. It uses one timer, independent of the amount of data. */
 class IdleWatch {
   readonly #clock: Clock;
   readonly #limitMs: number;
@@ -445,13 +496,19 @@ class IdleWatch {
   }
 }
 
-/** Whether the server does not have the version: it was compacted, or the server was restored from an older backup. */
+/**
+ * Returns whether the server does not have the version, because the version was compacted, or because the
+ * server was restored from an older backup.
+ */
 function isForgotten(error: unknown): boolean {
   if (!(error instanceof ApiError)) return false;
   return error.status === 410 || error.causes.some(({ reason }) => reason === "ResourceVersionTooLarge");
 }
 
-/** Converts an error event. Only an expired version, 429 and 503 mean that the stream itself was valid. */
+/**
+ * Converts an error event. An expired version, 429 and 503 are valid errors of the server. Any other error
+ * event counts as a broken watch.
+ */
 function interruption(error: ApiError): Error {
   if (isForgotten(error) || error.status === 429 || error.status === 503) return error;
   return new BrokenWatch(error.message, { cause: error });
@@ -462,8 +519,8 @@ function isSameState(known: StoredObject | undefined, object: StoredObject): boo
 }
 
 /**
- * Versions of one kind increase (Kubernetes API concepts, "Resource versions"). A version that is not a number counts as newer
- * if it differs.
+ * Returns whether `version` is newer. The versions of one kind increase (Kubernetes API concepts, "Resource
+ * versions"). If a version is not a number, every different version counts as newer.
  */
 function isNewer(version: string, than: string | undefined): boolean {
   if (than === undefined) return true;

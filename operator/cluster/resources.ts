@@ -44,7 +44,10 @@ const resources = {
   CustomResourceDefinition: clusterWide("apiextensions.k8s.io/v1", "customresourcedefinitions"),
 } as const satisfies Record<string, Resource>;
 
-/** Throws for a kind that is missing from the table, which is a bug in the operator. */
+/**
+ * Returns the API group and resource of a kind. Throws for a kind that is missing from the table, which is a
+ * bug in the operator.
+ */
 export function resourceOf(kind: string): Resource {
   const resource = (resources as Record<string, Resource>)[kind];
   if (resource === undefined)
@@ -52,7 +55,10 @@ export function resourceOf(kind: string): Resource {
   return resource;
 }
 
-/** The URL path of a collection, or of one object if `name` is given. Without `namespace` it covers all namespaces. */
+/**
+ * Returns the URL path of a collection, or of one object if `name` is set. Without `namespace`, the path
+ * selects all namespaces.
+ */
 export function pathOf(
   kind: string,
   where: { namespace?: string | undefined; name?: string; subresource?: string },

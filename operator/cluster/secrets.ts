@@ -6,22 +6,28 @@ import { Reflector, type ReflectorObserver, type WatchState, watchOne } from "./
 
 export interface SecretsOptions {
   readonly client: ClusterClient;
-  /** Empty: all namespaces. */
+  /** The watched namespaces. An empty list means all namespaces. */
   readonly namespaces: readonly string[];
   readonly observer: ReflectorObserver;
 }
 
-/** Receives the key (`namespace/name`) of a Secret that changed since it was read, and its metadata (`undefined` if it was deleted). */
+/**
+ * Receives the key (`namespace/name`) of a Secret that has changed since it was read, and the Secret's
+ * metadata, or `undefined` if the Secret was deleted.
+ */
 type SecretListener = (key: string, secret: KubernetesObject | undefined) => void;
 
-/** A fact that was derived from a Secret's content. */
+/** A fact that was derived from the content of a Secret. */
 export interface SecretReading<T> {
   readonly fact: T;
-  /** The Secret itself, if this call read it. It is for the current reconcile only and is not kept. */
+  /** The Secret, if this call read it. It is only for the current reconcile, and is not kept. */
   readonly read: { readonly secret: KubernetesObject | undefined } | undefined;
 }
 
-/** Uid and version: a recreated Secret may have any version. */
+/**
+ * The UID and the resource version, because the version of a recreated Secret may be equal to an earlier
+ * version.
+ */
 type Version = string;
 const absent: Version = "absent";
 const beingRead: Version = "being read";
@@ -32,20 +38,20 @@ interface Named {
 }
 
 /**
- * Reads Secrets by name, when a reconcile needs one that has changed since it was read. Only the facts that were derived from it
- * are kept. Watches of the metadata report changes: one watch for each Secret that users name, and one, which never lists, for
- * all Secrets that the operator created.
+ * Reads Secrets by name when a reconcile needs them. It keeps only facts that were derived from a Secret, and
+ * reads a Secret again only after a change. Watches of metadata report changes: one watch for each Secret
+ * that users name, and one watch without a list for all Secrets that the operator created.
  */
 export class Secrets {
   readonly #options: SecretsOptions;
   readonly #own: Reflector[];
   readonly #named = new Map<string, Named>();
   readonly #namedBy = new Map<string, readonly string[]>();
-  /** The versions from watches and from the operator's writes. */
+  /** The version of each Secret that a watch reported last. */
   readonly #versions = new Map<string, Version>();
-  /** The version of each read Secret that its followers know, or were notified of. */
+  /** The version of each Secret that its followers read, or that was last reported to its followers. */
   readonly #reported = new Map<string, Version>();
-  /** By key, then by use. All facts of a Secret are from one version. */
+  /** The facts by key of the Secret, and by use. All facts of a Secret are from one version. */
   readonly #facts = new Map<string, { version: Version; uses: Map<string, unknown> }>();
   readonly #listeners: SecretListener[] = [];
   #stopped = false;
@@ -75,7 +81,7 @@ export class Secrets {
     await Promise.all(this.#reflectors().map((one) => one.stop()));
   }
 
-  /** The watches whose last attempt failed. */
+  /** Returns the watches that failed in their last attempt. */
   failing(): Reflector[] {
     return this.#reflectors().filter(({ isFailing }) => isFailing);
   }
@@ -88,7 +94,9 @@ export class Secrets {
     return [...this.#own, ...[...this.#named.values()].map(({ reflector }) => reflector)];
   }
 
-  /** Watches the named Secrets for as long as `follower` names them. */
+  /**
+   * Watches the Secrets in `refs` for `follower`, and stops watching Secrets that no follower names any more.
+   */
   follow(follower: string, refs: readonly Ref[]): void {
     if (this.#stopped) return;
     const keys = refs.map(objectKey);
@@ -99,12 +107,15 @@ export class Secrets {
     else this.#namedBy.set(follower, keys);
   }
 
-  /** The followers of the Secret with this key. */
+  /** Returns the followers of the Secret with this key. */
   followersOf(key: string): string[] {
     return [...(this.#named.get(key)?.followers ?? [])];
   }
 
-  /** The fact that `make` derives from the Secret for `use`. The Secret is read only if it may have changed since. */
+  /**
+   * Returns the fact that `make` derives from the Secret for `use`. The Secret is read only if it may have
+   * changed since the last read.
+   */
   async read<T>(
     ref: Ref,
     use: string,
@@ -113,7 +124,7 @@ export class Secrets {
     const key = objectKey(ref);
     const known = this.recall(key, use);
     if (known !== undefined) return { fact: known.fact as T, read: undefined };
-    // From here on, the watch may report a later version than the one that is read.
+    // During the read, the watch may report a later version.
     if (!this.#reported.has(key)) this.#reported.set(key, beingRead);
     const secret = await this.#options.client.get(ref);
     const fact = make(secret);
@@ -121,26 +132,26 @@ export class Secrets {
     this.#keep(key, version, use, fact);
     const before = this.#reported.get(key);
     this.#reported.set(key, version);
-    // A reader that finds a new version reports it to all others who share the Secret.
+    // If the read finds a new version, the other followers of the Secret are notified.
     if (before !== beingRead && before !== version) this.#report(key, secret);
     return { fact, read: { secret } };
   }
 
-  /** The kept fact for `use`, while the Secret has not changed since. */
+  /** Returns the kept fact for `use`, if the Secret has not changed since. */
   recall(key: string, use: string): { readonly fact: unknown } | undefined {
     const known = this.#facts.get(key);
     if (known?.version !== this.#versions.get(key) || !known?.uses.has(use)) return undefined;
     return { fact: known.uses.get(use) };
   }
 
-  /** Keeps a fact about a Secret that the operator wrote, or that matched its desired state. */
+  /** Keeps a fact about a Secret that the operator wrote, or that already matched its desired state. */
   keep(secret: KubernetesObject, use: string, fact: unknown): void {
     const key = objectKey(secret);
     this.#keep(key, versionOf(secret), use, fact);
     this.#reported.set(key, versionOf(secret));
   }
 
-  /** Drops the facts of a Secret that the operator no longer needs. */
+  /** Forgets the facts of a Secret that the operator no longer needs. */
   forget(key: string): void {
     this.#facts.delete(key);
     this.#reported.delete(key);
@@ -172,23 +183,27 @@ export class Secrets {
     this.#named.delete(key);
     this.#versions.delete(key);
     this.forget(key);
-    // There is no need to wait for its end, because it has no listeners any more.
+    // The operator does not wait for the end of the watch, because it ignores further changes.
     void known.reflector.stop();
   }
 
   #take(key: string, secret: KubernetesObject | undefined): void {
     const version = versionOf(secret);
-    // forget a deleted Secret of the operator, which is deleted with its owner
+    // The version of a deleted Secret is forgotten if the operator created the Secret, because it was deleted
+    // with its owner.
     if (secret === undefined && !this.#named.has(key)) this.#versions.delete(key);
     else this.#versions.set(key, version);
     const before = this.#reported.get(key);
-    // no follower has read this Secret, or none needs to read it again
+    // No follower has read this Secret, or the followers already know this version.
     if (before === undefined || before === version) return;
     this.#reported.set(key, version);
     this.#report(key, secret);
   }
 
-  /** Reports every Secret that was read or written before the watch began, because it may have been deleted in between. */
+  /**
+   * Reports every Secret that was read or written before the watch began, because the Secret may have been
+   * deleted before the watch began.
+   */
   #doubtOwn(namespace: string | undefined): void {
     for (const [key, version] of this.#reported) {
       const isWatched = namespace === undefined || key.startsWith(`${namespace}/`);

@@ -1,13 +1,13 @@
 import { LruCache } from "../../lib/lru-cache.ts";
 import type { KubernetesObject } from "../facts/kubernetes-object.ts";
 
-/** An object in the cache, compressed or not. */
+/** An object in the cache, which may be compressed. */
 export interface StoredObject {
   readonly uid: string | undefined;
   readonly resourceVersion: string | undefined;
-  /** The groups by which it is found together with others. */
+  /** The groups of the object, by which the cache finds objects that belong together. */
   readonly groups: readonly string[];
-  /** Each read may return a new copy. */
+  /** The uncompressed object. Each read may return a new copy. */
   readonly object: KubernetesObject;
 }
 
@@ -17,22 +17,27 @@ export function storeUncompressed(object: KubernetesObject): StoredObject {
   return { uid, resourceVersion, groups: [], object };
 }
 
-/** JSON that is split at its quotation marks. Even pieces are mostly punctuation, and odd pieces are names and values. */
+/**
+ * JSON that is split at its quotation marks. Pieces with an even index are mostly punctuation, and pieces
+ * with an odd index are names and values.
+ */
 type Form = readonly string[];
 
 const mark = '"';
-/** The maximum number of shared forms. An object of any other shape has its own form. */
+/** The maximum number of shared forms. */
 const mostForms = 16;
-/** Positions are stored as characters of a string, which limits their number. */
+/**
+ * The highest number of pieces. Positions are stored as characters of a string, which limits their number.
+ */
 const mostPieces = 65_536;
 
 /**
- * Compresses the objects of one kind, many of which have the same template. Objects whose JSON has the same number of pieces share
- * one form, and only the pieces that differ from it are stored. A Deployment of 10 kB (40 kB as JavaScript objects) needs about
- * 1 kB. A read takes about 40 microseconds.
+ * Compresses the objects of one kind, because many of them have the same template. Objects with the same
+ * number of JSON pieces share one form, and only the pieces that differ from this form are stored. A
+ * Deployment of 10 kB (40 kB as JavaScript objects) needs about 1 kB. A read takes about 40 microseconds.
  */
 export class TemplateCompressor {
-  /** By number of pieces. */
+  /** The shared forms, by number of pieces. */
   readonly #forms = new LruCache<number, Form>(mostForms);
   readonly #groupsOf: (object: KubernetesObject) => readonly string[];
 
@@ -59,7 +64,9 @@ class CompressedObject implements StoredObject {
   readonly #form: Form;
   /** The positions of the pieces that differ from the form, as character codes. */
   readonly #places: string;
-  /** These pieces, joined. A slice of the JSON would keep the whole text in memory. */
+  /**
+   * The pieces that differ, joined to a new string. A slice of the JSON would keep the whole text in memory.
+   */
   readonly #pieces: string;
 
   constructor({ metadata }: KubernetesObject, groups: readonly string[], pieces: Form, form: Form) {

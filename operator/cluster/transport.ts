@@ -22,18 +22,25 @@ export type TransportCall = {
   accept?: string;
   contentType?: string;
   body?: unknown;
-  /** The limit until the whole response has arrived; for a stream, until its headers have arrived. */
+  /**
+   * The longest time until the whole response has arrived, or for a stream until its headers have arrived.
+   */
   timeoutMs: number;
   signal?: AbortSignal | undefined;
-  /** Whether to share a connection with other open streams (HTTP/2, if the server supports it). */
+  /**
+   * Whether the request shares a connection with other open streams. This needs HTTP/2 support of the server.
+   */
   shared?: boolean;
-  /** Whether the object is a Secret. Errors then omit the server's message, which may quote its content. */
+  /**
+   * Whether the object is a Secret. Errors then omit the server's message, because it may quote the content
+   * of the Secret.
+   */
   secret?: boolean;
 };
 
 export type TransportOptions = {
   clock?: Clock;
-  /** The number of sockets for requests. Each watch has its own socket in addition. */
+  /** The number of sockets for requests. Each watch needs an additional socket. */
   maxSockets?: number;
   maxBodyBytes?: number;
   userAgent?: string;
@@ -41,22 +48,22 @@ export type TransportOptions = {
   onDate?: (date: string) => void;
 };
 
-/** The head of a response, and its unread body. */
+/** The status and headers of a response, and its unread body. */
 interface TransportResponse {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly body: Readable;
 }
 
-/** A request that was sent. */
+/** A request in flight. */
 interface Sent {
   readonly response: Promise<TransportResponse>;
   end(why: "Timeout" | "Aborted" | undefined): void;
 }
 
 /**
- * Sends JSON over HTTP/1.1 with persistent sockets, and over HTTP/2 for streams that share a connection. Each call is one attempt.
- * Responses with status 400 and above throw an {@link ApiError}.
+ * Sends JSON over HTTP/1.1 with persistent sockets, and over HTTP/2 for streams that share a connection. Each
+ * call is one attempt. A response with a status outside 200 to 299 throws an {@link ApiError}.
  */
 export class Transport {
   readonly #connection: Connection;
@@ -102,12 +109,12 @@ export class Transport {
     });
   }
 
-  /** Called after a 401: the next call reads the credentials again. */
+  /** Makes the next call read the credentials again. It is called after a 401. */
   refreshCredentials(): void {
     this.#connection.refresh();
   }
 
-  /** Closes every socket, including those in use. */
+  /** Closes every socket, including sockets in use. */
   close(): void {
     this.#sockets?.requests.destroy();
     this.#sockets?.watches.destroy();
@@ -165,7 +172,8 @@ export class Transport {
     const headers = this.#headersOf(call, credentials);
     if (body !== undefined) {
       headers["content-type"] = call.contentType ?? "application/json";
-      // Node omits it in a DELETE, and the server would read the body as the next request.
+      // Node omits the content length in a DELETE, and the server would then read the body as the next
+      // request.
       headers["content-length"] = String(body.length);
     }
     const request = (secure ? httpsRequest : httpRequest)({
@@ -180,7 +188,9 @@ export class Transport {
     return { response: responseTo(request, body), end: () => request.destroy() };
   }
 
-  /** Returns undefined if the request has to use HTTP/1.1. */
+  /**
+   * Sends the request over a shared HTTP/2 connection. Returns undefined if the request must use HTTP/1.1.
+   */
   async #sendShared(call: TransportCall, credentials: Credentials): Promise<Sent | undefined> {
     const secure = this.#connection.server.protocol === "https:";
     if (call.shared !== true || !secure || credentials.agent !== undefined) return undefined;
@@ -211,7 +221,10 @@ export class Transport {
     return this.#connection.server.pathname.replace(/\/$/, "") + call.path + queryOf(call.query);
   }
 
-  /** Each identity has its own sockets: a rotated client certificate gets new ones, and the old ones close when idle. */
+  /**
+   * Returns the sockets for these credentials. After a rotation of the client certificate, new sockets are
+   * created, and the old sockets close when they are idle.
+   */
   #socketsFor(credentials: Credentials, secure: boolean): Sockets {
     if (this.#sockets !== undefined && isDeepStrictEqual(this.#sockets.tls, credentials.tls))
       return this.#sockets;
@@ -278,15 +291,15 @@ function responseOn(stream: ClientHttp2Stream): Promise<TransportResponse> {
 
 function throwUnlessOk(call: TransportCall, { status, headers }: TransportResponse, body: string): void {
   if (status >= 200 && status < 300) return;
-  const asked = { method: call.method, path: call.path, secret: call.secret ?? false };
-  throw apiErrorOf(asked, status, body, headers["retry-after"]);
+  const context = { method: call.method, path: call.path, secret: call.secret ?? false };
+  throw apiErrorOf(context, status, body, headers["retry-after"]);
 }
 
 function parseJson(call: TransportCall, body: string): unknown {
   try {
     return JSON.parse(body);
   } catch (cause) {
-    // The parser's message is omitted, because it quotes the text, which may be a Secret.
+    // The parser's message is omitted, because it quotes the text, and the text may be a Secret.
     const message = `${call.method} ${call.path}: the response is not valid JSON (${body.length} characters)`;
     throw new ApiError({ status: 0, reason: "Unreachable", message }, call.secret ? undefined : { cause });
   }

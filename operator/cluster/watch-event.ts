@@ -8,18 +8,24 @@ export type WatchEvent =
   | { kind: "bookmark"; resourceVersion: string }
   | { kind: "error"; error: ApiError };
 
-/** A line of a watch is not a valid event, so the rest of the stream cannot be trusted. The message does not quote the line. */
+/**
+ * The error for a line of a watch that is not a valid event. The rest of the stream is not read. The message
+ * does not quote the line, because it may contain a Secret.
+ */
 export class BrokenWatch extends Error {
   override readonly name = "BrokenWatch";
 }
 
-/** `path` and `secret` are for the message of an error event. Throws {@link BrokenWatch}. */
+/**
+ * Parses one line of a watch. `path` and `secret` are for the message of an error event. Throws {@link
+ * BrokenWatch} for an invalid line.
+ */
 export function parseWatchEvent(line: string, about: { path: string; secret: boolean }): WatchEvent {
   const { type, object } = parseLine(line);
   if (type === "ERROR") {
     const status = typeof object.code === "number" ? object.code : 500;
-    const asked = { method: "WATCH", ...about };
-    return { kind: "error", error: apiErrorOf(asked, status, JSON.stringify(object), undefined) };
+    const context = { method: "WATCH", ...about };
+    return { kind: "error", error: apiErrorOf(context, status, JSON.stringify(object), undefined) };
   }
   const resourceVersion = versionOf(object);
   if (type === "BOOKMARK") return { kind: "bookmark", resourceVersion };
@@ -34,7 +40,7 @@ function parseLine(line: string): { type: string; object: Record<string, unknown
   try {
     event = JSON.parse(line);
   } catch {
-    // The parser's message is omitted, because it quotes the line, which may be a Secret.
+    // The parser's message is omitted, because it quotes the line, and the line may be a Secret.
     throw new BrokenWatch(`a line of a watch is not valid JSON (${line.length} characters)`);
   }
   const { type, object } = (event ?? {}) as { type?: unknown; object?: unknown };

@@ -4,13 +4,16 @@ import type { KubernetesObject } from "../facts/kubernetes-object.ts";
 import type { ClusterCapabilities, TtsModelPool } from "../facts/observed.ts";
 import { type Pace, ruleOf, type ScalingRule } from "./scaling-rule.ts";
 
-/** The streams of a pool, in progress or waiting: a gauge of the API tier with the label `pool`. */
+/**
+ * The metric with the streams of a pool, in progress or waiting. It is a gauge of the API tier with the label
+ * `pool`.
+ */
 const metric = "svc_tts_pool_streams";
 
-/** The label that the ServiceMonitor copies from the API Service, as Prometheus writes it. */
+/** The label that the ServiceMonitor copies from the API Service, in the spelling of Prometheus. */
 const deploymentLabel = "tts_svc_dev_deployment";
 
-/** The object that configures a scaler of another product. */
+/** Returns the HorizontalPodAutoscaler or the ScaledObject of a pool, if its scaling provider needs one. */
 export function autoscaler(owner: TtsModelPool, cluster: ClusterCapabilities): KubernetesObject[] {
   const rule = ruleOf(owner.spec);
   const provider = owner.spec.scaling?.provider;
@@ -47,7 +50,10 @@ function horizontalPodAutoscaler(
   };
 }
 
-/** KEDA reads the metric from every API pod behind the Service, and adds up the values. */
+/**
+ * Returns the ScaledObject of KEDA. KEDA reads the metric from every API pod of the Service, and adds up the
+ * values.
+ */
 function scaledObject(owner: TtsModelPool, rule: ScalingRule): KubernetesObject {
   const { deployment, pool } = owner.spec;
   const { name } = owner.metadata;
@@ -59,7 +65,8 @@ function scaledObject(owner: TtsModelPool, rule: ScalingRule): KubernetesObject 
       scaleTargetRef: scaleTarget(owner),
       minReplicaCount: rule.fewest,
       maxReplicaCount: rule.most,
-      // KEDA polls only at zero replicas, and warns about these fields without scaling to zero.
+      // KEDA uses these fields only at zero replicas, and logs a warning if they are set without scaling to
+      // zero.
       ...(rule.fewest === 0 && {
         pollingInterval: pollingSeconds,
         cooldownPeriod: Math.round(rule.down.windowMs / 1000),
@@ -74,7 +81,8 @@ function scaledObject(owner: TtsModelPool, rule: ScalingRule): KubernetesObject 
         {
           type: "metrics-api",
           metadata: {
-            // KEDA reads the namespace between the first two dots, so the name of the Service must not contain one
+            // KEDA reads the namespace between the first two dots of the host, so the name of the Service
+            // must not contain a dot.
             url: `http://${deployment}-api.${owner.metadata.namespace}.svc:${ports.api}/metrics`,
             format: "prometheus",
             valueLocation: `${metric}{pool="${pool}"}`,
@@ -88,11 +96,14 @@ function scaledObject(owner: TtsModelPool, rule: ScalingRule): KubernetesObject 
   };
 }
 
-/** The prefix that KEDA adds to the name of its HorizontalPodAutoscaler. KEDA rejects a result longer than a label value. */
+/**
+ * The prefix that KEDA adds to the name of its HorizontalPodAutoscaler. KEDA rejects the name if it is longer
+ * than a label value.
+ */
 const kedaPrefix = "keda-hpa-";
 const longestName = 63;
 
-/** The longest time after which KEDA notices a request for a pool at zero. */
+/** The interval at which KEDA checks the demand of a pool at zero replicas. */
 const pollingSeconds = 2;
 
 function scaleTarget({ metadata }: TtsModelPool) {
@@ -103,7 +114,7 @@ function behavior({ up, down }: ScalingRule) {
   return { scaleUp: direction(up), scaleDown: direction(down) };
 }
 
-/** Without policies, the defaults of Kubernetes apply. */
+/** Converts one direction of the behavior. Without policies, the defaults of Kubernetes apply. */
 function direction({ windowMs, select, policies }: Pace) {
   return {
     stabilizationWindowSeconds: Math.round(windowMs / 1000),

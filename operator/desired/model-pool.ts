@@ -7,8 +7,8 @@ import { type PinnedTemplate, pinAnnotations } from "./pods/pinned-template.ts";
 import { podTelemetry } from "./pods/telemetry.ts";
 
 /**
- * Sets `replicas` if the spec does, and when a scaled pool is created. Otherwise the scaler owns the field.
- * @param live whether the pool exists
+ * Returns the pool of one model. It contains `replicas` if the spec does, or if a pool with scaling does not
+ * exist yet. Otherwise the scaler owns the field. `live` says whether the pool exists.
  */
 export function modelPool(
   owner: TtsDeployment,
@@ -38,7 +38,10 @@ export function modelPool(
   };
 }
 
-/** The replicas of a new pool. A HorizontalPodAutoscaler does not scale from zero, so its pool starts with one. */
+/**
+ * Returns the replicas of a new pool. A HorizontalPodAutoscaler cannot scale a pool that starts at zero
+ * replicas, so its pool starts with one replica.
+ */
 function firstReplicas(scaling: ModelSpec["scaling"]): number | undefined {
   if (scaling === undefined || scaling.provider === "External") return undefined;
   const { provider, minReplicas = 1 } = scaling;
@@ -46,8 +49,9 @@ function firstReplicas(scaling: ModelSpec["scaling"]): number | undefined {
 }
 
 /**
- * The pool of a canary. It stores the template that the main pool gets on promotion, so that all pods get exactly the template that
- * was analysed, independent of the operator that promotes it. It is deleted together with the main pool.
+ * Returns the pool of a canary. It stores the template that the main pool gets on promotion, so that all pods
+ * get the analysed template, even if a newer operator promotes the canary. Kubernetes deletes the pool of the
+ * canary together with the main pool.
  */
 export function canaryPool(
   owner: TtsModelPool,

@@ -8,8 +8,11 @@ import { vllmPortName } from "./pods/pod.ts";
 /** Monitors for the Prometheus operator (monitoring.coreos.com/v1). */
 
 const apiVersion = "monitoring.coreos.com/v1";
-/** The labels of Services and pods that every series gets, so that queries can select a TtsDeployment or a pool. */
-const kept = [labels.deployment, labels.pool, labels.component];
+/**
+ * The labels of Services and pods that Prometheus adds to every series, so that queries can select a
+ * TtsDeployment or a pool.
+ */
+const targetLabels = [labels.deployment, labels.pool, labels.component];
 
 export function monitors(owner: TtsDeployment): KubernetesObject[] {
   const monitor = owner.spec.telemetry?.serviceMonitor;
@@ -18,38 +21,41 @@ export function monitors(owner: TtsDeployment): KubernetesObject[] {
   return [serviceMonitor(owner, monitor), ...(hasVllm ? [vllmMonitor(owner, monitor)] : [])];
 }
 
-type Wish = NonNullable<TtsDeployment["spec"]["telemetry"]>["serviceMonitor"];
+type MonitorSettings = NonNullable<TtsDeployment["spec"]["telemetry"]>["serviceMonitor"];
 
-/** The ServiceMonitor of API and model pods. Each has a Service. */
-function serviceMonitor(owner: TtsDeployment, wish: Wish): KubernetesObject {
+/** Returns the ServiceMonitor for the Services of API and model pods. */
+function serviceMonitor(owner: TtsDeployment, settings: MonitorSettings): KubernetesObject {
   return {
     apiVersion,
     kind: "ServiceMonitor",
-    metadata: metadataOf(owner, wish),
+    metadata: metadataOf(owner, settings),
     spec: {
       selector: { matchLabels: { [labels.deployment]: owner.metadata.name } },
-      endpoints: [{ port: "http", path: "/metrics", interval: `${wish.intervalSeconds}s` }],
-      targetLabels: kept,
+      endpoints: [{ port: "http", path: "/metrics", interval: `${settings.intervalSeconds}s` }],
+      targetLabels,
     },
   };
 }
 
-/** The PodMonitor of vLLM, whose port no Service has. */
-function vllmMonitor(owner: TtsDeployment, wish: Wish): KubernetesObject {
+/** Returns the PodMonitor for vLLM. No Service contains the port of vLLM. */
+function vllmMonitor(owner: TtsDeployment, settings: MonitorSettings): KubernetesObject {
   return {
     apiVersion,
     kind: "PodMonitor",
-    metadata: metadataOf(owner, wish),
+    metadata: metadataOf(owner, settings),
     spec: {
       selector: { matchLabels: { [labels.deployment]: owner.metadata.name, [labels.component]: "model" } },
-      podMetricsEndpoints: [{ port: vllmPortName, path: "/metrics", interval: `${wish.intervalSeconds}s` }],
-      podTargetLabels: kept,
+      podMetricsEndpoints: [{ port: vllmPortName, path: "/metrics", interval: `${settings.intervalSeconds}s` }],
+      podTargetLabels: targetLabels,
     },
   };
 }
 
-/** The labels of the operator have priority over those of the user, because the operator finds its children by them. */
-function metadataOf(owner: TtsDeployment, wish: Wish): KubernetesObject["metadata"] {
+/**
+ * Returns the metadata of a monitor. The labels of the operator override the labels of the user, because the
+ * operator finds its children by label.
+ */
+function metadataOf(owner: TtsDeployment, settings: MonitorSettings): KubernetesObject["metadata"] {
   const metadata = childMetadata(owner, owner.metadata.name, "monitor");
-  return { ...metadata, labels: { ...wish.labels, ...metadata.labels } };
+  return { ...metadata, labels: { ...settings.labels, ...metadata.labels } };
 }

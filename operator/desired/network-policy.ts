@@ -20,8 +20,8 @@ export type NetworkPolicyChild = Child<{
 }>;
 
 /**
- * The allowed connections: clients to API pods, and only API pods to model pods. All other connections of the selected pods are
- * blocked, in both directions.
+ * Returns the NetworkPolicies. Clients may connect to API pods, and only API pods may connect to model pods.
+ * The pods may open only connections that they need.
  */
 export function networkPolicies(owner: TtsDeployment): NetworkPolicyChild[] {
   if (!owner.spec.networkPolicy.enabled) return [];
@@ -49,19 +49,22 @@ function apiPolicy(owner: TtsDeployment): NetworkPolicyChild {
   };
 }
 
-/** Destinations that the API pods connect to, at any address. */
+/** Returns the ports of other services to which API pods connect, at any address. */
 function portsBeside(api: TtsDeployment["spec"]["api"]): number[] {
   return [...limitPorts(api.rateLimit), ...databasePorts(api), ...providerPorts(api)];
 }
 
-/** The port of the license's issuer. Its addresses are unknown, so the port is allowed for all, unless `licenseEgress` has it. */
+/**
+ * Returns the port of the license issuer. Its addresses are unknown, so connections to this port are allowed
+ * at every address. If `licenseEgress` contains the port, only the networks of `licenseEgress` are allowed.
+ */
 function issuerPorts({ license, networkPolicy }: TtsDeployment["spec"]): number[] {
   if (license?.endpoint === undefined) return [];
   const issuer = Number(new URL(license.endpoint).port || 443);
   return networkPolicy.licenseEgress.some(({ port }) => port === issuer) ? [] : [issuer];
 }
 
-/** The policy for the pods of all pools, which have the same permissions. */
+/** Returns the policy for the pods of all pools. */
 function modelPolicy(owner: TtsDeployment): NetworkPolicyChild {
   const { networkPolicy, models, telemetry } = owner.spec;
   const out = [
@@ -97,8 +100,9 @@ function namespaces(values: string[]): V1NetworkPolicyPeer {
 }
 
 /**
- * Allows DNS. It may run in a pod, on the node, or on a link-local address. For a Service, the port of the pod behind it counts, which
- * differs (5353 on OpenShift). All ports of the DNS pods of the cluster are therefore allowed.
+ * The rules for DNS, which may run in a pod, on the node, or at a link-local address. A NetworkPolicy applies
+ * to the port of the pod behind a Service, which may differ from 53 (it is 5353 on OpenShift). Therefore all
+ * ports of the cluster's DNS pods are allowed.
  */
 const names: V1NetworkPolicyEgressRule[] = [
   {
@@ -119,7 +123,7 @@ function podsOf(namespace: string, matchLabels: Record<string, string>): V1Netwo
   return { ...namespaces([namespace]), podSelector: { matchLabels } };
 }
 
-/** Allows the ports for these networks, or for all addresses if there are none. */
+/** Returns a rule that allows the ports at these networks, or at every address if no network is given. */
 function toNetworks(cidrs: readonly string[], numbers: readonly number[]): V1NetworkPolicyEgressRule {
   const to = cidrs.map((cidr) => ({ ipBlock: { cidr } }));
   return { ...(to.length > 0 && { to }), ports: tcp(...numbers) };

@@ -8,9 +8,9 @@ import { apiSelector, modelSelector } from "./pods/deployment.ts";
 type Budget = Child<Pick<V1PodDisruptionBudget, "spec">>;
 
 export function apiDisruptionBudget(owner: TtsDeployment): Budget[] {
-  const { podDisruptionBudget: wish } = owner.spec.availability;
+  const { podDisruptionBudget: settings } = owner.spec.availability;
   const metadata = childMetadata(owner, children.apiDeployment(owner.metadata.name), "api");
-  return budget(metadata, wish, apiSelector(owner));
+  return budget(metadata, settings, apiSelector(owner));
 }
 
 export function poolDisruptionBudget(owner: TtsModelPool): Budget[] {
@@ -19,8 +19,8 @@ export function poolDisruptionBudget(owner: TtsModelPool): Budget[] {
 }
 
 /**
- * The budget limits the unavailable pods. A minimum of available pods would block every node drain at one replica. Pods that are
- * not ready may always be evicted.
+ * Returns a budget that limits the unavailable pods. With one replica, a minimum of available pods would
+ * block every node drain. Pods that are not ready may always be evicted.
  */
 function budget(
   metadata: Budget["metadata"],

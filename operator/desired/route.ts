@@ -5,7 +5,7 @@ import type { TtsDeployment } from "../facts/observed.ts";
 
 type Ingress = Child<Pick<V1Ingress, "spec">>;
 
-/** The Ingress by which clients outside the cluster reach the API. */
+/** Returns the Ingress with which clients outside the cluster reach the API, if the spec enables it. */
 export function apiIngress(owner: TtsDeployment): Ingress[] {
   const { route } = owner.spec.api;
   if (route?.ingress === undefined) return [];
@@ -32,7 +32,10 @@ export function apiIngress(owner: TtsDeployment): Ingress[] {
 
 const gateway = { group: "gateway.networking.k8s.io", kind: "Gateway" };
 
-/** The route of the API on a Gateway. It includes defaults, because each list of an HTTPRoute has one owner as a whole. */
+/**
+ * Returns the HTTPRoute of the API, if the spec names a Gateway. It contains default values, because each
+ * list of an HTTPRoute has one owner for all of its items.
+ */
 export function apiHttpRoute(owner: TtsDeployment): KubernetesObject[] {
   const { route } = owner.spec.api;
   if (route?.gatewayRef === undefined) return [];
@@ -49,7 +52,7 @@ export function apiHttpRoute(owner: TtsDeployment): KubernetesObject[] {
           {
             matches: publicPaths.map((value) => ({ path: { type: "PathPrefix", value } })),
             backendRefs: [{ group: "", kind: "Service", name, port: ports.api, weight: 1 }],
-            // a stream may last long, so there is no limit here
+            // The route has no time limit, because a stream may take long.
             timeouts: { request: "0s" },
           },
         ],

@@ -13,7 +13,7 @@ import type {
   TtsDeployment,
 } from "../facts/observed.ts";
 
-/** The ConfigMap that API pods watch: the routing table, and the public keys of licenses. */
+/** Returns the ConfigMap that API pods watch. It contains the routing table and the public license keys. */
 export function routingConfigMap(
   owner: TtsDeployment,
   table: RoutingTable,
@@ -68,7 +68,10 @@ function licenseFields({ verdict, failedAt, lastValid, check }: RoutedLicense): 
   };
 }
 
-/** The signed response of the issuer, which API pods verify with the same keys. */
+/**
+ * Returns the signed response of the issuer, which API pods verify with the license keys, or the time since
+ * which the first response is pending.
+ */
 function licenseCheckOf({
   answer,
   since,
@@ -76,7 +79,7 @@ function licenseCheckOf({
   return answer === undefined ? { since: new Date(since).toISOString() } : { answer: answer.text };
 }
 
-/** The last response of the license's issuer in the current routing table. */
+/** Returns the last response of the license issuer in the current routing table. */
 export function answerIn(configMap: KubernetesObject | undefined): string | undefined {
   const text = (configMap?.data as Record<string, string> | undefined)?.[routingKey];
   return text === undefined ? undefined : (JSON.parse(text) as RoutingTable).licenseCheck?.answer;
@@ -93,7 +96,7 @@ function canaryRoute(deployment: TtsDeployment, pool: string, canary: CanaryStat
   return { pool: name, service: serviceOf(deployment, name), weight, idle: false, revision };
 }
 
-/** Whether the routing table in this ConfigMap has a route to the pool. */
+/** Returns whether the routing table in this ConfigMap has a route to the pool. */
 export function isRouted(configMap: KubernetesObject | undefined, pool: string): boolean {
   const text = (configMap?.data as Record<string, string> | undefined)?.[routingKey];
   if (text === undefined) return false;
@@ -101,7 +104,10 @@ export function isRouted(configMap: KubernetesObject | undefined, pool: string):
   return Object.values(models).some((routes) => routes?.some((route) => route.pool === pool));
 }
 
-/** Sends no streams to pools without a ready pod. If no pool has one, all get the same weight. */
+/**
+ * Returns the routes with their final weights. A pool without a ready pod has weight 0. If no pool has a
+ * ready pod, all pools get the same weight.
+ */
 function weighed(routes: readonly Route[]): readonly Route[] {
   if (routes.some(({ weight }) => weight > 0)) return routes;
   return routes.map((route) => ({ ...route, weight: 100 }));

@@ -1,7 +1,7 @@
 import type { TtsDeploymentSpec } from "../../crds/tts-deployment.ts";
 import type { TtsModelPoolSpec } from "../../crds/tts-model-pool.ts";
 
-/** `spec.scaling` of a pool with its defaults. */
+/** The scaling settings of a pool or of the API tier, with their defaults. */
 export interface ScalingRule {
   readonly fewest: number;
   readonly most: number;
@@ -14,7 +14,7 @@ export interface ScalingRule {
 export interface Pace {
   readonly windowMs: number;
   readonly select: "Max" | "Min" | "Disabled";
-  /** An empty list allows any change at once. */
+  /** The policies that limit a change. An empty list means no limit. */
   readonly policies: readonly ScalingPolicy[];
 }
 
@@ -25,12 +25,15 @@ export interface ScalingPolicy {
 }
 
 const downSeconds = 300;
-/** At most half of the pods in a minute. */
+/** The default policy for scaling down: at most half of the pods in a minute. */
 const downPolicies: readonly ScalingPolicy[] = [{ type: "Percent", value: 50, periodSeconds: 60 }];
-/** The rest of the capacity is for new streams while another replica starts. */
+/**
+ * The default share of a replica's capacity that should be used. The rest of the capacity is for new streams
+ * while another replica starts.
+ */
 const shareOfCapacity = 0.75;
 
-/** The rule of a pool; `undefined` if a user or an external controller sets the replicas. */
+/** Returns the rule of a pool, or `undefined` if a user or an external controller sets the replicas. */
 export function ruleOf({ scaling, maxConcurrentStreams }: TtsModelPoolSpec): ScalingRule | undefined {
   if (scaling === undefined || scaling.provider === "External") return undefined;
   const { minReplicas = 1, maxReplicas = minReplicas, target, behavior } = scaling;
@@ -44,7 +47,7 @@ export function ruleOf({ scaling, maxConcurrentStreams }: TtsModelPoolSpec): Sca
   };
 }
 
-/** The rule of the API tier. */
+/** Returns the rule of the API tier, or `undefined` without scaling. */
 export function apiRuleOf({ replicas, scaling }: TtsDeploymentSpec["api"]): ScalingRule | undefined {
   if (scaling === undefined) return undefined;
   const { maxReplicas, target, behavior } = scaling;

@@ -3,12 +3,15 @@ import { type Child, childMetadata } from "../facts/child-metadata.ts";
 import type { KubernetesObject, V1Role, V1RoleBinding } from "../facts/kubernetes-object.ts";
 import type { TtsDeployment } from "../facts/observed.ts";
 
-/** The account of API pods, which read the routing table and endpoints from the API server. */
+/**
+ * Returns the ServiceAccount of API pods, with which they read the routing table and endpoints from the API
+ * server.
+ */
 export function apiServiceAccount(owner: TtsDeployment): KubernetesObject {
   return serviceAccount(owner, children.apiServiceAccount(owner.metadata.name), "api");
 }
 
-/** The account of model pods, which has no permissions and no token. */
+/** Returns the ServiceAccount of model pods. It has no permissions, and the pods have no token. */
 export function modelServiceAccount(owner: TtsDeployment): KubernetesObject {
   return serviceAccount(owner, children.modelServiceAccount(owner.metadata.name), "model");
 }
@@ -22,7 +25,10 @@ function serviceAccount(owner: TtsDeployment, name: string, component: "api" | "
   };
 }
 
-/** The permissions of API pods: to watch their own routing table, and the endpoints of the Services in their namespace. */
+/**
+ * Returns the Role of API pods. It allows them to watch their own routing table, and the endpoints of the
+ * Services in their namespace.
+ */
 export function apiRole(owner: TtsDeployment): Child<Pick<V1Role, "rules">> {
   const { name } = owner.metadata;
   const verbs = ["get", "list", "watch"];

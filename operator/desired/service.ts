@@ -6,7 +6,7 @@ import { apiSelector, modelSelector } from "./pods/deployment.ts";
 
 type Service = Child<Pick<V1Service, "spec">>;
 
-/** The Service of the API tier for clients. */
+/** Returns the Service of the API tier, which clients use. */
 export function apiService(owner: TtsDeployment): Service {
   const { type, annotations } = owner.spec.api.service;
   return {
@@ -21,7 +21,7 @@ export function apiService(owner: TtsDeployment): Service {
   };
 }
 
-/** The Service of one pool. API pods select a pod from its endpoints. */
+/** Returns the Service of one pool. API pods select a pod from the endpoints of this Service. */
 export function modelService(owner: TtsModelPool): Service {
   return {
     apiVersion: "v1",

@@ -6,11 +6,14 @@ import type { TtsDeployment } from "../facts/observed.ts";
 /** The token that API pods send, and the tokens that model pods accept. */
 export interface InternalToken {
   readonly token: string;
-  /** In the order of their creation. `token` is one of them. */
+  /** The accepted tokens in the order of their creation. `token` is one of them. */
   readonly accepted: readonly string[];
-  /** When one of them last changed, in milliseconds since the epoch; `undefined` in a Secret of an earlier operator. */
+  /**
+   * The time at which the tokens last changed, in milliseconds since the epoch. It is `undefined` in a Secret
+   * of an earlier operator version.
+   */
   readonly changedAt: number | undefined;
-  /** The last request for a new token that was served. */
+  /** The value of the last rotation request that was fulfilled. */
   readonly askedBy: string | undefined;
 }
 
@@ -34,7 +37,10 @@ export function tokenSecret(owner: TtsDeployment, internal: InternalToken): Kube
   };
 }
 
-/** Reads the Secret. Returns `undefined` if it lacks an entry, or if its token is not among the accepted ones. */
+/**
+ * Reads the Secret. Returns `undefined` if an entry is missing, or if the token is not among the accepted
+ * tokens.
+ */
 export function readTokenSecret({ metadata, ...secret }: KubernetesObject): InternalToken | undefined {
   const data = (secret.data ?? {}) as Record<string, string>;
   const token = text(data[tokenKey]);
@@ -57,29 +63,34 @@ function text(encoded: string | undefined): string {
   return Buffer.from(encoded ?? "", "base64").toString("utf8");
 }
 
-/** The rotation of the internal token, during which no pod rejects a request of another. */
+/**
+ * The inputs of a rotation of the internal token. During a rotation, pods do not reject each other's
+ * requests.
+ */
 
 export interface RotationTerms {
-  /** Milliseconds since the epoch. */
+  /** The time in milliseconds since the epoch. */
   readonly now: number;
-  /** A request for a new token. Each new value requests another rotation. */
+  /** The value of the rotation request. Each new value requests another rotation. */
   readonly asked: string | undefined;
-  /** The age at which a token is rotated automatically; 0 disables that. */
+  /** The age at which a token is rotated automatically. 0 disables automatic rotation. */
   readonly everyMs: number;
-  /** The longest time that a kubelet needs to update the files of its pods. */
+  /** The longest time that a kubelet needs to update the mounted Secret in its pods. */
   readonly overlapMs: number;
   readonly newToken: () => string;
 }
 
 export interface TokenRotation {
   readonly internal: InternalToken;
-  /** When the next step is due, milliseconds since the epoch. */
+  /** The time at which the next step is due, in milliseconds since the epoch. */
   readonly changesAt: number | undefined;
 }
 
 /**
- * Takes at most one step of a rotation, which is one write. First model pods accept the next token. When all of them know it, API pods
- * send it. When no pod sends the old token, model pods no longer accept it. The Secret stores the progress, so a crash loses nothing.
+ * Takes at most one step of a rotation. Each step is one write. In the first step, model pods accept the new
+ * token. In the second step, when all model pods have the new token, API pods send it. In the third step,
+ * when no pod sends the old token, model pods no longer accept it. The Secret stores the progress, so a
+ * rotation continues after a crash.
  */
 export function rotate(held: InternalToken, terms: RotationTerms): TokenRotation {
   const known = { ...held, changedAt: held.changedAt ?? terms.now };

@@ -2,13 +2,13 @@ import { api, fieldManager, labels, requests } from "../../config/contract/names
 import type { KubernetesObject, ManifestMetadata, OwnerReference } from "./kubernetes-object.ts";
 import type { OwnerMetadata, TtsDeployment, TtsModelPool } from "./observed.ts";
 
-/** The metadata of every child: its owner and its labels. */
+/** The metadata of children: owner references and labels. */
 
 export type Owner = TtsDeployment | TtsModelPool;
 
 export type Component = "api" | "model" | "routing" | "token" | "monitor";
 
-/** A manifest with typed fields such as `spec`. */
+/** The manifest of a child, with typed fields such as `spec`. */
 export type Child<T> = KubernetesObject & T;
 
 function ownerReference(owner: Owner): OwnerReference {
@@ -59,14 +59,20 @@ export function poolLabels(owner: TtsModelPool): Record<string, string> {
   return { [labels.pool]: owner.spec.pool };
 }
 
-/** The annotation by which a TtsDeployment passes a restart request to its pools. Pools can have requests of their own. */
+/**
+ * The annotation of a pool with the restart request of its TtsDeployment. A user may also request a restart
+ * of a single pool.
+ */
 const handedRestart = `${api.group}/restart-all`;
 
-/** The latest restart requests for the pods of an owner as one value; `undefined` if there was none. */
+/**
+ * Returns the latest restart requests for the pods of an owner as one value, or `undefined` if there was no
+ * request.
+ */
 export function restartOf({ metadata }: Owner): string | undefined {
-  const asked = [handedRestart, requests.restart].map((name) => metadata.annotations?.[name]);
-  const given = asked.filter((value) => value !== undefined);
-  return given.length === 0 ? undefined : given.join(" ");
+  const values = [handedRestart, requests.restart].map((name) => metadata.annotations?.[name]);
+  const requested = values.filter((value) => value !== undefined);
+  return requested.length === 0 ? undefined : requested.join(" ");
 }
 
 export function handRestart(owner: Owner): Record<string, string> {
@@ -74,7 +80,7 @@ export function handRestart(owner: Owner): Record<string, string> {
   return restart === undefined ? {} : { [handedRestart]: restart };
 }
 
-/** Selects every object that the operator created. */
+/** The label selector of every object that the operator created. */
 export const managedSelector = `${labels.managedBy}=${fieldManager}`;
-/** Selects the pods of every TtsDeployment. */
+/** The label selector of the pods of every TtsDeployment. */
 export const podsSelector = labels.deployment;

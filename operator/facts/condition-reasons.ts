@@ -1,4 +1,4 @@
-/** Reasons of the condition LicenseValid. The condition Ready has them with the prefix `License`. */
+/** Reasons of the condition LicenseValid. In the condition Ready, these reasons have the prefix `License`. */
 const licenseReasons = [
   "Valid",
   "NotRequired",
@@ -12,7 +12,10 @@ const licenseReasons = [
   "TooManyStreams",
 ] as const;
 
-/** Every other reason of a condition that the operator sets. docs/reference/conditions.md explains each of them. */
+/**
+ * Every other reason of a condition that the operator sets. docs/reference/conditions.md explains each of
+ * them.
+ */
 const otherReasons = [
   "AdmissionDenied",
   "ApplyFailed",
@@ -77,7 +80,7 @@ export const conditionReasons = [...licenseReasons, ...otherReasons] as const;
 
 export type LicenseReason = (typeof licenseReasons)[number];
 
-/** A reason that another controller set, or that an earlier reconcile wrote to a status. */
+/** A reason that another controller reported, or that an earlier reconcile wrote to a status. */
 type ReportedReason = string & { readonly isReported: true };
 
 export type ConditionReason = (typeof conditionReasons)[number] | `License${LicenseReason}` | ReportedReason;

@@ -3,7 +3,7 @@ import type { TtsDeploymentSpec } from "../../crds/tts-deployment.ts";
 
 const unitSeconds = { h: 3600, m: 60, s: 1 } as const;
 
-/** The seconds of a duration such as `72h` or `1h30m`. The CRD schema has validated its form. */
+/** Returns the seconds of a duration such as `72h` or `1h30m`. The schema of the CRD validates its format. */
 export function durationSeconds(text: string): number {
   let seconds = 0;
   for (const [, amount, unit] of text.matchAll(/(\d+)([hms])/g)) {
@@ -12,7 +12,9 @@ export function durationSeconds(text: string): number {
   return seconds;
 }
 
-/** The grace period of the spec's license, also where the spec names no license. */
+/**
+ * Returns the grace period of the license in seconds. Without a license in the spec, it returns the default.
+ */
 export function graceSecondsOf({ license }: TtsDeploymentSpec): number {
   return durationSeconds(license?.gracePeriod ?? usualGracePeriod);
 }

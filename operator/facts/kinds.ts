@@ -1,4 +1,4 @@
-/** Kinds of children that depend on the spec. Children of all other kinds always exist. */
+/** Kinds of children that exist only if the spec enables them. Children of all other kinds always exist. */
 export const optionalKinds: readonly string[] = [
   "HorizontalPodAutoscaler",
   "Ingress",
@@ -6,8 +6,14 @@ export const optionalKinds: readonly string[] = [
   "PodDisruptionBudget",
 ];
 
-/** Kinds of other products, whose CRDs may be missing in the cluster. They depend on the spec too. */
+/**
+ * Kinds of other products. Their CRDs may be missing in the cluster. These children also exist only if the
+ * spec enables them.
+ */
 export const foreignKinds: readonly string[] = ["HTTPRoute", "PodMonitor", "ScaledObject", "ServiceMonitor"];
 
-/** Kinds of scalers. A pool has at most one, because KEDA rejects a ScaledObject next to a HorizontalPodAutoscaler. */
+/**
+ * Kinds of scalers. A pool has at most one scaler, because KEDA rejects a ScaledObject next to a
+ * HorizontalPodAutoscaler.
+ */
 export const scalerKinds: readonly string[] = ["HorizontalPodAutoscaler", "ScaledObject"];

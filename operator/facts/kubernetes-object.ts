@@ -1,6 +1,6 @@
 /**
- * Types of Kubernetes objects, which are plain JSON. Outside `cluster/`, only this file imports the types of the client
- * library.
+ * Types of Kubernetes objects, which are plain JSON. Outside `cluster/`, only this file imports the types of
+ * the client library.
  */
 export type {
   V1Container,
@@ -35,7 +35,10 @@ export type OwnerReference = {
   blockOwnerDeletion?: boolean;
 };
 
-/** The fields that one manager owns (Kubernetes API, "Server-Side Apply"). `fieldsV1` is a tree of `f:`, `k:` and `v:` keys. */
+/**
+ * The fields that one field manager owns (Kubernetes API, "Server-Side Apply"). `fieldsV1` is a tree with
+ * keys that begin with `f:`, `k:` or `v:`.
+ */
 export type ManagedFieldsEntry = {
   manager?: string;
   operation?: string;
@@ -46,7 +49,7 @@ export type ManagedFieldsEntry = {
   subresource?: string;
 };
 
-/** Times are RFC 3339 strings, exactly as the API server wrote them. */
+/** The metadata of an object. Times are RFC 3339 strings, as the API server wrote them. */
 export type ManifestMetadata = {
   name: string;
   namespace?: string;
@@ -71,7 +74,10 @@ export type KubernetesObject = {
   [field: string]: unknown;
 };
 
-/** The address of an object. `apiVersion` appears in messages and events; `resources.ts` has the paths of requests. */
+/**
+ * A reference to an object. `apiVersion` is only for messages and events. `resources.ts` contains the paths
+ * of requests.
+ */
 export type Ref = {
   apiVersion: string;
   kind: string;

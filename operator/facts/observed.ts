@@ -5,7 +5,7 @@ import type { TtsModelPoolSpec, TtsModelPoolStatus } from "../../crds/tts-model-
 import type { ConditionReason, LicenseReason } from "./condition-reasons.ts";
 import type { KubernetesObject, ManifestMetadata, V1Deployment, V1Pod } from "./kubernetes-object.ts";
 
-/** The input of a reconcile: plain values, read once by `observe.ts` and evaluated by pure functions. */
+/** The input of a reconcile: plain values that `observe.ts` reads once, and that pure functions evaluate. */
 
 export type OwnerMetadata = ManifestMetadata & { namespace: string; uid: string; generation: number };
 
@@ -24,43 +24,52 @@ export type TtsModelPool = KubernetesObject & {
 export type Deployment = KubernetesObject & Pick<V1Deployment, "spec" | "status">;
 export type Pod = KubernetesObject & Pick<V1Pod, "spec" | "status">;
 
-/** A Deployment of the operator and its pods. The Deployment is `undefined` until it exists. */
+/** A Deployment of the operator, with its pods. `deployment` is `undefined` until the Deployment exists. */
 export interface Workload {
   readonly deployment: Deployment | undefined;
   readonly pods: readonly Pod[];
 }
 
-/** An existing pool, also if the spec no longer names it. */
+/** An existing pool. The spec of the TtsDeployment may no longer contain it. */
 export interface ObservedPool {
   readonly pool: TtsModelPool;
   readonly workload: Workload;
-  /** The HorizontalPodAutoscaler or ScaledObject that the operator created for it. */
+  /** The HorizontalPodAutoscaler or ScaledObject of the pool. */
   readonly autoscaler?: KubernetesObject | undefined;
 }
 
 export interface ObservedDeployment {
-  /** Milliseconds since the epoch. */
+  /** The time in milliseconds since the epoch. */
   readonly now: number;
   readonly deployment: TtsDeployment;
   readonly license: LicenseReading;
-  /** Responses of the license's issuer, as API pods and the routing table report them. Their signatures are not verified yet. */
+  /**
+   * Responses of the license issuer from API pods and from the routing table. Their signatures are not
+   * verified yet.
+   */
   readonly licenseAnswers?: readonly string[];
-  /** Whether the Secret with API keys exists; `undefined` when the spec names none. */
+  /** Whether the Secret with API keys exists. It is `undefined` if the spec names no such Secret. */
   readonly keysSecretExists: boolean | undefined;
-  /** The same for the Secret with the password of the keys' database. */
+  /**
+   * Whether the Secret with the password of the database exists. It is `undefined` if the spec names no such
+   * Secret.
+   */
   readonly databaseSecretExists?: boolean | undefined;
   readonly telemetry: ObservedTelemetry;
   readonly api: Workload;
   /** The desired number of API pods. */
   readonly apiReplicas: number;
   readonly pools: readonly ObservedPool[];
-  /** Fields of the spec that a newer CRD has and this operator does not know. */
+  /** Fields of the spec that this operator does not know, because the CRD is newer. */
   readonly unknownFields?: readonly string[];
-  /** The name of this operator in statuses. */
+  /** The name that this operator writes to the status. */
   readonly signer?: string | undefined;
-  /** Another operator that serves this namespace. */
+  /** Another operator that also reconciles this TtsDeployment. */
   readonly rival?: ConflictingOperator | undefined;
-  /** How far this machine's clock is ahead of the API server's; negative: behind. */
+  /**
+   * Milliseconds by which this machine's clock is ahead of the API server's clock. A negative number means
+   * that this machine's clock is behind.
+   */
   readonly clockAheadMs?: number;
 }
 
@@ -71,31 +80,31 @@ export interface ObservedTelemetry {
   readonly monitorsMissing: boolean;
 }
 
-/** The part of a workload that the license allows. */
+/** The replicas and the pod template that the license allows. */
 export interface LicenseAllowance {
-  /** The pod template stays as it is. */
+  /** Whether the pod template must not change. */
   readonly held: boolean;
   readonly replicas: number;
 }
 
 /** The features of the cluster that scalers of other products need. */
 export interface ClusterCapabilities {
-  /** HorizontalPodAutoscalers may scale to zero. */
+  /** Whether HorizontalPodAutoscalers may scale to zero. */
   readonly allowsZero: boolean;
-  /** KEDA is installed. */
+  /** Whether KEDA is installed. */
   readonly hasKeda: boolean;
 }
 
 /** The state of a pool with `scaling`. */
 export interface ScalingState {
-  /** The wanted number; undefined where another controller scales the pool. */
+  /** The desired number of replicas. It is undefined if another controller scales the pool. */
   readonly replicas: number | undefined;
   readonly plan: "following" | "atMost" | "licenseHolds" | "loadUnknown" | undefined;
-  /** API pods that have not reported their load for a while. */
+  /** API pods that have not reported their load recently. */
   readonly silentPods: readonly string[];
-  /** Streams of the pool; undefined while no API pod reports them. */
+  /** Streams of the pool. It is undefined while no API pod reports them. */
   readonly used: number | undefined;
-  /** By base URL. */
+  /** The number of streams by base URL of the replica. */
   readonly streamsByReplica: ReadonlyMap<string, number>;
 }
 
@@ -104,40 +113,49 @@ export type LastValidLicense = NonNullable<TtsDeploymentStatus["license"]["lastV
 /** The evaluation of the license of one TtsDeployment, and its effect on the pods. */
 export interface LicenseDecision {
   readonly verdict: LicenseVerdict;
-  /** `LicenseValid`. */
+  /** The status of the condition `LicenseValid`. */
   readonly valid: boolean;
   readonly reason: LicenseReason;
   readonly message: string;
-  /** When the license became missing or invalid while the service was running, in milliseconds since the epoch. */
+  /**
+   * The time at which the license became missing or invalid while the service was running, in milliseconds
+   * since the epoch.
+   */
   readonly failedAt: number | undefined;
-  /** The limits of the last valid license; undefined if there was none. */
+  /** The limits of the last valid license, if there was one. */
   readonly lastValid?: LastValidLicense | undefined;
   /**
-   * The online check: the last response of the issuer, and since when the check is enabled, in milliseconds since the epoch.
-   * Undefined without a check.
+   * The last response of the issuer, and the time at which the online check was enabled, in milliseconds
+   * since the epoch. It is undefined without an online check.
    */
   readonly check?: { readonly answer: IssuerResponse | undefined; readonly since: number } | undefined;
   readonly api: LicenseAllowance;
-  /** By name of the pool. */
+  /** The allowances by name of the pool. */
   readonly pools: ReadonlyMap<string, LicenseAllowance>;
-  /** The most replicas that each pool could have now, by name. */
+  /** The highest number of replicas that each pool could have now, by name of the pool. */
   readonly limits: ReadonlyMap<string, number>;
-  /** When the verdict changes because of the time, in milliseconds since the epoch. */
+  /** The next time at which the verdict changes, in milliseconds since the epoch. */
   readonly changesAt: number | undefined;
 }
 
-/** Why a reconcile could not finish. */
+/** The reason why a reconcile could not reach the desired state. */
 export interface ReconcileProblem {
   readonly reason: ConditionReason;
   readonly message: string;
-  /** Whether a person has to act before the problem can end. */
+  /** Whether a user must act to solve the problem. */
   readonly stalled: boolean;
 }
 
 export interface ConflictingOperator {
-  /** Namespace and Lease of both operators, sorted, so that both use the same order. The first continues, the second waits. */
+  /**
+   * Namespace and Lease of both operators, sorted, so that both operators use the same order. The first
+   * operator continues, and the second operator waits.
+   */
   readonly names: readonly [string, string];
   readonly weYield: boolean;
-  /** When the conflict ends unless the other operator is detected again, in milliseconds since the epoch. */
+  /**
+   * The time at which the conflict ends if the other operator is not detected again, in milliseconds since
+   * the epoch.
+   */
   readonly until: number;
 }

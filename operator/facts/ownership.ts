@@ -1,6 +1,6 @@
 import type { KubernetesObject } from "./kubernetes-object.ts";
 
-/** Whether `owner` is the controller of `child`. */
+/** Returns whether `owner` is the controller of `child`. */
 export function isOwnedBy(child: KubernetesObject, owner: KubernetesObject): boolean {
   return controllerOf(child)?.uid === owner.metadata.uid;
 }

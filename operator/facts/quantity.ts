@@ -13,7 +13,10 @@ const decimal: Record<string, bigint> = {
 const binary = ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 const form = /^([+-]?)(\d{0,30})(?:\.(\d{0,30}))?(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?\d{1,2}))?$/;
 
-/** Billionths of a unit of a Kubernetes quantity (`500m`, `1.5Gi`, `2e3`), or `undefined` if it is not a quantity. */
+/**
+ * Returns a Kubernetes quantity (`500m`, `1.5Gi`, `2e3`) in billionths, or `undefined` if the value is not a
+ * quantity.
+ */
 export function nanosOf(quantity: unknown): bigint | undefined {
   const match = form.exec(String(quantity));
   if (match === null || (match[2] === "" && (match[3] ?? "") === "")) return undefined;
@@ -21,7 +24,7 @@ export function nanosOf(quantity: unknown): bigint | undefined {
   const scale = scaleOf(suffix) * 10n ** BigInt(Math.max(0, Number(exponent)));
   const divisor = 10n ** BigInt(fraction.length + Math.max(0, -Number(exponent)));
   const nanos = BigInt(whole + fraction) * scale;
-  // Fractions finer than a billionth are rounded up, as the API server does.
+  // Like the API server, the function rounds up to billionths.
   const rounded = (nanos + divisor - 1n) / divisor;
   return sign === "-" ? -rounded : rounded;
 }

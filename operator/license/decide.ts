@@ -17,20 +17,24 @@ import { objectKey } from "../facts/object-key.ts";
 import type { LicenseAllowance, LicenseDecision, ObservedDeployment } from "../facts/observed.ts";
 import { LicenseAllocations, type LicenseUse } from "./shares.ts";
 
-/** Evaluates the license of a TtsDeployment, and the replicas that it allows. Running replicas are never removed here. */
+/**
+ * Evaluates the license of a TtsDeployment, and computes the replicas that the license allows. The license
+ * never reduces the number of running replicas.
+ */
 export async function decideLicense(
   observed: ObservedDeployment,
   keys: JSONWebKeySet,
   shares = new LicenseAllocations(),
 ): Promise<LicenseDecision> {
   const { verdict, failedAt, check } = await verdictOf(observed, keys);
-  // no await from here on: a concurrent reconcile must not allocate the same capacity of the license
+  // From here on, the function must not await, so that a concurrent reconcile cannot allocate the same
+  // capacity of the license.
   const lastValid = lastValidOf(observed, verdict);
-  const limits = mayServe(verdict) ? leftOver(observed, verdict, lastValid, shares) : undefined;
+  const limits = mayServe(verdict) ? availableLimits(observed, verdict, lastValid, shares) : undefined;
   const pools = grantPools(observed, limits);
   const license = verdict.claims ? licenseIdOf(verdict.claims) : lastValid?.id;
   if (verdict.state === "not_required") shares.forget(objectKey(observed.deployment));
-  else if (license !== undefined) takeShare(observed, license, pools, shares);
+  else if (license !== undefined) recordShare(observed, license, pools, shares);
   return {
     verdict,
     failedAt,
@@ -45,13 +49,14 @@ export async function decideLicense(
 }
 
 type Limits = Pick<LicenseClaims, "models" | "maxGpus" | "maxStreams"> & {
-  /** The use of the same license by other TtsDeployments. */
+  /** The GPUs and streams that other TtsDeployments use under the same license. */
   readonly elsewhere?: LicenseUse;
 };
 
 /**
- * The limits are kept in the status, which users cannot write. Deleting or damaging the Secret therefore raises no limit and does not extend
- * the grace period.
+ * Returns the limits of the last valid license. They are kept in the status, which users cannot write. If a
+ * user deletes or damages the Secret, the limits therefore do not increase, and the grace period does not
+ * become longer.
  */
 function lastValidOf(
   { deployment }: ObservedDeployment,
@@ -70,8 +75,11 @@ const unlimited: Limits = {
   maxStreams: Number.POSITIVE_INFINITY,
 };
 
-/** Undefined where the limits of the license are unknown. Running pods then stay, and none is added. */
-function leftOver(
+/**
+ * Returns the limits of the license and its use by other TtsDeployments. It returns undefined if the limits
+ * are unknown. Running pods then continue, and no pods are added.
+ */
+function availableLimits(
   { deployment }: ObservedDeployment,
   { state, claims }: LicenseVerdict,
   lastValid: LicenseDecision["lastValid"],
@@ -83,7 +91,7 @@ function leftOver(
   return lastValid && { ...lastValid, elsewhere: shares.elsewhere(lastValid.id, key) };
 }
 
-function takeShare(
+function recordShare(
   { deployment }: ObservedDeployment,
   license: string,
   pools: readonly PoolGrant[],
@@ -92,11 +100,11 @@ function takeShare(
   shares.take(objectKey(deployment), {
     license,
     use: useOf(pools.map(({ model, grant }) => ({ model, replicas: grant.replicas }))),
-    isShort: pools.some(({ asked, grant }) => grant.replicas < asked),
+    isShort: pools.some(({ requested, grant }) => grant.replicas < requested),
   });
 }
 
-/** The GPUs and streams that these replicas use. */
+/** Returns the GPUs and streams that these replicas use. */
 export function useOf(
   pools: readonly { model: Pick<ModelSpec, "accelerator" | "maxConcurrentStreams">; replicas: number }[],
 ): LicenseUse {
@@ -133,7 +141,7 @@ async function verdictOf(observed: ObservedDeployment, keys: JSONWebKeySet): Pro
   return { verdict: evaluateReading(license, { ...terms, failedAt }), failedAt, check };
 }
 
-/** The responses of the issuer; undefined without an online check. */
+/** Returns the verified responses of the issuer, or undefined without an online check. */
 async function onlineCheck(
   { now, deployment, licenseAnswers = [] }: ObservedDeployment,
   keys: JSONWebKeySet,
@@ -152,8 +160,9 @@ function checkOf({ answers, since }: OnlineCheck, { claims }: LicenseVerdict): L
 }
 
 /**
- * Grace counts from the last good verdict, or from the time at which licenses became required. A license that had expired, or that its issuer
- * had not confirmed in time, before it vanished or was revoked gains no second grace period by that.
+ * Returns the start of the grace period: the time of the last good verdict, or the time at which licenses
+ * became required. If the grace period of an expired or unconfirmed license had already begun, it does not
+ * begin again when the license is deleted or revoked.
  */
 function failedSince({ deployment, now }: ObservedDeployment): number | undefined {
   const last = deployment.status?.license;
@@ -183,40 +192,43 @@ function changesAt(verdict: LicenseVerdict, now: number): number | undefined {
   return coming.length > 0 ? Math.min(...coming) : undefined;
 }
 
-function grantApi({ apiReplicas: asked, api }: ObservedDeployment, open: boolean): LicenseAllowance {
-  return open ? { held: false, replicas: asked } : heldAt(asked, api.deployment?.spec?.replicas ?? 0);
+function grantApi({ apiReplicas: requested, api }: ObservedDeployment, open: boolean): LicenseAllowance {
+  return open ? { held: false, replicas: requested } : heldAt(requested, api.deployment?.spec?.replicas ?? 0);
 }
 
-function heldAt(asked: number, running: number): LicenseAllowance {
-  return { held: true, replicas: Math.min(asked, running) };
+function heldAt(requested: number, running: number): LicenseAllowance {
+  return { held: true, replicas: Math.min(requested, running) };
 }
 
 interface PoolGrant {
   readonly model: ModelSpec;
-  readonly asked: number;
+  readonly requested: number;
   readonly running: number;
   readonly licensed: boolean;
   readonly grant: LicenseAllowance;
-  /** The most replicas that the rest of the license allows. */
+  /** The highest number of replicas that the license allows for this pool. */
   readonly most: number;
 }
 
-/** Running replicas keep their share of the budget. The pools get the rest in the order of the spec. */
+/**
+ * Distributes the license over the pools. Running replicas keep their share. The pools get the rest in the
+ * order of the spec.
+ */
 function grantPools({ deployment, pools }: ObservedDeployment, limits: Limits | undefined): PoolGrant[] {
   const known = new Map(pools.map((observed) => [observed.pool.spec.pool, observed]));
-  const wishes = deployment.spec.models.map((model) => {
+  const requests = deployment.spec.models.map((model) => {
     const found = known.get(model.name);
-    const asked = model.replicas ?? found?.pool.spec.replicas ?? 1;
-    const running = Math.min(asked, found?.workload.deployment?.spec?.replicas ?? 0);
+    const requested = model.replicas ?? found?.pool.spec.replicas ?? 1;
+    const running = Math.min(requested, found?.workload.deployment?.spec?.replicas ?? 0);
     const licensed = modelsOfKind(model.kind).some((id) => limits?.models.includes(id) ?? false);
-    return { model, asked, running, licensed };
+    return { model, requested, running, licensed };
   });
   const budget = new Budget(limits);
-  for (const { model, running } of wishes) budget.take(model, running);
-  const granted = wishes.map((wish) => {
-    if (!wish.licensed) return { ...wish, grant: heldAt(wish.asked, wish.running) };
-    const more = budget.take(wish.model, Math.min(wish.asked - wish.running, budget.room(wish.model)));
-    return { ...wish, grant: { held: false, replicas: wish.running + more } };
+  for (const { model, running } of requests) budget.take(model, running);
+  const granted = requests.map((request) => {
+    if (!request.licensed) return { ...request, grant: heldAt(request.requested, request.running) };
+    const more = budget.take(request.model, Math.min(request.requested - request.running, budget.room(request.model)));
+    return { ...request, grant: { held: false, replicas: request.running + more } };
   });
   return granted.map((pool) => ({
     ...pool,
@@ -233,7 +245,7 @@ class Budget {
     this.#streams = (limits?.maxStreams ?? 0) - (limits?.elsewhere?.streams ?? 0);
   }
 
-  /** Replicas of this model that still fit. */
+  /** Returns the number of further replicas of this model that the license allows. */
   room(model: ModelSpec): number {
     const gpus = model.accelerator?.count ?? 0;
     const byGpus = gpus > 0 ? Math.floor(this.#gpus / gpus) : Number.POSITIVE_INFINITY;
@@ -257,12 +269,12 @@ function explain(
 ): Explanation {
   if (verdict.state === "not_required") return explainAbsence(observed, verdict);
   if (verdict.state !== "valid") return explainRefusal(observed, verdict);
-  const foreign = pools.filter(({ licensed }) => !licensed);
-  if (foreign.length > 0 && limits) {
-    const names = foreign.map(({ model }) => `${model.name} (${model.kind})`).join(", ");
+  const unlicensed = pools.filter(({ licensed }) => !licensed);
+  if (unlicensed.length > 0 && limits) {
+    const names = unlicensed.map(({ model }) => `${model.name} (${model.kind})`).join(", ");
     return refused(
       "ModelNotLicensed",
-      `The license covers ${limits.models.join(", ") || "no model"}; it does not cover the pools ${names}, which are not started. Remove these pools, or request a license that covers them.`,
+      `The license covers ${limits.models.join(", ") || "no model"}; it does not cover the pools ${names}, so the operator does not start them. Remove these pools, or request a license that covers them.`,
     );
   }
   return explainLimits(pools, limits) ?? { valid: true, reason: "Valid", message: verdict.message };
@@ -279,39 +291,42 @@ function explainAbsence({ deployment }: ObservedDeployment, { message }: License
 function explainLimits(pools: readonly PoolGrant[], limits: Limits | undefined): Explanation | undefined {
   if (!limits) return undefined;
   const { maxGpus, maxStreams, elsewhere = { gpus: 0, streams: 0 } } = limits;
-  const wanted = useOf(pools.map(({ model, asked }) => ({ model, replicas: asked })));
-  if (wanted.gpus + elsewhere.gpus > maxGpus) {
-    return refused("TooManyGpus", tooMany("GPUs", maxGpus, wanted.gpus, elsewhere.gpus, pools));
+  const requestedUse = useOf(pools.map(({ model, requested }) => ({ model, replicas: requested })));
+  if (requestedUse.gpus + elsewhere.gpus > maxGpus) {
+    return refused("TooManyGpus", tooMany("GPUs", maxGpus, requestedUse.gpus, elsewhere.gpus, pools));
   }
-  if (wanted.streams + elsewhere.streams > maxStreams) {
+  if (requestedUse.streams + elsewhere.streams > maxStreams) {
     return refused(
       "TooManyStreams",
-      tooMany("streams", maxStreams, wanted.streams, elsewhere.streams, pools),
+      tooMany("streams", maxStreams, requestedUse.streams, elsewhere.streams, pools),
     );
   }
   return undefined;
 }
 
-/** The message does not name the other TtsDeployments, whose namespaces its readers may not be allowed to see. */
+/**
+ * Returns the message for an exceeded limit. The message does not name other TtsDeployments, because its
+ * readers may have no access to other namespaces.
+ */
 function tooMany(
   what: string,
   allowed: number,
-  asked: number,
+  requested: number,
   others: number,
   pools: readonly PoolGrant[],
 ): string {
   const shared =
     others > 0
-      ? `The license allows ${allowed} ${what} in total. Other TtsDeployments that share it use ${others}, and this one requests ${asked}.`
-      : `The license allows ${allowed} ${what}, and this TtsDeployment requests ${asked}.`;
-  return `${shared} ${heldBack(pools)} Request less, or a larger license.`;
+      ? `The license allows ${allowed} ${what} in total. Other TtsDeployments with this license use ${others}, and this TtsDeployment requests ${requested}.`
+      : `The license allows ${allowed} ${what}, and this TtsDeployment requests ${requested}.`;
+  return `${shared} ${heldBack(pools)} Reduce the replicas or their resources, or request a larger license.`;
 }
 
 function heldBack(pools: readonly PoolGrant[]): string {
-  const short = pools.filter(({ asked, grant }) => grant.replicas < asked);
-  if (short.length === 0) return "Running pods continue, but none can be added.";
+  const short = pools.filter(({ requested, grant }) => grant.replicas < requested);
+  if (short.length === 0) return "Running pods continue, but no pods can be added.";
   const list = short.map(
-    ({ model, grant, asked }) => `${model.name} gets ${grant.replicas} of ${asked} replicas`,
+    ({ model, grant, requested }) => `${model.name} gets ${grant.replicas} of ${requested} replicas`,
   );
   return `Pool ${list.join(", ")}.`;
 }

@@ -1,4 +1,4 @@
-/** The GPUs and streams in use under a license. */
+/** The GPUs and streams that are in use under a license. */
 export interface LicenseUse {
   readonly gpus: number;
   readonly streams: number;
@@ -7,33 +7,34 @@ export interface LicenseUse {
 interface Share {
   readonly license: string;
   readonly use: LicenseUse;
-  /** Whether the TtsDeployment requests more than it got. */
+  /** Whether the TtsDeployment requests more than the license allows it. */
   readonly isShort: boolean;
 }
 
 const nothing: LicenseUse = { gpus: 0, streams: 0 };
 
 /**
- * The use of each license by each TtsDeployment. The limits of a license apply to the whole cluster, and TtsDeployments that share it are
- * reconciled concurrently. A grant is recorded here before the pods are written, so that it is never given twice.
+ * Records how much of each license each TtsDeployment uses. The limits of a license apply to the whole
+ * cluster, and TtsDeployments with the same license are reconciled concurrently. The capacity is recorded
+ * before the pods are written, so that it is never allocated twice.
  */
 export class LicenseAllocations {
-  /** By key of the TtsDeployment. */
+  /** The shares, by key of the TtsDeployment. */
   readonly #shares = new Map<string, Share>();
-  /** By license (`jti`). */
+  /** The total use, by ID of the license (`jti`). */
   readonly #totals = new Map<string, LicenseUse>();
   readonly #onFreed: (keys: readonly string[]) => void;
 
-  /** @param onFreed is called with the keys of the TtsDeployments that may now get more */
+  /** `onFreed` is called with the keys of the TtsDeployments that may now get more capacity. */
   constructor(onFreed: (keys: readonly string[]) => void = () => undefined) {
     this.#onFreed = onFreed;
   }
 
-  /** The use of a license by all other TtsDeployments. */
+  /** Returns the use of a license by all other TtsDeployments. */
   elsewhere(license: string, key: string): LicenseUse {
-    const own = this.#shares.get(key);
+    const share = this.#shares.get(key);
     const total = this.#totals.get(license) ?? nothing;
-    return own?.license === license ? minus(total, own.use) : total;
+    return share?.license === license ? minus(total, share.use) : total;
   }
 
   take(key: string, share: Share): void {
@@ -43,7 +44,10 @@ export class LicenseAllocations {
     if (!sameLicense || isLess(share.use, before.use)) this.#reportFreed(before.license, key);
   }
 
-  /** Increases the share of a TtsDeployment. Returns false and changes nothing if the license does not have that much left. */
+  /**
+   * Increases the share of a TtsDeployment. If the license does not have enough capacity left, it changes
+   * nothing and returns false.
+   */
   grow(key: string, more: LicenseUse, limits: LicenseUse): boolean {
     const share = this.#shares.get(key);
     if (share === undefined) return true;
@@ -53,7 +57,7 @@ export class LicenseAllocations {
     return true;
   }
 
-  /** Frees the share of a deleted TtsDeployment. */
+  /** Frees the share of a TtsDeployment that was deleted, or that needs no license. */
   forget(key: string): void {
     const before = this.#replace(key, undefined);
     if (before !== undefined) this.#reportFreed(before.license, key);

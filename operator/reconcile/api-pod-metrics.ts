@@ -2,10 +2,10 @@ import { ports } from "../../config/contract/names.ts";
 import type { Pod } from "../facts/observed.ts";
 
 const responseWithinMs = 2_000;
-/** Far more than the metrics of an API pod. */
+/** The limit for a response, which is far larger than the metrics of an API pod. */
 const mostBytes = 8 * 1024 * 1024;
 
-/** Reads `/metrics` of an API pod. @throws Error when it does not respond in time */
+/** Reads `/metrics` of an API pod. Throws if the pod does not respond in time. */
 export async function readApiMetrics({ status }: Pod): Promise<string> {
   const ip = status?.podIP ?? "";
   const host = ip.includes(":") ? `[${ip}]` : ip;

@@ -8,34 +8,43 @@ import { type CanaryMetrics, readCanaryMetrics, since } from "../rollout/canary-
 
 export interface CanaryMetricsReaderOptions {
   readonly clock: Clock;
-  /** Reads `/metrics` of an API pod. @throws Error if the pod does not respond in time. */
+  /** Reads `/metrics` of an API pod. Throws if the pod does not respond in time. */
   readonly readMetrics: (pod: Pod) => Promise<string>;
   readonly onUnread: (pod: string, error: unknown) => void;
 }
 
-interface Look {
+interface Reading {
   readonly counted: string;
   readonly atMs: number;
-  /** The result of this reading; undefined if it failed. */
+  /** The result of this reading, or undefined if the reading failed. */
   readonly figures: CanaryFacts["figures"];
-  /** The metrics of the last successful reading, with which the next reading is compared. */
+  /** The metrics of the last successful reading. The next reading is compared with them. */
   readonly latest: CanaryMetrics | undefined;
 }
 
-/** The number of canaries whose last metrics are kept. For a dropped one, the next reading counts as the first. */
-const mostLooks = 1000;
+/**
+ * The number of canaries for which the last metrics are kept. If the metrics of a canary are dropped, its
+ * next reading counts as the first.
+ */
+const mostReadings = 1000;
 
-/** Reads the metrics of a canary from the API pods, once in each interval, independent of the number of reconciles. */
+/**
+ * Reads the metrics of a canary from the API pods, once in each interval, also if reconciles are more
+ * frequent.
+ */
 export class CanaryMetricsReader {
   readonly #options: CanaryMetricsReaderOptions;
-  /** By namespace and name of the pool. */
-  readonly #looks = new LruCache<string, Look>(mostLooks);
+  /** The last readings, by namespace and name of the pool. */
+  readonly #readings = new LruCache<string, Reading>(mostReadings);
 
   constructor(options: CanaryMetricsReaderOptions) {
     this.#options = options;
   }
 
-  /** @param name the `pool` label of the canary's metrics. @returns undefined if the last reading failed. */
+  /**
+   * Returns the metrics of a canary, or undefined if the last reading failed. `name` is the label `pool` of
+   * the canary's metrics.
+   */
   async figuresOf(
     { metadata }: TtsModelPool,
     name: string,
@@ -44,20 +53,20 @@ export class CanaryMetricsReader {
     apiPods: readonly Pod[],
   ): Promise<CanaryFacts["figures"]> {
     const key = `${metadata.namespace}/${metadata.name}`;
-    const known = this.#looks.get(key);
+    const known = this.#readings.get(key);
     const counted = attemptLabel(state);
     const last = known?.counted === counted ? known : undefined;
     const atMs = this.#options.clock.monotonicMs();
-    // A reconcile that is due for the next reading may start up to 20 ms early.
+    // A reconcile for the next reading may start up to 20 ms early, and must then read the metrics.
     if (last && atMs - last.atMs < analysis.intervalSeconds * 1000 - 20) return last.figures;
-    const whole = await this.#ask(apiPods, { pool: name, revision: counted });
+    const whole = await this.#readAll(apiPods, { pool: name, revision: counted });
     const recent = whole && last?.latest && since(last.latest, whole);
     const figures = whole && { whole, recent };
-    this.#looks.set(key, { counted, atMs, figures, latest: whole ?? last?.latest });
+    this.#readings.set(key, { counted, atMs, figures, latest: whole ?? last?.latest });
     return figures;
   }
 
-  async #ask(
+  async #readAll(
     pods: readonly Pod[],
     of: { pool: string; revision: string },
   ): Promise<CanaryMetrics | undefined> {

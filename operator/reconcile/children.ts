@@ -28,11 +28,17 @@ import { planRollout, type RolloutFacts, type RolloutPlan } from "../rollout/pla
 
 export interface Rendered {
   readonly children: readonly KubernetesObject[];
-  /** Why a part of the spec could not be rendered. Its live objects stay unchanged. */
+  /**
+   * The reason why a part of the spec could not be rendered, if any. The live objects of this part stay
+   * unchanged.
+   */
   readonly problem: ReconcileProblem | undefined;
 }
 
-/** Renders the children of a TtsDeployment, except its token, in the order in which they are needed. */
+/**
+ * Renders the children of a TtsDeployment without the Secret of the token, in the order in which they are
+ * applied.
+ */
 export function deploymentChildren(
   observed: ObservedDeployment,
   judgement: LicenseDecision,
@@ -58,13 +64,13 @@ export function deploymentChildren(
     ...apiDisruptionBudget(deployment),
     ...deployment.spec.models.map((model) => modelPool(deployment, model, live.has(model.name))),
     ...(pods?.child ? [pods.child] : []),
-    // last, because they depend on another product, and no pod may wait for them
+    // Monitors are last, because they depend on another product, and pods must not wait for them.
     ...(telemetry.monitorsMissing ? [] : monitors(deployment)),
   ];
   return { children, problem, apiOutdated: pods?.outdated ?? false };
 }
 
-/** Renders the children of a pool, and their rollout plan. Without a plan the pods stay unchanged. */
+/** Renders the children of a pool, and plans its rollout. Without a plan the pods stay unchanged. */
 export function poolChildren(
   facts: RolloutFacts,
   { server }: Settings,
@@ -79,7 +85,7 @@ export function poolChildren(
       modelService(pool),
       ...poolDisruptionBudget(pool),
       ...[pods, canary].filter((child) => child !== undefined),
-      // last, because another product may reject it, and no pod may wait for that
+      // The autoscaler is last, because another product may reject it, and pods must not wait for it.
       ...autoscaler(pool, cluster),
     ],
     problem,
@@ -100,14 +106,14 @@ function attempt<T>(
   }
 }
 
-/** The pools whose replicas the spec does not set. */
+/** Returns the pools for which the spec sets no replicas. */
 export function poolsScaledByOthers({ deployment, pools }: ObservedDeployment): ObservedPool[] {
   const open = deployment.spec.models.filter(({ replicas }) => replicas === undefined);
   const names = new Set(open.map(({ name }) => name));
   return pools.filter(({ pool }) => names.has(pool.spec.pool) && !pool.metadata.deletionTimestamp);
 }
 
-/** The pools that the spec no longer names. */
+/** Returns the pools that the spec no longer contains. */
 export function poolsToPrune({ deployment, pools }: ObservedDeployment): ObservedPool[] {
   const named = new Set(deployment.spec.models.map(({ name }) => name));
   return pools.filter(({ pool }) => !named.has(pool.spec.pool) && !pool.metadata.deletionTimestamp);

@@ -36,7 +36,7 @@ import type { LicenseAllocations } from "../license/shares.ts";
 import type { RolloutFacts } from "../rollout/plan.ts";
 import type { Scaler } from "../scaling/scaler.ts";
 
-/** Reads everything that a reconcile needs into one plain value. */
+/** The dependencies of the functions that read the input of a reconcile. */
 
 export interface ObserveContext {
   readonly client: ClusterClient;
@@ -44,18 +44,18 @@ export interface ObserveContext {
   readonly secrets: Secrets;
   readonly clock: Clock;
   readonly settings: Pick<Settings, "licenseKeys">;
-  /** The reports of API pods. */
+  /** The scaler, which receives the reports of API pods. */
   readonly scaler: Pick<Scaler, "licenseAnswers">;
 }
 
 const deploymentSpec = Compile(TtsDeploymentSpecSchema);
 const poolSpec = Compile(TtsModelPoolSpecSchema);
 
-/** An object of the cluster does not match the schema of this operator. */
+/** The error for an object in the cluster that does not match the schema of this operator. */
 export class InvalidResource extends Error {
   override readonly name = "Unreadable";
   readonly object: TtsDeployment | TtsModelPool;
-  /** The first field that is wrong, and why. */
+  /** The first invalid field, and why it is invalid. */
   readonly detail: string;
 
   constructor(object: KubernetesObject, detail: string) {
@@ -65,7 +65,10 @@ export class InvalidResource extends Error {
   }
 }
 
-/** Returns the TtsDeployment without unknown fields; `undefined` if it does not exist. @throws InvalidResource */
+/**
+ * Returns the TtsDeployment without unknown fields, or `undefined` if it does not exist. Throws
+ * `InvalidResource`.
+ */
 export function findDeployment(view: ClusterCache, key: string): TtsDeployment | undefined {
   const found = view.get("TtsDeployment", key);
   if (found === undefined) return undefined;
@@ -74,7 +77,7 @@ export function findDeployment(view: ClusterCache, key: string): TtsDeployment |
   return (unknown.length === 0 ? found : { ...found, spec: known }) as TtsDeployment;
 }
 
-/** @throws InvalidResource */
+/** Returns the pool, or `undefined` if it does not exist. Throws `InvalidResource`. */
 export function findPool(view: ClusterCache, key: string): TtsModelPool | undefined {
   const found = view.get("TtsModelPool", key);
   if (found !== undefined) assertReadable(found);
@@ -91,7 +94,10 @@ function faultsOf({ kind, spec }: KubernetesObject): { instancePath: string; mes
   return form.Check(spec) ? [] : form.Errors(spec);
 }
 
-/** Reads an invalid object again, because no watch reports an upgrade of the CRDs. Returns whether it is valid now. */
+/**
+ * Reads an invalid object again, because a watch does not report an upgrade of the CRDs. Returns whether the
+ * object is valid now.
+ */
 export async function readAgain(
   { client, view }: ObserveContext,
   { object }: InvalidResource,
@@ -136,8 +142,8 @@ export async function observeDeployment(
 
 function answersOf({ view, scaler }: ObserveContext, deployment: TtsDeployment): string[] {
   const { namespace, name } = deployment.metadata;
-  const kept = answerIn(view.get("ConfigMap", `${namespace}/${children.routing(name)}`));
-  return [...(kept === undefined ? [] : [kept]), ...scaler.licenseAnswers(objectKey(deployment))];
+  const stored = answerIn(view.get("ConfigMap", `${namespace}/${children.routing(name)}`));
+  return [...(stored === undefined ? [] : [stored]), ...scaler.licenseAnswers(objectKey(deployment))];
 }
 
 const noLicenseNamed: LicenseReading = {
@@ -146,7 +152,7 @@ const noLicenseNamed: LicenseReading = {
     "A license is required, and spec.license is not set. Create a Secret with the license, and name it in spec.license.secretRef.",
 };
 
-/** The signature is checked once for each license, not once for each who has it. */
+/** Reads and verifies the license. TtsDeployments with the same Secret share the result. */
 async function observeLicense(
   { secrets, settings }: ObserveContext,
   { metadata, spec }: TtsDeployment,
@@ -170,13 +176,13 @@ async function observeTelemetry(
   deployment: TtsDeployment,
 ): Promise<ObservedTelemetry> {
   const { metadata, spec } = deployment;
-  const wanted = telemetrySecrets(spec.telemetry);
-  // a kind that is installed later is watched when the spec first needs it
+  const names = telemetrySecrets(spec.telemetry);
+  // If a kind is installed later, its watch starts when a spec first needs the kind.
   const kinds = new Set(monitors(deployment).map(({ kind }) => kind));
   const installed = await Promise.all([...kinds].map((kind) => context.view.isInstalled(kind)));
-  const found = await Promise.all(wanted.map((name) => exists(context, metadata.namespace, name)));
+  const found = await Promise.all(names.map((name) => exists(context, metadata.namespace, name)));
   return {
-    missingSecrets: wanted.filter((_name, index) => !found[index]),
+    missingSecrets: names.filter((_name, index) => !found[index]),
     monitorsMissing: installed.includes(false),
   };
 }
@@ -191,7 +197,7 @@ export function observePool(view: ClusterCache, pool: TtsModelPool): ObservedPoo
   return { pool, workload, autoscaler };
 }
 
-/** The canary of a pool, and whether the routing table sends streams to it. */
+/** Returns the canary of a pool, and whether the routing table sends streams to the canary. */
 export function observeCanary(
   view: ClusterCache,
   { metadata, spec }: TtsModelPool,
@@ -205,14 +211,17 @@ export function observeCanary(
   return { canary: observePool(view, found), routed: isRouted(table, name) };
 }
 
-/** Whether the TtsDeployment owns the pool, or the pool whose canary it is. */
+/**
+ * Returns whether the TtsDeployment owns the pool. For the pool of a canary, it checks the owner of the main
+ * pool.
+ */
 export function belongsTo(view: ClusterCache, pool: TtsModelPool, deployment: TtsDeployment): boolean {
   if (isOwnedBy(pool, deployment)) return true;
   const parent = parentOf(view, pool);
   return parent !== undefined && isOwnedBy(parent, deployment);
 }
 
-/** The pool whose canary this is. */
+/** Returns the main pool, if this pool is the pool of a canary. */
 export function parentOf(view: ClusterCache, pool: TtsModelPool): TtsModelPool | undefined {
   const owner = controllerOf(pool);
   if (owner?.kind !== pool.kind) return undefined;
@@ -220,7 +229,10 @@ export function parentOf(view: ClusterCache, pool: TtsModelPool): TtsModelPool |
   return parent !== undefined && isOwnedBy(pool, parent) ? (parent as TtsModelPool) : undefined;
 }
 
-/** Every Secret of its users' that a TtsDeployment depends on. The license's is one only where a license is required. */
+/**
+ * Returns every Secret that users name in a TtsDeployment. The Secret of the license is included only if a
+ * license is required.
+ */
 export function secretsOf(
   { metadata, spec }: TtsDeployment,
   { licenseKeys }: Pick<Settings, "licenseKeys">,
@@ -230,7 +242,7 @@ export function secretsOf(
   return [...new Set(names)].map((name) => secretRef(metadata.namespace, name));
 }
 
-/** The Secret of the internal token, which the operator creates. */
+/** Returns the reference to the Secret of the internal token, which the operator creates. */
 export function tokenRef({ namespace, name }: { namespace: string; name: string }): Ref {
   return secretRef(namespace, children.token(name));
 }
@@ -258,7 +270,7 @@ function workloadOf(
   return { deployment: deploymentOf(view, owner, name), pods: view.group("Pod", podGroup) as Pod[] };
 }
 
-/** Ignores a Deployment of that name that another controller owns. */
+/** Returns the Deployment with this name, unless another controller owns it. */
 function deploymentOf(
   view: ClusterCache,
   owner: TtsDeployment | TtsModelPool,
@@ -273,7 +285,10 @@ function entryOf(secret: KubernetesObject | undefined, key: string): string | un
   return encoded === undefined ? undefined : Buffer.from(encoded, "base64").toString("utf8");
 }
 
-/** Records the license use of all TtsDeployments when an operator begins to lead. A reconcile updates only its own, but needs all. */
+/**
+ * Records the license use of all TtsDeployments when an operator becomes the leader. A reconcile updates only
+ * the use of its own TtsDeployment, but needs the use of all.
+ */
 export function seedShares(view: ClusterCache, shares: LicenseAllocations): void {
   for (const found of view.all("TtsDeployment")) {
     const deployment = found as TtsDeployment;

@@ -1,23 +1,27 @@
 import type { Clock } from "../../lib/clock.ts";
 import type { ConflictingOperator } from "../facts/observed.ts";
 
-/** How long an operator waits for the other one to stop, and the shortest time between two reports. */
+/**
+ * The time for which an operator waits for the other operator to stop, and the shortest time between two
+ * reports.
+ */
 const rememberedMs = 600_000;
 
 /**
- * Detects that operators of two releases serve one namespace. Each operator writes the name of its Lease into the statuses. An
- * operator that finds another name in place of its own has a rival. Both derive from the two names which of them continues, so
- * that they do not revert each other's changes.
+ * Detects that operators of two releases reconcile the same TtsDeployment. Each operator writes the name of
+ * its Lease to the status. If an operator finds that another name replaced its own name, another operator is
+ * active. Both operators compare the two names to decide which operator continues, so that they do not revert
+ * each other's changes.
  */
 export class OperatorConflicts {
   readonly #own: string | undefined;
   readonly #clock: Clock;
   readonly #onRival: (key: string, rival: ConflictingOperator) => void;
-  /** TtsDeployments whose status this operator has written. */
+  /** The keys of TtsDeployments for which this operator has written the status. */
   readonly #signed = new Set<string>();
   readonly #known = new Map<string, ConflictingOperator>();
 
-  /** @param own namespace and name of this operator's Lease; undefined disables the detection */
+  /** `own` is the namespace and name of this operator's Lease. Undefined disables the detection. */
   constructor(
     own: string | undefined,
     clock: Clock,
@@ -32,7 +36,10 @@ export class OperatorConflicts {
     return this.#own;
   }
 
-  /** @param signer the name of the operator that wrote the current status */
+  /**
+   * Returns the current conflict of a TtsDeployment, if any. `signer` is the name of the operator that wrote
+   * the current status.
+   */
   look(key: string, signer: string | undefined): ConflictingOperator | undefined {
     if (this.#own === undefined) return undefined;
     const now = this.#clock.nowMs();
@@ -40,12 +47,12 @@ export class OperatorConflicts {
     return this.#current(key, now);
   }
 
-  /** Records that the status now has this operator's name. */
+  /** Records that the status now contains this operator's name. */
   sign(key: string): void {
     this.#signed.add(key);
   }
 
-  /** Drops the records of a deleted TtsDeployment. */
+  /** Removes the records of a deleted TtsDeployment. */
   forget(key: string): void {
     this.#signed.delete(key);
     this.#known.delete(key);
@@ -55,7 +62,8 @@ export class OperatorConflicts {
     const [first = "", second = ""] = [this.#own ?? "", signer].sort();
     const before = this.#current(key, now);
     const weYield = first !== this.#own;
-    // the operator that waits does not extend the conflict, so that it ends when the other one stops
+    // The waiting operator does not extend the conflict, so that the conflict ends when the other operator
+    // stops.
     if (before !== undefined && weYield) return;
     const rival: ConflictingOperator = { names: [first, second], weYield, until: now + rememberedMs };
     this.#known.set(key, rival);
@@ -66,7 +74,8 @@ export class OperatorConflicts {
     const rival = this.#known.get(key);
     if (rival === undefined || now < rival.until) return rival;
     this.#known.delete(key);
-    // continue like a new operator, which takes over the current status without a conflict
+    // The operator then continues like a new operator, which overwrites the current status without a
+    // conflict.
     if (rival.weYield) this.#signed.delete(key);
     return undefined;
   }

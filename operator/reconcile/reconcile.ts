@@ -64,8 +64,9 @@ export interface ReconcileContext extends ObserveContext {
 const settled: ReconcileOutcome = { kind: "settled" };
 
 /**
- * Reconciles one TtsDeployment: observe, evaluate the license, render, apply, write the status.
- * @param share called when the routes are written. From then on its pools may be reconciled concurrently.
+ * Reconciles one TtsDeployment: observe, evaluate the license, render, apply, write the status. `share` is
+ * called when the routing table is written. From then on, the pools of the TtsDeployment may be reconciled
+ * concurrently.
  */
 export async function reconcileDeployment(
   context: ReconcileContext,
@@ -118,7 +119,10 @@ export async function reconcileDeployment(
   return outcomeOf(observed.now, times, problems);
 }
 
-/** The operator that yields reports the conflict in the status once. */
+/**
+ * Returns whether this operator must wait for another operator. Before it waits, it reconciles once to report
+ * the conflict in the status.
+ */
 function shouldYieldTo(
   rival: ConflictingOperator | undefined,
   { status }: TtsDeployment,
@@ -129,10 +133,10 @@ function shouldYieldTo(
 
 function waitForRival({ until, names }: ConflictingOperator, { clock }: ReconcileContext): ReconcileOutcome {
   const afterMs = Math.max(1, until - clock.nowMs()) + 50;
-  return { kind: "waiting", afterMs, reason: `the operator with Lease ${names[0]} serves this namespace` };
+  return { kind: "waiting", afterMs, reason: `the operator with the Lease ${names[0]} reconciles this TtsDeployment` };
 }
 
-/** When to check again for changes that no watch reports. */
+/** Returns the times at which to check again for changes that no watch reports. */
 function recheckTimes({ now, telemetry, clockAheadMs, rival }: ObservedDeployment): number[] {
   return [
     ...(rival ? [rival.until] : []),
@@ -141,7 +145,7 @@ function recheckTimes({ now, telemetry, clockAheadMs, rival }: ObservedDeploymen
   ];
 }
 
-/** Reconciles one TtsModelPool in the same steps, with the license of its TtsDeployment. */
+/** Reconciles one TtsModelPool in the same steps, with the license of the TtsDeployment. */
 export async function reconcilePool(context: ReconcileContext, key: string): Promise<ReconcileOutcome> {
   const found = findPool(context.view, key);
   if (found === undefined || isBeingDeleted(found)) {
@@ -186,14 +190,14 @@ export async function reconcilePool(context: ReconcileContext, key: string): Pro
   return outcomeOf(now, [judgement.changesAt, plan?.changesAt, kedaAt], problems);
 }
 
-/** The condition of a pool that a user created by hand. */
+/** The condition of a pool that a user created manually. */
 const unmanaged = {
   reason: "NotManaged",
   message:
     "No TtsDeployment created this pool, so the operator starts no pods for it. Add the model to spec.models of a TtsDeployment, and delete this object.",
 } as const;
 
-/** Checks the features that the pool's scaler needs, and no others. */
+/** Checks only the features of the cluster that the pool's scaler needs. */
 async function observeCapabilities(
   { writer, view }: ReconcileContext,
   pool: TtsModelPool,
@@ -205,7 +209,10 @@ async function observeCapabilities(
   };
 }
 
-/** Returns the replicas of a pool that the license allows. A canary has the replicas that the plan of its pool sets. */
+/**
+ * Sets the replicas of a pool, and returns how many the license allows. The pool of a canary has the replicas
+ * that the rollout plan of the main pool sets.
+ */
 async function scaledPool(
   context: ReconcileContext,
   key: string,
@@ -228,31 +235,34 @@ async function figuresOf(context: ReconcileContext, pool: TtsModelPool, { api }:
 }
 
 /**
- * Reports an object that does not match its schema in its own status, and checks it again later. For a pool whose TtsDeployment
- * does not match, only the TtsDeployment is reported.
+ * Handles an object that does not match its schema: it reports the problem in the status of the object, and
+ * requeues the key. If the TtsDeployment of a pool does not match its schema, the problem is reported only in
+ * the status of the TtsDeployment.
  */
 export async function reportUnreadable(
   context: ReconcileContext,
   kind: string,
-  pass: Promise<ReconcileOutcome>,
+  reconciling: Promise<ReconcileOutcome>,
 ): Promise<ReconcileOutcome> {
   try {
-    return await pass;
+    return await reconciling;
   } catch (error) {
     if (!(error instanceof InvalidResource)) throw error;
     const { object, detail, message: reason } = error;
     if (object.kind !== kind) return { kind: "waiting", afterMs: schemaAgainMs, reason };
     if (await readAgain(context, error))
-      return { kind: "waiting", afterMs: 1, reason: "the object can be read now" };
+      return { kind: "waiting", afterMs: 1, reason: "the object now matches the schema" };
     await writeStatus(context, object, unreadableStatus(object, detail, context.clock.nowMs()));
     return { kind: "waiting", afterMs: schemaAgainMs, reason };
   }
 }
 
-/** Ends a reconcile whose owner is being deleted, so that foreground deletion recreates no child. */
-export async function ignoreDeletedOwner(pass: Promise<ReconcileOutcome>): Promise<ReconcileOutcome> {
+/**
+ * Ends a reconcile if its owner is being deleted, so that no child is recreated during a foreground deletion.
+ */
+export async function ignoreDeletedOwner(reconciling: Promise<ReconcileOutcome>): Promise<ReconcileOutcome> {
   try {
-    return await pass;
+    return await reconciling;
   } catch (error) {
     if (error instanceof OwnerDeleted) return settled;
     throw error;
@@ -263,7 +273,10 @@ function isBeingDeleted({ metadata }: KubernetesObject): boolean {
   return metadata.deletionTimestamp !== undefined;
 }
 
-/** Whether the routing table was applied. A pool is deleted only after its route was removed. */
+/**
+ * Returns whether the routing table was applied. The operator deletes a pool only after the routing table no
+ * longer contains it.
+ */
 function hasRoutes({ applied }: WriteResult): boolean {
   return applied.some(({ kind }) => kind === "ConfigMap");
 }
@@ -274,7 +287,7 @@ async function prune(context: ReconcileContext, observed: ObservedDeployment): P
   for (const { pool } of surplus) await context.writer.remove(pool);
 }
 
-/** Replaces observed objects by those that were just written. */
+/** Replaces observed objects with the objects that were just written. */
 function withApplied(observed: ObservedDeployment, { applied }: WriteResult): ObservedDeployment {
   const find = (kind: string, name: string) =>
     applied.find((child) => child.kind === kind && child.metadata.name === name);
@@ -318,16 +331,22 @@ async function writeStatus(
   }
 }
 
-/** Reasons that are checked again, because no watch reports the deletion of a foreign object or the installation of a kind. */
+/**
+ * Reasons of problems that are checked again, because no watch reports the deletion of an object of another
+ * owner, or the installation of a kind.
+ */
 const recheckedReasons = new Set(["NameTaken", "GatewayApiMissing"]);
 const schemaAgainMs = 10_000;
 const lookAgainMs = 30_000;
 const clockAgainMs = 60_000;
 const childRetryMs = 1_000;
-/** The longest wait. A timer for a distant date could drift or overflow. */
+/** The longest wait before a requeue, because a timer for a distant time may drift or overflow. */
 const longestWaitMs = 3_600_000;
 
-/** @param times when something changes because of the time, in milliseconds since the epoch */
+/**
+ * Returns the outcome of a reconcile. `times` are the times of the next changes, in milliseconds since the
+ * epoch.
+ */
 function outcomeOf(
   now: number,
   times: readonly (number | undefined)[],
@@ -341,10 +360,10 @@ function outcomeOf(
   if (problem?.stalled && retries.length === 0)
     return { kind: "stalled", reason: problem.message, ...(afterMs !== undefined && { afterMs }) };
   if (afterMs === undefined) return settled;
-  return { kind: "waiting", afterMs, reason: problem?.message ?? "the next timed change is due then" };
+  return { kind: "waiting", afterMs, reason: problem?.message ?? "the next change is due at that time" };
 }
 
-/** When to check a problem again whose end no watch reports. */
+/** Returns the time to the next check of a problem, if no watch reports the end of the problem. */
 function problemRetryMs(problem: ReconcileProblem | undefined): number | undefined {
   if (problem === undefined) return undefined;
   if (recheckedReasons.has(problem.reason)) return lookAgainMs;

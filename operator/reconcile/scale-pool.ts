@@ -12,7 +12,7 @@ import type { LicenseAllocations } from "../license/shares.ts";
 import { deletionCostsFor } from "../scaling/deletion-costs.ts";
 import type { Scaler } from "../scaling/scaler.ts";
 
-/** The part of a reconcile that sets the number of a pool's pods. */
+/** The dependencies of the functions that set the replicas of a pool. */
 
 export interface ScalingContext {
   readonly shares: LicenseAllocations;
@@ -28,7 +28,7 @@ export interface ScaledPool {
   readonly scaling: ScalingState | undefined;
 }
 
-/** Sets the replicas of a pool. Returns undefined for a pool that the spec no longer names. */
+/** Sets the replicas of a pool. Returns undefined for a pool that the spec no longer contains. */
 export async function scalePool(
   context: ScalingContext,
   key: string,
@@ -47,7 +47,10 @@ export async function scalePool(
   return { pool: scaled, grant: { ...grant, replicas: allowed }, scaling };
 }
 
-/** Allocates license capacity for more replicas. A concurrent reconcile may have allocated the rest since the evaluation. */
+/**
+ * Allocates capacity of the license for more replicas. Returns false if a concurrent reconcile has allocated
+ * the rest of the license in the meantime.
+ */
 function takeMore(
   shares: LicenseAllocations,
   { metadata, spec }: TtsModelPool,
@@ -79,7 +82,10 @@ async function rescale(
   return scaled;
 }
 
-/** Marks the pods with the fewest streams before a pool shrinks. Without known streams Kubernetes selects the pods. */
+/**
+ * Sets the deletion cost of pods before a pool scales down, so that Kubernetes deletes the pods with the
+ * fewest streams. If the streams are unknown, Kubernetes selects the pods.
+ */
 export async function markDeletionCosts(
   writer: Writer,
   { workload }: ObservedPool,

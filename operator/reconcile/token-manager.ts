@@ -18,32 +18,36 @@ export interface TokenManagerOptions {
   readonly secrets: Secrets;
   readonly clock: Clock;
   readonly newToken: () => string;
-  /** The longest time that a kubelet needs to update the files of its pods. */
+  /** The longest time that a kubelet needs to update the mounted Secret in its pods. */
   readonly overlapMs: number;
 }
 
 const dayMs = 86_400_000;
 
-/** The `namespace/name` of the TtsDeployment whose token is in this Secret; undefined for other Secrets. */
+/**
+ * Returns the `namespace/name` of the TtsDeployment to which the Secret of a token belongs, or undefined for
+ * other Secrets.
+ */
 export function deploymentOfToken(key: string): string | undefined {
   const suffix = children.token("");
   return key.endsWith(suffix) ? key.slice(0, -suffix.length) : undefined;
 }
 
 /**
- * Keeps the internal token of each TtsDeployment, and rotates it in steps. A deleted Secret is recreated with the same token,
- * because pods would read a new token at different times, and would reject each other's requests in between.
+ * Keeps the internal token of each TtsDeployment, and rotates it in steps. If the Secret is deleted, it is
+ * recreated with the same token. Pods would read a new token at different times, and would reject each
+ * other's requests in the meantime.
  */
 export class TokenManager {
   readonly #options: TokenManagerOptions;
-  /** By namespace and name of the TtsDeployment. */
+  /** The tokens, by namespace and name of the TtsDeployment. */
   readonly #known = new Map<string, { uid: string; internal: InternalToken }>();
 
   constructor(options: TokenManagerOptions) {
     this.#options = options;
   }
 
-  /** Returns the token, and the Secret as `read` if it had to be read. */
+  /** Returns the token. If the Secret had to be read, `read` contains it. */
   async tokenOf(owner: TtsDeployment): Promise<TokenRotation & Pick<SecretReading<unknown>, "read">> {
     const { namespace, name, uid, annotations } = owner.metadata;
     const { secrets, clock, newToken, overlapMs } = this.#options;
@@ -59,13 +63,13 @@ export class TokenManager {
       secret && isOwnedBy(secret, owner) ? readTokenSecret(secret) : undefined;
     const { fact: stored, read } = await secrets.read(tokenRef(owner.metadata), `token ${uid}`, ofOwner);
     const known = this.#known.get(key);
-    const held = stored ?? (known?.uid === uid ? known.internal : firstToken(terms));
-    const rotation = rotate(held, terms);
+    const token = stored ?? (known?.uid === uid ? known.internal : firstToken(terms));
+    const rotation = rotate(token, terms);
     this.#known.set(key, { uid, internal: rotation.internal });
     return { ...rotation, read };
   }
 
-  /** Drops the token of a deleted TtsDeployment. */
+  /** Forgets the token of a deleted TtsDeployment. */
   forget(key: string): void {
     this.#known.delete(key);
     const [namespace = "", name = ""] = key.split("/");

@@ -4,17 +4,19 @@ import type { Diagnosis } from "../workload/diagnosis.ts";
 
 /** The metrics of API pods for the streams of one pool and revision. */
 export interface CanaryMetrics {
-  /** Streams that completed or failed, without those that clients aborted. */
+  /** Streams that completed or failed. Streams that clients aborted do not count. */
   readonly streams: number;
   readonly failed: number;
   readonly firstAudio: Histogram;
   readonly realTimeFactor: Histogram;
 }
 
-/** Cumulative counts by upper bound, as Prometheus has them. */
+/** Cumulative counts by upper bound, as in a Prometheus histogram. */
 export type Histogram = ReadonlyMap<number, number>;
 
-/** Sums the metrics of all API pods (Prometheus text format). Other metrics are ignored. */
+/**
+ * Sums the canary metrics of all API pods, from texts in the Prometheus format. Other metrics are ignored.
+ */
 export function readCanaryMetrics(
   texts: readonly string[],
   of: { pool: string; revision: string },
@@ -57,7 +59,10 @@ function count(histogram: Map<number, number>, bound: string | undefined, value:
   histogram.set(upTo, (histogram.get(upTo) ?? 0) + value);
 }
 
-/** The difference to `earlier`; `undefined` if an API pod whose counts were included was deleted. */
+/**
+ * Returns the difference between two readings. Returns `undefined` if a count decreased, because an API pod
+ * was deleted.
+ */
 export function since(earlier: CanaryMetrics, later: CanaryMetrics): CanaryMetrics | undefined {
   const figures = {
     streams: later.streams - earlier.streams,
@@ -73,7 +78,10 @@ function minus(later: Histogram, earlier: Histogram): Histogram {
   return new Map([...later].map(([bound, value]) => [bound, value - (earlier.get(bound) ?? 0)]));
 }
 
-/** Interpolates like `histogram_quantile`: linearly inside a bucket, and with the highest finite bound beyond it. */
+/**
+ * Returns a quantile like `histogram_quantile`: it interpolates linearly inside a bucket, and returns the
+ * highest finite bound for values above it.
+ */
 export function bucketQuantile(histogram: Histogram, share: number): number | undefined {
   const buckets = [...histogram].sort(([a], [b]) => a - b);
   const total = buckets.at(-1)?.[1] ?? 0;
@@ -91,7 +99,7 @@ export function bucketQuantile(histogram: Histogram, share: number): number | un
 
 type Analysis = CanarySpec["analysis"];
 
-/** The limit that the canary exceeds, or `undefined`. With too few streams it exceeds none. */
+/** Returns the limit that the canary exceeds, if any. With too few streams it returns `undefined`. */
 export function evaluateCanaryMetrics(analysis: Analysis, figures: CanaryMetrics): Diagnosis | undefined {
   const { minRequests, maxErrorPercent, maxFirstAudioMs, maxRealTimeFactorPercent } = analysis;
   const { streams, failed } = figures;

@@ -5,11 +5,11 @@ import type { Diagnosis } from "../workload/diagnosis.ts";
 import { type CanaryMetrics, evaluateCanaryMetrics } from "./canary-metrics.ts";
 
 /**
- * The input of the next decision about a canary. A decision takes effect only after it is stored in the status of the pool, so
- * that another operator continues from there, and no step is taken twice.
+ * The input of the next decision about a canary. A decision takes effect only after it is stored in the
+ * status of the pool. A new leader therefore continues from the stored decision, and no step is taken twice.
  */
 export interface CanaryFacts {
-  /** Milliseconds since the epoch. */
+  /** The time in milliseconds since the epoch. */
   readonly now: number;
   readonly spec: CanarySpec;
   /** The hash of the canary's settings. */
@@ -17,25 +17,31 @@ export interface CanaryFacts {
   readonly revision: string;
   /** Whether rollouts may begin now. */
   readonly open: boolean;
-  /** Whether all pods of its step are ready, and at least one. */
+  /** Whether all pods of the current step are ready, and at least one pod exists. */
   readonly ready: boolean;
   readonly serves: boolean;
-  /** The problem, if its pods cannot start without a change. */
+  /** The problem that keeps the canary's pods from starting, if any. */
   readonly failure: Diagnosis | undefined;
   readonly deadlineMs: number;
-  /** Whether one of its pods would fit in place of a running pod of the pool, and no pod of the pool is being deleted. */
+  /**
+   * Whether a pod of the canary can be scheduled if one running pod of the pool is drained, and no pod of the
+   * pool is being deleted.
+   */
   readonly mayTrade: boolean;
-  /** The metrics of the whole canary and of its last interval; `undefined` if no API pod could be read. */
+  /**
+   * The metrics of the whole canary and of its last interval. It is `undefined` if the metrics of no API pod
+   * could be read.
+   */
   readonly figures: { readonly whole: CanaryMetrics; readonly recent: CanaryMetrics | undefined } | undefined;
-  /** Annotations of the pool. */
+  /** The annotations of the pool, with which users control the canary. */
   readonly orders: Readonly<Record<string, string>>;
 }
 
-/** The limits of the CRD. The API server would reject a longer status, and the pool would not continue. */
+/** The limits of the CRD. The API server would reject a longer text, and the rollout would not continue. */
 const longestReason = 1_024;
 const longestMessage = 4_096;
 
-/** Returns the next state, or the same object if nothing changes. */
+/** Returns the next state of the canary, or `last` if the state does not change. */
 export function nextCanary(last: CanaryState | undefined, facts: CanaryFacts): CanaryState | undefined {
   if (last === undefined || last.settings !== facts.settings) return facts.open ? begun(facts) : undefined;
   const ordered = obeyed(last, facts);
@@ -56,7 +62,10 @@ function begun(facts: CanaryFacts): CanaryState {
   return { phase: "Starting", settings, revision, attempt, step: 0, weight: 0, traded: 0, since: at(facts) };
 }
 
-/** Applies an annotation of the user. It names its revision, so that an old annotation does not affect the next canary. */
+/**
+ * Applies an annotation of the user. The value is the revision of the canary, so that an old annotation does
+ * not affect the next canary.
+ */
 function obeyed(last: CanaryState, facts: CanaryFacts): CanaryState | undefined {
   if (last.phase === "RolledBack" || last.phase === "Promoting") return undefined;
   if (facts.orders[requests.canaryAbort] === last.revision) {
@@ -97,7 +106,7 @@ function judge(analysis: CanarySpec["analysis"], figures: CanaryMetrics | undefi
   return figures && evaluateCanaryMetrics(analysis, figures);
 }
 
-/** Returns why an analysed canary does not take its next step; `undefined` if it does. */
+/** Returns why an analysed canary does not take its next step, or `undefined` if it takes the step. */
 export function stepBlockedBy(last: CanaryState, facts: CanaryFacts): string | undefined {
   const { spec, figures, now, orders, open } = facts;
   if (orders[requests.canaryPause] === last.revision)
@@ -114,7 +123,7 @@ export function stepBlockedBy(last: CanaryState, facts: CanaryFacts): string | u
   return undefined;
 }
 
-/** Milliseconds since the epoch. */
+/** Returns the end of the current step, in milliseconds since the epoch. */
 export function stepEndsAt(last: CanaryState, { steps }: CanarySpec): number {
   return Date.parse(last.since) + (steps[last.step]?.pauseSeconds ?? 0) * 1000;
 }
@@ -132,7 +141,9 @@ function at({ now }: CanaryFacts): string {
   return isoSeconds(now);
 }
 
-/** The number of the canary's pods at its step: its share of the pool, rounded up. */
+/**
+ * Returns the number of the canary's pods at its current step: its share of the pool's replicas, rounded up.
+ */
 export function canaryReplicas({ step }: CanaryState, { steps }: CanarySpec, replicas: number): number {
   return Math.max(1, Math.ceil((replicas * (steps[step]?.weight ?? 1)) / 100));
 }

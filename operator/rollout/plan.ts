@@ -17,43 +17,46 @@ import { type CanaryFacts, canaryReplicas, nextCanary, stepBlockedBy, stepEndsAt
 import { tradeOf, unschedulableDeadline } from "./trade.ts";
 import { windowState } from "./window.ts";
 
-/** Plans how the pods of a pool change from their template to the one of the spec. */
+/**
+ * The input of a rollout plan, which changes the pods of a pool from their current template to the template
+ * of the spec.
+ */
 
 export interface RolloutFacts {
   readonly observed: ObservedPool;
-  /** The pool of its canary, if it exists. */
+  /** The pool of the canary, if it exists. */
   readonly canary: ObservedPool | undefined;
-  /** The routing table still sends streams to the canary. */
+  /** Whether the routing table still sends streams to the canary. */
   readonly routed: boolean;
   readonly grant: LicenseAllowance;
-  /** Milliseconds since the epoch. */
+  /** The time in milliseconds since the epoch. */
   readonly now: number;
   readonly figures: CanaryFacts["figures"];
 }
 
 export interface RolloutPlan {
-  /** The template of the pool's Deployment; `undefined` if it may not start. */
+  /** The template of the pool's Deployment, or `undefined` if the license does not allow its start. */
   readonly stable: PinnedTemplate | undefined;
   readonly replicas: number;
   readonly maxUnavailable: number | string;
-  /** One old pod is drained in exchange for a new one. */
+  /** Whether one old pod is drained to free its capacity for a new pod. */
   readonly trading: boolean;
   /** The desired pool of the canary, if there is one. */
   readonly canary: { readonly pin: PinnedTemplate; readonly replicas: number } | undefined;
-  /** The canary's pool exists, is no longer wanted, and receives no streams. */
+  /** Whether the canary's pool must be deleted: it is no longer desired, and receives no streams. */
   readonly dropCanary: boolean;
-  /** The next state of the canary for the status. It takes effect when it is stored there. */
+  /** The next state of the canary. It takes effect when it is stored in the status. */
   readonly nextCanary: CanaryState | undefined;
   readonly updateRevision: string;
-  /** Why the pods keep their settings although the spec has different ones. */
+  /** The reason why the pods keep their settings although the spec has changed, if any. */
   readonly waits: { readonly stalled: boolean; readonly problem: Diagnosis } | undefined;
   /** Whether this operator would render a different template from the same settings. */
   readonly outdated: boolean;
-  /** When the plan changes because of the time, in milliseconds since the epoch. */
+  /** The next time at which the plan changes, in milliseconds since the epoch. */
   readonly changesAt: number | undefined;
 }
 
-/** @throws InvalidPatch if the `podTemplate` of the user cannot be merged */
+/** Plans the rollout of a pool. Throws `InvalidPatch` if the `podTemplate` of the user cannot be merged. */
 export function planRollout(facts: RolloutFacts, server: ServerImage): RolloutPlan {
   const { observed, canary, grant } = facts;
   const live = observed.workload.deployment;
@@ -63,7 +66,7 @@ export function planRollout(facts: RolloutFacts, server: ServerImage): RolloutPl
   const update = [pinned, tried].find((pin) => pin?.specHash === fresh.specHash) ?? pinTemplate(fresh);
   const outdated = isOutdated(fresh, live);
   const step = chooseStep(facts, pinned, update);
-  const stable = grant.held && live === undefined ? undefined : step.take ? update : pinned;
+  const stable = grant.held && live === undefined ? undefined : step.useUpdate ? update : pinned;
   const trade = tradeOf({
     now: facts.now,
     rollout: observed.pool.spec.rollout,
@@ -75,11 +78,11 @@ export function planRollout(facts: RolloutFacts, server: ServerImage): RolloutPl
   const { rollout } = observed.pool.spec;
   return {
     stable,
-    replicas: Math.max(grant.replicas - (step.wanted?.traded ?? 0), Math.min(1, grant.replicas)),
+    replicas: Math.max(grant.replicas - (step.current?.traded ?? 0), Math.min(1, grant.replicas)),
     maxUnavailable: trade.trading ? 1 : rollout.maxUnavailable,
     trading: trade.trading,
-    canary: step.wanted && canaryOf(facts, step.wanted, update),
-    dropCanary: canary !== undefined && step.wanted === undefined && !facts.routed,
+    canary: step.current && canaryOf(facts, step.current, update),
+    dropCanary: canary !== undefined && step.current === undefined && !facts.routed,
     nextCanary: step.next,
     updateRevision: update.revision,
     waits: step.waits,
@@ -89,18 +92,18 @@ export function planRollout(facts: RolloutFacts, server: ServerImage): RolloutPl
 }
 
 interface Step {
-  /** The Deployment gets the new template. */
-  readonly take: boolean;
-  /** The stored canary, while it has a pool. */
-  readonly wanted: CanaryState | undefined;
+  /** Whether the Deployment gets the new template. */
+  readonly useUpdate: boolean;
+  /** The stored state of the canary, while the canary has a pool. */
+  readonly current: CanaryState | undefined;
   readonly next: CanaryState | undefined;
   readonly waits: RolloutPlan["waits"];
   readonly changesAt: number | undefined;
 }
 
 const plain: Step = {
-  take: true,
-  wanted: undefined,
+  useUpdate: true,
+  current: undefined,
   next: undefined,
   waits: undefined,
   changesAt: undefined,
@@ -112,42 +115,45 @@ function chooseStep(facts: RolloutFacts, pinned: PinnedTemplate | undefined, upd
   const last = facts.observed.pool.status?.canary;
   const stored = last?.settings === update.specHash ? last : undefined;
   if (pinned === undefined) return plain;
-  if (grant.held) return { ...plain, take: false, wanted: active(last), next: last };
+  if (grant.held) return { ...plain, useUpdate: false, current: active(last), next: last };
   if (pinned.specHash === update.specHash) return finishing(facts, stored);
   const gate = maintenanceWindow && windowState(maintenanceWindow, facts.now);
   const open = gate?.open ?? true;
   if (spec !== undefined && grant.replicas > 0 && readyReplicas(facts.observed.workload) > 0)
-    return tryFirst(facts, stored, canaryFacts(facts, spec, update, stored, open), gate?.changesAt);
+    return canaryStep(facts, stored, canaryFacts(facts, spec, update, stored, open), gate?.changesAt);
   if (open) return plain;
-  return { ...plain, take: false, waits: awaitingWindow(gate?.changesAt), changesAt: gate?.changesAt };
+  return { ...plain, useUpdate: false, waits: awaitingWindow(gate?.changesAt), changesAt: gate?.changesAt };
 }
 
-/** Rolls out the template of a promoted canary. The canary serves its share until all pods have the template. */
+/**
+ * Returns the step after a promotion. The canary serves its share until all pods of the pool have its
+ * template.
+ */
 function finishing({ observed }: RolloutFacts, stored: CanaryState | undefined): Step {
   const live = observed.workload.deployment;
   if (stored?.phase !== "Promoting" || (live !== undefined && isRolledOut(live))) return plain;
-  return { ...plain, wanted: stored, next: stored };
+  return { ...plain, current: stored, next: stored };
 }
 
-function tryFirst(
+function canaryStep(
   { now, observed }: RolloutFacts,
   stored: CanaryState | undefined,
   facts: CanaryFacts,
   windowChangesAt: number | undefined,
 ): Step {
   const next = nextCanary(stored, facts);
-  if (stored?.phase === "Promoting") return { ...plain, wanted: stored, next };
+  if (stored?.phase === "Promoting") return { ...plain, current: stored, next };
   const waits = next === undefined ? awaitingWindow(windowChangesAt) : canaryWaits(observed, next, facts);
-  const changesAt = next === stored ? nextLook(next, facts, windowChangesAt) : now;
-  return { take: false, wanted: active(stored), next, waits, changesAt };
+  const changesAt = next === stored ? nextCheck(next, facts, windowChangesAt) : now;
+  return { useUpdate: false, current: active(stored), next, waits, changesAt };
 }
 
-/** The state of a canary that has pods. */
+/** Returns the state of the canary if the canary has pods. */
 function active(stored: CanaryState | undefined): CanaryState | undefined {
   return stored?.phase === "RolledBack" ? undefined : stored;
 }
 
-function nextLook(
+function nextCheck(
   next: CanaryState | undefined,
   { spec, now, deadlineMs }: CanaryFacts,
   windowChangesAt: number | undefined,
@@ -182,7 +188,10 @@ function canaryFacts(
   };
 }
 
-/** @param replicas the replicas of the canary's step. A pool with those of an earlier step is not ready. */
+/**
+ * Returns the state of the canary's pods. `replicas` are the replicas of the current step. While the pool has
+ * the replicas of an earlier step, it is not ready.
+ */
 function stateOf(
   canary: ObservedPool | undefined,
   update: PinnedTemplate,
@@ -202,7 +211,10 @@ function stateOf(
   return { ready: ready !== undefined, serves, failure };
 }
 
-/** Whether the canary may replace another pod of the pool. Pods are replaced one at a time, and one always stays. */
+/**
+ * Returns whether the canary may replace another pod of the pool. Pods are replaced one at a time, and at
+ * least one pod of the pool is kept.
+ */
 function mayTrade(
   { pool, workload }: ObservedPool,
   canary: ObservedPool | undefined,
@@ -210,27 +222,27 @@ function mayTrade(
   now: number,
 ): boolean {
   const { deployment, pods } = workload;
-  const wanted = pool.spec.replicas - traded;
-  const isSettled = deployment?.spec?.replicas === wanted && deployment.status?.replicas === wanted;
+  const desired = pool.spec.replicas - traded;
+  const isSettled = deployment?.spec?.replicas === desired && deployment.status?.replicas === desired;
   const isLeaving = pods.some(({ metadata }) => metadata.deletionTimestamp !== undefined);
-  if (pool.spec.rollout.whenFull === "Wait" || wanted <= 1 || !isSettled || isLeaving) return false;
+  if (pool.spec.rollout.whenFull === "Wait" || desired <= 1 || !isSettled || isLeaving) return false;
   const waitsUntil = unschedulableDeadline(canary?.workload.pods ?? [], pods);
   return waitsUntil !== undefined && waitsUntil <= now;
 }
 
 function canaryOf(
   { observed, grant }: RolloutFacts,
-  wanted: CanaryState,
+  current: CanaryState,
   update: PinnedTemplate,
 ): RolloutPlan["canary"] {
   const { canary: spec } = observed.pool.spec.rollout;
-  const replicas = spec ? canaryReplicas(wanted, spec, grant.replicas) : 1;
+  const replicas = spec ? canaryReplicas(current, spec, grant.replicas) : 1;
   return { pin: update, replicas };
 }
 
 function awaitingWindow(opensAt: number | undefined): RolloutPlan["waits"] {
   const when = opensAt === undefined ? "" : `, which opens at ${isoSeconds(opensAt)}`;
-  const message = `The new settings wait for the maintenance window${when}. To roll them out at once, remove rollout.maintenanceWindow.`;
+  const message = `The new settings wait for the maintenance window${when}. To roll them out immediately, remove rollout.maintenanceWindow.`;
   return { stalled: false, problem: { reason: "AwaitingMaintenanceWindow", message } };
 }
 

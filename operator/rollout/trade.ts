@@ -4,31 +4,38 @@ import type { Deployment, Pod } from "../facts/observed.ts";
 import { nanosOf } from "../facts/quantity.ts";
 
 /**
- * On a full cluster the new pod of a rollout cannot be scheduled, and the old pods wait until it serves. A trade drains one old
- * pod first, by allowing the Deployment one unavailable pod until the rollout ends.
+ * The input of the decision about a trade. On a full cluster, the new pod of a rollout cannot be scheduled,
+ * and the old pods continue until the new pod is ready. A trade allows the Deployment one unavailable pod
+ * until the end of the rollout, so that one old pod is drained first.
  */
 export interface TradeFacts {
   readonly now: number;
   readonly rollout: TtsModelPoolSpec["rollout"];
   readonly replicas: number;
   readonly live: Deployment | undefined;
-  /** Revision of the Deployment's template. */
+  /** Revision of the Deployment's new template. */
   readonly revision: string | undefined;
   readonly pods: readonly Pod[];
 }
 
 export interface Trade {
   readonly trading: boolean;
-  /** When a pod will have waited long enough, milliseconds since the epoch. */
+  /** The time at which a pod has waited long enough for a trade, in milliseconds since the epoch. */
   readonly changesAt: number | undefined;
 }
 
-/** How long a pod may be unschedulable before a trade. The device of a drained pod becomes free a moment later. */
+/**
+ * The time for which a pod must be unschedulable before a trade, because the device of a drained pod becomes
+ * free with a delay.
+ */
 const patienceMs = 10_000;
 
 const none: Trade = { trading: false, changesAt: undefined };
 
-/** Decides about a trade. The Deployment itself stores it, so that a crash between two writes loses nothing. */
+/**
+ * Decides about a trade. The Deployment stores the decision in `maxUnavailable`, so that the decision
+ * survives a crash.
+ */
 export function tradeOf(facts: TradeFacts): Trade {
   const { rollout, live, replicas, now, pods, revision } = facts;
   if (rollout.whenFull === "Wait" || live === undefined || resolved(rollout.maxUnavailable, replicas) > 0)
@@ -47,7 +54,10 @@ export function tradeOf(facts: TradeFacts): Trade {
     : { trading: false, changesAt: waitsUntil };
 }
 
-/** Returns when the first waiting pod that fits in place of an old pod has waited long enough. */
+/**
+ * Returns the time at which a waiting pod that could replace an old pod has waited long enough, if such a pod
+ * exists.
+ */
 export function unschedulableDeadline(waiting: readonly Pod[], old: readonly Pod[]): number | undefined {
   const times = waiting
     .filter((pod) => old.some((other) => isRunning(other) && takesPlaceOf(pod, other)))
@@ -56,12 +66,14 @@ export function unschedulableDeadline(waiting: readonly Pod[], old: readonly Pod
   return times.length === 0 ? undefined : Math.min(...times) + patienceMs;
 }
 
-/** Whether the Deployment controller reports pods with an earlier template. */
+/** Returns whether the Deployment controller reports pods with an earlier template. */
 function hasOldPods({ status }: Deployment): boolean {
   return (status?.replicas ?? 0) > (status?.updatedReplicas ?? 0);
 }
 
-/** Reads `maxUnavailable` like the Deployment controller: percentages are rounded down. */
+/**
+ * Converts `maxUnavailable` to a number of pods. Like the Deployment controller, it rounds percentages down.
+ */
 function resolved(value: number | string | undefined, replicas: number): number {
   if (typeof value === "number") return value;
   return Math.floor((Number.parseInt(value ?? "0", 10) / 100) * replicas);
@@ -79,14 +91,17 @@ function isRunning({ metadata, spec }: Pod): boolean {
   return spec?.nodeName !== undefined && metadata.deletionTimestamp === undefined;
 }
 
-/** Whether the first pod could run in place of the second one. Otherwise draining the second one would not help. */
-function takesPlaceOf({ spec: wanted }: Pod, { spec: there }: Pod): boolean {
-  if (!wanted || !there) return false;
-  const placed = ({ nodeSelector, affinity, tolerations, resourceClaims }: NonNullable<Pod["spec"]>) =>
+/**
+ * Returns whether the waiting pod could run on the capacity of the old pod. Otherwise a drain of the old pod
+ * would not help.
+ */
+function takesPlaceOf({ spec: waitingSpec }: Pod, { spec: oldSpec }: Pod): boolean {
+  if (!waitingSpec || !oldSpec) return false;
+  const placementOf = ({ nodeSelector, affinity, tolerations, resourceClaims }: NonNullable<Pod["spec"]>) =>
     JSON.stringify([nodeSelector, affinity, tolerations, resourceClaims]);
-  if (placed(wanted) !== placed(there)) return false;
-  const freed = requestsOf(there);
-  return [...requestsOf(wanted)].every(([resource, nanos]) => nanos <= (freed.get(resource) ?? 0n));
+  if (placementOf(waitingSpec) !== placementOf(oldSpec)) return false;
+  const freed = requestsOf(oldSpec);
+  return [...requestsOf(waitingSpec)].every(([resource, nanos]) => nanos <= (freed.get(resource) ?? 0n));
 }
 
 function requestsOf({ containers }: NonNullable<Pod["spec"]>): Map<string, bigint> {

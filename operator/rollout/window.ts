@@ -1,29 +1,35 @@
 import type { TtsModelPoolSpec } from "../../crds/tts-model-pool.ts";
 import { durationSeconds } from "../facts/duration.ts";
 
-/** When rollouts may begin. */
+/** The maintenance window, which determines when rollouts may begin. */
 
 type MaintenanceWindow = NonNullable<TtsModelPoolSpec["rollout"]["maintenanceWindow"]>;
 
 export interface WindowState {
   readonly open: boolean;
-  /** When it closes, or opens next; milliseconds since the epoch. */
+  /** The time at which the window closes or next opens, in milliseconds since the epoch. */
   readonly changesAt: number;
 }
 
 const dayMs = 86_400_000;
-/** The days to check. A window lasts at most a day, so an open one opened yesterday or today. Each weekday is within a week. */
+/**
+ * The days to check, relative to today. A window lasts at most a day, so an open window opened yesterday or
+ * today. Every weekday occurs within the next week.
+ */
 const daysAround = Array.from({ length: 10 }, (_, index) => index - 1);
 const weekdayNames = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"] as const;
 
-/** Windows follow the local clock. A window that starts in the hour that daylight saving time skips opens an hour later. */
+/**
+ * Returns the state of the window. Windows follow the local clock. If daylight saving time skips the hour of
+ * the start, the window opens an hour later.
+ */
 export function windowState(window: MaintenanceWindow, now: number): WindowState {
   const durationMs = durationSeconds(window.duration) * 1000;
   const openings = daysAround
     .map((days) => openingOn(window, now, days))
     .filter((time) => time !== undefined)
     .sort((a, b) => a - b);
-  // Windows may overlap. The last one that has opened determines the end.
+  // Windows may overlap. The window that opened last determines the end.
   const current = openings.findLast((time) => time <= now && now < time + durationMs);
   if (current !== undefined) return { open: true, changesAt: current + durationMs };
   return { open: false, changesAt: openings.find((time) => time > now) ?? now + dayMs };
@@ -38,13 +44,16 @@ function openingOn({ days, start, timeZone }: MaintenanceWindow, now: number, of
   return instantOf(midnight + (hours * 60 + minutes) * 60_000, timeZone);
 }
 
-/** The instant at which clocks of the zone show `localMs`, which is given as if it were UTC. */
+/**
+ * Returns the time at which clocks in the zone show `localMs`. `localMs` is the local time, encoded as if it
+ * were UTC.
+ */
 function instantOf(localMs: number, timeZone: string): number {
   const guess = localMs - zoneOffsetMs(timeZone, localMs);
   return localMs - zoneOffsetMs(timeZone, guess);
 }
 
-/** Milliseconds by which clocks of the zone are ahead of UTC. */
+/** Returns the milliseconds by which clocks in the zone are ahead of UTC. */
 function zoneOffsetMs(timeZone: string, instant: number): number {
   const parts = new Intl.DateTimeFormat("en-US", {
     timeZone,

@@ -6,12 +6,12 @@ import type { LoadCollector } from "./load-collector.ts";
 
 export interface ApiScalerOptions {
   readonly clock: Clock;
-  readonly board: LoadCollector;
+  readonly collector: LoadCollector;
   /** Requests a reconcile of the TtsDeployment with this key. */
   readonly wake: (key: string) => void;
 }
 
-/** An API tier at its last reconcile. */
+/** The state of an API tier at its last reconcile. */
 interface Known {
   readonly uid: string | undefined;
   readonly rule: ScalingRule;
@@ -21,7 +21,7 @@ interface Known {
   cancel: () => void;
 }
 
-/** Plans the number of API pods for `api.scaling`, from the streams of all models together. */
+/** Plans the number of API pods for `api.scaling`, from the total streams of all models. */
 export class ApiScaler {
   readonly #options: ApiScalerOptions;
   readonly #known = new Map<string, Known>();
@@ -30,7 +30,7 @@ export class ApiScaler {
     this.#options = options;
   }
 
-  /** Returns the number of API pods, which the reconcile then applies. */
+  /** Returns the planned number of API pods, which the reconcile then applies. */
   replicasOf(key: string, { deployment, api }: ObservedDeployment): number {
     const rule = apiRuleOf(deployment.spec.api);
     if (rule === undefined) {
@@ -52,7 +52,7 @@ export class ApiScaler {
     return this.#plan(key, known).replicas;
   }
 
-  /** Checks whether a change of the load changes the plan. */
+  /** Plans again after a change of the load, and requests a reconcile if the planned number differs. */
   lookAt(key: string): void {
     const known = this.#known.get(key);
     if (known !== undefined && this.#plan(key, known).replicas !== known.current) this.#options.wake(key);
@@ -67,18 +67,21 @@ export class ApiScaler {
     for (const key of [...this.#known.keys()]) this.forget(key);
   }
 
-  /** Records a change of the replicas, which the operator or another client wrote. */
+  /**
+   * Returns the history. It records a change of the replicas since the last reconcile, which the operator or
+   * another client wrote.
+   */
   #since({ memory, current: earlier }: Known, current: number): ScalingHistory {
     return current === earlier ? memory : changed(memory, current - earlier, this.#nowMs());
   }
 
   #plan(key: string, known: Known): ScalingDecision {
     const { rule, current, ready, memory } = known;
-    const { board, clock } = this.#options;
+    const { collector, clock } = this.#options;
     const demand = {
-      streams: board.streams(key),
+      streams: collector.streams(key),
       firstAudioMs: undefined,
-      complete: board.silent(key)?.length === 0,
+      complete: collector.silent(key)?.length === 0,
     };
     const facts = { nowMs: this.#nowMs(), current, ready, licensed: Number.POSITIVE_INFINITY, demand };
     const plan = decide(rule, facts, memory);

@@ -1,16 +1,17 @@
 import type { Pace, ScalingPolicy, ScalingRule } from "../desired/scaling-rule.ts";
 
 /**
- * Decides the number of replicas of a pool. The functions are pure: time, load and earlier decisions are arguments. The rules are
- * those of HorizontalPodAutoscaler ("Configurable scaling behavior"). Missing load reports never cause a scale-down.
+ * Decides the number of replicas of a pool, by the rules of HorizontalPodAutoscaler ("Configurable scaling
+ * behavior"). The functions are pure: time, load and earlier decisions are arguments. Missing load reports
+ * never cause a scale-down.
  */
 
-/** The demand for a pool, over all API pods that report it. */
+/** The total demand for a pool, from all API pods that report their load. */
 export interface Demand {
-  /** Streams in progress, queued, or held until a replica is ready. */
+  /** Streams that are in progress, queued, or held until a replica is ready. */
   readonly streams: number;
   readonly firstAudioMs: number | undefined;
-  /** False if an API pod does not report its load, so that there may be more streams. */
+  /** Whether every API pod reports its load. If it is false, the pool may have more streams. */
   readonly complete: boolean;
 }
 
@@ -20,22 +21,25 @@ export interface ScalingFacts {
   readonly current: number;
   readonly ready: number;
   readonly demand: Demand;
-  /** The replicas that the license allows. */
+  /** The number of replicas that the license allows. */
   readonly licensed: number;
 }
 
-/** The state that is kept between decisions. */
+/** The state that is kept between two decisions. */
 export interface ScalingHistory {
-  /** The number of the last decision. */
+  /** The number of replicas that the load needed at the last decision. */
   readonly last: number;
-  /** Earlier numbers that still prevent a scale-down, in descending order, each with the time at which it last applied. */
-  readonly peaks: readonly Asked[];
-  /** Earlier numbers that still prevent a scale-up, in ascending order. */
-  readonly lows: readonly Asked[];
+  /**
+   * Earlier recommendations that still prevent a scale-down, in descending order. `untilMs` is the time at
+   * which a recommendation last applied.
+   */
+  readonly peaks: readonly Recommendation[];
+  /** Earlier recommendations that still prevent a scale-up, in ascending order. */
+  readonly lows: readonly Recommendation[];
   readonly changes: readonly Change[];
 }
 
-interface Asked {
+interface Recommendation {
   readonly replicas: number;
   readonly untilMs: number;
 }
@@ -48,65 +52,71 @@ interface Change {
 export interface ScalingDecision {
   readonly replicas: number;
   readonly kind: "following" | "atMost" | "licenseHolds" | "loadUnknown";
-  /** Milliseconds until the plan may change without a change of the load. */
+  /** Milliseconds until the decision may change even if the load does not change. */
   readonly lookAgainMs: number | undefined;
   readonly memory: ScalingHistory;
 }
 
-/** A deviation of up to 10 % changes nothing, as with HorizontalPodAutoscaler. */
+/**
+ * The tolerated ratio of latency and target. As with HorizontalPodAutoscaler, a deviation of up to 10 %
+ * causes no change.
+ */
 const tolerance = 1.1;
-/** The number of changes that are kept. It is more than a period usually has. */
+/** The number of changes of the replicas that are kept. A policy period usually has fewer changes. */
 const mostChanges = 256;
 
-/** The history at the start. The current number counts as the last decision. */
+/** Returns the history at the start. The current number of replicas counts as the last decision. */
 export function firstMemory(current: number, nowMs: number): ScalingHistory {
-  const asked = [{ replicas: current, untilMs: nowMs }];
-  return { last: current, peaks: asked, lows: asked, changes: [] };
+  const recommended = [{ replicas: current, untilMs: nowMs }];
+  return { last: current, peaks: recommended, lows: recommended, changes: [] };
 }
 
 export function decide(rule: ScalingRule, facts: ScalingFacts, before: ScalingHistory): ScalingDecision {
   const { nowMs, current, demand } = facts;
-  const wanted = wantedBy(rule, facts);
-  const asked = Math.min(rule.most, Math.max(rule.fewest, wanted));
-  const peaks = remember(before.peaks, before.last, asked, nowMs, rule.down.windowMs, (a, b) => a <= b);
-  const lows = remember(before.lows, before.last, asked, nowMs, rule.up.windowMs, (a, b) => a >= b);
-  const least = lows[0]?.replicas ?? asked;
-  const greatest = peaks[0]?.replicas ?? asked;
+  const needed = neededReplicas(rule, facts);
+  const recommended = Math.min(rule.most, Math.max(rule.fewest, needed));
+  const peaks = remember(before.peaks, before.last, recommended, nowMs, rule.down.windowMs, (a, b) => a <= b);
+  const lows = remember(before.lows, before.last, recommended, nowMs, rule.up.windowMs, (a, b) => a >= b);
+  const least = lows[0]?.replicas ?? recommended;
+  const greatest = peaks[0]?.replicas ?? recommended;
   const steady = Math.max(least, Math.min(current, greatest));
   const paced = pace(rule, steady, current, before.changes, nowMs);
   const allowed = Math.min(rule.most, Math.max(rule.fewest, paced));
   const replicas = allowed > current ? Math.max(current, Math.min(allowed, facts.licensed)) : allowed;
   return {
     replicas,
-    kind: kindOf(demand, replicas < allowed, wanted > rule.most),
+    kind: decisionKind(demand, replicas < allowed, needed > rule.most),
     lookAgainMs: soonest([
-      greatest > asked ? (peaks[0]?.untilMs ?? nowMs) + rule.down.windowMs - nowMs : undefined,
-      least < asked ? (lows[0]?.untilMs ?? nowMs) + rule.up.windowMs - nowMs : undefined,
+      greatest > recommended ? (peaks[0]?.untilMs ?? nowMs) + rule.down.windowMs - nowMs : undefined,
+      least < recommended ? (lows[0]?.untilMs ?? nowMs) + rule.up.windowMs - nowMs : undefined,
       paced === steady ? undefined : nextRoomMs(rule, before.changes, nowMs),
     ]),
-    memory: { last: asked, peaks, lows, changes: before.changes },
+    memory: { last: recommended, peaks, lows, changes: before.changes },
   };
 }
 
-/** Records a change after it was written. */
+/** Returns the history with a change of the replicas that was written. */
 export function changed(memory: ScalingHistory, by: number, nowMs: number): ScalingHistory {
   return { ...memory, changes: [...memory.changes, { atMs: nowMs, by }].slice(-mostChanges) };
 }
 
-function kindOf(demand: Demand, isHeld: boolean, isTooMuch: boolean): ScalingDecision["kind"] {
+function decisionKind(demand: Demand, isHeld: boolean, isTooMuch: boolean): ScalingDecision["kind"] {
   if (!demand.complete) return "loadUnknown";
   if (isHeld) return "licenseHolds";
   return isTooMuch ? "atMost" : "following";
 }
 
-/** The replicas that the current load needs. */
-function wantedBy(rule: ScalingRule, { current, ready, demand }: ScalingFacts): number {
+/** Returns the number of replicas that the current load needs. */
+function neededReplicas(rule: ScalingRule, { current, ready, demand }: ScalingFacts): number {
   const byStreams = Math.ceil(demand.streams / rule.streamsPerReplica);
-  const wanted = Math.max(byStreams, byLatency(rule, current, ready, demand));
-  return demand.complete ? wanted : Math.max(wanted, current);
+  const needed = Math.max(byStreams, byLatency(rule, current, ready, demand));
+  return demand.complete ? needed : Math.max(needed, current);
 }
 
-/** The replicas for the latency target: at most twice as many, and only when all requested replicas are ready. */
+/**
+ * Returns the number of replicas for the latency target. It is at most twice the current number, and
+ * increases only when all current replicas are ready.
+ */
 function byLatency(
   { initialLatencyMs }: ScalingRule,
   current: number,
@@ -120,24 +130,25 @@ function byLatency(
 }
 
 /**
- * Keeps the extreme numbers within the window that still matter. The last number applied until now, and the new number replaces
- * all those that it exceeds.
+ * Returns the recommendations within the window that can still limit a decision. The last recommendation
+ * applied until now. A new recommendation replaces every earlier one that it exceeds, so the list stays
+ * ordered.
  */
 function remember(
-  list: readonly Asked[],
+  list: readonly Recommendation[],
   last: number,
-  asked: number,
+  recommended: number,
   nowMs: number,
   windowMs: number,
-  isOutdone: (known: number, by: number) => boolean,
-): Asked[] {
+  isExceeded: (known: number, by: number) => boolean,
+): Recommendation[] {
   const recent = list.filter(
-    ({ untilMs, replicas }) => untilMs > nowMs - windowMs && !isOutdone(replicas, last),
+    ({ untilMs, replicas }) => untilMs > nowMs - windowMs && !isExceeded(replicas, last),
   );
   if (windowMs > 0) recent.push({ replicas: last, untilMs: nowMs });
   return [
-    ...recent.filter(({ replicas }) => !isOutdone(replicas, asked)),
-    { replicas: asked, untilMs: nowMs },
+    ...recent.filter(({ replicas }) => !isExceeded(replicas, recommended)),
+    { replicas: recommended, untilMs: nowMs },
   ];
 }
 
@@ -149,7 +160,7 @@ function pace(
   nowMs: number,
 ): number {
   if (steady > current) {
-    // one replica may always start from zero, because a percentage of zero is zero
+    // From zero, one replica may always start, because a percentage of zero is zero.
     const limit = limitOf(rule.up, current, changes, nowMs, growth);
     return Math.min(steady, Math.max(limit, current === 0 && rule.up.select !== "Disabled" ? 1 : current));
   }
@@ -161,7 +172,7 @@ function pace(
 interface Bound {
   readonly free: number;
   by(start: number, policy: ScalingPolicy): number;
-  /** The limit that allows the largest change. */
+  /** Selects the limit that allows the largest change. */
   most(bounds: readonly number[]): number;
   least(bounds: readonly number[]): number;
 }
@@ -197,7 +208,7 @@ function limitOf(
   return select === "Max" ? bound.most(bounds) : bound.least(bounds);
 }
 
-/** Milliseconds until the oldest change no longer counts. */
+/** Returns the milliseconds until the next change no longer counts in the period of a policy. */
 function nextRoomMs(rule: ScalingRule, changes: readonly Change[], nowMs: number): number | undefined {
   const policies = [...rule.up.policies, ...rule.down.policies];
   const times = changes.flatMap(({ atMs }) =>

@@ -1,19 +1,22 @@
 import type { Pod } from "../facts/observed.ts";
 
-/** Kubernetes deletes pods with a lower cost first when a ReplicaSet shrinks ("ReplicaSet", pod deletion cost). */
+/**
+ * The annotation of the deletion cost. When a ReplicaSet scales down, Kubernetes first deletes pods with a
+ * lower cost ("ReplicaSet", pod deletion cost).
+ */
 export const deletionCost = "controller.kubernetes.io/pod-deletion-cost";
 const victimsCost = "-1";
 
 export interface DeletionCost {
   readonly pod: Pod;
-  /** `undefined` removes the annotation. */
+  /** The new cost. `undefined` removes the annotation. */
   readonly cost: string | undefined;
 }
 
 /**
- * The deletion costs to set before all but `keep` pods are deleted, so that pods with the fewest streams are deleted first. Costs
- * that are correct, and those that other controllers set, stay.
- * @param streams by base URL of the replica
+ * Returns the deletion costs to set before a pool scales down to `keep` pods, so that Kubernetes deletes the
+ * pods with the fewest streams. The result omits pods that already have the right cost, and pods with a cost
+ * that another controller set. `streams` are the streams by base URL of the replica.
  */
 export function deletionCostsFor(
   pods: readonly Pod[],

@@ -8,29 +8,29 @@ import { linesOf } from "../../lib/lines.ts";
 /** An API pod that reports its load. */
 export interface LoadReporter {
   readonly pod: string;
-  /** The base URL, such as `http://10.0.0.7:8000`. */
+  /** The base URL of the pod, such as `http://10.0.0.7:8000`. */
   readonly url: string;
 }
 
-/** The demand for one pool, over all API pods of its TtsDeployment. */
+/** The total demand for one pool, from all API pods of the TtsDeployment. */
 export interface PoolDemand {
   readonly streams: number;
   readonly waiting: number;
   readonly firstAudioMs: number | undefined;
-  /** By base URL of the replica. */
+  /** The number of streams by base URL of the replica. */
   readonly replicas: ReadonlyMap<string, number>;
 }
 
 export interface LoadCollectorOptions {
   readonly clock: Clock;
-  /** Called with the key of a TtsDeployment whose load changed, or became known or unknown. */
+  /** Called with the key of a TtsDeployment when its load changes, becomes known, or becomes unknown. */
   readonly onChange: (key: string) => void;
   readonly onError: (key: string, pod: string, error: unknown) => void;
 }
 
-/** A load report is stale after this time, in which several reports were due. */
+/** The time after which a load report is stale. API pods send several reports in this time. */
 const staleMs = 3 * loadHeartbeatMs;
-/** Enough for eight pools with a thousand replicas each. */
+/** The longest line of a load report, which has space for eight pools with a thousand replicas each. */
 const maxLineBytes = 1024 * 1024;
 const retryPolicy: BackoffPolicy = { baseMs: 250, capMs: 10_000, jitter: 0.5 };
 
@@ -38,16 +38,18 @@ interface Followed {
   readonly url: string;
   readonly stop: AbortController;
   load: ApiLoad | undefined;
-  heardMs: number;
+  lastReportMs: number;
   readonly sinceMs: number;
 }
 
-/** Collects the load of each pool from the API pods. Each API pod reports changes over one open connection. */
+/**
+ * Collects the load of each pool from the API pods. Each API pod reports changes over one open connection.
+ */
 export class LoadCollector {
   readonly #options: LoadCollectorOptions;
-  /** A pod without a report for this long counts as unreachable. */
+  /** The HTTP client. After these timeouts, an API pod counts as unreachable. */
   readonly #agent = new Agent({ headersTimeout: 5_000, bodyTimeout: staleMs, connectTimeout: 3_000 });
-  /** By TtsDeployment, then by pod. */
+  /** The connections by TtsDeployment, and by pod. */
   readonly #followed = new Map<string, Map<string, Followed>>();
   readonly #tokens = new Map<string, readonly string[]>();
   readonly #running = new Set<Promise<void>>();
@@ -56,21 +58,24 @@ export class LoadCollector {
     this.#options = options;
   }
 
-  /** Sets the pods whose load is collected. `tokens` are those that API pods may accept now. */
+  /**
+   * Sets the API pods of a TtsDeployment that report their load. `tokens` are the internal tokens that API
+   * pods may accept now.
+   */
   follow(key: string, reporters: readonly LoadReporter[], tokens: readonly string[]): void {
     const known = this.#followed.get(key) ?? new Map<string, Followed>();
     this.#followed.set(key, known);
     this.#tokens.set(key, tokens);
-    const gone = [...known].filter(
+    const removed = [...known].filter(
       ([pod, { url }]) => !reporters.some((reporter) => reporter.pod === pod && reporter.url === url),
     );
-    for (const [pod, { stop }] of gone) {
+    for (const [pod, { stop }] of removed) {
       stop.abort();
       known.delete(pod);
     }
     for (const reporter of reporters)
       if (!known.has(reporter.pod)) known.set(reporter.pod, this.#begin(key, reporter));
-    if (gone.length > 0) this.#options.onChange(key);
+    if (removed.length > 0) this.#options.onChange(key);
   }
 
   forget(key: string): void {
@@ -85,7 +90,7 @@ export class LoadCollector {
     await this.#agent.destroy();
   }
 
-  /** The last report of each pod, by TtsDeployment and pod; a pod that does not report is missing. */
+  /** Returns the last report of each pod that reports, by TtsDeployment and pod. */
   loads(): Map<string, ApiLoad> {
     const loads = new Map<string, ApiLoad>();
     for (const [key, pods] of this.#followed)
@@ -93,17 +98,20 @@ export class LoadCollector {
     return loads;
   }
 
-  /** The pods that do not report, and for how long. Undefined if no pod is watched. */
+  /**
+   * Returns the pods that do not report, and for how long they have not reported. Returns undefined if there
+   * are no pods.
+   */
   silent(key: string): { pod: string; forMs: number }[] | undefined {
     const known = this.#followed.get(key);
     if (known === undefined || known.size === 0) return undefined;
     const nowMs = this.#options.clock.monotonicMs();
     return [...known]
       .filter(([, followed]) => !this.#isFresh(followed))
-      .map(([pod, { heardMs, sinceMs }]) => ({ pod, forMs: nowMs - Math.max(heardMs, sinceMs) }));
+      .map(([pod, { lastReportMs, sinceMs }]) => ({ pod, forMs: nowMs - Math.max(lastReportMs, sinceMs) }));
   }
 
-  /** The demand for a pool, from the pods that report. */
+  /** Returns the demand for a pool, from the pods that report. */
   figures(key: string, pool: string): PoolDemand {
     const loads = [...(this.#followed.get(key)?.values() ?? [])]
       .filter((followed) => this.#isFresh(followed))
@@ -118,7 +126,7 @@ export class LoadCollector {
     };
   }
 
-  /** The streams of all pools, in progress or waiting, from the pods that report. */
+  /** Returns the number of streams of all pools, in progress or waiting, from the pods that report. */
   streams(key: string): number {
     const loads = [...(this.#followed.get(key)?.values() ?? [])].filter((followed) =>
       this.#isFresh(followed),
@@ -128,7 +136,7 @@ export class LoadCollector {
       .reduce((sum, { streams, waiting }) => sum + streams + waiting, 0);
   }
 
-  /** The distinct license responses that the pods report. */
+  /** Returns the different responses of the license issuer that the pods report. */
   licenseAnswers(key: string): string[] {
     const loads = [...(this.#followed.get(key)?.values() ?? [])].filter((followed) =>
       this.#isFresh(followed),
@@ -136,14 +144,14 @@ export class LoadCollector {
     return [...new Set(loads.flatMap(({ load }) => load?.licenseAnswer ?? []))].sort();
   }
 
-  #isFresh({ load, heardMs }: Followed): boolean {
-    return load !== undefined && this.#options.clock.monotonicMs() - heardMs < staleMs;
+  #isFresh({ load, lastReportMs }: Followed): boolean {
+    return load !== undefined && this.#options.clock.monotonicMs() - lastReportMs < staleMs;
   }
 
   #begin(key: string, { pod, url }: LoadReporter): Followed {
     const sinceMs = this.#options.clock.monotonicMs();
-    const heardMs = Number.NEGATIVE_INFINITY;
-    const followed: Followed = { url, stop: new AbortController(), load: undefined, heardMs, sinceMs };
+    const lastReportMs = Number.NEGATIVE_INFINITY;
+    const followed: Followed = { url, stop: new AbortController(), load: undefined, lastReportMs, sinceMs };
     const running = this.#listen(key, pod, followed).finally(() => this.#running.delete(running));
     this.#running.add(running);
     return followed;
@@ -169,7 +177,7 @@ export class LoadCollector {
   async #read(key: string, followed: Followed, backoff: Backoff): Promise<void> {
     const { clock, onChange } = this.#options;
     const tokens = this.#tokens.get(key) ?? [];
-    // during a rotation pods may accept the previous or the next token
+    // During a rotation, a pod may accept the previous or the new token, so each retry uses another token.
     const token = tokens[backoff.failures % Math.max(1, tokens.length)] ?? "";
     const { statusCode, body } = await request(followed.url + loadPath, {
       dispatcher: this.#agent,
@@ -178,15 +186,15 @@ export class LoadCollector {
     });
     if (statusCode !== 200) {
       await body.dump();
-      throw new Error(`status ${statusCode}`);
+      throw new Error(`GET ${loadPath} responded with status ${statusCode}`);
     }
     for await (const line of linesOf(body, maxLineBytes)) {
       const load = loadOf(line);
-      const isNews = JSON.stringify(load) !== JSON.stringify(followed.load);
+      const isChanged = JSON.stringify(load) !== JSON.stringify(followed.load);
       followed.load = load;
-      followed.heardMs = clock.monotonicMs();
+      followed.lastReportMs = clock.monotonicMs();
       backoff.reset();
-      if (isNews) onChange(key);
+      if (isChanged) onChange(key);
     }
   }
 }
@@ -199,21 +207,21 @@ function replicasOf(loads: readonly PoolLoad[]): Map<string, number> {
   return sums;
 }
 
-/** @throws Error if the line is not a valid load report */
+/** Parses a load report. Throws if the line is not a valid load report. */
 function loadOf(line: string): ApiLoad {
   const load = JSON.parse(line) as Partial<ApiLoad> | null;
   const pools = load?.pools;
-  if (typeof pools !== "object" || pools === null) throw new Error("a load report has no pools");
+  if (typeof pools !== "object" || pools === null) throw new Error("the load report is invalid: it has no pools");
   for (const [pool, figures] of Object.entries(pools)) {
     const { streams, waiting, replicas, firstAudioMs = 0 } = figures;
     const counts = [streams, waiting, firstAudioMs, ...Object.values(replicas ?? { none: Number.NaN })];
     if (!counts.every(isCount))
-      throw new Error(`the load of pool ${JSON.stringify(pool)} has invalid counts`);
+      throw new Error(`the load report is invalid: the counts of pool ${JSON.stringify(pool)} are not whole numbers`);
   }
   const { licenseAnswer } = load ?? {};
   if (licenseAnswer === undefined) return { pools };
   if (typeof licenseAnswer !== "string" || licenseAnswer.length > maxResponseBytes)
-    throw new Error("a load report has an invalid response of the license's issuer");
+    throw new Error("the load report is invalid: licenseAnswer is not a text, or is too long");
   return { pools, licenseAnswer };
 }
 

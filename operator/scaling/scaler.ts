@@ -29,18 +29,22 @@ export interface ScalerOptions {
 }
 
 /**
- * The shortest time between two reports of the streams in use in a status. All pools of a TtsDeployment report at the same time, so
- * that it adds them up once. Different TtsDeployments report at different times.
+ * The shortest time between two changes of the streams in use in a status. All pools of a TtsDeployment
+ * report their streams at the same time, so that the TtsDeployment sums them only once. Different
+ * TtsDeployments report at different times.
  */
 const reportUsedMs = 60_000;
-/** How long an API pod may be silent. A new pod, or one that was disconnected for a moment, is not reported. */
+/**
+ * The time without a load report after which the status names an API pod. It is long enough for new pods and
+ * short disconnections.
+ */
 const silentMs = 30_000;
 
-/** A pool at its last reconcile. */
+/** The state of a pool at its last reconcile. */
 interface Known {
   readonly deployment: string;
   readonly pool: TtsModelPool;
-  /** Undefined where another controller scales it. */
+  /** The scaling rule. It is undefined if another controller scales the pool. */
   readonly rule: ScalingRule | undefined;
   readonly licensed: number;
   memory: ScalingHistory;
@@ -50,46 +54,49 @@ interface Known {
 }
 
 /**
- * Follows the load of every pool with `scaling`, and plans the replicas of the pools that the operator scales. It writes nothing,
- * but requests a reconcile when the plan differs from the pool.
+ * Observes the load of every pool with `scaling`, and plans the replicas of the pools that the operator
+ * scales. It does not write to the cluster, but requests a reconcile when the plan differs from the pool.
  */
 export class Scaler {
   readonly #options: ScalerOptions;
-  readonly #board: LoadCollector;
+  readonly #collector: LoadCollector;
   readonly #apiTiers: ApiScaler;
   readonly #known = new Map<string, Known>();
-  /** The last license responses that the pods of each TtsDeployment reported. */
+  /** The last responses of the license issuer that the API pods of each TtsDeployment reported. */
   readonly #answers = new Map<string, string>();
 
   constructor(options: ScalerOptions) {
     this.#options = options;
-    this.#board = new LoadCollector({
+    this.#collector = new LoadCollector({
       clock: options.clock,
       onError: options.onError,
       onChange: (deployment) => this.#lookAt(deployment),
     });
     this.#apiTiers = new ApiScaler({
       clock: options.clock,
-      board: this.#board,
+      collector: this.#collector,
       wake: options.wakeDeployment,
     });
   }
 
-  /** Collects the load of a deployment while a part of it has `scaling`, or its API pods check the license online. */
+  /**
+   * Collects the load of a TtsDeployment if its API tier or a pool has `scaling`, or if its API pods check
+   * the license online.
+   */
   follow(key: string, { spec }: TtsDeployment, apiPods: readonly Pod[], tokens: readonly string[]): void {
     const isScaled = [spec.api, ...spec.models].some(({ scaling }) => scaling !== undefined);
     if (isScaled || spec.license?.endpoint !== undefined)
-      this.#board.follow(key, reportersOf(apiPods), tokens);
+      this.#collector.follow(key, reportersOf(apiPods), tokens);
     else this.forget(key);
   }
 
-  /** Adds the desired number of API pods to the observed deployment. */
+  /** Adds the planned number of API pods to the observed deployment. */
   withApiReplicas(key: string, observed: ObservedDeployment): ObservedDeployment {
     return { ...observed, apiReplicas: this.#apiTiers.replicasOf(key, observed) };
   }
 
   forget(key: string): void {
-    this.#board.forget(key);
+    this.#collector.forget(key);
     this.#apiTiers.forget(key);
     this.#answers.delete(key);
     for (const [pool, known] of this.#known) if (known.deployment === key) this.forgetPool(pool);
@@ -103,10 +110,13 @@ export class Scaler {
   async stop(): Promise<void> {
     for (const key of [...this.#known.keys()]) this.forgetPool(key);
     this.#apiTiers.stop();
-    await this.#board.stop();
+    await this.#collector.stop();
   }
 
-  /** Returns the scaling state of the pool for its reconcile. @param licensed the replicas that the license allows */
+  /**
+   * Returns the scaling state of the pool for its reconcile. `licensed` is the number of replicas that the
+   * license allows.
+   */
   view(key: string, pool: TtsModelPool, licensed: number): ScalingState | undefined {
     const { scaling } = pool.spec;
     if (scaling === undefined) {
@@ -115,7 +125,7 @@ export class Scaler {
     }
     const known = this.#know(key, pool, licensed);
     this.#plan(key, known);
-    const figures = this.#board.figures(known.deployment, pool.spec.pool);
+    const figures = this.#collector.figures(known.deployment, pool.spec.pool);
     return {
       replicas: known.rule && known.plan?.replicas,
       plan: known.plan?.kind,
@@ -125,7 +135,7 @@ export class Scaler {
     };
   }
 
-  /** Records that the planned number was written. */
+  /** Records that the planned number of replicas was written. */
   scaled(key: string, pool: TtsModelPool, from: number): void {
     const known = this.#known.get(key);
     if (known === undefined) return;
@@ -152,14 +162,14 @@ export class Scaler {
     return known;
   }
 
-  /** The signed responses of the license's issuer, as API pods report them. */
+  /** Returns the signed responses of the license issuer that API pods report. */
   licenseAnswers(key: string): string[] {
-    return this.#board.licenseAnswers(key);
+    return this.#collector.licenseAnswers(key);
   }
 
-  /** The last report of each API pod, by TtsDeployment and pod. */
+  /** Returns the last report of each API pod, by TtsDeployment and pod. */
   loads(): ReadonlyMap<string, ApiLoad> {
-    return this.#board.loads();
+    return this.#collector.loads();
   }
 
   #lookAt(deployment: string): void {
@@ -172,7 +182,7 @@ export class Scaler {
     for (const [key, known] of this.#known) if (known.deployment === deployment) this.#look(key, known);
   }
 
-  /** Checks whether time or load have changed the plan or the reported streams. */
+  /** Plans again, and requests a reconcile if the plan or the reported streams have changed. */
   #look(key: string, known: Known): void {
     const before = known.plan?.kind;
     this.#plan(key, known);
@@ -201,7 +211,7 @@ export class Scaler {
   }
 
   #factsOf({ deployment, pool, licensed }: Known): ScalingFacts {
-    const { streams, waiting, firstAudioMs } = this.#board.figures(deployment, pool.spec.pool);
+    const { streams, waiting, firstAudioMs } = this.#collector.figures(deployment, pool.spec.pool);
     return {
       nowMs: this.#options.clock.monotonicMs(),
       current: pool.spec.replicas,
@@ -210,44 +220,46 @@ export class Scaler {
       demand: {
         streams: streams + waiting,
         firstAudioMs,
-        complete: this.#board.silent(deployment)?.length === 0,
+        complete: this.#collector.silent(deployment)?.length === 0,
       },
     };
   }
 
   #silentPods({ deployment }: Known): string[] {
-    const silent = this.#board.silent(deployment) ?? [];
+    const silent = this.#collector.silent(deployment) ?? [];
     return silent.filter(({ forMs }) => forMs >= silentMs).map(({ pod }) => pod);
   }
 
-  /** Milliseconds until a silent pod is reported. */
+  /** Returns the milliseconds until a pod without load reports is named in the status. */
   #untilSilent({ deployment }: Known): number | undefined {
-    const coming = (this.#board.silent(deployment) ?? []).filter(({ forMs }) => forMs < silentMs);
+    const coming = (this.#collector.silent(deployment) ?? []).filter(({ forMs }) => forMs < silentMs);
     return coming.length === 0 ? undefined : Math.min(...coming.map(({ forMs }) => silentMs - forMs)) + 1;
   }
 
   #isUsedChanged(known: Known): boolean {
-    const { streams } = this.#board.figures(known.deployment, known.pool.spec.pool);
+    const { streams } = this.#collector.figures(known.deployment, known.pool.spec.pool);
     return known.used?.streams !== streams && this.#untilReport(known) === undefined;
   }
 
   #untilReport(known: Known): number | undefined {
-    const { streams } = this.#board.figures(known.deployment, known.pool.spec.pool);
+    const { streams } = this.#collector.figures(known.deployment, known.pool.spec.pool);
     if (known.used === undefined || known.used.streams === streams) return undefined;
     const { slot, leftMs } = this.#slotOf(known);
     return known.used.slot === slot ? leftMs : undefined;
   }
 
-  /** The current reporting interval of its TtsDeployment, and the rest of it. */
+  /**
+   * Returns the number of the current reporting interval of the TtsDeployment, and the time until its end.
+   */
   #slotOf({ deployment }: Known): { slot: number; leftMs: number } {
     const nowMs = this.#options.clock.monotonicMs() + offsetOf(deployment);
     const slot = Math.floor(nowMs / reportUsedMs);
     return { slot, leftMs: (slot + 1) * reportUsedMs - nowMs };
   }
 
-  /** The scaling part of the status; undefined while nothing is known. */
+  /** Returns the streams in use for the status. It is undefined while no load report has arrived. */
   #usedOf(known: Known, streams: number): number | undefined {
-    if (this.#board.silent(known.deployment)?.length !== 0) return known.used?.streams;
+    if (this.#collector.silent(known.deployment)?.length !== 0) return known.used?.streams;
     if (known.used?.streams !== streams && this.#untilReport(known) === undefined) {
       known.used = { streams, slot: this.#slotOf(known).slot };
     }
@@ -262,7 +274,7 @@ function offsetOf(deployment: string): number {
   return sum;
 }
 
-/** The ready API pods, which report their load. */
+/** Returns the ready API pods, which report their load. */
 function reportersOf(pods: readonly Pod[]): LoadReporter[] {
   return pods.flatMap(({ metadata, spec, status }) => {
     const isReady = status?.conditions?.some(

@@ -11,7 +11,7 @@ import { controllerOf } from "../facts/ownership.ts";
 import { deploymentOfToken } from "../reconcile/token-manager.ts";
 import type { Priority, Turn } from "./work-queue.ts";
 
-/** A change of an object, with the current object, or with the last known one if it was deleted. */
+/** A change of an object, with the current object, or with the last known object if it was deleted. */
 interface Change {
   readonly kind: string;
   readonly key: string;
@@ -22,7 +22,10 @@ interface Change {
 
 type Known = Pick<ClusterCache, "ids">;
 
-/** The keys to reconcile after a change. Objects that depend on the outcome are reconciled when the status is written. */
+/**
+ * Returns the keys to reconcile after a change of an object. Objects that depend on the result of a reconcile
+ * are reconciled when its status is written.
+ */
 export function affectedKeys(view: Known, change: Change): string[] {
   const { kind, key, object } = change;
   if (isLoadAlone(change)) return kind === "TtsModelPool" ? [deploymentKey(deploymentOf(object))] : [];
@@ -35,7 +38,7 @@ export function affectedKeys(view: Known, change: Change): string[] {
         : [poolKey(key), deploymentKey(deploymentOf(object))];
     case "Pod":
       return podKeys(object);
-    // A pool deletes its canary when the routing table no longer sends streams to it.
+    // A pool deletes its canary when the routing table no longer sends streams to the canary.
     case "ConfigMap":
       return withSiblings(view, object, ...ownerKeys(object));
     default:
@@ -44,8 +47,9 @@ export function affectedKeys(view: Known, change: Change): string[] {
 }
 
 /**
- * Whether only the status of a custom resource changed, which an operator writes. Such a change does not requeue a key whose
- * reconcile failed. If each attempt wrote a different message, each would start the next one without backoff.
+ * Returns whether only the status of a custom resource changed, which the operator writes. If the last
+ * reconcile of a key failed, such a change does not requeue the key. Otherwise a status with a different
+ * message after each attempt would start the next attempt without backoff.
  */
 export function isStatusChange({ kind, object, gone, before }: ObjectChange): boolean {
   if (gone || before === undefined || !kind.startsWith("Tts") || before.uid !== object.metadata.uid)
@@ -53,7 +57,10 @@ export function isStatusChange({ kind, object, gone, before }: ObjectChange): bo
   return JSON.stringify(demandsOf(before.object)) === JSON.stringify(demandsOf(object));
 }
 
-/** Whether only the streams in use differ. The TtsDeployment adds them up; nothing else depends on them. */
+/**
+ * Returns whether only the streams in use changed. Only the TtsDeployment, which sums the streams, depends on
+ * them.
+ */
 function isLoadAlone({ kind, object, gone = false, before }: Change): boolean {
   if (gone || before === undefined || !kind.startsWith("Tts") || before.uid !== object.metadata.uid)
     return false;
@@ -78,7 +85,10 @@ function demandsOf({ metadata }: KubernetesObject): unknown[] {
   return [generation, found, annotations, finalizers, ownerReferences, deletionTimestamp];
 }
 
-/** The keys to reconcile after a change of a Secret: its followers and its owner. The name of a deleted Secret identifies its owner. */
+/**
+ * Returns the keys to reconcile after a change of a Secret: the TtsDeployments that name the Secret, its
+ * owner, and their pools. The owner of a deleted Secret is identified by the name of the Secret.
+ */
 export function keysOfSecret(
   view: Known,
   secrets: Pick<Secrets, "followersOf">,
@@ -90,13 +100,13 @@ export function keysOfSecret(
   return concerned.flatMap((deployment) => [deploymentKey(deployment), ...poolKeys(view, deployment)]);
 }
 
-/** Whether the object was reconciled in its current generation, or was deleted. */
+/** Returns whether the current generation of the object was reconciled, or the object was deleted. */
 function isSettledBy({ object, gone = false }: Pick<Change, "object" | "gone">): boolean {
   const { observedGeneration } = (object as Partial<TtsDeployment | TtsModelPool>).status ?? {};
   return gone || observedGeneration === object.metadata.generation;
 }
 
-/** The TtsDeployment of a child. Labels are used last, because a user may have changed them, and the owner has to restore them. */
+/** Returns the TtsDeployment of a child. Labels are used last, because a user may have changed them. */
 function ownerOf(object: KubernetesObject): string | undefined {
   const { namespace, labels: found } = object.metadata;
   const controller = controllerOf(object);
@@ -107,9 +117,11 @@ function ownerOf(object: KubernetesObject): string | undefined {
 }
 
 /**
- * A TtsDeployment and its pools are reconciled one after the other until the routes are written. A reconcile writes what it observed
- * at its start, so a concurrent one could send streams to a canary that was just deleted. Pools write no routes and are reconciled
- * concurrently, except those that scale: others must see the license capacity that they take.
+ * Returns the group of a key, and whether it is reconciled alone in this group. A TtsDeployment is reconciled
+ * alone until its routing table is written. The routing table depends on the state at the start of the
+ * reconcile, so a concurrent reconcile could delete a canary to which the new table sends streams. Pools are
+ * reconciled concurrently. Pools with scaling are reconciled alone, because they change the remaining
+ * capacity of the license.
  */
 export function turnFor(view: Pick<ClusterCache, "get">, key: string): Turn {
   const [kind, namespace, name] = key.split("/");
@@ -130,14 +142,15 @@ export function poolKey(key: string): string {
   return `TtsModelPool/${key}`;
 }
 
-/** The keys of the pools of a TtsDeployment, which are the ids of the cache. */
+/** Returns the keys of the pools of a TtsDeployment. They equal the IDs of the cache. */
 export function poolKeys(view: Known, deployment: string): string[] {
   return view.ids("TtsModelPool", deployment);
 }
 
 /**
- * Every key, for an operator that begins to lead. The pools of a TtsDeployment follow it, because they read the same objects.
- * Objects that were created or changed while no operator led have priority.
+ * Yields every key, for an operator that becomes the leader. The pools of a TtsDeployment are next to it,
+ * because their reconciles read the same objects. Objects that were created or changed while there was no
+ * leader have priority.
  */
 export function* everyKey(view: Pick<ClusterCache, "all" | "ids">): Generator<[key: string, Priority]> {
   for (const object of view.all("TtsDeployment")) {
@@ -149,7 +162,10 @@ export function* everyKey(view: Pick<ClusterCache, "all" | "ids">): Generator<[k
     yield [poolKey(objectKey(object)), isSettledBy({ object }) ? "resync" : "change"];
 }
 
-/** Adds the other pools of the TtsDeployment. They share one license, and may use capacity that becomes free. */
+/**
+ * Adds the TtsDeployment and its other pools, because they share one license, and may use capacity that
+ * becomes free.
+ */
 function withSiblings(view: Known, object: KubernetesObject, ...own: string[]): string[] {
   const deployment = deploymentOf(object);
   return [...new Set([...own, deploymentKey(deployment), ...poolKeys(view, deployment)])];

@@ -4,13 +4,13 @@ import type { CallObserver } from "../cluster/client.ts";
 import type { Operator } from "./start.ts";
 import type { QueueObserver } from "./work-queue.ts";
 
-/** The buckets of controller-runtime, so that its dashboards and alerts can be used. */
+/** The buckets of controller-runtime, so that dashboards and alerts for controller-runtime can be used. */
 const reconcileSeconds = [
   0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.25, 0.35, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 30, 60,
 ];
 const queueSeconds = [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1, 10, 100, 1000];
 
-/** The results of reconciles as controller-runtime names them. */
+/** The names of controller-runtime for the results of reconciles. */
 const results = {
   settled: "success",
   stalled: "success",
@@ -18,11 +18,17 @@ const results = {
   failed: "error",
 } as const;
 
-/** Metrics of the work queue and of reconciles, with the names of controller-runtime and client-go (`workqueue_*`, `controller_runtime_*`). */
+/**
+ * Creates the metrics of the work queue and of reconciles, with the names of controller-runtime and client-go
+ * (`workqueue_*`, `controller_runtime_*`).
+ */
 export function queueMetrics(registry: Registry, controller: string): QueueObserver {
   const registers = [registry];
   const labelNames = ["controller"];
-  /** Dashboards for client-go select by `name`, those for controller-runtime by `controller`. */
+  /**
+   * Dashboards for client-go select by the label `name`, and dashboards for controller-runtime by the label
+   * `controller`.
+   */
   const named = ["name"];
   const queue = { name: controller, controller };
   const counter = (name: string, help: string, more: readonly string[] = []) =>
@@ -33,7 +39,7 @@ export function queueMetrics(registry: Registry, controller: string): QueueObser
     new Histogram({ name, help, registers, buckets, labelNames: [...labelNames, ...more] });
   const adds = counter(
     "workqueue_adds_total",
-    "Keys added to the work queue, including keys that are queued already",
+    "Keys added to the work queue, including keys that were already queued",
     named,
   );
   const retries = counter("workqueue_retries_total", "Reconciles retried after a failure", named);
@@ -74,7 +80,9 @@ export function queueMetrics(registry: Registry, controller: string): QueueObser
   };
 }
 
-/** `rest_client_requests_total` of client-go. `code` is `<error>` if no response arrived. */
+/**
+ * Creates the metric `rest_client_requests_total` of client-go. `code` is `<error>` if no response arrived.
+ */
 export function callMetrics(registry: Registry, host: string): CallObserver {
   const requests = new Counter({
     name: "rest_client_requests_total",
@@ -87,14 +95,17 @@ export function callMetrics(registry: Registry, host: string): CallObserver {
   };
 }
 
-/** Every process reports these, not only the leader: a process whose watches fail may be the next leader. */
+/**
+ * Creates the metric of failing watches. Every process reports it, because a process that is not the leader
+ * also watches, and may become the leader.
+ */
 export function watchMetrics(
   registry: Registry,
   operator: () => Pick<Operator, "failingWatches"> | undefined,
 ): void {
   new Gauge({
     name: "svc_tts_operator_failing_watches",
-    help: "Watches whose last attempt failed, by kind and namespace; absent while none fails",
+    help: "Watches that failed in their last attempt, by kind and namespace; absent while no watch fails",
     registers: [registry],
     labelNames: ["kind", "namespace"],
     collect() {
@@ -106,7 +117,7 @@ export function watchMetrics(
 
 type RunningOperator = Pick<Operator, "leading" | "deployments">;
 
-/** `leader_election_master_status` of client-go. */
+/** Creates the metric `leader_election_master_status` of client-go. */
 export function leaderMetrics(
   registry: Registry,
   lease: string,
@@ -114,7 +125,7 @@ export function leaderMetrics(
 ): void {
   new Gauge({
     name: "leader_election_master_status",
-    help: "1 while this process leads, else 0",
+    help: "1 while this process is the leader, otherwise 0",
     registers: [registry],
     labelNames: ["name"],
     collect() {
@@ -141,7 +152,7 @@ function statusesOf(running: RunningOperator | undefined): ReportedStatus[] {
   return found;
 }
 
-/** Gives all gauges of one scrape the same value, which is dropped in the next microtask. */
+/** Caches a value for all gauges of one scrape. The value is dropped in the next microtask. */
 function oncePerScrape<T>(read: () => T): () => T {
   let known: { readonly value: T } | undefined;
   return () => {
@@ -155,7 +166,10 @@ function oncePerScrape<T>(read: () => T): () => T {
   };
 }
 
-/** The statuses of the TtsDeployments. Only the leader reports them, so that sums count each once. */
+/**
+ * Creates the metrics of the TtsDeployments' statuses. Only the leader reports them, so that sums count each
+ * TtsDeployment once.
+ */
 export function resourceMetrics(
   registry: Registry,
   operator: () => RunningOperator | undefined,
@@ -191,7 +205,7 @@ export function resourceMetrics(
   );
   gauge(
     "svc_tts_operator_not_ready_reason",
-    "1 with the reason of Ready for each TtsDeployment that is not ready; absent for the others",
+    "1 with the reason of Ready for each TtsDeployment that is not ready; absent for ready TtsDeployments",
     ["reason"],
     (metric, labels, { conditions }) => {
       const ready = conditions.find(({ type }) => type === "Ready");
@@ -217,7 +231,7 @@ export function resourceMetrics(
   );
   gauge(
     "svc_tts_operator_pool_replicas",
-    "Pods of a pool by state: all, or ready",
+    "Pods of a pool by state: all or ready",
     ["pool", "state"],
     (metric, labels, { models }) => {
       for (const { name: pool, replicas, readyReplicas } of models) {

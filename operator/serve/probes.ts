@@ -5,11 +5,11 @@ import type { Registry } from "prom-client";
 import type { Operator } from "./start.ts";
 
 export interface ProbeOptions {
-  /** 0 takes any free port. */
+  /** The port of the probes. 0 means any free port. */
   readonly probePort: number;
   readonly metricsPort: number;
   readonly registry: Registry;
-  /** `undefined` until the caches of the operator are synchronized. */
+  /** Returns the operator, or `undefined` until its caches are synchronized. */
   readonly operator: () => Operator | undefined;
 }
 
@@ -19,7 +19,10 @@ export interface ProbeServers {
   close(): Promise<void>;
 }
 
-/** Serves `/healthz` (the process responds), `/readyz` (its caches are synchronized), and `/metrics` on another port. */
+/**
+ * Serves `/healthz` (the process responds) and `/readyz` (the caches are synchronized), and `/metrics` on
+ * another port.
+ */
 export async function serveProbes(options: ProbeOptions): Promise<ProbeServers> {
   const probes = await listen(options.probePort, (request, response) => {
     const ready = options.operator() !== undefined;

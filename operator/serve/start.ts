@@ -37,7 +37,7 @@ import {
 } from "./affected-keys.ts";
 import { type QueueActivity, type QueueObserver, WorkQueue } from "./work-queue.ts";
 
-/** A logger with the fields before the message, like pino. The content of a Secret is never logged. */
+/** A logger with the fields before the message, like pino. Never log the content of a Secret. */
 export interface OperatorLog {
   debug(fields: object, message: string): void;
   info(fields: object, message: string): void;
@@ -48,23 +48,23 @@ export interface OperatorLog {
 export interface OperatorOptions {
   readonly client: ClusterClient;
   readonly settings: Settings;
-  /** The namespaces to serve; empty means all. */
+  /** The namespaces to watch. An empty list means all namespaces. */
   readonly namespaces: readonly string[];
-  /** The name of this process in events. */
+  /** The name of this process, which events contain. */
   readonly instance: string;
-  /** Namespace and name of the Lease, which identifies this release among others. */
+  /** Namespace and name of the Lease, which identify this release of the operator. */
   readonly release?: string;
-  /** The Lease of the leader election; without it there is no election. */
+  /** The Lease of the leader election. Without a Lease there is no leader election. */
   readonly election?: { readonly namespace: string; readonly name: string };
   readonly log: OperatorLog;
-  /** Called when another process leads. This process must not write any more. */
+  /** Called when another process may be the leader. This process must not write any more. */
   readonly onLost: (reason: string) => void;
   readonly workers?: number;
   readonly clock?: Clock;
   readonly queueObserver?: QueueObserver;
-  /** How long each step of a token rotation waits for the pods. The default is 5 minutes. */
+  /** The time for which each step of a token rotation waits for the pods. The default is 5 minutes. */
   readonly tokenOverlapMs?: number;
-  /** Reads `/metrics` of an API pod for the analysis of canaries. By default it is read from the pod. */
+  /** Reads `/metrics` of an API pod for the analysis of canaries. By default a request is sent to the pod. */
   readonly readMetrics?: (pod: Pod) => Promise<string>;
 }
 
@@ -89,19 +89,25 @@ export interface FailingWatches {
 /** A running operator. */
 export interface Operator {
   leading(): boolean;
-  /** All TtsDeployments, one by one, as they were last reported. */
+  /** Returns the last reported state of every TtsDeployment. */
   deployments(): Iterable<TtsDeployment>;
   activity(): Activity;
-  /** The number of failing watches by kind and namespace. The namespace is empty if one watch covers all namespaces. */
+  /**
+   * Returns the number of failing watches by kind and namespace. The namespace is empty if one watch covers
+   * all namespaces.
+   */
   failingWatches(): readonly FailingWatches[];
-  /** Ends reconciles, leadership and watches, in this order. */
+  /** Ends the reconciles, the leadership and the watches, in this order. */
   stop(): Promise<void>;
 }
 
-/** The number of concurrent reconciles. Most of the time they wait for the API server. */
+/** The number of concurrent reconciles, which mostly wait for the API server. */
 const defaultWorkers = 8;
 const tokenBytes = 32;
-/** A kubelet updates the files of its pods within 90 seconds. A busy one gets more than three times as long. */
+/**
+ * The default wait in a token rotation. A kubelet updates the mounted Secrets of its pods within 90 seconds,
+ * and a busy kubelet may need more time.
+ */
 const defaultTokenOverlapMs = 300_000;
 
 /** Starts an operator. Resolves when its caches are synchronized. */
@@ -110,7 +116,7 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
   const watching = { client, namespaces: options.namespaces, observer: watchLog(log) };
   const view = openView(watching, clock, log);
   const secrets = new Secrets(watching);
-  // the queue is created from the context, parts of which add keys to it
+  // The queue needs the context, and parts of the context add keys to the queue.
   const enqueue = (key: string) => queue.add(key);
   const context = createContext(options, { view, secrets, clock, enqueue });
   const queue: WorkQueue = new WorkQueue({
@@ -162,7 +168,7 @@ function openView(
     onForbidden: (namespace) =>
       log.error(
         { namespace },
-        "the namespace may not be read (403), so the operator treats it as empty and retries; if it was deleted, remove it from watchNamespaces, else restore the operator's role in it",
+        "the operator has no permission to read the namespace (403), so it treats the namespace as empty and retries; if the namespace was deleted, remove it from watchNamespaces, otherwise restore the operator's role in it",
       ),
   });
 }
@@ -191,13 +197,13 @@ function createContext(
       onError: (deployment, pod, error) =>
         log.warn(
           { deployment, pod, error: String(error) },
-          "an API pod does not report its load; the operator retries",
+          "the operator cannot read the load report of an API pod; it retries",
         ),
     }),
     rivals: new OperatorConflicts(options.release, clock, (key, { names }) =>
       log.error(
         { key, leases: names },
-        "another operator serves this namespace too; the operator with the first Lease continues, and the other one waits",
+        "another operator also reconciles this TtsDeployment; the operator with the first Lease continues, and the other operator waits; uninstall one release, or change its watchNamespaces",
       ),
     ),
     writer: new Writer(client, view, secrets, clock),
@@ -216,19 +222,22 @@ function createContext(
       onUnread: (pod, error) =>
         log.warn(
           { pod, error: String(error) },
-          "the metrics of an API pod cannot be read; the operator retries",
+          "the operator cannot read the metrics of an API pod; it retries",
         ),
     }),
     events: new EventRecorder({
       client,
       clock,
       instance: options.instance,
-      onDropped: ({ reason }, why) => log.warn({ reason, error: String(why) }, "an event was dropped"),
+      onDropped: ({ reason }, why) => log.warn({ reason, error: String(why) }, "the operator could not write an event and dropped it"),
     }),
   };
 }
 
-/** Starts the work on the first call: adds every key, and later the keys that a change affects. */
+/**
+ * Returns a function that starts the work on its first call: it adds every key, and later the keys that a
+ * change affects.
+ */
 function workOnce({ view, shares }: ReconcileContext, queue: WorkQueue): () => void {
   let isWorking = false;
   return () => {
@@ -264,12 +273,12 @@ function lead(options: OperatorOptions, work: () => void, clock: Clock): LeaderE
     ...election,
     identity: `${instance}_${randomBytes(6).toString("hex")}`,
     onLeading: () => {
-      log.info({ lease: election.name }, "leading");
+      log.info({ lease: election.name }, "this process is the leader now");
       work();
     },
     onLost,
     onError: (error) =>
-      log.warn({ error: String(error) }, "the Lease could not be read or written; the operator retries"),
+      log.warn({ error: String(error) }, "the operator could not read or write the Lease; it retries"),
   }).start();
 }
 
@@ -284,18 +293,18 @@ function reconcileKey(context: ReconcileContext, key: string, share: () => void)
 
 function watchLog(log: OperatorLog): ReflectorObserver {
   return {
-    listed: (kind, objects) => log.debug({ kind, objects }, "objects were listed"),
+    listed: (kind, objects) => log.debug({ kind, objects }, "the operator listed objects"),
     interrupted: (kind, error, retryMs) => {
       if (error !== undefined)
         log.warn(
           { kind, error: String(error), retryMs },
-          "a watch was interrupted; it is opened again after retryMs",
+          "a watch was interrupted; the operator opens it again after retryMs",
         );
     },
     listenerFailed: (kind, key, error) =>
       log.error(
         { kind, key, error: String(error) },
-        "a change could not be processed, because of a bug in the operator",
+        "the operator could not process a change, because of a bug; report it with this log",
       ),
   };
 }
@@ -310,7 +319,7 @@ function queueLog(log: OperatorLog, more: QueueObserver = {}): QueueObserver {
     failed(key, error, failures, retryMs) {
       log.warn(
         { key, error: String(error), failures, retryMs },
-        "a reconcile failed; it is retried after retryMs",
+        "a reconcile failed; the operator retries it after retryMs",
       );
       more.failed?.(key, error, failures, retryMs);
     },

@@ -2,22 +2,28 @@ import { type BackoffPolicy, backoffMs } from "../../lib/backoff.ts";
 import { type Clock, sleep } from "../../lib/clock.ts";
 import type { ReconcileOutcome } from "../facts/outcome.ts";
 
-/** Changed or new keys have priority over keys that are only checked again. */
+/**
+ * The priority of a key. New and changed keys (`change`) have priority over keys that are only checked again
+ * (`resync`).
+ */
 export type Priority = "change" | "resync";
 
 /**
- * Reconciles one key. `signal` aborts when a stop takes longer than its grace period. A reconcile that runs alone in its group
- * calls `share` when others of the group, which need not be alone, may start.
+ * Reconciles one key. `signal` aborts when a stop takes longer than its grace period. A reconcile that runs
+ * alone in its group calls `share` when other keys of the group may be reconciled concurrently.
  */
 export type Reconcile = (key: string, signal: AbortSignal, share: () => void) => Promise<ReconcileOutcome>;
 
-/** Receives the activity for metrics and logs. Must not throw. Times are in milliseconds. */
+/**
+ * Receives the activity of the queue for metrics and logs. Its methods must not throw. Times are in
+ * milliseconds.
+ */
 export type QueueObserver = {
   added?(priority: Priority): void;
   depth?(waiting: number, running: number): void;
   started?(key: string, waitedMs: number): void;
   finished?(key: string, result: ReconcileOutcome["kind"] | "failed", tookMs: number): void;
-  /** The reconcile threw. It is retried after `retryMs`. */
+  /** The reconcile threw an error. The queue retries it after `retryMs`. */
   failed?(key: string, error: unknown, failures: number, retryMs: number): void;
 };
 
@@ -34,7 +40,7 @@ export type QueueOptions = {
 
 export interface Turn {
   readonly group: string;
-  /** Whether no other key of the group may be reconciled at the same time. */
+  /** Whether the key must be reconciled alone in its group. */
   readonly alone: boolean;
 }
 
@@ -52,18 +58,22 @@ interface Taken {
   readonly waitedMs: number;
 }
 
-/** A resync that has waited this long gets every fourth turn, so that many changes do not block timed work. */
+/**
+ * After this wait, keys with priority `resync` get every fourth reconcile, so that many changes do not block
+ * them.
+ */
 const agedMs = 1_000;
 const agedEvery = 4;
 
 const defaultBackoff: BackoffPolicy = { baseMs: 5, capMs: 5 * 60_000, jitter: 0.2 };
 
 /**
- * The keys to reconcile. A key is queued at most once, because only the latest state counts, and has at most one reconcile at a
- * time. A key that is added during its reconcile is reconciled again afterwards. A failed reconcile is retried with backoff, and
- * a change of the key does not wait for that.
+ * The queue of keys to reconcile. A key is queued at most once, because only the latest state counts, and has
+ * at most one reconcile at a time. A key that is added during its reconcile is reconciled again afterwards. A
+ * failed reconcile is retried with backoff. If the key is added in the meantime, it is reconciled without a
+ * wait.
  *
- * In addition to its place in the queue, a key can have one timer, which `addAfter` sets. The earliest time applies.
+ * A key can also have one timer, which `addAfter` sets. The earliest time applies.
  */
 export class WorkQueue {
   readonly #options: QueueOptions;
@@ -72,7 +82,10 @@ export class WorkQueue {
   readonly #waiting: Record<Priority, Map<string, number>> = { change: new Map(), resync: new Map() };
   readonly #again = new Map<string, Priority | "unless-failed">();
   readonly #running = new Map<string, Promise<void>>();
-  /** Running reconciles by group. A group has either one that runs alone, or any number of others. */
+  /**
+   * The running reconciles by group. A group has either one reconcile that runs alone, or any number of
+   * concurrent reconciles.
+   */
   readonly #busyGroups = new Map<string, { passes: number; alone: boolean }>();
   readonly #timers = new Map<string, { dueMs: number; cancel: () => void }>();
   readonly #failures = new Map<string, number>();
@@ -86,14 +99,14 @@ export class WorkQueue {
     this.#backoff = options.backoff ?? defaultBackoff;
   }
 
-  /** The current work, without keys that have only a timer. */
+  /** The current work. Keys that only have a timer do not count. */
   get activity(): QueueActivity {
     const { change, resync } = this.#waiting;
     const waiting = change.size + resync.size + this.#again.size;
     return { waiting, running: this.#running.size, begun: this.#begun };
   }
 
-  /** Starts the reconciles. Keys that were added before wait in the queue. */
+  /** Starts the reconciles. Until then, added keys wait in the queue. */
   start(): void {
     if (this.#state !== "idle") return;
     this.#state = "running";
@@ -112,15 +125,15 @@ export class WorkQueue {
   }
 
   /**
-   * Adds the key like {@link add}, but keeps the backoff of a key whose last pass failed. It serves changes that cannot have removed the
-   * cause of the failure, such as the status that reports it.
+   * Adds the key like {@link add}, unless its last reconcile failed. Such a key is retried with backoff. This
+   * method is for changes that cannot solve the failure, such as the status that reports the failure.
    */
   addUnlessFailed(key: string): void {
     if (!this.#failures.has(key)) this.add(key);
     else if (this.#running.has(key) && !this.#again.has(key)) this.#again.set(key, "unless-failed");
   }
 
-  /** Adds the key after `delayMs`. If the key has a timer already, the earlier one is kept. */
+  /** Adds the key after `delayMs`. If the key already has a timer, the earlier timer is kept. */
   addAfter(key: string, delayMs: number, priority: Priority = "resync"): void {
     if (this.#state === "stopped") return;
     if (delayMs <= 0) {
@@ -138,14 +151,17 @@ export class WorkQueue {
     this.#timers.set(key, { dueMs, cancel });
   }
 
-  /** Drops the timer and the failures of a deleted key. A running reconcile continues. */
+  /** Removes the timer and the failures of a deleted key. A running reconcile continues. */
   forget(key: string): void {
     this.#timers.get(key)?.cancel();
     this.#timers.delete(key);
     this.#failures.delete(key);
   }
 
-  /** Starts no further reconcile, and waits for running ones. Their signal aborts after `graceMs`. */
+  /**
+   * Starts no further reconciles, and waits for running reconciles. The signal of running reconciles aborts
+   * after `graceMs`.
+   */
   async stop(graceMs = 20_000): Promise<void> {
     this.#state = "stopped";
     for (const { cancel } of this.#timers.values()) cancel();
@@ -179,7 +195,7 @@ export class WorkQueue {
     this.#reportDepth();
   }
 
-  /** Takes the first key that may start. A key does not overtake an earlier one of its group. */
+  /** Takes the first key that may be reconciled. A key does not overtake an earlier key of its group. */
   #take(): Taken | undefined {
     const { turnOf = (key) => ({ group: key, alone: true }), clock } = this.#options;
     const held = new Set<string>();
@@ -234,7 +250,7 @@ export class WorkQueue {
     const startMs = clock.monotonicMs();
     observer?.started?.(key, waitedMs);
     try {
-      // Leave the stack of the caller, so that a listener which adds a key never runs the reconcile itself.
+      // The reconcile starts in a later microtask, so that it never runs in the call that adds the key.
       await Promise.resolve();
       const outcome = await pass(key, this.#abort.signal, () => this.#share(turn));
       this.#failures.delete(key);

@@ -1,13 +1,13 @@
 import type { CanaryState } from "../../crds/tts-model-pool.ts";
 
-/** An event without its object. */
+/** An event about a canary, without the object. */
 export interface CanaryEvent {
   readonly type: "Normal" | "Warning";
   readonly reason: string;
   readonly note: string;
 }
 
-/** The events of a change of the canary, for `kubectl describe`. */
+/** Returns the events for a change of the canary, which `kubectl describe` shows. */
 export function canaryEvents(before: CanaryState | undefined, after: CanaryState | undefined): CanaryEvent[] {
   if (after === undefined) return before?.phase === "Promoting" ? [promoted(before)] : [];
   const { phase, revision, weight, step } = after;

@@ -2,7 +2,7 @@ import type { Condition } from "../../crds/tts-deployment.ts";
 import type { ConditionReason } from "../facts/condition-reasons.ts";
 import { isoSeconds } from "../facts/time.ts";
 
-/** A condition before it is compared with the previous one. */
+/** A condition before it is compared with the previous condition. */
 export interface ConditionState {
   readonly type: string;
   readonly status: "True" | "False" | "Unknown";
@@ -10,10 +10,13 @@ export interface ConditionState {
   readonly message: string;
 }
 
-/** Kubernetes' limit for a condition's message (API conventions, "Typical status properties"). */
+/** The limit of Kubernetes for the message of a condition (API conventions, "Typical status properties"). */
 const longestMessage = 32_768;
 
-/** Changes `lastTransitionTime` only if `status` changes, so that a reconcile without news writes nothing. */
+/**
+ * Returns the conditions with their times. `lastTransitionTime` changes only if `status` changes, so that a
+ * reconcile without a change writes nothing.
+ */
 export function settleConditions(
   before: readonly Condition[] | undefined,
   findings: readonly ConditionState[],
@@ -32,30 +35,33 @@ export function settleConditions(
 }
 
 /**
- * `Stalled` is False until the progress deadline has passed. A person may have to act before that, so the message
- * makes no promise and points to the condition with the cause.
+ * The condition `Stalled` of an object that is not stalled. A user may have to act before the progress
+ * deadline passes, so the message refers to the condition Ready for the cause.
  */
 export const notStalled: ConditionState = {
   type: "Stalled",
   status: "False",
   reason: "Progressing",
-  message: "Not stalled so far; see Ready for what is missing.",
+  message: "Not stalled. The condition Ready says what is missing.",
 };
 
 export interface Transition {
   readonly condition: Condition;
-  /** A person may have to act. */
+  /** Whether a user may have to act. */
   readonly worse: boolean;
 }
 
-/** The pods are pinned to a template that differs from the one that this operator renders. */
+/** The condition that reports a pinned template which differs from the template of this operator version. */
 export const revisionOutdated = "RevisionOutdated";
-/** Conditions with a negative meaning: True reports a problem. */
+/** Conditions that report a problem if they are True. */
 const abnormalTrue = new Set(["Stalled", revisionOutdated]);
-/** Conditions without events. The status shows the progress, and an event for each step would hide the others. */
+/** Conditions without events. An event for each step of a reconcile would hide other events. */
 const quiet = new Set(["Reconciling"]);
 
-/** The changes that get an event: a new status, or a new reason of a condition that reports a problem. */
+/**
+ * Returns the changes that are recorded as events: a new status, or a new reason of a condition that reports
+ * a problem.
+ */
 export function transitions(
   before: readonly Condition[] | undefined,
   after: readonly Condition[],
@@ -65,10 +71,13 @@ export function transitions(
     .map((condition) => ({ condition, worse: isBad(condition) && !isProgress(before, condition) }));
 }
 
-/** Reasons of an ordinary start or rollout. */
+/** Reasons of a normal start or rollout. */
 const steps = new Set(["Creating", "RollingOut", "FetchingModel", "Trading", "ChildDeleting"]);
 
-/** Pods that are not ready yet mean progress. Pods that are no longer ready may mean a problem. */
+/**
+ * Returns whether the condition reports normal progress. Pods that are not ready yet are normal. Pods that
+ * are no longer ready may be a problem.
+ */
 function isProgress(before: readonly Condition[] | undefined, { type, reason }: Condition): boolean {
   const known = before?.find((condition) => condition.type === type);
   return steps.has(reason) || (reason === "PodsNotReady" && known?.status !== "True");

@@ -19,7 +19,10 @@ import { clockFinding, operatorConflictFinding, telemetryFinding } from "./optio
 import { gatheredScaling } from "./scaling.ts";
 import { schemaFinding } from "./schema.ts";
 
-/** The status of a TtsDeployment, from the observed objects, the license evaluation, and the problem of the reconcile. */
+/**
+ * Returns the status of a TtsDeployment, from the observed objects, the license evaluation, and the problem
+ * of the reconcile.
+ */
 export function deploymentStatus(
   observed: ObservedDeployment,
   judgement: LicenseDecision,
@@ -49,7 +52,7 @@ export function deploymentStatus(
         ...schemaFinding(observed),
         ...clockFinding(observed),
         ...operatorConflictFinding(observed),
-        ageFinding(observed.deployment, [
+        revisionFinding(observed.deployment, [
           ...(apiOutdated ? ["api"] : []),
           ...pools.flatMap(({ model, pool }) => (isOutdated(pool) ? [`pool ${model.name}`] : [])),
         ]),
@@ -65,14 +68,17 @@ export function deploymentStatus(
   };
 }
 
-/** "used/capacity" if the streams in use are known, else the capacity. */
+/** Returns "used/capacity" if the streams in use are known, and otherwise the capacity. */
 function streamsOf(models: TtsDeploymentStatus["models"]): string {
   const total = models.reduce((sum, { capacity }) => sum + capacity.streams, 0);
   const used = models.flatMap(({ capacity }) => capacity.used ?? []);
   return used.length === 0 ? String(total) : `${used.reduce((sum, count) => sum + count, 0)}/${total}`;
 }
 
-/** A suspended TtsDeployment is not observed: its figures stay as they were, and Ready is Unknown. */
+/**
+ * Returns the status of a suspended TtsDeployment. The operator does not observe it, so Ready is Unknown, and
+ * all other fields keep their values.
+ */
 export function suspendedStatus({
   deployment,
   now,
@@ -80,7 +86,7 @@ export function suspendedStatus({
   const { metadata, spec, status } = deployment;
   const observedGeneration = metadata.generation;
   const reason = "Suspended";
-  const message = "spec.suspend is true, so the operator changes nothing. Set it to false to continue.";
+  const message = "spec.suspend is true, so the operator does not change any child. Set spec.suspend to false to continue.";
   const findings: ConditionState[] = [
     { type: "Ready", status: "Unknown", reason, message },
     { type: "Reconciling", status: "False", reason, message },
@@ -106,7 +112,10 @@ function poolOf({ pools }: ObservedDeployment, model: ModelSpec): TtsModelPool |
   return pools.find(({ pool }) => pool.spec.pool === model.name)?.pool;
 }
 
-/** The state that a pool reports, once it has reconciled its current generation. */
+/**
+ * Returns the state in the status of a pool. A pool that has not reconciled its current generation is in
+ * progress.
+ */
 function poolState(pool: TtsModelPool | undefined): WorkloadState {
   const ready = conditionOf(pool, "Ready");
   if (!pool || !ready || !isReconciled(pool)) {
@@ -120,7 +129,10 @@ function poolState(pool: TtsModelPool | undefined): WorkloadState {
   return { kind, problem: { reason: reportedReason(ready.reason), message: ready.message } };
 }
 
-/** Scaling changes the generation of a pool, but not the settings of its pods. */
+/**
+ * Returns whether the status describes the current settings of the pool. Scaling changes the generation of a
+ * pool, but not the settings of its pods.
+ */
 function isReconciled({ metadata, spec, status }: TtsModelPool): boolean {
   if (status?.observedGeneration === metadata.generation) return true;
   return (
@@ -134,20 +146,23 @@ function conditionOf(pool: TtsModelPool | undefined, type: string): Condition | 
 
 function apiState(observed: ObservedDeployment, judgement: LicenseDecision): WorkloadState {
   const { deployment, api, apiReplicas } = observed;
-  const wish = { replicas: apiReplicas, settings: apiSettings(deployment) };
-  const state = workloadState(api, judgement.api, wish);
+  const desired = { replicas: apiReplicas, settings: apiSettings(deployment) };
+  const state = workloadState(api, judgement.api, desired);
   if (state.kind !== "ready" && !mayAwaitDatabase(observed, state.problem)) return state;
   const problem = missingKeys(observed) ?? missingPassword(observed);
   if (problem) return { kind: "stalled", problem };
   if (state.kind === "ready") return state;
   if (state.problem.reason === "RollingOut") return state;
-  const message = `${state.problem.message} An API pod becomes ready when it has read the API keys from the database. Its log has the error.`;
+  const message = `${state.problem.message} An API pod becomes ready when it has read the API keys from the database. If this takes long, the log of the pod contains the error.`;
   return { ...state, problem: { ...state.problem, message } };
 }
 
 const unreadyReasons = new Set(["PodsNotReady", "RollingOut", "ProgressDeadlineExceeded"]);
 
-/** API pods whose keys are only in a database become ready when they have read it. */
+/**
+ * Returns whether API pods may be unready because they wait for the database. API pods without keys from a
+ * Secret become ready when they have read the keys from the database.
+ */
 function mayAwaitDatabase(
   { deployment: { spec }, keysSecretExists }: ObservedDeployment,
   { reason }: Pick<ReconcileProblem, "reason">,
@@ -163,8 +178,8 @@ function missingKeys({
 }: ObservedDeployment): Pick<ReconcileProblem, "reason" | "message"> | undefined {
   if (keysSecretExists !== false) return undefined;
   const { secretRef, postgres, sqlite } = spec.api.keys ?? {};
-  const who = postgres || sqlite ? "Some clients cannot call the API" : "No client can call the API";
-  const message = `${who}: Secret ${metadata.namespace}/${secretRef?.name} with the API keys is missing. Create it, or name another in api.keys.secretRef.`;
+  const effect = postgres || sqlite ? "Some clients cannot call the API" : "No client can call the API";
+  const message = `${effect}: Secret ${metadata.namespace}/${secretRef?.name} with the API keys is missing. Create the Secret, or name another Secret in api.keys.secretRef.`;
   return { reason: "KeysSecretMissing", message };
 }
 
@@ -174,7 +189,7 @@ function missingPassword({
 }: ObservedDeployment): Pick<ReconcileProblem, "reason" | "message"> | undefined {
   if (databaseSecretExists !== false) return undefined;
   const name = spec.api.keys?.postgres?.secretRef?.name;
-  const message = `The API keys cannot be read from the database: Secret ${metadata.namespace}/${name} with its password is missing. Create it, or name another in api.keys.postgres.secretRef.`;
+  const message = `The API keys cannot be read from the database: Secret ${metadata.namespace}/${name} with the password of the database is missing. Create the Secret, or name another Secret in api.keys.postgres.secretRef.`;
   return { reason: "DatabaseSecretMissing", message };
 }
 
@@ -193,10 +208,13 @@ function modelFigures(
   };
 }
 
-/** The limit of the CRD. Nothing checks the name of an image before the kubelet does. */
+/**
+ * The limit of the CRD. The tag of an image may be longer, because only the kubelet checks the name of an
+ * image.
+ */
 const longestVersion = 256;
 
-/** The tag of the running API image, or its digest if it has no tag. */
+/** Returns the tag of the running API image, or its digest if it has no tag. */
 function versionOf(deployment: Deployment | undefined): string | undefined {
   const image = deployment?.spec?.template.spec?.containers[0]?.image;
   if (image === undefined) return undefined;
@@ -212,7 +230,7 @@ function findings(
   problem: ReconcileProblem | undefined,
 ): ConditionState[] {
   const parts = [{ name: "api", state: api }, ...pools];
-  const blocked = blockage(judgement, parts, problem);
+  const blocked = mainProblem(judgement, parts, problem);
   const { valid, reason, message } = judgement;
   return [
     blocked
@@ -226,8 +244,11 @@ function findings(
   ];
 }
 
-/** The main reason for not being ready: a failed reconcile, then the license, then a stalled part, then a part in progress. */
-function blockage(
+/**
+ * Returns the main reason why the TtsDeployment is not ready: first a failed reconcile, then the license,
+ * then a stalled part, then a part in progress.
+ */
+function mainProblem(
   { verdict, reason, message }: LicenseDecision,
   parts: readonly NamedState[],
   problem: ReconcileProblem | undefined,
@@ -250,7 +271,7 @@ function progress(blocked: ReconcileProblem | undefined): ConditionState[] {
     ];
   }
   const { reason, message, stalled } = blocked;
-  const idle = { reason: "Stalled", message: "Waiting for a person to act; see Stalled." } as const;
+  const idle = { reason: "Stalled", message: "Waiting for a user to act. The condition Stalled says what to do." } as const;
   return [
     { type: "Reconciling", status: stalled ? "False" : "True", ...(stalled ? idle : { reason, message }) },
     stalled ? { type: "Stalled", status: "True", reason, message } : notStalled,
@@ -267,17 +288,17 @@ function isOutdated(pool: TtsModelPool | undefined): boolean {
   return conditionOf(pool, revisionOutdated)?.status === "True";
 }
 
-function ageFinding({ metadata }: TtsDeployment, outdated: readonly string[]): ConditionState {
+function revisionFinding({ metadata }: TtsDeployment, outdated: readonly string[]): ConditionState {
   const type = revisionOutdated;
   if (outdated.length === 0)
     return {
       type,
       status: "False",
       reason: "Current",
-      message: "All pods have the template of this operator.",
+      message: "All pods have the pod template of this operator version.",
     };
   const command = `kubectl annotate ttsd -n ${metadata.namespace} ${metadata.name} --overwrite ${requests.restart}="$(date -Is)"`;
-  const message = `The pods of ${outdated.join(", ")} have the template of an earlier operator, and continue to serve. They are replaced when their settings change. To replace them now: ${command}`;
+  const message = `The pods of ${outdated.join(", ")} have the pod template of an earlier operator version, and continue to serve. The operator replaces the pods when their settings change. To replace them now, run: ${command}`;
   return { type, status: "True", reason: "OperatorChanged", message };
 }
 
@@ -295,10 +316,13 @@ function rolloutFinding(parts: readonly NamedState[]): ConditionState {
   return { type, status: "True", reason: "Complete", message: "All pods have their current settings." };
 }
 
-/** Pods may also be missing without a rollout, for example after a node was lost. */
-const notStuck = "No rollout is stuck so far; see Ready for what is missing.";
+/**
+ * The message for a TtsDeployment that is not ready and has no stuck rollout. Pods may also be missing
+ * without a rollout, for example after the failure of a node.
+ */
+const notStuck = "No rollout is stuck. The condition Ready says what is missing.";
 
-/** Reasons for which a rollout waits normally. */
+/** Reasons of a rollout that waits without an error. */
 const rolloutReasons = new Set(["AwaitingMaintenanceWindow", "Canary", "Trading"]);
 
 const severity = { stalled: 0, failing: 1, progressing: 2 } as const;

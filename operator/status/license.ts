@@ -31,7 +31,10 @@ function checkFigures({ answer, since }: NonNullable<LicenseDecision["check"]>):
   return { lastCheckTime: isoSeconds(answer.iat * 1000) };
 }
 
-/** The message of an expiry warning, once for each warning time, also across changes of the leader. */
+/**
+ * Returns the message of an expiry warning that was not sent yet. Each warning is sent only once, even if the
+ * leader changes.
+ */
 export function expiryWarning(before: LicenseStatus | undefined, after: LicenseStatus): string | undefined {
   const { expiresWithinDays: days, expiresAt, licensee, id } = after;
   if (days === undefined) return undefined;

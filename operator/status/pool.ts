@@ -17,27 +17,27 @@ import { scalingFindings } from "./scaling.ts";
 export interface PoolReconcile {
   readonly now: number;
   readonly grant: LicenseAllowance;
-  /** `undefined` if the rollout could not be planned. */
+  /** The rollout plan. It is `undefined` if the rollout could not be planned. */
   readonly plan?: RolloutPlan | undefined;
   readonly problem: ReconcileProblem | undefined;
   readonly scaling?: ScalingState | undefined;
   readonly cluster?: ClusterCapabilities;
 }
 
-/** The status of a pool, from the observed objects and the problem of the reconcile. */
-export function poolStatus(observed: ObservedPool, pass: PoolReconcile): TtsModelPoolStatus {
+/** Returns the status of a pool, from the observed objects and the problem of the reconcile. */
+export function poolStatus(observed: ObservedPool, reconcile: PoolReconcile): TtsModelPoolStatus {
   const { pool, workload } = observed;
-  const state = pass.problem ? ofProblem(pass.problem) : rolloutState(observed, pass);
-  const canary = pass.plan ? pass.plan.nextCanary : pool.status?.canary;
+  const state = reconcile.problem ? ofProblem(reconcile.problem) : rolloutState(observed, reconcile);
+  const canary = reconcile.plan ? reconcile.plan.nextCanary : pool.status?.canary;
   const ready = readyReplicas(workload);
   const observedGeneration = pool.metadata.generation;
   return {
     observedGeneration,
     replicas: workload.deployment?.status?.replicas ?? 0,
     readyReplicas: ready,
-    desiredReplicas: pass.grant.replicas,
-    ...revisions({ pool, workload }, state, pass.plan),
-    capacity: capacityOf(pool, ready, pass.scaling),
+    desiredReplicas: reconcile.grant.replicas,
+    ...revisions({ pool, workload }, state, reconcile.plan),
+    capacity: capacityOf(pool, ready, reconcile.scaling),
     ...(pool.spec.scaling && { settings: ownSettings(pool) }),
     selector: Object.entries(modelSelector(pool))
       .map(([label, value]) => `${label}=${value}`)
@@ -45,22 +45,22 @@ export function poolStatus(observed: ObservedPool, pass: PoolReconcile): TtsMode
     ...(canary && { canary }),
     conditions: settleConditions(
       pool.status?.conditions,
-      [...findings(state), age(pass.plan), ...scalingFindings(observed, pass)],
+      [...findings(state), revisionFinding(reconcile.plan), ...scalingFindings(observed, reconcile)],
       {
         observedGeneration,
-        now: pass.now,
+        now: reconcile.now,
       },
     ),
   };
 }
 
-function wishOf({ pool, workload }: ObservedPool): DesiredWorkload {
+function desiredOf({ pool, workload }: ObservedPool): DesiredWorkload {
   const { replicas, scaling } = pool.spec;
-  const wish = { replicas, settings: modelSettings(pool) };
-  if (scaling === undefined || scaling.provider === "External") return wish;
+  const desired = { replicas, settings: modelSettings(pool) };
+  if (scaling === undefined || scaling.provider === "External") return desired;
   const revision = revisionOf(workload.deployment);
   const rolledOut = revision !== undefined && pool.status?.currentRevision === revision;
-  return { ...wish, floor: scaling.minReplicas ?? 1, rolledOut };
+  return { ...desired, floor: scaling.minReplicas ?? 1, rolledOut };
 }
 
 function capacityOf(pool: TtsModelPool, ready: number, scaling: ScalingState | undefined) {
@@ -72,40 +72,46 @@ function ofProblem({ stalled, ...problem }: ReconcileProblem): WorkloadState {
   return { kind: stalled ? "stalled" : "failing", problem };
 }
 
-/** The state of the Deployment, with reasons that Kubernetes does not have: why pods keep earlier settings, and trades. */
+/**
+ * Returns the state of the Deployment. In addition to the reasons of Kubernetes, it contains trades, and the
+ * reasons why pods keep earlier settings.
+ */
 function rolloutState(observed: ObservedPool, { grant, plan }: PoolReconcile): WorkloadState {
   const { workload } = observed;
-  const wish = wishOf(observed);
-  // a pod that made room for the canary returns when the canary is removed
+  const desired = desiredOf(observed);
+  // A pod that was drained to free capacity for the canary is started again when the canary is removed, so it
+  // is not missing.
   const granted = { ...grant, replicas: Math.min(grant.replicas, plan?.replicas ?? grant.replicas) };
   const traded = grant.replicas - granted.replicas;
-  const state = workloadState(workload, granted, { ...wish, replicas: wish.replicas - traded });
+  const state = workloadState(workload, granted, { ...desired, replicas: desired.replicas - traded });
   if (plan?.trading && state.kind === "failing" && state.problem.reason === "NoGpu") {
-    const message = `All devices are in use. One pod with earlier settings drains, and a pod with the current settings takes its place. ${state.problem.message}`;
+    const message = `All devices are in use. One pod with earlier settings is being drained, and a pod with the current settings then uses its device. ${state.problem.message}`;
     return { kind: "progressing", problem: { reason: "Trading", message } };
   }
   if (state.kind !== "ready" || plan?.waits === undefined) return state;
   return { kind: plan.waits.stalled ? "stalled" : "progressing", problem: plan.waits.problem };
 }
 
-function age(plan: RolloutPlan | undefined): ConditionState {
+function revisionFinding(plan: RolloutPlan | undefined): ConditionState {
   return plan?.outdated
     ? {
         type: revisionOutdated,
         status: "True",
         reason: "OperatorChanged",
         message:
-          "The pods have the template of an earlier operator, and continue to serve. They are replaced when their settings change; no action is needed.",
+          "The pods have the pod template of an earlier operator version, and continue to serve. The operator replaces the pods when their settings change; no action is needed.",
       }
     : {
         type: revisionOutdated,
         status: "False",
         reason: "Current",
-        message: "The pods have the template of this operator.",
+        message: "The pods have the pod template of this operator version.",
       };
 }
 
-/** The current revision becomes the update revision when the rollout is complete. */
+/**
+ * Returns the revisions. When the rollout is complete, `currentRevision` becomes equal to `updateRevision`.
+ */
 function revisions(
   { pool, workload }: ObservedPool,
   state: WorkloadState,
@@ -133,7 +139,7 @@ function findings(state: WorkloadState): ConditionState[] {
         reason: "Settled",
         message: "The reconciliation is complete; no action is needed.",
       },
-      { type: "Stalled", status: "False", reason: "Settled", message: "Nothing blocks the pool." },
+      { type: "Stalled", status: "False", reason: "Settled", message: "The reconciliation is complete; no action is needed." },
     ];
   }
   const stalled = state.kind === "stalled";
@@ -144,7 +150,7 @@ function findings(state: WorkloadState): ConditionState[] {
           type: "Reconciling",
           status: "False",
           reason: "Stalled",
-          message: "Waiting for a person to act; see Stalled.",
+          message: "Waiting for a user to act. The condition Stalled says what to do.",
         }
       : { type: "Reconciling", status: "True", ...state.problem },
     stalled ? { type: "Stalled", status: "True", ...state.problem } : notStalled,

@@ -6,19 +6,19 @@ import type { ConditionState } from "./conditions.ts";
 
 const type = "ScalingReady";
 
-interface ScalingPass {
+interface ScalingReconcile {
   readonly scaling?: ScalingState | undefined;
   readonly cluster?: ClusterCapabilities;
 }
 
-/** Whether the replicas follow the load. A pool without `scaling` has no such condition. */
-export function scalingFindings(observed: ObservedPool, pass: ScalingPass): ConditionState[] {
+/** Returns the condition ScalingReady of a pool with `scaling`. */
+export function scalingFindings(observed: ObservedPool, reconcile: ScalingReconcile): ConditionState[] {
   const { scaling } = observed.pool.spec;
   if (scaling === undefined) return [];
-  return [lacking(observed) ?? found(observed, scaling.provider, pass)];
+  return [lacking(observed) ?? found(observed, scaling.provider, reconcile)];
 }
 
-/** The problem of a replica that was requested and does not start. */
+/** Returns the problem of a replica that was requested and does not start, if any. */
 function lacking({ pool, workload }: ObservedPool): ConditionState | undefined {
   const { deployment, pods } = workload;
   const ready = deployment?.status?.readyReplicas ?? 0;
@@ -32,7 +32,7 @@ type Provider = NonNullable<TtsModelPool["spec"]["scaling"]>["provider"];
 function found(
   observed: ObservedPool,
   provider: Provider,
-  { scaling, cluster }: ScalingPass,
+  { scaling, cluster }: ScalingReconcile,
 ): ConditionState {
   switch (provider) {
     case "Builtin":
@@ -44,7 +44,7 @@ function found(
     case "KEDA":
       return cluster?.hasKeda === false
         ? kedaMissing(observed.pool)
-        : // since KEDA 2.21, Ready does not report unreadable metrics; an older KEDA does not have HPAActive
+        : // Since KEDA 2.21, the condition Ready does not report unreadable metrics. Earlier versions do not have the condition HPAActive.
           ofAutoscaler(observed, "ScaledObject", ["Ready", "HPAActive"]);
     case "External":
       return good("External", "An external controller scales the TtsModelPool.");
@@ -65,7 +65,7 @@ function builtin(pool: TtsModelPool, view: ScalingState | undefined): ConditionS
   if (names.length > 0) {
     return bad(
       "LoadUnknown",
-      `The API pods ${names.join(", ")} do not report their load, so the operator removes no replica. The operator must reach port http of the API pods. Check its log, and the NetworkPolicies of both namespaces.`,
+      `The API pods ${names.join(", ")} do not report their load, so the operator does not scale down. Check the operator's log, and check that the NetworkPolicies of both namespaces allow connections from the operator to the port http of the API pods.`,
     );
   }
   switch (view?.plan) {
@@ -77,7 +77,7 @@ function builtin(pool: TtsModelPool, view: ScalingState | undefined): ConditionS
     case "atMost":
       return good(
         "AtMaximum",
-        `Clients request more than ${maxReplicas} replicas can serve. Raise scaling.maxReplicas if they wait too long.`,
+        `Clients request more than ${maxReplicas} replicas can serve. Raise scaling.maxReplicas if clients wait too long.`,
       );
     case "following":
       return good("Following", `The replicas follow the demand, from ${minReplicas} to ${maxReplicas}.`);
@@ -93,7 +93,7 @@ function builtin(pool: TtsModelPool, view: ScalingState | undefined): ConditionS
   }
 }
 
-/** The earlier condition, while there is no newer state. */
+/** Returns the earlier condition, which applies while there is no newer state. */
 function before({ status }: TtsModelPool): ConditionState | undefined {
   const known = status?.conditions.find((condition) => condition.type === type);
   if (known === undefined || known.reason === "External") return undefined;
@@ -114,8 +114,8 @@ function kedaMissing({ metadata }: TtsModelPool): ConditionState {
 }
 
 /**
- * Derives the condition from the scaler's own conditions.
- * @param about the conditions to evaluate: the first must exist, and none may be False
+ * Derives the condition from the conditions of the scaler. `about` are the types of the conditions to
+ * evaluate. The first of them must exist, and none of them may be False.
  */
 function ofAutoscaler(
   { pool, autoscaler }: ObservedPool,
@@ -125,10 +125,10 @@ function ofAutoscaler(
   const conditions =
     (autoscaler?.status as { conditions?: Partial<Condition>[] } | undefined)?.conditions ?? [];
   const known = conditions.filter(({ type: name }) => name !== undefined && about.includes(name));
-  const said =
+  const decisive =
     known.find(({ status }) => status === "False") ?? known.find(({ type: name }) => name === about[0]);
   const what = `${kind} ${pool.metadata.name}`;
-  if (said === undefined || said.status === "Unknown") {
+  if (decisive === undefined || decisive.status === "Unknown") {
     return {
       type,
       status: "Unknown",
@@ -136,17 +136,17 @@ function ofAutoscaler(
       message: `${what} has no status from its controller yet.`,
     };
   }
-  if (said.status === "True") return good("Following", `${what} scales the pool.`);
-  // a HorizontalPodAutoscaler reports this reason at zero replicas, which is not an error
-  if (said.reason === "ScalingDisabled" && pool.spec.replicas === 0) {
+  if (decisive.status === "True") return good("Following", `${what} scales the pool.`);
+  // A HorizontalPodAutoscaler reports this reason at zero replicas.
+  if (decisive.reason === "ScalingDisabled" && pool.spec.replicas === 0) {
     return bad(
       "ScaledToZero",
-      `The pool was set to 0 replicas, and ${what} does not scale a pool from 0. Set it to 1: kubectl scale ttsmp ${pool.metadata.name} --replicas=1.`,
+      `The pool was set to 0 replicas, and ${what} does not scale a pool from 0. Set the replicas to 1: kubectl scale ttsmp ${pool.metadata.name} --replicas=1.`,
     );
   }
   return bad(
-    said.reason ? reportedReason(said.reason) : "ScalerFailed",
-    `${what}: ${said.message ?? "it does not scale the pool"}`,
+    decisive.reason ? reportedReason(decisive.reason) : "ScalerFailed",
+    `${what}: ${decisive.message ?? "it does not scale the pool"}`,
   );
 }
 
@@ -155,16 +155,17 @@ interface ScaledModel {
   readonly pool: TtsModelPool | undefined;
 }
 
-/** Combines the conditions of the scaled pools; empty if no pool is scaled. */
+/** Combines the conditions of the scaled pools. Returns an empty list if no pool is scaled. */
 export function gatheredScaling(pools: readonly ScaledModel[]): ConditionState[] {
   const scaled = pools.filter(({ pool }) => pool?.spec.scaling !== undefined);
   if (scaled.length === 0) return [];
-  const said = scaled.map(({ model, pool }) => ({
+  const reports = scaled.map(({ model, pool }) => ({
     name: model.name,
     found: pool?.status?.conditions.find((condition) => condition.type === type),
   }));
   const worst =
-    said.find(({ found }) => found?.status === "False") ?? said.find(({ found }) => found?.status !== "True");
+    reports.find(({ found }) => found?.status === "False") ??
+    reports.find(({ found }) => found?.status !== "True");
   if (worst === undefined) return [good("Following", "The replicas of every scaled pool follow the demand.")];
   if (worst.found === undefined) {
     return [
@@ -176,7 +177,7 @@ export function gatheredScaling(pools: readonly ScaledModel[]): ConditionState[]
       },
     ];
   }
-  const messages = said
+  const messages = reports
     .filter(({ found }) => found?.status !== "True")
     .map(({ name, found }) => `pool ${name}: ${found?.message ?? "waiting for its first reconcile."}`);
   return [

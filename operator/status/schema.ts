@@ -3,29 +3,38 @@ import { crdMismatch } from "../workload/external-problems.ts";
 import { type ConditionState, settleConditions } from "./conditions.ts";
 import { stalledStatus } from "./stalled-status.ts";
 
-/** The condition about CRDs of another version than this operator. */
+/** The condition SchemaMatches, which reports that the CRDs and the operator have different versions. */
 
 type Owner = TtsDeployment | TtsModelPool;
 type Status = NonNullable<Owner["status"]>;
 
-/** Fields that the CRD in the cluster does not have, such as `.status.license.id` or `.status.models[name="mist"].capacity`. */
+/**
+ * Fields that the CRD in the cluster does not contain, such as `.status.license.id` or
+ * `.status.models[name="mist"].capacity`.
+ */
 export type LostFields = readonly string[];
 
 const type = "SchemaMatches";
 
-/** Present only if the CRD is newer, and the spec has fields that this operator does not know. */
+/**
+ * Returns the condition for a newer CRD. It is present only if the spec has fields that this operator does
+ * not know.
+ */
 export function schemaFinding({ unknownFields = [] }: ObservedDeployment): ConditionState[] {
   if (unknownFields.length === 0) return [];
   const fields = unknownFields.map((field) => `spec.${field}`).join(", ");
-  const message = `The CRD is newer than this operator, which ignores the fields that it does not know: ${fields}. Upgrade the operator, or remove these fields.`;
+  const message = `The CRD is newer than this operator, so the operator ignores these fields: ${fields}. Upgrade the operator, or remove these fields.`;
   return [{ type, status: "False", reason: "UnknownFields", message }];
 }
 
-/** The status without the fields that an older CRD does not have, and with a condition that names them. */
+/**
+ * Returns the status without the fields that an older CRD does not contain, and with a condition that lists
+ * these fields.
+ */
 export function withoutLost(owner: Owner, status: Status, lost: LostFields, now: number): Status {
   if (lost.length === 0) return status;
   const slim = lost.reduce<unknown>((rest, field) => without(rest, segmentsOf(field)), status) as Status;
-  const message = `The CRD is older than this operator. The status omits the fields that it does not have: ${lost.join(", ")}. Install the CRDs of the operator's version (kubectl apply --server-side -f crds/, or the chart with crds.enabled).`;
+  const message = `The CRD is older than this operator. The status omits the fields that the CRD does not contain: ${lost.join(", ")}. Install the CRDs of the operator's version (kubectl apply --server-side -f crds/, or the chart with crds.enabled).`;
   const about = { observedGeneration: status.observedGeneration, now };
   const finding: ConditionState = { type, status: "False", reason: "FieldsLost", message };
   const others = slim.conditions.filter((condition) => condition.type !== type);
@@ -35,7 +44,10 @@ export function withoutLost(owner: Owner, status: Status, lost: LostFields, now:
   } as Status;
 }
 
-/** The path below `.status`, without the keys of list items: a field that one item does not have is missing in all. */
+/**
+ * Returns the names of the path below `.status`, without the keys of list items, because a field is missing
+ * in every item of a list.
+ */
 function segmentsOf(field: string): string[] {
   return field
     .replaceAll(/\[[^\]]*\]/g, "")
@@ -52,8 +64,11 @@ function without(value: unknown, [name, ...rest]: readonly string[]): unknown {
   return { ...others, [name]: without(child, rest) };
 }
 
-/** The status of an object that cannot be read. Its children stay unchanged. */
+/**
+ * Returns the status of an object that does not match the schema. The operator does not change the children
+ * of such an object.
+ */
 export function unreadableStatus(owner: Owner, detail: string, now: number): Status {
-  const what = `${owner.kind} ${owner.metadata.name} cannot be read (${detail}), so the operator changes nothing.`;
+  const what = `${owner.kind} ${owner.metadata.name} does not match the schema of this operator (${detail}), so the operator does not change any child.`;
   return stalledStatus(owner, crdMismatch(what), now);
 }

@@ -4,13 +4,13 @@ import { type ConditionState, settleConditions } from "./conditions.ts";
 type Owner = TtsDeployment | TtsModelPool;
 type Status = NonNullable<Owner["status"]>;
 
-/** The status of an object that a person has to change first. All other fields stay as they were. */
+/** Returns the status of an object that a user must change. All other fields keep their values. */
 export function stalledStatus(
   owner: Owner,
   { reason, message }: Omit<ReconcileProblem, "stalled">,
   now: number,
 ): Status {
-  const waiting = "Waiting for a person to act; see Stalled.";
+  const waiting = "Waiting for a user to act. The condition Stalled says what to do.";
   const findings: ConditionState[] = [
     { type: "Ready", status: "False", reason, message },
     { type: "Reconciling", status: "False", reason: "Stalled", message: waiting },

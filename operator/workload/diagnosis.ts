@@ -2,7 +2,7 @@ import { fetchContainerPrefix } from "../desired/pods/model-cache.ts";
 import type { ConditionReason } from "../facts/condition-reasons.ts";
 import type { Pod } from "../facts/observed.ts";
 
-/** Why a pod does not serve. */
+/** The reason why pods do not serve. */
 export interface Diagnosis {
   readonly reason: ConditionReason;
   readonly message: string;
@@ -22,7 +22,10 @@ export function diagnosePods(pods: readonly Pod[]): Diagnosis | undefined {
   return undefined;
 }
 
-/** Finds a pod that is fetching its model files. This can take long, and its log shows the progress. */
+/**
+ * Finds a pod that is fetching its model files. The message names the log that shows the progress, because
+ * fetching can take long.
+ */
 export function fetchingPod(pods: readonly Pod[]): Diagnosis | undefined {
   for (const { metadata, status } of pods) {
     const running = status?.initContainerStatuses?.find(
@@ -35,13 +38,16 @@ export function fetchingPod(pods: readonly Pod[]): Diagnosis | undefined {
   return undefined;
 }
 
-/** Finds a pod whose ResourceClaim does not exist yet. The scheduler ignores such a pod, and reports nothing about it. */
+/**
+ * Finds a pod that waits for the creation of its ResourceClaim. The scheduler ignores such a pod without a
+ * message.
+ */
 export function unclaimedPod(pods: readonly Pod[]): string | undefined {
   for (const { metadata, spec, status } of pods) {
     if (metadata.deletionTimestamp !== undefined) continue;
-    const made = new Set(status?.resourceClaimStatuses?.map(({ name }) => name));
+    const created = new Set(status?.resourceClaimStatuses?.map(({ name }) => name));
     const claim = spec?.resourceClaims?.find(
-      ({ name, resourceClaimTemplateName }) => resourceClaimTemplateName !== undefined && !made.has(name),
+      ({ name, resourceClaimTemplateName }) => resourceClaimTemplateName !== undefined && !created.has(name),
     );
     if (claim !== undefined) {
       return `Pod ${metadata.name} waits for its ResourceClaim. Kubernetes creates it from ResourceClaimTemplate ${claim.resourceClaimTemplateName}, which must exist in the namespace.`;
@@ -68,7 +74,7 @@ const imageFailed: Judge = (pod) => {
   if (container === undefined) return undefined;
   return {
     reason: "ImagePullFailed",
-    message: `Pod ${pod.metadata.name} cannot pull image ${container.image}: ${said(container.state?.waiting?.message)}. Check the name and tag of the image, the connection from the nodes to its registry, and imagePullSecrets.`,
+    message: `Pod ${pod.metadata.name} cannot pull image ${container.image}: ${withoutFullStop(container.state?.waiting?.message)}. Check the name and tag of the image, the connection from the nodes to its registry, and imagePullSecrets.`,
   };
 };
 
@@ -81,7 +87,7 @@ const configurationFailed: Judge = (pod) => {
   if (container === undefined) return undefined;
   return {
     reason: "ContainerConfigError",
-    message: `Container ${container.name} of pod ${pod.metadata.name} cannot be created: ${said(container.state?.waiting?.message)}. Check the Secrets and ConfigMaps that its env refers to.`,
+    message: `Container ${container.name} of pod ${pod.metadata.name} cannot be created: ${withoutFullStop(container.state?.waiting?.message)}. Check the Secrets and ConfigMaps that the container's env refers to.`,
   };
 };
 
@@ -95,7 +101,7 @@ const crashing: Judge = (pod) => {
       : `ended with exit code ${last?.exitCode ?? "unknown"}`;
   const advice =
     last?.reason === "OOMKilled"
-      ? "Raise its memory limit."
+      ? "Raise the memory limit of the container."
       : `See kubectl logs -n ${pod.metadata.namespace} ${pod.metadata.name} -c ${container.name} --previous.`;
   return {
     reason: "CrashLoop",
@@ -103,13 +109,18 @@ const crashing: Judge = (pod) => {
   };
 };
 
-/** The termination message of the container, or the end of its log (`terminationMessagePolicy`). */
+/**
+ * Returns the last line of the container's termination message, or of its log (`terminationMessagePolicy`).
+ */
 function lastWords(message: string | undefined): string {
   const line = message?.trim().split("\n").at(-1)?.slice(0, 500);
   return line ? `: ${line.replace(/\.$/, "")}` : "";
 }
 
-/** Matches an extended resource, which has a slash: "0/1 nodes are available: 1 Insufficient nvidia.com/gpu". */
+/**
+ * Matches an extended resource in a message of the scheduler. Its name contains a slash: "0/1 nodes are
+ * available: 1 Insufficient nvidia.com/gpu".
+ */
 const insufficientDevice = /Insufficient ([a-z0-9.-]+\/[A-Za-z0-9._-]*[A-Za-z0-9])/;
 
 const unschedulable: Judge = (pod) => {
@@ -119,32 +130,35 @@ const unschedulable: Judge = (pod) => {
   if (device !== undefined) {
     return {
       reason: "NoGpu",
-      message: `No node has enough free ${device} for pod ${pod.metadata.name}: ${said(scheduled.message)}. Add such a node, free a device, or change accelerator.`,
+      message: `No node has enough free ${device} for pod ${pod.metadata.name}: ${withoutFullStop(scheduled.message)}. Add such a node, free a device, or change accelerator.`,
     };
   }
   if (scheduled.message?.includes("cannot allocate all claims")) {
     return {
       reason: "NoGpu",
-      message: `No node has devices that satisfy the claim of pod ${pod.metadata.name}: ${said(scheduled.message)}. Add such a node, free a device, or change the ResourceClaimTemplate of accelerator.claimTemplateName.`,
+      message: `No node has devices that satisfy the claim of pod ${pod.metadata.name}: ${withoutFullStop(scheduled.message)}. Add such a node, free a device, or change the ResourceClaimTemplate of accelerator.claimTemplateName.`,
     };
   }
   return {
     reason: "Unschedulable",
-    message: `Pod ${pod.metadata.name} cannot be scheduled on any node: ${said(scheduled.message)}. Change resources, nodeSelector or tolerations, or add a node.`,
+    message: `Pod ${pod.metadata.name} cannot be scheduled on any node: ${withoutFullStop(scheduled.message)}. Change resources, nodeSelector or tolerations, or add a node.`,
   };
 };
 
-/** Finds a container that waits for its volumes. The kubelet reports ContainerCreating, with a message if it takes long. */
+/**
+ * Finds a container that waits for its volumes. The kubelet reports ContainerCreating, and adds a message
+ * after some time.
+ */
 const notMounted: Judge = (pod) => {
   const ready = pod.status?.conditions?.find(({ type }) => type === "PodReadyToStartContainers");
   const container = waitingOf(pod, ["ContainerCreating"]);
   if (container?.state?.waiting?.message === undefined || ready?.status !== "False") return undefined;
   return {
     reason: "NotStarted",
-    message: `Pod ${pod.metadata.name} has not started: ${said(container.state.waiting.message)}. See kubectl describe pod -n ${pod.metadata.namespace} ${pod.metadata.name}.`,
+    message: `Pod ${pod.metadata.name} has not started: ${withoutFullStop(container.state.waiting.message)}. See kubectl describe pod -n ${pod.metadata.namespace} ${pod.metadata.name}.`,
   };
 };
 
-function said(message: string | undefined): string {
+function withoutFullStop(message: string | undefined): string {
   return (message ?? "no further details").trim().replace(/\.$/, "");
 }

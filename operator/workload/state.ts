@@ -3,29 +3,31 @@ import type { Deployment, LicenseAllowance, Workload } from "../facts/observed.t
 import { type Diagnosis, diagnosePods, fetchingPod, unclaimedPod } from "./diagnosis.ts";
 import { admissionProblem } from "./external-problems.ts";
 
-/** The state of the pods of one Deployment. `problem` says why not all of them serve the current template. */
+/**
+ * The state of the pods of one Deployment. `problem` says why not all pods serve with the current template.
+ */
 export type WorkloadState =
   | { readonly kind: "ready" }
   | { readonly kind: "progressing"; readonly problem: Diagnosis }
   | { readonly kind: "failing"; readonly problem: Diagnosis }
-  /** A person has to act. */
+  /** A user must act. */
   | { readonly kind: "stalled"; readonly problem: Diagnosis };
 
-/** The wanted replicas, and the hash of their settings. */
+/** The desired replicas, and the hash of their settings. */
 export interface DesiredWorkload {
   readonly replicas: number;
   readonly settings: string;
-  /** The replicas of a scaled pool that must serve. More may be starting. */
+  /** The lowest number of ready replicas of a pool with scaling. Further replicas may be starting. */
   readonly floor?: number;
   /** Whether the pod template was already rolled out completely, so that only the number of pods changes. */
   readonly rolledOut?: boolean;
 }
 
-/** @param grant the replicas that the license allows */
+/** Returns the state of the pods. `grant` contains the replicas that the license allows. */
 export function workloadState(
   { deployment, pods }: Workload,
   grant: LicenseAllowance,
-  wish: DesiredWorkload,
+  desired: DesiredWorkload,
 ): WorkloadState {
   if (deployment === undefined) return missing(grant);
   const diagnosis = diagnosePods(pods);
@@ -35,16 +37,19 @@ export function workloadState(
   }
   const refused = condition(deployment, "ReplicaFailure");
   if (refused?.status === "True") return { kind: "failing", problem: replicaFailure(refused.message) };
-  const unfinished = rolloutStep(deployment, leastOf(wish, diagnosis), wish.rolledOut === true);
+  const unfinished = rolloutStep(deployment, leastOf(desired, diagnosis), desired.rolledOut === true);
   if (unfinished !== undefined && diagnosis !== undefined) return { kind: "failing", problem: diagnosis };
   if (unfinished !== undefined) {
     return { kind: "progressing", problem: fetchingPod(pods) ?? withClaim(unfinished, pods) };
   }
-  const held = heldBack(deployment, grant, wish);
+  const held = heldBack(deployment, grant, desired);
   return held === undefined ? { kind: "ready" } : { kind: "stalled", problem: held };
 }
 
-/** Adds a sentence about a missing claim. The reason stays, because every pod waits for its claim for a moment. */
+/**
+ * Adds a sentence about a missing ResourceClaim. The reason does not change, because every pod waits for its
+ * claim for a short time.
+ */
 function withClaim({ reason, message }: Diagnosis, pods: Workload["pods"]): Diagnosis {
   return { reason, message: [message, unclaimedPod(pods)].filter((words) => words !== undefined).join(" ") };
 }
@@ -53,7 +58,7 @@ function missing(grant: LicenseAllowance): WorkloadState {
   if (grant.held) {
     const problem = {
       reason: "LicenseHold",
-      message: "Not started, because the license does not allow it. See LicenseValid.",
+      message: "The pods are not started, because the license does not allow it. See LicenseValid.",
     } as const;
     return { kind: "stalled", problem };
   }
@@ -66,13 +71,13 @@ function missing(grant: LicenseAllowance): WorkloadState {
 function heldBack(
   deployment: Deployment,
   grant: LicenseAllowance,
-  wish: DesiredWorkload,
+  desired: DesiredWorkload,
 ): Diagnosis | undefined {
-  if (grant.replicas < wish.replicas) {
-    const message = `${grant.replicas} of ${wish.replicas} replicas run, because the license does not allow more. See LicenseValid.`;
+  if (grant.replicas < desired.replicas) {
+    const message = `${grant.replicas} of ${desired.replicas} replicas run, because the license does not allow more. See LicenseValid.`;
     return { reason: "LicenseHold", message };
   }
-  if (grant.held && !isRenderedFrom(deployment, wish.settings)) {
+  if (grant.held && !isRenderedFrom(deployment, desired.settings)) {
     const message =
       "The pods keep their earlier settings, because the license does not allow a rollout. See LicenseValid.";
     return { reason: "LicenseHold", message };
@@ -84,30 +89,33 @@ function condition({ status }: Deployment, type: string) {
   return status?.conditions?.find((candidate) => candidate.type === type);
 }
 
-/** A pool that may scale to zero is not ready while an error keeps its pods from starting. */
+/**
+ * Returns the number of pods that must be ready. A pool that may scale to zero is not ready while an error
+ * keeps its pods from starting.
+ */
 function leastOf({ floor }: DesiredWorkload, diagnosis: Diagnosis | undefined): number {
   if (floor === undefined) return Number.POSITIVE_INFINITY;
   return diagnosis === undefined ? floor : Math.max(1, floor);
 }
 
 /**
- * The current step of the rollout, by the rules of `kubectl rollout status`; `undefined` if every pod has the current template
- * and is available.
+ * Returns the current step of the rollout, by the rules of `kubectl rollout status`. Returns `undefined` if
+ * every pod has the current template and is available.
  */
 function rolloutStep(
   { metadata, spec, status = {} }: Deployment,
   least: number,
   rolledOut: boolean,
 ): Diagnosis | undefined {
-  const wanted = Math.min(spec?.replicas ?? 1, least);
+  const required = Math.min(spec?.replicas ?? 1, least);
   const { replicas = 0, updatedReplicas = 0, availableReplicas = 0, observedGeneration = 0 } = status;
   if (!rolledOut && observedGeneration < (metadata.generation ?? 0))
     return step("the Deployment controller has not processed the new template");
-  if (updatedReplicas < wanted) return step(`${updatedReplicas} of ${wanted} pods have the current settings`);
+  if (updatedReplicas < required) return step(`${updatedReplicas} of ${required} pods have the current settings`);
   if (replicas > updatedReplicas)
     return step(`${replicas - updatedReplicas} pods with earlier settings are draining`);
-  if (availableReplicas < wanted) {
-    return { reason: "PodsNotReady", message: `${availableReplicas} of ${wanted} pods are ready.` };
+  if (availableReplicas < required) {
+    return { reason: "PodsNotReady", message: `${availableReplicas} of ${required} pods are ready.` };
   }
   return undefined;
 }
@@ -130,12 +138,12 @@ function replicaFailure(message = "no further details"): Diagnosis {
   return {
     reason: quota ? "QuotaExceeded" : "PodsRefused",
     message: `Pods cannot be created: ${message.replace(/\.$/, "")}. ${
-      quota ? "Raise the namespace's ResourceQuota, or request less." : "Check the policies of the namespace."
+      quota ? "Raise the namespace's ResourceQuota, or reduce the requested resources." : "Check the policies of the namespace."
     }`,
   };
 }
 
-/** Whether every pod has the current template and is available. */
+/** Returns whether every pod has the current template and is available. */
 export function isRolledOut(deployment: Deployment): boolean {
   return rolloutStep(deployment, Number.POSITIVE_INFINITY, false) === undefined;
 }

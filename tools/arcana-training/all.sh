@@ -18,7 +18,7 @@ if ! [ -e "$folder/venv/installed" ]; then
   "$python" -m pip install --quiet -r "$here/requirements.txt"
   touch "$folder/venv/installed"
 fi
-# one thread, so that sums are reproducible and no processor time is lost to waiting
+# With one thread, sums are reproducible, and threads do not wait for each other.
 export OMP_NUM_THREADS=1
 "$node" "$here/corpus.ts" "$folder/corpus" "$minutes" "$seed"
 "$python" "$here/features.py" "$folder/corpus" "$folder/features.npz"

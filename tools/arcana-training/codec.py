@@ -1,9 +1,9 @@
-"""Learns the codec from features: a product vector quantizer of the mel-cepstrum, and quantizers of noise, pitch and length.
+"""Learns the codec from features: a product vector quantizer of the mel-cepstrum, and quantizers of noise and pitch.
 
 Usage: codec.py FEATURES.npz CODEC.npz CODES.npz
 
-The cepstrum, less the speaker's mean, is cut into groups of coefficients; each has a codebook of its own, so that codes which a model
-samples side by side always make a likely envelope.
+The cepstrum without the speaker's mean is divided into groups of coefficients. Each group has its own codebook, so that every
+combination of codes that a model samples is a plausible envelope.
 """
 
 import sys
@@ -55,7 +55,7 @@ def main(features, codec_path, codes_path):
     count = sentences[:-1, 0].max() + 1
     cepstra, pitch, noise = data["cepstra"], data["pitch"], data["aperiodic"]
     means = np.stack([cepstra[speakers == s].mean(0) for s in range(count)])
-    # approximately the mean of log F0, without silence
+    # The mean pitch of each speaker: approximately the mean of log F0, without silence.
     heard = data["phones"][:, 0] > 0
     heights = np.array([pitch[(speakers_of_phones == s) & heard].mean() for s in range(count)])
     centred = cepstra - means[speakers]

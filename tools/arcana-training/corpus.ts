@@ -1,4 +1,4 @@
-/** Creates the speech corpus: node corpus.ts FOLDER MINUTES_PER_VOICE SEED */
+/** Creates the speech corpus. Usage: node corpus.ts FOLDER MINUTES_PER_VOICE SEED */
 import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { readPhones } from "../../server/engine/arcana/phones.ts";

@@ -1,10 +1,10 @@
-"""Writes a trained arcana-mini as ONNX graphs with 8-bit weights, and the codec's tables.
+"""Writes a trained arcana-mini as ONNX graphs with 8-bit weights, and the tables of the codec.
 
 Usage: export.py MODEL.pt CODEC.npz CORPUS SEED FOLDER
 
-FOLDER gets encoder.onnx, plan.onnx, codes.onnx, codec.json and manifest.json, which says where they come from; what it says under
-`measured` is kept from before. A weight is kept as int8 with a scale for each of its outputs; the graph
-multiplies them once, when it is loaded. Each graph is compared with the PyTorch model before it is left there.
+It writes encoder.onnx, plan.onnx, codes.onnx, codec.json and manifest.json to FOLDER. The manifest describes the training, and keeps
+its earlier entry `measured`. Each weight is stored as int8 with one scale for each output. ONNX Runtime multiplies both once, when it
+loads the graph. Each graph is compared with the PyTorch model.
 """
 
 import hashlib
@@ -50,7 +50,7 @@ class Graph:
         return self.constant(np.asarray(value, np.float32))
 
     def weight(self, tensor, axes):
-        """int8, a scale for each index of what is left when `axes` are reduced."""
+        """Adds a weight as int8. It has one scale for each index of the axes that are not in `axes`."""
         value = tensor.detach().numpy().astype(np.float32)
         scale = np.maximum(np.abs(value).max(axis=axes, keepdims=True), 1e-8) / 127
         whole = np.clip(np.round(value / scale), -127, 127).astype(np.int8)
@@ -80,7 +80,7 @@ class Graph:
 
 
 def encoder(net, path):
-    """phones [p, fields + 1] (the last is the speaker), rows of one table → what the decoders are told of each [p, WIDTH]"""
+    """Writes the encoder: phones [p, fields + 1], as rows of one table with the speaker as last field → context of both decoders [p, WIDTH]."""
     g = Graph()
     e = net.encoder
     table = torch.cat([t.weight for t in e.tables] + [e.speaker.weight])
@@ -99,7 +99,7 @@ def encoder(net, path):
 
 
 def decoder(net, path):
-    """One step: rows of one table for what came before, the context, and what the layers keep of earlier steps → logits."""
+    """Writes one step of a decoder: rows of one table for the last codes, the context, and the keys and values of earlier steps → logits."""
     g = Graph()
     table = torch.cat([t.weight for t in [*net.tables, *net.places]])
     x = g.op("ReduceSum", g.op("Gather", g.weight(table, (1,)), "rows"), g.ints(0), keepdims=1)
@@ -158,7 +158,7 @@ def offsets(tables):
 
 
 def rounded(net):
-    """The model with its weights as 8 bits leave them."""
+    """Returns the model with its weights rounded to 8 bits."""
 
     def whole(value, axes):
         scale = value.abs().amax(axes, keepdim=True).clamp(min=1e-8) / 127
@@ -173,15 +173,15 @@ def rounded(net):
 
 
 def compare(net, folder):
-    """Runs the graphs as the server does, over more steps than a layer looks back on, against whole sequences in PyTorch."""
+    """Compares the graphs, which it runs step by step like the server, with whole sequences in PyTorch. It runs more steps than the window of a layer."""
     torch.manual_seed(0)
     count = 100
     fields = torch.stack([torch.randint(n, (count,)) for n in m.PHONE_FIELDS], 1)
     starts = offsets([*net.encoder.tables, net.encoder.speaker])
     rows = torch.cat([fields, torch.ones(count, 1, dtype=torch.long)], 1) + torch.tensor(starts)
-    told = onnxruntime.InferenceSession(f"{folder}/encoder.onnx").run(["plan", "codes"], {"phones": rows.numpy()})
+    contexts = onnxruntime.InferenceSession(f"{folder}/encoder.onnx").run(["plan", "codes"], {"phones": rows.numpy()})
     context = net.encoder(fields[None], torch.tensor([1]), torch.ones(1, count))
-    for name, part, given in (("plan", net.plan, told[0]), ("codes", net.codes, told[1])):
+    for name, part, given in (("plan", net.plan, contexts[0]), ("codes", net.codes, contexts[1])):
         last = torch.stack([torch.randint(n + 1, (count,)) for n in part.sizes], 1)
         places = torch.stack([torch.randint(t.num_embeddings, (count,)) for t in part.places], 1) if len(part.places) else None
         whole = part(context, last[None], None if places is None else places[None])[0].detach().numpy()
@@ -213,7 +213,7 @@ def compare(net, folder):
             worst = max(worst, np.abs(logits - whole[at]).max())
         print(f"{name}.onnx: largest difference of a logit {worst:.5f}")
         if worst > 0.01:
-            raise SystemExit(f"{name}.onnx is not the model")
+            raise SystemExit(f"{name}.onnx differs from the PyTorch model: the largest difference of a logit is {worst:.5f}, and 0.01 is allowed")
 
 
 def write_codec(path, codec, net):

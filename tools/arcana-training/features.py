@@ -1,12 +1,12 @@
-"""Turns the corpus into the codec's features, frame by frame and phone by phone.
+"""Computes the features of the codec from the corpus, for each frame and each phone.
 
 Usage: features.py CORPUS OUT.npz
 
-For each speaker CORPUS holds `NAME.s16` (16 kHz) and `NAME.jsonl` (a line for each sentence). Written are, over all sentences:
-  sentences  [n, 3]      speaker, first phone, first frame (one more row closes the last)
-  phones     [p, 10]     what `phones.ts` reads of each phone
-  durations  [p]         frames
-  pitch      [p, 2]      log F0 at a quarter and three quarters of the phone, through voiceless sounds too
+CORPUS contains `NAME.s16` (16 kHz) and `NAME.jsonl` (one line for each sentence) for each speaker. OUT contains, for all sentences:
+  sentences  [n, 3]      speaker, first phone, first frame; an additional row marks the end
+  phones     [p, 10]     the fields of each phone, as phones.ts reads them
+  durations  [p]         length in frames
+  pitch      [p, 2]      log F0 at a quarter and three quarters of the phone, interpolated in voiceless sounds
   cepstra    [f, 25]     mel-cepstrum of the envelope (CheapTrick), natural log of amplitude
   aperiodic  [f]         dB at 3 kHz (D4C); 0 where voiceless
 """
@@ -22,15 +22,15 @@ HOP = 0.0125
 ORDER = 24
 WARP = 0.42
 FFT = 1024
-# the silence that remains at both ends, in frames
+# The silence that is kept at both ends of a sentence, in frames.
 MARGIN = 3
 SPEAKERS = ["awb", "rms", "slt"]
 
 
 def warped_bins(points=257):
-    """Places in the spectrum of frequencies that are even on the mel-like scale of an all-pass of WARP."""
+    """Returns positions in the spectrum that are evenly spaced on the mel-like scale of an all-pass with WARP."""
     warped = np.linspace(0, np.pi, points)
-    # the inverse of the all-pass is the all-pass of -WARP
+    # The inverse of the all-pass is the all-pass with -WARP.
     linear = warped + 2 * np.arctan2(-WARP * np.sin(warped), 1 + WARP * np.cos(warped))
     return linear / np.pi * (FFT // 2)
 
@@ -51,7 +51,7 @@ def cepstra(envelope):
 
 
 def boundaries(ends, start, last):
-    """Frames at which phones end: each has one at least."""
+    """Returns the frames at which phones end. Each phone has at least one frame."""
     frames = np.round((np.minimum(np.array(ends), last) - start) / HOP).astype(int)
     for i in range(len(frames)):
         frames[i] = max(frames[i], (frames[i - 1] if i else 0) + 1)

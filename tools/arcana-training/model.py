@@ -1,10 +1,10 @@
-"""arcana-mini: an encoder of phones, a language model that plans their lengths and pitch, and one that writes the codec's codes."""
+"""arcana-mini: an encoder of phones, a language model that plans their lengths and pitch, and a language model that writes the codes of the codec."""
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-# the fields that describe a phone, in order: the number of values of each (see phones.ts)
+# The number of values of each field that describes a phone, in the order of phones.ts.
 PHONE_FIELDS = [41, 2, 2, 4, 2, 5, 2, 5, 16, 16]
 SPEAKERS = 3
 CODES = 256
@@ -12,12 +12,12 @@ GROUPS = 4
 NOISES = 16
 PITCHES = 128
 LONGEST = 48
-PLACES = 24  # frames from the start and to the end of a phone that the model distinguishes
+PLACES = 24  # the number of positions that the model distinguishes, from the start and from the end of a phone
 WIDTH = 128
 HEADS = 4
 HEAD = WIDTH // HEADS
 INNER = 320
-# the number of steps that a layer attends to, including the current one
+# The number of steps that a layer attends to, including the current step.
 WINDOW = 64
 PLAN_LAYERS = 2
 CODE_LAYERS = 3
@@ -45,7 +45,7 @@ class Encoder(nn.Module):
 
 
 def rotation(positions):
-    """cos and sin [..., HEAD / 2] of rotary positions."""
+    """Returns cos and sin [..., HEAD / 2] of rotary positions."""
     rates = 10000.0 ** (-torch.arange(0, HEAD, 2, dtype=torch.float32) / HEAD)
     angles = positions[..., None] * rates
     return angles.cos(), angles.sin()
@@ -78,7 +78,7 @@ class Layer(nn.Module):
         return x + self.down(F.silu(gate) * up)
 
     def forward(self, x, cos, sin, mask):
-        """Whole sequences, their length a multiple of WINDOW; each block of it looks at itself and the one before."""
+        """Computes whole sequences. Their length is a multiple of WINDOW. Each block of WINDOW steps attends to itself and to the block before."""
         b, t, _ = x.shape
         query, key, value = (p.unflatten(2, (-1, WINDOW)).transpose(1, 2) for p in self.split(x, cos, sin))
         key, value = (torch.cat([F.pad(p, (0, 0, 0, 0, 0, 0, 1, 0))[:, :-1], p], 3) for p in (key, value))
@@ -86,7 +86,7 @@ class Layer(nn.Module):
         return self.feed(x, heard.unflatten(0, (b, -1)).permute(0, 1, 3, 2, 4).reshape(b, t, WIDTH))
 
     def step(self, x, cos, sin, keys, values, mask):
-        """One step: x [1, 1, WIDTH]; keys, values [HEADS, WINDOW - 1, HEAD]; mask [WINDOW], added, its last for the step itself."""
+        """Computes one step: x [1, 1, WIDTH]; keys, values [HEADS, WINDOW - 1, HEAD]; mask [WINDOW], which is added. Its last item is for the step itself."""
         query, key, value = (p[0] for p in self.split(x, cos, sin))
         scores = torch.cat([query @ keys.transpose(1, 2), query @ key.transpose(1, 2)], 2) / HEAD**0.5 + mask
         weights = torch.softmax(scores, 2)
@@ -95,7 +95,7 @@ class Layer(nn.Module):
 
 
 def block_mask(blocks):
-    """[blocks, 1, WINDOW, 2 * WINDOW]: what each step of a block hears."""
+    """Returns the mask [blocks, 1, WINDOW, 2 * WINDOW]: the steps to which each step of a block attends."""
     step = torch.arange(WINDOW)[:, None]
     other = torch.arange(2 * WINDOW)[None] - WINDOW
     near = (other <= step) & (other > step - WINDOW)
@@ -105,12 +105,12 @@ def block_mask(blocks):
 
 
 class Decoder(nn.Module):
-    """A Llama-like language model with several codes a step, in parallel."""
+    """A Llama-like language model that writes several codes in each step."""
 
     def __init__(self, layers, heads, places=()):
         super().__init__()
         self.sizes = heads
-        # an additional code: none, before the first step
+        # The additional code stands for "no code", before the first step.
         self.tables = nn.ModuleList(nn.Embedding(n + 1, WIDTH) for n in heads)
         self.places = nn.ModuleList(nn.Embedding(n, WIDTH) for n in places)
         self.context = nn.Linear(WIDTH, WIDTH, bias=False)
@@ -129,7 +129,7 @@ class Decoder(nn.Module):
         return x
 
     def forward(self, context, last, places=None):
-        """context [b, t, WIDTH], last [b, t, codes] (of the step before), places [b, t, n] → logits [b, t, sum(heads)]"""
+        """context [b, t, WIDTH], last [b, t, codes] (the codes of the step before), places [b, t, n] → logits [b, t, sum(heads)]"""
         t = context.shape[1]
         blocks = -(-t // WINDOW)
         x = F.pad(self.embed(context, last, places), (0, 0, 0, blocks * WINDOW - t))
@@ -140,7 +140,7 @@ class Decoder(nn.Module):
         return self.head(self.norm(x[:, :t]))
 
     def step(self, context, last, places, position, keys, values, mask):
-        """One step. context [WIDTH], last [codes], places [n], position [1]; keys, values [layers, HEADS, WINDOW - 1, HEAD]."""
+        """Computes one step: context [WIDTH], last [codes], places [n], position [1]; keys, values [layers, HEADS, WINDOW - 1, HEAD]."""
         x = self.embed(context, last, places)[None, None]
         cos, sin = rotation(position)
         made = []

@@ -66,7 +66,9 @@ const markShares = [
   [",", 0.93],
   ["", 1],
 ] as const;
-/** Probability that a content word is any word of the dictionary, so that every pair of sounds occurs. */
+/**
+ * The share of content words that are random words of the dictionary, so that every pair of sounds occurs.
+ */
 const dictionaryShare = 0.4;
 const mostWords = 24;
 
@@ -75,7 +77,7 @@ export interface CorpusWord {
   readonly mark: string;
 }
 
-/** Sentences without meaning, with the melody and the sounds of English. */
+/** Yields random sentences without meaning. They have the melody and the sounds of English. */
 export function* sentences(seed: number): Generator<readonly CorpusWord[]> {
   const random = seededRandom(seed);
   const any = Object.keys(dictionary).filter((word) => /^[a-z]{3,11}$/u.test(word));
@@ -100,7 +102,7 @@ export function* sentences(seed: number): Generator<readonly CorpusWord[]> {
   }
 }
 
-/** Whether the sentence shares four consecutive words with one of the evaluation sentences. */
+/** Returns whether the sentence shares four consecutive words with one of the evaluation sentences. */
 export function sharesWords(spoken: readonly CorpusWord[], heldOut: ReadonlySet<string>): boolean {
   const texts = spoken.map(({ text }) => text.toLowerCase());
   return texts.some((_, i) => i + 4 <= texts.length && heldOut.has(texts.slice(i, i + 4).join(" ")));

@@ -2,8 +2,8 @@
 
 Usage: train.py CODES.npz OUT STEPS SEED
 
-Writes OUT/model.pt now and then. The rate of learning stays until the last quarter of the steps and falls to 0 there; a file OUT/finish
-holding a number of steps ends it that much sooner or later than STEPS.
+It writes OUT/model.pt every 100 steps. The learning rate is constant until the last quarter of the steps, in which it falls to 0. The
+number of steps in a file OUT/finish replaces STEPS.
 """
 
 import os
@@ -17,7 +17,7 @@ import torch.nn.functional as F
 import model as m
 
 FRAMES_A_STEP = 1600
-HELD_OUT = 24  # the number of sentences
+HELD_OUT = 24  # the number of sentences that are not used for training
 WRONG_CODE = 0.08  # the share of codes that are replaced at random, so that the model recovers from sampling errors
 NO_FRAME = 0.12  # the share of earlier frames that are hidden
 WARM_UP = 40
@@ -32,7 +32,7 @@ class Sentences:
         self.lengths = torch.from_numpy(data["lengths"].astype(np.int64))
         self.frames = torch.from_numpy(data["frames"].astype(np.int64))
         if self.phones[:, -10:].shape[1] != len(m.PHONE_FIELDS):
-            raise SystemExit("the phones have other fields than the model")
+            raise SystemExit(f"{path}: the phones do not have the {len(m.PHONE_FIELDS)} fields of the model")
         self.lasting = np.diff(self.sentences[:, 2])
 
     def batch(self, chosen):
@@ -57,7 +57,7 @@ def pad(rows):
 
 
 def delayed(codes, sizes):
-    """What came before each step; the code after the last stands for nothing."""
+    """Returns the codes of the step before each step. The code after the last valid code means that there is no earlier step."""
     return torch.cat([torch.tensor(sizes).expand(codes.shape[0], 1, -1), codes[:, :-1]], 1)
 
 
@@ -127,7 +127,7 @@ def main(path, out, steps, seed):
         while frames < FRAMES_A_STEP:
             chosen.append(by_length[at])
             frames += data.lasting[by_length[at]]
-            # batches of similar length, shuffled in each epoch
+            # A batch contains sentences of similar length, which a random walk over the sorted sentences selects.
             at = min(len(by_length) - 1, max(0, at + random.integers(-12, 13)))
         share = min(1, (step + 1) / WARM_UP, (steps - step) / decay)
         for optim, own in zip(optims, rates):
@@ -153,8 +153,8 @@ def main(path, out, steps, seed):
             torch.save({"model": net.state_dict(), "step": step}, f"{out}/model.pt")
         if step % 200 == 0 or step == steps:
             with torch.no_grad():
-                told = losses(net, data.batch(held), False)
-            print("held out:", " ".join(f"{n} {v.item():.3f}" for n, v in told.items()), flush=True)
+                held_losses = losses(net, data.batch(held), False)
+            print("held out:", " ".join(f"{n} {v.item():.3f}" for n, v in held_losses.items()), flush=True)
 
 
 if __name__ == "__main__":

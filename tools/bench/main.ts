@@ -1,4 +1,4 @@
-/** `make bench`: measures the server next to its parts, and writes docs/benchmarks.md and its plots. */
+/** `make bench` measures the server and its parts, and writes docs/benchmarks.md and its plots. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { apiTier } from "./chapters/api-tier.ts";
@@ -24,7 +24,7 @@ const plots = join(docs, "benchmarks");
 const soak = process.env.SOAK === "1";
 const only = process.env.ONLY;
 
-/** In the order of the page. */
+/** The chapters, in the order of the page. */
 const measurements: readonly Measurement[] = [
   streams,
   firstAudio,
@@ -46,11 +46,11 @@ const chapters = await measureAll();
 report(chapters);
 
 async function measureAll(): Promise<Chapter[]> {
-  const wanted = measurements.filter(({ name }) => only === undefined || name === only);
+  const selected = measurements.filter(({ name }) => only === undefined || name === only);
   let server: ReturnType<typeof startServer> | undefined;
   let engines: ReturnType<typeof openEnginesAlone> | undefined;
   try {
-    return await inTurn(wanted, {
+    return await inTurn(selected, {
       server: () => (server ??= startServer()),
       engines: () => (engines ??= openEnginesAlone()),
     });
@@ -60,18 +60,21 @@ async function measureAll(): Promise<Chapter[]> {
   }
 }
 
-async function inTurn(wanted: readonly Measurement[], workbench: Workbench): Promise<Chapter[]> {
-  const done: Chapter[] = [];
-  for (const { name, measure } of wanted) {
+async function inTurn(selected: readonly Measurement[], workbench: Workbench): Promise<Chapter[]> {
+  const measured: Chapter[] = [];
+  for (const { name, measure } of selected) {
     console.log(`\n==> ${name}`);
     const finding = await measure(workbench);
-    done.push({ name, finding });
+    measured.push({ name, finding });
     if (finding.targets.length > 0) console.log(targetsTable(finding.targets));
   }
-  return done;
+  return measured;
 }
 
-/** A run of one chapter prints its results and does not change the page. */
+/**
+ * Writes the page and its plots. If only one chapter was measured, it prints the results and does not change
+ * the page.
+ */
 function report(found: readonly Chapter[]): void {
   if (only !== undefined) {
     for (const { name, finding } of found) console.log(`\n## ${name}\n\n${finding.text}`);

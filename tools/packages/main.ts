@@ -1,4 +1,4 @@
-/** Draws the packages and their imports into docs/architecture.md; `make generate` runs it. */
+/** Draws the packages and their imports into docs/architecture.md. `make generate` runs it. */
 import { globSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { readSource } from "../../test/check/source.ts";
@@ -26,5 +26,5 @@ const sources = paths.sort().map((path) => readSource(path, readFileSync(join(ro
 const text = readFileSync(page, "utf8");
 const [before, rest] = text.split(begin);
 const after = rest?.split(end)[1];
-if (before === undefined || after === undefined) throw new Error(`${page} has no markers for the picture`);
+if (before === undefined || after === undefined) throw new Error(`${page} has no place for the diagram of packages: add the lines ${begin.trim()} and ${end.trim()}`);
 writeFileSync(page, `${before}${begin}\n${drawPackages(sources)}\n${end}${after}`);

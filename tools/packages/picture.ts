@@ -1,13 +1,13 @@
 import type { Source } from "../../test/check/source.ts";
 
-/** Packages that almost every other one imports: their arrows would hide the others. */
+/** Packages that almost every other package imports. Arrows to them would hide the other arrows. */
 const base = ["lib", "config/contract"];
 
 type Arrows = ReadonlyMap<string, ReadonlySet<string>>;
 
 /**
- * A Mermaid flowchart of the packages. An arrow means "imports". Arrows that follow from others, and those to
- * the base packages, are left out.
+ * Returns a Mermaid flowchart of the packages. An arrow means "imports". Arrows to the base packages are left
+ * out, and so is an arrow if other arrows lead to the same package.
  */
 export function drawPackages(sources: readonly Source[]): string {
   const arrows = arrowsOf(sources);
@@ -41,8 +41,8 @@ function arrowsOf(sources: readonly Source[]): Arrows {
 }
 
 /**
- * `operator/status` for its files and folders; undefined for a program's own `main.ts`, which imports only
- * the command line.
+ * Returns the package of a file, such as `operator/status`. Returns undefined for the `main.ts` of a program,
+ * which imports only the command line.
  */
 function packageOf(path: string): string | undefined {
   const [part = "", folder = "", ...rest] = path.split("/");
@@ -50,7 +50,7 @@ function packageOf(path: string): string | undefined {
   return part === "config" ? `${part}/${folder}` : part;
 }
 
-/** The arrows of a package that do not follow from its others. */
+/** Returns the packages that a package imports and that none of its other imports reaches. */
 function necessary(from: string, arrows: Arrows): string[] {
   const targets = [...(arrows.get(from) ?? [])].filter((to) => !base.includes(to)).sort();
   return targets.filter((to) => !targets.some((other) => other !== to && reachable(other, arrows).has(to)));

@@ -1,28 +1,28 @@
-// The script of `helm test`. The operator must be ready, or the API of a TtsDeployment healthy. With an API
-// key the script also requests speech and checks the audio. It is plain JavaScript that needs only Node,
-// because the pod gets it as an argument.
+// The script of `helm test`. It checks that the operator is ready, or that the API of a TtsDeployment is
+// healthy. With the URL of an API it also requests speech and checks the audio. The script is plain
+// JavaScript without packages, because the pod receives it as an argument of Node.
 const { OPERATOR_URL, HEALTH_URL, SPEAK_URL, SPEAK_REQUEST, SPEAK_API_KEY } = process.env;
 
 try {
   if (OPERATOR_URL) await checkOperator();
   if (HEALTH_URL) await checkHealth();
   if (SPEAK_URL) await checkSpeech();
-  else console.log("no speech was requested: set an API key (and an endpoint) in the chart's values under test to include it");
+  else console.log("no speech was requested: to include speech, set test.apiKeySecret (and test.endpoint) in the chart's values");
 } catch (error) {
   console.error(`FAILED: ${error.message}${error.cause ? ` (${error.cause.message})` : ""}`);
   process.exitCode = 1;
 }
 
 async function checkOperator() {
-  const answer = await ask(`${OPERATOR_URL}/readyz`, {});
-  if (!answer.ok) throw new Error(`the operator is not ready: /readyz returned ${answer.status}`);
+  const response = await request(`${OPERATOR_URL}/readyz`, {});
+  if (!response.ok) throw new Error(`the operator is not ready: /readyz returned ${response.status}`);
   console.log("the operator is ready");
 }
 
 async function checkHealth() {
-  const answer = await ask(`${HEALTH_URL}/health`, {});
-  const text = await answer.text();
-  if (!answer.ok) throw new Error(`${HEALTH_URL} is not healthy: ${answer.status} ${text.slice(0, 500)}`);
+  const response = await request(`${HEALTH_URL}/health`, {});
+  const text = await response.text();
+  if (!response.ok) throw new Error(`${HEALTH_URL} is not healthy: ${response.status} ${text.slice(0, 500)}`);
   console.log(`${HEALTH_URL} is healthy: ${text}`);
 }
 
@@ -31,15 +31,15 @@ async function checkSpeech() {
   if (SPEAK_API_KEY) headers.authorization = `Bearer ${SPEAK_API_KEY.trim()}`;
   const body = JSON.stringify({ ...JSON.parse(SPEAK_REQUEST), audioFormat: "wav" });
   const started = performance.now();
-  const answer = await ask(`${SPEAK_URL}/v1/svc-tts`, { method: "POST", headers, body });
-  const text = await answer.text();
-  if (!answer.ok) throw new Error(`${SPEAK_URL} responded with status ${answer.status}: ${text.slice(0, 500)}`);
-  const sound = hear(Buffer.from(JSON.parse(text).audioContent ?? "", "base64"));
-  const tookMs = Math.round(performance.now() - started);
-  console.log(`${SPEAK_URL} returned ${sound.seconds.toFixed(2)} s of audio at ${sound.rate} Hz after ${tookMs} ms`);
+  const response = await request(`${SPEAK_URL}/v1/svc-tts`, { method: "POST", headers, body });
+  const text = await response.text();
+  if (!response.ok) throw new Error(`${SPEAK_URL} responded with status ${response.status}: ${text.slice(0, 500)}`);
+  const audio = readWave(Buffer.from(JSON.parse(text).audioContent ?? "", "base64"));
+  const durationMs = Math.round(performance.now() - started);
+  console.log(`${SPEAK_URL} returned ${audio.seconds.toFixed(2)} s of audio at ${audio.rate} Hz after ${durationMs} ms`);
 }
 
-async function ask(url, options) {
+async function request(url, options) {
   try {
     return await fetch(url, { ...options, signal: AbortSignal.timeout(60_000) });
   } catch (cause) {
@@ -48,10 +48,10 @@ async function ask(url, options) {
 }
 
 /**
- * Reads a RIFF WAVE file of 16-bit mono PCM. Throws for silence, for noise, and for audio that is too short
- * for a sentence.
+ * Reads a RIFF WAVE file of 16-bit mono PCM. Throws if the file has another format, if the audio is silent,
+ * or if it is too short for a sentence.
  */
-function hear(wav) {
+function readWave(wav) {
   if (wav.toString("latin1", 0, 4) !== "RIFF" || wav.toString("latin1", 8, 12) !== "WAVE") {
     throw new Error(`the response is not a RIFF WAVE file: ${wav.length} bytes`);
   }

@@ -1,7 +1,7 @@
 {{- define "tts-deployment.name" -}}
 {{- $name := default .Release.Name .Values.name -}}
 {{- if not (regexMatch "^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$" $name) -}}
-{{- fail (printf "the name of the TtsDeployment would be %q; it must be at most 40 characters of a-z, 0-9 and -, starting with a letter: set name." $name) -}}
+{{- fail (printf "the name of the TtsDeployment would be %q, but a name has at most 40 characters of a-z, 0-9 and -, and starts with a letter: set the value name." $name) -}}
 {{- end -}}
 {{- $name -}}
 {{- end -}}
@@ -15,7 +15,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name (.Chart.Version | replace "+" "_") }}
 {{- end -}}
 
-{{/* The spec of the values, with the names of the Secrets that this chart creates. */}}
+{{/* The spec from the values. The names of the Secrets that this chart creates are added. */}}
 {{- define "tts-deployment.spec" -}}
 {{- $name := include "tts-deployment.name" . -}}
 {{- $spec := deepCopy .Values.spec -}}
@@ -25,7 +25,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name (.Chart.Version | replace "+" "_") 
 {{- else if .Values.secrets.license -}}
 {{- $_ := set $spec "license" (mergeOverwrite (deepCopy (default dict $spec.license)) (dict "secretRef" (dict "name" (printf "%s-license" $name) "key" "license.jwt"))) -}}
 {{- else if and $spec.license (not $license) -}}
-{{- fail "spec.license names no Secret: set the license by --set-file secrets.license=license.jwt, name its Secret in spec.license.secretRef.name, or remove spec.license where no license is required." -}}
+{{- fail "spec.license names no Secret: set the license with --set-file secrets.license=license.jwt, name its Secret in spec.license.secretRef.name, or remove spec.license if the operator requires no license." -}}
 {{- end -}}
 {{- if .Values.secrets.keys -}}
 {{- if get (default dict (dig "api" "keys" dict $spec)) "secretRef" -}}

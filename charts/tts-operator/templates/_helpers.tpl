@@ -25,12 +25,12 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name (.Chart.Version | replace "+" "_") }}
 {{- end -}}
 
-{{/* podLabels. Labels that the chart sets itself are rejected: a duplicate key is invalid YAML, and the selector must match. */}}
+{{/* The value podLabels. Labels that the chart sets are rejected: a duplicate key is invalid YAML, and the selector must match. */}}
 {{- define "tts-operator.podLabels" -}}
 {{- $own := fromYaml (include "tts-operator.labels" .) -}}
 {{- range $key, $_ := .Values.podLabels -}}
 {{- if or (hasKey $own $key) (eq $key "app.kubernetes.io/component") -}}
-{{- fail (printf "podLabels sets %s, which the chart sets itself: choose another label." $key) -}}
+{{- fail (printf "podLabels contains %s, a label that the chart sets: choose another label." $key) -}}
 {{- end -}}
 {{- end -}}
 {{- toYaml .Values.podLabels -}}
@@ -44,7 +44,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name (.Chart.Version | replace "+" "_") 
 {{- end -}}
 {{- end -}}
 
-{{/* "repository:tag" of one of .Values.images. An empty tag means the chart's appVersion. */}}
+{{/* The image `.name` of .Values.images: "repository@digest", or "repository:tag". An empty tag means the chart's appVersion. */}}
 {{- define "tts-operator.image" -}}
 {{- $image := index .root.Values.images .name -}}
 {{- if $image.digest -}}
@@ -54,7 +54,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name (.Chart.Version | replace "+" "_") 
 {{- end -}}
 {{- end -}}
 
-{{/* Pod Security "restricted", for every container of this chart. */}}
+{{/* The security context of every container of this chart, for the Pod Security Standard "restricted". */}}
 {{- define "tts-operator.containerSecurity" -}}
 allowPrivilegeEscalation: false
 capabilities: {drop: [ALL]}
@@ -72,29 +72,30 @@ seccompProfile: {type: RuntimeDefault}
 {{- end -}}
 
 {{/*
-Validates a JWK set (RFC 7517): JSON with a "keys" list and without private keys, because a ConfigMap is not confidential. Takes a dict of the value's name and its text.
+Validates a JWK set (RFC 7517), and returns it as JSON. It must contain a list "keys", and no private key, because a ConfigMap is not
+confidential. The argument is a dict with the name of the value (value) and its text (jwks).
 */}}
 {{- define "tts-operator.publicKeys" -}}
 {{- $set := dict "keys" list -}}
 {{- if .jwks -}}
 {{- $set = fromJson .jwks -}}
 {{- if hasKey $set "Error" -}}
-{{- fail (printf "%s is not JSON: give a JWK set, as --set-file %s=keys.json." .value .value) -}}
+{{- fail (printf "%s is not JSON: set it to a JWK set with --set-file %s=keys.json." .value .value) -}}
 {{- end -}}
 {{- if not (kindIs "slice" (get $set "keys")) -}}
-{{- fail (printf "%s is JSON without a list \"keys\": give a JWK set (RFC 7517), not a single key." .value) -}}
+{{- fail (printf "%s is JSON without a list \"keys\": set it to a JWK set (RFC 7517), not to a single key." .value) -}}
 {{- end -}}
 {{- range $set.keys -}}
-{{- if not (kindIs "map" .) -}}{{- fail (printf "%s has an entry that is not a key: give a JWK set (RFC 7517)." $.value) -}}{{- end -}}
+{{- if not (kindIs "map" .) -}}{{- fail (printf "%s has an entry that is not a key: set it to a JWK set (RFC 7517)." $.value) -}}{{- end -}}
 {{- if or (hasKey . "d") (hasKey . "k") -}}
-{{- fail (printf "%s contains a private key (member \"d\" or \"k\"): give only the public key, and replace the key pair, because it was disclosed." $.value) -}}
+{{- fail (printf "%s contains a private key (member \"d\" or \"k\"): set it to the public key only, and replace the key pair, because it was disclosed." $.value) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
 {{- toJson $set -}}
 {{- end -}}
 
-{{/* "true" where a license key is trusted, so that every TtsDeployment needs a license; otherwise empty. */}}
+{{/* "true" if a license key is trusted, because every TtsDeployment then needs a license. Otherwise empty. */}}
 {{- define "tts-operator.requiresLicense" -}}
 {{- $sets := list (include "tts-operator.publicKeys" (dict "value" "license.jwks" "jwks" .Values.license.jwks)) -}}
 {{- if .Values.license.development.enabled -}}

@@ -2,7 +2,7 @@ import { env, keysKey, paths } from "../../../config/contract/names.ts";
 import type { TtsDeployment } from "../../facts/observed.ts";
 import { type Mounted, secretMount } from "./pod.ts";
 
-/** The sources of the API keys for the API tier and the dashboard. */
+/** The variables and volumes of the API container for API keys, the database and the dashboard. */
 
 type Api = TtsDeployment["spec"]["api"];
 type Oidc = NonNullable<NonNullable<Api["dashboard"]>["oidc"]>;
@@ -14,7 +14,7 @@ const caFile = "ca.crt";
 const setupFile = "token";
 const clientSecretFile = "client-secret";
 
-/** Whether only one pod may write the keys: two nodes must not write an SQLite file at the same time. */
+/** Returns whether only one pod may run at a time, because two pods must not write the same SQLite file. */
 export function hasOneWriter({ keys }: Api): boolean {
   return keys?.sqlite !== undefined;
 }
@@ -47,15 +47,18 @@ function oidcVariables(oidc: Oidc): Record<string, string> {
 }
 
 /**
- * The server requires an explicit sslmode. Older objects may have none, which means `disable`. The schema guarantees that a URL with
- * a CA has the parameter already.
+ * Returns the URL of the database with an explicit sslmode, which the server requires. The URL of an older
+ * object may have no sslmode, which means `disable`. The schema requires the parameter in a URL with a CA.
  */
 function urlOf({ url, caSecretRef }: Postgres): string {
   if (caSecretRef !== undefined) return `${url}&sslrootcert=${paths.databaseCa}/${caFile}`;
   return url.includes("?sslmode=") ? url : `${url}?sslmode=disable`;
 }
 
-/** Volumes are optional if a pod can start without them: the database is retried, and the setup token is needed only once. */
+/**
+ * Returns the volumes. A volume is optional if a pod can start without it: the server retries the database,
+ * and needs the setup token only once.
+ */
 export function keyMounts({ keys, dashboard }: Api): Mounted[] {
   const { secretRef, sqlite, postgres } = keys ?? {};
   const setup = dashboard?.setupSecretRef;
@@ -78,7 +81,10 @@ export function keyMounts({ keys, dashboard }: Api): Mounted[] {
   ];
 }
 
-/** Larger than the most that the server stores there (128 MiB). The files survive a restart of the container, but not of the pod. */
+/**
+ * The volume of the spool, which is larger than the server's limit of 128 MiB. The files survive a restart of
+ * the container, but not the end of the pod.
+ */
 const spoolMount: Mounted = {
   volume: { name: "spool", emptyDir: { sizeLimit: "144Mi" } },
   mount: { name: "spool", mountPath: paths.spool },
@@ -102,19 +108,19 @@ function oneKey(
   return secretMount(volume, mountPath, { secretName: name, ...(optional && { optional }), items });
 }
 
-/** The port of PostgreSQL, which the API pods may reach. */
+/** Returns the port of PostgreSQL, to which API pods may connect. */
 export function databasePorts({ keys }: Api): number[] {
   const { url } = keys?.postgres ?? {};
   return url === undefined ? [] : [Number(new URL(url).port || 5432)];
 }
 
-/** The port of the provider by which users sign in. */
+/** Returns the port of the OpenID Connect provider, to which API pods may connect. */
 export function providerPorts({ dashboard }: Api): number[] {
   const { issuer } = dashboard?.oidc ?? {};
   return issuer === undefined ? [] : [Number(new URL(issuer).port || 443)];
 }
 
-/** The Secrets of users that contain the API keys or the password of their database. */
+/** Returns the names of the Secrets with API keys or with the password of the database. */
 export function keySecrets({ keys }: Api): string[] {
   return [keys?.secretRef?.name, keys?.postgres?.secretRef?.name].filter((name) => name !== undefined);
 }

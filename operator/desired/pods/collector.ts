@@ -2,9 +2,9 @@ import { paths, ports } from "../../../config/contract/names.ts";
 import type { TtsModelPoolSpec } from "../../../crds/tts-model-pool.ts";
 
 /**
- * The configuration of the collector in a model pod, for the contrib distribution of the OpenTelemetry Collector. It sends the OTLP
- * of the model and the /metrics of the pod to one backend. Credentials are files and variables of the container, and not part of
- * the configuration.
+ * The configuration of the collector in a model pod, for the contrib distribution of the OpenTelemetry
+ * Collector. The collector sends the OTLP data of the model and the /metrics of the pod to one backend. The
+ * configuration contains no credentials: they are files and variables of the container.
  */
 
 type Collector = NonNullable<TtsModelPoolSpec["telemetry"]>["collector"];
@@ -12,7 +12,7 @@ type Auth = NonNullable<Collector["auth"]>;
 type Exporter = NonNullable<Collector["exporter"]>;
 type Json = { [name: string]: unknown };
 
-/** Variables of the collector's container that its configuration names. */
+/** Variables of the collector's container that the configuration refers to. */
 export const collectorEnv = {
   config: "COLLECTOR_CONFIG",
   username: "COLLECTOR_USERNAME",
@@ -22,7 +22,7 @@ export const collectorEnv = {
   header: (index: number) => `COLLECTOR_HEADER_${index}`,
 } as const;
 
-/** The file names of entries of Secrets. */
+/** The names of the files with the entries of Secrets. */
 export const tokenFile = "token";
 export const caFile = "ca.crt";
 
@@ -32,22 +32,23 @@ export interface CollectorSettings {
   readonly hasVllm: boolean;
   readonly collector: Collector & { exporter: Exporter };
   readonly resourceAttributes: Readonly<Record<string, string>>;
-  /** Variables with the values of attributes about the pod (`k8s.pod.name: POD_NAME`). */
+  /** Attributes of the pod, with the variables that contain their values (`k8s.pod.name: POD_NAME`). */
   readonly attributesFrom: Readonly<Record<string, string>>;
 }
 
-export function collectorConfig(wish: CollectorSettings): Json {
-  const { exporter, auth } = wish.collector;
+export function collectorConfig(settings: CollectorSettings): Json {
+  const { exporter, auth } = settings.collector;
   const known = auth && authenticator(auth);
   const sends = exporter.protocol === "grpc" ? "otlp_grpc" : "otlp_http";
   const processors = ["memory_limiter", "resource", "batch"];
   return {
     extensions: { health_check: { endpoint: `:${ports.collectorHealth}` }, ...known },
-    receivers: { otlp: otlpReceiver, prometheus: prometheusReceiver(wish) },
+    receivers: { otlp: otlpReceiver, prometheus: prometheusReceiver(settings) },
     processors: {
-      // below the memory limit of the container: excess data is rejected, and the model continues
+      // Below the memory limit of the container, the collector rejects further data. The model continues to
+      // serve.
       memory_limiter: { check_interval: "1s", limit_percentage: 75, spike_limit_percentage: 20 },
-      resource: { attributes: attributesOf(wish) },
+      resource: { attributes: attributesOf(settings) },
       batch: { timeout: "5s", send_batch_size: 4096, send_batch_max_size: 4096 },
     },
     exporters: { [sends]: exporterOf(exporter, auth, known && Object.keys(known)[0]) },
@@ -62,7 +63,7 @@ export function collectorConfig(wish: CollectorSettings): Json {
   };
 }
 
-/** Listens on the pod's loopback only, so that no other pod can send. */
+/** The receiver listens only on the loopback address, so that other pods cannot send data. */
 const otlpReceiver = {
   protocols: {
     grpc: { endpoint: `127.0.0.1:${ports.otlpGrpc}` },
@@ -81,19 +82,25 @@ function prometheusReceiver({ kind, hasVllm, collector }: CollectorSettings): Js
   return { config: { scrape_configs: jobs } };
 }
 
-/** Uses `upsert`, because these attributes are more precise than those that a metric has, such as the scraped address. */
+/**
+ * Returns the attributes of all data. `upsert` overrides attributes of a metric, such as the scraped address,
+ * because these attributes are more precise.
+ */
 function attributesOf({ resourceAttributes, attributesFrom }: CollectorSettings): Json[] {
   const own = Object.entries(attributesFrom).map(([key, name]) => [key, `\${env:${name}}`]);
   const users = Object.entries(resourceAttributes).map(([key, value]) => [key, literal(value)]);
   return [...own, ...users].map(([key, value]) => ({ key, value, action: "upsert" }));
 }
 
-/** Escapes `$`, with which a reference starts in the collector's configuration. */
+/** Escapes `$`, which starts a reference in the collector's configuration. */
 function literal(text: string): string {
   return text.replaceAll("$", "$$$$");
 }
 
-/** Refers to a variable. If it is not set, the collector starts anyway, and the backend rejects it. */
+/**
+ * Returns a reference to a variable. If the variable is not set, the collector also starts, and the backend
+ * rejects its requests.
+ */
 function variable(name: string): string {
   return `\${env:${name}:-missing}`;
 }

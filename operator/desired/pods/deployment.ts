@@ -73,8 +73,8 @@ export function modelSelector(owner: TtsModelPool): Record<string, string> {
 }
 
 /**
- * Renders the Deployment of the API tier; `undefined` if it does not exist and the license does not allow its start.
- * @throws InvalidPatch if the `podTemplate` of the user cannot be merged
+ * Renders the Deployment of the API tier. Returns `undefined` if the Deployment does not exist and the
+ * license does not allow its start. Throws `InvalidPatch` if the `podTemplate` of the user cannot be merged.
  */
 export function apiDeployment(
   owner: TtsDeployment,
@@ -97,14 +97,14 @@ export function apiDeployment(
   });
 }
 
-/** How the pods of a pool are replaced. */
+/** The part of a rollout plan that the Deployment of a pool contains. */
 export interface ModelRollout {
   readonly stable: PinnedTemplate | undefined;
   readonly replicas: number;
   readonly maxUnavailable: number | string;
 }
 
-/** Renders the Deployment of a pool; `undefined` while it may not start. */
+/** Renders the Deployment of a pool. Returns `undefined` while the license does not allow its start. */
 export function modelDeployment(
   owner: TtsModelPool,
   { stable, replicas, maxUnavailable }: ModelRollout,
@@ -123,7 +123,10 @@ export function modelDeployment(
   });
 }
 
-/** @throws InvalidPatch from `render`, if the `podTemplate` of the user cannot be merged */
+/**
+ * Prepares the pod template of a pool. `render` throws `InvalidPatch` if the `podTemplate` of the user cannot
+ * be merged.
+ */
 export function renderModelTemplate(owner: TtsModelPool, server: ServerImage): RenderedTemplate {
   return {
     specHash: modelSettings(owner),
@@ -132,7 +135,7 @@ export function renderModelTemplate(owner: TtsModelPool, server: ServerImage): R
   };
 }
 
-/** The same as {@link renderModelTemplate}, for the API tier. */
+/** Prepares the pod template of the API tier, like {@link renderModelTemplate}. */
 export function renderApiTemplate(owner: TtsDeployment, server: ServerImage): RenderedTemplate {
   return {
     specHash: apiSettings(owner),
@@ -140,7 +143,9 @@ export function renderApiTemplate(owner: TtsDeployment, server: ServerImage): Re
   };
 }
 
-/** Adds an annotation that replaces the pods, like `kubectl rollout restart`. */
+/**
+ * Adds the annotation of a restart request. A new value replaces the pods, like `kubectl rollout restart`.
+ */
 function restarted(template: V1PodTemplateSpec, owner: Owner): V1PodTemplateSpec {
   const restart = restartOf(owner);
   if (restart === undefined) return template;
@@ -148,24 +153,27 @@ function restarted(template: V1PodTemplateSpec, owner: Owner): V1PodTemplateSpec
   return { ...template, metadata: { ...template.metadata, annotations } };
 }
 
-/** The hash of the settings that the pod template depends on, without replicas, rollout settings and routing table. */
+/**
+ * Returns the hash of the settings that the pod template of the API tier depends on. Replicas, scaling,
+ * Service and route are not among them.
+ */
 export function apiSettings(owner: TtsDeployment): string {
   const { spec } = owner;
   const { api, license, imagePullSecrets, availability } = spec;
   const { replicas, scaling, service, route, ...settings } = api;
   const { topologySpread } = availability;
   const spreading = topologySpread && { availability: { topologySpread } };
-  const wish = { api: settings, license, imagePullSecrets, ...spreading };
-  return settingsHash(owner, withoutDefaults(TtsDeploymentSpecSchema, wish));
+  const relevant = { api: settings, license, imagePullSecrets, ...spreading };
+  return settingsHash(owner, withoutDefaults(TtsDeploymentSpecSchema, relevant));
 }
 
-/** The hash of the spec of a pool, without replicas and scaling. */
+/** Returns the hash of the spec of a pool, without replicas and scaling. */
 export function ownSettings({ spec }: Pick<TtsModelPool, "spec">): string {
   const { replicas, scaling, ...settings } = spec;
   return hashOf(withoutDefaults(TtsModelPoolSpecSchema, settings));
 }
 
-/** The same as {@link apiSettings}, for one pool. */
+/** Returns the hash of the settings that the pod template of a pool depends on. */
 export function modelSettings(owner: TtsModelPool): string {
   const { replicas, scaling, rollout, podDisruptionBudget, ...settings } = owner.spec;
   return settingsHash(owner, withoutDefaults(TtsModelPoolSpecSchema, settings));
@@ -214,7 +222,10 @@ function workload(owner: Owner, parts: WorkloadParts): DeploymentChild {
   };
 }
 
-/** Fails after a minute. A restart ends every stream of the pod, and a busy node may delay responses for half a minute. */
+/**
+ * The liveness probe of the API container, which fails after a minute. A busy node may delay responses for
+ * half a minute, and a restart would end every stream of the pod.
+ */
 const apiLiveness = { periodSeconds: 10, failureThreshold: 6, timeoutSeconds: 5 };
 
 function apiTemplate(owner: TtsDeployment, server: ServerImage): V1PodTemplateSpec {
@@ -247,7 +258,10 @@ function apiTemplate(owner: TtsDeployment, server: ServerImage): V1PodTemplateSp
   };
 }
 
-/** The variables of the license are always set, because `podTemplate` must leave what the operator sets as it is. */
+/**
+ * Returns the variables of the API container. The variables of the license are always set, because
+ * `podTemplate` can only set variables that the operator does not set.
+ */
 function apiVariables({ metadata, spec }: TtsDeployment): Record<string, string> {
   return {
     [env.port]: String(ports.api),
@@ -267,7 +281,10 @@ function apiVariables({ metadata, spec }: TtsDeployment): Record<string, string>
   };
 }
 
-/** The volumes of license and keys are optional, so that a pod can restart after its Secret was deleted. */
+/**
+ * Returns the volumes of the API container. The volumes of license and keys are optional, so that a pod can
+ * restart after the deletion of the Secret.
+ */
 function apiMounts({ metadata, spec }: TtsDeployment): Mounted[] {
   const routing = children.routing(metadata.name);
   return [
@@ -293,7 +310,7 @@ function licenseMounts({ license }: TtsDeployment["spec"]): Mounted[] {
   return [secretMount("license", paths.license, { secretName: name, optional: true, items })];
 }
 
-/** The routes that the specification (4.6) gives the tiers for liveness. */
+/** The liveness routes of the model tiers (specification 4.6). */
 const livenessPaths = { mist: "/ping", arcana: "/readyz" } as const;
 
 function modelTemplate(owner: TtsModelPool, server: ServerImage): V1PodTemplateSpec {
@@ -307,18 +324,18 @@ function modelTemplate(owner: TtsModelPool, server: ServerImage): V1PodTemplateS
     ...sharedMemoryMounts(owner.spec),
     ...cacheMounts(cache),
   ];
-  const alive = livenessPaths[kind];
+  const livenessPath = livenessPaths[kind];
   const container: V1Container = {
     name: kind,
     ...imageOf(owner.spec.image, server),
     args: [kind],
     ports: modelPorts(runsVllm(owner.spec)),
-    env: [...own.filter(({ name }) => !users.some((theirs) => theirs.name === name)), ...users],
+    env: [...own.filter(({ name }) => !users.some((userVariable) => userVariable.name === name)), ...users],
     resources: resourcesOf(owner.spec.resources, accelerator),
     ...mountsOf(mounted),
-    startupProbe: httpProbe(alive, probes.startup),
+    startupProbe: httpProbe(livenessPath, probes.startup),
     readinessProbe: httpProbe("/ready", probes.readiness),
-    livenessProbe: livenessProbe(alive, probes.liveness),
+    livenessProbe: livenessProbe(livenessPath, probes.liveness),
     ...drainHook(drain),
     ...containerSecurity,
   };

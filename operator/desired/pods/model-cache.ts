@@ -9,7 +9,7 @@ type Cache = TtsModelPoolSpec["cache"];
 type Source = NonNullable<NonNullable<Cache>["sources"]>[number];
 
 const volumeName = "models";
-/** `svc-tts fetch` copies data, and needs little memory. */
+/** The resources of an init container. `svc-tts fetch` only copies data, so it needs little memory. */
 const fetchResources = { requests: { cpu: "100m", memory: "128Mi" } };
 export const fetchContainerPrefix = "fetch-";
 
@@ -29,7 +29,7 @@ export function cacheVariables(cache: Cache): Record<string, string> {
   return cache === undefined ? {} : { [env.voicesDir]: paths.models };
 }
 
-/** Each source has its own container, so that logs and restarts belong to one source. */
+/** Returns one init container for each source, so that each log and each restart belongs to one source. */
 export function fetchers(cache: Cache, image: Pick<V1Container, "image" | "imagePullPolicy">): V1Container[] {
   return (cache?.sources ?? []).map((source, index) => fetcher(source, index, image));
 }
@@ -46,7 +46,7 @@ function fetcher(
     ...(secretRef && { envFrom: [{ secretRef }] }),
     resources: fetchResources,
     volumeMounts: [{ name: volumeName, mountPath: paths.models }],
-    // the status shows the last line of the log as the reason
+    // With this policy, the status of the pool shows the last line of the log.
     terminationMessagePolicy: "FallbackToLogsOnError",
     ...containerSecurity,
   };
@@ -57,14 +57,14 @@ function argumentsOf({ url, path, sha256, endpoint }: Omit<Source, "secretRef">)
   return Object.entries(flags).flatMap(([flag, value]) => (value === undefined ? [] : [`--${flag}`, value]));
 }
 
-/** The ports for fetching, in addition to DNS. */
+/** Returns the ports for fetching, in addition to DNS. */
 export function fetchPorts(caches: readonly Cache[]): number[] {
   const sources = caches.flatMap((cache) => cache?.sources ?? []);
-  // a registry's tokens and a repository's files may come from other hosts, by HTTPS
+  // A registry may issue its tokens, and a repository may serve its files, from other hosts over HTTPS.
   return sources.flatMap(({ url, endpoint }) => [443, portOf(endpoint ?? url)]);
 }
 
-/** The port of a URL. */
+/** Returns the port of a URL. */
 export function portOf(url: string): number {
   const [, scheme, port] = /^(\w+):\/\/[^/]*?(?::(\d+))?(?:\/|$)/.exec(url) ?? [];
   if (port !== undefined) return Number(port);

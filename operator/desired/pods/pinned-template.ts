@@ -4,13 +4,17 @@ import type { KubernetesObject, V1PodTemplateSpec } from "../../facts/kubernetes
 import type { Deployment } from "../../facts/observed.ts";
 
 /**
- * A pod template is rendered when the settings of the user change, and then stored with its Deployment. A newer operator, which would
- * render a different template or use a newer image, therefore starts no rollout.
+ * A pod template that is stored with its Deployment. The operator renders a template only when the settings
+ * of the user change. After an upgrade, the operator may render a different template or use a newer image.
+ * The stored template keeps this from starting a rollout.
  */
 export interface PinnedTemplate {
-  /** Hash of the settings that it was rendered from. */
+  /** Hash of the settings from which the template was rendered. */
   readonly specHash: string;
-  /** Hash of the template itself. It identifies the template in the status, and detects manual changes. */
+  /**
+   * Hash of the template. It identifies the template in the status, and reveals manual changes of the
+   * annotation.
+   */
   readonly revision: string;
   readonly template: V1PodTemplateSpec;
 }
@@ -27,7 +31,10 @@ export interface RenderedTemplate {
   readonly render: () => V1PodTemplateSpec;
 }
 
-/** Returns the stored template while the settings are unchanged or the license holds rollouts, else a new one. */
+/**
+ * Returns the stored template if the settings are unchanged, or if the license holds rollouts. Otherwise it
+ * returns a new template.
+ */
 export function choosePinnedTemplate(
   fresh: RenderedTemplate,
   live: KubernetesObject | undefined,
@@ -37,7 +44,7 @@ export function choosePinnedTemplate(
   return pinned !== undefined && (held || pinned.specHash === fresh.specHash) ? pinned : pinTemplate(fresh);
 }
 
-/** Pins a template. The revision is a label of its pods. */
+/** Renders a template, and adds the revision as a label of the pods. */
 export function pinTemplate({ specHash, render }: RenderedTemplate): PinnedTemplate {
   const plain = render();
   const revision = hashOf(plain);
@@ -45,7 +52,7 @@ export function pinTemplate({ specHash, render }: RenderedTemplate): PinnedTempl
   return { specHash, revision, template: { ...plain, metadata: { ...plain.metadata, labels: marks } } };
 }
 
-/** Whether this operator renders a different template from the same settings. */
+/** Returns whether this operator renders a different template from the same settings. */
 export function isOutdated(fresh: RenderedTemplate, live: KubernetesObject | undefined): boolean {
   const pinned = readPinnedTemplate(live);
   return pinned?.specHash === fresh.specHash && pinned.revision !== hashOf(fresh.render());
@@ -63,12 +70,15 @@ export function revisionOf(deployment: Deployment | undefined): string | undefin
   return deployment?.metadata.annotations?.[annotations.revision];
 }
 
-/** Whether the template was rendered from the settings with this hash. */
+/** Returns whether the template of the Deployment was rendered from the settings with this hash. */
 export function isRenderedFrom(deployment: Deployment, specHash: string): boolean {
   return deployment.metadata.annotations?.[annotations.specHash] === specHash;
 }
 
-/** The template that is stored with this object; `undefined` if there is none, or if it was changed manually. */
+/**
+ * Returns the template that is stored with this object. Returns `undefined` if no template is stored, or if
+ * the template was changed manually.
+ */
 export function readPinnedTemplate(live: KubernetesObject | undefined): PinnedTemplate | undefined {
   const found = live?.metadata.annotations ?? {};
   const specHash = found[annotations.specHash];
@@ -78,7 +88,7 @@ export function readPinnedTemplate(live: KubernetesObject | undefined): PinnedTe
   return hashOf(unmarked(template)) === revision ? { specHash, revision, template } : undefined;
 }
 
-/** Removes the revision label, which older operators did not set. */
+/** Removes the revision label, because the hash does not include it. */
 function unmarked({ metadata, ...template }: V1PodTemplateSpec): V1PodTemplateSpec {
   const { [labels.revision]: _, ...others } = metadata?.labels ?? {};
   return { ...template, metadata: { ...metadata, labels: others } };
@@ -93,7 +103,7 @@ function parse(text: string | undefined): V1PodTemplateSpec | undefined {
   }
 }
 
-/** Ten hexadecimal digits of a SHA-256, independent of the order of keys. */
+/** Returns ten hexadecimal digits of a SHA-256 digest, which does not depend on the order of keys. */
 export function hashOf(value: unknown): string {
   return createHash("sha256").update(JSON.stringify(value, sortedKeys)).digest("hex").slice(0, 10);
 }

@@ -6,7 +6,7 @@ import type {
 } from "../../facts/kubernetes-object.ts";
 import type { Mounted } from "./pod.ts";
 
-/** Scheduling constraints, devices and memory of pods. */
+/** The fields of a pod for scheduling constraints, devices and shared memory. */
 
 type Accelerator = TtsModelPoolSpec["accelerator"];
 type Resources = TtsModelPoolSpec["resources"];
@@ -14,7 +14,11 @@ type Resources = TtsModelPoolSpec["resources"];
 /** The name of the claim in the pod. */
 const claimName = "accelerator";
 
-/** Sets extended resources in `limits`, which Kubernetes also uses as the request. A claim has a name in place of a count. */
+/**
+ * Returns the resources of a container. Devices are extended resources in `limits`, which Kubernetes also
+ * uses as the request. For a resource claim, the result contains the name of the claim instead of a number of
+ * devices.
+ */
 export function resourcesOf(
   { requests, limits }: Resources,
   accelerator?: Accelerator,
@@ -57,8 +61,9 @@ export function placement(
 }
 
 /**
- * Each revision is spread separately, so that the old pods of a rollout do not affect the placement of the new ones. Nodes whose taints
- * the pods do not tolerate, such as a drained node, do not count.
+ * Returns the constraints for spreading pods. Each revision is spread separately, so that the old pods of a
+ * rollout do not affect the placement of the new pods. Nodes with taints that the pods do not tolerate, such
+ * as a drained node, do not count.
  */
 export function topologySpread(
   constraints: TtsModelPoolSpec["topologySpread"],
@@ -80,7 +85,10 @@ export function priority(name: string | undefined): Pick<V1PodSpec, "priorityCla
   return name === undefined ? {} : { priorityClassName: name };
 }
 
-/** GPU libraries exchange tensors in shared memory. With the default of 64 MiB they fail with unclear errors. */
+/**
+ * The default size of shared memory for pods with GPUs. GPU libraries exchange tensors in shared memory, and
+ * with 64 MiB they fail with unclear errors.
+ */
 const acceleratedSharedMemory = "2Gi";
 
 export function sharedMemoryMounts({

@@ -15,7 +15,9 @@ const container: MergeSchema = {
   },
 };
 
-/** The merge keys of the Kubernetes API (`patchMergeKey` in core/v1). Other lists are replaced as a whole. */
+/**
+ * The merge keys of the Kubernetes API (`patchMergeKey` in core/v1). Lists without a merge key are replaced.
+ */
 const podTemplate: MergeSchema = {
   maps: {
     spec: {
@@ -33,19 +35,24 @@ const podTemplate: MergeSchema = {
   },
 };
 
-/** Parses the override, which a pool stores as JSON. @throws InvalidPatch if it is not valid */
+/**
+ * Parses the podTemplate of a pool, which is stored as JSON. Throws `InvalidPatch` if the text is not valid
+ * JSON.
+ */
 export function parseOverride(text: string | undefined): JsonValue | undefined {
   try {
     return text === undefined ? undefined : (JSON.parse(text) as JsonValue);
   } catch (cause) {
-    throw new InvalidPatch("podTemplate of the pool is not valid JSON", { cause });
+    throw new InvalidPatch("podTemplate is not valid JSON; correct the JSON", { cause });
   }
 }
 
-/** @throws InvalidPatch with a sentence for the user */
+/**
+ * Returns the template with the override merged over it. Throws `InvalidPatch` with a message for the user.
+ */
 export function overridden(template: V1PodTemplateSpec, override: JsonValue | undefined): V1PodTemplateSpec {
   if (override === undefined) return template;
-  refuseDevices(override);
+  assertNoDevices(override);
   const main = template.spec?.containers[0]?.name;
   const merged = strategicMerge(
     template as JsonValue,
@@ -58,7 +65,8 @@ export function overridden(template: V1PodTemplateSpec, override: JsonValue | un
   }
   assertOwnVariables(template, merged);
   assertLicenseKeys(template, merged);
-  // added containers come first, and kubectl logs shows the default container
+  // Added containers are before the operator's container, so this annotation selects the container for
+  // `kubectl logs`.
   const annotations = {
     "kubectl.kubernetes.io/default-container": String(main),
     ...merged.metadata?.annotations,
@@ -66,33 +74,39 @@ export function overridden(template: V1PodTemplateSpec, override: JsonValue | un
   return { ...merged, metadata: { ...merged.metadata, annotations } };
 }
 
-/** Variables that `env` rejects, and those that the API container evaluates its license by. By the namespace it finds its routing table. */
+/**
+ * Variables that a podTemplate must not change: the variables that `env` rejects, and the variables with
+ * which an API pod finds its routing table and evaluates its license.
+ */
 const keptVariables = [
   ...reservedVariables.filter((name) => name !== env.podName),
   ...[env.routingConfigMap, env.licenseFile, env.licenseKeysFile, env.licenseGraceSeconds],
   ...[env.licenseEndpoint, env.licenseCheckSeconds],
 ];
 
-/** The operator's own container in either template. */
+/** Returns the operator's container in the template before and after the merge. */
 function ownContainers(before: V1PodTemplateSpec, after: V1PodTemplateSpec): [V1Container, V1Container] {
   const own = before.spec?.containers[0] ?? { name: "" };
   return [own, after.spec?.containers.find(({ name }) => name === own.name) ?? own];
 }
 
-/** A limit of the license, such as the streams of a pod, must not be lifted inside the pod. */
+/**
+ * Throws if the podTemplate changes a variable of the operator. Otherwise a user could raise a limit of the
+ * license, such as the streams of a pod.
+ */
 function assertOwnVariables(before: V1PodTemplateSpec, after: V1PodTemplateSpec): void {
   const [own, merged] = ownContainers(before, after);
   for (const { name, ...value } of own.env ?? []) {
     if (!keptVariables.includes(name)) continue;
-    const given = merged.env?.filter((variable) => variable.name === name) ?? [];
-    if (given.length === 1 && isDeepStrictEqual(given[0], { name, ...value })) continue;
+    const sameName = merged.env?.filter((variable) => variable.name === name) ?? [];
+    if (sameName.length === 1 && isDeepStrictEqual(sameName[0], { name, ...value })) continue;
     throw new InvalidPatch(
-      `podTemplate.spec.containers[${own.name}].env must leave ${name} as the operator sets it; use its field instead, such as maxConcurrentStreams, drain or license`,
+      `podTemplate.spec.containers[${own.name}].env must not change ${name}, which the operator sets; use a field of the spec instead, such as maxConcurrentStreams, drain or license`,
     );
   }
 }
 
-/** The user must not replace the keys with which an API pod verifies its license. */
+/** Throws if the podTemplate replaces the keys with which an API pod verifies its license. */
 function assertLicenseKeys(before: V1PodTemplateSpec, after: V1PodTemplateSpec): void {
   const [own, merged] = ownContainers(before, after);
   const mount = own.volumeMounts?.find(({ mountPath }) => mountPath === paths.licenseKeys);
@@ -106,7 +120,7 @@ function assertLicenseKeys(before: V1PodTemplateSpec, after: V1PodTemplateSpec):
   )
     return;
   throw new InvalidPatch(
-    `podTemplate must leave volume ${mount.name} and its mount ${paths.licenseKeys} as the operator sets them, because licenses are verified with its keys`,
+    `podTemplate must not change the volume ${mount.name} and its mount ${paths.licenseKeys}, because API pods verify licenses with these keys; remove the change`,
   );
 }
 
@@ -114,13 +128,13 @@ type Resources = Record<string, Record<string, unknown>>;
 type Container = { name?: string; resources?: Resources };
 const notCounted = /^(cpu|memory|ephemeral-storage|hugepages-.*)$/;
 
-/** Rejects devices in the override, because the license does not count them. */
-function refuseDevices(override: JsonValue): void {
+/** Throws if the podTemplate requests devices, because the license does not count them there. */
+function assertNoDevices(override: JsonValue): void {
   const spec = (override.spec ?? {}) as { [list: string]: unknown };
   for (const list of ["containers", "initContainers"]) {
     for (const { name, resources = {} } of asList<Container>(spec[list])) {
-      const asked = [resources.limits, resources.requests].flatMap((map) => Object.keys(map ?? {}));
-      const device = asked.find((resource) => !notCounted.test(resource));
+      const requested = [resources.limits, resources.requests].flatMap((map) => Object.keys(map ?? {}));
+      const device = requested.find((resource) => !notCounted.test(resource));
       if (device === undefined && resources.claims === undefined) continue;
       throw new InvalidPatch(
         `podTemplate.spec.${list}[${name}].resources requests ${device ?? "a claim"}; request devices with accelerator, where the license counts them`,

@@ -9,14 +9,17 @@ import type {
   V1VolumeMount,
 } from "../../facts/kubernetes-object.ts";
 
-/** The common parts of API pods and model pods: Pod Security `restricted`, drain, mounts. */
+/** The common parts of API pods and model pods: the Pod Security Standard `restricted`, drain, and mounts. */
 
-/** The numeric user of the image, because `runAsNonRoot` cannot check a name. */
+/** The user ID of the image. It is numeric, because `runAsNonRoot` cannot check the name of a user. */
 const user = 65532;
-/** Time after the last stream to close sockets and write logs. */
+/** The time in which a pod closes sockets and writes logs after its last stream. */
 const marginSeconds = 15;
 
-/** @param fixedUserIds false if the cluster assigns the ids and rejects others, like OpenShift (SCC `restricted-v2`) */
+/**
+ * Returns the security context of a pod. `fixedUserIds` is false if the cluster assigns user IDs and rejects
+ * others, like OpenShift (SCC `restricted-v2`).
+ */
 export function podSecurity({ fixedUserIds = true }: { readonly fixedUserIds?: boolean }) {
   return {
     securityContext: {
@@ -38,8 +41,9 @@ export const containerSecurity = {
 type Drain = TtsModelPoolSpec["drain"];
 
 /**
- * Kubernetes removes the endpoint while preStop runs. The pod sleeps and continues to serve until load balancers have removed it. Then
- * it receives the signal to stop, and has the whole time for streams.
+ * Returns the termination grace period of a pod. During the preStop hook, the pod continues to serve until
+ * load balancers have removed its endpoint. Then the pod receives the stop signal, and streams may continue
+ * for `maxStreamSeconds`.
  */
 export function terminationSeconds({ endpointDelaySeconds, maxStreamSeconds }: Drain): number {
   return endpointDelaySeconds + maxStreamSeconds + marginSeconds;
@@ -51,7 +55,7 @@ export function drainHook({ endpointDelaySeconds }: Drain) {
   } satisfies Partial<V1Container>;
 }
 
-/** Lists the variables in a stable order, which gives a stable revision. */
+/** Returns the variables in a stable order, so that the revision is stable. */
 export function variables(values: Record<string, string>): V1EnvVar[] {
   return [...Object.entries(values).map(([name, value]) => ({ name, value })), ...whereVariables];
 }
@@ -67,7 +71,7 @@ export interface Mounted {
   readonly mount: V1VolumeMount;
 }
 
-/** Only user and group of the pod may read the files. */
+/** The mode of mounted Secrets: only the user and the group of the pod may read the files. */
 const secretMode = 0o440;
 
 export function secretMount(
@@ -102,7 +106,10 @@ export function httpProbe(path: string, timing: Omit<V1Probe, "httpGet">): V1Pro
   return { httpGet: { path, port: "http", scheme: "HTTP" }, ...timing };
 }
 
-/** The grace period of a container that hangs. It has no stream to finish, and needs no time to drain. */
+/**
+ * The grace period of a container that does not respond to its liveness probe. It is short, because such a
+ * container cannot finish streams.
+ */
 const hungSeconds = 10;
 
 export function livenessProbe(path: string, timing: Omit<V1Probe, "httpGet">): V1Probe {

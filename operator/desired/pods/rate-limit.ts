@@ -9,7 +9,10 @@ type RateLimit = TtsDeployment["spec"]["api"]["rateLimit"];
 const passwordFile = "password";
 const caFile = "ca.crt";
 
-/** The prefix separates the counts of deployments that share one Valkey server. */
+/**
+ * Returns the variables for limits. The prefix of the keys separates the counts of deployments that share one
+ * Valkey server.
+ */
 export function limitVariables(
   { namespace, name }: TtsDeployment["metadata"],
   limit: RateLimit,
@@ -29,7 +32,10 @@ export function limitVariables(
   };
 }
 
-/** The volumes are optional. Without the password, each API pod counts separately, and clients are still limited. */
+/**
+ * Returns the volumes for Valkey. They are optional: without the password, each API pod counts separately,
+ * and clients are still limited.
+ */
 export function limitMounts(limit: RateLimit): Mounted[] {
   const { secretRef, caSecretRef } = limit?.valkey ?? {};
   return [
@@ -51,7 +57,7 @@ function mount(
   });
 }
 
-/** The port of the Valkey server, which the API pods may reach. */
+/** Returns the port of the Valkey server, to which API pods may connect. */
 export function limitPorts(limit: RateLimit): number[] {
   const { url } = limit?.valkey ?? {};
   return url === undefined ? [] : [Number(new URL(url).port || 6379)];

@@ -1,19 +1,24 @@
 /**
- * The strategic merge patch of Kubernetes (`kubectl patch --type=strategic`; "Update API Objects in Place Using kubectl patch"). Maps
- * are merged, lists with a merge key are merged by item, and other lists and values are replaced. A test compares it with kubectl.
+ * The strategic merge patch of Kubernetes (`kubectl patch --type=strategic`; "Update API Objects in Place
+ * Using kubectl patch"). Maps are merged, lists with a merge key are merged by item, and other lists and
+ * values are replaced. A test compares the results with kubectl.
  *
- * Supported: `null` removes a field; `$patch: replace` and `$patch: delete` in a map or as an item of a keyed list; `$retainKeys`.
- * Rejected, because users do not write them: `$setElementOrder/…` and `$deleteFromPrimitiveList/…`.
+ * A `null` removes a field. The directives `$retainKeys`, `$patch: replace` and `$patch: delete` are
+ * supported. The latter two may be in a map or an item of a keyed list. The directives `$setElementOrder/…`
+ * and `$deleteFromPrimitiveList/…` are rejected, because users do not write them.
  */
 export type JsonValue = { [field: string]: unknown };
 
-/** How the lists under a map are merged. A field that is not named here is a plain map, an atomic list or a value. */
+/**
+ * The merge keys of the lists in a map. A field that the schema does not contain is a plain map, an atomic
+ * list or a value.
+ */
 export interface MergeSchema {
   readonly lists?: Readonly<Record<string, { readonly key: string; readonly items?: MergeSchema }>>;
   readonly maps?: Readonly<Record<string, MergeSchema>>;
 }
 
-/** The patch is invalid. The message names the field. */
+/** The error for an invalid patch. The message names the field. */
 export class InvalidPatch extends Error {
   override readonly name = "InvalidPatch";
 }
@@ -21,7 +26,10 @@ export class InvalidPatch extends Error {
 const directive = "$patch";
 const retainKeys = "$retainKeys";
 
-/** @throws InvalidPatch. Neither argument is changed. `path` names the patch in messages. */
+/**
+ * Returns `original` with `patch` merged over it. It does not change its arguments. `path` is the name of the
+ * patch in messages. Throws `InvalidPatch`.
+ */
 export function strategicMerge(
   original: JsonValue,
   patch: JsonValue,
@@ -45,20 +53,20 @@ function replacement({ [directive]: kind, ...rest }: JsonValue, path: string): J
   throw new InvalidPatch(`${path}.$patch is ${JSON.stringify(kind)}; it must be replace or delete`);
 }
 
-/** Keeps the fields that `$retainKeys` names, which must include all fields that the patch sets. */
+/** Returns only the fields that `$retainKeys` lists. The list must include all fields that the patch sets. */
 function retained(original: JsonValue, patch: JsonValue, path: string): JsonValue {
   const kept = patch[retainKeys];
   if (kept === undefined) return { ...original };
   if (!Array.isArray(kept)) throw new InvalidPatch(`${path}.$retainKeys must be a list of field names`);
-  const forgotten = Object.keys(patch).find(
+  const unlisted = Object.keys(patch).find(
     (field) => field !== retainKeys && patch[field] !== null && !kept.includes(field),
   );
-  if (forgotten !== undefined)
-    throw new InvalidPatch(`${path}.$retainKeys must also list ${forgotten}, because the patch sets it`);
+  if (unlisted !== undefined)
+    throw new InvalidPatch(`${path}.$retainKeys must also list ${unlisted}, because the patch sets it`);
   return Object.fromEntries(Object.entries(original).filter(([field]) => kept.includes(field)));
 }
 
-/** Merges one field. `undefined` means that the field is removed. */
+/** Merges one field. Returns `undefined` if the field is removed. */
 function mergeField(
   original: unknown,
   value: unknown,
@@ -66,17 +74,17 @@ function mergeField(
   schema: MergeSchema,
   path: string,
 ): unknown {
-  const place = `${path}.${field}`;
+  const fieldPath = `${path}.${field}`;
   if (field.startsWith("$"))
-    throw new InvalidPatch(`${place} is not supported; use $patch: replace or $patch: delete`);
+    throw new InvalidPatch(`${fieldPath} is not supported; use $patch: replace or $patch: delete`);
   if (value === null) return undefined;
   if (isMap(original) && isMap(value)) {
-    return strategicMerge(original, value, schema.maps?.[field] ?? {}, place);
+    return strategicMerge(original, value, schema.maps?.[field] ?? {}, fieldPath);
   }
   const list = schema.lists?.[field];
   if (list === undefined || !Array.isArray(value)) return withoutDirectives(value);
   const before = Array.isArray(original) ? original.filter(isMap) : [];
-  return mergeList(before, value, list, place);
+  return mergeList(before, value, list, fieldPath);
 }
 
 type ListSchema = NonNullable<MergeSchema["lists"]>[string];
@@ -92,15 +100,18 @@ function mergeList(
   const left = original.filter((item) => !removed.has(item[key]));
   const merged = added.map((item) => {
     const known = left.find((candidate) => candidate[key] === item[key]);
-    const place = `${path}[${String(item[key])}]`;
+    const fieldPath = `${path}[${String(item[key])}]`;
     return known === undefined
       ? (withoutDirectives(item) as JsonValue)
-      : strategicMerge(known, item, items, place);
+      : strategicMerge(known, item, items, fieldPath);
   });
   return inOrder(left, merged, key);
 }
 
-/** The directives of a list in a patch: items to merge or add, items to remove, or a replacement of the list. */
+/**
+ * Separates the items of a list in a patch: items to merge or add, items to remove, and the directive to
+ * replace the list.
+ */
 function sorted(patch: readonly unknown[], key: string, path: string) {
   const added: JsonValue[] = [];
   const removed = new Set<unknown>();
@@ -117,21 +128,22 @@ function sorted(patch: readonly unknown[], key: string, path: string) {
 }
 
 /**
- * Orders the merged items: those of the patch keep the order of the patch, and the others keep theirs. An item of the original keeps its
- * position relative to the others, and a new item comes before the remaining ones.
+ * Orders the merged items as kubectl does. Items of the patch keep the order of the patch, and the other
+ * items keep the order of the original. An item of both keeps its position relative to the other items, and a
+ * new item is before the remaining items.
  */
 function inOrder(original: readonly JsonValue[], patched: readonly JsonValue[], key: string): JsonValue[] {
-  const place = (item: JsonValue) => original.findIndex((candidate) => candidate[key] === item[key]);
+  const positionOf = (item: JsonValue) => original.findIndex((candidate) => candidate[key] === item[key]);
   const others = original.filter((item) => !patched.some((candidate) => candidate[key] === item[key]));
   const result: JsonValue[] = [];
   for (const item of patched) {
-    while (others[0] !== undefined && place(others[0]) < place(item)) result.push(...others.splice(0, 1));
+    while (others[0] !== undefined && positionOf(others[0]) < positionOf(item)) result.push(...others.splice(0, 1));
     result.push(item);
   }
   return [...result, ...others];
 }
 
-/** Copies a new value of the patch, without nulls and without directives. */
+/** Returns a copy of a value of the patch without nulls and without directives. */
 function withoutDirectives(value: unknown): unknown {
   if (Array.isArray(value)) return value.filter((item) => !isDirective(item)).map(withoutDirectives);
   if (!isMap(value)) return value;

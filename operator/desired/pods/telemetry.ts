@@ -10,14 +10,20 @@ import { portOf } from "./model-cache.ts";
 import { resourcesOf } from "./placement.ts";
 import { containerSecurity, type Mounted, mountsOf, secretMount, whereVariables } from "./pod.ts";
 
-/** Configures how model pods send metrics and traces: with the variables of specification 6.4, and a collector as a native sidecar. */
+/**
+ * The parts of model pods that send metrics and traces: the variables of specification 6.4, and the collector
+ * as a native sidecar.
+ */
 
-/** The version with which the tests check the configuration. */
+/** The image of the collector. The tests check the configuration with this version. */
 export const defaultCollectorImage = "otel/opentelemetry-collector-contrib:0.150.0";
 
 type Telemetry = NonNullable<TtsModelPoolSpec["telemetry"]>;
 
-/** The telemetry settings that affect pods; `undefined` if there are none. A change of a monitor therefore replaces no pod. */
+/**
+ * Returns the telemetry settings that affect pods, or `undefined` if no setting affects them. The settings of
+ * monitors are not among them, so a change of a monitor replaces no pod.
+ */
 export function podTelemetry(telemetry: TtsDeploymentSpec["telemetry"]): Telemetry | undefined {
   if (telemetry === undefined) return undefined;
   const { serviceMonitor, ...pods } = telemetry;
@@ -30,7 +36,10 @@ function hasAny(map: object): boolean {
   return Object.keys(map).length > 0;
 }
 
-/** These variables refer to those with the name and namespace of the pod, and have to follow them. */
+/**
+ * Returns the variables for telemetry. They refer to the variables with the name and namespace of the pod,
+ * and must therefore be after them in the list.
+ */
 export function telemetryVariables({ kind, pool, telemetry }: TtsModelPoolSpec): V1EnvVar[] {
   const values: Record<string, string> = {
     ...(kind === "arcana" && { [arcanaEnv.vllmPort]: String(ports.vllm) }),
@@ -53,7 +62,7 @@ function sendingVariables({ protocol, endpoint, collector }: Telemetry): Record<
   };
 }
 
-/** Attributes (OpenTelemetry semantic conventions) with the variables that have their values. */
+/** Attributes of the OpenTelemetry semantic conventions, with the variables that contain their values. */
 const attributesFrom = {
   "k8s.namespace.name": env.namespace,
   "k8s.pod.name": env.podName,
@@ -61,7 +70,10 @@ const attributesFrom = {
 };
 const poolAttribute = "svc.pool";
 
-/** `name=value,name=value` with percent-encoded values (OpenTelemetry, "Resource SDK"). Kubernetes inserts the variables. */
+/**
+ * Returns `name=value,name=value` with percent-encoded values (OpenTelemetry, "Resource SDK"). Kubernetes
+ * inserts the values of the variables.
+ */
 function resourceAttributes(pool: string, { resourceAttributes }: Telemetry): string {
   const own = Object.entries(attributesFrom).map(([key, name]) => `${key}=$(${name})`);
   const users = Object.entries({ [poolAttribute]: pool, ...resourceAttributes });
@@ -82,18 +94,19 @@ function withCollector(telemetry: Telemetry | undefined): Enabled | undefined {
 }
 
 /**
- * An init container that keeps running. It starts before the model and stops after it, so that it also sends the last metrics of a
- * drain. Its configuration is a variable, so each revision of the pods has its own, also after a restart.
+ * Returns the native sidecar: an init container that keeps running. It starts before the model and stops
+ * after the model, so that it also sends the last metrics of a drain. The configuration is a variable of the
+ * container, so that the configuration of a pod never changes.
  */
 export function collectorSidecar(
   spec: Pick<TtsModelPoolSpec, "kind" | "env" | "pool" | "telemetry">,
   image = defaultCollectorImage,
 ): V1Container[] {
   const { kind, pool, telemetry } = spec;
-  const wanted = withCollector(telemetry);
-  if (wanted === undefined) return [];
-  const { collector } = wanted;
-  const attributes = { [poolAttribute]: pool, ...wanted.resourceAttributes };
+  const enabled = withCollector(telemetry);
+  if (enabled === undefined) return [];
+  const { collector } = enabled;
+  const attributes = { [poolAttribute]: pool, ...enabled.resourceAttributes };
   const hasVllm = runsVllm(spec);
   const config = collectorConfig({
     kind,
@@ -128,7 +141,10 @@ export function collectorSidecar(
   ];
 }
 
-/** The credentials are optional, because a model can serve without sending metrics. */
+/**
+ * Returns the variables with credentials. They are optional, because a model can serve without sending
+ * metrics.
+ */
 function credentialVariables(auth: CollectorSettings["collector"]["auth"]): V1EnvVar[] {
   const from = (name: string, secret: string, key: string): V1EnvVar => ({
     name,
@@ -148,11 +164,11 @@ function credentialVariables(auth: CollectorSettings["collector"]["auth"]): V1En
   return headers;
 }
 
-/** Volumes that the collector's container mounts. */
+/** Returns the volumes that the collector's container mounts. */
 export function collectorMounts(telemetry: Telemetry | undefined): Mounted[] {
-  const wanted = withCollector(telemetry);
-  if (wanted === undefined) return [];
-  const { auth, exporter } = wanted.collector;
+  const enabled = withCollector(telemetry);
+  if (enabled === undefined) return [];
+  const { auth, exporter } = enabled.collector;
   const ca = exporter.caSecretRef;
   return [
     ...credentialFiles(auth),
@@ -167,7 +183,10 @@ export function collectorMounts(telemetry: Telemetry | undefined): Mounted[] {
   ];
 }
 
-/** A bearer token is a file, which needs no escaping. The collector supports that only for bearer tokens. */
+/**
+ * Returns the volume of a bearer token. A file needs no escaping, but the collector reads only bearer tokens
+ * from files.
+ */
 function credentialFiles(auth: CollectorSettings["collector"]["auth"]): Mounted[] {
   if (auth?.bearer === undefined) return [];
   const { name: secretName, key } = auth.bearer.secretRef;
@@ -175,14 +194,14 @@ function credentialFiles(auth: CollectorSettings["collector"]["auth"]): Mounted[
   return [secretMount("telemetry-auth", paths.telemetryAuth, { secretName, optional: true, items })];
 }
 
-/** The ports for sending, in addition to DNS. */
+/** Returns the ports of the servers to which pods send telemetry, without the port of DNS. */
 export function telemetryPorts({ protocol, endpoint, collector }: Telemetry): number[] {
   const tokens = collector.auth?.oauth2?.tokenUrl;
   if (!collector.enabled) return endpoint === undefined ? [] : [collectorPort(endpoint, protocol)];
   return [collector.exporter?.endpoint, tokens].filter((url) => url !== undefined).map(portOf);
 }
 
-/** The Secrets that the telemetry settings name. */
+/** Returns the names of the Secrets in the telemetry settings. */
 export function telemetrySecrets(telemetry: TtsDeploymentSpec["telemetry"]): string[] {
   const collector = withCollector(telemetry)?.collector;
   if (collector === undefined) return [];

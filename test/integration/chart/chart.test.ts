@@ -249,7 +249,7 @@ describe("the chart rejects", () => {
     [
       "a required license without a key",
       { license: { required: true } },
-      "license.required is true, and there is no license key",
+      "license.required is true, but no license key is set",
     ],
     [
       "development licenses without development keys",
@@ -259,7 +259,7 @@ describe("the chart rejects", () => {
     [
       "a pod label that the chart sets",
       { podLabels: { "app.kubernetes.io/instance": "other" } },
-      "podLabels sets app.kubernetes.io/instance",
+      "podLabels contains app.kubernetes.io/instance",
     ],
     [
       "a missing name of an existing ServiceAccount",

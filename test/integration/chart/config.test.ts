@@ -154,7 +154,7 @@ describe("a second release of the operator", () => {
     await install("narrow", "release-narrow", "--set", "watchNamespaces={speech}");
     await install("wide", "release-wide");
     await expect(install("second", "release-second")).rejects.toThrow(
-      "the release wide of this chart serves every namespace",
+      "the release wide of this chart already serves every namespace",
     );
   });
 });

@@ -387,7 +387,7 @@ describe("the CRDs", () => {
 
   it("provide descriptions of fields for kubectl explain", async () => {
     const output = await kubectlOrThrow(address, ["explain", "ttsd.spec.models.rollout.maxSurge"]);
-    expect(output).toContain("Pods beyond `replicas` that a rollout may start");
+    expect(output).toContain("Number or percentage of pods above `replicas` that a rollout may start");
   });
 
   it("provide the scale subresource of a pool", async () => {

@@ -59,9 +59,9 @@ const violations: Record<string, Violation> = {
     api({ keys: { postgres: { ...postgres, caSecretRef: { name: "ca" } } } }),
   "api.keys.sqlite allows one API pod only: set api.replicas to 1 and leave api.scaling out, or use api.keys.postgres":
     api({ replicas: 2, keys: { sqlite } }),
-  "api.keys.postgres.url must end in ?sslmode=verify-full, or in ?sslmode=disable if others may read the connection":
+  "api.keys.postgres.url must end in ?sslmode=verify-full, or in ?sslmode=disable on a trusted network":
     api({ keys: { postgres: { url: "postgres://svc-tts@db/tts" } } }),
-  "api.dashboard.url must be an https URL, unless it is http://localhost or http://127.0.0.1 for a port-forward: passwords would be readable on the way":
+  "api.dashboard.url must be an https URL, because http does not encrypt passwords: http is allowed only for localhost and 127.0.0.1":
     api({ keys: { postgres }, dashboard: { url: "http://localhost.example.com" } }),
   "api.dashboard needs api.keys.sqlite or api.keys.postgres, which store its users and keys": api({
     keys: { secretRef: { name: "k" } },
@@ -143,7 +143,7 @@ const violations: Record<string, Violation> = {
     kind: "arcana",
     engine: { type: "mini", parameters: { "max-model-len": "4096" } },
   }),
-  "engine.parameters may have only allowed flags of vLLM, without the leading dashes": parameters({
+  "engine.parameters must contain only allowed flags of vLLM, without the leading dashes": parameters({
     "--max-model-len": "4096",
   }),
   [`engine.parameters has an empty value for ${vllmFlagsWithoutValue.join(", ")}, and a value for every other flag`]:

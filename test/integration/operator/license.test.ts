@@ -135,7 +135,7 @@ describe("a license that several TtsDeployments share", () => {
     await house.putDeployment({}, mist(1), "other");
     await house.untilReplicas("other-mist", 0);
     expect(await house.condition("LicenseValid", "other")).toMatch(
-      /^False TooManyStreams: The license allows 32 streams in total\. Other TtsDeployments that share it use 32/,
+      /^False TooManyStreams: The license allows 32 streams in total\. Other TtsDeployments with this license use 32/,
     );
     await house.restart();
     await house.putDeployment({}, mist(2), "other");
@@ -283,7 +283,7 @@ describe("a license with an online check", () => {
     api.hear(await house.issuer.answer({ iat }));
     await house.untilCondition(
       "LicenseValid",
-      /^False Unconfirmed: The license's issuer was not reachable since .*serving continues until/,
+      /^False Unconfirmed: The license's issuer has not been reachable since .*serving continues until/,
     );
     const { state, graceUntil } = (await license()) ?? {};
     expect(state).toBe("grace");

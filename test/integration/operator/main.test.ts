@@ -94,25 +94,25 @@ async function ended({ child }: Process): Promise<number | null> {
 it("the operator becomes ready, serves metrics, and transfers the leadership when a signal stops it", async () => {
   const first = await start(["run"], { POD_NAME: "first" });
   await until(async () => (await statusOf(`${first.probes}/readyz`)) === 200, first);
-  await until(() => first.output.includes('"leading"'), first);
+  await until(() => first.output.includes('"this process is the leader now"'), first);
   const second = await start(["run"], { POD_NAME: "second" });
   await until(async () => (await statusOf(`${second.probes}/readyz`)) === 200, second);
-  expect(second.output).not.toContain('"leading"');
+  expect(second.output).not.toContain('"this process is the leader now"');
   expect(await (await fetch(first.metrics)).text()).toMatch(/rest_client_requests_total\{.*method="GET"/);
 
   first.child.kill("SIGTERM");
   expect(await ended(first)).toBe(0);
   // The operator releases the Lease when it stops. Otherwise the Lease would name it until the Lease expires.
   expect(await leaseHolder()).not.toMatch(/^first_/);
-  await until(() => second.output.includes('"leading"'), second);
+  await until(() => second.output.includes('"this process is the leader now"'), second);
   for (const line of first.output.trim().split("\n")) expect(JSON.parse(line)).toHaveProperty("message");
 });
 
 it("two operators of different releases in one namespace are both leaders", async () => {
   const first = await start(["run"], { POD_NAME: "first", TTS_LEASE_NAME: "one" });
   const second = await start(["run"], { POD_NAME: "second", TTS_LEASE_NAME: "two" });
-  await until(() => first.output.includes('"leading"'), first);
-  await until(() => second.output.includes('"leading"'), second);
+  await until(() => first.output.includes('"this process is the leader now"'), first);
+  await until(() => second.output.includes('"this process is the leader now"'), second);
 });
 
 it("the operator is alive but not ready while the API server is unreachable, and ends at a signal", async () => {
@@ -147,7 +147,7 @@ it.each([
     "a required license without a key",
     ["run"],
     { TTS_LICENSE_REQUIRED: "true", TTS_LICENSE_KEYS_FILE: "" },
-    /TTS_LICENSE_REQUIRED is true, and there is no license key\. Set .*license\.jwks/,
+    /TTS_LICENSE_REQUIRED is true, but no license key is set; set .*license\.jwks/,
   ],
   ["an invalid port", ["run"], { TTS_PROBE_PORT: "70000" }, /TTS_PROBE_PORT is 70000/],
   ["an unknown command", ["walk"], {}, /unknown command: walk; see tts-operator --help/],

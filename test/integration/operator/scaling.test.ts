@@ -54,7 +54,7 @@ const untilUnreachable = (pod: string) =>
   house.until(
     async () =>
       house.lines.some(
-        (line) => line.startsWith("an API pod does not report its load") && line.includes(pod),
+        (line) => line.startsWith("the operator cannot read the load report of an API pod") && line.includes(pod),
       ),
     `the log message about ${pod}`,
   );

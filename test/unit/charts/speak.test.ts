@@ -92,7 +92,7 @@ describe("helm test", () => {
   it("checks only the operator if no endpoint is set, and prints this", async () => {
     const { code, output } = await run({}, () => ({}));
     expect(code).toBe(0);
-    expect(output).toContain("no speech was requested: set an API key");
+    expect(output).toContain("no speech was requested: to include speech, set test.apiKeySecret");
   });
 
   it.each([

@@ -53,7 +53,7 @@ describe("svc-tts models", () => {
   });
 
   it.each([
-    [["models", "get", "ghost"], "no command `models get ghost`"],
+    [["models", "get", "ghost"], "unknown command `models get ghost`"],
     [["all", "--fetch", "ghost"], "--fetch must be one of kokoro-82m; it is ghost."],
   ])("refuses %o", async (words, message) => {
     const { code, err } = await run(...words);

@@ -102,7 +102,7 @@ describe("a leader election", () => {
     }
     expect(two.election.leading).toBe(true);
     expect(neverBoth).toBe(true);
-    expect(one.history).toEqual(["leading", "the lease could not be renewed for 10000 ms"]);
+    expect(one.history).toEqual(["leading", "the Lease could not be renewed for 10000 ms"]);
   });
 
   test.each([-5, 5])(
@@ -180,7 +180,7 @@ describe("a leader election", () => {
     store.put({ ...lease, spec: { ...(lease.spec as object), holderIdentity: "thief" } });
     await clock.advance(2_100);
     expect(one.election.leading).toBe(false);
-    expect(one.history).toEqual(["leading", "the lease is held by thief"]);
+    expect(one.history).toEqual(["leading", "another process holds the Lease: thief"]);
   });
 
   test("stays leader when a user adds a label to the lease", async () => {
@@ -201,7 +201,7 @@ describe("a leader election", () => {
     expect(one.election.leading).toBe(false);
     store.cutOff.clear();
     await clock.advance(15_000);
-    expect(one.history).toEqual(["leading", "the lease could not be renewed for 10000 ms", "leading"]);
+    expect(one.history).toEqual(["leading", "the Lease could not be renewed for 10000 ms", "leading"]);
   });
 });
 

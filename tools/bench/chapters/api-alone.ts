@@ -21,7 +21,7 @@ export interface ApiAlone extends Served {
   stop(): Promise<void>;
 }
 
-/** Options of the load tool that request only what the replayed model supports. */
+/** Options of the load tool for requests that the replayed model supports. */
 export const replayOptions = ["--model", "arcana", "--voice", "luna"];
 
 export async function startApiAlone(): Promise<ApiAlone> {
@@ -67,7 +67,7 @@ async function startApi(folder: string, modelPort: number, port: number): Promis
   return spawn(process.execPath, [program, "api"], { env, stdio: ["ignore", "inherit", "inherit"] });
 }
 
-/** Node's options in the server image, because memory is measured for users of the image. */
+/** Returns Node's options of the server image, so that the measured memory is that of a container. */
 function imageNodeOptions(): string {
   const containerfile = readFileSync(new URL("../../../Containerfile", import.meta.url), "utf8");
   const stage = containerfile.split(/^FROM /m).find((text) => / AS server\n/.test(text)) ?? "";

@@ -13,13 +13,13 @@ const leastStreamsPerCore = 300;
 const mp3 = { pairs: 3, streams: 4, seconds: 4, bareSeconds: 2, pieceSeconds: 0.4 };
 const leastMp3Share = 0.7;
 
-/** The cost of the API tier alone: the model behind it replays audio. */
+/** Measures the cost of the API tier, with a model tier that replays audio. */
 export const apiTier: Measurement = {
   name: "API tier alone",
   async measure() {
     const api = await startApiAlone();
     try {
-      await load(api, mp3Load(5)); // Warms up the compiled code.
+      await load(api, mp3Load(5)); // This load warms up the compiled code.
       const pcm = await listen(api);
       const pairs = await compareMp3(api);
       return finding(pcm, pairs);
@@ -47,7 +47,7 @@ function mp3Load(seconds: number) {
   return { streams: mp3.streams, seconds, text: replayText(20, "at once"), options };
 }
 
-/** Seconds of audio per second of processor time. */
+/** Seconds of audio per second of processor time, of the encoder alone and of the API tier. */
 interface Mp3Pair {
   readonly bare: number;
   readonly served: number;
@@ -63,7 +63,7 @@ async function compareMp3(api: ApiAlone): Promise<Mp3Pair[]> {
   return pairs;
 }
 
-/** The encoder in this process, with the same audio in the same pieces. */
+/** Measures the encoder in this process, with the same audio in the same pieces. */
 async function bareSpeed(): Promise<number> {
   const audio = cannedAudio(12);
   const pieceSamples = mp3.pieceSeconds * replayRate;

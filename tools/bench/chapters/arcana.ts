@@ -9,7 +9,7 @@ const seconds = 10;
 const mostFirstAudioMs = 150;
 const mostRealTimeFactor = 0.5;
 
-/** The model of this repository with its defaults: time to first audio, speed, and underruns. */
+/** Measures arcana-mini with its defaults: time to first audio, speed, and underruns. */
 export const arcana: Measurement = {
   name: "arcana",
   async measure(workbench) {

@@ -9,7 +9,7 @@ import { markdownTable } from "../common/page.ts";
 const rounds = 9;
 const mostExtraMs = 15;
 
-/** The streamed variants, each with a common sampling rate. mist's engine for English has 16 kHz. */
+/** The streamed variants, each with a common sampling rate. The English engine of mist has 16 kHz. */
 const variants = [
   { name: "raw PCM, 16 kHz", accept: "audio/pcm", rate: 16_000, eventFormat: "pcm" },
   { name: "raw PCM, 24 kHz", accept: "audio/pcm", rate: 24_000, eventFormat: "pcm" },
@@ -31,7 +31,10 @@ export const longText = [...defaultTexts, ...defaultTexts]
 
 export const usualTarget = { shape: "svc-tts", model: "mist", voice: "alan", texts: defaultTexts } as const;
 
-/** In each round, the engine alone and each variant of the server, one at a time. */
+/**
+ * Measures the time to first audio. Each round measures the engine alone and each variant of the server, one
+ * after the other.
+ */
 export const firstAudio: Measurement = {
   name: "First audio",
   async measure(workbench) {
@@ -57,7 +60,7 @@ export const firstAudio: Measurement = {
 export async function firstAudioMs(agent: Agent, target: Target, text = longText): Promise<number> {
   const record = await measureStream(agent, target, text, AbortSignal.timeout(60_000));
   if (record.outcome !== "complete" || record.firstAudioMs === undefined) {
-    throw new Error(`${target.accept} was not answered whole: ${record.code ?? record.outcome}`);
+    throw new Error(`${target.accept} received no complete response: ${record.code ?? record.outcome}`);
   }
   return record.firstAudioMs;
 }

@@ -8,7 +8,7 @@ import { replayText } from "../replay/audio.ts";
 import { type ApiAlone, startApiAlone } from "./api-alone.ts";
 
 const mebibyte = 1024 * 1024;
-const looks = 40;
+const samples = 40;
 const slowSenders = 50;
 const manyConnections = 1_000;
 const waves = 3;
@@ -18,18 +18,21 @@ const mostHealthMs = 2_000;
 const mostGrowthMiB = 64;
 const mostHeldMiB = 1_200;
 
-/** Latency of other clients next to clients that hold connections, and the memory of such connections. */
+/**
+ * Measures the latency of a client while other clients hold many connections, and the memory for these
+ * connections.
+ */
 export const hostileCallers: Measurement = {
   name: "Hostile callers",
   async measure() {
     const api = await startApiAlone();
     try {
-      await speak(api, largeBody(0), "audio/pcm"); // Warms up the compiled code.
+      await sendSpeech(api, largeBody(0), "audio/pcm"); // This load warms up the compiled code.
       const calm = await health(api);
-      const slow = await beside(api, slowSenders, 1);
-      const before = await beside(api, manyConnections, 1);
+      const slow = await healthBeside(api, slowSenders, 1);
+      const before = await healthBeside(api, manyConnections, 1);
       const settled = residentBytes(api.pid);
-      const many = await beside(api, manyConnections, waves - 1);
+      const many = await healthBeside(api, manyConnections, waves - 1);
       const grownMiB = (residentBytes(api.pid) - settled) / mebibyte;
       const rows = [
         ["no other client", calm],
@@ -53,12 +56,12 @@ export const hostileCallers: Measurement = {
             mostHeldMiB,
           ),
         ],
-        text: `How long \`/health\` takes beside callers who hold connections with a request half sent; ${looks} looks each.
+        text: `How long \`/health\` takes beside callers who hold connections with a request half sent; ${samples} looks each.
 
 ${markdownTable(
   ["beside", "p50", "p99"],
-  rows.map(([who, times]) => [
-    who,
+  rows.map(([clients, times]) => [
+    clients,
     `${quantile(times, 0.5).toFixed(1)} ms`,
     `${quantile(times, 0.99).toFixed(1)} ms`,
   ]),
@@ -70,20 +73,20 @@ ${markdownTable(
   },
 };
 
-/** The values in ascending order. */
+/** Returns the response times of /health in ascending order. */
 async function health({ url }: ApiAlone): Promise<readonly number[]> {
   const times: number[] = [];
-  while (times.length < looks) {
+  while (times.length < samples) {
     const startedAt = performance.now();
-    const answer = await fetch(`${url}/health`);
-    await answer.arrayBuffer();
-    if (!answer.ok) throw new Error(`/health answered ${answer.status}`);
+    const response = await fetch(`${url}/health`);
+    await response.arrayBuffer();
+    if (!response.ok) throw new Error(`/health responded with status ${response.status}`);
     times.push(performance.now() - startedAt);
   }
   return ascending(times);
 }
 
-async function beside(api: ApiAlone, connections: number, times: number): Promise<readonly number[]> {
+async function healthBeside(api: ApiAlone, connections: number, times: number): Promise<readonly number[]> {
   const found: number[] = [];
   for (let wave = 0; wave < times; wave++) {
     const sockets = await Promise.all(Array.from({ length: connections }, () => sendHalf(api)));
@@ -104,23 +107,23 @@ async function sendHalf({ url, key }: ApiAlone): Promise<Socket> {
   return socket;
 }
 
-/** A speech request with white space of this many bytes. */
+/** Returns a speech request with this number of bytes of white space. */
 function largeBody(bytes: number, seconds = 1): string {
   const request = { speaker: "luna", modelId: "arcana", text: replayText(seconds, "at once") };
   return `{${" ".repeat(bytes)}${JSON.stringify(request).slice(1)}`;
 }
 
-async function speak({ url, key }: ApiAlone, body: string, accept: string): Promise<void> {
-  const answer = await fetch(`${url}/v1/svc-tts`, {
+async function sendSpeech({ url, key }: ApiAlone, body: string, accept: string): Promise<void> {
+  const response = await fetch(`${url}/v1/svc-tts`, {
     method: "POST",
     headers: { authorization: `Bearer ${key}`, "content-type": "application/json", accept },
     body,
   });
-  await answer.arrayBuffer();
-  if (![200, 503].includes(answer.status)) throw new Error(`status ${answer.status}`);
+  await response.arrayBuffer();
+  if (![200, 503].includes(response.status)) throw new Error(`a large speech request received status ${response.status}`);
 }
 
-/** Highest memory of the process in MiB while all requests were in progress. */
+/** Returns the highest memory of the process in MiB during the large requests. */
 async function large(api: ApiAlone): Promise<number> {
   let most = residentBytes(api.pid);
   const looking = setInterval(() => {
@@ -128,20 +131,20 @@ async function large(api: ApiAlone): Promise<number> {
   }, 20);
   try {
     const body = largeBody(15.9 * mebibyte);
-    await Promise.all(Array.from({ length: largeBodies }, () => speak(api, body, "audio/pcm")));
-    const answer = largeBody(0, 400);
-    await Promise.all(Array.from({ length: largeAnswers }, () => speak(api, answer, "application/json")));
+    await Promise.all(Array.from({ length: largeBodies }, () => sendSpeech(api, body, "audio/pcm")));
+    const response = largeBody(0, 400);
+    await Promise.all(Array.from({ length: largeAnswers }, () => sendSpeech(api, response, "application/json")));
   } finally {
     clearInterval(looking);
   }
   return most / mebibyte;
 }
 
-function healthTarget(who: string, times: readonly number[], calm: readonly number[]): TargetRow {
+function healthTarget(clients: string, times: readonly number[], calm: readonly number[]): TargetRow {
   const p99 = quantile(times, 0.99);
   const ratio = p99 / quantile(calm, 0.99);
   return {
-    what: `/health beside ${who}, p99`,
+    what: `/health beside ${clients}, p99`,
     target: `under ${mostHealthMs} ms`,
     measured: `${p99.toFixed(0)} ms (${ratio.toFixed(1)} times that of a calm server)`,
     met: p99 < mostHealthMs,

@@ -26,11 +26,11 @@ const wrongPerSecond = 1_000;
 const rightPerSecond = 60;
 const pairs = 3;
 const windowSeconds = 8;
-/** The seconds of requests with wrong keys before and after the concurrent measurement. */
+/** The seconds for which requests with wrong keys run before and after the concurrent measurement. */
 const marginSeconds = 1;
 const mostRatio = 1.25;
 
-/** The cost of authenticating clients by their keys, and the cost that unknown keys cause for others. */
+/** Measures the cost of checking API keys, and the effect of requests with unknown keys on other clients. */
 export const keyCheck: Measurement = {
   name: "Key check",
   async measure() {
@@ -38,7 +38,7 @@ export const keyCheck: Measurement = {
     const wrong = await timeChecks([createKey()], createKeys());
     const api = await startApiAlone();
     try {
-      await listen(api, 3); // Warms up the compiled code.
+      await listen(api, 3); // This load warms up the compiled code.
       await flood(api, 3);
       const refusal = await refusalCost(api);
       const windows = await compare(api);
@@ -59,9 +59,9 @@ interface Times {
 }
 
 /**
- * Measures the hook of every request, with a key store like that of a server with a file and a database, in
- * milliseconds.
- * @param known digests in the store; those of the keys by default.
+ * Measures the time of the hook that checks the key of every request, in milliseconds. The key store is like
+ * that of a server with a file and a database. `known` are the keys with digests in the store, by default
+ * `keys`.
  */
 async function timeChecks(keys: readonly string[], known = keys): Promise<Times> {
   const entries = known.map((key, i) => ({
@@ -83,7 +83,7 @@ async function timeChecks(keys: readonly string[], known = keys): Promise<Times>
   return { p50: quantile(sorted, 0.5), p99: quantile(sorted, 0.99) };
 }
 
-/** @returns milliseconds until each response for a known key. */
+/** Returns the duration of each request with a known key in milliseconds. */
 async function listen({ url, key }: ApiAlone, seconds: number): Promise<number[]> {
   const agent = new Agent({ pipelining: 1 });
   const form = { shape: "svc-tts", model: "arcana", voice: "luna", texts: [] } as const;
@@ -94,20 +94,20 @@ async function listen({ url, key }: ApiAlone, seconds: number): Promise<number[]
   );
   await agent.close();
   const failed = records.find(({ outcome }) => outcome !== "complete");
-  if (failed) throw new Error(`a known caller was not answered: ${failed.code ?? failed.outcome}`);
+  if (failed) throw new Error(`a request with a known key failed: ${failed.code ?? failed.outcome}`);
   return records.map(({ wallMs }) => wallMs);
 }
 
-/** Runs in a separate process. @returns the number of rejected requests. */
+/** Sends requests with wrong keys from a separate process. Returns the number of rejected requests. */
 async function flood({ url }: ApiAlone, seconds: number): Promise<number> {
   const words = [floodProgram, url, String(wrongPerSecond), String(seconds)];
   const { stdout } = await promisify(execFile)(process.execPath, words);
   const refused = Number(stdout);
-  if (refused !== wrongPerSecond * seconds) throw new Error(`only ${refused} wrong keys were refused`);
+  if (refused !== wrongPerSecond * seconds) throw new Error(`only ${refused} of ${wrongPerSecond * seconds} requests with wrong keys were rejected`);
   return refused;
 }
 
-/** The processor time of the API tier for each request in microseconds, including HTTP. */
+/** Returns the processor time of the API tier for each rejected request in microseconds, including HTTP. */
 async function refusalCost(api: ApiAlone): Promise<number> {
   const idle = await spentBy([api.pid], () => sleep(windowSeconds * 1000));
   const busy = await spentBy([api.pid], () => flood(api, windowSeconds));
@@ -115,7 +115,7 @@ async function refusalCost(api: ApiAlone): Promise<number> {
 }
 
 interface Window {
-  /** A time in milliseconds. */
+  /** The durations in milliseconds, without and with concurrent requests with wrong keys. */
   readonly alone: Times;
   readonly beside: Times;
 }

@@ -5,24 +5,24 @@ import { markdownTable, percent } from "../common/page.ts";
 import { type RunningServer, startServer } from "../common/running-server.ts";
 
 const megabyte = 1024 * 1024;
-/** About eighteen hours of speech. */
+/** A text of about eighteen hours of speech. */
 const text = "It was a long story, and it was not over yet. ".repeat(megabyte / 46);
-/** By then compilers and garbage collectors have settled. */
+/** After this number of bytes, compilers and garbage collectors are in a steady state. */
 const warmBytes = 24 * megabyte;
 const wholeBytes = 64 * megabyte;
 const mostGrowthMegabytes = 25;
 
-interface Held {
+interface Memory {
   readonly api: number;
-  /** Memory of the tier and its engines. */
+  /** Memory of the arcana tier and its engines. */
   readonly arcana: number;
 }
 
-/** Whether a tier's memory grows during an endless stream. */
+/** Measures whether the memory of a tier grows during a very long stream. */
 export const longStream: Measurement = {
   name: "Memory of a long stream",
   async measure() {
-    // The faster generator: half an hour of speech passes through the tiers.
+    // The measurement uses the faster generator, because half an hour of speech must pass through the tiers.
     const server = await startServer({ [names.arcanaGenerator]: "flite" });
     try {
       const { early, most } = await listen(server);
@@ -37,11 +37,11 @@ export const longStream: Measurement = {
   },
 };
 
-async function listen(server: RunningServer): Promise<{ early: Held; most: Held }> {
-  const hangUp = new AbortController();
-  const answer = await fetch(`${server.url}/v1/svc-tts`, {
+async function listen(server: RunningServer): Promise<{ early: Memory; most: Memory }> {
+  const disconnect = new AbortController();
+  const response = await fetch(`${server.url}/v1/svc-tts`, {
     method: "POST",
-    signal: hangUp.signal,
+    signal: disconnect.signal,
     headers: {
       authorization: `Bearer ${server.key}`,
       "content-type": "application/json",
@@ -49,25 +49,25 @@ async function listen(server: RunningServer): Promise<{ early: Held; most: Held 
     },
     body: JSON.stringify({ speaker: "eucalyptus", modelId: "arcana", samplingRate: 16_000, text }),
   });
-  if (!answer.ok) throw new Error(`status ${answer.status}: ${await answer.text()}`);
-  let [received, lookedAt] = [0, 0];
-  let early: Held | undefined;
-  let most: Held = { api: 0, arcana: 0 };
-  for await (const piece of answer.body as unknown as AsyncIterable<Uint8Array>) {
+  if (!response.ok) throw new Error(`the speech request received status ${response.status}: ${await response.text()}`);
+  let [received, measuredAt] = [0, 0];
+  let early: Memory | undefined;
+  let most: Memory = { api: 0, arcana: 0 };
+  for await (const piece of response.body as unknown as AsyncIterable<Uint8Array>) {
     received += piece.length;
-    if (received - lookedAt < megabyte) continue;
-    lookedAt = received;
-    const now = heldBy(server);
+    if (received - measuredAt < megabyte) continue;
+    measuredAt = received;
+    const now = memoryOf(server);
     if (received > warmBytes) early ??= now;
     most = { api: Math.max(most.api, now.api), arcana: Math.max(most.arcana, now.arcana) };
     if (received > wholeBytes) break;
   }
-  hangUp.abort();
-  if (early === undefined) throw new Error("the stream ended early");
+  disconnect.abort();
+  if (early === undefined) throw new Error("the stream ended before the warm-up was complete");
   return { early, most };
 }
 
-function heldBy({ pids }: RunningServer): Held {
+function memoryOf({ pids }: RunningServer): Memory {
   const arcana = [pids.arcana, ...pids.arcanaEngines];
   return {
     api: residentBytes(pids.api),

@@ -11,24 +11,33 @@ import { type ApiAlone, replayOptions, startApiAlone } from "./api-alone.ts";
 const restAfterMs = 5_000;
 const mostRestMegabytes = 250;
 const soakMinutes = 10;
-/** Streams of each kind. One ends every five seconds, so that thousands start and end. */
+/**
+ * The number of streams of each format. A stream ends after five seconds and the next one starts, so that a
+ * soak test has thousands of streams.
+ */
 const soakStreams = 30;
 const sampleEveryMs = 2_000;
-/** Compares the last two minutes with the third and fourth, after the warm-up. */
+/**
+ * The allowed growth of the memory from the third and fourth minute, after the warm-up, to the last two
+ * minutes.
+ */
 const mostGrowth = 0.1;
 
-/** Results of a soak test, kept between runs because it takes ten minutes. */
+/** The results of a soak test. They are kept between runs, because a soak test takes ten minutes. */
 interface Soak {
   readonly date: string;
   readonly streams: number;
   readonly requests: number;
-  /** Medians, one per minute. */
+  /** The median memory of each minute. */
   readonly megabytes: readonly number[];
 }
 
-/** @param folder with the last soak's results. @param soak whether to repeat it. */
+/**
+ * Measures the memory of the API tier. `folder` contains the results of the last soak test. `soak` repeats
+ * the soak test.
+ */
 export function memory(folder: string, soak: boolean): Measurement {
-  const kept = join(folder, "soak.json");
+  const soakFile = join(folder, "soak.json");
   return {
     name: "Memory of the API tier",
     async measure() {
@@ -36,9 +45,9 @@ export function memory(folder: string, soak: boolean): Measurement {
       try {
         await sleep(restAfterMs);
         const restMegabytes = megabytesOf(api);
-        if (soak) writeFileSync(kept, `${JSON.stringify(await runSoak(api), null, 2)}\n`);
+        if (soak) writeFileSync(soakFile, `${JSON.stringify(await runSoak(api), null, 2)}\n`);
         else await speakFor(api, 6);
-        const last = existsSync(kept) ? (JSON.parse(readFileSync(kept, "utf8")) as Soak) : undefined;
+        const last = existsSync(soakFile) ? (JSON.parse(readFileSync(soakFile, "utf8")) as Soak) : undefined;
         return {
           targets: [restTarget(restMegabytes), ...(last ? [soakTarget(last)] : [])],
           text: page(restMegabytes, megabytesOf(api), last),
@@ -54,7 +63,7 @@ function megabytesOf({ pid }: ApiAlone): number {
   return residentBytes(pid) / 1e6;
 }
 
-/** PCM and MP3 at real time, in parallel. */
+/** Streams PCM and MP3 in parallel, at real time. Returns the number of complete requests. */
 async function speakFor(api: ApiAlone, seconds: number): Promise<number> {
   const plan = { streams: soakStreams, seconds, text: replayText(5, "in time") };
   const mp3 = ["--accept", "audio/mpeg", "--rate", String(replayRate)];

@@ -11,14 +11,11 @@ const rounds = 15;
 const models = ["mist", "mistv2"] as const;
 type Mist = (typeof models)[number];
 
-/** A first sentence without a comma, with which agents often begin. */
+/** A text whose first sentence has no comma, as is common in voice agents. */
 const longText =
   "The old man told us a very long story about the sea and everything that lives in it while it was raining. We listened until the end.";
 
-/**
- * Compares mist and mistv2 with one voice: the time to first audio of each, in turn, and their
- * intelligibility.
- */
+/** Compares the time to first audio and the intelligibility of mist and mistv2, with the same voice. */
 export const mists: Measurement = {
   name: "mist and mistv2",
   async measure(workbench) {
@@ -64,13 +61,13 @@ function targetOf({ url, key }: RunningServer, model: Mist) {
 async function errorRate({ url, key }: RunningServer, modelId: Mist): Promise<number> {
   const spoken: Spoken[] = [];
   for (const sentence of englishSentences) {
-    const answer = await fetch(`${url}/v1/svc-tts`, {
+    const response = await fetch(`${url}/v1/svc-tts`, {
       method: "POST",
       headers: { authorization: `Bearer ${key}`, "content-type": "application/json", accept: "audio/pcm" },
       body: JSON.stringify({ speaker: usualTarget.voice, modelId, text: sentence }),
     });
-    if (!answer.ok) throw new Error(`${modelId} answered ${answer.status}`);
-    spoken.push({ samples: new Int16Array(await answer.arrayBuffer()), rate: 16_000, sentence });
+    if (!response.ok) throw new Error(`a request for ${modelId} received status ${response.status}`);
+    spoken.push({ samples: new Int16Array(await response.arrayBuffer()), rate: 16_000, sentence });
   }
   return (await recognize(spoken)).wordErrorRate;
 }

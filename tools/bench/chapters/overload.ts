@@ -13,27 +13,31 @@ import { markdownTable } from "../common/page.ts";
 import { startServer } from "../common/running-server.ts";
 import { longText, usualTarget } from "./first-audio.ts";
 
-/** Streams that the model tier synthesizes at once. As many more may wait. */
+/** The number of streams that the model tier synthesizes at once. The queue has the same length. */
 const capacity = 16;
 const seconds = 12;
-/** Concurrent requests with long texts: half of them run, half wait. */
+/**
+ * The number of concurrent requests with long texts. Half of them run, and the other half waits in the queue.
+ */
 const filling = 2 * capacity;
-/** Number of clients that then find a full queue, one after another. */
+/** The number of requests that are then sent one after another, while the queue is full. */
 const refusedCallers = 50;
 const fullAfterMs = 500;
 const deadlineMs = 5_000;
-/** Allowance for the time from a slot to the first audio, and for a timer on a busy machine. */
+/**
+ * The allowed time from the start of a stream to its first audio, with the delay of timers on a busy machine.
+ */
 const graceMs = 250;
 const mostRefusalMs = 50;
 
-/** A separate server, small enough to be overloaded. */
+/** Measures a server at twice its capacity. The server is separate, and its capacity is small. */
 export const overload: Measurement = {
   name: "Twice the capacity",
   async measure() {
     const server = await startServer({ [names.maxConcurrentStreams]: String(capacity) });
     try {
       const target = { ...usualTarget, accept: "audio/pcm", eventFormat: "pcm", rate: 16_000 } as const;
-      await loadWith(server, target, capacity / 2, 4); // Warms up the compiled code.
+      await loadWith(server, target, capacity / 2, 4); // This load warms up the compiled code.
       const steady = await loadWith(server, target, 2 * capacity, seconds);
       return finding(steady, await fill(server, target));
     } finally {
@@ -52,7 +56,7 @@ async function loadWith({ url, key }: Served, form: Form, streams: number, forSe
 }
 
 interface Full {
-  /** Running and waiting requests. */
+  /** The requests that run, and the requests that wait in the queue. */
   readonly filling: readonly StreamRecord[];
   readonly late: readonly StreamRecord[];
 }
@@ -60,11 +64,11 @@ interface Full {
 async function fill({ url, key }: Served, form: Form): Promise<Full> {
   console.log(`    ${filling} callers at once, then ${refusedCallers} in turn`);
   const agent = new Agent({ pipelining: 1 });
-  const ask = () => measureStream(agent, { ...form, url, key }, longText, AbortSignal.timeout(60_000));
-  const first = Array.from({ length: filling }, ask);
+  const send = () => measureStream(agent, { ...form, url, key }, longText, AbortSignal.timeout(60_000));
+  const first = Array.from({ length: filling }, send);
   await sleep(fullAfterMs);
   const late: StreamRecord[] = [];
-  while (late.length < refusedCallers) late.push(await ask());
+  while (late.length < refusedCallers) late.push(await send());
   const records = await Promise.all(first);
   await agent.close();
   return { filling: records, late };
@@ -75,10 +79,10 @@ const isRefusal = ({ code }: StreamRecord) => code === "saturated";
 function finding(steady: readonly StreamRecord[], full: Full): TargetResult {
   const stalls = ascending(steady.flatMap(({ stallMs }) => stallMs ?? []));
   const refusals = ascending(full.late.filter(isRefusal).map(({ wallMs }) => wallMs));
-  const heard = full.filling.filter(({ outcome }) => outcome === "complete");
+  const completed = full.filling.filter(({ outcome }) => outcome === "complete");
   const expired = full.filling.filter(isRefusal);
   const waits = [
-    ...heard.map(({ firstAudioMs }) => firstAudioMs ?? 0),
+    ...completed.map(({ firstAudioMs }) => firstAudioMs ?? 0),
     ...expired.map(({ wallMs }) => wallMs),
   ];
   const figures = {
@@ -116,7 +120,7 @@ ${markdownTable(
   [
     [
       String(filling),
-      String(heard.length),
+      String(completed.length),
       String(expired.length),
       String(refusedCallers),
       String(refusals.length),

@@ -7,16 +7,19 @@ import { markdownTable } from "../common/page.ts";
 import { startServer } from "../common/running-server.ts";
 import { startPiper } from "./piper-server.ts";
 
-/** Results for one model: medians of this server and of Piper. */
+/** The results for one model: medians of this server and of Piper's server. */
 interface PeerFigures {
   readonly model: string;
   readonly runtimes: Side<string>;
   readonly firstAudioMs: Medians;
-  /** Seconds of audio per second, by number of streams. */
+  /** Seconds of audio per second, for each number of streams. */
   readonly audioPerSecond: readonly (Medians & { readonly streams: number })[];
 }
 
-/** Piper as pip installs it, and with this server's version of ONNX Runtime. */
+/**
+ * A value of this server (`ours`), of Piper's server as pip installs it (`theirs`), and of Piper's server
+ * with this server's version of ONNX Runtime (`theirsLikeOurs`).
+ */
 interface Side<T> {
   readonly ours: T;
   readonly theirs: T;
@@ -45,7 +48,7 @@ const longText =
     0,
     500,
   );
-/** Sentences without an inner pause, so that silence does not count as audio. */
+/** Sentences without a pause, so that silence does not count as audio. */
 const sentences = [
   "Your order has been shipped and will arrive on Thursday.",
   "Please hold the line while I look up your account.",
@@ -55,10 +58,10 @@ const sentences = [
   "Would you like me to send the receipt to your address.",
 ];
 
-/** Sends a text and reads the audio as it arrives. */
-type Ask = (text: string) => Promise<Response>;
+/** Sends a speech request for a text. */
+type Send = (text: string) => Promise<Response>;
 
-/** Compares this server and Piper's own, with the same models, in turn. */
+/** Compares this server with Piper's server, in turn and with the same models. */
 export const peers: Measurement = {
   name: "Comparison with Piper's server",
   async measure() {
@@ -67,7 +70,10 @@ export const peers: Measurement = {
   },
 };
 
-/** Starts a separate server, because the other chapters measure one without mounted voices. */
+/**
+ * Measures both servers. It starts a separate server, because the other chapters measure a server without
+ * mounted voices.
+ */
 async function measurePeers(): Promise<PeerFigures[]> {
   const folder = new VoicesFolder();
   folder.piper("tiny", { frames: [2, 6] });
@@ -82,13 +88,13 @@ async function measurePeers(): Promise<PeerFigures[]> {
       try {
         await untilServed(ours.url, voice);
         console.log(`    ${model}`);
-        const asks = {
-          ours: askUs(ours, voice),
-          theirs: askPiper(theirs.url),
-          theirsLikeOurs: askPiper(likeOurs.url),
+        const senders = {
+          ours: senderToUs(ours, voice),
+          theirs: senderToPiper(theirs.url),
+          theirsLikeOurs: senderToPiper(likeOurs.url),
         };
         const runtimes = { ours: ourRuntime, theirs: theirs.runtime, theirsLikeOurs: likeOurs.runtime };
-        figures.push({ model, runtimes, ...(await measureModel(asks)) });
+        figures.push({ model, runtimes, ...(await measureModel(senders)) });
       } finally {
         await Promise.all([theirs.stop(), likeOurs.stop()]);
       }
@@ -139,74 +145,77 @@ ${theirsLikeOurs}, which separates the effect of the runtime from that of the se
 ${markdownTable(["model", "figure", `ours, ${ours}`, `Piper's, ${theirs}`, `Piper's, ${theirsLikeOurs}`], rows)}`;
 }
 
-async function measureModel(asks: Side<Ask>): Promise<Pick<PeerFigures, "firstAudioMs" | "audioPerSecond">> {
+async function measureModel(senders: Side<Send>): Promise<Pick<PeerFigures, "firstAudioMs" | "audioPerSecond">> {
   for (const side of sides)
-    for (const text of sentences) await hear(await asks[side](text), performance.now());
-  const first = await alternate(firstAudioRounds, asks, async (ask) => {
+    for (const text of sentences) await readAudio(await senders[side](text), performance.now());
+  const first = await alternate(firstAudioRounds, senders, async (send) => {
     const startedAt = performance.now();
-    return (await hear(await ask(longText), startedAt)).firstAudioMs;
+    return (await readAudio(await send(longText), startedAt)).firstAudioMs;
   });
   const audioPerSecond: (Medians & { streams: number })[] = [];
   for (const streams of streamCounts) {
-    const medians = await alternate(windows, asks, (ask) => throughput(ask, streams, windowSeconds));
-    console.log(`    ${streams} streams: ${said(medians, 1)} s/s`);
+    const medians = await alternate(windows, senders, (send) => throughput(send, streams, windowSeconds));
+    console.log(`    ${streams} streams: ${formatted(medians, 1)} s/s`);
     audioPerSecond.push({ streams, ...medians });
   }
-  console.log(`    first audio: ${said(first, 0)} ms`);
+  console.log(`    first audio: ${formatted(first, 0)} ms`);
   return { firstAudioMs: first, audioPerSecond };
 }
 
-function said(medians: Medians, digits: number): string {
+function formatted(medians: Medians, digits: number): string {
   return sides.map((side) => `${side} ${medians[side].toFixed(digits)}`).join(", ");
 }
 
-/** Computes medians. The order changes from round to round. */
+/** Measures the servers in turn, and returns the medians. The order of the servers changes in each round. */
 async function alternate(
   rounds: number,
-  asks: Side<Ask>,
-  measure: (ask: Ask) => Promise<number>,
+  senders: Side<Send>,
+  measure: (send: Send) => Promise<number>,
 ): Promise<Medians> {
   const measured: Side<number[]> = { ours: [], theirs: [], theirsLikeOurs: [] };
   for (let round = 0; round < rounds; round++) {
     for (const side of round % 2 === 0 ? sides : sides.toReversed()) {
-      measured[side].push(await measure(asks[side]));
+      measured[side].push(await measure(senders[side]));
     }
   }
   const { ours, theirs, theirsLikeOurs } = measured;
   return { ours: median(ours), theirs: median(theirs), theirsLikeOurs: median(theirsLikeOurs) };
 }
 
-/** No request starts after the window. Running ones finish, and their time counts. */
-async function throughput(ask: Ask, streams: number, seconds: number): Promise<number> {
+/**
+ * Returns the seconds of audio per second. No request starts after the end of the window. Running requests
+ * finish, and their time counts.
+ */
+async function throughput(send: Send, streams: number, seconds: number): Promise<number> {
   const startedAt = performance.now();
   let next = 0;
   let audioSeconds = 0;
   const stream = async () => {
     while (performance.now() - startedAt < seconds * 1000) {
       const text = sentences[next++ % sentences.length] ?? "";
-      const heard = await hear(await ask(text), startedAt);
-      audioSeconds += heard.audioSeconds; // Separate lines, because one expression would use the sum from before the wait.
+      const received = await readAudio(await send(text), startedAt);
+      audioSeconds += received.audioSeconds; // The addition follows the await in a separate statement, so that it uses the current sum.
     }
   };
   await Promise.all(Array.from({ length: streams }, stream));
   return audioSeconds / ((performance.now() - startedAt) / 1000);
 }
 
-async function hear(
-  answer: Response,
+async function readAudio(
+  response: Response,
   startedAt: number,
 ): Promise<{ firstAudioMs: number; audioSeconds: number }> {
-  if (!answer.ok || !answer.body) throw new Error(`${answer.url} answered ${answer.status}`);
+  if (!response.ok || !response.body) throw new Error(`${response.url} responded with status ${response.status}`);
   let bytes = 0;
   let firstAudioMs = Number.NaN;
-  for await (const piece of answer.body) {
+  for await (const piece of response.body) {
     bytes += piece.length;
     if (Number.isNaN(firstAudioMs) && bytes > wavHeaderBytes) firstAudioMs = performance.now() - startedAt;
   }
   return { firstAudioMs, audioSeconds: (bytes - wavHeaderBytes) / 2 / rate };
 }
 
-function askUs({ url, key }: { readonly url: string; readonly key: string }, voice: string): Ask {
+function senderToUs({ url, key }: { readonly url: string; readonly key: string }, voice: string): Send {
   const headers = {
     authorization: `Bearer ${key}`,
     accept: "audio/wav",
@@ -220,7 +229,7 @@ function askUs({ url, key }: { readonly url: string; readonly key: string }, voi
     });
 }
 
-function askPiper(url: string): Ask {
+function senderToPiper(url: string): Send {
   return (text) =>
     fetch(`${url}/synthesize`, {
       method: "POST",

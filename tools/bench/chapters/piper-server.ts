@@ -4,20 +4,20 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { leasePort } from "../../../test/support/port-lease.ts";
 import { pythonWith } from "../../../test/support/python.ts";
 
-/** Piper's own package (GPL-3.0), installed only for measurements, in its own process. */
+/** Piper's packages (GPL-3.0). They are installed only for measurements, and run in a separate process. */
 const packages = ["piper-tts==1.8.0", "flask==3.1.3"];
 const readyWithinMs = 60_000;
 
 export interface PiperServer {
   readonly url: string;
-  /** Version of its ONNX Runtime. */
+  /** Version of ONNX Runtime that the server uses. */
   readonly runtime: string;
   stop(): Promise<void>;
 }
 
 /**
- * Piper's HTTP server with one model, started as its documentation describes.
- * @param runtime version of ONNX Runtime; by default the newest at the first installation of the packages.
+ * Starts Piper's HTTP server with one model, as its documentation describes. `runtime` is the version of ONNX
+ * Runtime. By default it is the newest version at the first installation of the packages.
  */
 export async function startPiper(model: string, runtime?: string): Promise<PiperServer> {
   const python = await pythonWith([
@@ -53,7 +53,7 @@ function runtimeOf(python: string): string {
 async function untilUp(child: ChildProcess, url: string): Promise<void> {
   const until = performance.now() + readyWithinMs;
   while (performance.now() < until) {
-    if (child.exitCode !== null) throw new Error(`Piper's server ended with ${child.exitCode}`);
+    if (child.exitCode !== null) throw new Error(`Piper's server ended with exit code ${child.exitCode}`);
     const up = await fetch(`${url}/voices`).then(
       ({ ok }) => ok,
       () => false, // The server does not listen yet.

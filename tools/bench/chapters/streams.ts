@@ -8,7 +8,7 @@ import { markdownTable, percent } from "../common/page.ts";
 const streamCounts = [1, 8, 32];
 const seconds = 6;
 
-/** Full load with few and with many streams. It also warms up later measurements. */
+/** Measures full load with few and with many streams. It also warms up the server for later measurements. */
 export const streams: Measurement = {
   name: "Streams",
   async measure(workbench) {
@@ -37,7 +37,7 @@ fast as it can. Therefore more than one stream is full load, and the time to fir
 ${runsTable(runs)}`;
 }
 
-/** One line for each run. */
+/** Returns a table with one row for each run. */
 export function runsTable(runs: readonly Report[]): string {
   return markdownTable(
     [

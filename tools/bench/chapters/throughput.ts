@@ -9,12 +9,14 @@ const pairs = 4;
 const leastShare = 0.85;
 
 interface Pair {
-  /** Seconds of audio per second of one stream. */
+  /** Seconds of audio per second, of the engines alone and of the server. */
   readonly alone: number;
   readonly served: number;
 }
 
-/** Alternating windows: the engines alone, then the same work through the server. */
+/**
+ * Measures the throughput in alternating windows: of the engines alone, and of the server with the same work.
+ */
 export const throughput: Measurement = {
   name: "Throughput",
   async measure(workbench) {

@@ -8,21 +8,23 @@ import { warmUpEngines } from "../../../server/model/warm-up.ts";
 import { planSpeech } from "../../../server/text/planning/plan.ts";
 
 /**
- * The engine processes of a model tier, called directly: their speed without HTTP, wire format and encoders.
+ * The engine processes of a model tier without the server, to measure their speed without HTTP, wire format
+ * and encoders.
  */
 export interface EnginesAlone {
   /**
-   * Milliseconds until the engine's first audio of a text, for the phrase that the server synthesizes first.
+   * Returns the milliseconds until the engine's first audio of a text, for the phrase that the server
+   * synthesizes first.
    */
   firstChunkMs(text: string): Promise<number>;
-  /** Seconds of audio per second including pauses, with this many streams that synthesize texts in turn. */
+  /** Returns the seconds of audio per second, including pauses, with this number of concurrent streams. */
   throughput(texts: readonly string[], streams: number, seconds: number): Promise<number>;
   close(): Promise<void>;
 }
 
 const voiceId = "alan";
 
-/** Starts the same number of processes as a model tier on this machine. */
+/** Starts as many engine processes as a model tier on this machine has. */
 export async function openEnginesAlone(): Promise<EnginesAlone> {
   const quiet = { info: () => undefined, warn: () => undefined };
   const engines = await Engines.open({ processes: availableParallelism(), log: quiet });
@@ -36,7 +38,7 @@ export async function openEnginesAlone(): Promise<EnginesAlone> {
 
 function voice() {
   const found = findVoice(voiceId);
-  if (!found) throw new Error(`the catalogue has no ${voiceId}`);
+  if (!found) throw new Error(`the catalogue has no voice ${voiceId}`);
   return found;
 }
 
@@ -54,7 +56,7 @@ function firstUtterance(text: string): Utterance {
       return { voice: voice().engine, tokens: segment.tokens, stretch: 1 };
     }
   }
-  throw new Error("a text without words");
+  throw new Error("the text has no words to synthesize");
 }
 
 async function firstChunkMs(engines: Engines, text: string): Promise<number> {
@@ -65,7 +67,7 @@ async function firstChunkMs(engines: Engines, text: string): Promise<number> {
   for await (const { samples } of engine.speak(utterance, new AbortController().signal)) {
     if (samples.length > 0) first ??= performance.now() - startedAt;
   }
-  if (first === undefined) throw new Error("the engine made no audio");
+  if (first === undefined) throw new Error("the engine returned no audio");
   return first;
 }
 

@@ -13,13 +13,13 @@ export type Served = Pick<RunningServer, "url" | "key">;
 export interface LoadPlan {
   readonly streams: number;
   readonly seconds: number;
-  /** Texts instead of the tool's own sentences. */
+  /** The text to synthesize, instead of the sentences of the load tool. */
   readonly text?: string;
   /** Further options of `svc-tts bench`. */
   readonly options?: readonly string[];
 }
 
-/** A run of the load tool, as a separate program. */
+/** Runs the load tool in a separate process. */
 export async function load({ url, key }: Served, plan: LoadPlan): Promise<Report> {
   const folder = mkdtempSync(join(tmpdir(), "svc-tts-bench-"));
   const [json, texts] = [join(folder, "run.json"), join(folder, "texts")];
@@ -31,7 +31,7 @@ export async function load({ url, key }: Served, plan: LoadPlan): Promise<Report
   }
   try {
     const running = promisify(execFile)(process.execPath, [program, ...words]);
-    running.child.stderr?.pipe(process.stderr, { end: false }); // The tool's progress.
+    running.child.stderr?.pipe(process.stderr, { end: false }); // This prints the progress of the load tool.
     await running;
     return JSON.parse(readFileSync(json, "utf8")) as Report;
   } finally {
@@ -39,7 +39,7 @@ export async function load({ url, key }: Served, plan: LoadPlan): Promise<Report
   }
 }
 
-/** Processor seconds of processes during a run. */
+/** Returns the processor seconds that each process uses during `work`. */
 export async function spentBy<Result>(
   pids: readonly number[],
   work: () => Promise<Result>,

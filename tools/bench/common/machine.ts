@@ -1,7 +1,7 @@
 import { availableParallelism, cpus, loadavg, release, totalmem } from "node:os";
 import type { Machine } from "./page.ts";
 
-/** The properties of the machine that affect every figure. */
+/** Returns the properties of the machine that affect every figure. */
 export function describeMachine(): Machine {
   return {
     processor: cpus()[0]?.model.trim() ?? "unknown processor",

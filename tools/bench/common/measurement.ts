@@ -2,34 +2,34 @@ import type { EnginesAlone } from "./engines-alone.ts";
 import type { RunningServer } from "./running-server.ts";
 
 /**
- * One chapter of `docs/benchmarks.md`. To add one: a file that exports a `Measurement`, and its name in
- * `main.ts`.
+ * One chapter of `docs/benchmarks.md`. To add a chapter, export a `Measurement` from a new file, and add it
+ * to `main.ts`.
  */
 export interface Measurement {
-  /** Its heading. */
+  /** The heading of the chapter. */
   readonly name: string;
   measure(workbench: Workbench): Promise<TargetResult>;
 }
 
 /**
- * Resources that measurements share, started at their first use. A measurement starts and stops all other
- * resources itself.
+ * Resources that measurements share. Each is started at its first use. A measurement starts and stops its
+ * other resources.
  */
 export interface Workbench {
-  /** The three tiers, started like `make run` does. */
+  /** Returns the three tiers, which are started like by `make run`. */
   server(): Promise<RunningServer>;
   engines(): Promise<EnginesAlone>;
 }
 
 export interface TargetResult {
   readonly targets: readonly TargetRow[];
-  /** Markdown below the heading. */
+  /** The Markdown text below the heading. */
   readonly text: string;
-  /** SVG by file name, written to `docs/benchmarks/`. */
+  /** SVG plots by file name. They are written to `docs/benchmarks/`. */
   readonly plots?: Readonly<Record<string, string>>;
 }
 
-/** A row of the page's first table. */
+/** A row of the table of targets at the beginning of the page. */
 export interface TargetRow {
   readonly what: string;
   readonly target: string;

@@ -1,21 +1,21 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
 /**
- * Sends requests at a constant rate, whether earlier ones have finished or not. Resolves with all responses.
- * @param perSecond requests per second. @param seconds duration of the load.
+ * Sends requests at a constant rate, independent of the duration of earlier requests. Resolves with all
+ * responses. `seconds` is the duration of the load.
  */
-export async function openLoop<Answer>(
+export async function openLoop<Result>(
   perSecond: number,
   seconds: number,
-  ask: () => Promise<Answer>,
-): Promise<Answer[]> {
-  const answers: Promise<Answer>[] = [];
+  send: () => Promise<Result>,
+): Promise<Result[]> {
+  const responses: Promise<Result>[] = [];
   const total = Math.round(perSecond * seconds);
   const startedAt = performance.now();
-  while (answers.length < total) {
+  while (responses.length < total) {
     const due = Math.floor(((performance.now() - startedAt) / 1000) * perSecond) + 1;
-    while (answers.length < Math.min(due, total)) answers.push(ask());
+    while (responses.length < Math.min(due, total)) responses.push(send());
     await sleep(1);
   }
-  return Promise.all(answers);
+  return Promise.all(responses);
 }

@@ -6,11 +6,14 @@ export interface Machine {
   readonly memoryBytes: number;
   readonly node: string;
   readonly kernel: string;
-  /** Mean number of runnable tasks in the minute before the run: the other load of the machine. */
+  /**
+   * The load of the machine by other programs: the mean number of runnable tasks in the minute before the
+   * run.
+   */
   readonly loadBefore: number;
 }
 
-/** Above this value, the other load affects the figures by more than the differences to show. */
+/** The highest load by other programs at which the figures are reliable. */
 const calmLoad = 0.5;
 
 export interface Chapter {
@@ -18,7 +21,7 @@ export interface Chapter {
   readonly finding: TargetResult;
 }
 
-/** `docs/benchmarks.md`, complete. */
+/** Returns the complete text of `docs/benchmarks.md`. */
 export function benchmarksPage(machine: Machine, chapters: readonly Chapter[]): string {
   return `# Benchmarks
 
@@ -69,7 +72,7 @@ export function targetsTable(rows: readonly TargetRow[]): string {
   );
 }
 
-/** A warning if the machine had other load, else empty. */
+/** Returns a warning if other programs loaded the machine, and otherwise an empty text. */
 export function calmSentence({ loadBefore, cores }: Pick<Machine, "loadBefore" | "cores">): string {
   if (loadBefore <= calmLoad) return "";
   return `\n\n**The machine was not idle**: ${loadBefore.toFixed(1)} other tasks used its ${cores} cores before the run, so times are longer than on an idle machine.`;

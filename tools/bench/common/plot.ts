@@ -12,7 +12,7 @@ const panel = { width: 240, height: 180, gap: 60 };
 const top = 64;
 const left = 48;
 
-/** A color for each line, on light pages and on dark ones. */
+/** The colors of each line, on light and on dark pages. */
 const colors = [
   ["#0969da", "#58a6ff"],
   ["#bc4c00", "#f0883e"],
@@ -39,13 +39,16 @@ ${colorRules(1)}
 }`;
 
 interface Axes {
-  /** The start of the horizontal axes. Zero, which is the default, shows a cost in proportion as a line through the corner. */
+  /**
+   * The start of the horizontal axes. The default is zero, so that a proportional cost is a line through the
+   * origin.
+   */
   readonly firstX?: number;
-  /** The end of the vertical axes. Each ends at its own highest value by default. */
+  /** The end of the vertical axes. By default, each axis ends at the highest value of its panel. */
   readonly mostY?: number;
 }
 
-/** Panels side by side, above the names of their lines. */
+/** Draws panels side by side, above a legend. */
 export function linesPlot(title: string, axis: string, panels: readonly Panel[], axes: Axes = {}): string {
   const width = left + panels.length * (panel.width + panel.gap);
   const height = top + panel.height + 76;
@@ -96,7 +99,7 @@ function drawn({ title, lines }: Panel, x0: number, axis: string, { firstX = 0, 
   ];
 }
 
-/** Rounds up to two digits. */
+/** Rounds a number up to two significant digits. */
 function round(value: number): number {
   const unit = 10 ** (Math.floor(Math.log10(value)) - 1);
   return Math.ceil(value / unit) * unit;

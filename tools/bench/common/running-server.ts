@@ -15,7 +15,7 @@ const key = "the-key-of-a-bench";
 export interface RunningServer {
   readonly url: string;
   readonly key: string;
-  /** Process IDs by role; `engines` are those of the tier that serves mist. */
+  /** Process IDs by role. `engines` are the engine processes of the mist tier. */
   readonly pids: {
     readonly api: number;
     readonly mist: number;
@@ -27,8 +27,8 @@ export interface RunningServer {
 }
 
 /**
- * The three tiers, started like `make run` does, on free ports and with separate files.
- * @param settings environment variables, see docs/reference/settings.md.
+ * Starts the three tiers like `make run`, on free ports and with separate files. `settings` are environment
+ * variables (docs/reference/settings.md).
  */
 export async function startServer(settings: NodeJS.ProcessEnv = {}): Promise<RunningServer> {
   const home = mkdtempSync(join(tmpdir(), "svc-tts-bench-"));
@@ -60,16 +60,19 @@ export async function startServer(settings: NodeJS.ProcessEnv = {}): Promise<Run
   }
 }
 
-/** The output of the tiers is shown if they do not start or an error occurs. They log warnings only. */
+/**
+ * Waits until the tiers are ready. It prints the log of the tiers, which contains only warnings and errors.
+ * If the tiers do not start, the error contains their last output.
+ */
 async function untilSpeaking(child: ChildProcess): Promise<void> {
   const speaking = Promise.withResolvers<void>();
-  let said = "";
+  let output = "";
   child.stdout?.setEncoding("utf8").on("data", (text: string) => {
-    said = (said + text).slice(-4000);
+    output = (output + text).slice(-4000);
     if (text.startsWith("{")) process.stderr.write(text);
-    if (said.includes("==> speaking")) speaking.resolve();
+    if (output.includes("==> speaking")) speaking.resolve();
   });
-  const failed = (how: string) => speaking.reject(new Error(`The server ${how}. It said: ${said}`));
+  const failed = (how: string) => speaking.reject(new Error(`The server ${how}. It said: ${output}`));
   child.once("exit", (code) => failed(`ended with ${code}`));
   const late = setTimeout(() => failed("did not start in time"), readyWithinMs);
   await speaking.promise;
@@ -87,7 +90,10 @@ function tiersOf(parent: number): RunningServer["pids"] {
   return { api: tier("api"), mist, engines: childrenOf(mist), arcana, arcanaEngines: childrenOf(arcana) };
 }
 
-/** Returns an offset for the ports of all three tiers, which no other process gets while this one runs. */
+/**
+ * Returns an offset for the ports of all three tiers. No other process gets this offset while this process
+ * runs.
+ */
 export function freeOffset(): Promise<number> {
   return leasePortOffset([ports.api, ports.model, ports.arcanaBesideMist]);
 }

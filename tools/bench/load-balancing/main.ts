@@ -1,6 +1,6 @@
 /**
- * `make bench-load-balancing`: how several API processes share replicas, simulated with the product's own
- * replica selection.
+ * `make bench-load-balancing` simulates how several API processes share replicas, with the replica selection
+ * of the server.
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -61,7 +61,7 @@ const text = chapters.map((chapter) => {
     "Replicas tried for each request, on average:",
     markdownTable(
       head,
-      rowsOf(({ asked }) => asked.toFixed(2)),
+      rowsOf(({ tried }) => tried.toFixed(2)),
     ),
   ].join("\n\n");
 });

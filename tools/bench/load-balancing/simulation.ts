@@ -6,7 +6,10 @@ import {
 } from "../../../server/api/upstream/replicas.ts";
 import { pseudoRandom } from "../../../test/support/seed.ts";
 
-/** How an API process selects a replica. `own streams` is the method before replicas reported their load. */
+/**
+ * The policies by which an API process selects a replica. `own streams` is the policy of the versions in
+ * which replicas did not report their load.
+ */
 export const policies = ["own streams", "two choices", "reports", "reports, free slot first"] as const;
 export type ChooserPolicy = (typeof policies)[number];
 
@@ -14,20 +17,20 @@ export interface Scenario {
   readonly policy: ChooserPolicy;
   readonly apiProcesses: number;
   readonly replicas: number;
-  /** Streams that a replica synthesizes at once. */
+  /** Number of streams that a replica synthesizes at once. */
   readonly capacity: number;
-  /** Mean share of occupied slots. */
+  /** Mean share of occupied capacity. */
   readonly load: number;
   readonly requests: number;
   readonly seed: number;
 }
 
 export interface SimulationResult {
-  /** Share of requests that waited at a full replica while another one had a free slot. */
+  /** Share of requests that waited at a full replica while another replica had free capacity. */
   readonly misplaced: number;
   readonly firstAudioP99Ms: number;
-  /** Replicas that were tried for a request. */
-  readonly asked: number;
+  /** Mean number of replicas that were tried for a request. */
+  readonly tried: number;
 }
 
 const meanStreamMs = 4_000;
@@ -51,8 +54,8 @@ interface Request {
 const route: Route = { pool: "voice", service: "http://voice", weight: 100, idle: false };
 
 /**
- * Requests arrive at random times (Poisson) at random API processes, on virtual time. The selection is the
- * product's own.
+ * Simulates requests in virtual time. They arrive at random times (Poisson) at random API processes. The
+ * server's own code selects the replicas.
  */
 export function simulate(scenario: Scenario): SimulationResult {
   const { policy, capacity, requests, load } = scenario;
@@ -70,7 +73,7 @@ export function simulate(scenario: Scenario): SimulationResult {
   const after = (delayMs: number, happen: () => void) => events.push({ atMs: nowMs + delayMs, happen });
   const firstAudio: number[] = [];
   let misplaced = 0;
-  let asked = 0;
+  let attempts = 0;
 
   const report = ({ chooser, replica }: Pick<Request, "chooser" | "replica">) => {
     if (policy === "own streams" || policy === "two choices") return;
@@ -90,7 +93,7 @@ export function simulate(scenario: Scenario): SimulationResult {
     });
   };
   const send = (atMs: number, chooser: ReplicaSelector, replica: Replica) => {
-    asked++;
+    attempts++;
     const request = { atMs, chooser, replica, leave: chooser.occupy(replicaOf(replica)) };
     if (replica.speaking < capacity) return speak(request);
     if (replicas.some(({ speaking }) => speaking < capacity)) misplaced++;
@@ -104,10 +107,10 @@ export function simulate(scenario: Scenario): SimulationResult {
   const place = (atMs: number, chooser: ReplicaSelector, full: ReadonlySet<string> = new Set()) => {
     const replica = find(chooser, full);
     const target = replica ?? find(chooser, new Set());
-    if (!target) throw new Error("there is no replica");
+    if (!target) throw new Error("the replica selector returned no replica");
     const mayQueue = policy !== "reports, free slot first" || replica === undefined;
     if (mayQueue || target.speaking < capacity) return send(atMs, chooser, target);
-    asked++;
+    attempts++;
     report({ chooser, replica: target });
     after(hopMs, () => place(atMs, chooser, new Set([...full, target.url])));
   };
@@ -128,7 +131,7 @@ export function simulate(scenario: Scenario): SimulationResult {
   return {
     misplaced: misplaced / requests,
     firstAudioP99Ms: firstAudio[Math.ceil(0.99 * firstAudio.length) - 1] ?? 0,
-    asked: asked / requests,
+    tried: attempts / requests,
   };
 }
 
@@ -140,7 +143,7 @@ function takeFirst<Event extends { readonly atMs: number }>(events: Event[]): Ev
   return events.splice(first, 1)[0];
 }
 
-/** The replica with fewer streams of this process, of two random ones (Mitzenmacher). */
+/** Selects two random replicas, and returns the one with fewer streams of this process (Mitzenmacher). */
 function twoChoices(chooser: ReplicaSelector, replicas: readonly Replica[], random: () => number) {
   const draw = () => replicas[Math.floor(random() * replicas.length)]?.url;
   const drawn = new Set([draw(), draw()]);

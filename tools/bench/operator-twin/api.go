@@ -1,4 +1,4 @@
-// The two custom resources, as far as a fleet of the benchmark uses them.
+// The two custom resources, with the fields that the benchmark uses.
 package main
 
 import (

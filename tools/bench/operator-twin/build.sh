@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds, once, the operator's twin on controller-runtime from its pinned Go modules, and prints the program's path.
+# Builds the operator's twin from its pinned Go modules, if it is not built yet, and prints the path of the program.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=../../../test/cluster/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../../../test/cluster/lib.sh"

@@ -1,4 +1,4 @@
-// Deep copies as controller-gen would write them.
+// Functions for deep copies, like those that controller-gen generates.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// This file renders the children like operator/desired, as far as a fleet of the benchmark uses them.
+// This file renders the children like operator/desired, with the fields that the benchmark uses.
 package main
 
 import (
@@ -158,8 +158,8 @@ type modelRoutes struct {
 	Arcana []route `json:"arcana,omitempty"`
 }
 
-// A pool without ready pods gets no share if another pool serves the model. If none serves, all pools get
-// their share.
+// Returns the routing table. A pool without ready pods gets weight 0 if another pool serves the model. If no pool has ready pods, all pools
+// get the same weight.
 func routing(owner *TtsDeployment, ready map[string]int32) string {
 	var models modelRoutes
 	for _, model := range owner.Spec.Models {
@@ -297,7 +297,7 @@ func podSpec(account string, mountAccount bool, drain Drain, container corev1.Co
 	}
 }
 
-// The template and its revision are stored in an annotation, like the operator does.
+// Returns a Deployment. Like the operator, it stores the template and its revision in annotations.
 func workload(meta metav1.ObjectMeta, pod corev1.PodSpec, settings any, replicas, deadline int32, surge, unavailable int, selector map[string]string) client.Object {
 	marks := make(map[string]string, len(meta.Labels)+1)
 	for name, value := range meta.Labels {
@@ -337,7 +337,7 @@ func fromField(name, path string) corev1.EnvVar {
 func probe(path string, times Probe, grace *int64) *corev1.Probe {
 	return &corev1.Probe{
 		ProbeHandler:     corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromString("http"), Scheme: corev1.URISchemeHTTP}},
-		SuccessThreshold: 1, // the API server's default, which the comparison would otherwise miss
+		SuccessThreshold: 1, // This is the default of the API server, which the comparison needs.
 		FailureThreshold: times.FailureThreshold, InitialDelaySeconds: times.InitialDelaySeconds, PeriodSeconds: times.PeriodSeconds,
 		TimeoutSeconds: times.TimeoutSeconds, TerminationGracePeriodSeconds: grace,
 	}

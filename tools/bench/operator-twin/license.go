@@ -1,4 +1,4 @@
-// Licenses: a compact JWS, signed by Ed25519 (config/contract/license.ts).
+// This file verifies licenses: a license is a compact JWS with an Ed25519 signature (config/contract/license.ts).
 package main
 
 import (
@@ -47,9 +47,9 @@ func readLicense(token string, trusted jwks, now time.Time) (*claims, error) {
 			return nil, err
 		}
 		if now.Unix() < found.Starts || now.Unix() >= found.Expires {
-			return &found, errors.New("the license is not of this day")
+			return &found, errors.New("the license is not valid at this time")
 		}
 		return &found, nil
 	}
-	return nil, errors.New("the license is signed by nobody that is trusted here")
+	return nil, errors.New("the license is not signed by a trusted key")
 }

@@ -1,6 +1,5 @@
-// The operator's twin on controller-runtime. It creates the same children and statuses for a fleet of the
-// benchmark, so that both operators can be compared. It has no canaries, no scaling and no token rotation,
-// and therefore no cost for them.
+// The operator's twin: an equivalent operator on controller-runtime. It creates the same children and statuses, so that the benchmark can
+// compare both operators. It has no canaries, no scaling and no token rotation, and therefore no cost for them.
 package main
 
 import (
@@ -34,7 +33,7 @@ const (
 func main() {
 	ctrl.SetLogger(zap.New())
 	if err := run(); err != nil {
-		ctrl.Log.Error(err, "the twin ended")
+		ctrl.Log.Error(err, "the operator twin ended with an error")
 		os.Exit(1)
 	}
 }
@@ -52,7 +51,7 @@ func run() error {
 	}
 	namespace := os.Getenv("POD_NAMESPACE")
 	config := ctrl.GetConfigOrDie()
-	// no rate limit in the client, like the operator
+	// The client has no rate limit, like the client of the operator.
 	config.QPS = -1
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                        scheme,

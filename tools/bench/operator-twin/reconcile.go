@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Dependencies of both controllers.
+// dependencies contains the dependencies of both controllers.
 type dependencies struct {
 	client.Client
 	scheme   *runtime.Scheme
@@ -158,14 +158,14 @@ func (r *deploymentReconciler) updateStatus(ctx context.Context, owner *TtsDeplo
 		setCondition(&status.Conditions, owner.Generation, kind, holds, reason, message)
 	}
 	ready := models && apiReady && refused == nil
-	condition("Ready", ready, pick(ready, "Serving", "Progressing"), pick(ready, "API and models serve as specified.", "Not everything serves yet."))
-	condition("Reconciling", !ready, pick(ready, "Settled", "Progressing"), pick(ready, "The reconciliation is complete; no action is needed.", "A rollout is on its way."))
+	condition("Ready", ready, pick(ready, "Serving", "Progressing"), pick(ready, "API and models serve as specified.", "Some parts are not ready."))
+	condition("Reconciling", !ready, pick(ready, "Settled", "Progressing"), pick(ready, "The reconciliation is complete; no action is needed.", "A rollout is in progress."))
 	condition("Stalled", refused != nil, pick(refused == nil, "Settled", "LicenseInvalid"), pick(refused == nil, "The reconciliation is complete; no action is needed.", fmt.Sprint(refused)))
-	condition("LicenseValid", refused == nil, pick(refused == nil, "Valid", "Invalid"), pick(refused == nil, "The license is good.", fmt.Sprint(refused)))
-	condition("ModelsReady", models, pick(models, "Serving", "Progressing"), pick(models, "Every pool serves with its current settings.", "Pods start."))
-	condition("ApiReady", apiReady, pick(apiReady, "Serving", "Progressing"), pick(apiReady, "Every API pod serves with its current settings.", "Pods start."))
-	condition("RolloutHealthy", true, pick(ready, "Complete", "Progressing"), pick(ready, "Every pod has its current settings.", "A rollout is on its way."))
-	condition("RevisionOutdated", false, "Current", "All pods have the template of this operator.")
+	condition("LicenseValid", refused == nil, pick(refused == nil, "Valid", "Invalid"), pick(refused == nil, "The license is valid.", fmt.Sprint(refused)))
+	condition("ModelsReady", models, pick(models, "Serving", "Progressing"), pick(models, "Every pool serves with its current settings.", "Pods are starting."))
+	condition("ApiReady", apiReady, pick(apiReady, "Serving", "Progressing"), pick(apiReady, "Every API pod serves with its current settings.", "Pods are starting."))
+	condition("RolloutHealthy", true, pick(ready, "Complete", "Progressing"), pick(ready, "Every pod has its current settings.", "A rollout is in progress."))
+	condition("RevisionOutdated", false, "Current", "All pods have the pod template of this operator version.")
 	if equality.Semantic.DeepEqual(before.Status, owner.Status) {
 		return nil
 	}
@@ -227,15 +227,15 @@ func (r *poolReconciler) updateStatus(ctx context.Context, pool *TtsModelPool) e
 	}
 	waiting := trouble
 	if waiting == "" {
-		waiting = "Pods start."
+		waiting = "Pods are starting."
 	}
 	condition := func(kind string, holds bool, reason, message string) {
 		setCondition(&status.Conditions, pool.Generation, kind, holds, reason, message)
 	}
 	condition("Ready", done, pick(done, "Serving", "Progressing"), pick(done, "All pods with the current settings are ready.", waiting))
 	condition("Reconciling", !done, pick(done, "Settled", "Progressing"), pick(done, "The reconciliation is complete; no action is needed.", waiting))
-	condition("Stalled", false, "Settled", "Nothing is in the way.")
-	condition("RevisionOutdated", false, "Current", "The pods have the template of this operator.")
+	condition("Stalled", false, "Settled", "The reconciliation is complete; no action is needed.")
+	condition("RevisionOutdated", false, "Current", "The pods have the pod template of this operator version.")
 	if equality.Semantic.DeepEqual(before.Status, pool.Status) {
 		return nil
 	}
@@ -246,7 +246,7 @@ func (r *poolReconciler) updateStatus(ctx context.Context, pool *TtsModelPool) e
 	return nil
 }
 
-// Returns the reason why a pod does not start, or an empty text if no pod has one.
+// trouble returns the reason why a pod does not start, or an empty text if no pod has a problem.
 func (r *poolReconciler) trouble(ctx context.Context, pool *TtsModelPool) (string, error) {
 	var pods corev1.PodList
 	err := r.List(ctx, &pods, client.InNamespace(pool.Namespace), client.MatchingFields{podsByPool: pool.Name}, client.UnsafeDisableDeepCopy)
@@ -263,7 +263,7 @@ func (r *poolReconciler) trouble(ctx context.Context, pool *TtsModelPool) (strin
 	return "", nil
 }
 
-// Uses server-side apply, and only if the cached object differs from the desired fields.
+// ensure applies an object by server-side apply, if the cached object differs from the desired fields.
 func (h *dependencies) ensure(ctx context.Context, desired client.Object) error {
 	live := desired.DeepCopyObject().(client.Object)
 	err := h.Get(ctx, client.ObjectKeyFromObject(desired), live)
@@ -273,7 +273,7 @@ func (h *dependencies) ensure(ctx context.Context, desired client.Object) error 
 	if err == nil && isSame(desired, live) {
 		return nil
 	}
-	// typed objects, because apply configurations would have to be generated for the custom resources
+	// The objects are typed, because apply configurations for the custom resources would have to be generated.
 	return h.Patch(ctx, desired, client.Apply, client.FieldOwner(manager), client.ForceOwnership)
 }
 
@@ -283,7 +283,7 @@ func isSame(desired, live client.Object) bool {
 			return false
 		}
 	}
-	// zero numbers and times of metadata and status do not count as omitted
+	// In metadata and status, DeepDerivative would compare zero numbers and times, so only the specs are compared.
 	switch wanted := desired.(type) {
 	case *appsv1.Deployment:
 		return equality.Semantic.DeepDerivative(wanted.Spec, live.(*appsv1.Deployment).Spec)
@@ -299,8 +299,7 @@ func isSame(desired, live client.Object) bool {
 	return equality.Semantic.DeepDerivative(copied, live)
 }
 
-// Records events like the operator: for changed conditions and new failure reasons, but not for normal
-// progress.
+// announce records events like the operator: for changed conditions and for new reasons of a problem, but not for normal progress.
 func (h *dependencies) announce(owner runtime.Object, before, after []metav1.Condition) {
 	for _, condition := range after {
 		known := meta.FindStatusCondition(before, condition.Type)

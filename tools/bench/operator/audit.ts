@@ -1,7 +1,7 @@
-/** The API server's audit log, which records every request of every client. */
+/** Reads the audit log of the API server, which records the requests of clients. */
 import { closeSync, openSync, readSync } from "node:fs";
 
-/** One finished request. */
+/** A finished request. */
 export interface Request {
   readonly user: string;
   /** The verb, such as get, list, watch, create, update, patch or delete. */
@@ -11,7 +11,7 @@ export interface Request {
   readonly namespace: string;
   readonly name: string;
   readonly status: number;
-  /** Time of the complete response, in milliseconds since the epoch by the API server's clock. */
+  /** Time of the complete response by the clock of the API server, in milliseconds since the epoch. */
   readonly answeredMs: number;
 }
 
@@ -25,14 +25,14 @@ interface AuditEvent {
     readonly name?: string;
   };
   readonly responseStatus?: { readonly code?: number };
-  /** RFC 3339 with microseconds. */
+  /** The time in the format of RFC 3339, with microseconds. */
   readonly stageTimestamp: string;
 }
 
 /**
- * The audit policy: it records every request of these users, and of all others only changes of
- * TtsDeployments. Watches are recorded at their start and end.
- * @param users whole names, for example `system:serviceaccount:NAMESPACE:NAME`
+ * Returns the audit policy. It records every request of `users`, and only changes of TtsDeployments by other
+ * users. Watches are recorded at their start and end. `users` are full names, for example
+ * `system:serviceaccount:NAMESPACE:NAME`.
  */
 export function auditPolicy(users: readonly string[]): object {
   return {
@@ -54,7 +54,7 @@ export function auditPolicy(users: readonly string[]): object {
 
 const pieceBytes = 1 << 20;
 
-/** Continues to read after the last position. */
+/** Reads the log file. Each read continues at the last position. */
 export class AuditLog {
   readonly #file: number;
   #rest = "";
@@ -63,7 +63,7 @@ export class AuditLog {
     this.#file = openSync(path, "r");
   }
 
-  /** Requests that finished since the last call, in the log's order. */
+  /** Yields the requests that finished since the last call, in the order of the log. */
   *news(): Generator<Request> {
     const piece = Buffer.alloc(pieceBytes);
     for (let bytes = this.#read(piece); bytes > 0; bytes = this.#read(piece)) {
@@ -95,7 +95,7 @@ function requestOf({ user, verb, objectRef = {}, responseStatus, stageTimestamp 
   };
 }
 
-/** `Date` has milliseconds only. */
+/** Returns the microseconds since the epoch. `Date` supports only milliseconds. */
 function microseconds(time: string): number {
   const fraction = /\.(\d+)Z$/.exec(time)?.[1] ?? "";
   return Date.parse(time.replace(/\.\d+Z$/, "Z")) * 1000 + Number(fraction.padEnd(6, "0").slice(0, 6));

@@ -1,4 +1,6 @@
-/** The environment of the measurement: a real control plane, and nodes with GPUs that KWOK simulates. */
+/**
+ * Creates the environment of the measurement: a real control plane, and nodes with GPUs that KWOK simulates.
+ */
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { ClusterClient } from "../../../operator/cluster/client.ts";
@@ -22,18 +24,21 @@ export interface Field extends AsyncDisposable {
   readonly audit: AuditLog;
 }
 
-/** Resources of one operator. */
+/** The namespace and the account of one operator. */
 export interface Plot {
   readonly namespace: string;
-  /** User name in the audit log. */
+  /** Name of the operator's user in the audit log. */
   readonly user: string;
-  /** Files as in a pod: ca.crt, namespace, token. */
+  /** Folder with the files of a service account: ca.crt, namespace and token. */
   readonly accountFolder: string;
 }
 
 export const namespaces = { ours: "bench-ours", twin: "bench-twin" } as const;
 
-/** A control plane, CRDs and `nodes` nodes with 8 GPUs each. @param podCidr addresses of their pods */
+/**
+ * Starts a control plane with the CRDs, and with `nodes` nodes that have 8 GPUs each. `podCidr` is the
+ * network of their pods.
+ */
 export async function openField(nodes: number, podCidr?: string): Promise<Field> {
   const users = Object.values(namespaces).map(userOf);
   let plane: ControlPlane | undefined;
@@ -59,13 +64,13 @@ export async function openField(nodes: number, podCidr?: string): Promise<Field>
   }
 }
 
-/** A namespace with the chart's own account and roles. */
+/** Creates a namespace with the service account and the roles of the chart. */
 export async function openPlot({ address, admin }: Field, namespace: string): Promise<Plot> {
   await admin.create({ apiVersion: "v1", kind: "Namespace", metadata: { name: namespace } });
   await chartsRole(address, namespace);
   const account = `${namespace}-tts-operator`;
-  // The twin reads Secrets from a cache, which is controller-runtime's default. The operator may not list
-  // them.
+  // The twin lists Secrets for its cache, which is the default of controller-runtime. The role of the
+  // operator does not allow that.
   if (namespace === namespaces.twin) await letListSecrets(address, namespace, account);
   const token = ["create", "token", account, "-n", namespace, "--duration=24h"];
   const accountFolder = mkdtempSync(join(address.directory, `${namespace}-`));
@@ -85,8 +90,8 @@ async function letListSecrets(
 ): Promise<void> {
   const role = ["create", "role", "list-secrets", "--verb=list", "--resource=secrets", "-n", namespace];
   await kubectlOrThrow(address, role);
-  const whose = ["--role=list-secrets", `--serviceaccount=${namespace}:${account}`, "-n", namespace];
-  await kubectlOrThrow(address, ["create", "rolebinding", "list-secrets", ...whose]);
+  const subject = ["--role=list-secrets", `--serviceaccount=${namespace}:${account}`, "-n", namespace];
+  await kubectlOrThrow(address, ["create", "rolebinding", "list-secrets", ...subject]);
 }
 
 function userOf(namespace: string): string {

@@ -1,4 +1,4 @@
-/** TtsDeployments with two pools each, in one namespace. */
+/** Creates and changes the fleet: TtsDeployments with two pools each, in one namespace. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { api, children } from "../../../config/contract/names.ts";
 import type { ClusterClient } from "../../../operator/cluster/client.ts";
@@ -13,24 +13,24 @@ interface SecretNames {
   readonly keys: string;
 }
 
-/** The common properties of a fleet's TtsDeployments. */
+/** The common properties of the TtsDeployments of a fleet. */
 interface FleetShape {
-  /** The Secrets of the TtsDeployment with this name. */
+  /** Returns the names of the Secrets of a TtsDeployment. */
   secretsOf(name: string): SecretNames;
-  /** Fields of its pools in addition to name, kind, image and accelerator. */
+  /** Fields of the pools in addition to name, kind, image and accelerator. */
   readonly pool: object;
 }
 
 /**
- * One license and one set of API keys for all, as a platform team would have them, and pools with one
- * replica.
+ * All TtsDeployments share one license and one set of API keys, as is common for a platform team. Each pool
+ * has one replica.
  */
 const sharedSecrets: FleetShape = {
   secretsOf: () => ({ license: "license", keys: "keys" }),
   pool: { replicas: 1 },
 };
 
-/** A separate license and API keys for each, and pools that scale with the demand. */
+/** Each TtsDeployment has its own license and API keys. `pool` contains further fields of the pools. */
 export const ownSecrets = (pool: object): FleetShape => ({
   secretsOf: (name) => ({ license: `${name}-license`, keys: `${name}-keys` }),
   pool,
@@ -43,10 +43,10 @@ export class Fleet {
   readonly #admin: ClusterClient;
   readonly #issuer: Issuer;
   readonly #shape: FleetShape;
-  /** By name of the license's Secret, until both are written. */
+  /** The writes of the Secrets, by name of the license Secret. */
   readonly #secrets = new Map<string, Promise<void>>();
   #size = 0;
-  /** Names that were created or changed, and are not ready yet. */
+  /** Names of TtsDeployments that were created or changed, and are not ready yet. */
   readonly #unsettled = new Set<string>();
 
   constructor(admin: ClusterClient, namespace: string, issuer: Issuer, shape = sharedSecrets) {
@@ -60,7 +60,10 @@ export class Fleet {
     return this.#size;
   }
 
-  /** Creates TtsDeployments up to `size`, and waits until each is ready. The operator must run. */
+  /**
+   * Creates TtsDeployments until the fleet has `size`, and waits until each is ready. The operator must be
+   * running.
+   */
   async growTo(size: number): Promise<void> {
     const names = Array.from({ length: size }, (_, index) => nameOf(index)).slice(this.#size);
     await inParallel(names, async (name) => {
@@ -71,7 +74,7 @@ export class Fleet {
     await this.untilReady();
   }
 
-  /** Waits until every TtsDeployment is ready in its newest generation. */
+  /** Waits until every TtsDeployment is ready in its latest generation. */
   async untilReady(withinMs = 600_000): Promise<void> {
     const deadline = Date.now() + withinMs;
     for (const name of this.#unsettled) {
@@ -84,7 +87,7 @@ export class Fleet {
     }
   }
 
-  /** Changes the image of every pod of one TtsDeployment: five children have to change. */
+  /** Changes the image of all pods of one TtsDeployment. Returns the five children that must change. */
   async change(index: number, version: number): Promise<{ name: string; children: readonly string[] }> {
     const name = nameOf(index % this.#size);
     await this.#write(name, version);
@@ -98,14 +101,14 @@ export class Fleet {
     };
   }
 
-  /** Changes the image of all TtsDeployments, with a canary in each pool first. */
+  /** Changes the image of one TtsDeployment, with a canary in each pool. */
   async tryCanary(index: number, version: number, canary: object): Promise<string> {
     const name = nameOf(index);
     await this.#write(name, version, { rollout: { canary } });
     return name;
   }
 
-  /** Replaces the license by one that ends at this time. */
+  /** Replaces the license of a TtsDeployment with a license that expires at this time. */
   async limitLicense(index: number, expiresMs: number): Promise<string> {
     const name = nameOf(index);
     await this.#putLicense(this.#shape.secretsOf(name).license, expiresMs);
@@ -131,8 +134,8 @@ export class Fleet {
   async #write(name: string, version: number, more: object = {}): Promise<void> {
     this.#unsettled.add(name);
     const { secretsOf, pool } = this.#shape;
-    const given = { secrets: secretsOf(name), pool: { ...pool, ...more } };
-    await this.#admin.apply(ttsDeployment(this.namespace, name, version, given), { manager: "kubectl" });
+    const settings = { secrets: secretsOf(name), pool: { ...pool, ...more } };
+    await this.#admin.apply(ttsDeployment(this.namespace, name, version, settings), { manager: "kubectl" });
   }
 
   #read(name: string): Promise<KubernetesObject | undefined> {

@@ -1,4 +1,7 @@
-/** The time from a change of a spec in the API server to the last child that follows from it. */
+/**
+ * Measures the time from a change of a spec in the API server to the write of the last child that depends on
+ * it.
+ */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { AuditLog, Request } from "./audit.ts";
 import type { Plot } from "./field.ts";
@@ -12,7 +15,7 @@ export interface Runner {
 const withinMs = 60_000;
 const pollMs = 10;
 
-/** Follows the log. One TtsDeployment changes at a time. */
+/** Measures changes with the audit log. Only one TtsDeployment may change at a time. */
 export class Stopwatch {
   readonly #audit: AuditLog;
   readonly #seen = new Map<string, Request[]>();
@@ -22,8 +25,8 @@ export class Stopwatch {
   }
 
   /**
-   * Changes one TtsDeployment and waits until all its children have followed, by the API server's own clock.
-   * @returns milliseconds
+   * Changes one TtsDeployment, and waits until the operator has written all of its children. Returns the time
+   * in milliseconds, by the clock of the API server.
    */
   async change({ plot, fleet }: Runner, index: number, version: number): Promise<number> {
     this.#look();
@@ -32,12 +35,12 @@ export class Stopwatch {
     const deadline = performance.now() + withinMs;
     for (;;) {
       this.#look();
-      const asked = this.#when(plot.namespace, `ttsdeployments/${name}`, (user) => user !== plot.user);
-      const done = children.map((child) => this.#when(plot.namespace, child, (user) => user === plot.user));
-      if (asked !== undefined && done.every((time) => time !== undefined)) return Math.max(...done) - asked;
+      const changedMs = this.#when(plot.namespace, `ttsdeployments/${name}`, (user) => user !== plot.user);
+      const times = children.map((child) => this.#when(plot.namespace, child, (user) => user === plot.user));
+      if (changedMs !== undefined && times.every((time) => time !== undefined)) return Math.max(...times) - changedMs;
       if (performance.now() > deadline) {
-        const open = children.filter((_child, i) => done[i] === undefined).join(", ");
-        throw new Error(`${plot.namespace}: ${open} did not follow ${name} within ${withinMs} ms`);
+        const open = children.filter((_child, i) => times[i] === undefined).join(", ");
+        throw new Error(`${plot.namespace}: ${open} did not change within ${withinMs} ms after ${name}`);
       }
       await sleep(pollMs);
     }
@@ -52,9 +55,9 @@ export class Stopwatch {
     }
   }
 
-  /** Time of the first write by such a user. */
-  #when(namespace: string, what: string, isHis: (user: string) => boolean): number | undefined {
+  /** Returns the time of the first successful write by a user that `isHis` accepts. */
+  #when(namespace: string, what: string, isUser: (user: string) => boolean): number | undefined {
     const requests = this.#seen.get(`${namespace}/${what}`) ?? [];
-    return requests.find(({ user, status }) => isHis(user) && status < 300)?.answeredMs;
+    return requests.find(({ user, status }) => isUser(user) && status < 300)?.answeredMs;
   }
 }

@@ -1,4 +1,4 @@
-/** Compares the children that two operators created from the same TtsDeployment. */
+/** Compares the children that two operators created for the same TtsDeployment. */
 import { isDeepStrictEqual } from "node:util";
 import { labels } from "../../../config/contract/names.ts";
 import type { ClusterClient } from "../../../operator/cluster/client.ts";
@@ -12,7 +12,7 @@ const kinds = [
 
 export interface Likeness {
   readonly children: number;
-  /** Kind and name of children that differ, or that only one operator created. */
+  /** Kind and name of each child that differs, or that only one operator created. */
   readonly different: readonly string[];
 }
 
@@ -43,14 +43,17 @@ async function childrenIn(
   return found;
 }
 
-/** Without properties that may differ: IDs, times, addresses, random tokens, and hashes of settings. */
+/**
+ * Returns a child without properties that may differ between the operators: IDs, times, addresses, random
+ * tokens, and hashes of settings.
+ */
 function likeAny({ status: _status, ...child }: KubernetesObject, namespace: string): unknown {
-  const { labels: marks, annotations = {}, ownerReferences } = child.metadata;
-  const own =
+  const { labels: childLabels, annotations = {}, ownerReferences } = child.metadata;
+  const varying =
     /^(tts\.svc\.dev\/(revision|spec-hash|pod-template|token-changed-at)|deployment\.kubernetes\.io\/)/;
   const metadata = {
-    labels: marks,
-    annotations: Object.keys(annotations).filter((key) => !own.test(key)),
+    labels: childLabels,
+    annotations: Object.keys(annotations).filter((key) => !varying.test(key)),
     owners: ownerReferences?.map(({ uid: _uid, ...owner }) => owner),
   };
   const whole = child.kind === "Secret" ? { ...child, data: Object.keys(child.data as object) } : child;

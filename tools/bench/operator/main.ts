@@ -1,5 +1,5 @@
 /**
- * `make bench-operator`: compares the operator with its twin on controller-runtime, and writes
+ * `make bench-operator` compares the operator with its twin on controller-runtime, and writes
  * docs/benchmarks-operator.md and its plot.
  */
 import { execFileSync } from "node:child_process";
@@ -33,14 +33,17 @@ function planned(): BenchmarkPlan {
   };
 }
 
-/** Every result is kept as it arrives, so that an interrupted run still shows its results. */
+/**
+ * Runs the benchmark. Every result is written to a file immediately, so that an interrupted run keeps its
+ * results.
+ */
 async function measure(plan: BenchmarkPlan): Promise<void> {
   const results = new ResultsFile(join(root, ".run/bench-operator.jsonl"));
   results.add({ kind: "run", machine: describeMachine(), plan });
-  say(`what is measured is kept in ${results.path}`);
+  say(`the results are written to ${results.path}`);
   const stop = () => {
     show(results.result, false);
-    // The kernel ends every program together with this one, and the next control plane removes remaining
+    // The kernel ends the programs together with this process, and the next control plane removes their
     // files.
     process.exit(130);
   };
@@ -88,7 +91,7 @@ function numberOf(name: string, otherwise: number): number {
 function wholeNumber(name: string, text: string): number {
   const value = Number(text);
   if (Number.isInteger(value) && value > 0) return value;
-  console.error(`${name} is ${process.env[name]}; it takes whole numbers above zero`);
+  console.error(`${name} is ${process.env[name]}; it must be a whole number above zero`);
   process.exit(2);
 }
 

@@ -5,11 +5,14 @@ import { linesPlot } from "../common/plot.ts";
 import type { OperatorFigures, Result, SizeFigures } from "./results.ts";
 import { changePauseMs, mebibytes } from "./run.ts";
 
-/** TtsDeployments of the full run, and the intermediate sizes. */
+/** The numbers of TtsDeployments at which the full run measures. */
 export const fullSizes: readonly number[] = [100, 250, 500, 1_000];
 const fullCount = 1_000;
 
-/** Twice as many GPUs as both fleets use, so that rollouts have capacity. */
+/**
+ * Returns the number of nodes. They have twice as many GPUs as both fleets use, so that rollouts have
+ * capacity.
+ */
 export function nodesFor(count: number): number {
   return Math.ceil(count / 2);
 }
@@ -19,11 +22,11 @@ const targets = {
   syncMs: 10_000,
   residentMebibytes: 200,
   failoverMs: 20_000,
-  /** Bound relative to the twin's latency. */
+  /** The highest allowed latency relative to the latency of the twin. */
   ratio: 1.2,
   /**
-   * Bound of the processor time per additional TtsDeployment, in the upper half of the sizes relative to the
-   * lower half.
+   * The highest allowed processor time for an additional TtsDeployment, in the upper half of the sizes
+   * relative to the lower half.
    */
   growth: 1.25,
 };
@@ -32,7 +35,7 @@ const notMeasured = "not measured";
 const seconds = (ms: number) => `${(ms / 1000).toFixed(1)} s`;
 const mib = (bytes: number) => `${mebibytes(bytes)} MiB`;
 
-/** Milliseconds; undefined if no change was measured. */
+/** Returns a quantile of the latencies in milliseconds, or undefined if no change was measured. */
 function p(figures: OperatorFigures, share: number): number | undefined {
   const { latenciesMs } = figures;
   return latenciesMs.length === 0 ? undefined : quantile(ascending(latenciesMs), share);
@@ -42,19 +45,19 @@ function ratio(ours: number | undefined, twins: number | undefined): number | un
   return ours === undefined || twins === undefined ? undefined : ours / twins;
 }
 
-/** A row with one figure, or none. */
+/** Returns a row with one figure. If the figure is undefined, the row says that it was not measured. */
 function row<T>(
   what: string,
   target: string,
   figure: T | undefined,
-  told: (figure: T) => string,
+  format: (figure: T) => string,
   isMet: (figure: T) => boolean,
 ): TargetRow {
   if (figure === undefined) return { what, target, measured: notMeasured, met: false };
-  return { what, target, measured: told(figure), met: isMet(figure) };
+  return { what, target, measured: format(figure), met: isMet(figure) };
 }
 
-const nobody: OperatorFigures = {
+const noResults: OperatorFigures = {
   name: "",
   sizes: [],
   latenciesMs: [],
@@ -62,9 +65,11 @@ const nobody: OperatorFigures = {
   failoverMs: undefined,
 };
 
-/** The first contender is the operator, the second one is the twin. */
+/**
+ * Returns the rows of the targets. The first contender is the operator, and the second contender is its twin.
+ */
 export function operatorTargets({ plan, contenders }: Result): TargetRow[] {
-  const [ours = nobody, twin = nobody] = contenders;
+  const [ours = noResults, twin = noResults] = contenders;
   const against = [0.5, 0.99].map((share) => ratio(p(ours, share), p(twin, share)));
   const ratios = against.filter((one) => one !== undefined);
   return [
@@ -120,7 +125,7 @@ export function operatorTargets({ plan, contenders }: Result): TargetRow[] {
   ];
 }
 
-/** Undefined below three sizes. */
+/** Returns the growth of the cost, or undefined if fewer than three sizes were measured. */
 function growthOf({ sizes }: OperatorFigures): number | undefined {
   const [first, middle, last] = [sizes[0], sizes.at(-2), sizes.at(-1)];
   if (first === undefined || middle === undefined || last === undefined || first === middle) return undefined;
@@ -131,7 +136,7 @@ function slope(from: SizeFigures, to: SizeFigures): number {
   return (to.processorSeconds - from.processorSeconds) / (to.size - from.size);
 }
 
-/** `docs/benchmarks-operator.md`, complete. */
+/** Returns the complete text of `docs/benchmarks-operator.md`. */
 export function operatorPage(result: Result): string {
   const { machine, plan, contenders } = result;
   const rows = operatorTargets(result);
@@ -218,12 +223,12 @@ function sideBySide(contenders: readonly OperatorFigures[]): string {
   const line = <T>(
     what: string,
     of: (figures: OperatorFigures) => T | undefined,
-    told: (figure: T) => string,
+    format: (figure: T) => string,
   ) => [
     what,
     ...contenders.map((one) => {
       const figure = of(one);
-      return figure === undefined ? notMeasured : told(figure);
+      return figure === undefined ? notMeasured : format(figure);
     }),
   ];
   const last = ({ sizes }: OperatorFigures) => sizes.at(-1);
@@ -245,8 +250,8 @@ function sideBySide(contenders: readonly OperatorFigures[]): string {
       line("processor time for it", last, ({ processorSeconds }) => `${processorSeconds.toFixed(1)} s`),
       line("resident memory once in sync", last, ({ residentBytes }) => mib(residentBytes)),
       line("resident memory after the rest", (one) => one.rest?.residentBytes, mib),
-      line("at rest: writes except the Lease's", rest, ({ writes, unwanted }) => told(writes, unwanted)),
-      line("at rest: reads", rest, ({ gets, unwanted }) => told(gets, unwanted)),
+      line("at rest: writes except the Lease's", rest, ({ writes, unwanted }) => countWith(writes, unwanted)),
+      line("at rest: reads", rest, ({ gets, unwanted }) => countWith(gets, unwanted)),
       line(
         "at rest: writes of the Lease; watches opened again",
         rest,
@@ -257,7 +262,7 @@ function sideBySide(contenders: readonly OperatorFigures[]): string {
   );
 }
 
-function told(count: number, what: readonly string[]): string {
+function countWith(count: number, what: readonly string[]): string {
   return count === 0 ? "0" : `${count} (${what.join(", ")})`;
 }
 

@@ -1,4 +1,4 @@
-/** Calls the function for each item, with limited concurrency. */
+/** Calls `call` for each item, with at most `atOnce` concurrent calls. */
 export async function inParallel<T>(
   items: Iterable<T>,
   call: (item: T) => Promise<void>,

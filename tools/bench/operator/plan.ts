@@ -1,12 +1,12 @@
 /** The parameters of a run. */
 export interface BenchmarkPlan {
-  /** Numbers of TtsDeployments, ascending. All other measurements use the last one. */
+  /** Numbers of TtsDeployments in ascending order. All other measurements use the last number. */
   readonly sizes: readonly number[];
-  /** Changes of a spec for each operator. */
+  /** Number of changes of a spec for each operator. */
   readonly changes: number;
   readonly restSeconds: number;
   /**
-   * Limit for the whole run. Fleets stay at the size that they have reached by then, and fewer specs are
+   * The time limit of the whole run. If it is exceeded, the fleets do not grow further, and fewer specs are
    * changed.
    */
   readonly minutes: number;

@@ -1,11 +1,11 @@
-/** How both operators are started, and which licenses they trust. */
+/** Prepares the programs of both operators, and the license key that both trust. */
 import { execFileSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Issuer, licenseIssuer } from "../../../test/support/server/licenses.ts";
 import type { Program } from "./subject.ts";
 
-/** The effect of the image's options under the chart's memory limit of 256Mi. */
+/** Node's options that have the effect of the image's options under the chart's memory limit of 256Mi. */
 const asInPod = "--max-semi-space-size=4 --max-old-space-size=128";
 const main = join(import.meta.dirname, "../../../operator/main.ts");
 
@@ -15,7 +15,7 @@ interface Programs {
   readonly twin: (path: string) => Program;
 }
 
-/** @param directory for files. The caller removes it. */
+/** Writes the license keys to `directory`, and returns both programs. The caller removes the directory. */
 export async function operatorPrograms(directory: string): Promise<Programs> {
   const issuer = await licenseIssuer();
   const keysFile = join(directory, "jwks.json");
@@ -35,7 +35,9 @@ export async function operatorPrograms(directory: string): Promise<Programs> {
   };
 }
 
-/** Its modules are already compiled, as in the image. */
+/**
+ * Compiles the modules of the operator into a cache, as in the image. Returns the environment for this cache.
+ */
 function compiled(cache: string): Record<string, string> {
   const environment = { NODE_ENV: "production", NODE_OPTIONS: asInPod, NODE_COMPILE_CACHE: cache };
   execFileSync(process.execPath, [main, "--version"], { env: { ...process.env, ...environment } });

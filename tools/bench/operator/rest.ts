@@ -1,4 +1,4 @@
-/** Requests of an operator to the API server while no object changes. */
+/** The requests of an operator to the API server while no object changes. */
 import type { AuditLog } from "./audit.ts";
 import type { Plot } from "./field.ts";
 
@@ -7,15 +7,15 @@ export interface Rest {
   /** Writes of objects other than a Lease. */
   readonly writes: number;
   readonly leaseWrites: number;
-  /** Single objects, and lists. */
+  /** Reads of single objects, and lists. */
   readonly gets: number;
-  /** Watches that the server ended after their time limit, and that were opened again. */
+  /** Watches that the operator opened again after the server had ended them at their time limit. */
   readonly watches: number;
-  /** The first few unexpected requests, in the form `verb resource`. */
+  /** The unexpected requests without repetitions, in the form `verb resource`. */
   readonly unwanted: readonly string[];
 }
 
-/** Counts the log entries since the last read. */
+/** Counts the requests of each operator since the last read of the audit log. */
 export function countRequests(audit: AuditLog, plots: readonly Plot[], seconds: number): Rest[] {
   const requests = [...audit.news()];
   return plots.map(({ user }) => {

@@ -1,4 +1,7 @@
-/** The results of a run, in a file with one JSON object per line: an interrupted run keeps its results. */
+/**
+ * The results of a run are in a file with one JSON object per line, so that an interrupted run keeps its
+ * results.
+ */
 import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import type { Machine } from "../common/page.ts";
@@ -9,18 +12,18 @@ import type { Rest } from "./rest.ts";
 export interface SizeFigures {
   readonly size: number;
   readonly syncMs: number;
-  /** Time from its start until it was in sync. */
+  /** Processor time from the start of the operator until it was in sync. */
   readonly processorSeconds: number;
   readonly residentBytes: number;
 }
 
 export interface RestFigures {
   readonly rest: Rest;
-  /** The value at the end of the run. */
+  /** Resident memory at the end of the measurement at rest. */
   readonly residentBytes: number;
 }
 
-/** The results in the order of their arrival. `name` is the operator's. */
+/** A result of a measurement. `name` is the name of the operator. */
 export type OperatorMeasurement =
   | { readonly kind: "run"; readonly machine: Machine; readonly plan: BenchmarkPlan }
   | ({ readonly kind: "size"; readonly name: string } & SizeFigures)
@@ -30,7 +33,7 @@ export type OperatorMeasurement =
   | ({ readonly kind: "rest"; readonly name: string } & RestFigures)
   | { readonly kind: "failover"; readonly name: string; readonly failoverMs: number };
 
-/** Results of one operator. Missing ones were not measured. */
+/** The results of one operator. Undefined results were not measured. */
 export interface OperatorFigures {
   readonly name: string;
   readonly sizes: readonly SizeFigures[];
@@ -44,7 +47,7 @@ export interface Result {
   readonly plan: BenchmarkPlan;
   readonly contenders: readonly OperatorFigures[];
   readonly likeness: Likeness | undefined;
-  /** Results of both operators together. */
+  /** Changes per second of both operators together. */
   readonly changesPerSecond: number | undefined;
 }
 
@@ -52,7 +55,7 @@ export class ResultsFile {
   readonly path: string;
   readonly #findings: OperatorMeasurement[] = [];
 
-  /** Starts a new file. Results of an earlier run are deleted. */
+  /** Creates the file, and deletes the results of an earlier run. */
   constructor(path: string) {
     this.path = path;
     mkdirSync(dirname(path), { recursive: true });
@@ -69,16 +72,16 @@ export class ResultsFile {
   }
 }
 
-/** @throws Error if the file contains no run */
+/** Reads the results of a run. Throws if the file contains no run. */
 export function readResults(path: string): Result {
   const lines = readFileSync(path, "utf8").split("\n");
-  // Content after the last newline was being written when the run ended.
+  // The text after the last newline is incomplete, because the run ended during the write.
   return resultOf(lines.slice(0, -1).map((line) => JSON.parse(line) as OperatorMeasurement));
 }
 
 function resultOf(findings: readonly OperatorMeasurement[]): Result {
   const run = only("run", findings)[0];
-  if (run === undefined) throw new Error("these results tell of no run");
+  if (run === undefined) throw new Error("the file contains no results of a run; start one with make bench-operator");
   const named = findings.flatMap((finding) => ("name" in finding ? [finding.name] : []));
   return {
     machine: run.machine,

@@ -1,4 +1,6 @@
-/** The whole run: two fleets grow in parallel in one cluster, each with its operator. */
+/**
+ * The run of the benchmark: two fleets grow in parallel in one cluster, and each fleet has its own operator.
+ */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Issuer } from "../../../test/support/server/licenses.ts";
 import type { Field, Plot } from "./field.ts";
@@ -15,7 +17,7 @@ export interface Contender {
   readonly plot: Plot;
 }
 
-/** The tools of a run, and the receiver of its results. */
+/** The dependencies of a run, and the function that receives its results. */
 export interface Course {
   readonly field: Field;
   readonly issuer: Issuer;
@@ -24,14 +26,17 @@ export interface Course {
   readonly say: (line: string) => void;
 }
 
-/** Share of the whole time. The measurement at rest, at full size, takes the remaining time. */
+/**
+ * The shares of the time limit at which growth and changes end. The remaining time is for the measurement at
+ * rest.
+ */
 const growthShare = 0.6;
 const changesShare = 0.75;
-/** Number of TtsDeployments that are created at once. */
+/** The number of TtsDeployments that are created at once. */
 const growthStep = 50;
-/** Pause between changes, during which their pods start and stop. */
+/** The pause between two changes, in which pods start and stop. */
 export const changePauseMs = 400;
-/** Reconciles of a TtsDeployment and its two pools. */
+/** The number of work queue keys of a TtsDeployment and its two pools. */
 const keysEach = 3;
 
 interface Lane {
@@ -40,7 +45,10 @@ interface Lane {
   readonly fleet: Fleet;
 }
 
-/** @throws Error if an operator does not finish in time; earlier results have been reported */
+/**
+ * Measures both operators. Throws if an operator does not finish in time. Earlier results are already
+ * reported.
+ */
 export async function measureOperators(course: Course, contenders: readonly Contender[]): Promise<void> {
   const { field, issuer, plan, tell, say } = course;
   const startedMs = performance.now();
@@ -69,30 +77,33 @@ export async function measureOperators(course: Course, contenders: readonly Cont
   }
 }
 
-/** Grows all fleets in parallel, each with its operator, until they have this size or the time limit is reached. */
+/**
+ * Grows all fleets in parallel until they have this size, or until the time limit is reached. Returns the
+ * reached size.
+ */
 async function grow(
   { field, say }: Course,
   lanes: readonly Lane[],
   size: number,
   dueMs: number,
 ): Promise<number> {
-  const gardeners: Subject[] = [];
+  const growers: Subject[] = [];
   try {
-    for (const { plot, program } of lanes) gardeners.push(await Subject.start(field, plot, program));
+    for (const { plot, program } of lanes) growers.push(await Subject.start(field, plot, program));
     let reached = lanes[0]?.fleet.size ?? 0;
     while (reached < size && (reached === 0 || performance.now() < dueMs)) {
       reached = Math.min(reached + growthStep, size);
       await Promise.all(lanes.map(({ fleet }) => fleet.growTo(reached)));
       say(`${reached} TtsDeployments each serve`);
     }
-    await Promise.all(gardeners.map((gardener) => gardener.untilResting()));
+    await Promise.all(growers.map((grower) => grower.untilResting()));
     return reached;
   } finally {
-    for (const gardener of gardeners) await gardener.stop();
+    for (const grower of growers) await grower.stop();
   }
 }
 
-/** Starts the operator with existing objects. */
+/** Measures a start of the operator with an existing fleet. */
 async function measureStart({ field, tell, say }: Course, { program, plot, fleet }: Lane): Promise<void> {
   await using fresh = stopping(await Subject.start(field, plot, program));
   const { size } = fleet;
@@ -106,8 +117,8 @@ async function measureStart({ field, tell, say }: Course, { program, plot, fleet
 }
 
 /**
- * Changes each fleet in turn, so that other load of the machine affects both equally. The next change follows
- * when the last one has reached its children.
+ * Changes the fleets in turn, so that other load of the machine affects both operators equally. The next
+ * change begins after the children of the last change are written.
  */
 async function measureLatency(
   { field, plan, tell, say }: Course,
@@ -132,7 +143,7 @@ async function measureLatency(
   for (const { fleet } of lanes) await fleet.untilReady();
 }
 
-/** Every change of a TtsDeployment uses a new image. */
+/** Returns the version of the image. Every change of a TtsDeployment uses a new image. */
 function versionOf(change: number, { fleet }: Lane): number {
   return 1 + Math.floor(change / fleet.size);
 }
@@ -143,7 +154,7 @@ async function measureRest(
   running: readonly Subject[],
 ): Promise<void> {
   const seconds = plan.restSeconds;
-  // Waits for the effects of the last change, including events.
+  // Wait for the effects of the last change, including events.
   await sleep(10_000);
   for (const _earlier of field.audit.news());
   for (let left = seconds; left > 0; left -= 30) {
@@ -163,7 +174,7 @@ async function measureRest(
 }
 
 /**
- * Kills the leader and changes a spec at the same time. Measures the time until a standby has updated its
+ * Kills the leader, and changes a spec at the same time. Measures the time until the standby has written the
  * children.
  */
 async function measureFailover(
@@ -174,10 +185,10 @@ async function measureFailover(
 ): Promise<void> {
   const [lane, leader] = [lanes[index], running[index]];
   if (lane === undefined || leader === undefined) throw new RangeError(`no operator ${index}`);
-  const heir = await Subject.start(field, lane.plot, lane.program);
-  running[index] = heir;
+  const standby = await Subject.start(field, lane.plot, lane.program);
+  running[index] = standby;
   try {
-    await heir.untilResting();
+    await standby.untilResting();
   } finally {
     await leader.stop("SIGKILL");
   }

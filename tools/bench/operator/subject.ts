@@ -1,4 +1,7 @@
-/** An operator's process, run as in a pod: its account's files, the API server's address, a Lease. */
+/**
+ * The process of an operator. Like in a pod, it has the files of a service account, the address of the API
+ * server, and a Lease.
+ */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createWriteStream, readFileSync } from "node:fs";
@@ -8,7 +11,7 @@ import { leasePorts } from "../../../test/support/port-lease.ts";
 import { processorSeconds, residentBytes } from "../../../test/support/processes.ts";
 import type { Field, Plot } from "./field.ts";
 
-/** How an operator is started. A shell prepares its account's files at the place where a pod has them. */
+/** The command that starts an operator. */
 export interface Program {
   readonly name: string;
   readonly command: readonly string[];
@@ -18,7 +21,7 @@ export interface Program {
 const accountPath = "/run/secrets/kubernetes.io/serviceaccount";
 const stopWithinMs = 20_000;
 const pollMs = 100;
-/** A tenth of a core or less for this time counts as rest. */
+/** A process is at rest if it uses at most a tenth of a core for this time. */
 const restMs = 200;
 const restSeconds = 0.02;
 
@@ -42,8 +45,8 @@ export class Subject {
   static async start(field: Field, plot: Plot, program: Program): Promise<Subject> {
     const [metricsPort = 0, probePort = 0] = await leasePorts(2);
     const { hostname, port } = new URL(field.address.server);
-    // A separate mount namespace, in which /run contains only the account. The kernel ends the process
-    // together with this one.
+    // The process has a separate mount namespace, in which /run contains only the service account. The kernel
+    // ends the process together with the benchmark.
     const inPod = `mount -t tmpfs tmpfs /run && mkdir -p ${accountPath} && cp "$ACCOUNT"/* ${accountPath}/ && exec "$@"`;
     const asRoot = process.getuid?.() === 0 ? [] : ["--map-root-user"];
     const child = spawn(
@@ -77,9 +80,9 @@ export class Subject {
   }
 
   /**
-   * Waits until it leads, has made at least `passes` reconciles and has no more work, by its own metrics.
-   * Reading them costs time, so they are read only after the process is at rest.
-   * @returns milliseconds from its start to that rest
+   * Waits until the operator has made at least `passes` reconciles and has no more work, by its own metrics.
+   * Reading the metrics uses processor time, so they are read only when the process is at rest. Returns the
+   * milliseconds from the start of the process to the rest.
    */
   async inSync(passes: number, withinMs = 300_000): Promise<number> {
     for (;;) {
@@ -95,7 +98,7 @@ export class Subject {
     }
   }
 
-  /** Milliseconds from its start to a window with almost no processor time. */
+  /** Waits until the process is at rest. Returns the milliseconds from its start to the rest. */
   async untilResting(withinMs = 300_000): Promise<number> {
     for (;;) {
       this.#assertRuns();
@@ -106,7 +109,7 @@ export class Subject {
     }
   }
 
-  /** User and system time so far. */
+  /** Returns the user and system time of the process so far. */
   processorSeconds(): number {
     return processorSeconds(this.pid);
   }
@@ -130,10 +133,13 @@ export class Subject {
   #assertRuns(): void {
     if (this.#child.exitCode === null && this.#child.signalCode === null) return;
     const last = readFileSync(this.#log, "utf8").trimEnd().split("\n").slice(-3).join("\n");
-    throw new Error(`${this.#program.name} ended by itself:\n${last}`);
+    throw new Error(`${this.#program.name} ended unexpectedly; the end of its log is:\n${last}`);
   }
 
-  /** Its metrics by the names of controller-runtime. Undefined while it does not respond. */
+  /**
+   * Reads metrics of the operator by the names of controller-runtime. Returns undefined while the operator
+   * does not respond.
+   */
   async #figures(): Promise<{ passes: number; waiting: number; active: number } | undefined> {
     const text = await this.#metrics();
     if (text === undefined) return undefined;
@@ -146,8 +152,8 @@ export class Subject {
 
   async #metrics(): Promise<string | undefined> {
     try {
-      const answer = await fetch(`http://127.0.0.1:${this.#metricsPort}/metrics`);
-      return await answer.text();
+      const response = await fetch(`http://127.0.0.1:${this.#metricsPort}/metrics`);
+      return await response.text();
     } catch {
       return undefined; // The operator does not listen yet.
     }

@@ -1,9 +1,9 @@
-/** Sampling rate in Hz of the replayed audio, as of neural models. */
+/** Sampling rate of the replayed audio in Hz, which is common for neural models. */
 export const replayRate = 24_000;
 
 /**
- * Voiced sound with syllables, the same in every call: an encoder has the same work as with speech.
- * @param seconds of audio.
+ * Returns a voiced sound with syllables, which is the same in every call. For an encoder it needs the same
+ * work as speech.
  */
 export function cannedAudio(seconds: number): Int16Array {
   const harmonics = [1, 2, 3, 5, 8, 13, 21];
@@ -12,18 +12,18 @@ export function cannedAudio(seconds: number): Int16Array {
     const pitch = 120 + 20 * Math.sin(2 * Math.PI * 0.7 * time);
     const loudness = 0.5 + 0.5 * Math.sin(2 * Math.PI * 4 * time);
     const voiced = harmonics.reduce((sum, n) => sum + Math.sin(2 * Math.PI * n * pitch * time) / n, 0);
-    const breath = Math.sin(12.9898 * i) * 43_758.5453; // the fraction serves as noise
+    const breath = Math.sin(12.9898 * i) * 43_758.5453; // The fraction of this number serves as noise.
     return Math.round(loudness * (4000 * voiced + 800 * (breath - Math.floor(breath) - 0.5)));
   });
 }
 
-/** How a replayed model synthesizes, as written in the text of the request. */
+/** Returns the text of a request that tells the replayed model the length and the pace of the audio. */
 export function replayText(seconds: number, pace: "in time" | "at once"): string {
   return `${seconds} seconds ${pace}`;
 }
 
 export function readReplayText(text: string): { seconds: number; inTime: boolean } {
   const [, seconds, pace] = /^(\d+) seconds (in time|at once)$/.exec(text) ?? [];
-  if (seconds === undefined) throw new Error("a replayed model is asked for as `10 seconds in time`");
+  if (seconds === undefined) throw new Error(`the text is ${JSON.stringify(text.slice(0, 80))}; a replayed model expects a text like "10 seconds in time"`);
   return { seconds: Number(seconds), inTime: pace === "in time" };
 }

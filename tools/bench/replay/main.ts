@@ -1,6 +1,6 @@
 /**
- * A model tier without synthesis: recorded audio in the real wire format, at real time or as fast as it is
- * pulled. Prints its port; ends with its parent.
+ * A model tier without synthesis. It sends recorded audio in the wire format, at real time or as fast as the
+ * client reads. It prints its port, and ends with its parent process.
  */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
@@ -11,7 +11,9 @@ import type { Invocation } from "../../../server/contract/speech.ts";
 import { encodeFrame, wireType } from "../../../server/contract/wire.ts";
 import { cannedAudio, readReplayText, replayRate } from "./audio.ts";
 
-/** A tenth of a second at real time, otherwise the size of the engines' own pieces. */
+/**
+ * The length of a frame: a tenth of a second at real time, and otherwise the length of the engines' frames.
+ */
 const pieceSeconds = { inTime: 0.1, atOnce: 0.4 };
 const recordedSeconds = 12;
 
@@ -20,14 +22,14 @@ const inTimePieces = piecesOf(pieceSeconds.inTime);
 const atOncePieces = piecesOf(pieceSeconds.atOnce);
 const server = createServer((request, response) => {
   if (request.url === "/ready") response.end("ready");
-  else answer(request, response).catch(() => response.destroy()); // The client disconnected.
+  else respond(request, response).catch(() => response.destroy()); // The client disconnected.
 });
 server.listen(0, "127.0.0.1");
 await once(server, "listening");
 console.log((server.address() as AddressInfo).port);
 process.once("disconnect", () => process.exit());
 
-async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
   const body: Buffer[] = [];
   for await (const piece of request) body.push(piece as Buffer);
   const { text } = JSON.parse(Buffer.concat(body).toString()) as Invocation;

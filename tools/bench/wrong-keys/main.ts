@@ -1,13 +1,13 @@
 /**
- * Sends requests with unknown keys at a constant rate. Arguments: URL, requests per second, seconds. Prints
- * the number of rejected requests.
+ * Sends requests with unknown keys at a constant rate, and prints the number of rejected requests. The
+ * arguments are the URL, the requests per second, and the seconds.
  */
 import { Agent } from "undici";
 import { createKey } from "../../../server/store/keys/key.ts";
 import { openLoop } from "../common/open-loop.ts";
 
 const [url = "", perSecond = "", seconds = ""] = process.argv.slice(2);
-/** A key with a valid format, so that each one is hashed and looked up. */
+/** Unknown keys with a valid format, so that the server hashes each key and searches it. */
 const keys = Array.from({ length: 1_000 }, createKey);
 const agent = new Agent({ connections: 16, pipelining: 1 });
 let next = 0;

@@ -120,7 +120,7 @@ describe("two operators of one namespace", () => {
     expect(await house.writesDuring(1_500)).toBe(0);
     expect(await house.condition("SoleOperator")).toMatch(conflict);
     expect(await signer()).toBe("one/tts-operator");
-    expect(house.lines.join("\n")).toContain("another operator serves this namespace too");
+    expect(house.lines.join("\n")).toContain("another operator also reconciles this TtsDeployment");
   });
 
   it("report no conflict when a new leader takes over", async () => {

@@ -141,7 +141,7 @@ describe("a model folder", () => {
     [["--max_model_len", "2"], "--max_model_len"],
   ])("with the vLLM arguments %j in its manifest or in GENERATOR_VLLM_ARGS is refused because of %s", (args, foreign) => {
     const read = () => readArcanaManifest(JSON.stringify({ ...tinyManifest, vllm: { args } }));
-    const refusal = `may not have ${JSON.stringify(foreign)}; the allowed flags of vLLM are --attention-backend, `;
+    const refusal = `must not contain ${JSON.stringify(foreign)}; the allowed flags of vLLM are --attention-backend, `;
     expect(read).toThrow(`manifest.json: /vllm/args ${refusal}`);
     // The operator joins the `engine.parameters` of a pool with spaces.
     const environment = { SVC_TTS_ARCANA_GENERATOR: "vllm", GENERATOR_VLLM_ARGS: args.join(" ") };

@@ -89,14 +89,14 @@ describe("the command explain", () => {
       ApiReady: [
         "False",
         "LicenseHold",
-        "Not started, because the license does not allow it. See LicenseValid.",
+        "The pods are not started, because the license does not allow it. See LicenseValid.",
       ],
     });
     const pool = poolWith({
       Ready: [
         "False",
         "LicenseHold",
-        "Not started, because the license does not allow it. See LicenseValid.",
+        "The pods are not started, because the license does not allow it. See LicenseValid.",
       ],
     });
     const secrets = [{ path: "license.secretRef", name: "license", exists: false }];
@@ -236,7 +236,7 @@ describe("the command explain", () => {
   it("prints all problems as text, and names the objects that the user may not read", () => {
     const deployment = deploymentWith(stalled("NameTaken", "Service ns/demo-api was not created by this operator."));
     const text = explanationText(explain(evidence(deployment, { unseen: ["events (not allowed)"] })));
-    expect(text).toContain("TtsDeployment ns/demo: Not ready for 30 min. A person has to act: 1 problem.");
+    expect(text).toContain("TtsDeployment ns/demo: Not ready for 30 min. You must act: 1 problem.");
     expect(text).toContain(
       "1. spec: NameTaken (since 2025-12-31T23:30:00Z)\n   Service ns/demo-api was not created",
     );

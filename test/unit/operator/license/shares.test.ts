@@ -29,7 +29,7 @@ describe("a license that several TtsDeployments share", () => {
     const second = await evaluate(shares, "b", 3);
     expect(second).toMatchObject({ granted: 1, reason: "TooManyGpus" });
     expect(second.message).toBe(
-      "The license allows 4 GPUs in total. Other TtsDeployments that share it use 3, and this one requests 3. Pool m gets 1 of 3 replicas. Request less, or a larger license.",
+      "The license allows 4 GPUs in total. Other TtsDeployments with this license use 3, and this TtsDeployment requests 3. Pool m gets 1 of 3 replicas. Reduce the replicas or their resources, or request a larger license.",
     );
   });
 

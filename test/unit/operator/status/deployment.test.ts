@@ -152,7 +152,7 @@ describe("the status of a TtsDeployment", () => {
           conditions.map(({ type, status, message }) => [type, `${status} ${message}`]),
         );
         expect(reported.get("Ready")).toMatch(/^False .*cannot be scheduled/);
-        expect(reported.get("Stalled")).toBe("False Not stalled so far; see Ready for what is missing.");
+        expect(reported.get("Stalled")).toBe("False Not stalled. The condition Ready says what is missing.");
         expect(reported.get("RolloutHealthy") ?? "True; see Ready").toMatch(/^True.*see Ready/);
         expect([...reported.values()].join(" ")).not.toMatch(/no action is needed|rollout is on its way/);
       }

@@ -1,6 +1,6 @@
 /**
- * Simulated API pods, as far as the operator calls them: their load, which changes continuously, and their
- * metrics.
+ * Simulates the requests that the operator sends to API pods: their load, which changes continuously, and
+ * their metrics.
  */
 import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
@@ -13,22 +13,25 @@ import {
 } from "../../../../config/contract/load.ts";
 import { ports } from "../../../../config/contract/names.ts";
 
-/** KWOK's pods get loopback addresses, so that one server responds for all of them. */
+/**
+ * The network of the simulated pods. The addresses are loopback addresses, so that one server responds for
+ * all pods.
+ */
 export const podCidr = "127.64.0.0/12";
 const pools = ["mist", "arcana"];
 
 export interface ApiPods extends AsyncDisposable {
-  /** Open connections for load reports. */
+  /** Number of open connections for load reports. */
   readonly followed: number;
-  /** Number of reports whose figures differ from the previous report. */
+  /** Number of reports with other figures than the previous report. */
   readonly changes: number;
-  /** From now on every pool's streams change at this interval; 0 stops it. */
+  /** Changes the streams of every pool at this interval from now on. 0 stops the changes. */
   changeEvery(periodMs: number): void;
 }
 
-/** @param most streams of a pool at once */
+/** Starts the simulated API pods. `most` is the highest number of streams of a pool. */
 export async function playApiPods(most: number): Promise<ApiPods> {
-  /** The connections, with the last report to each. */
+  /** The connections, with the last report that was sent on each. */
   const listeners = new Map<ServerResponse, string>();
   let periodMs = 0;
   let changes = 0;
@@ -45,7 +48,7 @@ export async function playApiPods(most: number): Promise<ApiPods> {
     report(response);
     response.once("close", () => listeners.delete(response));
   });
-  // One timer for all: each pod has its own position in every period.
+  // One timer serves all pods. Each pod reports at its own time in the interval.
   let turn = 0;
   const timer = setInterval(() => {
     turn += 1;
@@ -64,7 +67,7 @@ export async function playApiPods(most: number): Promise<ApiPods> {
     await once(server, "listening");
   } catch (cause) {
     clearInterval(timer);
-    throw new Error(`port ${ports.api} is taken, where the API pods are played: stop what listens there`, {
+    throw new Error(`port ${ports.api}, which the simulated API pods need, is in use: stop the program that listens there`, {
       cause,
     });
   }

@@ -1,5 +1,5 @@
 /**
- * `make bench-operator TRAFFIC=1`: measures the operator with a fleet whose pools all have streams; writes
+ * `make bench-operator TRAFFIC=1` measures the operator with streams in every pool of a fleet, and writes
  * docs/benchmarks-operator-traffic.md.
  */
 import { writeFileSync } from "node:fs";
@@ -36,7 +36,7 @@ function wholeNumber(name: string, otherwise: number): number {
   if (text === undefined || text === "") return otherwise;
   const value = Number(text);
   if (Number.isInteger(value) && value > 1) return value;
-  console.error(`${name} is ${text}; it takes one whole number above 1`);
+  console.error(`${name} is ${text}; it must be one whole number above 1`);
   process.exit(2);
 }
 

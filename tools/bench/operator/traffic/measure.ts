@@ -1,4 +1,6 @@
-/** An operator with a fleet whose pools all have streams: its cost, and the delay of scheduled changes. */
+/**
+ * Measures an operator with streams in every pool of a fleet: its cost, and the delay of scheduled changes.
+ */
 import { setTimeout as sleep } from "node:timers/promises";
 import { children } from "../../../../config/contract/names.ts";
 import type { Issuer } from "../../../../test/support/server/licenses.ts";
@@ -11,35 +13,35 @@ import { Timeline } from "./timeline.ts";
 
 export interface TrafficPlan {
   readonly size: number;
-  /** Length of each window of the cost measurement. */
+  /** Length of each window of the cost measurement in seconds. */
   readonly seconds: number;
 }
 
-/** Resources of the operator in a window of time. */
+/** The resources that the operator uses in a window of time. */
 export interface Cost {
   readonly seconds: number;
-  /** Share of one core. */
+  /** Mean number of cores. */
   readonly cores: number;
   readonly mostResidentBytes: number;
-  /** Writes by resource, without those of the Lease. */
+  /** Number of writes by resource, without writes of the Lease. */
   readonly writes: Readonly<Record<string, number>>;
-  /** Single objects and lists. */
+  /** Number of reads of single objects, and of lists. */
   readonly reads: number;
-  /** Load reports whose figures differ from the previous one. */
+  /** Number of load reports with other figures than the previous report. */
   readonly reports: number;
 }
 
 export interface TrafficResult {
   readonly plan: TrafficPlan;
-  /** Load is reported, but does not change. */
+  /** The cost while the reported load does not change. */
   readonly still: Cost;
-  /** Every pool's streams change every `reportMs`. */
+  /** The cost while the streams of every pool change every `reportMs`. */
   readonly traffic: Cost;
-  /** Milliseconds from a canary step's due time to its state in the status, under traffic. */
+  /** Milliseconds from the due time of each canary step until the status shows the step, under traffic. */
   readonly stepsLateMs: readonly number[];
-  /** Milliseconds from the end of a license to its state in the status, under traffic. */
+  /** Milliseconds from the end of each license until the status shows the end, under traffic. */
   readonly expiriesLateMs: readonly number[];
-  /** Changes that were started and not observed. */
+  /** Number of scheduled changes that did not occur. */
   readonly missing: number;
 }
 
@@ -53,15 +55,15 @@ export interface TrafficCourse {
   readonly say: (line: string) => void;
 }
 
-/** How often the streams of a pool change. */
+/** The interval at which the streams of a pool change. */
 export const reportMs = 15_000;
-/** One replica supports more streams than ever exist, so no pool scales. */
+/** The highest number of streams of a pool. One replica can serve more streams, so no pool scales. */
 export const mostStreams = 6;
 const scaling = { minReplicas: 1, maxReplicas: 2, target: { streamsPerReplica: 8 } };
-/** Reconciles of a TtsDeployment and its two pools. */
+/** The number of work queue keys of a TtsDeployment and its two pools. */
 const keysEach = 3;
 const growthStep = 50;
-/** Number of canaries and of licenses that end. */
+/** The number of TtsDeployments with canaries, and the number of licenses that end. */
 const trials = 10;
 const pausesSeconds = [15, 15];
 const canary = {
@@ -70,24 +72,25 @@ const canary = {
 };
 const firstExpiryMs = 20_000;
 const expiryStepMs = 3_000;
-/** Wait for late changes: longer than any of them is expected to take. */
+/** The longest wait for late changes. */
 const graceMs = 120_000;
 
-/** @throws Error if the fleet does not become ready */
+/** Measures the operator under traffic. Throws if the fleet does not become ready. */
 export async function measureTraffic(course: TrafficCourse): Promise<TrafficResult> {
   const { field, plot, program, issuer, apiPods, plan, say } = course;
   const fleet = new Fleet(field.admin, plot.namespace, issuer, ownSecrets({ scaling }));
   await grow(course, fleet);
-  // A fresh process, as after an upgrade, so that memory from the growth of the fleet is not measured.
+  // A new process is measured, as after an upgrade, so that memory from the growth of the fleet does not
+  // count.
   const subject = await Subject.start(field, plot, program);
   try {
     await subject.inSync(plan.size * keysEach);
     await untilFollowed(apiPods, plan.size);
-    say("every API pod is followed");
+    say("the operator reads the load of every API pod");
     const still = await measureCost(course, subject);
     tell(say, "constant load", still);
     apiPods.changeEvery(reportMs);
-    // The first reports of all pools, and the statuses that follow from them.
+    // Wait for the first reports of all pools, and for the statuses that depend on them.
     await sleep(60_000);
     const traffic = await measureCost(course, subject);
     tell(say, "changing load", traffic);
@@ -99,21 +102,21 @@ export async function measureTraffic(course: TrafficCourse): Promise<TrafficResu
 }
 
 async function grow({ field, plot, program, plan, say }: TrafficCourse, fleet: Fleet): Promise<void> {
-  const gardener = await Subject.start(field, plot, program);
+  const grower = await Subject.start(field, plot, program);
   try {
     while (fleet.size < plan.size) {
       await fleet.growTo(Math.min(fleet.size + growthStep, plan.size));
       say(`${fleet.size} TtsDeployments serve`);
     }
   } finally {
-    await gardener.stop();
+    await grower.stop();
   }
 }
 
 async function untilFollowed(apiPods: ApiPods, count: number): Promise<void> {
   const deadline = Date.now() + graceMs;
   while (apiPods.followed < count) {
-    if (Date.now() > deadline) throw new Error(`${apiPods.followed} of ${count} API pods are followed`);
+    if (Date.now() > deadline) throw new Error(`the operator reads the load of only ${apiPods.followed} of ${count} API pods`);
     await sleep(250);
   }
 }
@@ -143,8 +146,8 @@ async function measureCost(
 function requestsOf(audit: AuditLog, user: string): Pick<Cost, "writes" | "reads"> {
   const writes: Record<string, number> = {};
   let reads = 0;
-  for (const { user: who, verb, resource } of audit.news()) {
-    if (who !== user || resource === "leases" || verb === "watch") continue;
+  for (const { user: requester, verb, resource } of audit.news()) {
+    if (requester !== user || resource === "leases" || verb === "watch") continue;
     if (verb === "get" || verb === "list") reads += 1;
     else writes[resource] = (writes[resource] ?? 0) + 1;
   }
@@ -162,8 +165,8 @@ export function writesPerSecond({ writes, seconds }: Cost): number {
 }
 
 /**
- * Canaries and licenses of different TtsDeployments, all in progress at once, while the load continues to
- * change.
+ * Measures the delay of canary steps and license expiries of different TtsDeployments, all at the same time
+ * and while the load changes.
  */
 async function measureTimes(
   { field, plot, plan, say }: TrafficCourse,
@@ -189,15 +192,15 @@ async function measureTimes(
       const seenMs = timeline.licenseEndedMs(name);
       return seenMs === undefined ? [] : [seenMs - endsMs];
     });
-  const wanted = pools.length * pausesSeconds.length + count;
+  const expected = pools.length * pausesSeconds.length + count;
   const longestMs = pausesSeconds.reduce(
     (sum, seconds) => sum + seconds * 1000,
     firstExpiryMs + count * expiryStepMs,
   );
   const deadline = Date.now() + longestMs + graceMs;
-  while (steps().length + expiries().length < wanted && Date.now() < deadline) await sleep(500);
+  while (steps().length + expiries().length < expected && Date.now() < deadline) await sleep(500);
   const rolledBack = pools.filter((pool) => timeline.wasRolledBack(pool));
   if (rolledBack.length > 0) say(`rolled back: ${rolledBack.join(", ")}`);
   const found = { stepsLateMs: steps(), expiriesLateMs: expiries() };
-  return { ...found, missing: wanted - found.stepsLateMs.length - found.expiriesLateMs.length };
+  return { ...found, missing: expected - found.stepsLateMs.length - found.expiriesLateMs.length };
 }

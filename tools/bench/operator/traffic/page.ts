@@ -9,7 +9,7 @@ import {
 } from "../../common/page.ts";
 import { type Cost, mostStreams, reportMs, type TrafficResult, writesPerSecond } from "./measure.ts";
 
-/** TtsDeployments of the full run. */
+/** The number of TtsDeployments of the full run. */
 export const fullSize = 1_000;
 
 const targets = {
@@ -45,7 +45,7 @@ export function trafficTargets({
     },
     {
       what: `status writes of each TtsDeployment in ${minutes.toFixed(1)} minutes`,
-      // One per minute, and the window may start and end with one.
+      // Each TtsDeployment writes once a minute, and the window may begin and end with a write.
       target: `at most ${(minutes + 1).toFixed(1)}`,
       measured: writes.toFixed(1),
       met: writes <= minutes + 1,
@@ -70,7 +70,7 @@ function late(what: string, timesMs: readonly number[]): TargetRow {
   return { what, target, measured, met: longest < targets.lateMs };
 }
 
-/** `docs/benchmarks-operator-traffic.md`, complete. */
+/** Returns the complete text of `docs/benchmarks-operator-traffic.md`. */
 export function trafficPage(result: TrafficResult, machine: Machine): string {
   const { plan, still, traffic, stepsLateMs, expiriesLateMs } = result;
   const times = (all: readonly number[]) => {

@@ -1,4 +1,6 @@
-/** Times of status changes by a watch, to which scheduled times are compared. */
+/**
+ * Records the times of status changes with a watch, so that they can be compared with the scheduled times.
+ */
 import type { TtsDeploymentStatus } from "../../../../crds/tts-deployment.ts";
 import type { CanaryState } from "../../../../crds/tts-model-pool.ts";
 import type { ClusterClient } from "../../../../operator/cluster/client.ts";
@@ -11,10 +13,10 @@ interface SeenCanary {
   readonly atMs: number;
 }
 
-/** Times are milliseconds since the epoch. */
+/** The recorded times are milliseconds since the epoch. */
 export class Timeline implements AsyncDisposable {
   readonly #canaries: SeenCanary[] = [];
-  /** By name of the TtsDeployment: when its license was first observed as not valid. */
+  /** The time at which a license was first observed as not valid, by name of the TtsDeployment. */
   readonly #ended = new Map<string, number>();
   readonly #reflectors: readonly Reflector[];
 
@@ -41,7 +43,7 @@ export class Timeline implements AsyncDisposable {
     return timeline;
   }
 
-  /** Delay of each of the pool's steps, in milliseconds after the end of its pause. */
+  /** Returns the delay of each canary step of the pool, in milliseconds after the end of the pause. */
   stepsLateMs(pool: string, pausesSeconds: readonly number[]): number[] {
     const states = this.#canaries.filter((seen) => seen.pool === pool);
     return pausesSeconds.flatMap((seconds, step) => {
