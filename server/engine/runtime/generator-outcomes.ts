@@ -1,6 +1,6 @@
 /**
- * Failures of a generator: `away` means that it ended, hung or disconnected; `refused` that it rejected the
- * request; `nonsense` that its output is not speech.
+ * The failures of a generator. `away`: the generator ended, hung or disconnected. `refused`: the generator
+ * rejected the request. `nonsense`: the generator's output is not speech.
  */
 type GeneratorErrorKind = "away" | "refused" | "nonsense";
 
@@ -9,18 +9,18 @@ export class GeneratorError extends Error {
 
   constructor(kind: GeneratorErrorKind, message: string, options?: ErrorOptions) {
     super(message, options);
-    this.name = "GeneratorTrouble";
+    this.name = "GeneratorError";
     this.kind = kind;
   }
 }
 
-/** Counts of a generator, for metrics. */
+/** The counts of a generator, from which the metrics are made. */
 export interface GeneratorCounts {
   /** Phrases in progress. */
   writing: number;
   /** Tokens that the generator returned. */
   tokens: number;
-  /** Tokens that did not belong to a frame. */
+  /** Tokens that did not form a complete frame. */
   droppedTokens: number;
   /** Phrases whose client disconnected. */
   aborted: number;

@@ -11,9 +11,9 @@ describe("the outputs of two graphs are compared", () => {
   test.each([
     { what: "the same", other: said([0.1, 0.2]), wrong: undefined },
     { what: "the same but for rounding", other: said([0.1, 0.2005]), wrong: undefined },
-    { what: "noise", other: said([0.1, 0.4]), wrong: /line 1 differs by 0\.2000 of full scale/ },
+    { what: "noise", other: said([0.1, 0.4]), wrong: /text 1 differs by 0\.2000 of full scale/ },
     { what: "no numbers", other: said([0.1, Number.NaN]), wrong: /differs by NaN/ },
-    { what: "more", other: said([0.1, 0.2, 0.3]), wrong: /line 1 has another length/ },
+    { what: "more", other: said([0.1, 0.2, 0.3]), wrong: /text 1 has another length/ },
     { what: "nothing", other: { lines: [], realTimeFactor: 1 }, wrong: /another length/ },
     { what: "other durations", other: said([0.1, 0.2], [1]), wrong: /other durations/ },
   ])("$what", ({ other, wrong }) => {

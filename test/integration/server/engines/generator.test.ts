@@ -424,7 +424,7 @@ describe("the vLLM that this process runs", () => {
     ["that is not there", "manifest.json cannot be read", (folder: TinyModelFolder) => folder.delete()],
     [
       "that is another one",
-      "model.safetensors: its sha256 is",
+      "model.safetensors: the sha256 of the file is",
       (folder: TinyModelFolder) => folder.write("model.safetensors", "x"),
     ],
     [
@@ -477,7 +477,7 @@ describe("the vLLM that this process runs", () => {
       port: undefined,
       apiKey: undefined,
     } as const;
-    await expect(open(own, { server })).rejects.toThrow(`there is no program ${program}`);
+    await expect(open(own, { server })).rejects.toThrow(`the program ${program} was not found`);
     own.model.remove("decoder.onnx");
     await expect(open(own)).rejects.toThrow(`${own.model.path}: decoder.onnx cannot be read`);
     own.delete();
