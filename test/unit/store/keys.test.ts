@@ -88,6 +88,6 @@ describe("key stores", () => {
 
 it("an error in a keys file that is not YAML has its position, never its content", () => {
   const read = () => parseKeyFile(`keys: [ {{{ ${createKey()}`);
-  expect(read).toThrow(/^a keys file must be YAML, and this one is not at line 1, column \d+$/);
+  expect(read).toThrow(/^the keys file is not valid YAML at line 1, column \d+$/);
   expect(() => parseKeyFile(`a: b: ${createKey()}`)).not.toThrow(/svc_/);
 });
