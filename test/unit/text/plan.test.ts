@@ -143,8 +143,8 @@ test("words in square brackets get their stretch in order", () => {
 });
 
 test.each([
-  ["[a] b", [2, 3], "/inlineSpeedAlpha", "2 values but the text has 1 words"],
-  ["[a] [b]", [2], "/inlineSpeedAlpha", "1 values but the text has 2 words"],
+  ["[a] b", [2, 3], "/inlineSpeedAlpha", "2 values, and the text has 1 words"],
+  ["[a] [b]", [2], "/inlineSpeedAlpha", "1 values, and the text has 2 words"],
 ])("%j with stretches %j is refused", (text, inlineStretch, pointer, detail) => {
   expect(failure(() => planSpeech(text, { ...plain, inlineStretch }))).toMatchObject({
     code: "invalid_request",
@@ -175,7 +175,7 @@ test("a word of more than 200 phonemes is refused before its sounds are read, wi
       planSpeech(text, options);
     };
     await expect(check).rejects.toThrow(
-      "The phoneme string in braces at character 3 is longer than 200 characters; write each word in braces of its own.",
+      "The phoneme string in braces at character 3 is longer than 200 characters. Write each word in separate braces.",
     );
   }
 });
@@ -201,7 +201,7 @@ test("pauses of more than ten minutes together are refused, however few characte
   expect([...pauses(10)()]).not.toEqual([]);
   const { message } = failure(pauses(11));
   expect(message).toBe(
-    "The pauses of the text are 660000 ms together, and longer than 600000 ms; write shorter or fewer ones.",
+    "The pauses of the text have a sum of 660000 ms; at most 600000 ms are allowed. Write shorter or fewer pauses.",
   );
 });
 
