@@ -39,10 +39,10 @@ describe("a zip archive", () => {
 
   test.each<[string, Buffer, RegExp]>([
     ["without the file", zip("other", text, "stored"), /has no file a\/part\.bin/],
-    ["whose file is spoilt", zip("a/part.bin", text, "deflated", 7), /a\/part\.bin is broken/],
+    ["whose file is spoilt", zip("a/part.bin", text, "deflated", 7), /a\/part\.bin is damaged/],
     ["that is cut", zip("a/part.bin", text, "deflated").subarray(0, 60), /is not a zip archive/],
     ["that is a page of a web server", Buffer.from("<html>not found</html>"), /is not a zip archive/],
-    ["whose directory is elsewhere", misplaced(), /is broken/],
+    ["whose directory is elsewhere", misplaced(), /is damaged/],
   ])("%s is refused with a message", (_what, archive, says) => {
     expect(() => zipEntry(archive, "a/part.bin")).toThrow(says);
   });
