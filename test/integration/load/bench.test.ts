@@ -64,7 +64,7 @@ describe("svc-tts bench on the real tiers", () => {
     expect(realTimeFactor?.p50).toBeGreaterThan(0);
     expect(playback.streams).toBeGreaterThanOrEqual(requests.complete);
     expect(playback.smooth + playback.brief + playback.starved).toBe(playback.streams);
-    expect(out).toContain(`${requests.complete} (100.0 % of those that ended)`);
+    expect(out).toContain(`${requests.complete} (100.0 % of the ended streams)`);
     expect(written()).not.toContain("secret");
     expect(written()).not.toContain(api.key);
   });
@@ -228,7 +228,7 @@ describe("svc-tts bench --gpu", () => {
     // the number of streams depends on the machine
     expect(code).toBe(most > 0 ? 0 : 1);
     expect(isBounded).toBe(most < 2);
-    expect(out).toContain(`streams a GPU: ${isBounded ? "" : "at least "}${most} (${most} on 1;`);
+    expect(out).toContain(`streams per GPU: ${isBounded ? "" : "at least "}${most} (${most} on 1;`);
     expect(steps.map(({ run: { streams } }) => streams)).toEqual([1, 2]);
     expect(asked).toBeGreaterThan(0);
     // The tokens of the other client alone are ten a second. If the machine pauses in one run, the other run
@@ -242,7 +242,7 @@ describe("svc-tts bench --gpu", () => {
   it("finds no number of streams if one stream is slower than real time, and fails", async () => {
     const { code, out } = await bench([...openai, "--url", await stutteringPeer(), "--steps", "1"]);
     expect(code).toBe(1);
-    expect(out).toContain("streams a GPU: 0 (0 on 1;");
+    expect(out).toContain("streams per GPU: 0 (0 on 1;");
   });
 });
 

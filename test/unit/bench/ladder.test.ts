@@ -45,7 +45,7 @@ describe("a climb", () => {
     expect(tried).toEqual([1, 8, 32, 64, 128, 48, 40, 44]);
     expect(found).toMatchObject({ most: 40, isBounded: true });
     expect(found.steps.map((step) => step.run.streams)).toEqual([1, 8, 32, 40, 44, 48, 64, 128]);
-    expect(ladderTable(found, 2)).toContain("streams a GPU: 20 (40 on 2;");
+    expect(ladderTable(found, 2)).toContain("streams per GPU: 20 (40 on 2;");
   });
 
   it.each([
@@ -55,6 +55,6 @@ describe("a climb", () => {
   ])("ends if %s", async (_what, capacity, most, isBounded, says) => {
     const { found } = await climbTo(capacity);
     expect(found).toMatchObject({ most, isBounded });
-    expect(ladderTable(found, 1)).toContain(`streams a GPU: ${says}`);
+    expect(ladderTable(found, 1)).toContain(`streams per GPU: ${says}`);
   });
 });
