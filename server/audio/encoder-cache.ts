@@ -5,7 +5,10 @@ export interface EncoderCache<Codec> {
   give(codec: Codec): void;
 }
 
-/** @param idle the highest number of unused codecs that are kept. */
+/**
+ * Creates a cache.
+ * @param idle the highest number of unused codecs that are kept.
+ */
 export function createEncoderCache<Codec>(make: () => Promise<Codec>, idle: number): EncoderCache<Codec> {
   const unused: Codec[] = [];
   return {

@@ -141,7 +141,7 @@ function writeInfoTag(tag: Uint8Array, values: { frames: number; bytes: number; 
   const view = new DataView(tag.buffer, tag.byteOffset, tag.byteLength);
   const text = (offset: number, value: string) => tag.set(new TextEncoder().encode(value), offset);
   text(0, "Info");
-  view.setUint32(4, 0b11); // The next two numbers are present.
+  view.setUint32(4, 0b11); // The flags state that the next two numbers are present.
   view.setUint32(8, values.frames);
   view.setUint32(12, values.bytes);
   text(16, "LAME3.100");

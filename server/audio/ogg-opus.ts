@@ -4,7 +4,10 @@ import { joinBytes } from "./encoder.ts";
 import { createOggStream } from "./ogg-page.ts";
 import { type OpusContainer, opusHead, opusVendor, packetGranules } from "./opus-container.ts";
 
-/** @param serial the number of the Ogg stream: 32 bits, preferably random. */
+/**
+ * Creates an Ogg container.
+ * @param serial the number of the Ogg stream: 32 bits, preferably random.
+ */
 export function createOggContainer(serial: number): OpusContainer {
   const ogg = createOggStream(serial);
   return {

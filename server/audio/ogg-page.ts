@@ -18,7 +18,10 @@ export interface OggStream {
   page(packets: readonly Uint8Array[], granule: number, flags?: PageFlags): Uint8Array;
 }
 
-/** @param serial the number of the stream: 32 bits, preferably random. It separates streams in one file. */
+/**
+ * Creates an Ogg stream.
+ * @param serial the number of the stream: 32 bits, preferably random. It separates streams in one file.
+ */
 export function createOggStream(serial: number): OggStream {
   let sequence = 0;
   return {

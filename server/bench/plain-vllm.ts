@@ -9,7 +9,10 @@ const tokensOfPrompt = 32;
 export class PlainVllm {
   readonly #url: string;
 
-  /** @param url the URL of vLLM, for example `http://127.0.0.1:8001`. */
+  /**
+   * Connects to vLLM.
+   * @param url the URL of vLLM, for example `http://127.0.0.1:8001`.
+   */
   constructor(url: string) {
     this.#url = url.replace(/\/+$/, "");
   }

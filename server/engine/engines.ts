@@ -11,7 +11,7 @@ import { type Engine, EngineMissing, type EngineOptions } from "./runtime/engine
 import { type GeneratorOptions, VllmEngine } from "./vllm/engine.ts";
 import { timesBy } from "./vllm/word-timestamps.ts";
 
-/** The engine that synthesizes a voice on this machine, and the voice in the engine's own terms. */
+/** The engine that synthesizes a voice, and the engine's own description of the voice. */
 export interface VoiceEngine {
   readonly engine: Engine;
   readonly voice: Utterance["voice"];
@@ -42,7 +42,7 @@ export class Engines {
   readonly #engines: ReadonlyMap<EngineVoice["kind"], Engine>;
   /** The engine of arcana's own voices. Undefined if no language model is mounted. */
   readonly #generator: VllmEngine | undefined;
-  /** Installation instructions for each missing engine. */
+  /** The installation instructions for each missing engine. */
   readonly missing: readonly string[];
   /** Undefined if no folder of voices is mounted. */
   readonly mounted: MountedVoices | undefined;
@@ -60,7 +60,8 @@ export class Engines {
   }
 
   /**
-   * @param mount the folder of mounted voices.
+   * Opens the engines.
+   * @param mount the settings of mounted voices.
    * @throws Error if the files of the selected model are incomplete.
    */
   static async open(options: EnginesOptions, mount?: MountSettings): Promise<Engines> {
@@ -118,8 +119,8 @@ export class Engines {
   }
 
   /**
-   * @throws Failure `model_unreachable` if the voice's engine is not installed, or the voice's files were
-   * removed.
+   * Returns the engine of a voice. The caller must release it.
+   * @throws Failure `model_unreachable` if the engine is not installed, or the voice's files were removed.
    */
   speakerFor(voice: KnownVoice, model: ModelId): VoiceEngine {
     if (isMounted(voice)) return this.#mountedSpeaker(voice.id);

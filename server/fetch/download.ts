@@ -89,7 +89,7 @@ async function readRecord(stateFile: string): Promise<FileRecord | undefined> {
   try {
     return JSON.parse(text) as FileRecord;
   } catch (error) {
-    if (error instanceof SyntaxError) return undefined; // A crash truncated the record.
+    if (error instanceof SyntaxError) return undefined; // A crash has truncated the record.
     throw error;
   }
 }

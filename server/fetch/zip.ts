@@ -71,5 +71,5 @@ function read(archive: Buffer, { name, method, crc, packedBytes, bytes, offset }
 function unpack(packed: Buffer, method: number, bytes: number): Buffer {
   if (method === methods.stored) return packed;
   if (method === methods.deflated) return inflateRawSync(packed, { maxOutputLength: Math.max(1, bytes) });
-  throw new FetchFailure(`the zip archive uses compression method ${method}, which is not supported`);
+  throw new FetchFailure(`the zip archive uses compression method ${method}, which is not supported; its files must be stored or deflated`);
 }

@@ -12,7 +12,10 @@ export class EngineAdmission {
   readonly #deadlineMs: number;
   readonly #clock: Clock;
 
-  /** @param deadlineMs the longest wait for a slot. */
+  /**
+   * Creates the admission of all mounted models.
+   * @param deadlineMs the longest wait for a slot.
+   */
   constructor(deadlineMs: number, clock: Clock = systemClock) {
     this.#deadlineMs = deadlineMs;
     this.#clock = clock;

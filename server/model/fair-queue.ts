@@ -11,7 +11,10 @@ export class FairQueue<Waiter> {
   readonly #queues = new Map<string, Waiter[]>();
   #length = 0;
 
-  /** @param limit the highest number of waiting requests. */
+  /**
+   * Creates a queue.
+   * @param limit the highest number of waiting requests.
+   */
   constructor(limit: number) {
     this.#limit = limit;
   }

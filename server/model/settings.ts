@@ -10,7 +10,7 @@ export interface ModelTierOptions {
   readonly host: string;
   /** The port to listen on. 0 selects a free port. */
   readonly port: number;
-  /** Tokens that API tiers must send to `/invocations`. */
+  /** The internal tokens that API tiers must send to `/invocations`. */
   readonly tokens: TokenSource;
   readonly maxConcurrentStreams: number;
   /** The longest time after `stop` in which running streams may finish. */

@@ -13,7 +13,7 @@ interface ReportedVoice extends ListedVoice {
   readonly replaces?: readonly string[];
 }
 
-/** The engine of a built-in voice in one model. */
+/** The engine of a built-in voice in a model. */
 interface BuiltInSpeaker {
   readonly id: string;
   readonly model: ModelId;

@@ -8,7 +8,7 @@ export interface AuditEntry {
   /** The author: the name of a user or of an API key, or `the command line`. */
   readonly actor: string;
   readonly action: AuditAction;
-  /** The object of the change. */
+  /** The object of the change, for example the name of a key. */
   readonly subject: string;
   readonly detail?: string;
 }

@@ -84,7 +84,10 @@ export const maxEntries = 5_000;
 /** The highest number of entries of all teams that are loaded. No installation reaches it. */
 const maxLoaded = 200_000;
 
-/** @param now returns the time in milliseconds since the epoch. */
+/**
+ * Creates the table of lexicons.
+ * @param now returns the time in milliseconds since the epoch.
+ */
 export function createLexiconTable(database: Database, now: () => number): LexiconTable {
   const change = <Result>(work: (trx: Transaction<Tables>) => Promise<Result>) =>
     changeInTurn(database, "lexicon", work);

@@ -17,7 +17,10 @@ export interface SentenceSetting {
   turn(actor: string, team: string, on: boolean): Promise<void>;
 }
 
-/** @param now returns the time in milliseconds since the epoch. */
+/**
+ * Creates the setting of all teams.
+ * @param now returns the time in milliseconds since the epoch.
+ */
 export function createSentenceSetting(database: Database, now: () => number): SentenceSetting {
   return {
     isOn: (team) => database.run(async (db) => (await teamsWithSentences(db)).has(team)),

@@ -26,6 +26,9 @@ export interface Generation {
 
 /** Writes the codes of speech. A codec decodes the codes into audio. */
 export interface Generator {
-  /** @param random returns uniform numbers in [0, 1). */
+  /**
+   * Plans a phrase and writes its codes.
+   * @param random returns uniform numbers in [0, 1).
+   */
   generate(prompt: Prompt, sampling: Sampling, random: () => number): Promise<Generation>;
 }

@@ -32,7 +32,10 @@ export class Sampler {
     this.#random = random;
   }
 
-  /** @param scores the scores of all codes, which are changed in place. */
+  /**
+   * Selects a code.
+   * @param scores the scores of all codes. They are changed in place.
+   */
   pick(scores: Float32Array, recent: ReadonlySet<number>): number {
     const { repetitionPenalty, temperature, topP } = this.#sampling;
     for (const code of recent) {

@@ -53,7 +53,10 @@ const clauseMark = "|";
  */
 const longestSsmlBytes = 256 * 1024;
 
-/** @throws Error if the package is not installed. */
+/**
+ * Loads eSpeak NG.
+ * @throws Error if the package is not installed.
+ */
 export async function loadEspeak(): Promise<Espeak> {
   const { default: load } = (await import(packageName)) as { default: () => Promise<Module> };
   const { module, worker } = await withFixedClock(async () => {

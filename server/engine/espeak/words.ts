@@ -25,7 +25,10 @@ export class TokenAligner {
     this.#read = read;
   }
 
-  /** @returns the sounds of each token; undefined if they cannot be assigned. */
+  /**
+   * Reads texts together, and assigns the sounds to the texts' tokens.
+   * @returns the sounds of each token; undefined if they cannot be assigned.
+   */
   align(texts: readonly string[]): Sounds[] | undefined {
     const words = this.#read(texts.join(" "));
     const sizes = texts.map((text) => this.#sizesOf(text));

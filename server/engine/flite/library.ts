@@ -59,7 +59,10 @@ function load(name: string, options: { global: boolean } = { global: false }): L
   return handle;
 }
 
-/** @throws Error if the library is not installed. */
+/**
+ * Loads Flite.
+ * @throws Error if the library is not installed.
+ */
 export function loadFlite(): FliteLibrary {
   const library = load("libflite.so.1");
   load("libflite_usenglish.so.1", { global: true });
@@ -100,7 +103,7 @@ function bind(library: LibraryHandle) {
   const callback = koffi.register(
     (waveAt: Pointer, start: number, size: number, _last: number, info: Pointer): number => {
       const { samples, sampleRate } = koffi.decode(waveAt, wave);
-      const read = () => koffi.decode(samples, start * 2, "int16_t", size) as Int16Array; // A copy of the samples.
+      const read = () => koffi.decode(samples, start * 2, "int16_t", size) as Int16Array; // The result is a copy of the samples.
       const least = onPiece(read, sampleRate);
       if (least !== undefined) koffi.encode(info, "int", least); // Flite reads the first field of the structure before each piece.
       return least === undefined ? -1 : 0;

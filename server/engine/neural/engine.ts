@@ -84,7 +84,7 @@ export class NeuralEngine implements Engine {
       engine.#audioSpeed = await engine.#measureSpeed();
     } catch (error) {
       if (!(error instanceof Failure)) throw error;
-      options.log.warn({ model: spec.model, err: error }, "the speed of a mounted model cannot be measured");
+      options.log.warn({ model: spec.model, err: error }, "the speed of a mounted model could not be measured; each process serves one stream");
     }
     return engine;
   }

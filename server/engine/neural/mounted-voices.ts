@@ -37,7 +37,7 @@ export interface MountOptions {
   readonly processes?: number | undefined;
   /** The number of concurrent streams of a model. By default it is measured when the model is loaded. */
   readonly streams?: number | undefined;
-  /** ONNX Runtime's execution providers, in order of preference. */
+  /** The execution providers of ONNX Runtime, in order of preference. */
   readonly providers: readonly string[];
   readonly log: EngineLog;
   /** The eSpeak NG processes. Undefined if eSpeak NG is not installed. */
@@ -60,7 +60,7 @@ export interface MountedModel {
 /** The reason why a package, or its newest state, is not served. */
 export interface MountProblem {
   readonly file: string;
-  /** JSON pointer into the file. */
+  /** A JSON pointer to the field. */
   readonly field?: string;
   readonly message: string;
 }
@@ -108,7 +108,7 @@ interface LoadAttempt {
   readonly problem: MountProblem | undefined;
   /** The number of checks between this attempt and the next. */
   readonly interval: number;
-  /** The number of the check that makes the next attempt. */
+  /** The number of the check at which the package is loaded again. */
   readonly retryAt: number;
 }
 
@@ -373,7 +373,10 @@ export class MountedVoices {
     log.info({ ...fields, ...speed, streams: realTimeStreams }, "a mounted voice is served");
   }
 
-  /** @throws VoiceProblem if another voice has one of the IDs, or a replacement is invalid. */
+  /**
+   * Checks the IDs and the replacements of voices.
+   * @throws VoiceProblem if another voice has one of the IDs, or a replacement is invalid.
+   */
   #checkIds(source: PackageSource, state: PackageState, voices: VoicePackage["voices"]): void {
     const others = this.#loaded().filter((loaded) => loaded !== state.loaded);
     const ids = new Set<string>();
@@ -398,7 +401,7 @@ export class MountedVoices {
     this.#retiring.add(closed);
   }
 
-  /** Logs a problem, unless it was already logged. */
+  /** Logs a problem if it differs from the previous problem. */
   #report(existing: MountProblem | undefined, problem: MountProblem): MountProblem {
     if (existing?.message !== problem.message || existing.file !== problem.file) {
       this.#options.log.warn({ ...problem }, "the current files of a mounted voice are not served");

@@ -22,7 +22,10 @@ const mostProcesses = 4;
  */
 const coresPerProcess: Readonly<Record<NeuralModelSpec["kind"], number>> = { piper: 1, kokoro: 2 };
 
-/** @param requested the number of processes that the administrator has set. */
+/**
+ * Calculates the layout for a model.
+ * @param requested the number of processes that the administrator has set.
+ */
 export function processLayout(kind: NeuralModelSpec["kind"], cores: number, requested?: number): ProcessLayout {
   const byCores = Math.max(1, Math.min(mostProcesses, Math.floor(cores / coresPerProcess[kind])));
   const processes = requested ?? byCores;

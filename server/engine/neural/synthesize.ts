@@ -121,7 +121,10 @@ class SpeechSink {
     this.#model = model;
   }
 
-  /** @returns false after an abort. */
+  /**
+   * Sends the speech of one line.
+   * @returns false after an abort.
+   */
   add(line: SpelledLine, output: ModelOutput): boolean {
     const { rate, borders } = this.#model;
     const placed = placeSpeech(line, output, borders, rate);
@@ -136,7 +139,10 @@ class SpeechSink {
     return this.#sink.times(times) && this.#send(audio);
   }
 
-  /** @returns false after an abort. */
+  /**
+   * Sends silence.
+   * @returns false after an abort.
+   */
   pause(seconds: number): boolean {
     return seconds === 0 || this.#send(new Float32Array(Math.round(seconds * this.#model.rate)));
   }

@@ -1,7 +1,7 @@
 /** The output of a graph for the fixed texts, and its speed. */
 export interface Measured {
   readonly lines: readonly { readonly audio: Float32Array; readonly samples: readonly number[] }[];
-  /** Seconds of work for each second of audio. */
+  /** The seconds of work for each second of audio. */
   readonly realTimeFactor: number;
 }
 

@@ -18,7 +18,7 @@ export type RewriteOutcome =
       readonly kind: "rewritten";
       readonly weights: WeightType;
       readonly sha256: string;
-      /** Seconds of work for each second of audio. */
+      /** The seconds of work for each second of audio. */
       readonly realTimeFactors: { readonly original: number; readonly rewritten: number };
     }
   | { readonly kind: "none"; readonly reason: string };

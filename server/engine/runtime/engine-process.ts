@@ -121,6 +121,7 @@ export class EngineProcess {
   }
 
   /**
+   * Starts a process and waits until it is ready.
    * @throws EngineMissing if the process reports that it cannot run on this machine; EngineDied if it does
    * not start.
    */
@@ -206,7 +207,7 @@ export class EngineProcess {
 
   #begin(type: number, utterance: Utterance): Job {
     if (this.#dead) throw new EngineDied("the engine process has ended", { hadBegun: false });
-    this.#lastId = (this.#lastId + 1) >>> 0 || 1; // 0 means "no job".
+    this.#lastId = (this.#lastId + 1) >>> 0 || 1; // The ID 0 means "no job".
     const job: Job = {
       id: this.#lastId,
       frames: [],

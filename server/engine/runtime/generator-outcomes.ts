@@ -16,13 +16,13 @@ export class GeneratorError extends Error {
 
 /** The counts of a generator, from which the metrics are made. */
 export interface GeneratorCounts {
-  /** Phrases in progress. */
+  /** The number of phrases in progress. */
   writing: number;
-  /** Tokens that the generator returned. */
+  /** The number of tokens that the generator returned. */
   tokens: number;
-  /** Tokens that did not form a complete frame. */
+  /** The number of tokens that did not form a complete frame. */
   droppedTokens: number;
-  /** Phrases whose client disconnected. */
+  /** The number of phrases that ended because the client disconnected. */
   aborted: number;
   readonly troubles: Record<GeneratorErrorKind, number>;
 }

@@ -73,7 +73,10 @@ export class ProcessPool implements Engine {
     this.#log = options.log;
   }
 
-  /** @throws EngineMissing if the engine cannot run on this machine. */
+  /**
+   * Starts the processes of an engine.
+   * @throws EngineMissing if the engine cannot run on this machine.
+   */
   static async open(program: EngineProgram, options: EngineOptions): Promise<ProcessPool> {
     const pool = new ProcessPool(program, options);
     try {
@@ -289,7 +292,7 @@ export class ProcessPool implements Engine {
     this.#replaced++;
     if (this.#processes.size === 0) this.#withoutProcessSince ??= performance.now();
     this.#backoff.ended(livedMs);
-    this.#log.warn({ engine: this.name, reason, livedMs: Math.round(livedMs) }, "an engine process ended");
+    this.#log.warn({ engine: this.name, reason, livedMs: Math.round(livedMs) }, "an engine process ended; it is restarted");
     const restart = this.#restart({ isMultiThreaded: dead === this.#multiThreadedProcess }).finally(() =>
       this.#restarts.delete(restart),
     );
@@ -301,7 +304,7 @@ export class ProcessPool implements Engine {
       () => this.#startOne(role),
       this.#closing.signal,
       (error) =>
-        this.#log.warn({ engine: this.name, reason: message(error) }, "an engine process did not start"),
+        this.#log.warn({ engine: this.name, reason: message(error) }, "an engine process did not start; the start is retried"),
     );
   }
 }

@@ -6,13 +6,13 @@ import { bytesOf, joinFramed, MessageSplitter, samplesOf } from "../../contract/
  * waits for an acknowledgement before each further piece. A stop therefore takes effect within that window.
  */
 export const messageTypes = {
-  /** Owner → process: JSON of `{id, utterance}`. */
+  /** Owner → process: synthesize an utterance (JSON of `{id, utterance}`). */
   speak: 1,
   /** Owner → process: one piece of this job's audio arrived (uint32 job id). */
   ack: 2,
   /** Owner → process: stop this job (uint32 job id). */
   stop: 3,
-  /** Owner → process: JSON of `{id, utterance}`; the response is `sounds` and `done`. */
+  /** Owner → process: read an utterance (JSON of `{id, utterance}`). The response is `sounds` and `done`. */
   read: 4,
   /**
    * Process → owner, once: the process is ready. The text names the engine's variant, or is empty if the
@@ -21,15 +21,15 @@ export const messageTypes = {
   ready: 16,
   /** Process → owner: the process has read this job and works on it (uint32 job id). */
   begun: 22,
-  /** Process → owner: uint32 job id, uint32 rate in Hz, little-endian samples. */
+  /** Process → owner: a piece of audio (uint32 job id, uint32 rate in Hz, little-endian samples). */
   audio: 17,
-  /** Process → owner: JSON of `{id, times}`. */
+  /** Process → owner: the times of tokens (JSON of `{id, times}`). */
   times: 18,
   /** Process → owner: the job's audio is complete, or the job was stopped (uint32 job id). */
   done: 19,
-  /** Process → owner: JSON of `{id, message}`. The id is 0 if the process cannot start. */
+  /** Process → owner: the job failed (JSON of `{id, message}`). The id is 0 if the process cannot start. */
   failed: 20,
-  /** Process → owner: JSON of `{id, sounds}`, the sounds of each token. */
+  /** Process → owner: the sounds of each token (JSON of `{id, sounds}`). */
   sounds: 21,
 } as const;
 
@@ -57,7 +57,10 @@ export function idMessage(type: number, id: number): Buffer {
   return encodeMessage(type, payload);
 }
 
-/** @param pieces the samples of the message, which are joined. */
+/**
+ * Encodes a message with audio.
+ * @param pieces the samples of the message, which are joined.
+ */
 export function audioMessage(id: number, rate: number, pieces: readonly Int16Array[]): Buffer {
   const head = Buffer.allocUnsafe(8);
   head.writeUInt32BE(id, 0);

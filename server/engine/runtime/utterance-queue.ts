@@ -1,6 +1,6 @@
 /** An utterance that waits for an engine process. */
 export interface QueuedUtterance {
-  /** Time at which the client's player runs out of audio, in milliseconds of a monotonic clock. */
+  /** The time at which the client's player runs out of audio, in milliseconds of a monotonic clock. */
   readonly dueAtMs: number;
   /** Whether the utterance starts a stream. The client of a new stream has no audio yet. */
   readonly isFirst: boolean;
@@ -28,7 +28,10 @@ export class UtteranceQueue<Phrase extends QueuedUtterance> {
   #deviationMs = 0;
   #isMeasured = false;
 
-  /** @param capacity the number of phrases that run at the same time. */
+  /**
+   * Creates a queue.
+   * @param capacity the number of phrases that run at the same time.
+   */
   constructor(capacity: number) {
     this.#capacity = capacity;
   }

@@ -76,6 +76,6 @@ export class Vocabulary {
   #logProblem(problem: string): void {
     if (problem === this.#problem) return;
     this.#problem = problem;
-    this.#settings.log.warn({ problem }, "out-of-vocabulary words cannot be looked up");
+    this.#settings.log.warn({ problem }, "out-of-vocabulary words cannot be looked up; requests continue without them");
   }
 }

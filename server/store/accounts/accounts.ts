@@ -111,7 +111,10 @@ export type AccountProblem = "taken" | "set-up" | "dead-link" | "gone" | "last-o
 /** The time for which a link is valid. */
 const invitationMs = 7 * 86_400_000;
 
-/** @param now returns the time in milliseconds since the epoch. */
+/**
+ * Creates the accounts of a database.
+ * @param now returns the time in milliseconds since the epoch.
+ */
 export function createAccounts(database: Database, now: () => number): Accounts {
   /** Runs changes one after the other. Otherwise two owners could remove each other. */
   const change = <Result>(work: (trx: Transaction<Tables>) => Promise<Result>) =>

@@ -36,7 +36,7 @@ export interface SignInRefusal {
   readonly problem: SignInRefusalReason;
   /** The message for the user. */
   readonly why: string;
-  /** The user, if known. */
+  /** The user, if the user is known. */
   readonly person?: User;
 }
 
@@ -59,7 +59,10 @@ export interface Identities {
   admit(proved: ProvedIdentity, link: string | undefined): Promise<SignInDecision>;
 }
 
-/** @param now returns the time in milliseconds since the epoch. */
+/**
+ * Creates the identities of a database.
+ * @param now returns the time in milliseconds since the epoch.
+ */
 export function createIdentities(database: Database, now: () => number): Identities {
   return {
     admit: (proved, link) =>

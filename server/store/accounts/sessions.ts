@@ -39,7 +39,10 @@ const idleMs = 86_400_000;
 const useResolutionMs = 60_000;
 const mostListed = 100;
 
-/** @param now returns the time in milliseconds since the epoch. */
+/**
+ * Creates the sessions of a database.
+ * @param now returns the time in milliseconds since the epoch.
+ */
 export function createSessions(database: Database, now: () => number): Sessions {
   return {
     begin: (user_id) =>

@@ -33,7 +33,7 @@ export interface Tables {
    * The revision number of each kind of data that other processes cache. Each change increments the number.
    */
   readonly revisions: { readonly name: string; readonly number: number };
-  /** Out-of-vocabulary words. */
+  /** The out-of-vocabulary words of each API key. */
   readonly oovs: {
     readonly key_id: string;
     readonly team_id: string | null;
@@ -46,7 +46,7 @@ export interface Tables {
     readonly first_seen: number;
     readonly last_seen: number;
   };
-  /** Users of the dashboard. */
+  /** The users of the dashboard. */
   readonly users: {
     readonly id: string;
     /** The name in lower case. */

@@ -65,7 +65,7 @@ function readEntry(entry: unknown, index: number): KeyEntry {
   if (!isRecord(entry)) throw new Error(`keys[${index}] must be a mapping with name, sha256 and scopes`);
   const { name, sha256, expiresAt } = entry;
   const where = typeof name === "string" ? `keys[${index}] (${name})` : `keys[${index}]`;
-  if (typeof name !== "string" || name === "") throw new Error(`${where}: name must be a string`);
+  if (typeof name !== "string" || name === "") throw new Error(`${where}: name must be a string that is not empty`);
   if (typeof sha256 !== "string" || !/^[0-9a-f]{64}$/i.test(sha256)) {
     throw new Error(`${where}: sha256 must be 64 hexadecimal digits, as \`svc-tts keys create\` prints it`);
   }
@@ -91,7 +91,7 @@ function readScopes(value: unknown, where: string): readonly Scope[] {
 }
 
 function readTeam(value: unknown, where: string): string {
-  if (typeof value !== "string" || value === "") throw new Error(`${where}: team must be a string`);
+  if (typeof value !== "string" || value === "") throw new Error(`${where}: team must be a string that is not empty`);
   return value;
 }
 

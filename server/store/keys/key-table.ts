@@ -35,7 +35,10 @@ export interface KeyTable {
  */
 const maxSecrets = 200_000;
 
-/** @param now returns the time in milliseconds since the epoch. */
+/**
+ * Creates the table of API keys.
+ * @param now returns the time in milliseconds since the epoch.
+ */
 export function createKeyTable(database: Database, now: () => number): KeyTable {
   return {
     revision: () => database.run((db) => readRevision(db, "keys")),

@@ -26,7 +26,10 @@ export interface PostgresOptions {
   readonly passwordFile?: string | undefined;
 }
 
-/** @param url the URL, for example `postgres://user:password@host:5432/database?sslmode=verify-full`. */
+/**
+ * Connects to PostgreSQL.
+ * @param url the URL, for example `postgres://user:password@host:5432/database?sslmode=verify-full`.
+ */
 export function postgresBackend(url: string, { passwordFile }: PostgresOptions = {}): Backend {
   const pool = new Pool({
     ...requireTlsSetting(url, readUrl(url)),

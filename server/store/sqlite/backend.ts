@@ -20,7 +20,10 @@ const systemMeanings: Readonly<Record<string, string>> = {
   ENOSPC: "cannot be written because the disk is full; free some space",
 };
 
-/** @param path the path of the file, which is created if it is missing, or `:memory:`. */
+/**
+ * Opens an SQLite file in a worker thread.
+ * @param path the path of the file, which is created if it is missing, or `:memory:`.
+ */
 export function sqliteBackend(path: string): Backend {
   return {
     dialect: workerSqliteDialect(path),

@@ -10,7 +10,7 @@ const busyTimeoutMs = 10_000;
  * @throws Error if the file does not exist, the target exists, or the copy is incomplete.
  */
 export function backUpSqlite(path: string, to: string): void {
-  if (!existsSync(path)) throw new Error(`${path} does not exist.`);
+  if (!existsSync(path)) throw new Error(`${path} does not exist. Check the path of the database.`);
   if (existsSync(to)) throw new Error(`${to} already exists; move the file or choose another name.`);
   const part = `${to}.part`;
   rmSync(part, { force: true }); // An interrupted copy may have left a part.

@@ -154,7 +154,7 @@ export class CodecProcessPool {
     if (this.#closing.signal.aborted) return;
     this.#restarts++;
     this.#backoff.ended(livedMs);
-    this.#options.log.warn({ engine: "codec", reason }, "a codec process ended");
+    this.#options.log.warn({ engine: "codec", reason }, "a codec process ended; it is restarted");
     const starting = this.#restart().finally(() => this.#starting.delete(starting));
     this.#starting.add(starting);
   }
@@ -166,7 +166,7 @@ export class CodecProcessPool {
       (error) =>
         this.#options.log.warn(
           { engine: "codec", reason: (error as Error).message },
-          "a codec process did not start",
+          "a codec process did not start; the start is retried",
         ),
     );
   }

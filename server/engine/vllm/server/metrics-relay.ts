@@ -28,7 +28,10 @@ export class MetricsRelay {
     this.#server = server;
   }
 
-  /** @throws Error if the port is in use. */
+  /**
+   * Starts to listen.
+   * @throws Error if the port is in use.
+   */
   static async open({ host, port, address }: MetricsRelayOptions): Promise<MetricsRelay> {
     const server = createServer(relayMetrics(address));
     server.maxConnections = maxConnections;

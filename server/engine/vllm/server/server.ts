@@ -123,7 +123,7 @@ export class SupervisedServer implements GeneratorServer {
       if (this.#closing.signal.aborted) return;
       this.#unavailableSince ??= performance.now();
       const livedMs = Math.round(performance.now() - startedAt);
-      this.#options.log.warn({ reason, livedMs }, "vLLM is not running");
+      this.#options.log.warn({ reason, livedMs }, "vLLM is not running; it is restarted after a pause");
       this.#backoff.ended(livedMs);
       const waitMs = this.#backoff.nextMs();
       if (this.#backoff.failures >= mostFirstStarts) {
@@ -263,7 +263,7 @@ export class ConnectedServer implements GeneratorServer {
       if (isUp !== this.#isUp && !signal.aborted) {
         this.#isUp = isUp;
         if (isUp) log.info({ url: this.#address.url }, "vLLM responds again");
-        else log.warn({ url: this.#address.url }, "vLLM does not respond");
+        else log.warn({ url: this.#address.url }, "vLLM does not respond; check its log and the network");
       }
     }
   }

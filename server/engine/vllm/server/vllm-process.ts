@@ -90,7 +90,7 @@ export class VllmProcess {
     createInterface({ input: stream }).on("line", (line) => {
       const text = line.slice(0, maxLineChars).trim();
       if (text === "") return;
-      // The format of vLLM's loggers: INFO 11-22 01:00:00 [file.py:12] …
+      // A line of vLLM's loggers has the form "INFO 11-22 01:00:00 [file.py:12] …".
       const level = /\b(ERROR|CRITICAL|WARNING)\b/u.test(text.slice(0, 120)) ? "warn" : "info";
       this.#log[level]({ from: "vllm", pid: this.#child.pid }, text);
     });
@@ -109,7 +109,7 @@ export async function freePort(): Promise<number> {
   const address = server.address();
   server.close();
   await once(server, "close");
-  if (address === null || typeof address === "string") throw new Error("no port is free");
+  if (address === null || typeof address === "string") throw new Error("the machine has no free port on 127.0.0.1");
   return address.port;
 }
 

@@ -97,7 +97,7 @@ export interface LanguageRules extends LanguageWords {
   genderOf(noun: string): Gender;
   isOne(amount: Amount): boolean;
   date(date: CalendarDate, window: NormalizationWindow): string;
-  /** Whether the first of two numbers is the month. */
+  /** Whether the first of two numbers of a date is the month. */
   monthFirst(separator: string): boolean;
   clock(time: ClockTime): string;
   fraction(fraction: Fraction): string;

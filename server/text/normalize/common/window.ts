@@ -23,6 +23,7 @@ export class NormalizationWindow {
   readonly #ahead: readonly Word[];
 
   /**
+   * Creates a window.
    * @param past the words before the word, the nearest last.
    * @param ahead the words after the word, the nearest first.
    */

@@ -24,7 +24,7 @@ export interface ClockTime {
   readonly minute: number;
   readonly second: number | undefined;
   readonly half: "am" | "pm" | undefined;
-  /** Whether "Uhr" or "h" is written. */
+  /** Whether the text contains "Uhr" or "h". */
   readonly marked: boolean;
   /** Whether the time is the first of two times. Its word for the hour may then be omitted. */
   readonly first: boolean;
