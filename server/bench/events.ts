@@ -29,7 +29,8 @@ export async function* audioOfEvents(
   let rest = "";
   let isComplete = false;
   for await (const piece of body) {
-    rest += Buffer.from(piece).toString("latin1"); // The parts that are read, Base64 and field names, are ASCII.
+    // The parts that are read, Base64 and field names, are ASCII.
+    rest += Buffer.from(piece).toString("latin1");
     const events = rest.split("\n\n");
     rest = events.pop() ?? "";
     if (rest.length > maxEventChars) throw new Error(`an event has more than ${maxEventChars} characters`);

@@ -61,7 +61,8 @@ function readMp3Frame(bytes: Buffer): Frame | undefined {
   const kilobits = version && bitrates[version.table][(head >>> 12) & 15];
   const base = rates[(head >>> 10) & 3];
   const isFrame = head >>> 21 === 0x7ff && ((head >>> 17) & 3) === 1;
-  if (!isFrame || !version || !kilobits || !base) return { length: 1, ms: 0 }; // The byte belongs to a tag, so the next frame is searched.
+  // The byte belongs to a tag, so the next frame is searched.
+  if (!isFrame || !version || !kilobits || !base) return { length: 1, ms: 0 };
   const rate = base / version.divisor;
   const samples = version.table === 0 ? 1152 : 576;
   const length = Math.floor((samples / 8) * ((kilobits * 1000) / rate)) + ((head >>> 9) & 1);

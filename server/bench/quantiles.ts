@@ -11,7 +11,8 @@ export interface Quantiles {
  * @param share the share, 0 to 1.
  */
 export function quantile(sorted: readonly number[], share: number): number {
-  const rank = Math.max(1, Math.ceil(share * sorted.length - 1e-9)); // The subtraction corrects rounding: 0.07 * 100 is slightly above 7.
+  // The subtraction corrects rounding: 0.07 * 100 is slightly above 7.
+  const rank = Math.max(1, Math.ceil(share * sorted.length - 1e-9));
   return sorted[Math.min(rank, sorted.length) - 1] ?? Number.NaN;
 }
 

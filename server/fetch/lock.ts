@@ -57,7 +57,8 @@ async function acquire(path: string, id: string, options: Required<LockOptions>)
       lastContent = content;
       sinceMs = performance.now();
     } else if (performance.now() - sinceMs > staleMs) {
-      await readIfExists(rename(path, `${path}.${id}`)); // Another waiting process may already have removed the lock.
+      // Another waiting process may already have removed the lock.
+      await readIfExists(rename(path, `${path}.${id}`));
       await rm(`${path}.${id}`, { force: true });
     }
     await delay(beatMs / 2, undefined, { signal });

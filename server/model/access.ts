@@ -58,7 +58,8 @@ export class AcceptedTokens {
     try {
       this.#digests = (await this.#read()).map(digest);
     } catch (error) {
-      this.#digests = []; // No token is accepted while the file cannot be read, because the tokens may have been withdrawn.
+      // No token is accepted while the file cannot be read, because the tokens may have been withdrawn.
+      this.#digests = [];
       this.#onUnreadable(error);
     }
   }

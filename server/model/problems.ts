@@ -14,7 +14,8 @@ export const maxBodyBytes = 64 * 1024 * 1024;
 /** Creates an error handler that responds with a problem document and the load of this replica. */
 export function answerFailures(admission: Admission) {
   return (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
-    if (reply.raw.closed) return reply.hijack(); // The client has disconnected, so no response is sent and no failure is counted.
+    // The client has disconnected, so no response is sent and no failure is counted.
+    if (reply.raw.closed) return reply.hijack();
     const failure = fromFastify(error) ?? asFailure(error);
     reportFailure(failure, request);
     if (failure.retryAfterSeconds !== undefined) {

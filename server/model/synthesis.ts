@@ -190,7 +190,8 @@ async function* encodeSpeech(
   try {
     const head: WireFrame = { kind: "head", rate: engine.rate, engine: engine.name };
     for (const frame of early) samples += frame.samples.length;
-    yield encodeFrames([head, ...early.flatMap(framesOf)]); // The head and the first audio are sent in one write.
+    // The head and the first audio are sent in one write.
+    yield encodeFrames([head, ...early.flatMap(framesOf)]);
     const found = findWords?.();
     for await (const frame of rest) {
       samples += frame.samples.length;
@@ -198,7 +199,8 @@ async function* encodeSpeech(
       if (found) yield* found.take();
     }
     if (found) yield* found.last(signal);
-    signal.throwIfAborted(); // An engine that ends early after an abort has not synthesized all of the speech.
+    // An engine that ends early after an abort has not synthesized all of the speech.
+    signal.throwIfAborted();
     yield encodeFrame({ kind: "end", samples, workMs: Math.round(progress.workMs) });
   } catch (error) {
     if (error === signal.reason && !(error instanceof Failure)) return; // The client has disconnected.

@@ -93,7 +93,8 @@ export class Sources {
       const requested = { url, path, sha256, bytes, headers: () => ({}) };
       await download(requested, { folder, log, signal, pauseMs, tries, idleTimeoutMs });
     } catch (error) {
-      const isUnreachable = error instanceof FetchFailure && error.cause !== undefined; // An error without a cause is a response of the origin.
+      // An error without a cause is a response of the origin.
+      const isUnreachable = error instanceof FetchFailure && error.cause !== undefined;
       if (isUnreachable) this.#unreachable.set(origin, error.message);
       throw error;
     }

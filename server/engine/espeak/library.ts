@@ -64,7 +64,8 @@ export async function loadEspeak(): Promise<Espeak> {
     return { module: loaded, worker: await new loaded.eSpeakNGWorker() };
   });
   worker.synthesize(`<speak>${" ".repeat(longestSsmlBytes)}</speak>`, () => true);
-  worker.synthesize("<speak>.</speak>", () => true); // The buffer grows in the call that follows the long text.
+  // The buffer grows in the call that follows the long text.
+  worker.synthesize("<speak>.</speak>", () => true);
   return new ResettingEspeak(module, worker);
 }
 

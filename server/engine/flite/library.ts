@@ -103,9 +103,11 @@ function bind(library: LibraryHandle) {
   const callback = koffi.register(
     (waveAt: Pointer, start: number, size: number, _last: number, info: Pointer): number => {
       const { samples, sampleRate } = koffi.decode(waveAt, wave);
-      const read = () => koffi.decode(samples, start * 2, "int16_t", size) as Int16Array; // The result is a copy of the samples.
+      // The result is a copy of the samples.
+      const read = () => koffi.decode(samples, start * 2, "int16_t", size) as Int16Array;
       const least = onPiece(read, sampleRate);
-      if (least !== undefined) koffi.encode(info, "int", least); // Flite reads the first field of the structure before each piece.
+      // Flite reads the first field of the structure before each piece.
+      if (least !== undefined) koffi.encode(info, "int", least);
       return least === undefined ? -1 : 0;
     },
     streamType,

@@ -7,7 +7,8 @@ export function toInt16(audio: Float32Array): Int16Array {
   const samples = new Int16Array(audio.length);
   for (let i = 0; i < audio.length; i++) {
     const value = Math.max(-1, Math.min(1, audio[i] ?? 0)) * 32_767;
-    samples[i] = (value + 65_536.5) | 0; // The offset makes the value positive, so truncation rounds down. The 16-bit array drops the offset.
+    // The offset makes the value positive, so truncation rounds down. The 16-bit array drops the offset.
+    samples[i] = (value + 65_536.5) | 0;
   }
   return samples;
 }

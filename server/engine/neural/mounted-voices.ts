@@ -327,7 +327,8 @@ export class MountedVoices {
       }
       state.problem = state.lastAttempt?.problem;
     } catch (error) {
-      state.problem = this.#report(state.problem, problemOf(source, error)); // A file is missing, or the manifest is invalid.
+      // A file is missing, or the manifest is invalid.
+      state.problem = this.#report(state.problem, problemOf(source, error));
     }
   }
 

@@ -33,7 +33,8 @@ export function neuralSynthesizer(model: NeuralModel): Synthesize {
     let pauseSeconds = 0;
     for (const run of runs(tokens, model, speaker)) {
       const line = model.spell(run.words, speaker);
-      if (line.tokens.every((token) => token < 0)) continue; // No sound of the run is in the model's vocabulary.
+      // No sound of the run is in the model's vocabulary.
+      if (line.tokens.every((token) => token < 0)) continue;
       const style = { speaker, stretch: stretch * run.stretch };
       if (!speech.pause(pauseSeconds) || !speech.add(line, await model.speak(line, style))) return;
       pauseSeconds = endsPhrase(run.words.at(-1)) ? phrasePauseSeconds * style.stretch : 0;

@@ -41,7 +41,8 @@ async function measure(file: Buffer): Promise<Measured> {
   const settings = { speaker: 0, stretch: 1 };
   const symbols = lines.map((line) => model.spell(line, 0));
   try {
-    for (const line of symbols) await model.speak(line, settings); // The first run is slower and is not measured.
+    // The first run is slower and is not measured.
+    for (const line of symbols) await model.speak(line, settings);
     const startedAt = performance.now();
     const outputs: Measured["lines"][number][] = [];
     for (const line of symbols) outputs.push(await model.speak(line, settings));

@@ -248,7 +248,8 @@ export class EngineProcess {
   #handle({ type, payload }: Message): void {
     switch (type) {
       case messageTypes.ready:
-        this.#stderr = ""; // After the start the output may contain text to synthesize, which must not be kept.
+        // After the start the output may contain text to synthesize, which must not be kept.
+        this.#stderr = "";
         this.#child.stderr?.removeAllListeners("data").resume();
         this.#variant = payload.toString();
         this.#ready.resolve();

@@ -172,7 +172,8 @@ export class VllmEngine implements Engine {
             cause instanceof GeneratorError && cause.kind !== "refused" && attempt === 1 && !isAudioSent;
           if (cause instanceof GeneratorError) this.counts.troubles[cause.kind]++;
           if (!mayRetry) throw failure(cause, isAudioSent);
-          await sleep(systemClock, retryAfterMs, signal); // After the wait, it is known whether vLLM has ended.
+          // After the wait, it is known whether vLLM has ended.
+          await sleep(systemClock, retryAfterMs, signal);
         }
       }
     } finally {

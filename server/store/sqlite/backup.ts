@@ -32,7 +32,8 @@ function check(path: string): void {
   try {
     const result = copy.prepare("PRAGMA integrity_check").get()?.integrity_check;
     if (result !== "ok") throw new Error(`The copy ${path} is incomplete: ${result}. Repeat the command; if it fails again, check the disk.`);
-    copy.prepare("SELECT count(*) FROM kysely_migration").get(); // This statement fails for the file of another program.
+    // This statement fails for the file of another program.
+    copy.prepare("SELECT count(*) FROM kysely_migration").get();
   } finally {
     copy.close();
   }

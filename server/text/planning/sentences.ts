@@ -67,6 +67,7 @@ function isAbbreviation(token: WrittenToken, next: WrittenToken, language: strin
   const word = token.text.toLowerCase();
   if (leading.has(word)) return true;
   if (trailing.has(word)) return lowerCase.test(next.text);
-  if (/^\p{Lu}$/u.test(token.text)) return !(language === "eng" && token.text === "I"); // A single capital letter is an initial.
+  // A single capital letter is an initial.
+  if (/^\p{Lu}$/u.test(token.text)) return !(language === "eng" && token.text === "I");
   return /^\d{1,2}$/u.test(token.text) && ordinalDot.has(language);
 }

@@ -29,7 +29,8 @@ function readPlain(body: string, own: Amount["mark"]): Digits | undefined {
 function readGrouped(body: string, own: Amount["mark"]): Digits | undefined {
   const { head = "", tail = "", by, mark, fraction = "" } = groups.exec(body)?.groups ?? {};
   if (by === undefined || by === mark) return undefined;
-  if (by === own && mark === undefined && tail.length === 4) return undefined; // A single separator that is also the decimal mark starts the decimals: 3.141 in English.
+  // A single separator that is also the decimal mark starts the decimals: 3.141 in English.
+  if (by === own && mark === undefined && tail.length === 4) return undefined;
   const whole = head + tail.replace(/\D/gu, "");
   return { whole, fraction, mark: mark === "." || mark === "," ? mark : own, grouped: true };
 }

@@ -33,7 +33,8 @@ export function readFraction(window: NormalizationWindow, language: LanguageRule
   if (after?.whole !== "") return undefined;
   const spoken = language.fraction({ ...after, whole: text, noun: window.textAt(2) });
   const whole = language.cardinal(text, undefined);
-  if (!spoken.startsWith(`${whole} `)) return { spoken: [spoken, ""] }; // The fraction is one spoken word, such as "eineinhalb".
+  // The fraction is one spoken word, such as "eineinhalb".
+  if (!spoken.startsWith(`${whole} `)) return { spoken: [spoken, ""] };
   return { spoken: [whole, spoken.slice(whole.length + 1)] };
 }
 

@@ -116,7 +116,8 @@ function readFirst(window: NormalizationWindow): WordReading | undefined {
 function readNumeral(window: NormalizationWindow): WordReading | undefined {
   const value = readRoman(window.text);
   if (value === undefined) return undefined;
-  if (window.word.after.startsWith(".") && /^\d/u.test(window.textAt(1))) return undefined; // The letter belongs to an article of law: "article L. 121-1".
+  // The letter belongs to an article of law: "article L. 121-1".
+  if (window.word.after.startsWith(".") && /^\d/u.test(window.textAt(1))) return undefined;
   const inOrder = romanAfter(window, numbered) !== undefined;
   const afterName =
     isCapitalized(window.textAt(-1)) &&
