@@ -90,8 +90,8 @@ export class Engines {
   }
 
   /**
-   * The engines that synthesize. With a generator and without mounted voices, eSpeak NG only reads text to
-   * measure words, so its failure costs the word timestamps and no speech.
+   * Returns the engines that synthesize. Without mounted voices, a generator needs eSpeak NG only for word
+   * timestamps, so a failure of eSpeak NG does not affect the speech.
    */
   speaking(): Engine[] {
     return this.#generator && !this.mounted ? [this.#generator] : this.all();
@@ -102,7 +102,7 @@ export class Engines {
     return this.speaking().length > 0 && this.speaking().every((engine) => engine.healthy());
   }
 
-  /** The reason why an engine does not work at the moment. Undefined if all work. */
+  /** Returns the reason why an engine does not work at the moment. Undefined if all engines work. */
   notReady(): string | undefined {
     return this.all()
       .map((engine) => engine.notReady?.())

@@ -2,7 +2,7 @@ import type { Engine } from "../engine/runtime/engine.ts";
 import type { Span } from "../tracing/span.ts";
 import { asFailure } from "./synthesis.ts";
 
-/** The number of phrases in a trace. A text may have thousands of phrases. */
+/** The highest number of phrases in a trace. A text may have thousands of phrases. */
 const maxSpans = 32;
 
 /**

@@ -36,7 +36,7 @@ export interface CodecTables {
   };
   readonly layers: { readonly plan: number; readonly codes: number };
   readonly attention: { readonly heads: number; readonly size: number; readonly window: number };
-  /** The highest distance of a frame from the start and the end of a sound that the model distinguishes. */
+  /** The highest distance that the model distinguishes, in frames, from the start and the end of a sound. */
   readonly places: number;
 }
 

@@ -22,7 +22,7 @@ export interface EspeakWorker {
   synthesize(ssml: string, listener: (audio: Int16Array, events: readonly EspeakEvent[]) => boolean): void;
 }
 
-/** Provides the worker with a selected voice. */
+/** Selects voices of a worker, and restores its state. */
 export interface Espeak {
   /**
    * Selects a voice and resets the worker's state. Every utterance starts with the state after the selection

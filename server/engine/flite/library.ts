@@ -48,8 +48,8 @@ export interface FliteLibrary extends ReturnType<typeof bind> {
 }
 
 /**
- * References to handles and types, which prevent their garbage collection. After it koffi would unload the
- * library with the data of the voice.
+ * References to handles and types. They prevent garbage collection, after which koffi would unload the
+ * library and the data of the voice.
  */
 const kept: object[] = [];
 

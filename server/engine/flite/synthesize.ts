@@ -25,7 +25,7 @@ const marginSeconds = 0.02;
  * change together.
  */
 const fixedPitch: ReadonlySet<string> = new Set(["rms"]);
-/** The number of steps for a factor of 1. Few distinct ratios keep the filter tables small. */
+/** The resolution of the warp factor: hundredths. Few distinct factors keep the filter tables small. */
 const warpSteps = 100;
 
 /** Creates a synthesizer that uses Flite. */

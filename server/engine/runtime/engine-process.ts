@@ -87,7 +87,10 @@ export interface Running {
 /** One engine process. It starts, becomes ready, runs one job at a time, and ends. */
 export class EngineProcess {
   readonly #child: ChildProcess;
-  /** Undefined if no file descriptor was free. The process is then not started. */
+  /**
+   * The socket to the process. Undefined if no file descriptor was free, and the process was therefore not
+   * started.
+   */
   readonly #socket: Socket | undefined;
   readonly #splitter = messageSplitter();
   readonly #silenceLimitMs: number;

@@ -30,8 +30,8 @@ export interface Engine {
   readonly worksAhead?: boolean;
   /**
    * Synthesizes one utterance. If the signal aborts, the iteration ends early without an error.
-   * @throws Failure `model_failed` if the engine failed after the first audio, or before it and again in the
-   * one retry.
+   * @throws Failure `model_failed` if the engine failed after the first audio. A failure before the first
+   * audio is retried once.
    * @param onWritten called by an engine that works ahead.
    */
   speak(utterance: Utterance, signal: AbortSignal, onWritten?: OnWritten): AsyncIterable<EngineFrame>;
