@@ -5,10 +5,9 @@ export interface Quantiles {
 }
 
 /**
- * Returns the smallest value that is not exceeded by at least this share of the values (nearest rank). The
- * result is always a measured value.
+ * Returns a quantile by the nearest-rank method. The result is always a measured value.
  * @param sorted the values in ascending order; not empty.
- * @param share the share, 0 to 1.
+ * @param share the share of the values, 0 to 1.
  */
 export function quantile(sorted: readonly number[], share: number): number {
   // The subtraction corrects rounding: 0.07 * 100 is slightly above 7.

@@ -330,8 +330,8 @@ class Tokens {
     const held = this.#held;
     this.#held = {
       ...held,
-      // Without the limit, a run of emoji would collect unlimited punctuation, which the next step reads in
-      // one go.
+      // Without the limit, a run of emoji would collect unlimited punctuation, which the next step reads at
+      // once.
       after: `${held.after}${before}${after}`.slice(0, maxPunctuation),
       paragraphEnd: held.paragraphEnd || paragraphEnd,
       written: spoken ? `${held.written} ${written}` : held.written,

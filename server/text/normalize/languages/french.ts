@@ -23,7 +23,7 @@ const feminineNouns =
   chose pièce place porte bouteille tasse pomme journée partie ligne lettre livre-sterling famille équipe chambre route tête main mère sœur
   île étoile carte clé question réponse image photo vidéo`);
 
-/** Words that look like a plural and are not. */
+/** Words with the ending of a plural that are not plural nouns. */
 const notPlural = wordSet(
   "dans plus moins sans mais sous vers depuis puis alors très pas des les aux jours-là après dès hors sauf fois-ci eux deux ceux vous nous",
 );

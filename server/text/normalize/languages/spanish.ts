@@ -23,7 +23,7 @@ const hundreds =
     " ",
   );
 
-/** Words that look like a plural and are not. */
+/** Words with the ending of a plural that are not plural nouns. */
 const notPlural = wordSet(
   "más menos entonces después antes tras pues además los las unos unas estos estas somos vamos",
 );
