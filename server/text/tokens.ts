@@ -103,7 +103,7 @@ class WordReader {
     }
   }
 
-  *#putLong(before: string, core: string, after: string, stretch: number): Generator<WrittenItem> {
+  *#addLong(before: string, core: string, after: string, stretch: number): Generator<WrittenItem> {
     const characters = [...core];
     if (characters.length <= maxTokenCharacters) {
       yield* this.#add(this.#token(before, core, after, { stretch }));
@@ -127,7 +127,7 @@ class WordReader {
     return { text, before, after, ...spoken, word: this.#word++, written: text, paragraphEnd: false };
   }
 
-  *#put(token: WrittenToken): Generator<WrittenItem> {
+  *#add(token: WrittenToken): Generator<WrittenItem> {
     yield* this.flush();
     this.#held = token;
   }

@@ -301,7 +301,7 @@ class Tokens {
     for (const [at, token] of consumed.entries()) yield* this.#emit(token, at, consumed.length, reading);
   }
 
-  *#put(
+  *#emit(
     token: WrittenToken,
     at: number,
     count: number,
