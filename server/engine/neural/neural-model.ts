@@ -13,7 +13,7 @@ export interface NeuralModel {
    * Synthesizes one line.
    * @throws Error if the graph does not return the expected outputs.
    */
-  speak(line: SpelledLine, manner: SpeakingStyle): Promise<ModelOutput>;
+  speak(line: SpelledLine, style: SpeakingStyle): Promise<ModelOutput>;
   /**
    * Converts words to symbol IDs. Sounds and punctuation that are not in the model's vocabulary are left out.
    */
