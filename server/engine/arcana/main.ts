@@ -1,6 +1,6 @@
 /**
- * The engine process of arcana-mini. `process-pool.ts` starts it, with the folder of the model as first
- * argument.
+ * The engine process of arcana-mini. `process-pool.ts` starts the process, with the folder of the model as
+ * first argument.
  */
 import { type FliteLibrary, loadFlite } from "../flite/library.ts";
 import { reportStartFailure, serveJobs } from "../runtime/serve-jobs.ts";
@@ -29,7 +29,7 @@ function loadReader(): FliteLibrary {
     return loadFlite();
   } catch (cause) {
     throw new Error(
-      `the library of Flite, which reads its text, cannot be loaded (${String(cause)}). Install the library, on Debian: apt-get install libflite1`,
+      `the library of Flite, which reads the texts of arcana-mini, cannot be loaded (${String(cause)}). Install the library, on Debian: apt-get install libflite1`,
       { cause },
     );
   }
