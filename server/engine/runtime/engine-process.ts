@@ -111,7 +111,8 @@ export class EngineProcess {
       {
         stdio: ["ignore", "ignore", "pipe", "pipe"],
         env: {},
-        // The process gets its own process group. Ctrl-C then reaches only the owner, which drains running streams.
+        // The process gets its own process group. Ctrl-C then reaches only the owner, which drains running
+        // streams.
         detached: true,
       },
     );

@@ -188,7 +188,8 @@ class CodecProcess {
       serialization: "advanced",
       stdio: ["ignore", "ignore", "ignore", "ipc"],
       env: {},
-      // The process gets its own process group. Ctrl-C then reaches only the owner, which drains running streams.
+      // The process gets its own process group. Ctrl-C then reaches only the owner, which drains running
+      // streams.
       detached: true,
     });
     this.#child.on("message", (answer: CodecAnswer) => this.#receive(answer));
