@@ -1,32 +1,36 @@
 import { type Encoder, noBytes } from "./encoder.ts";
 
 /**
- * One encoder for audio that is made in several parts and played as one stream, with one header and one end.
+ * One encoder for audio that is synthesized in several parts and played as one stream. The stream has one
+ * header and one end.
  */
 export class ContinuedEncoder {
   readonly #create: () => Encoder | Promise<Encoder>;
-  #made: Promise<Encoder> | undefined;
+  #encoder: Promise<Encoder> | undefined;
 
   constructor(create: () => Encoder | Promise<Encoder>) {
     this.#create = create;
   }
 
-  /** The encoder for one part. The end of a part neither ends the stream nor frees the encoder. */
+  /** Returns the encoder of one part. `finish` of a part does not end the stream. */
   async part(): Promise<Encoder> {
-    this.#made ??= Promise.resolve(this.#create());
-    const encoder = await this.#made;
+    this.#encoder ??= Promise.resolve(this.#create());
+    const encoder = await this.#encoder;
     return { encode: (samples) => encoder.encode(samples), finish: () => noBytes };
   }
 
-  /** @returns the bytes that the encoder still held, or none if there was no part. */
+  /**
+   * Ends the stream.
+   * @returns the remaining bytes, or no bytes if there was no part.
+   */
   async finish(): Promise<Uint8Array> {
-    return (await this.#made)?.finish() ?? noBytes;
+    return (await this.#encoder)?.finish() ?? noBytes;
   }
 
-  /** Call this once, after the last part. */
+  /** Frees the encoder. It is called once, after the last part. */
   async close(): Promise<void> {
-    // An encoder that could not be created has nothing to free, and its error was already thrown by `part`.
-    const encoder = await this.#made?.catch(() => undefined);
+    // An encoder that could not be created has no resources. `part` has already thrown its error.
+    const encoder = await this.#encoder?.catch(() => undefined);
     encoder?.close?.();
   }
 }

@@ -1,11 +1,14 @@
-/** Keeps codecs that are expensive to create for the next stream. */
+/** Keeps unused codecs for further streams, because they are expensive to create. */
 export interface EncoderCache<Codec> {
   take(): Promise<Codec>;
-  /** Returns a codec. It must be in a state in which it can be used again. */
+  /** Returns a codec to the cache. The codec must be reusable. */
   give(codec: Codec): void;
 }
 
-/** @param idle number of unused codecs to keep. The garbage collector removes the others. */
+/**
+ * Creates a cache.
+ * @param idle the highest number of unused codecs that are kept.
+ */
 export function createEncoderCache<Codec>(make: () => Promise<Codec>, idle: number): EncoderCache<Codec> {
   const unused: Codec[] = [];
   return {

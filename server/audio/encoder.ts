@@ -1,10 +1,14 @@
-/** Encodes one audio format as a stream. Bytes may lag behind the samples; `finish` returns the rest. */
+/** Encodes audio as a stream. The encoder may hold back samples, which `finish` returns. */
 export interface Encoder {
-  /** @param samples mono, at the rate of the encoder. */
+  /**
+   * Encodes samples.
+   * @param samples mono samples at the rate of the encoder.
+   */
   encode(samples: Int16Array): Uint8Array;
   finish(): Uint8Array;
   /**
-   * Frees the encoder's resources, if it has any. It is called once, as the last call, also before `finish`.
+   * Frees the resources of the encoder. It is called exactly once, as the last call, even if `finish` was not
+   * called.
    */
   close?(): void;
 }

@@ -1,28 +1,29 @@
-/** MP3 (MPEG-1, 2 and 2.5 layer III) at a constant bit rate, by LAME. */
+/** Encodes MP3 (MPEG-1, 2 and 2.5 layer III) with LAME at a constant bit rate. */
 
 import { type Encoder, joinBytes } from "./encoder.ts";
 import { createEncoderCache, type EncoderCache } from "./encoder-cache.ts";
 
-/** The rates that MP3 has, in Hz. */
+/** The sampling rates of MP3 in Hz. */
 const mp3Rates = [8000, 11_025, 12_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000] as const;
 type Mp3Rate = (typeof mp3Rates)[number];
 const highestRate: Mp3Rate = 48_000;
 
-/**
- * The rate of the MP3 for speech at `rate` Hz: the lowest MP3 rate that loses nothing, or else the highest.
- */
+/** Returns the MP3 rate for speech at `rate` Hz: the lowest rate that is not lower, or the highest rate. */
 export function mp3RateFor(rate: number): number {
   return mp3Rates.find((offered) => offered >= rate) ?? highestRate;
 }
 
-/** Number of LAME instances kept for the next streams. Each one holds about a megabyte. */
+/** The number of LAME instances that are kept for further streams. Each instance uses about a megabyte. */
 const idleInstances = 32;
-/** Number of samples given to LAME at once. Its buffers grow with the longest piece and never shrink. */
+/** The number of samples in one call of LAME. Its buffers grow with the longest call and never shrink. */
 const sliceSamples = 9216;
-/** Samples of silence that LAME adds before the first one, in addition to the decoder's own delay. */
+/** The number of samples of silence that LAME adds at the start, in addition to the decoder's delay. */
 const encoderDelaySamples = 576;
 
-/** The part of a LAME instance that we use. It returns bytes in its own memory, which the next call overwrites. */
+/**
+ * The methods of LAME that are used. The returned bytes are in LAME's own memory, and the next call
+ * overwrites them.
+ */
 interface Lame {
   configure(settings: {
     sampleRate: number;
@@ -52,12 +53,13 @@ function lamePool(): EncoderCache<Lame> {
 }
 
 /**
- * @param rate in Hz, one of the results of `mp3RateFor`.
- * @throws RangeError for another rate, which LAME would silently change.
+ * Creates an MP3 encoder.
+ * @param rate a rate in Hz that `mp3RateFor` returns.
+ * @throws RangeError for another rate, which LAME would change silently.
  */
 export async function createMp3Encoder(rate: number): Promise<Encoder> {
   const outputRate = mp3Rates.find((offered) => offered === rate);
-  if (outputRate === undefined) throw new RangeError(`MP3 has no rate of ${rate} Hz`);
+  if (outputRate === undefined) throw new RangeError(`MP3 does not support ${rate} Hz; use a rate of mp3RateFor`);
   const lame = await lamePool().take();
   lame.configure({
     sampleRate: rate,
@@ -69,7 +71,7 @@ export async function createMp3Encoder(rate: number): Promise<Encoder> {
 }
 
 function pooledEncoder(lame: Lame): Encoder {
-  let usable = true; // An instance is in an unknown state after a call that throws.
+  let usable = true; // The state of an instance is unknown after a call that throws.
   const call = (work: () => Uint8Array) => {
     usable = false;
     const bytes = work().slice();
@@ -101,10 +103,10 @@ function toFloats(samples: Int16Array): Float32Array {
 const tagBytes = 4 + 4 + 4 + 4 + 36;
 
 /**
- * The header frame of a complete MP3 file: the "Info" tag with LAME's extension. It states the padding, so
- * that decoders play exactly the synthesized samples.
+ * Returns the header frame of a complete MP3 file: the "Info" tag with LAME's extension. It states the
+ * padding, so that decoders play exactly the synthesized samples.
  * @param audio all bytes of the encoder.
- * @param samples number of encoded samples, at `rate` Hz.
+ * @param samples the number of encoded samples, at `rate` Hz.
  */
 export function mp3FileHeader(rate: number, audio: Uint8Array, samples: number): Uint8Array {
   const isMpeg1 = rate >= 32_000;
@@ -113,7 +115,7 @@ export function mp3FileHeader(rate: number, audio: Uint8Array, samples: number):
   const frames = countFrames(audio, frameBytes);
   const padding = frames * frameSamples - encoderDelaySamples - samples;
   const frame = new Uint8Array(frameBytes);
-  frame.set(audio.subarray(0, 4)); // the same version, bit rate and mode
+  frame.set(audio.subarray(0, 4)); // The header has the same version, bit rate and mode as the audio.
   frame[2] = (frame[2] as number) & ~paddingBit;
   const sideInformationBytes = isMpeg1 ? 17 : 9;
   writeInfoTag(frame.subarray(4 + sideInformationBytes, 4 + sideInformationBytes + tagBytes), {
@@ -126,7 +128,7 @@ export function mp3FileHeader(rate: number, audio: Uint8Array, samples: number):
 
 const paddingBit = 0b10;
 
-/** All frames have the same length, except for one byte of padding. */
+/** Returns the number of frames. All frames have the same length, apart from one byte of padding. */
 function countFrames(audio: Uint8Array, frameBytes: number): number {
   let count = 0;
   for (let at = 0; at + 4 <= audio.length; count++) {
@@ -135,16 +137,16 @@ function countFrames(audio: Uint8Array, frameBytes: number): number {
   return count;
 }
 
-function writeInfoTag(tag: Uint8Array, facts: { frames: number; bytes: number; padding: number }): void {
+function writeInfoTag(tag: Uint8Array, values: { frames: number; bytes: number; padding: number }): void {
   const view = new DataView(tag.buffer, tag.byteOffset, tag.byteLength);
   const text = (offset: number, value: string) => tag.set(new TextEncoder().encode(value), offset);
   text(0, "Info");
-  view.setUint32(4, 0b11); // The next two numbers are present.
-  view.setUint32(8, facts.frames);
-  view.setUint32(12, facts.bytes);
+  view.setUint32(4, 0b11); // The flags state that the next two numbers are present.
+  view.setUint32(8, values.frames);
+  view.setUint32(12, values.bytes);
   text(16, "LAME3.100");
-  view.setUint8(25, 0x01); // Constant bit rate.
-  const delays = (encoderDelaySamples << 12) | facts.padding; // 12 bits each
+  view.setUint8(25, 0x01); // The method is a constant bit rate.
+  const delays = (encoderDelaySamples << 12) | values.padding; // Each value has 12 bits.
   view.setUint8(37, delays >> 16);
   view.setUint16(38, delays & 0xffff);
 }

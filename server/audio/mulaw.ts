@@ -3,12 +3,14 @@ import { type Encoder, noBytes } from "./encoder.ts";
 const bias = 0x84;
 const clip = 32_635;
 
-/** G.711 mu-law, one byte a sample. */
+/** Creates an encoder for G.711 mu-law, with one byte for each sample. */
 export function createMulawEncoder(): Encoder {
   return { encode: (samples) => Uint8Array.from(samples, mulawByte), finish: () => noBytes };
 }
 
-/** ITU-T G.711: sign, three bits of exponent, four of mantissa, all inverted. */
+/**
+ * Encodes a sample by ITU-T G.711: a sign, three bits of exponent and four bits of mantissa, all inverted.
+ */
 function mulawByte(sample: number): number {
   const sign = sample < 0 ? 0x80 : 0;
   const magnitude = Math.min(Math.abs(sample), clip) + bias;

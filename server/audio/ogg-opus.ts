@@ -1,10 +1,13 @@
-/** Opus in Ogg (RFC 7845). */
+/** Writes Opus into Ogg (RFC 7845). */
 
 import { joinBytes } from "./encoder.ts";
 import { createOggStream } from "./ogg-page.ts";
 import { type OpusContainer, opusHead, opusVendor, packetGranules } from "./opus-container.ts";
 
-/** @param serial of the Ogg stream: 32 bits, best random. */
+/**
+ * Creates an Ogg container.
+ * @param serial the number of the Ogg stream: 32 bits, preferably random.
+ */
 export function createOggContainer(serial: number): OpusContainer {
   const ogg = createOggStream(serial);
   return {
@@ -15,7 +18,7 @@ export function createOggContainer(serial: number): OpusContainer {
   };
 }
 
-/** RFC 7845, section 5.2: who encoded, and no comments. */
+/** Returns the comment header with the name of the encoder and without comments (RFC 7845, section 5.2). */
 function comments(): Uint8Array {
   const vendor = new TextEncoder().encode(opusVendor);
   const packet = new Uint8Array(8 + 4 + vendor.length + 4);

@@ -1,7 +1,7 @@
-/** Pages of one logical Ogg stream (RFC 3533). */
+/** Writes the pages of one logical Ogg stream (RFC 3533). */
 import { joinBytes } from "./encoder.ts";
 
-/** A page holds 255 lacing values. An Opus packet of this encoder needs one or two. */
+/** The highest number of lacing values of a page. An Opus packet of this encoder needs one or two. */
 const maxSegments = 255;
 
 export interface PageFlags {
@@ -12,19 +12,22 @@ export interface PageFlags {
 export interface OggStream {
   /**
    * Writes one page of complete packets.
-   * @param granule position at the end of the page, in samples at 48 kHz for Opus (RFC 7845, section 4).
+   * @param granule the position at the end of the page, for Opus in samples at 48 kHz (RFC 7845, section 4).
    * @throws RangeError if the packets do not fit into one page.
    */
   page(packets: readonly Uint8Array[], granule: number, flags?: PageFlags): Uint8Array;
 }
 
-/** @param serial 32 bits, preferably random. It separates streams that are joined into one file. */
+/**
+ * Creates an Ogg stream.
+ * @param serial the number of the stream: 32 bits, preferably random. It separates streams in one file.
+ */
 export function createOggStream(serial: number): OggStream {
   let sequence = 0;
   return {
     page(packets, granule, { first = false, last = false } = {}) {
       const segments = packets.flatMap(lacing);
-      if (segments.length > maxSegments) throw new RangeError(`${segments.length} segments in one page`);
+      if (segments.length > maxSegments) throw new RangeError(`the packets need ${segments.length} segments; a page has at most ${maxSegments}`);
       const header = new Uint8Array(27 + segments.length);
       const view = new DataView(header.buffer);
       header.set(new TextEncoder().encode("OggS"));
@@ -41,7 +44,10 @@ export function createOggStream(serial: number): OggStream {
   };
 }
 
-/** The length of a packet as bytes: 255 as often as it fits, then the rest, which may be 0. */
+/**
+ * Returns the lacing values of a packet: 255 for each full 255 bytes, then the remaining length, which may be
+ * 0.
+ */
 function lacing({ length }: Uint8Array): number[] {
   return [...new Array<number>(Math.floor(length / 255)).fill(255), length % 255];
 }
@@ -53,7 +59,10 @@ const checksumTable = Uint32Array.from({ length: 256 }, (_, byte) => {
   return rest >>> 0;
 });
 
-/** CRC-32 of the Ogg format: not reflected, from 0, over the page with its own field set to zero. */
+/**
+ * Returns the CRC-32 of the Ogg format. It is not reflected and starts with 0, and the page's own checksum
+ * field counts as zero.
+ */
 function checksum(page: Uint8Array): number {
   let sum = 0;
   for (const byte of page) sum = ((sum << 8) ^ (checksumTable[(sum >>> 24) ^ byte] as number)) >>> 0;

@@ -1,28 +1,35 @@
-/** Opus (RFC 6716, by libopus) in a container, exact in length by pre-skip and the end of the speech. */
+/**
+ * Encodes Opus (RFC 6716, by libopus) in a container. The pre-skip and the position of the end make the
+ * length exact.
+ */
 
 import { type Encoder, joinBytes, noBytes } from "./encoder.ts";
 import { createEncoderCache, type EncoderCache } from "./encoder-cache.ts";
 import { framesPerSecond, granuleRate, type OpusContainer } from "./opus-container.ts";
 
-/** The part of libopus that we use. The package's own types misspell one of its names. */
+/** The methods of libopus that are used. The package's own types contain a misspelt name. */
 interface Libopus {
-  /** Bits per second. */
+  /** The bit rate in bits per second. */
   bitrate: number;
-  /** Delay of the decoder, in samples at the encoder's rate. */
+  /** The delay of the decoder, in samples at the encoder's rate. */
   readonly lookahead: number;
-  /** @param samples one frame. */
+  /** Encodes one frame. */
   encode(samples: Int16Array): Uint8Array;
-  /** Resets the stream and keeps the settings. */
+  /** Resets the state of the stream. The settings are kept. */
   reset(): void;
 }
 
 /**
- * Rates in Hz. The specification allows them for Ogg (part 2.1), and Opus accepts them without resampling.
+ * The supported rates in Hz. The specification allows them for Ogg (part 2.1), and Opus accepts them without
+ * resampling.
  */
 export const opusRates = [8000, 12_000, 16_000, 24_000] as const;
 type OpusRate = (typeof opusRates)[number];
 
-/** At most a second of speech to a page of Ogg; a packet of speech needs one or two of a page's 255 segments. */
+/**
+ * The number of packets in a page of Ogg: at most a second of speech. A packet of speech needs one or two of
+ * the 255 segments of a page.
+ */
 const packetsPerPage = 50;
 const bitsPerSecond = 32_000;
 const idleEncoders = 16;
@@ -32,24 +39,26 @@ const pools = new Map<OpusRate, EncoderCache<Libopus>>();
 function libopusPool(rate: OpusRate): EncoderCache<Libopus> {
   const existing = pools.get(rate);
   if (existing) return existing;
-  const made = createEncoderCache(async () => {
+  const created = createEncoderCache(async () => {
     const { Encoder } = await import("@evan/opus");
     const settings = { channels: 1, sample_rate: rate, application: "voip" } as const;
     const encoder = new Encoder(settings) as unknown as Libopus;
     encoder.bitrate = bitsPerSecond;
     return encoder;
   }, idleEncoders);
-  pools.set(rate, made);
-  return made;
+  pools.set(rate, created);
+  return created;
 }
 
 /**
- * @param rate Hz, one of `opusRates`. @param container of this stream alone.
+ * Creates an Opus encoder.
+ * @param rate the rate in Hz, one of `opusRates`.
+ * @param container a container that no other stream uses.
  * @throws RangeError for another rate.
  */
 export async function createOpusEncoder(rate: number, container: OpusContainer): Promise<Encoder> {
   const opusRate = opusRates.find((offered) => offered === rate);
-  if (opusRate === undefined) throw new RangeError(`Opus takes no ${rate} Hz`);
+  if (opusRate === undefined) throw new RangeError(`Opus does not support ${rate} Hz; use ${opusRates.join(", ")} Hz`);
   return new OpusEncoder(await libopusPool(opusRate).take(), opusRate, container);
 }
 
@@ -58,7 +67,7 @@ class OpusEncoder implements Encoder {
   readonly #rate: OpusRate;
   readonly #container: OpusContainer;
   readonly #frame: Int16Array;
-  /** Number of samples in `#frame`, which is not complete yet. */
+  /** The number of samples in `#frame`, which is incomplete. */
   #waiting = 0;
   #samples = 0;
   #packets = 0;
@@ -72,25 +81,28 @@ class OpusEncoder implements Encoder {
     this.#frame = new Int16Array(rate / framesPerSecond);
   }
 
-  /** The headers are returned together with the first packets. */
+  /** Encodes samples. The first packets are returned together with the headers. */
   encode(samples: Int16Array): Uint8Array {
     this.#samples += samples.length;
     const packets = this.#encodeFrames(samples);
     if (packets.length === 0) return noBytes;
     const pieces = this.#start();
     for (let at = 0; at < packets.length; at += packetsPerPage) {
-      const some = packets.slice(at, at + packetsPerPage);
-      this.#packets += some.length;
-      pieces.push(this.#container.frame(some, this.#packets));
+      const batch = packets.slice(at, at + packetsPerPage);
+      this.#packets += batch.length;
+      pieces.push(this.#container.frame(batch, this.#packets));
     }
     return joinBytes(pieces);
   }
 
-  /** Silence pushes out what libopus holds back; the container then says where the speech ends. */
+  /**
+   * Encodes silence, so that libopus returns the samples that it holds back. The container states where the
+   * speech ends.
+   */
   finish(): Uint8Array {
     const samples = this.#samples;
-    const wanted = Math.ceil((samples + this.#libopus.lookahead) / this.#frame.length);
-    const silence = wanted * this.#frame.length - samples;
+    const frames = Math.ceil((samples + this.#libopus.lookahead) / this.#frame.length);
+    const silence = frames * this.#frame.length - samples;
     const packets = this.#encodeFrames(new Int16Array(silence));
     this.#packets += packets.length;
     const granule = Math.round((samples * granuleRate) / this.#rate) + this.#preSkip();
@@ -106,10 +118,10 @@ class OpusEncoder implements Encoder {
   #encodeFrames(samples: Int16Array): Uint8Array[] {
     const packets: Uint8Array[] = [];
     for (let at = 0; at < samples.length; ) {
-      const taken = samples.subarray(at, at + this.#frame.length - this.#waiting);
-      this.#frame.set(taken, this.#waiting);
-      this.#waiting += taken.length;
-      at += taken.length;
+      const part = samples.subarray(at, at + this.#frame.length - this.#waiting);
+      this.#frame.set(part, this.#waiting);
+      this.#waiting += part.length;
+      at += part.length;
       if (this.#waiting < this.#frame.length) break;
       packets.push(this.#encodeFrame());
       this.#waiting = 0;
@@ -118,7 +130,7 @@ class OpusEncoder implements Encoder {
   }
 
   #encodeFrame(): Uint8Array {
-    this.#usable = false; // libopus is in an unknown state after a call that throws.
+    this.#usable = false; // The state of libopus is unknown after a call that throws.
     const packet = this.#libopus.encode(this.#frame).slice();
     this.#usable = true;
     return packet;

@@ -1,37 +1,44 @@
 import { LruCache } from "../../lib/lru-cache.ts";
 
 /**
- * Streaming windowed-sinc resampling between any two integer rates, exact in length: n samples at rate `from` become
- * round(n * to / from) samples. Positions are kept as fractions, so nothing drifts however long the stream.
+ * Resamples a stream between two integer rates with a windowed sinc. The length is exact: n samples at rate
+ * `from` become round(n * to / from) samples. Positions are fractions, so long streams do not drift.
  */
 
-/** Zero crossings of the sinc on each side. With the window below, images and aliases are below -110 dB. */
+/**
+ * The number of zero crossings of the sinc on each side. With the window below, images and aliases are below
+ * -110 dB.
+ */
 const zeroCrossings = 48;
 const kaiserBeta = 11.5;
-/** Cutoff relative to the lower Nyquist frequency, which leaves space for the slope of the filter. */
+/** The cutoff relative to the lower Nyquist frequency. It leaves space for the slope of the filter. */
 const cutoff = 0.92;
 /**
- * Points per zero crossing for ratios with too many phases for their own table (linear interpolation, -130
- * dB).
+ * The number of points for each zero crossing, for ratios that have too many phases for a table. Linear
+ * interpolation between the points has an error of -130 dB.
  */
 const kernelResolution = 2048;
-/** Maximum number of coefficients in one table, and of tables that are kept. */
+/** The highest number of coefficients in one table, and the highest number of cached tables. */
 const maxTableSize = 262_144;
 const maxTables = 24;
 
 export interface Resampler {
-  /** Samples in the scale of the input, not rounded. */
+  /** Resamples samples. The results have the scale of the input and are not rounded. */
   push(samples: Int16Array): Float32Array;
   /** Returns the remaining samples. The total length is then exact. */
   finish(): Float32Array;
 }
 
-/** Number of samples that `count` samples become. */
+/** Returns the number of samples that result from `count` samples. */
 export function resampledLength(count: number, from: number, to: number): number {
   return Math.round((count * to) / from);
 }
 
-/** @param from Hz, a positive integer. @param to Hz, a positive integer. */
+/**
+ * Creates a resampler.
+ * @param from the input rate in Hz, a positive integer.
+ * @param to the output rate in Hz, a positive integer.
+ */
 export function createResampler(from: number, to: number): Resampler {
   return new SincResampler(from, to);
 }
@@ -41,7 +48,7 @@ export interface RateConverter {
   finish(): Int16Array;
 }
 
-/** The resampler with a 16-bit interface. With equal rates it changes no bit. */
+/** Creates a resampler with a 16-bit interface. If the rates are equal, the samples are unchanged. */
 export function createRateConverter(from: number, to: number): RateConverter {
   if (from === to) return { push: (samples) => samples, finish: () => new Int16Array(0) };
   const resampler = createResampler(from, to);
@@ -51,7 +58,7 @@ export function createRateConverter(from: number, to: number): RateConverter {
   };
 }
 
-/** Rounds to 16 bits, and clips samples beyond full scale. */
+/** Rounds samples to 16 bits. Samples beyond full scale are clipped. */
 function toInt16(samples: Float32Array): Int16Array {
   const out = new Int16Array(samples.length);
   for (let i = 0; i < samples.length; i++) {
@@ -60,10 +67,13 @@ function toInt16(samples: Float32Array): Int16Array {
   return out;
 }
 
-/** The filter of one ratio: `half` taps on each side of a position. */
+/** The filter for one ratio, with `half` taps on each side of a position. */
 interface Filter {
   readonly half: number;
-  /** Sum of `input[at - half + 1 .. at + half]`, weighted for a position `phase / phases` after `at`. */
+  /**
+   * Returns the weighted sum of `input[at - half + 1 .. at + half]` for the position `phase / phases` after
+   * `at`.
+   */
   apply(input: Float32Array, at: number, phase: number): number;
 }
 
@@ -71,7 +81,10 @@ class SincResampler implements Resampler {
   readonly #from: number;
   readonly #to: number;
   readonly #filter: Filter;
-  /** Position of the next output is `#at + #phase / #phases`, counted in `#input`. */
+  /**
+   * The number of phases between two input samples. The position of the next output is `#at + #phase /
+   * #phases`, counted in `#input`.
+   */
   readonly #phases: number;
   readonly #wholeStep: number;
   readonly #phaseStep: number;
@@ -89,7 +102,7 @@ class SincResampler implements Resampler {
     this.#wholeStep = Math.floor(from / to);
     this.#phaseStep = (from / divisor) % this.#phases;
     this.#filter = filterFor(Math.min(1, to / from), this.#phases);
-    this.#input = new Float32Array(this.#filter.half - 1); // silence before the first sample
+    this.#input = new Float32Array(this.#filter.half - 1); // Silence precedes the first sample.
     this.#at = this.#filter.half - 1;
   }
 
@@ -99,23 +112,23 @@ class SincResampler implements Resampler {
   }
 
   finish(): Float32Array {
-    const wanted = resampledLength(this.#consumed, this.#from, this.#to) - this.#produced;
-    return this.#run(new Int16Array(this.#filter.half + 1 + this.#wholeStep), wanted);
+    const remaining = resampledLength(this.#consumed, this.#from, this.#to) - this.#produced;
+    return this.#run(new Int16Array(this.#filter.half + 1 + this.#wholeStep), remaining);
   }
 
   #run(samples: Int16Array, limit: number): Float32Array {
     this.#append(samples);
     const input = this.#input;
     const last = input.length - this.#filter.half - 1;
-    const room = Math.max(0, Math.ceil(((last - this.#at + 1) * this.#to) / this.#from) + 1);
-    const out = new Float32Array(Math.min(room, limit));
+    const maxLength = Math.max(0, Math.ceil(((last - this.#at + 1) * this.#to) / this.#from) + 1);
+    const out = new Float32Array(Math.min(maxLength, limit));
     let count = 0;
     while (this.#at <= last && count < out.length) {
       out[count++] = this.#filter.apply(input, this.#at, this.#phase);
       this.#advance();
     }
     this.#produced += count;
-    this.#forget();
+    this.#dropInput();
     return out.subarray(0, count);
   }
 
@@ -135,7 +148,7 @@ class SincResampler implements Resampler {
     }
   }
 
-  #forget(): void {
+  #dropInput(): void {
     const done = Math.min(this.#at - this.#filter.half + 1, this.#input.length);
     if (done <= 0) return;
     this.#input = this.#input.slice(done);
@@ -143,7 +156,7 @@ class SincResampler implements Resampler {
   }
 }
 
-/** Tables by ratio. */
+/** The tables of the last ratios. */
 const tables = new LruCache<string, Float32Array>(maxTables);
 
 function filterFor(scale: number, phases: number): Filter {
@@ -171,7 +184,7 @@ function tableFilter(table: Float32Array, half: number): Filter {
 function buildTable(scale: number, half: number, phases: number): Float32Array {
   const taps = 2 * half;
   const table = new Float32Array(phases * taps);
-  // Every distance occurs twice: before a position and after one.
+  // Every distance occurs twice: before a position, and after it.
   const weights = Float64Array.from({ length: half * phases + 1 }, (_, i) => kernel((i / phases) * scale));
   const row = new Float64Array(taps);
   for (let phase = 0; phase < phases; phase++) {
@@ -216,7 +229,10 @@ function kernelPoints(): Float64Array {
 
 const windowPeak = besselI0(kaiserBeta);
 
-/** A sinc with a Kaiser window. @param x distance in samples of the lower rate, not negative. */
+/**
+ * Returns the value of a sinc with a Kaiser window.
+ * @param x the distance in samples of the lower rate, not negative.
+ */
 function kernel(x: number): number {
   if (x >= zeroCrossings) return 0;
   const window = besselI0(kaiserBeta * Math.sqrt(1 - (x / zeroCrossings) ** 2)) / windowPeak;
@@ -224,7 +240,7 @@ function kernel(x: number): number {
   return (x === 0 ? cutoff : (cutoff * Math.sin(angle)) / angle) * window;
 }
 
-/** Modified Bessel function of the first kind, order 0, by its power series. */
+/** Returns the modified Bessel function of the first kind of order 0, from its power series. */
 function besselI0(x: number): number {
   let sum = 1;
   let term = 1;

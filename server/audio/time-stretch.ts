@@ -1,10 +1,10 @@
 /**
- * Waveform-similarity overlap-add (Verhelst and Roelands, 1993): changes the length of speech and keeps its
- * pitch. Frames are taken at the expected position of the input, shifted slightly to where it resembles the
- * continuation of the last frame.
+ * Changes the length of speech and keeps its pitch, by waveform-similarity overlap-add (Verhelst and
+ * Roelands, 1993). Frames are taken at the expected position of the input. They are shifted slightly to the
+ * position that resembles the continuation of the previous frame.
  */
 
-/** A run of samples and the factor of its length; 1 means unchanged. */
+/** A run of samples and the factor for its length; 1 leaves it unchanged. */
 export interface StretchedRun {
   readonly samples: number;
   readonly stretch: number;
@@ -12,13 +12,13 @@ export interface StretchedRun {
 
 const frameSeconds = 0.03;
 const searchSeconds = 0.012;
-/**
- * The search first checks every position that is a multiple of this step, then each position around the
- * best.
- */
+/** The first step of the search. The search then checks each position around the best position. */
 const coarseStep = 4;
 
-/** Yields the pieces of the runs in order. The length of each run is exactly `stretchedLength`. */
+/**
+ * Stretches runs, and yields the resulting pieces in order. The length of each run is exactly
+ * `stretchedLength`.
+ */
 export function* stretchRuns(
   input: Int16Array,
   rate: number,
@@ -28,53 +28,62 @@ export function* stretchRuns(
   const frames = framesAt(rate);
   let from = 0;
   for (let at = 0; at < map.length; at += frames.half) {
-    const next = similar(input, from + frames.half, map.inputAt(at + frames.half), frames);
-    yield overlapped(input, from, next, Math.min(frames.half, map.length - at), frames);
+    const next = findSimilar(input, from + frames.half, map.inputAt(at + frames.half), frames);
+    yield crossfade(input, from, next, Math.min(frames.half, map.length - at), frames);
     from = next;
   }
 }
 
-/** Stretches speech by one factor while it arrives. */
+/** Stretches speech by one factor as it arrives. */
 export interface StreamStretcher {
-  /** @returns the samples that are final. */
+  /**
+   * Adds samples.
+   * @returns the samples that are final.
+   */
   push(samples: Int16Array): Int16Array;
-  /** @returns the rest. The total length is that of `stretchedLength`. */
+  /**
+   * Ends the speech.
+   * @returns the remaining samples. The total length is `stretchedLength`.
+   */
   finish(): Int16Array;
 }
 
-/** @param stretch above 0. */
+/**
+ * Creates a stretcher.
+ * @param stretch the factor for the length, above 0.
+ */
 export function createStreamStretcher(rate: number, stretch: number): StreamStretcher {
   const frames = framesAt(rate);
   const { half, search } = frames;
-  /** The part of the input that may still be needed. */
+  /** The part of the input that is still needed. */
   let input = new Int16Array(0);
-  /** Number of samples before `input`, which are no longer needed. */
-  let gone = 0;
+  /** The number of samples before `input`, which are not needed any more. */
+  let dropped = 0;
   let from = 0;
   let at = 0;
-  const makeUntil = (length: number, isWhole: boolean): Int16Array => {
+  const stretchUntil = (length: number, isWhole: boolean): Int16Array => {
     const pieces: Int16Array[] = [];
-    const there = gone + input.length;
+    const available = dropped + input.length;
     while (at < length) {
       const due = Math.round((at + half) / stretch);
       const needed = Math.max(due + search, from + half) + half + coarseStep;
-      if (!isWhole && needed > there) break;
-      const next = gone + similar(input, from - gone + half, due - gone, frames);
-      pieces.push(overlapped(input, from - gone, next - gone, Math.min(half, length - at), frames));
+      if (!isWhole && needed > available) break;
+      const next = dropped + findSimilar(input, from - dropped + half, due - dropped, frames);
+      pieces.push(crossfade(input, from - dropped, next - dropped, Math.min(half, length - at), frames));
       from = next;
       at += half;
     }
-    const kept = Math.max(0, Math.min(from, Math.round(at / stretch) - search) - half - coarseStep - gone);
-    input = input.slice(kept);
-    gone += Math.min(kept, there - gone);
-    return joined(pieces);
+    const unneeded = Math.max(0, Math.min(from, Math.round(at / stretch) - search) - half - coarseStep - dropped);
+    input = input.slice(unneeded);
+    dropped += Math.min(unneeded, available - dropped);
+    return joinSamples(pieces);
   };
   return {
     push: (samples) => {
-      input = joined([input, samples]);
-      return makeUntil(Number.POSITIVE_INFINITY, false);
+      input = joinSamples([input, samples]);
+      return stretchUntil(Number.POSITIVE_INFINITY, false);
     },
-    finish: () => makeUntil(stretchedLength({ samples: gone + input.length, stretch }), true),
+    finish: () => stretchUntil(stretchedLength({ samples: dropped + input.length, stretch }), true),
   };
 }
 
@@ -93,8 +102,8 @@ function framesAt(rate: number): Frames {
   return { half, search: Math.round(rate * searchSeconds), fade };
 }
 
-/** Crossfades from one frame to the next. */
-function overlapped(
+/** Returns a crossfade from one frame to the next. */
+function crossfade(
   input: Int16Array,
   from: number,
   next: number,
@@ -109,7 +118,7 @@ function overlapped(
   return piece;
 }
 
-function joined(pieces: readonly Int16Array[]): Int16Array<ArrayBuffer> {
+function joinSamples(pieces: readonly Int16Array[]): Int16Array<ArrayBuffer> {
   const all = new Int16Array(pieces.reduce((sum, { length }) => sum + length, 0));
   let at = 0;
   for (const piece of pieces) {
@@ -119,46 +128,49 @@ function joined(pieces: readonly Int16Array[]): Int16Array<ArrayBuffer> {
   return all;
 }
 
-/** Number of samples that a run becomes. */
+/** Returns the number of samples of a stretched run. */
 export function stretchedLength({ samples, stretch }: StretchedRun): number {
   return Math.round(samples * stretch);
 }
 
 /**
- * Finds the position near the expected one from which the input most resembles the continuation of the last
- * frame.
+ * Finds a position near the expected position. The input there resembles the continuation of the previous
+ * frame the most.
  */
-function similar(
+function findSimilar(
   input: Int16Array,
   following: number,
   due: number,
   { half, search }: Pick<Frames, "half" | "search">,
 ): number {
   if (Math.abs(due - following) <= 1) return following;
-  const likeness = (place: number) => correlation(input, following - half, place - half, half);
-  const coarse = best(due - search, due + search, coarseStep, likeness);
-  return best(coarse - coarseStep + 1, coarse + coarseStep - 1, 1, likeness);
+  const similarity = (position: number) => correlation(input, following - half, position - half, half);
+  const coarse = best(due - search, due + search, coarseStep, similarity);
+  return best(coarse - coarseStep + 1, coarse + coarseStep - 1, 1, similarity);
 }
 
-function best(from: number, to: number, step: number, score: (place: number) => number): number {
-  let place = from;
+function best(from: number, to: number, step: number, score: (position: number) => number): number {
+  let position = from;
   let highest = Number.NEGATIVE_INFINITY;
   for (let candidate = from; candidate <= to; candidate += step) {
-    const reached = score(candidate);
-    if (reached <= highest) continue;
-    highest = reached;
-    place = candidate;
+    const candidateScore = score(candidate);
+    if (candidateScore <= highest) continue;
+    highest = candidateScore;
+    position = candidate;
   }
-  return place;
+  return position;
 }
 
-/** Normalized by the energy of the candidate. Every second sample is sufficient. */
-function correlation(input: Int16Array, wanted: number, place: number, length: number): number {
+/**
+ * Returns the correlation of two parts of the input, normalized by the energy of the candidate. Every second
+ * sample is sufficient.
+ */
+function correlation(input: Int16Array, reference: number, position: number, length: number): number {
   let product = 0;
   let energy = 1;
   for (let i = 0; i < length; i += 2) {
-    const sample = input[place + i] ?? 0;
-    product += sample * (input[wanted + i] ?? 0);
+    const sample = input[position + i] ?? 0;
+    product += sample * (input[reference + i] ?? 0);
     energy += sample * sample;
   }
   return product / Math.sqrt(energy);
@@ -178,15 +190,15 @@ class TimeMap {
     this.length = end.output;
   }
 
-  inputAt(place: number): number {
+  inputAt(position: number): number {
     let begin = { input: 0, output: 0 };
     for (const end of this.#ends) {
-      if (place < end.output) {
-        const share = (place - begin.output) / (end.output - begin.output);
+      if (position < end.output) {
+        const share = (position - begin.output) / (end.output - begin.output);
         return Math.round(begin.input + share * (end.input - begin.input));
       }
       begin = end;
     }
-    return begin.input + place - begin.output;
+    return begin.input + position - begin.output;
   }
 }

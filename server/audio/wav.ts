@@ -3,14 +3,15 @@ import { pcmBytes } from "./pcm.ts";
 
 const wavHeaderBytes = 44;
 /**
- * The length of a stream of unknown length, as FFmpeg, SoX, browsers and OpenAI's service write or accept
- * it.
+ * The length in the header of a stream of unknown length. FFmpeg, SoX, browsers and OpenAI's service write or
+ * accept it.
  */
 const unknownSize = 0xffff_ffff;
 
 /**
- * The RIFF WAVE header of mono 16-bit PCM.
- * @param rate Hz. @param dataBytes length of the samples, or undefined while it is unknown.
+ * Returns the RIFF WAVE header of mono 16-bit PCM.
+ * @param rate the sampling rate in Hz.
+ * @param dataBytes the length of the samples; undefined while it is unknown.
  */
 export function wavHeader(rate: number, dataBytes: number | undefined): Uint8Array {
   const header = new Uint8Array(wavHeaderBytes);
@@ -19,19 +20,22 @@ export function wavHeader(rate: number, dataBytes: number | undefined): Uint8Arr
   text(0, "RIFF");
   view.setUint32(4, dataBytes === undefined ? unknownSize : dataBytes + wavHeaderBytes - 8, true);
   text(8, "WAVEfmt ");
-  view.setUint32(16, 16, true); // length of the format part
-  view.setUint16(20, 1, true); // linear PCM
-  view.setUint16(22, 1, true); // channels
+  view.setUint32(16, 16, true); // The length of the format chunk.
+  view.setUint16(20, 1, true); // The format is linear PCM.
+  view.setUint16(22, 1, true); // The number of channels.
   view.setUint32(24, rate, true);
-  view.setUint32(28, rate * 2, true); // bytes per second
-  view.setUint16(32, 2, true); // bytes per sample of all channels
-  view.setUint16(34, 16, true); // bits per sample
+  view.setUint32(28, rate * 2, true); // The bytes per second.
+  view.setUint16(32, 2, true); // The bytes of one sample of all channels.
+  view.setUint16(34, 16, true); // The bits of one sample.
   text(36, "data");
   view.setUint32(40, dataBytes ?? unknownSize, true);
   return header;
 }
 
-/** A WAV of unknown length (specification 4.5). Its header is sent together with the first samples. */
+/**
+ * Creates an encoder for a WAV stream of unknown length (specification 4.5). The first samples are returned
+ * together with the header.
+ */
 export function createWavStreamEncoder(rate: number): Encoder {
   let started = false;
   const withHeader = (bytes: Uint8Array): Uint8Array => {

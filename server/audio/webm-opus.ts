@@ -1,9 +1,12 @@
-/** Opus in WebM (RFC 9559, and the Matroska codec mapping of Opus), as a live stream: clusters without an index. */
+/**
+ * Writes Opus into WebM (RFC 9559, and the Matroska codec mapping of Opus). The file is a live stream:
+ * clusters without an index.
+ */
 
 import { joinBytes } from "./encoder.ts";
 import { framesPerSecond, granuleRate, type OpusContainer, opusHead, opusVendor } from "./opus-container.ts";
 
-/** Element identifiers of EBML (RFC 8794) and Matroska (RFC 9559). */
+/** The element identifiers of EBML (RFC 8794) and Matroska (RFC 9559). */
 const ids = {
   ebml: 0x1a45dfa3,
   docType: 0x4282,
@@ -41,9 +44,9 @@ const trackNumber = 1;
 const packetMs = 1000 / framesPerSecond;
 const nanosPerSecond = 1e9;
 const nanosPerMs = 1e6;
-/** The Matroska mapping of Opus requires 80 milliseconds. */
+/** The pre-roll after a seek. The Matroska mapping of Opus requires 80 milliseconds. */
 const seekPreRollNs = 80 * nanosPerMs;
-/** A size of all ones means that the end is not known (RFC 8794, section 6.2). */
+/** A size in which all bits are one means an unknown size (RFC 8794, section 6.2). */
 const unknownSize = Uint8Array.of(0x01, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff);
 
 export function createWebmContainer(): OpusContainer {
@@ -93,18 +96,28 @@ function tracks(rate: number, preSkip: number): Uint8Array {
   return joinBytes([info, element(ids.tracks, entry)]);
 }
 
-/** @param total packets so far, those of the cluster included. */
+/**
+ * Returns a cluster.
+ * @param total the number of packets so far, including the packets of the cluster.
+ */
 function cluster(blocks: readonly Uint8Array[], total: number): Uint8Array {
   const startMs = (total - blocks.length) * packetMs;
   return element(ids.cluster, unsigned(ids.timestamp, startMs), ...blocks);
 }
 
-/** @param at index of the packet in its cluster. */
+/**
+ * Returns a block with one packet.
+ * @param at the index of the packet in its cluster.
+ */
 function simpleBlock(packet: Uint8Array, at: number): Uint8Array {
   return element(ids.simpleBlock, blockHeader(at, keyframe), packet);
 }
 
-/** Only a block in a group can say that a player discards its end. @param padding samples at 48 kHz. */
+/**
+ * Returns the last block. It is in a block group, because only a block group can state that a player discards
+ * the end.
+ * @param padding the number of discarded samples at 48 kHz.
+ */
 function lastBlock(packet: Uint8Array, at: number, padding: number): Uint8Array {
   const discarded = new Uint8Array(4);
   new DataView(discarded.buffer).setInt32(0, nanosOf(padding));
@@ -118,7 +131,7 @@ function lastBlock(packet: Uint8Array, at: number, padding: number): Uint8Array 
 function blockHeader(at: number, flags: number): Uint8Array {
   const bytes = new Uint8Array(4);
   const view = new DataView(bytes.buffer);
-  view.setUint8(0, 0x80 | trackNumber); // a number of one byte
+  view.setUint8(0, 0x80 | trackNumber); // The track number has one byte.
   view.setInt16(1, at * packetMs);
   view.setUint8(3, flags);
   return bytes;
@@ -131,7 +144,7 @@ function nanosOf(granules: number): number {
 function element(id: number, ...content: readonly Uint8Array[]): Uint8Array {
   const length = content.reduce((sum, piece) => sum + piece.length, 0);
   const size = new Uint8Array(4);
-  new DataView(size.buffer).setUint32(0, 0x1000_0000 | length); // a size of four bytes
+  new DataView(size.buffer).setUint32(0, 0x1000_0000 | length); // The size has four bytes.
   return joinBytes([bigEndian(id), size, ...content]);
 }
 
@@ -149,7 +162,7 @@ function float(id: number, value: number): Uint8Array {
   return element(id, bytes);
 }
 
-/** The number in as few bytes as it needs, and one for zero. */
+/** Encodes a number in as few bytes as possible; zero has one byte. */
 function bigEndian(value: number): Uint8Array {
   const bytes: number[] = [];
   for (let rest = value; rest > 0 || bytes.length === 0; rest = Math.floor(rest / 256))

@@ -1,7 +1,7 @@
 import { createMp3Meter, createOpusMeter } from "./frame-meters.ts";
 import type { AudioMeter, Measure } from "./measure.ts";
 
-/** Longest header of a WAV file that is looked through for its audio. */
+/** The longest header of a WAV file in which the audio is searched. */
 const maxHeaderBytes = 64 * 1024;
 const bytesPerSample: Readonly<Record<string, number>> = {
   "audio/pcm": 2,
@@ -12,7 +12,11 @@ const bytesPerSample: Readonly<Record<string, number>> = {
 };
 const wavTypes = ["audio/wav", "audio/x-wav", "audio/wave", "audio/vnd.wave"];
 
-/** @param mediaType without parameters. @param rate Hz of raw audio, if it is known. */
+/**
+ * Creates a meter for a media type.
+ * @param mediaType the media type without parameters.
+ * @param rate the rate of raw audio in Hz, if it is known.
+ */
 export function createAudioMeter(mediaType: string, rate: number | undefined): AudioMeter {
   if (wavTypes.includes(mediaType)) return new WavMeter();
   if (mediaType === "audio/mpeg") return createMp3Meter();
@@ -22,7 +26,10 @@ export function createAudioMeter(mediaType: string, rate: number | undefined): A
   return { push: ({ length }) => ({ bytes: length, ms: bytesPerMs && length / bytesPerMs }) };
 }
 
-/** Audio begins after the head of the `data` chunk, wherever it is: peers write other headers than ours. */
+/**
+ * Measures a WAV stream. The audio starts after the header of the `data` chunk, which has no fixed position:
+ * other servers write longer headers.
+ */
 class WavMeter implements AudioMeter {
   #header: Buffer = Buffer.alloc(0);
   #bytesPerMs: number | undefined;
@@ -52,7 +59,7 @@ class WavMeter implements AudioMeter {
       }
       at += 8 + size + (size % 2);
     }
-    if (header.length > maxHeaderBytes) throw new Error("a WAV header without audio");
+    if (header.length > maxHeaderBytes) throw new Error(`the first ${maxHeaderBytes} bytes of the WAV response contain no audio`);
     return undefined;
   }
 }

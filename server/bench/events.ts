@@ -1,39 +1,46 @@
-/** The audio in a stream of server-sent events, ours (specification 4.1) and those of the OpenAI shape. */
+/**
+ * Reads the audio in a stream of server-sent events, of this project (specification 4.1) or of the OpenAI
+ * shape.
+ */
 
-/** An error event ended the stream. */
+/** The stream ended with an error event. */
 export class FailedEvent extends Error {
-  /** Code of the problem in the event. */
+  /** The code of the problem in the event. */
   readonly code: string;
 
   constructor(code: string) {
-    super(`the stream ended in an error event: ${code}`);
+    super(`the stream ended with an error event: ${code}`);
     this.name = "FailedEvent";
     this.code = code;
   }
 }
 
-/** Largest event that is collected: the audio of one JSON response. */
+/** The limit for the length of an event, which may contain the audio of a whole response. */
 const maxEventChars = 128 * 1024 * 1024;
 const enders = new Set(["done", "speech.audio.done"]);
 
-/** @throws FailedEvent on an error event; Error if the events end without a final event. */
+/**
+ * Yields the audio of events.
+ * @throws FailedEvent at an error event; Error if the events end without a final event.
+ */
 export async function* audioOfEvents(
   body: AsyncIterable<Uint8Array>,
 ): AsyncGenerator<Uint8Array, void, void> {
   let rest = "";
   let isComplete = false;
   for await (const piece of body) {
-    rest += Buffer.from(piece).toString("latin1"); // Base64 and field names are ASCII, and no other part is read.
+    // The parts that are read, Base64 and field names, are ASCII.
+    rest += Buffer.from(piece).toString("latin1");
     const events = rest.split("\n\n");
     rest = events.pop() ?? "";
-    if (rest.length > maxEventChars) throw new Error("an event without end");
+    if (rest.length > maxEventChars) throw new Error(`an event has more than ${maxEventChars} characters`);
     for (const event of events) {
       const { name, audio } = readEvent(event);
       if (audio !== undefined) yield Buffer.from(audio, "base64");
       isComplete ||= enders.has(name);
     }
   }
-  if (!isComplete) throw new Error("events without an end");
+  if (!isComplete) throw new Error("the events ended without a final event");
 }
 
 interface EventData {
@@ -44,7 +51,10 @@ interface EventData {
   readonly error?: { readonly code?: string };
 }
 
-/** @throws FailedEvent */
+/**
+ * Reads the name of an event, and its audio in Base64.
+ * @throws FailedEvent if the event is an error.
+ */
 function readEvent(text: string): { name: string; audio: string | undefined } {
   const data = /^data: ?(.*)$/m.exec(text)?.[1];
   if (data === undefined || data === "[DONE]") return { name: "", audio: undefined };

@@ -1,14 +1,18 @@
-/** Formats whose frame headers contain their duration. The headers are read, and nothing is decoded. */
+/**
+ * Measures formats with frame headers that contain the duration. Only the headers are read, and no audio is
+ * decoded.
+ */
 import type { AudioMeter, Measure } from "./measure.ts";
 
-/** Reads one frame at the start of the bytes. Undefined until enough bytes have arrived. */
+/** One frame of a format. */
 interface Frame {
   readonly length: number;
-  /** 0 for a header. */
+  /** The duration; 0 for a header. */
   readonly ms: number;
 }
 
 class FrameMeter implements AudioMeter {
+  /** Reads the frame at the start of the bytes. Returns undefined until enough bytes have arrived. */
   readonly #read: (bytes: Buffer) => Frame | undefined;
   #rest: Buffer = Buffer.alloc(0);
 
@@ -29,13 +33,16 @@ class FrameMeter implements AudioMeter {
   }
 }
 
-/** MPEG audio layer III (ISO 11172-3 and 13818-3): kbit/s by index, for version 1 and for 2 and 2.5. */
+/**
+ * The bit rates of MPEG audio layer III (ISO 11172-3 and 13818-3) in kbit/s by index, for version 1, and for
+ * versions 2 and 2.5.
+ */
 const bitrates = [
   [0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320],
   [0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160],
 ] as const;
 const rates = [44_100, 48_000, 32_000] as const;
-/** By the two version bits; undefined is reserved. */
+/** The versions by the two version bits. An undefined entry is reserved. */
 const versions = [
   { table: 1, divisor: 4 },
   undefined,
@@ -54,7 +61,8 @@ function readMp3Frame(bytes: Buffer): Frame | undefined {
   const kilobits = version && bitrates[version.table][(head >>> 12) & 15];
   const base = rates[(head >>> 10) & 3];
   const isFrame = head >>> 21 === 0x7ff && ((head >>> 17) & 3) === 1;
-  if (!isFrame || !version || !kilobits || !base) return { length: 1, ms: 0 }; // It is a tag, so the next frame is searched.
+  // The byte belongs to a tag, so the next frame is searched.
+  if (!isFrame || !version || !kilobits || !base) return { length: 1, ms: 0 };
   const rate = base / version.divisor;
   const samples = version.table === 0 ? 1152 : 576;
   const length = Math.floor((samples / 8) * ((kilobits * 1000) / rate)) + ((head >>> 9) & 1);
@@ -62,14 +70,17 @@ function readMp3Frame(bytes: Buffer): Frame | undefined {
 }
 
 const pageHeadBytes = 27;
-/** Opus counts at 48 kHz, whatever its playback rate (RFC 7845). */
+/**
+ * The number of granules in a millisecond. Opus counts granules at 48 kHz, independently of its playback rate
+ * (RFC 7845).
+ */
 const granulesPerMs = 48n;
 
 export function createOpusMeter(): AudioMeter {
   let last = 0n;
   return new FrameMeter((bytes) => {
     if (bytes.length < pageHeadBytes) return undefined;
-    if (bytes.toString("latin1", 0, 4) !== "OggS") throw new Error("bytes between two Ogg pages");
+    if (bytes.toString("latin1", 0, 4) !== "OggS") throw new Error("the Ogg stream has bytes between two pages");
     const segments = bytes.readUInt8(26);
     if (bytes.length < pageHeadBytes + segments) return undefined;
     const sizes = bytes.subarray(pageHeadBytes, pageHeadBytes + segments);

@@ -2,16 +2,18 @@ import { bar, type Climb, type Step } from "./ladder.ts";
 import type { Quantiles } from "./quantiles.ts";
 
 export interface GpuStep extends Step {
-  /** Tokens that vLLM wrote during the run, for all clients. Undefined without access to vLLM. */
+  /**
+   * The tokens per second that vLLM wrote during the run, for all clients. Undefined without access to vLLM.
+   */
   readonly tokensPerSecond?: number;
-  /** The same for vLLM without the tier, with as many concurrent requests. */
+  /** The tokens per second of vLLM alone, with the same number of concurrent requests. */
   readonly plainTokensPerSecond?: number;
 }
 
 const head = ["streams", "first audio p50 / p99", "real-time factor p50 / p99", "failed", "holds"];
-const headOfTokens = ["tokens a second", "vLLM alone"];
+const headOfTokens = ["tokens per second", "vLLM alone"];
 
-/** The runs as a table for people. */
+/** Formats the runs as a table. */
 export function ladderTable(climb: Climb<GpuStep>, gpus: number): string {
   const hasTokens = climb.steps.some(({ tokensPerSecond }) => tokensPerSecond !== undefined);
   const rows = [
@@ -43,13 +45,13 @@ function row({ run, holds, tokensPerSecond, plainTokensPerSecond }: GpuStep, has
 }
 
 function verdict({ most, isBounded }: Climb<GpuStep>, gpus: number): string {
-  const those = `first audio p99 <= ${bar.firstAudioMs} ms, real-time factor p99 <= ${bar.realTimeFactor}, none failed`;
+  const limits = `first audio p99 <= ${bar.firstAudioMs} ms, real-time factor p99 <= ${bar.realTimeFactor}, no failed request`;
   const amount = isBounded ? "" : "at least ";
-  return `streams a GPU: ${amount}${Number((most / gpus).toFixed(1))} (${most} on ${gpus}; ${those})`;
+  return `streams per GPU: ${amount}${Number((most / gpus).toFixed(1))} (${most} on ${gpus}; ${limits})`;
 }
 
 function pair(values: Quantiles | undefined, show: (value: number) => string, unit: string): string {
-  return values ? `${show(values.p50)} / ${show(values.p99)}${unit}` : "not known";
+  return values ? `${show(values.p50)} / ${show(values.p99)}${unit}` : "unknown";
 }
 
 function whole(value: number | undefined): string {

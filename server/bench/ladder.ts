@@ -1,6 +1,6 @@
 import type { Report } from "./report.ts";
 
-/** Limits up to which a run's streams count as served: 99 of 100 streams meet them, and none fails. */
+/** The limits that 99 of 100 streams of a run must meet. No stream may fail. */
 export const bar = { firstAudioMs: 1_000, realTimeFactor: 1 } as const;
 
 export interface Step {
@@ -9,11 +9,11 @@ export interface Step {
 }
 
 export interface Climb<At extends Step> {
-  /** In ascending order of streams. */
+  /** The runs, in ascending order of streams. */
   readonly steps: readonly At[];
-  /** Highest number of streams that met the limits, or 0. */
+  /** The highest number of streams that met the limits, or 0. */
   readonly most: number;
-  /** Whether a higher number was tried and did not meet the limits. */
+  /** Whether a higher number was measured and did not meet the limits. */
   readonly isBounded: boolean;
 }
 
@@ -23,9 +23,10 @@ export function holds({ requests, firstAudioMs, realTimeFactor }: Report): boole
 }
 
 /**
- * Runs each number of streams, then bisects between the last that met the limits and the first that did not,
- * down to an eighth.
- * @param rungs ascending. @param runAt returns undefined after it was stopped.
+ * Runs each number of streams. It then bisects between the highest number that met the limits and the lowest
+ * that did not, until they differ by an eighth.
+ * @param rungs the numbers in ascending order.
+ * @param runAt runs a number of streams. It returns undefined after it was stopped.
  */
 export async function climb<At extends Step>(
   rungs: readonly number[],
@@ -33,18 +34,18 @@ export async function climb<At extends Step>(
 ): Promise<Climb<At>> {
   const steps = new Map<number, At>();
   const step = async (streams: number) => {
-    const done = await runAt(streams);
-    if (done) steps.set(streams, done);
-    return done !== undefined;
+    const result = await runAt(streams);
+    if (result) steps.set(streams, result);
+    return result !== undefined;
   };
   for (const streams of rungs) if (!(await step(streams))) break;
   for (let next = between(steps); next !== undefined; next = between(steps)) if (!(await step(next))) break;
   const { low, high } = edgeOf(steps);
-  const inOrder = [...steps].sort(([a], [b]) => a - b).map(([, done]) => done);
+  const inOrder = [...steps].sort(([a], [b]) => a - b).map(([, result]) => result);
   return { steps: inOrder, most: low, isBounded: high !== undefined };
 }
 
-/** The highest number below the first failure that met the limits. */
+/** Returns the lowest number of streams that did not meet the limits, and the highest number below it. */
 function edgeOf(steps: ReadonlyMap<number, Step>): { low: number; high: number | undefined } {
   const streams = [...steps.keys()].sort((a, b) => a - b);
   const high = streams.find((count) => !steps.get(count)?.holds);

@@ -4,7 +4,10 @@ import { measureStream, type StreamRecord } from "./stream.ts";
 import type { Target } from "./target.ts";
 
 export interface Load {
-  /** Concurrent streams. Each sends its next request as soon as the last one has ended. */
+  /**
+   * The number of concurrent streams. Each stream sends its next request as soon as the previous request has
+   * ended.
+   */
   readonly streams: number;
   readonly seconds: number;
 }
@@ -14,15 +17,18 @@ export interface LoadResult {
   readonly elapsedSeconds: number;
 }
 
-/** Longest wait for a response, and between two pieces of it. */
+/** The longest wait for a response, and between two pieces of a response. */
 const silenceLimitMs = 60_000;
-/** A rejected client waits, because failing quickly would flood the server. */
+/**
+ * The pause after a failed request, which would otherwise be repeated at a high rate and flood the server.
+ */
 const pauseAfterFailureMs = 100;
 
 /**
- * Keeps the streams busy until the time is up, then aborts the remaining ones, so that the rates are those of
- * full load.
- * @param signal ends the run early. @param onRecord called for each finished stream.
+ * Runs the streams until the time has passed, and then aborts the remaining streams. The measured rates are
+ * therefore rates of full load.
+ * @param signal ends the run early.
+ * @param onRecord called for each finished request.
  */
 export async function runLoad(
   target: Target,
@@ -32,18 +38,18 @@ export async function runLoad(
 ): Promise<LoadResult> {
   const agent = new Agent({ pipelining: 1, headersTimeout: silenceLimitMs, bodyTimeout: silenceLimitMs });
   const records: StreamRecord[] = [];
-  const over = AbortSignal.any([signal, AbortSignal.timeout(seconds * 1000)]);
+  const ending = AbortSignal.any([signal, AbortSignal.timeout(seconds * 1000)]);
   const texts = inTurn(target.texts);
   const startedAt = performance.now();
-  const caller = async () => {
-    while (!over.aborted) {
-      const record = await measureStream(agent, target, texts(), over);
+  const client = async () => {
+    while (!ending.aborted) {
+      const record = await measureStream(agent, target, texts(), ending);
       records.push(record);
       onRecord(record);
-      if (record.outcome === "failed") await sleep(systemClock, pauseAfterFailureMs, over);
+      if (record.outcome === "failed") await sleep(systemClock, pauseAfterFailureMs, ending);
     }
   };
-  await Promise.all(Array.from({ length: streams }, caller));
+  await Promise.all(Array.from({ length: streams }, client));
   const elapsedSeconds = (performance.now() - startedAt) / 1000;
   await agent.destroy();
   return { records, elapsedSeconds };

@@ -1,67 +1,73 @@
 import type { Load } from "./load.ts";
 
 const readLimitMs = 10_000;
-/** Length of each completion; a longer one only repeats the measurement. */
+/** The number of tokens of each completion. A longer completion would only repeat the measurement. */
 const tokensOfCompletion = 1_200;
 const tokensOfPrompt = 32;
 
-/** vLLM itself, without the project's server in front. */
+/** Measures vLLM itself, without the server of this project. */
 export class PlainVllm {
   readonly #url: string;
 
-  /** @param url for example `http://127.0.0.1:8001`. */
+  /**
+   * Connects to vLLM.
+   * @param url the URL of vLLM, for example `http://127.0.0.1:8001`.
+   */
   constructor(url: string) {
     this.#url = url.replace(/\/+$/, "");
   }
 
-  /** Tokens written since the start of vLLM, for all clients. @throws if the response is not one of vLLM. */
+  /**
+   * Returns the number of tokens that vLLM has written since its start, for all clients.
+   * @throws Error if the response does not come from vLLM.
+   */
   async tokens(): Promise<number> {
-    const answer = await fetch(`${this.#url}/metrics`, { signal: AbortSignal.timeout(readLimitMs) });
+    const response = await fetch(`${this.#url}/metrics`, { signal: AbortSignal.timeout(readLimitMs) });
     const counts = [
-      ...(await answer.text()).matchAll(/^vllm:generation_tokens_total(?:\{[^}]*\})? (\S+)$/gm),
+      ...(await response.text()).matchAll(/^vllm:generation_tokens_total(?:\{[^}]*\})? (\S+)$/gm),
     ];
-    if (counts.length === 0) throw new Error(`${this.#url}/metrics has no vllm:generation_tokens_total.`);
+    if (counts.length === 0) throw new Error(`${this.#url}/metrics has no metric vllm:generation_tokens_total. Check that the URL is the URL of vLLM.`);
     return counts.reduce((sum, [, count]) => sum + Number(count), 0);
   }
 
   /**
-   * Measures tokens per second with this many concurrent completions. Each is repeated as soon as it has
+   * Measures the tokens per second of concurrent completions. Each completion is repeated as soon as it has
    * ended.
    */
   async tokensPerSecond({ streams, seconds }: Load, signal: AbortSignal): Promise<number> {
     const model = await this.#model();
-    const over = AbortSignal.any([signal, AbortSignal.timeout(seconds * 1000)]);
-    let asked = 0;
-    const caller = async () => {
-      while (!over.aborted) await this.#complete({ model, prompt: promptOf(asked++) }, over);
+    const ending = AbortSignal.any([signal, AbortSignal.timeout(seconds * 1000)]);
+    let requests = 0;
+    const client = async () => {
+      while (!ending.aborted) await this.#complete({ model, prompt: promptOf(requests++) }, ending);
     };
     const [before, startedAt] = [await this.tokens(), performance.now()];
-    await Promise.all(Array.from({ length: streams }, caller));
+    await Promise.all(Array.from({ length: streams }, client));
     const elapsedSeconds = (performance.now() - startedAt) / 1000;
     return ((await this.tokens()) - before) / elapsedSeconds;
   }
 
   async #model(): Promise<string> {
-    const answer = await fetch(`${this.#url}/v1/models`, { signal: AbortSignal.timeout(readLimitMs) });
-    const { data } = (await answer.json()) as { data?: { id: string }[] };
+    const response = await fetch(`${this.#url}/v1/models`, { signal: AbortSignal.timeout(readLimitMs) });
+    const { data } = (await response.json()) as { data?: { id: string }[] };
     const [model] = data ?? [];
-    if (!model) throw new Error(`${this.#url}/v1/models names no model.`);
+    if (!model) throw new Error(`${this.#url}/v1/models lists no model. Check that vLLM serves a model.`);
     return model.id;
   }
 
-  async #complete(of: { model: string; prompt: number[] }, signal: AbortSignal): Promise<void> {
-    const body = { ...of, max_tokens: tokensOfCompletion, ignore_eos: true, temperature: 0.5, stream: true };
+  async #complete(request: { model: string; prompt: number[] }, signal: AbortSignal): Promise<void> {
+    const body = { ...request, max_tokens: tokensOfCompletion, ignore_eos: true, temperature: 0.5, stream: true };
     try {
-      const answer = await fetch(`${this.#url}/v1/completions`, {
+      const response = await fetch(`${this.#url}/v1/completions`, {
         method: "POST",
         headers: { "content-type": "application/json" },
         body: JSON.stringify(body),
         signal,
       });
-      if (!answer.ok) {
-        throw new Error(`${this.#url}/v1/completions answered ${answer.status}: ${await answer.text()}`);
+      if (!response.ok) {
+        throw new Error(`${this.#url}/v1/completions returned HTTP status ${response.status}: ${await response.text()}`);
       }
-      await answer.body?.pipeTo(new WritableStream());
+      await response.body?.pipeTo(new WritableStream());
     } catch (error) {
       if (!signal.aborted) throw error;
     }
@@ -69,9 +75,9 @@ export class PlainVllm {
 }
 
 /**
- * Token IDs that every vocabulary has. Each prompt starts with another one, because vLLM does not compute a
- * known prompt again.
+ * Returns a prompt of token IDs that every vocabulary has. All prompts start differently, because vLLM does
+ * not compute a known prompt again.
  */
-function promptOf(asked: number): number[] {
-  return Array.from({ length: tokensOfPrompt }, (_, at) => 1 + ((asked + at * 7) % 97));
+function promptOf(requests: number): number[] {
+  return Array.from({ length: tokensOfPrompt }, (_, at) => 1 + ((requests + at * 7) % 97));
 }

@@ -1,27 +1,31 @@
 /**
- * Simulates a player that plays at real time from the first audio. If a piece arrives after the player ran
- * out of audio, the gap is a stall, and everything after it is delayed by the gap.
+ * Simulates a player that plays in real time from the first audio. If a piece arrives after the player has
+ * run out of audio, the gap is a stall. All later audio is delayed by the gap.
  */
 export class PlaybackMeter {
-  #dryAtMs: number | undefined;
+  #runsOutAtMs: number | undefined;
   #stallMs = 0;
 
-  /** @param atMs time at which the piece arrived, on any clock. @param audioMs duration of the piece. */
+  /**
+   * Records a piece of audio.
+   * @param atMs the time of its arrival, on any clock.
+   * @param audioMs the duration of the piece.
+   */
   arrive(atMs: number, audioMs: number): void {
     if (audioMs <= 0) return;
-    this.#dryAtMs ??= atMs; // The first audio plays immediately, so there is no stall before it.
+    this.#runsOutAtMs ??= atMs; // The first audio plays immediately, so there is no stall before it.
     this.waitUntil(atMs);
-    this.#dryAtMs += audioMs;
+    this.#runsOutAtMs += audioMs;
   }
 
-  /** Called while the player still waits. The missing time counts as a stall. */
+  /** Records that the player waited until a time. The missing audio counts as a stall. */
   waitUntil(atMs: number): void {
-    if (this.#dryAtMs === undefined || atMs <= this.#dryAtMs) return;
-    this.#stallMs += atMs - this.#dryAtMs;
-    this.#dryAtMs = atMs;
+    if (this.#runsOutAtMs === undefined || atMs <= this.#runsOutAtMs) return;
+    this.#stallMs += atMs - this.#runsOutAtMs;
+    this.#runsOutAtMs = atMs;
   }
 
-  /** Sum of all gaps. */
+  /** The sum of all gaps. */
   get stallMs(): number {
     return this.#stallMs;
   }

@@ -13,7 +13,7 @@ const right = { x: 580, width: 200 };
 const keyTop = plotTop + plotHeight + 64;
 const rowHeight = 22;
 
-/** Colors by class, for light pages and for dark ones. */
+/** The colors of each class, for light and for dark pages. */
 const colors = [
   ["text", "fill", "#1f2328", "#f0f6fc"],
   [".quiet", "fill", "#59636e", "#9198a1"],
@@ -34,7 +34,10 @@ const colors = [
 ] as const;
 const hues = 4;
 
-/** Follows the color scheme of the reader's system. The background makes it fit on any page. */
+/**
+ * The style sheet. It follows the color scheme of the reader's system, and sets a background so that the plot
+ * fits every page.
+ */
 const style = [
   "text { font: 12px system-ui, sans-serif; }",
   "text.title { font-weight: 600; font-size: 14px; }",
@@ -47,21 +50,21 @@ const style = [
   "}",
 ].join("\n");
 
-/** An SVG of one or more runs: how soon the first audio came, and how many listeners were left waiting after it. */
+/** Returns an SVG of runs. It shows the time to first audio, and how many streams had stalls. */
 export function plotRuns(title: string, series: readonly Series[]): string {
   const height = keyTop + rowHeight * series.length + 8;
   const timesMs = series.flatMap(({ run }) => run.firstAudioDistributionMs);
   const marks = timesMs.length === 0 ? [1, 10] : ratioMarks(Math.min(...timesMs), Math.max(...timesMs));
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img">`,
-    `<title>${escaped(title)}</title>`,
+    `<title>${escapeXml(title)}</title>`,
     `<style>\n${style}\n</style>`,
     `<rect width="${width}" height="${height}" class="paper"/>`,
     text(left.x, 24, title, "title"),
-    text(left.x, plotTop - 14, "requests whose first audio came within", "quiet"),
+    text(left.x, plotTop - 14, "requests with first audio within", "quiet"),
     ...axes(marks),
     ...series.map(({ run }, i) => curve(run.firstAudioDistributionMs, marks, i)),
-    text(right.x, plotTop - 14, "played at real time, streams that", "quiet"),
+    text(right.x, plotTop - 14, "streams, when played in real time", "quiet"),
     ...series.flatMap((one, i) => bar(one, i)),
     ...barKey(series.length),
     ...series.flatMap((one, i) => keyRow(one, i)),
@@ -70,8 +73,8 @@ export function plotRuns(title: string, series: readonly Series[]): string {
 }
 
 /**
- * The marks of an axis that grows by ratio: 1, 2, 5, 10, 20, 50 …, from the last that is not above the least value to
- * the first that is not below the greatest; at least two.
+ * Returns the marks of a logarithmic axis: 1, 2, 5, 10, 20, 50 and so on. The marks include both values, and
+ * there are at least two.
  */
 export function ratioMarks(least: number, greatest: number): number[] {
   const lowest = Math.max(least, 0.001);
@@ -86,8 +89,8 @@ export function ratioMarks(least: number, greatest: number): number[] {
   }
 }
 
-/** Position of a time on the axis, in pixels from the left. */
-function across(ms: number, marks: readonly number[]): number {
+/** Returns the position of a time on the axis, in pixels from the left. */
+function xOf(ms: number, marks: readonly number[]): number {
   const [from = 1, to = 10] = [marks[0], marks.at(-1)];
   const share = Math.log(Math.max(ms, from) / from) / Math.log(to / from);
   return left.x + left.width * share;
@@ -103,32 +106,32 @@ function axes(marks: readonly number[]): string[] {
     ];
   });
   const times = marks.map((mark) =>
-    text(Math.round(across(mark, marks)), bottom + 18, shown(mark), "quiet middle"),
+    text(Math.round(xOf(mark, marks)), bottom + 18, formatted(mark), "quiet middle"),
   );
   return [...shares, ...times, text(left.x + left.width / 2, bottom + 36, "milliseconds", "quiet middle")];
 }
 
-function curve(valuesMs: readonly number[], marks: readonly number[], place: number): string {
+function curve(valuesMs: readonly number[], marks: readonly number[], index: number): string {
   const points = valuesMs.map((ms, percent) => {
-    const x = across(ms, marks);
+    const x = xOf(ms, marks);
     const y = plotTop + plotHeight * (1 - percent / 100);
     return `${x.toFixed(1)},${y.toFixed(1)}`;
   });
-  return `<polyline class="curve curve${place % hues}" points="${points.join(" ")}"/>`;
+  return `<polyline class="curve curve${index % hues}" points="${points.join(" ")}"/>`;
 }
 
 const kinds = [
-  ["smooth", "never waited"],
-  ["brief", "waited 100 ms or less"],
-  ["starved", "waited longer"],
+  ["smooth", "without stalls"],
+  ["brief", "stalls of at most 100 ms"],
+  ["starved", "longer stalls"],
 ] as const satisfies readonly (readonly [keyof PlaybackReport, string])[];
 
-const barTop = (place: number) => plotTop + 8 + place * 44;
+const barTop = (index: number) => plotTop + 8 + index * 44;
 
-function bar({ name, run: { playback } }: Series, place: number): string[] {
-  const y = barTop(place);
+function bar({ name, run: { playback } }: Series, index: number): string[] {
+  const y = barTop(index);
   const share = playback.starvedShare;
-  const label = share === undefined ? "not known" : `${(share * 100).toFixed(1)} % starved`;
+  const label = share === undefined ? "unknown" : `${(share * 100).toFixed(1)} % starved`;
   let x = right.x;
   const pieces = kinds.map(([kind]) => {
     const length = playback.streams === 0 ? 0 : (right.width * playback[kind]) / playback.streams;
@@ -149,27 +152,27 @@ function barKey(bars: number): string[] {
   });
 }
 
-function keyRow({ name, run }: Series, place: number): string[] {
-  const y = keyTop + rowHeight * place;
+function keyRow({ name, run }: Series, index: number): string[] {
+  const y = keyTop + rowHeight * index;
   const times = run.firstAudioMs;
   const figures = times
-    ? `p50 ${shown(times.p50)}, p95 ${shown(times.p95)}, p99 ${shown(times.p99)} ms`
+    ? `p50 ${formatted(times.p50)}, p95 ${formatted(times.p95)}, p99 ${formatted(times.p99)} ms`
     : "no audio";
   return [
-    `<rect x="${left.x}" y="${y - 9}" width="10" height="10" class="swatch${place % hues}"/>`,
+    `<rect x="${left.x}" y="${y - 9}" width="10" height="10" class="swatch${index % hues}"/>`,
     text(left.x + 18, y, name),
     text(left.x + left.width, y, figures, "quiet end"),
   ];
 }
 
-function shown(value: number): string {
+function formatted(value: number): string {
   return value >= 100 ? value.toFixed(0) : String(Number(value.toPrecision(3)));
 }
 
 function text(x: number, y: number, content: string, kind = ""): string {
-  return `<text x="${x}" y="${y}"${kind && ` class="${kind}"`}>${escaped(content)}</text>`;
+  return `<text x="${x}" y="${y}"${kind && ` class="${kind}"`}>${escapeXml(content)}</text>`;
 }
 
-function escaped(content: string): string {
+function escapeXml(content: string): string {
   return content.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }

@@ -1,47 +1,47 @@
 import { ascending, distribution, type Quantiles, quantiles } from "./quantiles.ts";
 import type { StreamRecord } from "./stream.ts";
 
-/** Results of a run, in the form of the JSON file. */
+/** The results of a run, in the form of the JSON file. */
 export interface Report {
   readonly streams: number;
   readonly elapsedSeconds: number;
   readonly requests: {
     readonly complete: number;
-    /** Streams that were still running when the time was up. */
+    /** The number of streams that were still running at the end of the run. */
     readonly unfinished: number;
     readonly failed: number;
     readonly failedByCode: Readonly<Record<string, number>>;
-    /** Share of the streams that ended. Undefined if none did. */
+    /** The share of complete streams among the streams that ended. Undefined if no stream ended. */
     readonly successShare: number | undefined;
   };
-  /** Milliseconds from sending the request to the first byte of audio. */
+  /** The milliseconds from the request to the first byte of audio. */
   readonly firstAudioMs: Quantiles | undefined;
-  /** The same at 0, 1, … 100 percent. */
+  /** The milliseconds to the first byte of audio at 0, 1, … 100 percent. */
   readonly firstAudioDistributionMs: readonly number[];
-  /** Seconds of waiting for each second of audio, of complete streams. */
+  /** The seconds of each complete stream for each second of its audio. */
   readonly realTimeFactor: Quantiles | undefined;
   readonly playback: PlaybackReport;
-  /** Bytes of audio. */
+  /** The bytes of audio. */
   readonly bytes: number;
-  /** Undefined if the format does not contain the duration. */
+  /** The duration of all audio. Undefined if the format does not contain the duration. */
   readonly audioSeconds: number | undefined;
   readonly audioSecondsPerSecond: number | undefined;
 }
 
-/** Playback quality at real time. */
+/** The quality of playback in real time. */
 export interface PlaybackReport {
-  /** Streams with audio of known length. */
+  /** The number of streams with audio of known length. */
   readonly streams: number;
   readonly smooth: number;
-  /** Streams with stalls of at most 100 ms in total. */
+  /** The number of streams with stalls of at most 100 ms in total. */
   readonly brief: number;
-  /** Streams with longer stalls. */
+  /** The number of streams with longer stalls. */
   readonly starved: number;
-  /** Undefined if no stream had audio. */
+  /** The share of `starved` streams. Undefined if no stream had audio. */
   readonly starvedShare: number | undefined;
 }
 
-/** Stalls whose sum exceeds this value count as starvation. */
+/** The sum of stalls above which a stream counts as `starved`. */
 export const starvedAboveMs = 100;
 
 export function summarizeRun(
@@ -66,8 +66,8 @@ export function summarizeRun(
 }
 
 function requestsOf(records: readonly StreamRecord[]): Report["requests"] {
-  const count = (wanted: StreamRecord["outcome"]) =>
-    records.filter(({ outcome }) => outcome === wanted).length;
+  const count = (expected: StreamRecord["outcome"]) =>
+    records.filter(({ outcome }) => outcome === expected).length;
   const failedByCode: Record<string, number> = {};
   for (const { code } of records) if (code !== undefined) failedByCode[code] = (failedByCode[code] ?? 0) + 1;
   const [complete, failed] = [count("complete"), count("failed")];

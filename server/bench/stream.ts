@@ -5,47 +5,47 @@ import type { Measure } from "./measure.ts";
 import { PlaybackMeter } from "./playback.ts";
 import { formOf, requestFor, type Target } from "./target.ts";
 
-/** Result of one request. Times are milliseconds since it was sent. */
+/** The result of one request. Times are in milliseconds since the request was sent. */
 export interface StreamRecord {
-  /** `unfinished` means that the stream was still running when the time was up. */
+  /** The outcome. An `unfinished` stream was still running at the end of the run. */
   readonly outcome: "complete" | "unfinished" | "failed";
-  /** Reason of the failure: the problem's code, `http_STATUS`, or the connection's error. */
+  /** The reason of the failure: the code of the problem, `http_STATUS`, or the error of the connection. */
   readonly code?: string;
-  /** Bytes of audio. */
+  /** The bytes of audio. */
   readonly bytes: number;
   readonly wallMs: number;
-  /** Undefined if no audio arrived. */
+  /** The time to first audio. Undefined if no audio arrived. */
   readonly firstAudioMs: number | undefined;
-  /** Undefined if the format does not contain the duration. */
+  /** The duration of the audio. Undefined if the format does not contain the duration. */
   readonly audioMs: number | undefined;
   readonly stallMs: number | undefined;
 }
 
-/** An error body is a small document, so at most this much of it is read. */
+/** The highest number of bytes that are read of an error response, which is a small document. */
 const maxProblemBytes = 64 * 1024;
 
-/** Requests one text and reads the response to its end, or until the signal aborts. Never throws. */
+/** Requests one text, and reads the response to its end or until the signal aborts. It never throws. */
 export async function measureStream(
   agent: Dispatcher,
   target: Target,
   text: string,
   signal: AbortSignal,
 ): Promise<StreamRecord> {
-  const listener = new Listener(performance.now());
+  const stream = new StreamMeter(performance.now());
   try {
-    const answer = await agent.request({ ...requestFor(target, text), method: "POST", signal });
-    if (answer.statusCode !== 200) return listener.failed(await codeOf(answer));
-    const { mediaType, inEvents, rate } = formOf(target, answer.headers);
+    const response = await agent.request({ ...requestFor(target, text), method: "POST", signal });
+    if (response.statusCode !== 200) return stream.failed(await codeOf(response));
+    const { mediaType, inEvents, rate } = formOf(target, response.headers);
     const meter = createAudioMeter(mediaType, rate);
-    const body = answer.body as AsyncIterable<Uint8Array>;
-    for await (const piece of inEvents ? audioOfEvents(body) : body) listener.hear(meter.push(piece));
-    return listener.complete();
+    const body = response.body as AsyncIterable<Uint8Array>;
+    for await (const piece of inEvents ? audioOfEvents(body) : body) stream.add(meter.push(piece));
+    return stream.complete();
   } catch (error) {
-    return signal.aborted ? listener.unfinished() : listener.failed(connectionCode(error));
+    return signal.aborted ? stream.unfinished() : stream.failed(connectionCode(error));
   }
 }
 
-class Listener {
+class StreamMeter {
   readonly #sentAt: number;
   readonly #playback = new PlaybackMeter();
   #bytes = 0;
@@ -56,7 +56,7 @@ class Listener {
     this.#sentAt = sentAt;
   }
 
-  hear({ bytes, ms }: Measure): void {
+  add({ bytes, ms }: Measure): void {
     if (bytes === 0) return;
     const now = this.#elapsedMs();
     this.#firstAudioMs ??= now;
@@ -79,14 +79,14 @@ class Listener {
   }
 
   #record(outcome: StreamRecord["outcome"]): StreamRecord {
-    const heard = this.#firstAudioMs !== undefined && this.#audioMs !== undefined;
+    const isMeasured = this.#firstAudioMs !== undefined && this.#audioMs !== undefined;
     return {
       outcome,
       bytes: this.#bytes,
       wallMs: this.#elapsedMs(),
       firstAudioMs: this.#firstAudioMs,
       audioMs: this.#audioMs,
-      stallMs: heard ? this.#playback.stallMs : undefined,
+      stallMs: isMeasured ? this.#playback.stallMs : undefined,
     };
   }
 
@@ -104,22 +104,28 @@ async function codeOf({ statusCode, body }: Dispatcher.ResponseData): Promise<st
   return problemCode(text) ?? `http_${statusCode}`;
 }
 
-/** The project's problems have `code`, and OpenAI's errors have `error.code`. */
+/**
+ * Returns the code of an error response. This project's problems have `code`, and OpenAI's errors have
+ * `error.code`.
+ */
 function problemCode(text: string): string | undefined {
   try {
     const problem = JSON.parse(text) as { code?: unknown; error?: { code?: unknown } };
     return shortWord(problem?.code ?? problem?.error?.code);
   } catch {
-    return undefined; // The body is not JSON, so the status is the only information.
+    return undefined; // The body is not JSON, so only the status is known.
   }
 }
 
-/** A failure without a code means that the audio was missing or incomplete. */
+/**
+ * Returns the code of a connection's error. A failure without a code means that the audio was missing or
+ * incomplete.
+ */
 function connectionCode(error: unknown): string {
   return shortWord((error as { code?: unknown }).code) ?? "broken_stream";
 }
 
-/** A code is a short word. Other text of a foreign server is not shown. */
-function shortWord(given: unknown): string | undefined {
-  return typeof given === "string" && /^[\w.-]{1,60}$/.test(given) ? given : undefined;
+/** Returns a value if it is a short word. Other text of a server is not shown. */
+function shortWord(value: unknown): string | undefined {
+  return typeof value === "string" && /^[\w.-]{1,60}$/.test(value) ? value : undefined;
 }

@@ -1,20 +1,20 @@
 import type { Quantiles } from "./quantiles.ts";
 import { type Report, starvedAboveMs } from "./report.ts";
 
-const unknown = "not known";
+const unknown = "unknown";
 
-/** The results of a run as a table for people. */
+/** Formats the results of a run as a table. */
 export function renderRun(run: Report): string {
   const { requests, playback } = run;
   const rows: [string, string][] = [
     ["streams", `${run.streams} for ${run.elapsedSeconds.toFixed(1)} s`],
-    ["complete", `${requests.complete} (${percent(requests.successShare)} of those that ended)`],
+    ["complete", `${requests.complete} (${percent(requests.successShare)} of the ended streams)`],
     ["unfinished at the end", String(requests.unfinished)],
     ["failed", failures(requests)],
     ["first audio", line(run.firstAudioMs, (ms) => `${ms.toFixed(1)} ms`)],
     ["real-time factor", line(run.realTimeFactor, (factor) => factor.toFixed(4))],
     [
-      `starved over ${starvedAboveMs} ms`,
+      `stalled over ${starvedAboveMs} ms`,
       `${playback.starved} of ${playback.streams} (${percent(playback.starvedShare)})`,
     ],
     ["audio", `${run.bytes} bytes, ${rounded(run.audioSeconds)} s`],

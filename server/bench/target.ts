@@ -1,25 +1,25 @@
 /** The server to measure, and the form of its requests. */
 export interface Target {
-  /** A base URL (`http://127.0.0.1:8000`), or the complete URL if the path is not the usual one. */
+  /** A base URL (`http://127.0.0.1:8000`), or a complete URL with another path. */
   readonly url: string;
   readonly shape: "svc-tts" | "openai";
   readonly key: string | undefined;
   readonly model: string;
   readonly voice: string;
-  /** A media type of audio, or `text/event-stream`. */
+  /** The requested media type: audio, or `text/event-stream`. */
   readonly accept: string;
-  /** Format of the audio in events. */
+  /** The format of the audio in events. */
   readonly eventFormat: EventFormat;
   /**
-   * Sampling rate in Hz: requested, or with the OpenAI shape, which cannot request one, assumed for raw
-   * audio.
+   * The sampling rate in Hz. It is requested, or assumed for raw audio of the OpenAI shape, which cannot
+   * request a rate.
    */
   readonly rate: number | undefined;
-  /** Texts, requested in turn. */
+  /** The texts, which are requested in turn. */
   readonly texts: readonly string[];
 }
 
-/** `audioFormat` of events, and the media type of the same audio outside events. */
+/** The media type of each `audioFormat` of events. */
 export const eventFormatTypes = { mp3: "audio/mpeg", mulaw: "audio/x-mulaw", pcm: "audio/pcm" } as const;
 export type EventFormat = keyof typeof eventFormatTypes;
 export const eventStream = "text/event-stream";
@@ -33,17 +33,17 @@ export interface HttpRequest {
 
 const paths = { "svc-tts": "/v1/svc-tts", openai: "/v1/audio/speech" } as const;
 
-/** `response_format` of the OpenAI shape by media type. */
+/** The `response_format` of the OpenAI shape for each media type. */
 const openaiFormats: Readonly<Record<string, string>> = {
   "audio/pcm": "pcm",
   "audio/wav": "wav",
   "audio/mpeg": "mp3",
   "audio/ogg": "opus",
 };
-/** Sampling rate in Hz of the OpenAI shape's raw PCM. */
+/** The sampling rate of raw PCM of the OpenAI shape, in Hz. */
 const openaiPcmRate = 24_000;
 
-/** Media types that the OpenAI shape can request. */
+/** The media types that the OpenAI shape can request. */
 export const openaiTypes = [...Object.keys(openaiFormats), eventStream];
 
 export function requestFor(target: Target, text: string): HttpRequest {
@@ -78,24 +78,24 @@ function openaiBody({ model, voice, accept, eventFormat }: Target, text: string)
 type Headers = Readonly<Record<string, string | string[] | undefined>>;
 
 export interface ResponseForm {
-  /** Media type of the audio, also if events contain it. */
+  /** The media type of the audio, which may be contained in events. */
   readonly mediaType: string;
   readonly inEvents: boolean;
-  /** Hz. */
+  /** The sampling rate in Hz. */
   readonly rate: number | undefined;
 }
 
-/** Reads the form of a response from its headers. Missing headers mean that the requested form applies. */
+/** Reads the form of a response from its headers. A missing header means that the requested form applies. */
 export function formOf(target: Target, headers: Headers): ResponseForm {
   const contentType = String(headers["content-type"] ?? target.accept);
   const [mediaType = ""] = contentType.toLowerCase().split(";", 1);
   const written = headers["x-sampling-rate"] ?? /;\s*rate=(\d+)/i.exec(contentType)?.[1];
-  const told = Number(written);
-  const assumed = target.rate ?? (target.shape === "openai" ? openaiPcmRate : undefined);
+  const statedRate = Number(written);
+  const assumedRate = target.rate ?? (target.shape === "openai" ? openaiPcmRate : undefined);
   const inEvents = mediaType.trim() === eventStream;
   return {
     mediaType: inEvents ? eventFormatTypes[target.eventFormat] : mediaType.trim(),
     inEvents,
-    rate: Number.isInteger(told) && told > 0 ? told : assumed,
+    rate: Number.isInteger(statedRate) && statedRate > 0 ? statedRate : assumedRate,
   };
 }

@@ -1,4 +1,4 @@
-/** The default texts of `svc-tts bench`: sentences as long as those of voice agents. */
+/** The default texts of `svc-tts bench`. Their lengths are typical for voice agents. */
 export const defaultTexts: readonly string[] = [
   "Thank you for calling. How may I help you today?",
   "Your order left our warehouse this morning and will be with you by Friday, before noon.",

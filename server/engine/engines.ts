@@ -11,39 +11,40 @@ import { type Engine, EngineMissing, type EngineOptions } from "./runtime/engine
 import { type GeneratorOptions, VllmEngine } from "./vllm/engine.ts";
 import { timesBy } from "./vllm/word-timestamps.ts";
 
-/** The engine that synthesizes a voice on this machine, and the voice in the engine's own terms. */
+/** The engine that synthesizes a voice, and the engine's own description of the voice. */
 export interface VoiceEngine {
   readonly engine: Engine;
   readonly voice: Utterance["voice"];
   /**
-   * Called at the end of the synthesis. A voice that was removed or replaced in the meantime is then freed.
+   * Ends the use of the engine. If the voice was removed or replaced during the synthesis, its engine is then
+   * closed.
    */
   release(): void;
 }
 
-/** A voice of the catalogue, or of the mounted folder. */
+/** A voice of the catalogue, or a mounted voice. */
 export type KnownVoice = Voice | MountedVoice;
 
-/** Settings of mounted voices. Undefined without a folder. */
+/** Settings of the folder of mounted voices. */
 export type MountSettings = Omit<MountOptions, "log" | "reader">;
 
 interface EnginesOptions extends EngineOptions {
-  /** The generator of English; `flite` by default. */
+  /** The generator of arcana's English voices; the default is `flite`. */
   readonly generator?: ArcanaEngineName | undefined;
-  /** The model of `vllm`. */
+  /** The language model of the generator `vllm`. */
   readonly model?: Omit<GeneratorOptions, "log"> | undefined;
 }
 
 const keep = () => undefined;
 
-/** The engines of this machine. */
+/** The engines that run on this machine, and the selection of an engine for each voice. */
 export class Engines {
   readonly #engines: ReadonlyMap<EngineVoice["kind"], Engine>;
-  /** The engine of arcana's own voices, if a language model is mounted. */
+  /** The engine of arcana's own voices. Undefined if no language model is mounted. */
   readonly #generator: VllmEngine | undefined;
-  /** Installation instructions for each missing engine. */
+  /** The installation instructions for each missing engine. */
   readonly missing: readonly string[];
-  /** Undefined without a mounted folder. */
+  /** Undefined if no folder of voices is mounted. */
   readonly mounted: MountedVoices | undefined;
 
   constructor(
@@ -59,7 +60,8 @@ export class Engines {
   }
 
   /**
-   * @param mount the folder of mounted voices.
+   * Opens the engines.
+   * @param mount the settings of mounted voices.
    * @throws Error if the files of the selected model are incomplete.
    */
   static async open(options: EnginesOptions, mount?: MountSettings): Promise<Engines> {
@@ -74,7 +76,7 @@ export class Engines {
     if (engines.size === 1 && engines.has("espeak")) {
       options.log.warn(
         {},
-        "English is spoken by eSpeak NG, which is less natural, since Flite is not installed.",
+        "Flite is not installed, so eSpeak NG synthesizes English, which sounds less natural.",
       );
     }
     const reader = espeak instanceof EngineMissing ? undefined : espeak;
@@ -88,26 +90,26 @@ export class Engines {
   }
 
   /**
-   * Engines that synthesize. An engine that only reads for a generator may fail: speech without word
-   * timestamps is better than no speech.
+   * Returns the engines that synthesize. Without mounted voices, a generator needs eSpeak NG only for word
+   * timestamps, so a failure of eSpeak NG does not affect the speech.
    */
   speaking(): Engine[] {
     return this.#generator && !this.mounted ? [this.#generator] : this.all();
   }
 
-  /** Whether an engine works, now or within its restart budget. */
+  /** Whether every engine that synthesizes works, or restarts within its budget. */
   healthy(): boolean {
     return this.speaking().length > 0 && this.speaking().every((engine) => engine.healthy());
   }
 
-  /** Reason why one of the engines does not work at the moment. */
+  /** Returns the reason why an engine does not work at the moment. Undefined if all engines work. */
   notReady(): string | undefined {
     return this.all()
       .map((engine) => engine.notReady?.())
       .find((reason) => reason !== undefined);
   }
 
-  /** Measured number of concurrent streams that stay faster than real time. */
+  /** The measured number of concurrent streams that the slowest engine synthesizes faster than real time. */
   get realTimeStreams(): number {
     return Math.min(...this.all().map(({ realTimeStreams = Number.POSITIVE_INFINITY }) => realTimeStreams));
   }
@@ -117,7 +119,8 @@ export class Engines {
   }
 
   /**
-   * @throws Failure `model_unreachable` if the voice's engine is not installed, or its files were removed.
+   * Returns the engine of a voice. The caller must release it.
+   * @throws Failure `model_unreachable` if the engine is not installed, or the voice's files were removed.
    */
   speakerFor(voice: KnownVoice, model: ModelId): VoiceEngine {
     if (isMounted(voice)) return this.#mountedSpeaker(voice.id);
@@ -125,7 +128,7 @@ export class Engines {
   }
 
   /**
-   * The engine of a built-in voice, also if a mounted voice replaces it.
+   * Returns the engine of a built-in voice, also if a mounted voice replaces the built-in voice.
    * @throws Failure `model_unreachable` if the engine is not installed.
    */
   builtInSpeakerFor({ id, engine: voice }: Voice): VoiceEngine {
@@ -139,12 +142,15 @@ export class Engines {
     if (espeak && voice.kind === "flite") return { engine: espeak, voice: asEspeak(voice), release: keep };
     throw new Failure(
       "model_unreachable",
-      "The engine of this voice is not installed on the server; the server's log says what to install.",
+      `The engine of voice "${id}" is not installed on the server. The server's log names the package to install.`,
       { retryAfterSeconds: 60 },
     );
   }
 
-  /** Names the engine of a built-in voice and its license, or undefined if the engine is not installed. */
+  /**
+   * Returns the name of a built-in voice's engine and the voice's license, or undefined if the engine is not
+   * installed.
+   */
   describe(voice: Voice, model: ModelId): { readonly engine: string; readonly license: string } | undefined {
     const replacement = this.mounted?.replacementOf(voice.id, model);
     const engine = replacement
@@ -160,13 +166,15 @@ export class Engines {
   #mountedSpeaker(id: string): VoiceEngine {
     const speaker = this.mounted?.speakerFor(id);
     if (speaker) return speaker;
-    throw new Failure("model_unreachable", "This voice was removed from the server a moment ago.", {
-      retryAfterSeconds: 5,
-    });
+    throw new Failure(
+      "model_unreachable",
+      `The files of voice "${id}" were removed from the server. Select another voice.`,
+      { retryAfterSeconds: 5 },
+    );
   }
 
   async close(): Promise<void> {
-    await this.mounted?.close(); // Started before eSpeak NG, which reads for it.
+    await this.mounted?.close(); // Mounted voices close first, because eSpeak NG reads text for them.
     await Promise.all(this.all().map((engine) => engine.close()));
   }
 }
@@ -175,20 +183,20 @@ export function isMounted(voice: KnownVoice): voice is MountedVoice {
   return voice.engine.kind === "neural";
 }
 
-const standIns = { awb: "en-gb-scotland", rms: "en-us", slt: "en-us+f3", kal16: "en-us+m3" } as const;
+const espeakReplacements = { awb: "en-gb-scotland", rms: "en-us", slt: "en-us+f3", kal16: "en-us+m3" } as const;
 
-/** Without Flite, eSpeak NG speaks English at the same pitch and speed. */
+/** Returns the eSpeak NG voice that replaces a Flite voice, with the same pitch and speed. */
 function asEspeak(voice: Extract<EngineVoice, { kind: "flite" }>): EngineVoice {
   return {
     kind: "espeak",
-    voice: standIns[voice.voice],
+    voice: espeakReplacements[voice.voice],
     pitch: 50 * voice.pitch,
     stretch: voice.stretch,
   };
 }
 
 /**
- * A mounted language model for arcana's own voices, and eSpeak NG, which reads for mounted voices and
+ * Opens a mounted language model for arcana's own voices. eSpeak NG reads text for mounted voices and
  * measures words.
  */
 async function openGenerated(
@@ -199,7 +207,7 @@ async function openGenerated(
   const { log } = options;
   const espeak = await orMissing(openEspeak({ ...options, processes: mount ? options.processes : 1 }));
   const reader = espeak instanceof EngineMissing ? undefined : espeak;
-  if (espeak instanceof EngineMissing) log.warn({}, `${espeak.message} arcana has no word times.`);
+  if (espeak instanceof EngineMissing) log.warn({}, `${espeak.message} arcana returns no word timestamps.`);
   let generator: VllmEngine | undefined;
   try {
     const readTimes = reader && timesBy(reader);
@@ -214,14 +222,14 @@ async function openGenerated(
 }
 
 /**
- * The selected generator, or Flite if the model cannot run. The model of this repository also speaks for Kokoro until
- * Kokoro is loaded.
+ * Opens the selected generator, or Flite if the generator cannot run. arcana-mini also synthesizes the
+ * built-in voices until Kokoro is loaded.
  */
 async function openEnglish(options: EnginesOptions): Promise<Engine | EngineMissing> {
   if (options.generator === "mini" || options.generator === "kokoro") {
     const mini = await orMissing(openArcana(options));
     if (!(mini instanceof EngineMissing)) return mini;
-    options.log.warn({}, `${mini.message} Flite speaks arcana instead.`);
+    options.log.warn({}, `${mini.message} Flite synthesizes arcana instead.`);
   }
   return orMissing(openFlite(options));
 }

@@ -1,68 +1,77 @@
 import { FetchFailure, redactUrl } from "./failure.ts";
 
-/** Small responses of registries and catalogues. */
+/** Sends requests to registries and catalogues, and reads their responses, which are small. */
 
-const maxAnswerBytes = 16 * 1024 * 1024;
-const answerWithinMs = 30_000;
+const maxResponseBytes = 16 * 1024 * 1024;
+const responseLimitMs = 30_000;
 
 export interface RequestOptions {
   readonly headers?: Record<string, string>;
   readonly signal: AbortSignal;
 }
 
-/** Whether others on the network can read and change it: plain HTTP that leaves this machine. */
+/**
+ * Whether a URL is plain HTTP that leaves this machine. Others on the network can then read and change the
+ * content.
+ */
 export function isReadable(url: string): boolean {
   const { protocol, hostname } = new URL(url);
   return protocol === "http:" && !/^(127(\.\d+){3}|\[::1\]|localhost)$/.test(hostname);
 }
 
-/** A redirect must not lead from TLS to plain HTTP. @throws FetchFailure */
-export function refuseDowngrade(asked: string, response: Response): void {
-  if (!asked.startsWith("https:") || !response.url.startsWith("http:")) return;
+/**
+ * Rejects a redirect from TLS to plain HTTP.
+ * @throws FetchFailure
+ */
+export function refuseDowngrade(requestedUrl: string, response: Response): void {
+  if (!requestedUrl.startsWith("https:") || !response.url.startsWith("http:")) return;
   throw new FetchFailure(
-    `${redactUrl(asked)} redirects to plain HTTP, which does not protect the file; use a source that stays on https`,
+    `${redactUrl(requestedUrl)} redirects to plain HTTP, which does not protect the file; use a source without this redirect`,
   );
 }
 
 export async function httpGet(url: string, { headers = {}, signal }: RequestOptions): Promise<Response> {
-  const limited = AbortSignal.any([signal, AbortSignal.timeout(answerWithinMs)]);
+  const limited = AbortSignal.any([signal, AbortSignal.timeout(responseLimitMs)]);
   try {
     const response = await fetch(url, { headers, signal: limited });
     refuseDowngrade(url, response);
     return response;
   } catch (cause) {
     if (cause instanceof FetchFailure) throw cause;
-    throw new FetchFailure(`${redactUrl(url)} does not respond: ${reasonOf(cause)}`, { cause });
+    throw new FetchFailure(`${redactUrl(url)} did not respond: ${reasonOf(cause)}. Check the URL and the network`, { cause });
   }
 }
 
-/** @throws FetchFailure if the response is an error, or larger than a catalogue may be */
+/**
+ * Reads a whole response.
+ * @throws FetchFailure if the response is an error, or larger than a catalogue may be.
+ */
 export async function readResponse(response: Response, url: string): Promise<Buffer> {
   if (!response.ok) throw refusal(response, url);
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of response.body ?? []) {
     bytes += chunk.byteLength;
-    if (bytes > maxAnswerBytes)
-      throw new FetchFailure(`${redactUrl(url)} returned more than ${maxAnswerBytes} bytes`);
+    if (bytes > maxResponseBytes)
+      throw new FetchFailure(`${redactUrl(url)} returned a list of more than ${maxResponseBytes} bytes; check the source`);
     chunks.push(Buffer.from(chunk));
   }
   return Buffer.concat(chunks);
 }
 
 const advice: Record<number, string> = {
-  401: "credentials are required: name a Secret in secretRef",
-  403: "the credentials are missing or not sufficient: see secretRef",
+  401: "credentials are required: set secretRef to a Secret with them",
+  403: "the credentials are missing or not sufficient: check the Secret of secretRef",
   404: "the file does not exist: check the source",
 };
 
 export function refusal({ status }: Response, url: string): FetchFailure {
   return new FetchFailure(
-    `${redactUrl(url)} answers ${status}${advice[status] ? `; ${advice[status]}` : ""}`,
+    `${redactUrl(url)} returned HTTP status ${status}${advice[status] ? `; ${advice[status]}` : ""}`,
   );
 }
 
-/** fetch wraps the original error. */
+/** Returns the reason of an error. `fetch` wraps the original error in its cause. */
 export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause instanceof Error ? error.cause.message : error.message;

@@ -9,8 +9,8 @@ import { FetchFailure, redactUrl } from "./failure.ts";
 import type { FileToFetch } from "./plan.ts";
 
 /**
- * Downloads one file: resumes an interrupted transfer, verifies it, and gives the file its name only when it
- * is complete.
+ * Downloads one file. It resumes an interrupted transfer and verifies the file. The file gets its name only
+ * when it is complete.
  */
 
 export interface DownloadLog {
@@ -19,48 +19,51 @@ export interface DownloadLog {
 }
 
 export interface DownloadOptions {
-  /** Folder of the cache. */
+  /** The folder of the cache. */
   readonly folder: string;
   readonly log: DownloadLog;
   readonly signal: AbortSignal;
-  /** Attempts without progress before the download fails; 8 by default. */
+  /** The number of attempts without progress after which the download fails. The default is 8. */
   readonly tries?: number;
-  /** First pause after a failure. It doubles up to `longestPauseMs` without progress. */
+  /** The first pause after a failure. Without progress it doubles, up to `longestPauseMs`. */
   readonly pauseMs?: number;
   readonly idleTimeoutMs?: number;
   readonly progressEveryMs?: number;
 }
 
-/** Folder next to the files, for partial files and the state of complete ones. */
+/** The folder for partial files and for the records of complete files. */
 const stateFolder = ".fetch";
-const usualTries = 8;
+const defaultTries = 8;
 const longestPauseMs = 30_000;
 
-/** The recorded state of a partial or complete file. */
-interface Known {
+/** The record of a partial or complete file. */
+interface FileRecord {
   readonly url: string;
-  /** Strong ETag or Last-Modified (RFC 9110, 13.1.5). */
+  /** The strong ETag or the Last-Modified date (RFC 9110, 13.1.5). */
   readonly validator: string | undefined;
   readonly sha256?: string;
   readonly bytes?: number;
 }
 
-/** A response that another attempt would not improve. */
+/** A failure for which another attempt is useless. */
 class Refused extends FetchFailure {}
 
-/** @throws FetchFailure */
+/**
+ * Downloads a file, unless the cache already has it.
+ * @throws FetchFailure
+ */
 export async function download(file: FileToFetch, options: DownloadOptions): Promise<"fetched" | "there"> {
   const target = join(options.folder, file.path);
   const state = join(options.folder, stateFolder, file.path);
-  if (await isThere(file, target, `${state}.json`)) return "there";
+  if (await isFetched(file, target, `${state}.json`)) return "there";
   await mkdir(dirname(state), { recursive: true });
   await mkdir(dirname(target), { recursive: true });
   const part = new Part(file, state, options);
   const { sha256, bytes } = await part.complete();
   if (file.sha256 !== undefined && file.sha256 !== sha256) {
-    await part.forget();
+    await part.remove();
     throw new FetchFailure(
-      `${redactUrl(file.url)} has the SHA-256 ${sha256} instead of ${file.sha256}: the source has another file, or the transfer was damaged`,
+      `${redactUrl(file.url)} has the SHA-256 ${sha256}; expected ${file.sha256}. The source has another file, or the transfer was damaged`,
     );
   }
   await part.checkSize(bytes);
@@ -70,22 +73,23 @@ export async function download(file: FileToFetch, options: DownloadOptions): Pro
 }
 
 /**
- * Compares with the record of the completed download, because reading gigabytes at each start would be slow.
+ * Whether a file exists already. The record of its download is compared, because reading gigabytes at each
+ * start would be slow.
  */
-async function isThere(file: FileToFetch, target: string, stateFile: string): Promise<boolean> {
-  const known = await readKnown(stateFile);
-  const found = await readIfExists(stat(target));
-  if (known?.sha256 === undefined || found?.size !== known.bytes) return false;
-  return file.sha256 === undefined ? known.url === file.url : known.sha256 === file.sha256;
+async function isFetched(file: FileToFetch, target: string, stateFile: string): Promise<boolean> {
+  const record = await readRecord(stateFile);
+  const fileState = await readIfExists(stat(target));
+  if (record?.sha256 === undefined || fileState?.size !== record.bytes) return false;
+  return file.sha256 === undefined ? record.url === file.url : record.sha256 === file.sha256;
 }
 
-async function readKnown(stateFile: string): Promise<Known | undefined> {
+async function readRecord(stateFile: string): Promise<FileRecord | undefined> {
   const text = await readIfExists(readFile(stateFile, "utf8"));
   if (text === undefined) return undefined;
   try {
-    return JSON.parse(text) as Known;
+    return JSON.parse(text) as FileRecord;
   } catch (error) {
-    if (error instanceof SyntaxError) return undefined; // A crash truncated the record.
+    if (error instanceof SyntaxError) return undefined; // A crash has truncated the record.
     throw error;
   }
 }
@@ -99,7 +103,7 @@ class Part {
   #validator: string | undefined;
   #hash: Hash = createHash("sha256");
   #bytes = 0;
-  /** Times and names as the server reports them. */
+  /** The size that the server reports. */
   #total: number | undefined;
 
   constructor(file: FileToFetch, state: string, options: DownloadOptions) {
@@ -113,9 +117,9 @@ class Part {
 
   async complete(): Promise<{ sha256: string; bytes: number }> {
     await this.#resume();
-    const mostTries = this.#options.tries ?? usualTries;
+    const mostTries = this.#options.tries ?? defaultTries;
     let pauseMs = this.#options.pauseMs ?? 1_000;
-    for (let tries = 1; !this.#whole; tries++) {
+    for (let tries = 1; !this.#isComplete; tries++) {
       const before = this.#bytes;
       const failure = await this.#try();
       if (failure === undefined) break;
@@ -127,7 +131,7 @@ class Part {
       const { path } = this.#file;
       this.#options.log.warn(
         { file: path, bytes: this.#bytes, error: failure.message, pauseMs },
-        "the download was interrupted; resuming",
+        "the download was interrupted; it is resumed",
       );
       await delay(pauseMs, undefined, { signal: this.#options.signal });
       pauseMs = Math.min(pauseMs * 2, longestPauseMs);
@@ -137,46 +141,46 @@ class Part {
   }
 
   /**
-   * @throws FetchFailure if the disk has another number of bytes than arrived; the partial file is deleted
-   * then.
+   * Checks that all received bytes are on the disk. Otherwise it deletes the partial file.
+   * @throws FetchFailure if the size is wrong.
    */
   async checkSize(bytes: number): Promise<void> {
     const { size } = await stat(this.path);
     if (size === bytes) return;
-    await this.forget();
+    await this.remove();
     throw new FetchFailure(
-      `the cache has ${size} of the ${bytes} bytes of ${this.#file.path}: check its disk`,
+      `the cache stored ${size} of ${bytes} bytes of ${this.#file.path}; check the disk of the cache`,
     );
   }
 
-  async forget(): Promise<void> {
+  async remove(): Promise<void> {
     await Promise.all([rm(this.path, { force: true }), rm(this.#stateFile, { force: true })]);
   }
 
-  get #whole(): boolean {
+  get #isComplete(): boolean {
     return this.#total !== undefined && this.#bytes > 0 && this.#bytes === this.#total;
   }
 
   /**
-   * The remains of an earlier process are used if they come from the same source, and the rest can be matched
-   * to them.
+   * Resumes the partial file of an earlier process, if it comes from the same source and a continuation can
+   * be verified.
    */
   async #resume(): Promise<void> {
-    const known = await readKnown(this.#stateFile);
-    this.#validator = known?.validator;
-    if (known?.url !== this.#file.url || !this.#mayResume) return this.forget();
-    const left = await readIfExists(stat(this.path));
-    if (left === undefined) return;
+    const record = await readRecord(this.#stateFile);
+    this.#validator = record?.validator;
+    if (record?.url !== this.#file.url || !this.#isResumable) return this.remove();
+    const partial = await readIfExists(stat(this.path));
+    if (partial === undefined) return;
     for await (const chunk of createReadStream(this.path)) this.#hash.update(chunk);
-    this.#bytes = left.size;
-    this.#options.log.info({ file: this.#file.path, bytes: left.size }, "resuming the download");
+    this.#bytes = partial.size;
+    this.#options.log.info({ file: this.#file.path, bytes: partial.size }, "an earlier download is resumed");
   }
 
   /**
-   * Two versions of a file must not be mixed. The validator detects this during the transfer, the digest at
-   * the end.
+   * Whether a transfer may be resumed. Two versions of a file must not be mixed. The validator detects
+   * another version during the transfer, and the digest detects it at the end.
    */
-  get #mayResume(): boolean {
+  get #isResumable(): boolean {
     return this.#validator !== undefined || this.#file.sha256 !== undefined;
   }
 
@@ -185,8 +189,8 @@ class Part {
     const idle = new AbortController();
     const timer = setTimeout(() => idle.abort(), this.#options.idleTimeoutMs ?? 30_000);
     try {
-      const response = await this.#ask(AbortSignal.any([idle.signal, this.#options.signal]));
-      await this.#take(response, timer);
+      const response = await this.#request(AbortSignal.any([idle.signal, this.#options.signal]));
+      await this.#receive(response, timer);
       if (this.#total === undefined || this.#bytes === this.#total) return undefined;
       return new FetchFailure(
         `${redactUrl(this.#file.url)} ended after ${this.#bytes} of ${this.#total} bytes`,
@@ -196,7 +200,7 @@ class Part {
       return this.#explain(error, idle.signal.aborted);
     } finally {
       clearTimeout(timer);
-      idle.abort(); // Cancels a response that was not read to its end.
+      idle.abort(); // This cancels a response that was not read to its end.
     }
   }
 
@@ -205,17 +209,15 @@ class Part {
     const code = error instanceof Error && "code" in error ? error.code : undefined;
     if (code === "ENOSPC" || code === "EDQUOT" || code === "EFBIG")
       return new Refused(
-        `the cache is full after ${this.#bytes} bytes of ${this.#file.path}: increase its size`,
-        {
-          cause: error,
-        },
+        `the cache is full after ${this.#bytes} bytes of ${this.#file.path}; increase the size of the cache`,
+        { cause: error },
       );
-    const reason = idle ? "nothing came for a while" : reasonOf(error);
+    const reason = idle ? "the server sent no data for too long" : reasonOf(error);
     return new FetchFailure(`${redactUrl(this.#file.url)} was interrupted: ${reason}`, { cause: error });
   }
 
-  async #ask(signal: AbortSignal): Promise<Response> {
-    const resuming = this.#bytes > 0 && this.#mayResume;
+  async #request(signal: AbortSignal): Promise<Response> {
+    const resuming = this.#bytes > 0 && this.#isResumable;
     const headers = {
       ...(await this.#file.headers()),
       "accept-encoding": "identity",
@@ -225,7 +227,7 @@ class Part {
     return fetch(this.#file.url, { headers, signal });
   }
 
-  async #take(response: Response, timer: NodeJS.Timeout): Promise<void> {
+  async #receive(response: Response, timer: NodeJS.Timeout): Promise<void> {
     if (this.#file.sha256 === undefined) refuseDowngrade(this.#file.url, response);
     if (response.status === 416 && this.#isEndedAt(response)) return;
     if (!response.ok) throw this.#refusalOf(response);
@@ -247,18 +249,18 @@ class Part {
     await writeWhole(out, chunk);
     this.#hash.update(chunk);
     this.#bytes += chunk.byteLength;
-    this.#progress.tell(this.#bytes, this.#total);
+    this.#progress.report(this.#bytes, this.#total);
   }
 
-  /** The file is complete, or starts again from the beginning. */
+  /** Starts the transfer from the beginning. */
   async #startOver(response: Response): Promise<void> {
     const length = response.headers.get("content-length");
     this.#hash = createHash("sha256");
     this.#bytes = 0;
     this.#total = this.#file.bytes ?? (length === null ? undefined : Number(length));
     this.#validator = validatorOf(response);
-    const known: Known = { url: this.#file.url, validator: this.#validator };
-    await writeFile(this.#stateFile, JSON.stringify(known));
+    const record: FileRecord = { url: this.#file.url, validator: this.#validator };
+    await writeFile(this.#stateFile, JSON.stringify(record));
   }
 
   /** Whether a 206 response continues the partial file. */
@@ -266,17 +268,17 @@ class Part {
     const [, start, total] =
       /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(response.headers.get("content-range") ?? "") ?? [];
     if (Number(start) !== this.#bytes)
-      throw new FetchFailure(`${redactUrl(this.#file.url)} returned another range than requested`);
+      throw new FetchFailure(`${redactUrl(this.#file.url)} returned another range than bytes ${this.#bytes}-, which was requested`);
     const validator = validatorOf(response);
     if (validator !== undefined && this.#validator !== undefined && validator !== this.#validator) {
-      this.#bytes = 0; // The server ignores If-Range.
-      throw new FetchFailure(`${redactUrl(this.#file.url)} changed while it was fetched`);
+      this.#bytes = 0; // The server has ignored If-Range.
+      throw new FetchFailure(`${redactUrl(this.#file.url)} changed during the download`);
     }
     if (total !== undefined && total !== "*") this.#total = Number(total);
     return true;
   }
 
-  /** Nothing is left to transfer if the partial file has all bytes. */
+  /** Whether a 416 response means that the partial file already has all bytes. */
   #isEndedAt(response: Response): boolean {
     const [, total] = /^bytes \*\/(\d+)$/.exec(response.headers.get("content-range") ?? "") ?? [];
     if (Number(total) !== this.#bytes) return false;
@@ -286,14 +288,17 @@ class Part {
 
   #refusalOf(response: Response): FetchFailure {
     const { message } = refusal(response, this.#file.url);
-    const passing = response.status >= 500 || [408, 416, 425, 429].includes(response.status);
+    const isTemporary = response.status >= 500 || [408, 416, 425, 429].includes(response.status);
     // The partial file belongs to another version, so the download starts again.
     if (response.status === 416) this.#bytes = 0;
-    return passing ? new FetchFailure(message) : new Refused(message);
+    return isTemporary ? new FetchFailure(message) : new Refused(message);
   }
 }
 
-/** A date identifies one version only if it is at least a second before the response (RFC 9110, 8.8.2.2). */
+/**
+ * Returns the validator of a response. A date identifies a single version only if it is at least a second
+ * before the response (RFC 9110, 8.8.2.2).
+ */
 function validatorOf({ headers }: Response): string | undefined {
   const etag = headers.get("etag");
   if (etag !== null && !etag.startsWith("W/")) return etag;
@@ -302,13 +307,13 @@ function validatorOf({ headers }: Response): string | undefined {
   return modified !== null && ageMs >= 1000 ? modified : undefined;
 }
 
-/** Logs the progress from time to time. */
+/** Logs the progress of a download at intervals. */
 class Progress {
   readonly #file: string;
   readonly #log: DownloadLog;
   readonly #everyMs: number;
-  #toldAtMs = 0;
-  #toldBytes: number | undefined;
+  #reportedAtMs = 0;
+  #reportedBytes: number | undefined;
 
   constructor(file: string, { log, progressEveryMs = 5_000 }: DownloadOptions) {
     this.#file = file;
@@ -316,31 +321,31 @@ class Progress {
     this.#everyMs = progressEveryMs;
   }
 
-  tell(bytes: number, total: number | undefined): void {
+  report(bytes: number, total: number | undefined): void {
     const now = performance.now();
-    if (this.#toldBytes === undefined) {
-      this.#toldBytes = bytes;
-      this.#toldAtMs = now;
+    if (this.#reportedBytes === undefined) {
+      this.#reportedBytes = bytes;
+      this.#reportedAtMs = now;
     }
-    const passedMs = now - this.#toldAtMs;
+    const passedMs = now - this.#reportedAtMs;
     if (passedMs < this.#everyMs) return;
-    const bytesPerSecond = Math.round(((bytes - this.#toldBytes) * 1000) / passedMs);
+    const bytesPerSecond = Math.round(((bytes - this.#reportedBytes) * 1000) / passedMs);
     const percent = total ? { percent: Math.floor((bytes * 100) / total) } : {};
-    this.#log.info({ file: this.#file, bytes, total, ...percent, bytesPerSecond }, "fetching");
-    this.#toldAtMs = now;
-    this.#toldBytes = bytes;
+    this.#log.info({ file: this.#file, bytes, total, ...percent, bytesPerSecond }, "the file is being fetched");
+    this.#reportedAtMs = now;
+    this.#reportedBytes = bytes;
   }
 }
 
-/** The part of a `FileHandle` that writes at its end. */
+/** The method of a `FileHandle` that appends bytes. */
 interface Appendable {
   write(bytes: Uint8Array): Promise<{ readonly bytesWritten: number }>;
 }
 
 /**
- * Writes all bytes. One `write` may take fewer bytes than given, for example on an almost full disk, and
- * reports it only by its result.
- * @throws Error of the file system, or when it accepts no more bytes.
+ * Writes all bytes. A call of `write` may write fewer bytes, for example on an almost full disk, and reports
+ * this only by its result.
+ * @throws Error of the file system, or if the file system accepts no more bytes.
  */
 export async function writeWhole(out: Appendable, bytes: Uint8Array): Promise<void> {
   for (let written = 0; written < bytes.length; ) {

@@ -11,15 +11,15 @@ export interface FetchOptions extends Omit<FetchPlanOptions, "signal">, Download
 }
 
 /**
- * Fetches the files of a source into the cache's folder. @throws FetchFailure with a sentence for the author
- * of the source
+ * Fetches the files of a source into the folder of the cache.
+ * @throws FetchFailure with a message for the author of the source.
  */
 export async function fetchModel(options: FetchOptions): Promise<{ files: number; fetched: number }> {
   const source = parseSource(options.source);
   const { folder, log, lockBeatMs: beatMs, lockStaleMs: staleMs } = options;
   const lock = {
     signal: options.signal,
-    onWaiting: () => log.info({}, "another pod is fetching into this cache; waiting for it"),
+    onWaiting: () => log.info({}, "another pod is fetching into this cache; waiting until the pod has finished"),
     ...(beatMs !== undefined && { beatMs }),
     ...(staleMs !== undefined && { staleMs }),
   };
@@ -28,7 +28,7 @@ export async function fetchModel(options: FetchOptions): Promise<{ files: number
     let fetched = 0;
     for (const file of plan) {
       const outcome = await download(file, { ...options, signal });
-      log.info({ file: file.path }, outcome === "there" ? "exists already" : "fetched and checked");
+      log.info({ file: file.path }, outcome === "there" ? "the file already exists" : "the file was fetched and verified");
       if (outcome === "fetched") fetched++;
     }
     return { files: plan.length, fetched };

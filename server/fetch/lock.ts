@@ -6,9 +6,9 @@ import { sleep, systemClock } from "../../lib/clock.ts";
 import { readIfExists } from "../../lib/read-if-exists.ts";
 
 /**
- * Allows one fetcher at a time in a cache that several pods share. The holder renews its lock every few
- * seconds; a lock that is not renewed has no holder. The waiting pod uses its own clock, because the clocks
- * of nodes differ.
+ * The options of a lock, which allows only one process at a time to write to a cache that several pods share.
+ * The holder renews its lock every few seconds. A lock that is not renewed has no holder. The waiting process
+ * uses only its own clock, because the clocks of nodes differ.
  */
 export interface LockOptions {
   readonly signal: AbortSignal;
@@ -17,7 +17,7 @@ export interface LockOptions {
   readonly staleMs?: number;
 }
 
-/** Runs `work` with the lock. The signal aborts when another pod takes the lock. */
+/** Runs `work` with the lock. The signal of `work` aborts when another process takes the lock. */
 export async function withLock<T>(
   path: string,
   { signal, onWaiting, beatMs = 3_000, staleMs = 30_000 }: LockOptions,
@@ -28,43 +28,44 @@ export async function withLock<T>(
   await acquire(path, id, { signal, onWaiting, beatMs, staleMs });
   const lost = new AbortController();
   const done = new AbortController();
-  const heart = beatUntil(done.signal, path, id, beatMs).catch((error: unknown) => lost.abort(error));
+  const renewing = renewUntil(done.signal, path, id, beatMs).catch((error: unknown) => lost.abort(error));
   try {
     return await work(AbortSignal.any([signal, lost.signal]));
   } finally {
     done.abort();
-    await heart; // A late renewal would create the file again that is removed here.
+    await renewing; // The renewal must end first, because it would create the removed file again.
     if (!lost.signal.aborted) await rm(path, { force: true });
   }
 }
 
-async function beatUntil(done: AbortSignal, path: string, id: string, beatMs: number): Promise<void> {
-  for (let beats = 1; ; beats++) {
+async function renewUntil(done: AbortSignal, path: string, id: string, beatMs: number): Promise<void> {
+  for (let renewals = 1; ; renewals++) {
     await sleep(systemClock, beatMs, done);
     if (done.aborted) return;
-    await beat(path, id, beats);
+    await renew(path, id, renewals);
   }
 }
 
 async function acquire(path: string, id: string, options: Required<LockOptions>): Promise<void> {
   const { signal, onWaiting, beatMs, staleMs } = options;
-  let seen: string | undefined;
+  let lastContent: string | undefined;
   let sinceMs = performance.now();
-  while (!(await take(path, id))) {
+  while (!(await tryAcquire(path, id))) {
     const content = await contentOf(path);
-    if (seen === undefined) onWaiting();
-    if (content !== seen) {
-      seen = content;
+    if (lastContent === undefined) onWaiting();
+    if (content !== lastContent) {
+      lastContent = content;
       sinceMs = performance.now();
     } else if (performance.now() - sinceMs > staleMs) {
-      await readIfExists(rename(path, `${path}.${id}`)); // Another waiting pod may have been faster.
+      // Another waiting process may already have removed the lock.
+      await readIfExists(rename(path, `${path}.${id}`));
       await rm(`${path}.${id}`, { force: true });
     }
     await delay(beatMs / 2, undefined, { signal });
   }
 }
 
-async function take(path: string, id: string): Promise<boolean> {
+async function tryAcquire(path: string, id: string): Promise<boolean> {
   try {
     const file = await open(path, "wx");
     await file.writeFile(`${id} 0`);
@@ -76,12 +77,12 @@ async function take(path: string, id: string): Promise<boolean> {
   }
 }
 
-async function beat(path: string, id: string, count: number): Promise<void> {
+async function renew(path: string, id: string, count: number): Promise<void> {
   const content = await contentOf(path);
-  if (!content.startsWith(`${id} `)) throw new Error("another process took the lock of the cache");
+  if (!content.startsWith(`${id} `)) throw new Error("another process took the lock of the cache, because this process did not renew the lock in time");
   const next = `${path}.${id}.beat`;
   await writeFile(next, `${id} ${count}`);
-  await rename(next, path); // The rename lets readers see the file only when it is complete.
+  await rename(next, path); // The rename makes the complete file visible in one step.
 }
 
 async function contentOf(path: string): Promise<string> {

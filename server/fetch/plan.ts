@@ -5,19 +5,22 @@ import { httpGet, isReadable, readResponse, refusal } from "./answers.ts";
 import { FetchFailure, redactUrl } from "./failure.ts";
 import type { Source } from "./source.ts";
 
-/** One file to fetch. */
+/** A file to fetch. */
 export interface FileToFetch {
   readonly url: string;
-  /** Path below the cache's folder, with slashes. */
+  /** The path below the folder of the cache, with slashes. */
   readonly path: string;
-  /** Hexadecimal digits. Absent if the source has no digest. */
+  /** The digest in hexadecimal digits. Undefined if the source has no digest. */
   readonly sha256: string | undefined;
   readonly bytes: number | undefined;
-  /** Called for each request, because signatures are valid only for minutes. */
+  /**
+   * Creates the headers of a request. It is called for each request, because signatures are valid only for
+   * minutes.
+   */
   readonly headers: () => Record<string, string> | Promise<Record<string, string>>;
 }
 
-/** Environment variables that the Secret of a source may contain. */
+/** The environment variables that the Secret of a source may contain. */
 export const credentialVariables = [
   "FETCH_AUTHORIZATION",
   "AWS_ACCESS_KEY_ID",
@@ -32,40 +35,46 @@ export const credentialVariables = [
 type SignatureInput = ConstructorParameters<typeof AwsV4Signer>[0];
 
 export interface FetchPlanOptions {
-  /** Used instead of the public service: an S3-compatible store, a mirror of Hugging Face, or a registry. */
+  /**
+   * The URL of an S3-compatible store, a mirror of Hugging Face, or a registry. It replaces the public
+   * service.
+   */
   readonly endpoint: string | undefined;
-  /** Digest of a source that is one file. */
+  /** The digest of a source with one file. */
   readonly sha256: string | undefined;
   /**
-   * Path of the file, or folder of several files. If it is absent, the source's own name or the cache's
-   * folder is used.
+   * The path of a single file, or the folder of several files. If it is undefined, the name in the source or
+   * the folder of the cache is used.
    */
   readonly path: string | undefined;
   readonly credentials: Readonly<Partial<Record<(typeof credentialVariables)[number], string>>>;
-  /** Milliseconds since the epoch. */
+  /** Returns the time in milliseconds since the epoch. */
   readonly now: () => number;
   readonly signal: AbortSignal;
 }
 
-/** @throws FetchFailure */
+/**
+ * Lists the files of a source.
+ * @throws FetchFailure
+ */
 export async function planOf(source: Source, options: FetchPlanOptions): Promise<FileToFetch[]> {
-  requireVouching(source, options);
+  requireProtection(source, options);
   const files = await filesOf(source, options);
   if (options.sha256 !== undefined && files.length !== 1)
     throw new FetchFailure(
-      `sha256 needs a source with one file, and the source has ${files.length}: leave sha256 out`,
+      `sha256 requires a source with one file, and the source has ${files.length} files; remove sha256`,
     );
-  for (const { path } of files) refuseEscape(path);
+  for (const { path } of files) requireInside(path);
   return files.map((file) => ({ ...file, sha256: options.sha256 ?? file.sha256 }));
 }
 
-/** A file must be protected by TLS, or by a digest from another channel. */
-function requireVouching(source: Source, { sha256, endpoint }: FetchPlanOptions): void {
+/** Requires that a file is protected by TLS, or by a digest from another channel. */
+function requireProtection(source: Source, { sha256, endpoint }: FetchPlanOptions): void {
   const url = source.kind === "http" ? source.url : endpoint;
   if (url === undefined || sha256 !== undefined || !isReadable(url)) return;
   if (source.kind === "oci" && source.reference.startsWith("sha256:")) return;
   throw new FetchFailure(
-    `${redactUrl(url)} is plain HTTP, which does not protect the file: add its sha256 (of one file, or of an artifact), or use https`,
+    `${redactUrl(url)} is plain HTTP, which does not protect the file; add its sha256 (for one file or an artifact), or use https`,
   );
 }
 
@@ -84,8 +93,8 @@ function filesOf(source: Source, options: FetchPlanOptions): FileToFetch[] | Pro
   }
 }
 
-/** A catalogue's file names must stay inside the folder. */
-function refuseEscape(path: string): void {
+/** Requires that the path of a file stays inside the folder. */
+function requireInside(path: string): void {
   const normal = posix.normalize(path);
   if (
     path === "" ||
@@ -94,7 +103,7 @@ function refuseEscape(path: string): void {
     posix.isAbsolute(path) ||
     /[\\\0]/.test(path)
   )
-    throw new FetchFailure(`the file name ${JSON.stringify(path)} does not stay in the folder`);
+    throw new FetchFailure(`the file name ${JSON.stringify(path)} does not stay in the folder of the cache; use another source`);
 }
 
 type Of<K extends Source["kind"]> = Extract<Source, { kind: K }>;
@@ -113,7 +122,7 @@ function s3File({ bucket, key }: Of<"s3">, options: FetchPlanOptions): FileToFet
   const base =
     endpoint === undefined
       ? `https://${bucket}.s3.${region}.amazonaws.com`
-      : `${trimmed(endpoint)}/${bucket}`;
+      : `${withoutTrailingSlash(endpoint)}/${bucket}`;
   const url = new URL(`${base}/${encoded}`);
   const aws = awsCredentials(credentials);
   return {
@@ -124,23 +133,27 @@ function s3File({ bucket, key }: Of<"s3">, options: FetchPlanOptions): FileToFet
   };
 }
 
-/** @returns the headers of a GET request, and those that sign it. `atMs` is milliseconds since the epoch. */
+/**
+ * Signs a GET request.
+ * @param atMs milliseconds since the epoch.
+ * @returns the headers of the request, including the signature.
+ */
 export async function signS3(request: SignatureInput, atMs: number): Promise<Record<string, string>> {
   const datetime = new Date(atMs).toISOString().replace(/[-:]|\.\d+/g, "");
   const bodySha256 = createHash("sha256").update("").digest("hex");
-  const given = { ...request.headers, "x-amz-content-sha256": bodySha256 };
-  const signer = new AwsV4Signer({ ...request, headers: given, service: "s3", datetime, allHeaders: true });
+  const headers = { ...request.headers, "x-amz-content-sha256": bodySha256 };
+  const signer = new AwsV4Signer({ ...request, headers, service: "s3", datetime, allHeaders: true });
   return Object.fromEntries((await signer.sign()).headers);
 }
 
-function awsCredentials(found: FetchPlanOptions["credentials"]) {
-  const { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey } = found;
+function awsCredentials(credentials: FetchPlanOptions["credentials"]) {
+  const { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey } = credentials;
   if (!accessKeyId && !secretAccessKey) return undefined;
   if (!accessKeyId || !secretAccessKey)
     throw new FetchFailure(
-      "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are needed together: the Secret has only one of them",
+      "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are required together, and the Secret has only one of them; add the other",
     );
-  const { AWS_SESSION_TOKEN: sessionToken } = found;
+  const { AWS_SESSION_TOKEN: sessionToken } = credentials;
   return { accessKeyId, secretAccessKey, ...(sessionToken && { sessionToken }) };
 }
 
@@ -160,7 +173,7 @@ function modelFile(
 ): FileToFetch {
   const encoded = name.split("/").map(encodeURIComponent).join("/");
   return {
-    url: `${trimmed(endpoint)}/${repository}/resolve/${revision}/${encoded}`,
+    url: `${withoutTrailingSlash(endpoint)}/${repository}/resolve/${revision}/${encoded}`,
     path: path ?? posix.basename(name),
     ...unknown,
     headers: () => huggingFaceHeaders(credentials),
@@ -176,14 +189,17 @@ interface Repository {
   readonly siblings: readonly { rfilename: string; size?: number; lfs?: { sha256?: string } }[];
 }
 
-/** All files come from one commit, so that a concurrent push does not mix versions. */
+/**
+ * Lists the files of a repository. All files come from one commit, so that a concurrent push does not mix
+ * versions.
+ */
 async function repositoryFiles(source: Of<"hf">, options: FetchPlanOptions): Promise<FileToFetch[]> {
   const { endpoint = huggingFace, credentials, signal, path: folder } = options;
-  const url = `${trimmed(endpoint)}/api/models/${source.repository}/revision/${source.revision}?blobs=true`;
-  const answer = await httpGet(url, { headers: huggingFaceHeaders(credentials), signal });
-  const { sha, siblings } = parse<Repository>(await readResponse(answer, url), url);
+  const url = `${withoutTrailingSlash(endpoint)}/api/models/${source.repository}/revision/${source.revision}?blobs=true`;
+  const response = await httpGet(url, { headers: huggingFaceHeaders(credentials), signal });
+  const { sha, siblings } = parse<Repository>(await readResponse(response, url), url);
   if (typeof sha !== "string" || !Array.isArray(siblings))
-    throw new FetchFailure(`${redactUrl(url)} did not return a list of files`);
+    throw new FetchFailure(`${redactUrl(url)} did not return a list of files; check the source`);
   return siblings
     .filter(({ rfilename }) => rfilename !== ".gitattributes")
     .map(({ rfilename, size, lfs }) => ({
@@ -206,8 +222,8 @@ interface Artifact {
 }
 
 /**
- * The layers of an artifact are one file each, named by the titles that ORAS writes (OCI distribution
- * specification 1.1).
+ * Lists the files of an artifact. Each layer is one file, and its title is the file's name, as ORAS writes it
+ * (OCI distribution specification 1.1).
  */
 async function artifactFiles(source: Of<"oci">, options: FetchPlanOptions): Promise<FileToFetch[]> {
   const { registry, repository, reference } = source;
@@ -216,10 +232,10 @@ async function artifactFiles(source: Of<"oci">, options: FetchPlanOptions): Prom
   const { body, authorization } = await readManifest(url, options);
   const digest = `sha256:${createHash("sha256").update(body).digest("hex")}`;
   if (reference.startsWith("sha256:") && reference !== digest)
-    throw new FetchFailure(`${redactUrl(url)} does not match its digest`);
+    throw new FetchFailure(`${redactUrl(url)} does not match its digest ${reference}`);
   const { layers } = parse<Artifact>(body, url);
   if (!layers?.length)
-    throw new FetchFailure(`${redactUrl(url)} is not an artifact with files: name a manifest, not an index`);
+    throw new FetchFailure(`${redactUrl(url)} is not an artifact with files; use the reference of a manifest, not of an index`);
   return layers.map((layer) => ({
     url: `${base}/blobs/${layer.digest}`,
     path: options.path === undefined ? titleOf(layer, url) : `${options.path}/${titleOf(layer, url)}`,
@@ -247,16 +263,16 @@ async function readManifest(url: string, { credentials, signal }: FetchPlanOptio
 }
 
 /**
- * The registry names its token service (distribution specification, "Token Authentication"), or accepts the
- * password itself.
+ * Returns the authorization for a registry. The registry names its token service (distribution specification,
+ * "Token Authentication"), or accepts the password itself.
  */
 async function registryAuthorization(
-  challenged: Response,
+  unauthorized: Response,
   url: string,
   { OCI_USERNAME: user, OCI_PASSWORD: password }: FetchPlanOptions["credentials"],
   signal: AbortSignal,
 ): Promise<string> {
-  const challenge = challenged.headers.get("www-authenticate") ?? "";
+  const challenge = unauthorized.headers.get("www-authenticate") ?? "";
   const basic =
     user && password ? `Basic ${Buffer.from(`${user}:${password}`).toString("base64")}` : undefined;
   if (/^basic/i.test(challenge) && basic !== undefined) return basic;
@@ -264,28 +280,28 @@ async function registryAuthorization(
     [...challenge.matchAll(/(\w+)="([^"]*)"/g)].map(([, name, value]) => [name, value]),
   );
   if (!/^bearer/i.test(challenge) || !fields.realm || !URL.canParse(fields.realm))
-    throw refusal(challenged, url);
+    throw refusal(unauthorized, url);
   const realm = new URL(fields.realm);
   if (basic !== undefined && !mayHavePassword(realm, new URL(url))) {
     throw new FetchFailure(
-      `${redactUrl(url)} requests its password for ${realm.origin}, which is another site or plain HTTP; the password was not sent`,
+      `${redactUrl(url)} requests a token from ${realm.origin}, which is another site or plain HTTP, so the password was not sent; check the registry`,
     );
   }
   for (const name of ["service", "scope"]) if (fields[name]) realm.searchParams.set(name, fields[name]);
-  const answer = await httpGet(realm.href, {
+  const response = await httpGet(realm.href, {
     headers: basic === undefined ? {} : { authorization: basic },
     signal,
   });
   const { token, access_token } = parse<Record<string, string>>(
-    await readResponse(answer, realm.href),
+    await readResponse(response, realm.href),
     realm.href,
   );
   return `Bearer ${token ?? access_token}`;
 }
 
 /**
- * A token service is trusted if it is the registry itself, or a host of the same site with TLS, such as
- * auth.docker.io for registry-1.docker.io.
+ * Whether a token service may get the password. It must be the registry itself, or a host of the same site
+ * with TLS, such as auth.docker.io for registry-1.docker.io.
  */
 export function mayHavePassword(realm: URL, registry: URL): boolean {
   if (realm.origin === registry.origin) return true;
@@ -293,8 +309,8 @@ export function mayHavePassword(realm: URL, registry: URL): boolean {
 }
 
 /**
- * The last two labels of a name, or three if the second last is short, as in `example.co.uk`. An IP address
- * is its own site.
+ * Returns the site of a host: the last two labels of its name, or three if the second last is short, as in
+ * `example.co.uk`. An IP address is its own site.
  */
 function siteOf(hostname: string): string {
   if (/^[\d.]+$|^\[/.test(hostname)) return hostname;
@@ -306,10 +322,10 @@ function parse<T>(body: Buffer, url: string): T {
   try {
     return JSON.parse(body.toString("utf8")) as T;
   } catch (cause) {
-    throw new FetchFailure(`${redactUrl(url)} did not return JSON`, { cause });
+    throw new FetchFailure(`${redactUrl(url)} did not return JSON; check the source`, { cause });
   }
 }
 
-function trimmed(endpoint: string): string {
+function withoutTrailingSlash(endpoint: string): string {
   return endpoint.replace(/\/+$/, "");
 }

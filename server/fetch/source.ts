@@ -4,7 +4,7 @@ import { FetchFailure } from "./failure.ts";
 export type Source =
   | { readonly kind: "http"; readonly url: string }
   | { readonly kind: "s3"; readonly bucket: string; readonly key: string }
-  /** Without `path`, every file of the repository is fetched. */
+  /** Without `path`, all files of the repository are fetched. */
   | {
       readonly kind: "hf";
       readonly repository: string;
@@ -15,19 +15,22 @@ export type Source =
       readonly kind: "oci";
       readonly registry: string;
       readonly repository: string;
-      /** A tag, or a digest as `sha256:…`. */
+      /** A tag, or a digest in the form `sha256:…`. */
       readonly reference: string;
     };
 
 const forms =
   "https://HOST/PATH, s3://BUCKET/KEY, hf://OWNER/REPOSITORY[@REVISION][/PATH] or oci://REGISTRY/REPOSITORY[:TAG|@DIGEST]";
 
-/** @throws FetchFailure naming the allowed forms */
+/**
+ * Parses the address of a source.
+ * @throws FetchFailure that names the allowed forms.
+ */
 export function parseSource(text: string): Source {
   const [, scheme = "", rest = ""] = /^([a-z0-9]+):\/\/(.+)$/.exec(text) ?? [];
   const source = readers[scheme]?.(rest, text);
   if (source === undefined)
-    throw new FetchFailure(`a source must be ${forms}; ${safe(text)} has none of these forms`);
+    throw new FetchFailure(`the source ${withoutSecrets(text)} is invalid; it must be ${forms}`);
   return source;
 }
 
@@ -44,7 +47,7 @@ function readHttp(_rest: string, text: string): Source | undefined {
   if (url === undefined || url.pathname.endsWith("/")) return undefined;
   if (url.username !== "" || url.password !== "")
     throw new FetchFailure(
-      "a source must not contain a user name or a password: put them into the Secret of secretRef",
+      "the source must not contain a user name or a password; put them into the Secret of secretRef",
     );
   return { kind: "http", url: text };
 }
@@ -67,6 +70,6 @@ function readOci(rest: string): Source | undefined {
   return { kind: "oci", registry, repository, reference: digest ?? tag };
 }
 
-function safe(text: string): string {
+function withoutSecrets(text: string): string {
   return JSON.stringify(text.replace(/[?#].*$/, "").replace(/\/\/[^/@]*@/, "//"));
 }

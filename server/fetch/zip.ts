@@ -1,7 +1,9 @@
 import { crc32, inflateRawSync } from "node:zlib";
 import { FetchFailure } from "./failure.ts";
 
-/** Reads zip archives (PKWARE's APPNOTE 6.3) that are small enough for memory: stored or deflated entries, without encryption. */
+/**
+ * Reads zip archives (PKWARE's APPNOTE 6.3) in memory. Entries must be stored or deflated, and not encrypted.
+ */
 
 const endSignature = 0x06_05_4b_50;
 const entrySignature = 0x02_01_4b_50;
@@ -10,15 +12,18 @@ const entryBytes = 46;
 const localBytes = 30;
 const methods = { stored: 0, deflated: 8 } as const;
 
-/** @throws FetchFailure when the archive is broken or has no such entry. */
+/**
+ * Returns the content of an entry.
+ * @throws FetchFailure if the archive is damaged or has no such entry.
+ */
 export function zipEntry(archive: Buffer, name: string): Buffer {
   try {
     const found = directory(archive).find((entry) => entry.name === name);
-    if (!found) throw new FetchFailure(`the archive has no file ${name}`);
+    if (!found) throw new FetchFailure(`the zip archive has no file ${name}`);
     return read(archive, found);
   } catch (cause) {
     if (cause instanceof FetchFailure) throw cause;
-    throw new FetchFailure("the archive is broken", { cause });
+    throw new FetchFailure("the zip archive is damaged; fetch it again", { cause });
   }
 }
 
@@ -39,7 +44,7 @@ function directory(archive: Buffer): Entry[] {
   const entries: Entry[] = [];
   let at = archive.readUInt32LE(end + 16);
   for (let count = archive.readUInt16LE(end + 10); count > 0; count--) {
-    if (archive.readUInt32LE(at) !== entrySignature) throw new FetchFailure("the archive is broken");
+    if (archive.readUInt32LE(at) !== entrySignature) throw new FetchFailure("the zip archive is damaged; fetch it again");
     const nameBytes = archive.readUInt16LE(at + 28);
     entries.push({
       name: archive.toString("utf8", at + entryBytes, at + entryBytes + nameBytes),
@@ -57,14 +62,14 @@ function directory(archive: Buffer): Entry[] {
 function read(archive: Buffer, { name, method, crc, packedBytes, bytes, offset }: Entry): Buffer {
   const extra = archive.readUInt16LE(offset + 26) + archive.readUInt16LE(offset + 28);
   const packed = archive.subarray(offset + localBytes + extra, offset + localBytes + extra + packedBytes);
-  const content = unpacked(packed, method, bytes);
+  const content = unpack(packed, method, bytes);
   if (content.length !== bytes || crc32(content) !== crc)
-    throw new FetchFailure(`${name} is broken in its archive`);
+    throw new FetchFailure(`${name} is damaged in the zip archive; fetch the archive again`);
   return content;
 }
 
-function unpacked(packed: Buffer, method: number, bytes: number): Buffer {
+function unpack(packed: Buffer, method: number, bytes: number): Buffer {
   if (method === methods.stored) return packed;
   if (method === methods.deflated) return inflateRawSync(packed, { maxOutputLength: Math.max(1, bytes) });
-  throw new FetchFailure(`the archive is packed with method ${method}, which is not supported`);
+  throw new FetchFailure(`the zip archive uses compression method ${method}, which is not supported; its files must be stored or deflated`);
 }

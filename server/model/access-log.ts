@@ -7,32 +7,35 @@ import type { Span, Tracing } from "../tracing/span.ts";
 import type { TierMetrics } from "./metrics.ts";
 import type { Progress } from "./synthesis.ts";
 
-/** The log entry of an invocation. It never contains the text. */
+/** The facts of an invocation for its log line. They never include the text. */
 export interface Invoked {
   readonly model: ModelId;
   readonly voice: string;
   readonly engine: string;
-  /** Hz. */
+  /** The sampling rate in Hz. */
   readonly rate: number;
   readonly progress: Progress;
-  /** Duration of the synthesis. */
+  /** The span of the synthesis. */
   readonly span: Span;
 }
 
 declare module "fastify" {
   interface FastifyRequest {
     invoked: Invoked | undefined;
-    /** The error, also if it occurred after the status was sent. */
+    /** The failure of the request, which may occur after the status was sent. */
     refused: Failure | undefined;
     span: Span;
   }
 }
 
-/** Writes one log line, one span and the metrics of each invocation when it has ended. */
+/**
+ * Adds a hook that writes one log line, one span and the metrics of each invocation when the invocation has
+ * ended.
+ */
 export function logInvocations(app: FastifyInstance, metrics: TierMetrics, tracing: Tracing): void {
   app.decorateRequest("invoked", undefined);
   app.decorateRequest("refused", undefined);
-  app.decorateRequest("span"); // The hook below sets an object of its own for each request.
+  app.decorateRequest("span"); // The hook below sets a separate object for each request.
   app.addHook("onRequest", async (request, reply) => {
     request.span = beginSpan(tracing, request);
     reply.raw.once("close", () => report(metrics, request, reply));
@@ -44,7 +47,7 @@ function report(metrics: TierMetrics, request: FastifyRequest, reply: FastifyRep
   const { isWhole, status } = endOf(reply);
   const endpoint = request.routeOptions.url;
   metrics.answered({ endpoint, method, status, code: refused?.code, seconds: reply.elapsedTime / 1000 });
-  const speech = invoked && tellSpeech(metrics, invoked);
+  const speech = invoked && reportSpeech(metrics, invoked);
   invoked?.span.end(refused?.code);
   span.set({ "http.response.status_code": status, "svc.caller_gone": !isWhole && !refused });
   span.end(refused?.code);
@@ -61,7 +64,7 @@ function report(metrics: TierMetrics, request: FastifyRequest, reply: FastifyRep
   request.log[isProbe(method, status) ? "debug" : "info"](facts, "request");
 }
 
-function tellSpeech(metrics: TierMetrics, { model, voice, engine, rate, progress, span }: Invoked): object {
+function reportSpeech(metrics: TierMetrics, { model, voice, engine, rate, progress, span }: Invoked): object {
   const audioSeconds = progress.samples / rate;
   span.set({ "svc.audio_seconds": audioSeconds, "svc.work_seconds": progress.workMs / 1000 });
   metrics.spoke(model, audioSeconds, progress.workMs / 1000);

@@ -4,13 +4,16 @@ import { join } from "node:path";
 import { acceptedTokensKey } from "../../config/contract/names.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
 
-/** Reads the tokens that a model tier accepts from API tiers. */
+/** The source of the internal tokens that a model tier accepts. */
 export type TokenSource =
-  /** A folder with a file `accepted`, one token per line. It is read again after it may have changed. */
+  /**
+   * A folder with a file `accepted`, which has one token on each line. The file is read again, because it may
+   * change.
+   */
   | { readonly kind: "folder"; readonly path: string }
   | { readonly kind: "fixed"; readonly tokens: readonly string[] };
 
-/** A rotated token is accepted at most this long after the file changed. */
+/** The interval at which the file is read. A removed token is accepted for at most this time. */
 const readAgainAfterMs = 1_000;
 
 export class AcceptedTokens {
@@ -20,8 +23,8 @@ export class AcceptedTokens {
   #digests: readonly Buffer[] = [];
   #readAt = Number.NEGATIVE_INFINITY;
   /**
-   * Requests wait while the tokens are read for the first time, otherwise the first burst after a start would
-   * be rejected.
+   * The current reading of the tokens. Requests wait for it, so that requests right after the start are not
+   * rejected.
    */
   #reading: Promise<void> = Promise.resolve();
 
@@ -36,9 +39,9 @@ export class AcceptedTokens {
     await this.#refresh();
     const token = /^Bearer +(\S+) *$/i.exec(header ?? "")?.[1];
     if (token === undefined) return false;
-    const given = digest(token);
+    const received = digest(token);
     let found = false;
-    for (const known of this.#digests) found = timingSafeEqual(known, given) || found;
+    for (const accepted of this.#digests) found = timingSafeEqual(accepted, received) || found;
     return found;
   }
 
@@ -55,7 +58,8 @@ export class AcceptedTokens {
     try {
       this.#digests = (await this.#read()).map(digest);
     } catch (error) {
-      this.#digests = []; // A token file that is not readable any more was withdrawn.
+      // No token is accepted while the file cannot be read, because the tokens may have been withdrawn.
+      this.#digests = [];
       this.#onUnreadable(error);
     }
   }

@@ -3,11 +3,11 @@ import { Failure } from "../contract/errors.ts";
 import { FairQueue } from "./fair-queue.ts";
 
 export interface AdmissionLimits {
-  /** Streams that run at the same time. */
+  /** The number of streams that run at the same time. */
   readonly maxStreams: number;
-  /** Requests that may wait. */
+  /** The number of requests that may wait. */
   readonly maxQueued: number;
-  /** Longest wait. */
+  /** The longest wait of a request. */
   readonly deadlineMs: number;
 }
 
@@ -15,16 +15,16 @@ type Release = () => void;
 type WaitEnd = "turn" | "late" | "gone" | "refused";
 
 /**
- * Admits a bounded number of streams, queues a bounded number of requests for a bounded time, and rejects the
- * rest immediately. The queue serves the API keys in turn, so that no key waits for another key's hundred
- * requests.
+ * Decides whether a stream starts, waits or is rejected. The number of streams, the number of waiting
+ * requests, and the wait have limits. The queue serves API keys in turn, so that the requests of one key do
+ * not delay the other keys.
  */
 export class Admission {
   #limits: AdmissionLimits;
   readonly #clock: Clock;
   #speaking = 0;
   readonly #queue: FairQueue<(end: WaitEnd) => void>;
-  /** Mean duration of a stream in milliseconds. Recent streams have more weight. */
+  /** The mean duration of a stream in milliseconds. Recent streams have more weight. */
   #serviceMs = 1_000;
   #idle = Promise.withResolvers<void>();
 
@@ -39,7 +39,7 @@ export class Admission {
     return this.#limits;
   }
 
-  /** Called when the measured number of streams that stay faster than real time is known. */
+  /** Lowers the number of streams to the measured number that is faster than real time. */
   lowerTo(maxStreams: number): void {
     this.#limits = { ...this.#limits, maxStreams: Math.min(this.#limits.maxStreams, maxStreams) };
   }
@@ -54,8 +54,8 @@ export class Admission {
 
   /**
    * Waits for a slot. Resolves with undefined if the signal aborts first.
-   * @param caller the API key of the request; each key has one turn per round.
-   * @param mayWait false: a request without a free slot is rejected immediately.
+   * @param caller the ID of the request's API key. Keys have turns in the queue.
+   * @param mayWait if false, a request without a free slot is rejected immediately.
    * @throws Failure `saturated` if the queue is full or the deadline passes.
    */
   async enter(signal: AbortSignal, caller = "", mayWait = true): Promise<Release | undefined> {
@@ -67,7 +67,7 @@ export class Admission {
     return end === "gone" ? undefined : this.#begin(true);
   }
 
-  /** Resolves when no stream runs or waits. */
+  /** Resolves when no stream runs and no request waits. */
   async idle(): Promise<void> {
     while (this.#speaking > 0) await this.#idle.promise;
   }
@@ -89,10 +89,13 @@ export class Admission {
     });
   }
 
-  /** A slot that is handed over stays counted, so that no other request takes it in between. */
-  #begin(handedOn = false): Release {
-    if (!handedOn) this.#speaking++;
-    if (this.#speaking === 1 && !handedOn) this.#idle = Promise.withResolvers<void>();
+  /**
+   * Starts a stream. A slot that passes from one stream to the next stays counted, so that no other request
+   * gets the slot.
+   */
+  #begin(isHandedOver = false): Release {
+    if (!isHandedOver) this.#speaking++;
+    if (this.#speaking === 1 && !isHandedOver) this.#idle = Promise.withResolvers<void>();
     const startedAt = this.#clock.monotonicMs();
     let released = false;
     return () => {
@@ -118,7 +121,7 @@ export class Admission {
     const retryAfterSeconds = Math.min(60, Math.max(1, Math.ceil(waitMs / 1000)));
     return new Failure(
       "saturated",
-      `Every stream of this model is in use and its queue is full; retry in ${retryAfterSeconds} s.`,
+      `All streams of this model are in use and its queue is full. Send the request again in ${retryAfterSeconds} s.`,
       { retryAfterSeconds },
     );
   }

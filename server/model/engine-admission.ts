@@ -4,38 +4,41 @@ import type { Engine } from "../engine/runtime/engine.ts";
 import { Admission } from "./admission.ts";
 
 /**
- * Admission to mounted models. Each of them serves as many streams at once as its measured speed keeps free of gaps,
- * which is usually far below the limit of the tier.
+ * The admission of streams to mounted models. Each model serves as many concurrent streams as its measured
+ * speed allows without gaps. This number is usually far below the limit of the tier.
  */
 export class EngineAdmission {
   readonly #byEngine = new WeakMap<Engine, Admission>();
   readonly #deadlineMs: number;
   readonly #clock: Clock;
 
-  /** @param deadlineMs longest wait for a slot. */
+  /**
+   * Creates the admission of all mounted models.
+   * @param deadlineMs the longest wait for a slot.
+   */
   constructor(deadlineMs: number, clock: Clock = systemClock) {
     this.#deadlineMs = deadlineMs;
     this.#clock = clock;
   }
 
-  /** Undefined for an engine that only the limit of the tier applies to. */
+  /** Returns the admission of a speaker's engine, or undefined if only the limit of the tier applies. */
   of({ engine, voice }: Pick<VoiceEngine, "engine" | "voice">): Admission | undefined {
     return voice.kind === "neural" ? this.ofMounted(engine) : undefined;
   }
 
-  /** Undefined if its speed is unknown. */
+  /** Returns the admission of a mounted model's engine, or undefined if the engine's speed is unknown. */
   ofMounted(engine: Engine): Admission | undefined {
     const { realTimeStreams } = engine;
     if (realTimeStreams === undefined) return undefined;
-    const known = this.#byEngine.get(engine);
-    if (known) return known;
+    const existing = this.#byEngine.get(engine);
+    if (existing) return existing;
     const limits = { maxStreams: realTimeStreams, maxQueued: realTimeStreams, deadlineMs: this.#deadlineMs };
     const admission = new Admission(limits, this.#clock);
     this.#byEngine.set(engine, admission);
     return admission;
   }
 
-  /** Whether a stream can start at once. */
+  /** Whether a stream can start immediately. */
   hasRoom(speaker: Pick<VoiceEngine, "engine" | "voice">): boolean {
     const admission = this.of(speaker);
     return !admission || admission.speaking < admission.limits.maxStreams;

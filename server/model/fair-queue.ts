@@ -1,14 +1,20 @@
 /**
- * A bounded queue that serves API keys in turn, however many requests each has (round robin, as in fair
- * queueing: Nagle, RFC 970). Requests of one key are served in order.
+ * A bounded queue that serves API keys in turn, independently of the number of requests of each key (round
+ * robin, as in fair queueing: Nagle, RFC 970). Requests of one key are served in order.
  */
 export class FairQueue<Waiter> {
   readonly #limit: number;
-  /** Keys in the order of their turns. A key without waiting requests is absent. */
-  readonly #lines = new Map<string, Waiter[]>();
+  /**
+   * The waiting requests of each key, in the order of the keys' turns. A key without waiting requests is
+   * absent.
+   */
+  readonly #queues = new Map<string, Waiter[]>();
   #length = 0;
 
-  /** @param limit highest number of waiting requests. */
+  /**
+   * Creates a queue.
+   * @param limit the highest number of waiting requests.
+   */
   constructor(limit: number) {
     this.#limit = limit;
   }
@@ -18,60 +24,61 @@ export class FairQueue<Waiter> {
   }
 
   /**
-   * Adds a request. A full queue makes room by rejecting the latest request of the key with the most, if that
-   * key then still has more than this one; otherwise one key could fill the queue and exclude the others.
-   * @returns whether the request was added, and which request was rejected for it.
+   * Adds a request. If the queue is full, the latest request of the key with the most requests is rejected,
+   * provided that this key still has more requests than the new request's key. A single key therefore cannot
+   * fill the queue and exclude the others.
+   * @returns whether the request was added, and the request that was rejected instead.
    */
   add(caller: string, waiter: Waiter): { readonly waits: boolean; readonly turnedAway?: Waiter } {
-    const turnedAway = this.#length >= this.#limit ? this.#makeRoom(caller) : undefined;
+    const turnedAway = this.#length >= this.#limit ? this.#rejectLatest(caller) : undefined;
     if (this.#length >= this.#limit) return { waits: false };
-    const line = this.#lines.get(caller) ?? [];
-    line.push(waiter);
-    this.#lines.set(caller, line);
+    const queue = this.#queues.get(caller) ?? [];
+    queue.push(waiter);
+    this.#queues.set(caller, queue);
     this.#length++;
     return { waits: true, ...(turnedAway !== undefined && { turnedAway }) };
   }
 
-  /** Removes the next request. Its key's next turn comes after all other keys. */
+  /** Removes and returns the next request. All other keys have their turns before the key's next turn. */
   next(): Waiter | undefined {
-    const [first] = this.#lines;
+    const [first] = this.#queues;
     if (!first) return undefined;
-    const [caller, line] = first;
-    const waiter = line.shift();
+    const [caller, queue] = first;
+    const waiter = queue.shift();
     this.#length--;
-    this.#lines.delete(caller);
-    if (line.length > 0) this.#lines.set(caller, line);
+    this.#queues.delete(caller);
+    if (queue.length > 0) this.#queues.set(caller, queue);
     return waiter;
   }
 
   remove(caller: string, waiter: Waiter): void {
-    const line = this.#lines.get(caller) ?? [];
-    const at = line.indexOf(waiter);
+    const queue = this.#queues.get(caller) ?? [];
+    const at = queue.indexOf(waiter);
     if (at < 0) return;
-    line.splice(at, 1);
+    queue.splice(at, 1);
     this.#length--;
-    if (line.length === 0) this.#lines.delete(caller);
+    if (queue.length === 0) this.#queues.delete(caller);
   }
 
-  /** Number of requests that would be served before the key's next one. */
+  /** Returns the number of requests that are served before a new request of the key. */
   ahead(caller: string): number {
-    const own = this.#lines.get(caller)?.length ?? 0;
-    let ahead = own;
-    for (const [other, line] of this.#lines) if (other !== caller) ahead += Math.min(line.length, own + 1);
+    const ownLength = this.#queues.get(caller)?.length ?? 0;
+    let ahead = ownLength;
+    for (const [other, queue] of this.#queues) if (other !== caller) ahead += Math.min(queue.length, ownLength + 1);
     return ahead;
   }
 
-  #makeRoom(caller: string): Waiter | undefined {
-    const own = this.#lines.get(caller)?.length ?? 0;
+  #rejectLatest(caller: string): Waiter | undefined {
+    const ownLength = this.#queues.get(caller)?.length ?? 0;
     let longest: string | undefined;
-    let most = own + 1;
-    for (const [other, line] of this.#lines) {
-      if (line.length <= most) continue;
+    let most = ownLength + 1;
+    for (const [other, queue] of this.#queues) {
+      if (queue.length <= most) continue;
       longest = other;
-      most = line.length;
+      most = queue.length;
     }
     if (longest === undefined) return undefined;
     this.#length--;
-    return this.#lines.get(longest)?.pop();
+    return this.#queues.get(longest)?.pop();
   }
 }

@@ -29,32 +29,32 @@ const maxFieldErrors = 10;
 
 /**
  * Validates the body of `POST /invocations`.
- * @throws Failure `invalid_request` that names each wrong field, and never repeats its content.
+ * @throws Failure `invalid_request` that names each invalid field. It never repeats the content of a field.
  */
-export function readInvocation<Known extends ListedVoice>(
+export function readInvocation<KnownVoice extends ListedVoice>(
   body: unknown,
   tier: ModelKind,
-  findVoice: (id: string) => Known | undefined,
-): { invocation: Invocation; voice: Known } {
-  if (!validator.Check(body)) throw invalid(wrongFields(body));
+  findVoice: (id: string) => KnownVoice | undefined,
+): { invocation: Invocation; voice: KnownVoice } {
+  if (!validator.Check(body)) throw invalid(invalidFields(body));
   const voice = findVoice(body.speaker);
   if (models[body.modelId].tier !== tier) {
     throw invalid([
-      { pointer: "/modelId", detail: `This is the ${tier} tier; it does not serve this model.` },
+      { pointer: "/modelId", detail: `The ${tier} model tier does not serve the model ${body.modelId}.` },
     ]);
   }
   if (!voice?.models.includes(body.modelId)) {
     throw invalid([
-      { pointer: "/speaker", detail: `The model ${body.modelId} has no voice with this name.` },
+      { pointer: "/speaker", detail: `The model ${body.modelId} has no voice with this ID.` },
     ]);
   }
   if (voice.language !== body.lang) {
-    throw invalid([{ pointer: "/lang", detail: `The voice ${voice.id} speaks ${voice.language}.` }]);
+    throw invalid([{ pointer: "/lang", detail: `The language of voice ${voice.id} is ${voice.language}.` }]);
   }
   return { invocation: body, voice };
 }
 
-function wrongFields(body: unknown): FieldError[] {
+function invalidFields(body: unknown): FieldError[] {
   const errors = validator.Errors(body).slice(0, maxFieldErrors);
   return errors.map(({ instancePath, message }) => ({ pointer: instancePath, detail: message }));
 }

@@ -19,7 +19,7 @@ import type { Admission } from "./admission.ts";
 import type { EngineAdmission } from "./engine-admission.ts";
 
 /**
- * The metrics of a model tier: those of `/metrics` (docs/reference/metrics.md), and those that it pushes
+ * The metrics of a model tier: the metrics of `/metrics` (docs/reference/metrics.md) and the pushed metrics
  * (docs/reference/metrics-otlp.md).
  */
 export class TierMetrics {
@@ -58,12 +58,12 @@ export class TierMetrics {
     );
     watch(
       "svc_tts_mounted_models",
-      "Mounted models in memory, including those that only finish their streams",
+      "Mounted models in memory, including removed models whose streams have not ended",
       () => mounted()?.modelsInMemory() ?? 0,
     );
     watch(
       "svc_tts_mounted_voice_problems",
-      "Mounted voices with a problem; the log has the reason",
+      "Mounted voices with a problem; the log states the reason",
       () => mounted()?.problems().length ?? 0,
     );
     watchMountedModels(this.registry, mounted, engineAdmission);
@@ -79,7 +79,10 @@ export class TierMetrics {
     this.#telemetry.invoked();
   }
 
-  /** Counts a stream that got its slot. @returns a function to call when the slot is free again. */
+  /**
+   * Counts a stream that got its slot.
+   * @returns a function to call when the slot is released.
+   */
   began(waitedSeconds: number): () => void {
     this.#speech.wait.observe(waitedSeconds);
     this.#telemetry.began();
@@ -91,7 +94,10 @@ export class TierMetrics {
     this.#telemetry.firstAudio(seconds * 1000);
   }
 
-  /** Counts a finished stream. @param workSeconds time spent on waiting for its audio only. */
+  /**
+   * Counts a finished stream.
+   * @param workSeconds the time for which the tier waited for the stream's audio.
+   */
   spoke(model: ModelId, audioSeconds: number, workSeconds: number): void {
     this.#speech.audio.inc({ model }, audioSeconds);
     if (audioSeconds === 0) return;
@@ -137,7 +143,7 @@ function speechMetrics(registry: TierRegistry) {
   };
 }
 
-/** Metrics of a language model that vLLM serves. */
+/** Creates the metrics of a language model that vLLM serves. */
 function watchGenerators(registry: TierRegistry, engines: () => readonly Engine[]): void {
   const registers = [registry];
   new Gauge({
@@ -183,7 +189,7 @@ function watchGenerators(registry: TierRegistry, engines: () => readonly Engine[
   });
 }
 
-/** Two mounted models of one kind are added up. */
+/** Creates the metrics of mounted models. The values of models of the same kind are added. */
 function watchMountedModels(
   registry: TierRegistry,
   mounted: () => MountedVoices | undefined,

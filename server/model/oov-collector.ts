@@ -2,14 +2,14 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { encodeFrame } from "../contract/wire.ts";
 
 /**
- * The end of a stream waits this long for the words. The wait occurs once per process, while the dictionary
- * of the language is loaded.
+ * The time for which the end of a stream waits for the words. A dictionary is loaded at most once in a
+ * process, so few streams wait.
  */
-const patienceMs = 10_000;
+const longestWaitMs = 10_000;
 
 /**
- * Sends out-of-vocabulary words in the stream: between two frames once they are found, and at the end at the
- * latest.
+ * Adds out-of-vocabulary words to a stream. They are sent between two frames of audio as soon as they are
+ * known, or at the end of the stream.
  */
 export class OovCollector {
   readonly #found: Promise<void>;
@@ -21,20 +21,21 @@ export class OovCollector {
     });
   }
 
-  /** Returns the frame, once, when it is complete. */
+  /** Yields the frame with the words once, if the words are known. */
   *take(): Generator<Buffer, void, void> {
     const frame = this.#frame;
     this.#frame = undefined;
     if (frame) yield frame;
   }
 
+  /** Waits for the words, and yields their frame if it was not yielded before. */
   async *last(signal: AbortSignal): AsyncGenerator<Buffer, void, void> {
-    const patience = new AbortController();
-    const late = sleep(patienceMs, undefined, { signal: AbortSignal.any([signal, patience.signal]) }).catch(
-      () => undefined, // The stream was aborted: either all words are found, or no client receives them.
+    const waiting = new AbortController();
+    const late = sleep(longestWaitMs, undefined, { signal: AbortSignal.any([signal, waiting.signal]) }).catch(
+      () => undefined, // The timer was canceled: the words are known, or the client has disconnected.
     );
     await Promise.race([this.#found, late]);
-    patience.abort();
+    waiting.abort();
     yield* this.take();
   }
 }

@@ -1,8 +1,8 @@
 import type { Admission } from "./admission.ts";
 
 /**
- * The load of this replica as an Open Request Cost Aggregation report in the text form of the header
- * (`TEXT name=value, …`; field names as in xds.data.orca.v3.OrcaLoadReport).
+ * Returns the load of this replica as an Open Request Cost Aggregation report. The format is the text form of
+ * the header, `TEXT name=value, …`, with the field names of xds.data.orca.v3.OrcaLoadReport.
  */
 export function orcaReport(admission: Admission): string {
   const { maxStreams } = admission.limits;

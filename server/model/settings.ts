@@ -8,55 +8,57 @@ import type { TokenSource } from "./access.ts";
 export interface ModelTierOptions {
   readonly tier: ModelKind;
   readonly host: string;
-  /** 0 selects a free port. */
+  /** The port to listen on. 0 selects a free port. */
   readonly port: number;
-  /** Tokens that API tiers must send to `/invocations`. */
+  /** The internal tokens that API tiers must send to `/invocations`. */
   readonly tokens: TokenSource;
   readonly maxConcurrentStreams: number;
-  /** Longest time for running streams to finish after `stop`. */
+  /** The longest time after `stop` in which running streams may finish. */
   readonly drainSeconds: number;
-  /** A level of pino: `info`, `warn`, `silent`… */
+  /** The log level of pino, for example `info`, `warn` or `silent`. */
   readonly logLevel: string;
-  /** Undefined while traces are off. */
+  /** The settings of traces. Undefined if traces are off. */
   readonly tracing?: TracingSettings | undefined;
-  /** Undefined if metrics are not pushed. */
+  /** The settings of pushed metrics. Undefined if metrics are not pushed. */
   readonly telemetry?: TelemetrySettings | undefined;
-  /** Number of engine processes of each kind. By default one for each core. */
+  /** The number of engine processes of each kind. The default is one for each core. */
   readonly engineProcesses?: number;
-  /** The generator of arcana; `mini` by default. */
+  /** The generator of arcana. The default is `mini`. */
   readonly generator?: ArcanaEngineName;
-  /** The model of the generator `vllm`. */
+  /** The language model of the generator `vllm`. */
   readonly model?: GeneratorSettings;
-  /** Folder of mounted neural voices. */
+  /** The settings of mounted voices. */
   readonly voices?: VoicesFolder;
-  /** Folder of mounted Hunspell dictionaries. */
+  /** The folder of mounted Hunspell dictionaries. */
   readonly dictionaryFolder?: string;
-  /** Longest wait for a slot; 5 s by default. */
+  /** The longest wait for a slot. The default is 5 s. */
   readonly queueDeadlineMs?: number;
-  /** Clock of the queue's deadline and of the drain. By default the system's clock. */
+  /** The clock of the queue's deadline and of the drain. The default is the system's clock. */
   readonly clock?: Clock;
 }
 
 export interface VoicesFolder {
-  /** Folder of mounted voices. */
+  /** The folder of mounted voices. */
   readonly folder?: string;
-  /** Models that `svc-tts models` installs; readiness does not wait for them. */
+  /** The folder of models that `svc-tts models` installs. Readiness does not wait for these models. */
   readonly installed?: string;
-  /** A folder with the model of arcana's generator, which is not searched for voices. */
+  /** The folder of the generator's model. It is not searched for voices. */
   readonly except?: string;
-  /** ONNX Runtime's execution providers, in order of preference. */
+  /** The execution providers of ONNX Runtime, in order of preference. */
   readonly providers: readonly string[];
   /**
-   * Number of processes of each mounted model. By default one per core for Piper, and one per two cores, at
-   * most 4, for Kokoro.
+   * The number of processes of each mounted model. The default for Piper is one for each core. The default
+   * for Kokoro is one for each two cores, at most 4.
    */
   readonly processes?: number;
-  /** Streams that one mounted model serves at once, in place of the measured number. */
+  /** The number of concurrent streams of each mounted model. It replaces the measured number. */
   readonly streams?: number;
-  /** Models whose built-in voices a mounted voice speaks for if its manifest says that it may. */
+  /**
+   * The models in which mounted voices replace the built-in voices that their manifests list in `mayReplace`.
+   */
   readonly naturalModels?: readonly ModelId[];
-  /** Whether the built-in engine speaks for a replaced voice while the mounted model is at capacity. */
+  /** Whether the built-in engine synthesizes a replaced voice while the mounted model is at capacity. */
   readonly fallsBack?: boolean;
-  /** Interval of checking the folder; 1 s by default. */
+  /** The interval at which the folders are checked. The default is 1 s. */
   readonly intervalMs?: number;
 }

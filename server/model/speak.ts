@@ -13,46 +13,53 @@ import type { Engine, OnWritten } from "../engine/runtime/engine.ts";
 import type { Segment } from "../text/planning/plan.ts";
 import type { WrittenToken } from "../text/tokens.ts";
 
+/** The speech of one request. */
 export interface SpeechJob {
   readonly segments: Iterable<Segment>;
   readonly speaker: VoiceEngine;
   readonly stretch: number;
-  /** Settings of an engine that samples. */
+  /** The sampling settings. Present if the engine samples. */
   readonly sampling?: Sampling;
-  /** Longest audio of one phrase, in seconds at stretch 1. The rest is cut. */
+  /** The longest audio of one phrase, in seconds at stretch 1. Longer audio is cut. */
   readonly maxPhraseSeconds: number;
 }
 
 const silenceChunkSeconds = 0.4;
 /**
- * Audio of a phrase without words, such as an emoji or a full stop: agents send such pieces, and a response
- * without audio would be an invalid file.
+ * The duration of the silence for a text without words, such as an emoji or a full stop. Voice agents send
+ * such texts, and a response without audio would be an invalid file.
  */
 const wordlessSeconds = 0.1;
-/** Highest number of marks on one side of a word that an engine receives. More marks change nothing. */
+/**
+ * The highest number of punctuation marks on one side of a word that an engine receives. Further marks have
+ * no effect.
+ */
 const maxPunctuation = 32;
 
-/** How long the first words of a new stream wait for streams that would otherwise run out of audio. */
-const patienceMs = 250;
+/**
+ * The time for which the first words of a new stream wait for streams that would otherwise run out of audio.
+ */
+const firstWaitMs = 250;
 
 /**
- * Synthesizes the segments in order. The engine gets the next segment when the last one was consumed, or
+ * Synthesizes the segments in order. The engine gets a segment when the previous segment was consumed, or
  * earlier if the engine works ahead.
  */
 export async function* speak(speech: SpeechJob, signal: AbortSignal): AsyncGenerator<Frame, void, void> {
   const { engine } = speech.speaker;
-  const line = new SegmentLine(speech.segments);
+  const segments = new SegmentQueue(speech.segments);
   let position = 0;
   let phraseStart = 0;
-  let heardSinceMs: number | undefined;
+  let playingSinceMs: number | undefined;
   /**
-   * Position of a player that plays since the first audio. A player that fell behind needs audio now.
-   * @param aheadSeconds audio of the current phrase that exists and was perhaps not consumed.
+   * Returns the time at which the client's player needs the next phrase. The player started with the first
+   * audio. A player that is late needs audio now.
+   * @param aheadSeconds the audio of the current phrase that exists, and may not have been consumed.
    */
   const dueAtMs = (aheadSeconds: number) => {
     const now = performance.now();
     const seconds = Math.max(position / engine.rate, phraseStart / engine.rate + aheadSeconds);
-    return Math.max(now, (heardSinceMs ?? now + patienceMs) + seconds * 1000);
+    return Math.max(now, (playingSinceMs ?? now + firstWaitMs) + seconds * 1000);
   };
   let begun: BegunPhrase | undefined;
   let isFirst = true;
@@ -62,20 +69,20 @@ export async function* speak(speech: SpeechJob, signal: AbortSignal): AsyncGener
     return beginPhrase(segment, speech, turn, signal, beginAhead);
   };
   const beginAhead = (writtenSeconds = 0) => {
-    const next = begun || signal.aborted ? undefined : line.ahead();
+    const next = begun || signal.aborted ? undefined : segments.ahead();
     if (next) begun = begin(next, writtenSeconds);
   };
   const take = (segment: PhraseSegment): BegunPhrase => {
     phraseStart = position;
     if (begun?.segment !== segment) return begin(segment);
-    const taken = begun;
+    const phraseInProgress = begun;
     begun = undefined;
-    const writtenSeconds = taken.writtenSeconds();
+    const writtenSeconds = phraseInProgress.writtenSeconds();
     if (writtenSeconds !== undefined) beginAhead(writtenSeconds);
-    return taken;
+    return phraseInProgress;
   };
   try {
-    for (let segment = line.next(); segment; segment = line.next()) {
+    for (let segment = segments.next(); segment; segment = segments.next()) {
       if (signal.aborted) return;
       if (segment.kind === "rest") {
         await letOthersRun();
@@ -87,43 +94,45 @@ export async function* speak(speech: SpeechJob, signal: AbortSignal): AsyncGener
           : phrase(take(segment), speech, position / engine.rate);
       for await (const frame of audio) {
         position += frame.samples.length;
-        if (position > 0) heardSinceMs ??= performance.now();
+        if (position > 0) playingSinceMs ??= performance.now();
         yield frame;
       }
     }
   } finally {
-    await begun?.leave();
+    await begun?.cancel();
   }
   if (position === 0 && !signal.aborted) yield* silence(wordlessSeconds, engine);
 }
 
 type PhraseSegment = Extract<Segment, { kind: "phrase" }>;
 
-/** Number of segments without phrases that the search for the next phrase skips. */
-const mostLookedPast = 16;
+/** The number of segments without words that the search for the next phrase skips. */
+const maxSkipped = 16;
 
-/** Segments in order, whose next phrase can be read in advance. */
-class SegmentLine {
+/** The segments in order. The next phrase can be read in advance. */
+class SegmentQueue {
   readonly #rest: Iterator<Segment>;
-  readonly #seen: Segment[] = [];
+  readonly #buffered: Segment[] = [];
 
   constructor(segments: Iterable<Segment>) {
     this.#rest = segments[Symbol.iterator]();
   }
 
   next(): Segment | undefined {
-    return this.#seen.shift() ?? this.#pull();
+    return this.#buffered.shift() ?? this.#pull();
   }
 
-  /** Returns the next phrase, if it is near. */
+  /**
+   * Returns the next phrase, without removing it. Returns undefined if too many other segments precede it.
+   */
   ahead(): PhraseSegment | undefined {
     const isPhrase = (segment: Segment | undefined) => segment?.kind === "phrase";
-    while (!isPhrase(this.#seen.at(-1)) && this.#seen.length < mostLookedPast) {
+    while (!isPhrase(this.#buffered.at(-1)) && this.#buffered.length < maxSkipped) {
       const next = this.#pull();
       if (!next) return undefined;
-      this.#seen.push(next);
+      this.#buffered.push(next);
     }
-    const last = this.#seen.at(-1);
+    const last = this.#buffered.at(-1);
     return last?.kind === "phrase" ? last : undefined;
   }
 
@@ -133,14 +142,17 @@ class SegmentLine {
   }
 }
 
-/** A phrase that the engine works on. */
+/** A phrase that the engine synthesizes. */
 interface BegunPhrase {
   readonly segment: PhraseSegment;
   readonly frames: AsyncIterable<EngineFrame>;
-  /** Its audio, if the engine has written all of it. 0 if the engine does not know the duration. */
+  /**
+   * The duration of the phrase's audio, if the engine has synthesized all of it. 0 if the engine does not
+   * know the duration.
+   */
   writtenSeconds(): number | undefined;
   /** Cancels the phrase. */
-  leave(): Promise<void>;
+  cancel(): Promise<void>;
 }
 
 function beginPhrase(
@@ -153,31 +165,31 @@ function beginPhrase(
   const { tokens } = segment;
   const utterance = {
     voice: speaker.voice,
-    tokens: tokens.map(spoken),
+    tokens: tokens.map(engineToken),
     stretch,
     ...turn,
     ...(sampling && { sampling }),
   };
   if (!speaker.engine.worksAhead) {
     const frames = speaker.engine.speak(utterance, signal);
-    return { segment, frames, writtenSeconds: () => undefined, leave: async () => undefined };
+    return { segment, frames, writtenSeconds: () => undefined, cancel: async () => undefined };
   }
-  const left = new AbortController();
+  const canceled = new AbortController();
   let writtenSeconds: number | undefined;
   const reportWritten: OnWritten = (seconds = 0) => {
     writtenSeconds = seconds;
     onWritten(seconds);
   };
-  const unlessLeft = AbortSignal.any([signal, left.signal]);
-  const frames = speaker.engine.speak(utterance, unlessLeft, reportWritten)[Symbol.asyncIterator]();
-  const first = frames.next(); // Requested now, so that the engine starts.
-  first.catch(() => undefined); // The error is reported to the consumer, if there is one.
+  const unlessCanceled = AbortSignal.any([signal, canceled.signal]);
+  const frames = speaker.engine.speak(utterance, unlessCanceled, reportWritten)[Symbol.asyncIterator]();
+  const first = frames.next(); // This request starts the engine.
+  first.catch(() => undefined); // The consumer of the frames gets the error, if the frames are consumed.
   return {
     segment,
     frames: startedWith(first, frames),
     writtenSeconds: () => writtenSeconds,
-    leave: async () => {
-      left.abort();
+    cancel: async () => {
+      canceled.abort();
       await frames.return?.();
     },
   };
@@ -207,10 +219,10 @@ async function* phrase(
 }
 
 /**
- * Shortens a token for the engine: a written word may have millions of letters, and each of its parts would
- * contain them.
+ * Removes the parts of a token that an engine does not need. A written word may have millions of letters, and
+ * every token of the word repeats them.
  */
-function spoken({ text, before, after, stretch, phonemes }: WrittenToken): Token {
+function engineToken({ text, before, after, stretch, phonemes }: WrittenToken): Token {
   return {
     text,
     before: before.slice(-maxPunctuation),
@@ -220,24 +232,28 @@ function spoken({ text, before, after, stretch, phonemes }: WrittenToken): Token
   };
 }
 
-/** Cuts the audio at a length, and removes the words after it. */
+/** Cuts the audio at a duration, and removes the words after it. */
 async function* atMost(
   frames: AsyncIterable<EngineFrame>,
   seconds: number,
 ): AsyncGenerator<EngineFrame, void, void> {
   let sent = 0;
   for await (const { samples, rate, times } of frames) {
-    const left = Math.round(seconds * rate) - sent;
+    const samplesLeft = Math.round(seconds * rate) - sent;
     sent += samples.length;
-    const heard = times
+    const timesLeft = times
       .filter(({ start }) => start < seconds)
       .map((time) => ({ ...time, end: Math.min(time.end, seconds) }));
-    yield { samples: samples.length > left ? samples.subarray(0, left) : samples, rate, times: heard };
-    if (samples.length > left) return;
+    const isLast = samples.length > samplesLeft;
+    yield { samples: isLast ? samples.subarray(0, samplesLeft) : samples, rate, times: timesLeft };
+    if (isLast) return;
   }
 }
 
-/** @param words sent with the first piece, which is empty if there is no silence. */
+/**
+ * Yields silence in pieces.
+ * @param words the words to send with the first piece. The piece is empty if there is no silence.
+ */
 function* silence(
   seconds: number,
   { rate }: Engine,
@@ -252,8 +268,8 @@ function* silence(
 }
 
 /**
- * Converts token times of an utterance into word times of the stream. The last word is held until it is
- * final.
+ * Converts the times of tokens in an utterance into the times of words in the stream. The last word is held
+ * back until its end is final.
  */
 class WordReader {
   readonly #tokens: readonly WrittenToken[];
@@ -266,7 +282,7 @@ class WordReader {
   }
 
   read(times: readonly TokenTimestamp[]): WordTimestamp[] {
-    return times.flatMap((time) => this.#take(time));
+    return times.flatMap((time) => this.#add(time));
   }
 
   flush(): WordTimestamp[] {
@@ -275,13 +291,13 @@ class WordReader {
     return last;
   }
 
-  #take({ token, start, end }: TokenTimestamp): WordTimestamp[] {
+  #add({ token, start, end }: TokenTimestamp): WordTimestamp[] {
     const written = this.#tokens[token];
     if (!written) return [];
     const time = {
       word: written.written,
-      start: wholeMilliseconds(this.#offset + start),
-      end: wholeMilliseconds(this.#offset + end),
+      start: toMilliseconds(this.#offset + start),
+      end: toMilliseconds(this.#offset + end),
     };
     if (this.#held?.index === written.word) {
       this.#held = { index: written.word, time: { ...time, start: this.#held.time.start } };
@@ -293,7 +309,7 @@ class WordReader {
   }
 }
 
-/** Seconds, rounded to meaningful digits. */
-function wholeMilliseconds(seconds: number): number {
+/** Rounds seconds to milliseconds. */
+function toMilliseconds(seconds: number): number {
   return Math.round(seconds * 1000) / 1000;
 }

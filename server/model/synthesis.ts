@@ -11,29 +11,31 @@ import type { OovCollector } from "./oov-collector.ts";
 import { type SpeechJob, speak } from "./speak.ts";
 
 /**
- * `max_tokens` limits the audio of a phrase also for engines without tokens: this number of tokens counts as
- * one second.
+ * The number of tokens that count as one second of audio. It applies `max_tokens` to engines without tokens.
  */
 const arcanaTokensPerSecond = 82;
 
-/** Properties of a model, for every voice. */
+/** The properties of a model, which apply to all its voices. */
 interface ModelStyle {
   readonly quickStart: boolean;
-  /** Duration relative to the voice's own. */
+  /** The length of the speech relative to the voice's normal length. */
   readonly stretch: number;
 }
 
-/** mistv2 starts a long text sooner, and pronounces more carefully, which improves intelligibility. */
-const manners: Readonly<Record<ModelId, ModelStyle>> = {
+/**
+ * The properties of each model. mistv2 starts a long text sooner, and speaks more slowly to be easier to
+ * understand.
+ */
+const styles: Readonly<Record<ModelId, ModelStyle>> = {
   mist: { quickStart: false, stretch: 1 },
   mistv2: { quickStart: true, stretch: 1.1 },
   arcana: { quickStart: false, stretch: 1 },
 };
 
 /**
- * Detects every invalid property of a request before the synthesis starts. The caller releases the speaker
- * after the synthesis, and this function if it throws.
- * @throws Failure `invalid_request` for markup, and for options that the engine does not have.
+ * Plans the speech and detects every error of a request before the synthesis starts. If this function throws,
+ * it releases the speaker. Otherwise the caller releases the speaker after the synthesis.
+ * @throws Failure `invalid_request` for invalid markup, and for options that the engine does not support.
  */
 export function prepareSpeech(invocation: Invocation, speaker: VoiceEngine): SpeechJob {
   try {
@@ -46,14 +48,14 @@ export function prepareSpeech(invocation: Invocation, speaker: VoiceEngine): Spe
 
 function planJob(invocation: Invocation, speaker: VoiceEngine): SpeechJob {
   const { sampling } = invocation;
-  const manner = manners[invocation.modelId];
+  const style = styles[invocation.modelId];
   const isArcana = models[invocation.modelId].tier === "arcana";
   const { tokensPerSecond, phraseGrowth } = speaker.engine;
   const fields = unsupportedOptions(invocation, speaker);
   const [first] = fields;
   if (first) throw new Failure("invalid_request", `${first.pointer} ${first.detail}`, { fields });
   if (invocation.lexicon && speaker.voice.kind === "generated")
-    throw new Failure("invalid_request", "This model reads text only, and accepts no pronunciations.");
+    throw new Failure("invalid_request", "/lexicon is not supported: the generator of this voice reads text only. Remove the pronunciations.");
   const segments = planSpeech(invocation.text, {
     ...textOptions(invocation),
     ...(phraseGrowth !== undefined && { growth: phraseGrowth }),
@@ -61,7 +63,7 @@ function planJob(invocation: Invocation, speaker: VoiceEngine): SpeechJob {
   return {
     speaker,
     segments,
-    stretch: invocation.stretch * manner.stretch,
+    stretch: invocation.stretch * style.stretch,
     maxPhraseSeconds: isArcana
       ? sampling.maxTokens / (tokensPerSecond ?? arcanaTokensPerSecond)
       : Number.POSITIVE_INFINITY,
@@ -69,7 +71,7 @@ function planJob(invocation: Invocation, speaker: VoiceEngine): SpeechJob {
   };
 }
 
-/** Fields of the public request. */
+/** The names of the sampling options in the public request. */
 const samplingFields = {
   repetitionPenalty: "repetition_penalty",
   temperature: "temperature",
@@ -77,8 +79,8 @@ const samplingFields = {
 } as const;
 
 /**
- * Options of arcana that would have no effect: a mounted voice does not sample, so only the defaults are honest.
- * `max_tokens` has an effect with every engine.
+ * Returns the options of arcana that would have no effect. A mounted voice does not sample, so a request may
+ * only set the defaults. `max_tokens` has an effect with every engine.
  */
 export function unsupportedOptions(
   { modelId, sampling }: Pick<Invocation, "modelId" | "sampling">,
@@ -90,19 +92,20 @@ export function unsupportedOptions(
     .filter((name) => sampling[name] !== samplingDefaults[name])
     .map((name) => ({
       pointer: `/${samplingFields[name]}`,
-      detail: `has no effect here: ${engine.name} speaks this voice, and does not sample. Leave it out.`,
+      detail: `has no effect: the engine ${engine.name} of this voice does not sample. Remove the field.`,
     }));
 }
 
 /**
- * The check that {@link prepareSpeech} leaves out: it reads the markup of a long text while other requests
- * run. @throws Failure `invalid_request`
+ * Checks the markup of a long text while other requests run. {@link prepareSpeech} does not include this
+ * check.
+ * @throws Failure `invalid_request`
  */
 export function checkSpeech(invocation: Invocation): Promise<void> {
   return checkLongMarkup(invocation.text, textOptions(invocation), letOthersRun);
 }
 
-/** Settings of normalization. */
+/** Returns the options of the speech plan. */
 export function textOptions(invocation: Invocation): SpeechPlanOptions {
   return {
     language: invocation.lang,
@@ -110,51 +113,54 @@ export function textOptions(invocation: Invocation): SpeechPlanOptions {
     pauses: invocation.pauseBetweenBrackets,
     phonemes: invocation.phonemizeBetweenBrackets,
     inlineStretch: invocation.inlineStretch,
-    quickStart: manners[invocation.modelId].quickStart,
+    quickStart: styles[invocation.modelId].quickStart,
     ...(invocation.lexicon && { lexicon: readLexicon(invocation.lexicon) }),
   };
 }
 
-/** Additional content of the stream. */
+/** The callbacks of a stream. */
 export interface SpeechHooks {
-  /** Updated during the stream. */
+  /** The progress, which is updated during the stream. */
   readonly progress: Progress;
-  /** Started after the first audio, so that it does not delay it. */
+  /**
+   * Starts the search for out-of-vocabulary words. It is called after the first audio, which it would
+   * otherwise delay.
+   */
   readonly findWords?: () => OovCollector;
   /** Called when the engine has no more work for the stream. */
   readonly onSpoken?: () => void;
   readonly onFailure: (failure: Failure) => void;
 }
 
-/** Progress of a stream. */
+/** The progress of a stream. */
 export interface Progress {
   samples: number;
-  /** Time spent on waiting for the stream's audio, without the time of a slow client. */
+  /** The time for which the tier waited for the stream's audio. Waiting for a slow client does not count. */
   workMs: number;
 }
 
 /**
- * Synthesizes until the first audio exists, and returns the whole stream of wire bytes, from the head to the
- * end or error. Undefined if the client disconnected.
- * @throws Failure if it fails before any audio; later failures become an error frame and are passed to
- * `onFailure`.
+ * Synthesizes until the first audio exists. Returns the bytes of the whole stream, from the head to the end
+ * or the error. Returns undefined if the client disconnected.
+ * @throws Failure if the synthesis fails before any audio. A later failure becomes an error frame, and is
+ * reported to `onFailure`.
  */
 export async function startSpeech(
   speech: SpeechJob,
   signal: AbortSignal,
-  company: SpeechHooks,
+  hooks: SpeechHooks,
 ): Promise<AsyncGenerator<Buffer, void, void> | undefined> {
-  const frames = counted(speak(speech, signal), company);
+  const frames = countProgress(speak(speech, signal), hooks);
   const early: Frame[] = [];
   for (let next = await frames.next(); !next.done; next = await frames.next()) {
     early.push(next.value);
     if (next.value.samples.length > 0) break;
   }
   if (signal.reason instanceof Failure) throw signal.reason;
-  return signal.aborted ? undefined : encodeSpeech(speech, early, frames, signal, company);
+  return signal.aborted ? undefined : encodeSpeech(speech, early, frames, signal, hooks);
 }
 
-async function* counted(
+async function* countProgress(
   frames: AsyncGenerator<Frame, void, void>,
   { progress, onSpoken }: Pick<SpeechHooks, "progress" | "onSpoken">,
 ): AsyncGenerator<Frame, void, void> {
@@ -184,7 +190,8 @@ async function* encodeSpeech(
   try {
     const head: WireFrame = { kind: "head", rate: engine.rate, engine: engine.name };
     for (const frame of early) samples += frame.samples.length;
-    yield encodeFrames([head, ...early.flatMap(framesOf)]); // Sent in one write with the first audio.
+    // The head and the first audio are sent in one write.
+    yield encodeFrames([head, ...early.flatMap(framesOf)]);
     const found = findWords?.();
     for await (const frame of rest) {
       samples += frame.samples.length;
@@ -192,15 +199,16 @@ async function* encodeSpeech(
       if (found) yield* found.take();
     }
     if (found) yield* found.last(signal);
-    signal.throwIfAborted(); // An engine ends early after an abort, which is not the end of the speech.
+    // An engine that ends early after an abort has not synthesized all of the speech.
+    signal.throwIfAborted();
     yield encodeFrame({ kind: "end", samples, workMs: Math.round(progress.workMs) });
   } catch (error) {
-    if (error === signal.reason && !(error instanceof Failure)) return; // The client disconnected.
+    if (error === signal.reason && !(error instanceof Failure)) return; // The client has disconnected.
     const failure = asFailure(error);
     onFailure(failure);
     yield encodeFrame({ kind: "error", failure });
   } finally {
-    await rest.return(); // Stops the engine, also if the client stopped reading.
+    await rest.return(); // This stops the engine if the client stopped reading.
   }
 }
 
@@ -213,7 +221,7 @@ function framesOf({ samples, words }: Frame): WireFrame[] {
 
 export function asFailure(error: unknown): Failure {
   if (error instanceof Failure) return error;
-  return new Failure("internal", "An unexpected error occurred in the model tier; its log has the details.", {
+  return new Failure("internal", "An unexpected error occurred in the model tier. The log of the model tier has the details.", {
     cause: error,
   });
 }

@@ -55,19 +55,21 @@ import { warmUpEngines } from "./warm-up.ts";
 
 export interface RunningTier {
   readonly url: string;
-  /** Resolves after every engine of this machine has synthesized a phrase. Rejects if no engine works. */
+  /** Resolves when every engine has synthesized a phrase. Rejects if no engine works. */
   readonly warmed: Promise<void>;
-  /** Rejects new requests, lets running streams finish for up to `drainSeconds`, and closes. */
+  /** Rejects new requests, drains running streams for up to `drainSeconds`, and closes the tier. */
   stop(): Promise<void>;
 }
 
 const defaultQueueDeadlineMs = 5_000;
 const maxCallerLength = 200;
 
-/** Only API tiers call a model tier, so the response to invalid HTTP has a status only. */
+/** The response to invalid HTTP. It has no body, because only API tiers call a model tier. */
 const malformed = "HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
 
-/** Starts a model tier. It listens immediately, and is ready when its engines have synthesized a phrase. */
+/**
+ * Starts a model tier. It listens immediately. It becomes ready when its engines have synthesized a phrase.
+ */
 export async function startModelTier(options: ModelTierOptions): Promise<RunningTier> {
   const app = Fastify({
     logger: { level: options.logLevel, name: options.tier },
@@ -76,11 +78,11 @@ export async function startModelTier(options: ModelTierOptions): Promise<Running
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: "requestId" }),
     forceCloseConnections: true,
     clientErrorHandler: (_error, socket) => {
-      if (socket.writable) answers.refuse(socket as Socket, malformed);
+      if (socket.writable) openResponses.refuse(socket as Socket, malformed);
       else socket.destroy();
     },
   });
-  const answers = new OpenResponses(app.server);
+  const openResponses = new OpenResponses(app.server);
   const clock = options.clock ?? systemClock;
   const tracing = await startTracing(options.tracing, app.log, clock);
   const telemetry = await startTelemetry(options.telemetry, app.log, clock);
@@ -131,17 +133,17 @@ class ModelTier {
     );
     this.#vocabulary = new Vocabulary({ folder: options.dictionaryFolder, log: app.log });
     this.#tokens = new AcceptedTokens(options.tokens, (error) =>
-      app.log.error({ err: error }, "the accepted tokens cannot be read; every request is rejected"),
+      app.log.error({ err: error }, "the accepted internal tokens cannot be read; every request is rejected"),
     );
   }
 
   /**
-   * @throws EngineMissing if no engine is installed, Failure if one makes no audio; the tier then stays not
-   * ready.
+   * Opens the engines. If that fails, the tier never becomes ready.
+   * @throws EngineMissing if no engine is installed; Failure if an engine returns no audio.
    */
   openEngines(): Promise<void> {
     this.#opening = this.#openEngines();
-    this.#opening.catch((error) => this.#app.log.error({ err: error }, "this tier cannot synthesize speech"));
+    this.#opening.catch((error) => this.#app.log.error({ err: error }, "the engines could not be started; the tier is not ready"));
     return this.#opening;
   }
 
@@ -161,7 +163,7 @@ class ModelTier {
     this.#admission.lowerTo(engines.realTimeStreams);
     await warmUpEngines(engines, this.#stopping.signal);
     if (this.#state === "starting") this.#state = "serving";
-    this.#app.log.info({ engines: engines.all().map(({ name }) => name) }, "ready to synthesize speech");
+    this.#app.log.info({ engines: engines.all().map(({ name }) => name) }, "the tier is ready to synthesize speech");
   }
 
   #generator(): ArcanaEngineName | undefined {
@@ -171,7 +173,7 @@ class ModelTier {
   #model() {
     const { model, maxConcurrentStreams, host } = this.#options;
     if (this.#generator() !== "vllm") return undefined;
-    if (!model) throw new Error("no model is given for vLLM");
+    if (!model) throw new Error("the generator vllm needs a model; set its folder");
     return { ...model, maxStreams: maxConcurrentStreams, host };
   }
 
@@ -195,7 +197,7 @@ class ModelTier {
   async stop(): Promise<void> {
     if (this.#state === "draining") return;
     this.#state = "draining";
-    this.#app.log.info({ streams: this.#admission.speaking }, "draining");
+    this.#app.log.info({ streams: this.#admission.speaking }, "the tier drains its running streams");
     const drainMs = this.#options.drainSeconds * 1000;
     const end = this.#clock.monotonicMs() + drainMs;
     const unsent = watchUnsentBytes(this.#app.server, this.#clock);
@@ -205,7 +207,7 @@ class ModelTier {
     this.#stopping.abort(draining());
     await this.#app.close();
     await unsent.gone(end);
-    await this.#opening?.catch(() => undefined); // Its failure is reported by `warmed`.
+    await this.#opening?.catch(() => undefined); // `warmed` reports this failure.
     await this.#engines?.close();
     await Promise.all([this.#tracing.stop(), this.#telemetry.stop()]);
     await this.#vocabulary.close();
@@ -228,12 +230,15 @@ class ModelTier {
     this.#app.setNotFoundHandler(() => {
       throw new Failure(
         "not_found",
-        "A model tier has /invocations, /voices, /ping, /readyz, /ready and /metrics.",
+        "A model tier serves /invocations, /voices, /ping, /readyz, /ready and /metrics.",
       );
     });
   }
 
-  /** Runs before the body is read, so that a request without a token cannot occupy memory. */
+  /**
+   * Checks the internal token before the body is read, so that a request without a token cannot occupy
+   * memory.
+   */
   async #requireToken(request: FastifyRequest, reply: FastifyReply): Promise<void> {
     if (await this.#tokens.accepts(request.headers.authorization)) return;
     void reply.header("www-authenticate", "Bearer");
@@ -251,13 +256,13 @@ class ModelTier {
     whenClosed(reply, () => speech.speaker.release());
     const arrivedAt = performance.now();
     const signal = AbortSignal.any([this.#stopping.signal, closed(reply)]);
-    const ofEngine = this.#engineAdmission.of(speech.speaker);
-    const releaseEngine = await this.#enter(request, signal, ofEngine);
-    if (!releaseEngine) return this.#giveUp(reply);
-    if (ofEngine) whenClosed(reply, releaseEngine);
+    const engineAdmission = this.#engineAdmission.of(speech.speaker);
+    const releaseEngine = await this.#enter(request, signal, engineAdmission);
+    if (!releaseEngine) return this.#endWithoutSpeech(reply);
+    if (engineAdmission) whenClosed(reply, releaseEngine);
     const release = await this.#enter(request, signal, this.#admission);
-    if (!release) return this.#giveUp(reply);
-    // The slot is free again when the client has the last byte, or is gone.
+    if (!release) return this.#endWithoutSpeech(reply);
+    // The slot is released when the client has received the last byte or has disconnected.
     const end = this.#metrics.began(secondsSince(arrivedAt));
     whenClosed(reply, () => {
       release();
@@ -273,7 +278,7 @@ class ModelTier {
       onSpoken: releaseEngine,
       onFailure: (failure) => reportFailure(failure, request),
     });
-    if (!bytes) return this.#giveUp(reply);
+    if (!bytes) return this.#endWithoutSpeech(reply);
     this.#metrics.firstAudio(invocation.modelId, secondsSince(arrivedAt));
     const body = Readable.from(bytes, { objectMode: false, highWaterMark: 16 * 1024 });
     return reply.type(wireType).header(orcaHeader, orcaReport(this.#admission)).send(body);
@@ -284,8 +289,8 @@ class ModelTier {
   }
 
   /**
-   * The built-in engine speaks instead of a full mounted model if the deployment asks for it. A request that the
-   * mounted model rejects is also rejected then.
+   * Selects the speaker of a voice. If the deployment allows it, the built-in engine replaces a mounted model
+   * that is at capacity. A request that the mounted model would reject is rejected in this case too.
    */
   #selectSpeaker(voice: KnownVoice, invocation: Invocation): VoiceEngine {
     const engines = this.#servingEngines();
@@ -297,7 +302,10 @@ class ModelTier {
     return engines.builtInSpeakerFor(voice);
   }
 
-  /** @param admission undefined if nothing limits the streams. */
+  /**
+   * Waits for a slot. Resolves with undefined if the signal aborts first.
+   * @param admission undefined if the number of streams is not limited.
+   */
   async #enter(
     request: FastifyRequest,
     signal: AbortSignal,
@@ -319,8 +327,8 @@ class ModelTier {
     }
   }
 
-  /** The wait ended without a slot: this replica stops, or the client disconnected. */
-  #giveUp(reply: FastifyReply): FastifyReply {
+  /** Ends a request that got no slot, because this replica stops or the client has disconnected. */
+  #endWithoutSpeech(reply: FastifyReply): FastifyReply {
     if (this.#stopping.signal.aborted) throw this.#stopping.signal.reason;
     return reply.hijack();
   }
@@ -330,7 +338,7 @@ class ModelTier {
       throw draining();
     }
     if (this.#state === "starting" || !this.#engines) {
-      throw new Failure("model_unreachable", "The speech engines are starting; retry in a few seconds.", {
+      throw new Failure("model_unreachable", "The speech engines are starting. Send the request again in a few seconds.", {
         retryAfterSeconds: 2,
       });
     }
@@ -338,37 +346,40 @@ class ModelTier {
   }
 }
 
-/** The same synthesis, with the engine's work in the trace. */
+/** Returns a speech job that also records the engine's work in the trace. */
 function inSpan(speech: SpeechJob, span: Span): SpeechJob {
   if (!span.isRecording) return speech;
   const { speaker } = speech;
   return { ...speech, speaker: { ...speaker, engine: traced(speaker.engine, span) } };
 }
 
-/** The API tier's request ID if it is valid, else a new one. */
+/** Returns the API tier's request ID if it is valid, and otherwise a new ID. */
 function requestId({ headers }: RawRequestDefaultExpression): string {
-  const given = headers["x-request-id"];
-  return typeof given === "string" && /^[\w.:-]{1,128}$/.test(given) ? given : randomUUID();
-}
-
-/** The API key of the request. Requests of an older API tier, which does not send it, share one turn. */
-function callerOf({ headers }: FastifyRequest): string {
-  const given = headers[callerHeader];
-  return typeof given === "string" ? given.slice(0, maxCallerLength) : "";
-}
-
-function whenClosed({ raw }: FastifyReply, over: () => void): void {
-  if (raw.closed) over();
-  else raw.once("close", over);
+  const value = headers["x-request-id"];
+  return typeof value === "string" && /^[\w.:-]{1,128}$/.test(value) ? value : randomUUID();
 }
 
 /**
- * One error for all: the default reason of an abort captures the stack each time, and every response ends
- * with one.
+ * Returns the ID of the request's API key. Earlier API tiers do not send it, and their requests share one
+ * turn in the queue.
+ */
+function callerOf({ headers }: FastifyRequest): string {
+  const value = headers[callerHeader];
+  return typeof value === "string" ? value.slice(0, maxCallerLength) : "";
+}
+
+function whenClosed({ raw }: FastifyReply, onClose: () => void): void {
+  if (raw.closed) onClose();
+  else raw.once("close", onClose);
+}
+
+/**
+ * The reason of the abort at the end of every response. It is created once, because the default reason
+ * captures a stack trace each time.
  */
 const closedConnection = new Error("the response is complete, or the client disconnected");
 
-/** Aborts when the client disconnects. */
+/** Returns a signal that aborts when the response is complete or the client disconnects. */
 function closed(reply: FastifyReply): AbortSignal {
   const disconnect = new AbortController();
   reply.raw.once("close", () => disconnect.abort(closedConnection));

@@ -2,12 +2,12 @@ import type { Engine } from "../engine/runtime/engine.ts";
 import type { Span } from "../tracing/span.ts";
 import { asFailure } from "./synthesis.ts";
 
-/** A text may have thousands of phrases. A trace shows the first of them. */
+/** The highest number of phrases in a trace. A text may have thousands of phrases. */
 const maxSpans = 32;
 
 /**
- * The same engine, with a span for each utterance: the wait for a process, the synthesis, and the client's
- * reading.
+ * Returns an engine that records a span for each utterance. The span includes the wait for a process, the
+ * synthesis, and the time in which the client reads.
  */
 export function traced(engine: Engine, parent: Span): Engine {
   let spans = 0;

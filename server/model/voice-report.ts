@@ -4,24 +4,27 @@ import type { Engines } from "../engine/engines.ts";
 import type { MountedModel, MountProblem } from "../engine/neural/mounted-voices.ts";
 
 interface ReportedVoice extends ListedVoice {
-  /** Value of `X-Voice-Engine`. */
+  /** The value of the header `X-Voice-Engine`. */
   readonly engine: string | undefined;
-  /** Built-in voices that this voice replaces in all of their models. Read by API tiers of earlier versions. */
+  /**
+   * The built-in voices that this voice replaces in all models. Only API tiers of earlier versions read this
+   * field.
+   */
   readonly replaces?: readonly string[];
 }
 
-/** The engine of a built-in voice in one model. */
+/** The engine of a built-in voice in a model. */
 interface BuiltInSpeaker {
   readonly id: string;
   readonly model: ModelId;
-  /** Value of `X-Voice-Engine`. */
+  /** The value of the header `X-Voice-Engine`. */
   readonly engine: string;
   readonly license: string;
 }
 
 /**
- * Response of `GET /voices`: voices that API tiers add to their catalogue, the engines of the built-in voices,
- * and problems that an administrator has to solve.
+ * The response of `GET /voices`: the voices that API tiers add to their catalogue, the engines of the
+ * built-in voices, and the problems that an administrator has to solve.
  */
 export interface VoiceReport {
   readonly voices: readonly ReportedVoice[];
@@ -30,7 +33,10 @@ export interface VoiceReport {
   readonly problems: readonly MountProblem[];
 }
 
-/** @param engines undefined until they are started. */
+/**
+ * Creates the response of `GET /voices`.
+ * @param engines undefined until the engines are started.
+ */
 export function reportVoices(engines: Engines | undefined, tier: ModelKind): VoiceReport {
   const mounted = engines?.mounted;
   const voices = mounted?.voices() ?? [];

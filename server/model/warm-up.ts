@@ -11,9 +11,9 @@ const voicesByEngine: Readonly<Record<string, readonly EngineVoice[]>> = {
 };
 
 /**
- * Synthesizes a phrase on every process of every engine, because the first phrase of a process takes several
- * times as long.
- * @throws Failure if an engine makes no audio.
+ * Synthesizes a phrase with every process of every engine, because the first phrase of a process takes
+ * several times as long as later phrases.
+ * @throws Failure if an engine returns no audio.
  */
 export async function warmUpEngines(engines: Engines, signal: AbortSignal): Promise<void> {
   for (const engine of engines.speaking()) {
@@ -30,6 +30,6 @@ async function speakOnce(engine: Engine, voice: EngineVoice, signal: AbortSignal
     samples += frame.samples.length;
   }
   if (samples === 0 && !signal.aborted) {
-    throw new Failure("model_failed", `The ${engine.name} engine made no audio.`);
+    throw new Failure("model_failed", `The engine ${engine.name} returned no audio during the warm-up. Check the log of the model tier.`);
   }
 }

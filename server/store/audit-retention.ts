@@ -3,7 +3,7 @@ import { forgetAudit } from "./audit.ts";
 import type { Database } from "./database/database.ts";
 
 const dayMs = 86_400_000;
-const lookMs = 3_600_000;
+const intervalMs = 3_600_000;
 
 export interface AuditRetentionOptions {
   readonly database: Database;
@@ -13,16 +13,16 @@ export interface AuditRetentionOptions {
 }
 
 /**
- * Deletes audit entries that are older than the retention time, now and every hour. @returns a function that
- * stops it.
+ * Deletes audit entries that are older than the retention time, immediately and then every hour.
+ * @returns a function that stops the deletion.
  */
 export function limitAudit({ database, days, clock, onError }: AuditRetentionOptions): () => Promise<void> {
   let work = Promise.resolve();
-  const forget = () => {
+  const deleteOld = () => {
     work = work.then(() => forgetAudit(database, clock.nowMs() - days * dayMs)).catch(onError);
   };
-  forget();
-  const stop = every(clock, lookMs, forget);
+  deleteOld();
+  const stop = every(clock, intervalMs, deleteOld);
   return () => {
     stop();
     return work;

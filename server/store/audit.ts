@@ -3,12 +3,12 @@ import type { Kysely } from "kysely";
 import type { Tables } from "./backend/schema.ts";
 import type { Database } from "./database/database.ts";
 
-/** One entry of the audit log, which is written in the transaction of the change itself. */
+/** An entry of the audit log. It is written in the same transaction as the change that it describes. */
 export interface AuditEntry {
-  /** The author: the name of a user or an API key, or `the command line`. */
+  /** The author: the name of a user or of an API key, or `the command line`. */
   readonly actor: string;
   readonly action: AuditAction;
-  /** The object of the change. */
+  /** The object of the change, for example the name of a key. */
   readonly subject: string;
   readonly detail?: string;
 }
@@ -32,7 +32,7 @@ export type AuditAction =
   | "signed in"
   | "sign-in refused";
 
-/** A position in the audit log. The next page lists older entries. */
+/** A position in the audit log, after which the next page starts. */
 export interface AuditPlace {
   readonly at: number;
   readonly id: string;
@@ -40,7 +40,7 @@ export interface AuditPlace {
 
 export type ListedEntry = Required<AuditEntry> & {
   readonly id: string;
-  /** Milliseconds since the epoch. */
+  /** The time in milliseconds since the epoch. */
   readonly at: number;
 };
 
@@ -51,7 +51,7 @@ export async function writeAudit(db: Kysely<Tables>, entry: AuditEntry, at: numb
     .execute();
 }
 
-/** The newest entries first, and only entries older than the position if it is given. */
+/** Lists entries, the newest first. With a position, it lists only older entries. */
 export function listAudit(database: Database, limit: number, after?: AuditPlace): Promise<ListedEntry[]> {
   return database.run(async (db) => {
     let query = db
@@ -71,7 +71,7 @@ export function listAudit(database: Database, limit: number, after?: AuditPlace)
   });
 }
 
-/** Deletes entries before a time. */
+/** Deletes the entries that are older than a time, in milliseconds since the epoch. */
 export async function forgetAudit(database: Database, before: number): Promise<void> {
   await database.run((db) => db.deleteFrom("audit").where("at", "<", before).execute());
 }

@@ -5,14 +5,15 @@ import { reportChanges } from "./database/report-changes.ts";
 import type { LexiconTable } from "./lexicon.ts";
 
 /**
- * The lexicons of all teams, cached in memory and kept up to date, so that a request never waits for the
+ * The lexicons of all teams in memory, which are polled for changes. A request therefore never waits for the
  * database.
  */
 export interface CachedLexicon {
   /**
-   * Returns the team's entries for the words of this text, by the word in lower case, or undefined if there
-   * are none.
-   * @param team undefined for a key without one. @param language ISO 639-3.
+   * Returns the team's entries for the words of a text, by the word in lower case. Returns undefined if the
+   * team has no entry for them.
+   * @param team undefined for a key without a team.
+   * @param language an ISO 639-3 code.
    */
   find(
     team: string | undefined,
@@ -31,49 +32,52 @@ export interface CachedLexiconOptions {
   readonly intervalMs?: number;
   readonly clock: Clock;
   /**
-   * Called with an error when the table becomes unreadable, and with undefined when it is readable again.
-   * Until then the entries that were read last apply.
+   * Called with an error when the table becomes unreadable, and with undefined when it is readable again. In
+   * the meantime the last entries apply.
    */
   readonly onError: (error: Error | undefined) => void;
 }
 
-const usualIntervalMs = 2_000;
-/** A longer text is not searched for words: the model tier gets the team's whole lexicon. */
+const defaultIntervalMs = 2_000;
+/**
+ * The length up to which a text is searched for words. For a longer text, the model tier gets the team's
+ * whole lexicon.
+ */
 const searchedCharacters = 20_000;
 const words = /\p{L}[\p{L}\p{M}'’\-‐]*/gu;
 
 export function cacheLexicon({ table, intervalMs, clock, onError }: CachedLexiconOptions): CachedLexicon {
-  const tell = reportChanges(onError);
+  const report = reportChanges(onError);
   let entries = new Map<string, ReadonlyMap<string, string>>();
   let withSentences: ReadonlySet<string> = new Set();
   let revision: number | undefined;
-  const look = async () => {
+  const readChanges = async () => {
     try {
       const current = await table.revision();
       if (current !== revision) {
         const loaded = await table.load();
-        const groups = Map.groupBy(loaded.entries, ({ team, language }) => placeOf(team, language));
+        const groups = Map.groupBy(loaded.entries, ({ team, language }) => groupOf(team, language));
         withSentences = loaded.withSentences;
         entries = new Map(
-          [...groups].map(([place, list]) => [
-            place,
+          [...groups].map(([group, list]) => [
+            group,
             new Map(list.map(({ word, phonemes }) => [word, phonemes])),
           ]),
         );
       }
       revision = current;
-      tell(undefined);
+      report(undefined);
     } catch (error) {
-      revision = undefined; // A database that returns may be another one.
-      tell(error as Error);
+      revision = undefined; // A database that is available again may be a different database.
+      report(error as Error);
     }
   };
-  const task = new PeriodicTask(clock, intervalMs ?? usualIntervalMs, look);
+  const task = new PeriodicTask(clock, intervalMs ?? defaultIntervalMs, readChanges);
   return {
     find(team, language, text) {
-      const known = entries.get(placeOf(team ?? "", language));
-      if (!known) return undefined;
-      const found = text.length > searchedCharacters ? [...known] : foundIn(text, known);
+      const lexicon = entries.get(groupOf(team ?? "", language));
+      if (!lexicon) return undefined;
+      const found = text.length > searchedCharacters ? [...lexicon] : entriesIn(text, lexicon);
       return found.length > 0 ? Object.fromEntries(found) : undefined;
     },
     keepsSentences: (team) => withSentences.has(team ?? ""),
@@ -82,14 +86,14 @@ export function cacheLexicon({ table, intervalMs, clock, onError }: CachedLexico
   };
 }
 
-function foundIn(text: string, known: ReadonlyMap<string, string>): [string, string][] {
+function entriesIn(text: string, lexicon: ReadonlyMap<string, string>): [string, string][] {
   const forms = new Set([...text.matchAll(words)].map(([word]) => lexiconForm(word)));
   return [...forms].flatMap((form): [string, string][] => {
-    const phonemes = known.get(form);
+    const phonemes = lexicon.get(form);
     return phonemes === undefined ? [] : [[form, phonemes]];
   });
 }
 
-function placeOf(team: string, language: string): string {
+function groupOf(team: string, language: string): string {
   return JSON.stringify([team, language]);
 }

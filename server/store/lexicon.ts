@@ -8,13 +8,13 @@ import { teamsWithSentences } from "./team-settings.ts";
 
 /** A team's pronunciation of a word. */
 export interface LexiconEntry {
-  /** Empty for keys without a team. */
+  /** The team. Empty for keys without a team. */
   readonly team: string;
-  /** Language code of ISO 639-3. */
+  /** The ISO 639-3 code of the language. */
   readonly language: string;
-  /** In lower case. */
+  /** The word in lower case. */
   readonly word: string;
-  /** In the public phonetic alphabet, as between braces. */
+  /** The pronunciation in the public phonetic alphabet, as in the braces of a text. */
   readonly phonemes: string;
 }
 
@@ -22,19 +22,22 @@ export type LexiconWord = Omit<LexiconEntry, "phonemes">;
 
 export interface LoadedLexicon {
   readonly entries: readonly LexiconEntry[];
-  /** Teams that keep the sentences around out-of-vocabulary words. */
+  /** The teams that keep the sentences around out-of-vocabulary words. */
   readonly withSentences: ReadonlySet<string>;
 }
 
-/** The out-of-vocabulary words of a team, and its lexicon. */
+/** The lexicon of each team, and the out-of-vocabulary words to review. */
 export interface LexiconTable {
-  /** Changes whenever an entry changes. */
+  /** The revision number, which changes with every entry. */
   revision(): Promise<number>;
-  /** Entries of all teams. */
+  /** Returns the entries of all teams. */
   load(): Promise<LoadedLexicon>;
-  /** Entries of one team, ordered by word. */
+  /** Returns the entries of one team, ordered by word. */
   list(team: string): Promise<readonly LexiconEntry[]>;
-  /** @throws LexiconError if the team has the maximum number of entries. */
+  /**
+   * Saves one entry.
+   * @throws LexiconError if the team already has the maximum number of entries.
+   */
   save(actor: string, entry: LexiconEntry): Promise<void>;
   /**
    * Imports all entries or none. An existing word gets the new pronunciation.
@@ -44,9 +47,12 @@ export interface LexiconTable {
   remove(actor: string, word: LexiconWord): Promise<void>;
   /** Excludes the word from review. */
   dismiss(actor: string, word: LexiconWord): Promise<void>;
-  /** Words that are neither in the lexicon nor dismissed, with the most frequent first. */
+  /**
+   * Returns the words to review, the most frequent first. Words in the lexicon and dismissed words are
+   * excluded.
+   */
   review(team: string, limit: number): Promise<readonly ReviewedWord[]>;
-  /** Teams with words or entries. The empty name stands for keys without a team. */
+  /** Returns the teams that have words, entries or users. The empty name stands for keys without a team. */
   teams(): Promise<readonly string[]>;
 }
 
@@ -57,28 +63,31 @@ export interface ReviewedWord {
   /** The most recent sentence, if the team keeps sentences. */
   readonly sentence: string | undefined;
   readonly count: number;
-  /** Milliseconds since the epoch. */
+  /** The first and the last use, in milliseconds since the epoch. */
   readonly firstSeen: number;
   readonly lastSeen: number;
 }
 
 /** The team would exceed the maximum number of entries. */
 export class LexiconError extends Error {
-  /** Highest number of entries of a team. */
+  /** The highest number of entries of a team. */
   readonly most = maxEntries;
 
   constructor() {
-    super(`A lexicon has at most ${maxEntries} words; remove some first.`);
+    super(`A lexicon may have ${maxEntries} words; remove words before you add others.`);
     this.name = "LexiconError";
   }
 }
 
-/** Entries of one team. */
+/** The highest number of entries of one team. */
 export const maxEntries = 5_000;
-/** Entries of all teams, far more than any installation has. */
+/** The highest number of entries of all teams that are loaded. No installation reaches it. */
 const maxLoaded = 200_000;
 
-/** @param now milliseconds since the epoch. */
+/**
+ * Creates the table of lexicons.
+ * @param now returns the time in milliseconds since the epoch.
+ */
 export function createLexiconTable(database: Database, now: () => number): LexiconTable {
   const change = <Result>(work: (trx: Transaction<Tables>) => Promise<Result>) =>
     changeInTurn(database, "lexicon", work);
@@ -102,14 +111,14 @@ export function createLexiconTable(database: Database, now: () => number): Lexic
       }),
     save: (actor, { team, language, word, phonemes }) =>
       change(async (trx) => {
-        await put(trx, team, [{ language, word, phonemes }]);
+        await upsertEntries(trx, team, [{ language, word, phonemes }]);
         await writeAudit(trx, { actor, action: "word saved", subject: word, detail: `{${phonemes}}` }, now());
       }),
     saveAll: (actor, team, entries) =>
       change(async (trx) => {
-        await put(trx, team, entries);
+        await upsertEntries(trx, team, entries);
         const detail = `${entries.length} words`;
-        await writeAudit(trx, { actor, action: "words imported", subject: shownTeam(team), detail }, now());
+        await writeAudit(trx, { actor, action: "words imported", subject: teamLabel(team), detail }, now());
       }),
     remove: (actor, { team, language, word }) =>
       change(async (trx) => {
@@ -132,20 +141,23 @@ export function createLexiconTable(database: Database, now: () => number): Lexic
           await writeAudit(trx, { actor, action: "word dismissed", subject: word }, now());
         }),
       ),
-    review: (team, limit) => database.run((db) => reviewed(db, team, limit)),
+    review: (team, limit) => database.run((db) => wordsToReview(db, team, limit)),
     teams: () => database.run(teamsOf),
   };
 }
 
-function shownTeam(team: string): string {
+function teamLabel(team: string): string {
   return team === "" ? "keys without a team" : team;
 }
 
-/** Rows of one statement. */
+/** The number of rows in one statement. */
 const batchSize = 500;
 
-/** @throws LexiconError if the team then exceeds the maximum. */
-async function put(
+/**
+ * Inserts or replaces entries.
+ * @throws LexiconError if the team then exceeds the maximum.
+ */
+async function upsertEntries(
   trx: Transaction<Tables>,
   team: string,
   entries: readonly Omit<LexiconEntry, "team">[],
@@ -176,11 +188,14 @@ function toEntry({ team_id, language, word, phonemes }: Tables["lexicon"]): Lexi
   return { team: team_id, language, word, phonemes };
 }
 
-/** Rows that one query for words reads. */
+/** The number of rows that one query of words reads. */
 const maxRows = 20_000;
 
-/** Words are grouped here, because SQLite converts only ASCII letters to lower case. */
-async function reviewed(db: Kysely<Tables>, team: string, limit: number): Promise<ReviewedWord[]> {
+/**
+ * Returns the words to review. They are grouped in this process, because SQLite converts only ASCII letters
+ * to lower case.
+ */
+async function wordsToReview(db: Kysely<Tables>, team: string, limit: number): Promise<ReviewedWord[]> {
   const rows = await db
     .selectFrom("oovs")
     .select(["language", "word", "sentence", "count", "first_seen", "last_seen"])
@@ -188,17 +203,17 @@ async function reviewed(db: Kysely<Tables>, team: string, limit: number): Promis
     .orderBy("last_seen", "desc")
     .limit(maxRows)
     .execute();
-  const done = await db
+  const excludedRows = await db
     .selectFrom("lexicon")
     .select(["language", "word"])
     .where("team_id", "=", team)
     .unionAll(db.selectFrom("dismissed_words").select(["language", "word"]).where("team_id", "=", team))
     .execute();
-  const placeOf = (language: string, word: string) => JSON.stringify([language, lexiconForm(word)]);
-  const settled = new Set(done.map(({ language, word }) => placeOf(language, word)));
-  const groups = Map.groupBy(rows, ({ language, word }) => placeOf(language, word));
+  const groupOf = (language: string, word: string) => JSON.stringify([language, lexiconForm(word)]);
+  const excluded = new Set(excludedRows.map(({ language, word }) => groupOf(language, word)));
+  const groups = Map.groupBy(rows, ({ language, word }) => groupOf(language, word));
   return [...groups]
-    .filter(([place]) => !settled.has(place))
+    .filter(([group]) => !excluded.has(group))
     .map(([, [latest, ...others]]) => {
       const all = latest ? [latest, ...others] : others;
       return {
@@ -215,10 +230,10 @@ async function reviewed(db: Kysely<Tables>, team: string, limit: number): Promis
 }
 
 async function teamsOf(db: Kysely<Tables>): Promise<string[]> {
-  const [met, written, owned] = await Promise.all([
+  const [fromWords, fromEntries, fromUsers] = await Promise.all([
     db.selectFrom("oovs").select("team_id").distinct().execute(),
     db.selectFrom("lexicon").select("team_id").distinct().execute(),
     db.selectFrom("users").select("team_id").distinct().execute(),
   ]);
-  return [...new Set([...met, ...written, ...owned].map(({ team_id }) => team_id ?? ""))].sort();
+  return [...new Set([...fromWords, ...fromEntries, ...fromUsers].map(({ team_id }) => team_id ?? ""))].sort();
 }

@@ -3,38 +3,38 @@ import type { Tables } from "./backend/schema.ts";
 import type { Database } from "./database/database.ts";
 import { holdTeamsWithSentences } from "./team-settings.ts";
 
-/** An out-of-vocabulary word of one key, counted since it was last written. */
+/** An out-of-vocabulary word of one key, with its count since the last write. */
 export interface ObservedOov {
   readonly keyId: string;
   readonly team: string | undefined;
-  /** Language code of ISO 639-3. */
+  /** The ISO 639-3 code of the language. */
   readonly language: string;
   readonly word: string;
   /** The sentence around the word, if the team keeps sentences. */
   readonly sentence?: string | undefined;
   readonly count: number;
-  /** Milliseconds since the epoch. */
+  /** The first and the last use, in milliseconds since the epoch. */
   readonly firstSeen: number;
   readonly lastSeen: number;
 }
 
-/** Selects words: those of the whole team if the key has one, else those of the key. */
+/** The owner of words: the team of a key, or the key itself if it has no team. */
 export type WordOwner = Pick<ObservedOov, "keyId" | "team">;
 
 export type SavedWord = Omit<ObservedOov, "keyId" | "team" | "sentence">;
 
 /** Stores out-of-vocabulary words for review. */
 export interface OovStore {
-  /** Each word occurs once per key and language. */
+  /** Adds words. Each word may occur once for each key and language. */
   add(words: readonly ObservedOov[]): Promise<void>;
-  /** The most recent words first. */
+  /** Lists words, the most recent first. */
   list(
     owner: WordOwner,
     filter: { readonly language?: string; readonly limit: number },
   ): Promise<SavedWord[]>;
 }
 
-/** Limit for each key. The oldest words are deleted. */
+/** The highest number of words of a key. The oldest words are deleted. */
 const maxWordsOfKey = 10_000;
 
 export function createOovStore(database: Database): OovStore {
@@ -42,10 +42,10 @@ export function createOovStore(database: Database): OovStore {
     add: (words) =>
       database.run((db) =>
         db.transaction().execute(async (trx) => {
-          const wanted = await wantedSentences(trx, words);
-          for (const some of batches(inOrder(wanted))) await addWords(trx, some);
+          const permitted = await withPermittedSentences(trx, words);
+          for (const batch of batches(inOrder(permitted))) await addWords(trx, batch);
           for (const keyId of new Set(inOrder(words).map((word) => word.keyId))) {
-            await forgetOldest(trx, keyId);
+            await deleteOldest(trx, keyId);
           }
         }),
       ),
@@ -53,23 +53,29 @@ export function createOovStore(database: Database): OovStore {
   };
 }
 
-/** Without sentences of teams that do not keep them, whatever the setting was when the words occurred. */
-async function wantedSentences(
+/**
+ * Removes the sentences of teams that do not keep sentences. The current setting decides, also for words that
+ * occurred earlier.
+ */
+async function withPermittedSentences(
   trx: Transaction<Tables>,
   words: readonly ObservedOov[],
 ): Promise<readonly ObservedOov[]> {
   if (words.every(({ sentence }) => sentence === undefined)) return words;
   const teams = await holdTeamsWithSentences(trx);
-  return words.map((met) => (teams.has(met.team ?? "") ? met : { ...met, sentence: undefined }));
+  return words.map((observed) => (teams.has(observed.team ?? "") ? observed : { ...observed, sentence: undefined }));
 }
 
-/** All replicas write in the same order, because different orders could deadlock. */
+/** Sorts words. All replicas write in the same order, because different orders could cause a deadlock. */
 function inOrder(words: readonly ObservedOov[]): ObservedOov[] {
-  const place = ({ keyId, language, word }: ObservedOov) => JSON.stringify([keyId, language, word]);
-  return words.toSorted((a, b) => Buffer.compare(Buffer.from(place(a)), Buffer.from(place(b))));
+  const sortKey = ({ keyId, language, word }: ObservedOov) => JSON.stringify([keyId, language, word]);
+  return words.toSorted((a, b) => Buffer.compare(Buffer.from(sortKey(a)), Buffer.from(sortKey(b))));
 }
 
-/** Rows of one statement. One round trip for each word could take PostgreSQL a minute for a full queue. */
+/**
+ * The number of rows in one statement. One round trip for each word could take a minute with PostgreSQL and a
+ * full queue.
+ */
 const batchSize = 500;
 
 function batches(words: readonly ObservedOov[]): ObservedOov[][] {
@@ -94,7 +100,7 @@ async function addWords(db: Kysely<Tables>, words: readonly ObservedOov[]): Prom
     .onConflict((conflict) =>
       conflict.columns(["key_id", "language", "word"]).doUpdateSet({
         count: sql`oovs.count + excluded.count`,
-        // Batches may arrive out of order: one may have waited while the next was written.
+        // Batches may arrive out of order, because a batch may wait while a later batch is written.
         first_seen: sql`case when excluded.first_seen < oovs.first_seen then excluded.first_seen else oovs.first_seen end`,
         last_seen: newer<number>("excluded.last_seen", "oovs.last_seen"),
         team_id: newer<string | null>("excluded.team_id", "oovs.team_id"),
@@ -107,12 +113,12 @@ async function addWords(db: Kysely<Tables>, words: readonly ObservedOov[]): Prom
     .execute();
 }
 
-/** SQL that selects the newer one of the new and the existing value. */
-function newer<Value>(coming: string, there: string) {
-  return sql<Value>`case when excluded.last_seen >= oovs.last_seen then ${sql.raw(coming)} else ${sql.raw(there)} end`;
+/** Creates SQL that selects the newer of two values. */
+function newer<Value>(newValue: string, existingValue: string) {
+  return sql<Value>`case when excluded.last_seen >= oovs.last_seen then ${sql.raw(newValue)} else ${sql.raw(existingValue)} end`;
 }
 
-async function forgetOldest(db: Kysely<Tables>, keyId: string): Promise<void> {
+async function deleteOldest(db: Kysely<Tables>, keyId: string): Promise<void> {
   await sql`
     delete from oovs where key_id = ${keyId} and (language, word) in (
       select language, word from oovs where key_id = ${keyId}

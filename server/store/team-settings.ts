@@ -4,15 +4,23 @@ import type { Tables } from "./backend/schema.ts";
 import type { Database } from "./database/database.ts";
 import { changeInTurn } from "./database/revisions.ts";
 
-/** Whether the sentence around an out-of-vocabulary word is kept. An owner turns this on for a team. */
+/**
+ * The setting whether the sentences around out-of-vocabulary words are kept. An owner turns it on for a team.
+ */
 export interface SentenceSetting {
-  /** @param team empty for keys without one. */
+  /**
+   * Whether sentences are kept.
+   * @param team empty for keys without a team.
+   */
   isOn(team: string): Promise<boolean>;
-  /** Turning it off deletes the sentences that were kept. */
+  /** Turns the setting on or off. Turning it off deletes the kept sentences. */
   turn(actor: string, team: string, on: boolean): Promise<void>;
 }
 
-/** @param now milliseconds since the epoch. */
+/**
+ * Creates the setting of all teams.
+ * @param now returns the time in milliseconds since the epoch.
+ */
 export function createSentenceSetting(database: Database, now: () => number): SentenceSetting {
   return {
     isOn: (team) => database.run(async (db) => (await teamsWithSentences(db)).has(team)),
@@ -24,14 +32,14 @@ export function createSentenceSetting(database: Database, now: () => number): Se
           .values({ team_id: team, keep_sentences })
           .onConflict((conflict) => conflict.column("team_id").doUpdateSet({ keep_sentences }))
           .execute();
-        if (!on) await forgetSentences(trx, team);
+        if (!on) await deleteSentences(trx, team);
         const action = on ? "sentences turned on" : "sentences turned off";
         await writeAudit(trx, { actor, action, subject: team === "" ? "keys without a team" : team }, now());
       }),
   };
 }
 
-async function forgetSentences(trx: Transaction<Tables>, team: string): Promise<void> {
+async function deleteSentences(trx: Transaction<Tables>, team: string): Promise<void> {
   await trx
     .updateTable("oovs")
     .set({ sentence: null })
@@ -49,8 +57,8 @@ export async function teamsWithSentences(db: Kysely<Tables>): Promise<ReadonlySe
 }
 
 /**
- * Reads the setting with a lock: it cannot change until the transaction ends, and turning it off then also
- * deletes what the transaction wrote.
+ * Reads the teams that keep sentences, and locks their settings until the transaction ends. If a team turns
+ * the setting off afterwards, the sentences of this transaction are deleted too.
  */
 export async function holdTeamsWithSentences(trx: Transaction<Tables>): Promise<ReadonlySet<string>> {
   const rows = await trx

@@ -1,2 +1,5 @@
-/** The name of an unknown user in the audit log. Entries of earlier releases have it, so it does not change. */
+/**
+ * The name of an unknown user in the audit log. Entries of earlier releases contain the name, so it must not
+ * change.
+ */
 export const unknownActor = "somebody";

@@ -6,23 +6,26 @@ import type { Database } from "./database/database.ts";
 import { reportChanges } from "./database/report-changes.ts";
 import { placeOf, sumSpeech, type VoiceUsage, writeVoiceUsage } from "./voice-usage.ts";
 
-/** Counts of a key's requests. */
+/** The counts of a key's requests. */
 export interface Usage {
   readonly requests: number;
   readonly failed: number;
   readonly audioMs: number;
 }
 
-/** Usage of one key on one day. */
+/** The usage of one key on one day. */
 export type DayOfUsage = Usage & {
   readonly keyId: string;
-  /** Day in UTC, for example `2027-01-31`. */
+  /** The day in UTC, for example `2027-01-31`. */
   readonly day: string;
 };
 
-/** Counts the usage of keys, without delaying requests. */
+/** Counts the usage of keys. It does not delay requests. */
 export interface UsageRecorder {
-  /** @param speech present for a speech request. */
+  /**
+   * Adds the usage of a request.
+   * @param speech the usage of a voice, for a speech request.
+   */
   note(keyId: string, usage: Usage, speech?: NotedSpeech): void;
   /** Writes the remaining counts. */
   close(): Promise<void>;
@@ -34,36 +37,39 @@ export interface UsageOptions {
   readonly database: Database;
   readonly clock: Clock;
   readonly writeMs?: number;
-  /** Called with an error when writing fails, and with undefined when it succeeds again. */
+  /** Called with an error when a write fails, and with undefined when a write succeeds again. */
   readonly onError: (error: Error | undefined) => void;
 }
 
-const usualWriteMs = 5_000;
-/** How long usage is kept. */
+const defaultWriteMs = 5_000;
+/** The time for which usage is kept. */
 const keptMs = 400 * 86_400_000;
-/** Rows by voice that wait while the database is unavailable. Usage beyond this limit is not counted. */
+/**
+ * The number of voice rows that wait while the database is unavailable. Usage beyond this limit is not
+ * counted.
+ */
 const mostWaiting = 20_000;
 
-/** Counts that cannot be written wait. There are never more of them than keys and days. */
+/** Creates a recorder. Counts that cannot be written wait in memory, at most one for each key and day. */
 export function recordUsage({ database, clock, writeMs, onError }: UsageOptions): UsageRecorder {
   const now = () => clock.nowMs();
-  const tell = reportChanges(onError);
+  const report = reportChanges(onError);
   let waiting = new Map<string, DayOfUsage>();
   let voices = new Map<string, VoiceUsage>();
-  let forgottenOn: string | undefined;
+  let cleanedOn: string | undefined;
   const add = (use: DayOfUsage) => {
-    const place = `${use.day} ${use.keyId}`;
-    const before = waiting.get(place);
-    waiting.set(place, before ? sum(before, use) : use);
+    const rowKey = `${use.day} ${use.keyId}`;
+    const existing = waiting.get(rowKey);
+    waiting.set(rowKey, existing ? sum(existing, use) : use);
   };
   const addVoice = (use: VoiceUsage) => {
-    const place = placeOf(use);
-    const before = voices.get(place);
-    if (before) voices.set(place, sumSpeech(before, use));
-    else if (voices.size < mostWaiting) voices.set(place, use);
+    const rowKey = placeOf(use);
+    const existing = voices.get(rowKey);
+    if (existing) voices.set(rowKey, sumSpeech(existing, use));
+    else if (voices.size < mostWaiting) voices.set(rowKey, use);
   };
   const write = async () => {
-    const [days, spoken] = [waiting, voices];
+    const [days, voiceRows] = [waiting, voices];
     if (days.size === 0) return;
     waiting = new Map();
     voices = new Map();
@@ -72,19 +78,19 @@ export function recordUsage({ database, clock, writeMs, onError }: UsageOptions)
       await database.run((db) =>
         db.transaction().execute(async (trx) => {
           await writeDays(trx, inOrder(days));
-          for (const use of inOrder(spoken)) await writeVoiceUsage(trx, use);
-          if (forgottenOn !== today) await forgetBefore(trx, dayOf(now() - keptMs));
+          for (const use of inOrder(voiceRows)) await writeVoiceUsage(trx, use);
+          if (cleanedOn !== today) await deleteBefore(trx, dayOf(now() - keptMs));
         }),
       );
-      forgottenOn = today;
-      tell(undefined);
+      cleanedOn = today;
+      report(undefined);
     } catch (error) {
       for (const day of days.values()) add(day);
-      for (const use of spoken.values()) addVoice(use);
-      tell(error as Error);
+      for (const use of voiceRows.values()) addVoice(use);
+      report(error as Error);
     }
   };
-  const writing = new PeriodicTask(clock, writeMs ?? usualWriteMs, write);
+  const writing = new PeriodicTask(clock, writeMs ?? defaultWriteMs, write);
   return {
     note(keyId, usage, speech) {
       const day = dayOf(now());
@@ -98,7 +104,10 @@ export function recordUsage({ database, clock, writeMs, onError }: UsageOptions)
   };
 }
 
-/** @param timeMs since the epoch. */
+/**
+ * Returns the day in UTC.
+ * @param timeMs milliseconds since the epoch.
+ */
 export function dayOf(timeMs: number): string {
   return new Date(timeMs).toISOString().slice(0, 10);
 }
@@ -112,12 +121,12 @@ function sum(a: DayOfUsage, b: DayOfUsage): DayOfUsage {
   };
 }
 
-/** Replicas that write at the same time take the rows in one order, so that they cannot deadlock. */
+/** Sorts rows. All replicas write in the same order, because different orders could cause a deadlock. */
 function inOrder<Use>(uses: ReadonlyMap<string, Use>): Use[] {
   return [...uses].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, use]) => use);
 }
 
-async function forgetBefore(trx: Transaction<Tables>, day: string): Promise<void> {
+async function deleteBefore(trx: Transaction<Tables>, day: string): Promise<void> {
   await trx.deleteFrom("key_usage").where("day", "<", day).execute();
   await trx.deleteFrom("voice_usage").where("day", "<", day).execute();
 }
@@ -139,7 +148,7 @@ async function writeDays(trx: Transaction<Tables>, days: readonly DayOfUsage[]):
   }
 }
 
-/** Usage since a day, including that day. */
+/** Lists the usage since a day, including that day. */
 export function listUsage(database: Database, since: string): Promise<DayOfUsage[]> {
   return database.run(async (db) => {
     const rows = await db

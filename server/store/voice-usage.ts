@@ -2,27 +2,27 @@ import type { Kysely, Transaction } from "kysely";
 import type { Tables } from "./backend/schema.ts";
 import type { Database } from "./database/database.ts";
 
-/** Counts of synthesized speech. */
+/** The counts of synthesized speech. */
 export interface SpeechUsage {
   readonly requests: number;
   readonly failed: number;
-  /** Unicode code points of the texts. */
+  /** The number of Unicode code points in the texts. */
   readonly characters: number;
   readonly audioMs: number;
-  /** Streamed responses with audio, whose time to first audio was measured. */
+  /** The number of streamed responses with audio. Their time to first audio was measured. */
   readonly timed: number;
   /** The sum and the maximum of the times to first audio, in milliseconds. */
   readonly firstAudioMs: number;
   readonly longestFirstAudioMs: number;
 }
 
-/** Usage of one voice by one key on one day. */
+/** The usage of one voice by one key on one day. */
 export type VoiceUsage = SpeechUsage & {
-  /** Day in UTC, for example `2027-01-31`. */
+  /** The day in UTC, for example `2027-01-31`. */
   readonly day: string;
   readonly keyId: string;
   readonly key: string;
-  /** Empty for keys without a team. */
+  /** The team of the key. Empty for a key without a team. */
   readonly team: string;
   readonly model: string;
   readonly voice: string;
@@ -75,17 +75,17 @@ export async function writeVoiceUsage(trx: Transaction<Tables>, use: VoiceUsage)
     .execute();
 }
 
-/** Selects usage. */
+/** The selection of usage. */
 export interface UsageView {
   /** The first day, for example `2027-01-31`. */
   readonly since: string;
-  /** Undefined means all teams, and keys without one. */
+  /** The team. Undefined selects all teams and the keys without a team. */
   readonly team: string | undefined;
 }
 
 export type UsageSum = SpeechUsage & { readonly of: readonly string[] };
 
-/** The property by which usage is summed. */
+/** The columns by which usage is grouped. */
 const columnsBy = {
   day: ["day"],
   key: ["key", "team_id"],
@@ -94,7 +94,11 @@ const columnsBy = {
 
 export type UsageBy = keyof typeof columnsBy;
 
-/** Days in chronological order, other groups by descending requests; at most `limit` of them. */
+/**
+ * Sums usage by groups. Days are in chronological order. Other groups are ordered by their number of
+ * requests, the highest first.
+ * @param limit the highest number of groups.
+ */
 export function sumVoiceUsage(
   database: Database,
   view: UsageView,
@@ -103,7 +107,7 @@ export function sumVoiceUsage(
 ): Promise<UsageSum[]> {
   const columns = columnsBy[by];
   return database.run(async (db) => {
-    const rows = await seen(db, view)
+    const rows = await selectUsage(db, view)
       .select((row) => [
         ...columns,
         row.fn.sum("requests").as("requests"),
@@ -123,10 +127,13 @@ export function sumVoiceUsage(
   });
 }
 
-/** Single rows, the newest day first, then by key, model and voice; at most `limit` of them. */
+/**
+ * Lists the rows of usage, the newest day first, then by key, model and voice.
+ * @param limit the highest number of rows.
+ */
 export function listVoiceUsage(database: Database, view: UsageView, limit: number): Promise<VoiceUsage[]> {
   return database.run(async (db) => {
-    const rows = await seen(db, view)
+    const rows = await selectUsage(db, view)
       .selectAll()
       .orderBy("day", "desc")
       .orderBy("key")
@@ -146,22 +153,22 @@ export function listVoiceUsage(database: Database, view: UsageView, limit: numbe
   });
 }
 
-/** Total number of rows. */
+/** Returns the number of rows. */
 export function countVoiceUsage(database: Database, view: UsageView): Promise<number> {
   return database.run(async (db) => {
-    const { rows } = await seen(db, view)
+    const { rows } = await selectUsage(db, view)
       .select((row) => row.fn.countAll().as("rows"))
       .executeTakeFirstOrThrow();
     return Number(rows);
   });
 }
 
-function seen(db: Kysely<Tables>, { since, team }: UsageView) {
+function selectUsage(db: Kysely<Tables>, { since, team }: UsageView) {
   const all = db.selectFrom("voice_usage").where("day", ">=", since);
   return team === undefined ? all : all.where("team_id", "=", team);
 }
 
-/** PostgreSQL returns large integers as text. */
+/** Converts the counts of a row to numbers, because PostgreSQL returns large integers as text. */
 function toSpeech(row: Readonly<Record<keyof SpeechUsage, number | string | bigint>>): SpeechUsage {
   return {
     requests: Number(row.requests),

@@ -1,6 +1,6 @@
 /**
- * Converts any script to the ASCII that Flite reads: similar letters, and words for symbols. Other
- * characters are removed.
+ * Converts text of any script to ASCII for Flite. Letters become similar letters, and symbols become words.
+ * All other characters are removed.
  */
 
 const symbols: Readonly<Record<string, string>> = {

@@ -1,8 +1,8 @@
 import type { Phoneme } from "../contract/speech.ts";
 
 /**
- * The public phonetic alphabet in the International Phonetic Alphabet, as American English is transcribed
- * (Handbook of the IPA, 1999, pp. 41-44).
+ * The symbols of the public phonetic alphabet, and their signs in the International Phonetic Alphabet (IPA)
+ * for American English (Handbook of the IPA, 1999, pp. 41-44).
  */
 const vowels: Readonly<Record<string, string>> = {
   "@": "æ",
@@ -51,10 +51,10 @@ const consonants: Readonly<Record<string, string>> = {
 };
 
 /**
- * Other spellings of the same sound, and sounds without their own sign here: the vowel of "thought" is that
- * of "father".
+ * Further IPA signs that are read. Some are other spellings of the same sound. For the others the nearest
+ * sound is used: the vowel of "thought" is read as the vowel of "father".
  */
-const alsoRead: Readonly<Record<string, string>> = {
+const furtherSigns: Readonly<Record<string, string>> = {
   ɚ: "R",
   ɜ: "R",
   "ɜ˞": "R",
@@ -76,10 +76,15 @@ const alsoRead: Readonly<Record<string, string>> = {
 
 const stressMarks = { 1: "ˈ", 2: "ˌ" } as const;
 const stressDigits: Readonly<Record<string, string>> = { [stressMarks[1]]: "1", [stressMarks[2]]: "2" };
-/** Consonants at which an English syllable may begin, at the end of the consonants before its vowel. */
+/**
+ * Matches the consonants with which an English syllable may begin, at the end of the consonants before its
+ * vowel.
+ */
 const onset = /(?:s[ptk][lrwy]|[ptkbdgfTSv][lrwy]|s[ptkmnlwf]|hy|my|ny|[^G])$/;
 
-/** The stress mark is written before its syllable, and a vowel without a mark is unstressed. */
+/**
+ * Converts phonemes to IPA. A stress mark precedes its syllable, and a vowel without a mark is unstressed.
+ */
 export function toIpa(phonemes: readonly Phoneme[]): string {
   const signs: string[] = [];
   let before = "";
@@ -101,7 +106,7 @@ function signsOf(symbols: string): string[] {
   return [...symbols].map((symbol) => consonants[symbol] ?? "");
 }
 
-/** A dot separates neighbors that would be read as one sound: "cat-show" has no "ch". */
+/** Joins signs. A dot separates neighbors that would be read as one sound: "cat-show" has no "ch". */
 function joined(signs: readonly string[]): string {
   return signs.reduce((text, sign, i) => {
     const last = (signs[i - 1] ?? "").normalize("NFD");
@@ -111,33 +116,36 @@ function joined(signs: readonly string[]): string {
 }
 
 const symbolByIpa = new Map([
-  ...Object.entries(alsoRead).map(([ipa, symbol]) => [ipa.normalize("NFD"), symbol] as const),
+  ...Object.entries(furtherSigns).map(([ipa, symbol]) => [ipa.normalize("NFD"), symbol] as const),
   ...Object.entries({ ...vowels, ...consonants }).map(
     ([symbol, ipa]) => [ipa.normalize("NFD"), symbol] as const,
   ),
 ]);
-/** Length in UTF-16 units. */
+/** The length of the longest sign in UTF-16 units. */
 const longest = Math.max(...[...symbolByIpa.keys()].map(({ length }) => length));
-/** Marks of length and ties, because no two sounds differ only by them. */
-const meaningless = /ː|ˑ|\u0361|\u035c/gu;
-/** Ends of syllables and words, and the brackets of a transcription. */
-const between = /[.‿|\s/]/u;
+/** Marks of length and ties. They are ignored, because no two sounds of English differ only by them. */
+const ignoredMarks = /ː|ˑ|\u0361|\u035c/gu;
+/** Separators of syllables and words, and the brackets of a transcription. They are ignored. */
+const separator = /[.‿|\s/]/u;
 
 export type IpaReading =
-  /** In the public phonetic alphabet, where every vowel has its stress digit. */
+  /** The pronunciation in the public phonetic alphabet, with a stress digit before every vowel. */
   { readonly phonemes: string } | { readonly fault: IpaFault };
 
 export type IpaFault =
   | { readonly kind: "no-sound"; readonly sign: string }
-  /** No syllable follows the mark. */
+  /** A stress mark without a syllable after it. */
   | { readonly kind: "stress-mark" }
   | { readonly kind: "empty" };
 
-/** Reads a transcription. A sound without a sign in the public alphabet is an error, because it would not be spoken. */
+/**
+ * Reads an IPA transcription. A sound that the public alphabet does not have is an error, because it would
+ * not be synthesized.
+ */
 export function readIpa(written: string): IpaReading {
   let phonemes = "";
   let stress = "0";
-  for (const sign of signsIn(written.normalize("NFD").replaceAll(meaningless, ""))) {
+  for (const sign of signsIn(written.normalize("NFD").replaceAll(ignoredMarks, ""))) {
     const symbol = symbolByIpa.get(sign);
     if (Object.hasOwn(stressDigits, sign)) stress = stressDigits[sign] ?? stress;
     else if (symbol === undefined) return { fault: { kind: "no-sound", sign } };
@@ -151,12 +159,13 @@ export function readIpa(written: string): IpaReading {
 }
 
 /**
- * Yields the longest known signs, including stress marks. An unknown sign is yielded character by character.
+ * Splits a transcription into the longest known signs, which include stress marks. An unknown sign is split
+ * into single characters.
  */
 function* signsIn(text: string): Generator<string> {
   for (let at = 0; at < text.length; ) {
     const sign = longestAt(text, at) ?? String.fromCodePoint(text.codePointAt(at) ?? 0);
-    if (!between.test(sign)) yield sign;
+    if (!separator.test(sign)) yield sign;
     at += sign.length;
   }
 }

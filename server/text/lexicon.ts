@@ -2,10 +2,10 @@ import type { Phoneme } from "../contract/speech.ts";
 import { readPhonemes } from "./phonemes.ts";
 import type { WrittenItem, WrittenToken } from "./tokens.ts";
 
-/** The words in the form of `lexiconForm`, and their sounds. */
+/** The pronunciations by word. The words have the form of `lexiconForm`. */
 export type Lexicon = ReadonlyMap<string, readonly Phoneme[]>;
 
-/** Parses stored entries, and omits invalid ones. */
+/** Parses stored entries. Invalid entries are left out. */
 export function readLexicon(entries: Readonly<Record<string, string>>): Lexicon {
   return new Map(
     Object.entries(entries).flatMap(([word, written]) => {
@@ -15,28 +15,28 @@ export function readLexicon(entries: Readonly<Record<string, string>>): Lexicon 
   );
 }
 
-/** The form in which lexicons store words: in lower case, with one kind of apostrophe and hyphen. */
+/** Returns the form in which lexicons store a word: in lower case, with one kind of apostrophe and hyphen. */
 export function lexiconForm(written: string): string {
   return written.normalize("NFC").toLowerCase().replaceAll("’", "'").replaceAll("‐", "-");
 }
 
-/** The form of a word for a lexicon, or undefined if a lexicon cannot contain it. */
+/** Returns the form of a word for a lexicon, or undefined if a lexicon cannot contain the word. */
 export function lexiconWord(written: string): string | undefined {
   const word = lexiconForm(written);
   return /^\p{L}[\p{L}\p{M}'-]{0,59}$/u.test(word) ? word : undefined;
 }
 
 /**
- * Gives words of the lexicon their sounds. Words that the text or the normalizer reads differently are
- * unchanged.
+ * Adds the sounds of the lexicon to words. Words with their own phonemes, and words that the normalizer has
+ * expanded, stay unchanged.
  */
 export function* pronounce(items: Iterable<WrittenItem>, lexicon: Lexicon): Generator<WrittenItem> {
   for (const item of items) {
-    yield item.kind === "token" ? { kind: "token", token: pronounced(item.token, lexicon) } : item;
+    yield item.kind === "token" ? { kind: "token", token: withSounds(item.token, lexicon) } : item;
   }
 }
 
-function pronounced(token: WrittenToken, lexicon: Lexicon): WrittenToken {
+function withSounds(token: WrittenToken, lexicon: Lexicon): WrittenToken {
   if (token.phonemes || token.text !== token.written) return token;
   const phonemes = lexicon.get(lexiconForm(token.written));
   return phonemes ? { ...token, phonemes } : token;

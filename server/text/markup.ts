@@ -2,30 +2,33 @@ import { Failure } from "../contract/errors.ts";
 import type { Phoneme } from "../contract/speech.ts";
 import { longestPhonemes, readPhonemes } from "./phonemes.ts";
 
-/** The markup that the request enables. Other markup is ordinary text. */
+/** The markup that a request enables. Other markup is ordinary text. */
 export interface MarkupOptions {
-  /** `<N>` is a pause of N milliseconds. */
+  /** Whether `<N>` is a pause of N milliseconds. */
   readonly pauses: boolean;
-  /** `{…}` is a word in the phonetic alphabet. */
+  /** Whether `{…}` is a word in the public phonetic alphabet. */
   readonly phonemes: boolean;
-  /** Stretch of each `[…]`, in order. If it is empty, square brackets are ordinary text. */
+  /** The stretch of each `[…]`, in order. If the list is empty, square brackets are ordinary text. */
   readonly inlineStretch: readonly number[];
 }
 
+/** A part of a text between two markup elements, or a markup element. */
 export type Piece =
   | { readonly kind: "text"; readonly text: string; readonly stretch: number }
   | { readonly kind: "phonemes"; readonly written: string; readonly phonemes: readonly Phoneme[] }
   | { readonly kind: "pause"; readonly durationMs: number };
 
-/** Longer silences are typing errors. */
+/** The longest pause. Longer pauses are likely to be typing errors. */
 const maxPauseMs = 60_000;
-/** Longest sum of the pauses of a text. Otherwise a few characters could request hours of audio. */
+/**
+ * The longest sum of all pauses of a text. Without this limit, a few characters could request hours of audio.
+ */
 const maxPausesMs = 600_000;
 
 /**
- * Splits a text at its markup, lazily.
- * @throws Failure `invalid_request` with the field and the position, never the text. If the number of items
- * does not match, it is thrown at the end.
+ * Splits a text at its markup, as the pieces are requested.
+ * @throws Failure `invalid_request` with the field and the position, never with the text. If the number of
+ * values does not match the number of brackets, it is thrown at the end.
  */
 export function* readMarkup(text: string, options: MarkupOptions): Generator<Piece> {
   let pausesMs = 0;
@@ -54,23 +57,26 @@ function* splitAtMarkup(text: string, options: MarkupOptions): Generator<Piece> 
     }
   }
   if (from < text.length) yield { kind: "text", text: text.slice(from), stretch: 1 };
-  checkPairs(brackets, options.inlineStretch.length);
+  checkBracketCount(brackets, options.inlineStretch.length);
 }
 
-/** Texts up to this length are checked in one step, which takes milliseconds. */
-const longestCheckedAtOnce = 10_000;
-/** This number of pieces takes about a millisecond. */
+/** The length up to which a text is checked in one step, which takes milliseconds. */
+const shortTextLength = 10_000;
+/** The number of pieces between two points where other requests run. It takes about a millisecond. */
 const piecesBetweenRests = 500;
 
-/** Checks a short text at once. Long texts are checked by {@link checkLongMarkup}. @throws Failure as {@link readMarkup} */
+/**
+ * Checks the markup of a short text. {@link checkLongMarkup} checks long texts.
+ * @throws Failure as {@link readMarkup}.
+ */
 export function checkShortMarkup(text: string, options: MarkupOptions): void {
-  if (text.length > longestCheckedAtOnce) return;
+  if (text.length > shortTextLength) return;
   for (const piece of readMarkup(text, options)) void piece;
 }
 
 /**
- * Finds errors in the markup of a long text before synthesis starts.
- * @param rest lets other requests run; called after a number of pieces.
+ * Checks the markup of a long text before the synthesis starts.
+ * @param rest lets other requests run. It is called after a number of pieces.
  * @throws Failure as {@link readMarkup}.
  */
 export async function checkLongMarkup(
@@ -78,7 +84,7 @@ export async function checkLongMarkup(
   options: MarkupOptions,
   rest: () => Promise<unknown>,
 ): Promise<void> {
-  if (text.length <= longestCheckedAtOnce) return;
+  if (text.length <= shortTextLength) return;
   let pieces = 0;
   for (const piece of readMarkup(text, options)) {
     void piece;
@@ -100,7 +106,7 @@ function checkPauses(pausesMs: number): void {
   if (pausesMs <= maxPausesMs) return;
   throw invalid(
     "/text",
-    `The pauses of the text are ${pausesMs} ms together, and longer than ${maxPausesMs} ms; write shorter or fewer ones.`,
+    `The pauses of the text have a sum of ${pausesMs} ms; at most ${maxPausesMs} ms are allowed. Write shorter or fewer pauses.`,
   );
 }
 
@@ -109,37 +115,37 @@ function readPause(digits: string, text: string, index: number): Piece {
   if (durationMs > maxPauseMs) {
     throw invalid(
       "/text",
-      `The pause at character ${codePoint(text, index)} is longer than ${maxPauseMs} ms; write a shorter one.`,
+      `The pause at character ${codePoint(text, index)} is longer than ${maxPauseMs} ms. Write a shorter pause.`,
     );
   }
   return { kind: "pause", durationMs };
 }
 
 function readPhonemeWord(written: string, text: string, index: number): Piece {
-  // A word of a million sounds would be read in one step and block an engine.
+  // The length is limited, because a word of a million sounds would be read in one step and block an engine.
   if (written.length > longestPhonemes) {
     throw invalid(
       "/text",
-      `The phoneme string in braces at character ${codePoint(text, index)} is longer than ${longestPhonemes} characters; write each word in braces of its own.`,
+      `The phoneme string in braces at character ${codePoint(text, index)} is longer than ${longestPhonemes} characters. Write each word in separate braces.`,
     );
   }
   const reading = readPhonemes(written);
   if ("phonemes" in reading) return { kind: "phonemes", written: `{${written}}`, phonemes: reading.phonemes };
   throw invalid(
     "/text",
-    `The phoneme string in braces at character ${codePoint(text, index)} does not parse: ${reading.problem} (position ${reading.at + 1} in the braces).`,
+    `The phoneme string in braces at character ${codePoint(text, index)} is invalid at position ${reading.at + 1}: ${reading.problem}.`,
   );
 }
 
-function checkPairs(brackets: number, values: number): void {
+function checkBracketCount(brackets: number, values: number): void {
   if (brackets === values || values === 0) return;
   throw invalid(
     "/inlineSpeedAlpha",
-    `inlineSpeedAlpha has ${values} values but the text has ${brackets} words in square brackets; give one value for each.`,
+    `inlineSpeedAlpha has ${values} values, and the text has ${brackets} words in square brackets. Send one value for each word.`,
   );
 }
 
-/** The API counts code points, from 1 in messages. */
+/** Converts an index to the number of the code point, from 1. The API counts code points. */
 function codePoint(text: string, index: number): number {
   let count = 1;
   for (let at = 0; at < index; count++) at += (text.codePointAt(at) ?? 0) > 0xffff ? 2 : 1;

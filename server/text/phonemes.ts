@@ -1,8 +1,8 @@
 import type { Phoneme } from "../contract/speech.ts";
 
 /**
- * The public phonetic alphabet as written between braces (`{k1Ast0xm}`): each symbol with the same sound in ARPAbet
- * (what Flite reads) and in eSpeak NG's English mnemonics.
+ * The public phonetic alphabet, which texts contain in braces (`{k1Ast0xm}`). Each symbol has its sound in
+ * ARPAbet for Flite, and in the mnemonics of eSpeak NG's English voices.
  */
 const vowels: Readonly<Record<string, { arpabet: string; espeak: string }>> = {
   "@": { arpabet: "ae", espeak: "a" },
@@ -20,7 +20,7 @@ const vowels: Readonly<Record<string, { arpabet: string; espeak: string }>> = {
   O: { arpabet: "oy", espeak: "OI" },
   U: { arpabet: "uh", espeak: "U" },
   u: { arpabet: "uw", espeak: "u:" },
-  /** The syllable of "butt-on": a schwa and an n. */
+  /** The last syllable of "button": a schwa and an n. */
   N: { arpabet: "ax n", espeak: "@n" },
 };
 
@@ -55,7 +55,7 @@ const stresses = { "0": 0, "1": 1, "2": 2 } as const;
 
 export type PhonemeReading =
   | { readonly phonemes: readonly Phoneme[] }
-  /** `at` counts characters from the start of the string. */
+  /** `at` is the number of characters before the error. */
   | { readonly at: number; readonly problem: PhonemesProblem };
 
 export type PhonemesProblem =
@@ -63,10 +63,10 @@ export type PhonemesProblem =
   | "this character is not in the phonetic alphabet"
   | "the braces are empty";
 
-/** Longest pronunciation of a word in characters, in a lexicon and between braces. */
+/** The highest number of characters of a pronunciation, in a lexicon or in braces. */
 export const longestPhonemes = 200;
 
-/** Reads the inside of a pair of braces. */
+/** Reads the text between braces. */
 export function readPhonemes(written: string): PhonemeReading {
   const phonemes: Phoneme[] = [];
   let stress: Phoneme["stress"];
@@ -92,13 +92,16 @@ export function readPhonemes(written: string): PhonemeReading {
   return { phonemes };
 }
 
-/** The form of Flite: lower-case ARPAbet with a stress digit on each vowel, separated by spaces. */
+/**
+ * Converts phonemes to Flite's form: ARPAbet in lower case with a stress digit on each vowel, separated by
+ * spaces.
+ */
 export function toArpabet(phonemes: readonly Phoneme[]): string {
   return phonemes
     .map(({ symbol, stress }) => {
       const vowel = vowels[symbol];
       if (!vowel) return consonants[symbol]?.arpabet ?? "";
-      // Flite has stressed and unstressed vowels only, so a secondary stress becomes a stress.
+      // Flite has only stressed and unstressed vowels, so a secondary stress becomes a stress.
       return vowel.arpabet.replace(/^\w+/, (sound) => `${sound}${(stress ?? 0) > 0 ? 1 : 0}`);
     })
     .join(" ");
@@ -106,12 +109,12 @@ export function toArpabet(phonemes: readonly Phoneme[]): string {
 
 const espeakStress = { 0: "", 1: "'", 2: "," } as const;
 
-/** The form that eSpeak NG takes between double brackets. */
+/** Converts phonemes to the form that eSpeak NG reads in double brackets. */
 export function toEspeakMnemonics(phonemes: readonly Phoneme[]): string {
   return phonemes
     .map(({ symbol, stress }) => {
       const vowel = vowels[symbol];
       return vowel ? `${espeakStress[stress ?? 0]}${vowel.espeak}` : (consonants[symbol]?.espeak ?? "");
     })
-    .join("|"); // The bar separates neighbors: "t|S" is two sounds, "tS" is one.
+    .join("|"); // The bar separates sounds: "t|S" is two sounds, and "tS" is one.
 }

@@ -1,57 +1,63 @@
 import type { Token } from "../contract/speech.ts";
 import type { Piece } from "./markup.ts";
 
-/** A token that knows which written word it belongs to. */
+/** A token and the written word to which it belongs. */
 export interface WrittenToken extends Token {
-  /** Index of the written word, from 0. The tokens of a very long word share one index. */
+  /** The index of the written word, from 0. All tokens of a very long word have the same index. */
   readonly word: number;
-  /** The word as it was written, without the punctuation around it. */
+  /** The written word, without the punctuation around it. */
   readonly written: string;
-  /** Whether an empty line follows. */
+  /** Whether an empty line follows the token. */
   readonly paragraphEnd: boolean;
 }
 
 export type WrittenItem =
   | { readonly kind: "token"; readonly token: WrittenToken }
   | { readonly kind: "pause"; readonly durationMs: number }
-  /** A point without text where other requests may run, because a long text may contain nothing to speak. */
+  /** A point where other requests may run. A long text may contain such points and no words. */
   | { readonly kind: "rest" };
 
-/** No word of any language is longer. A longer run would block an engine for minutes. */
+/**
+ * The longest token. Words are shorter in every language, and a longer token would block an engine for
+ * minutes.
+ */
 const maxTokenCharacters = 60;
 
-/** Code points per regular expression, because expressions overflow on runs of millions. */
+/** The number of code points in one match. Regular expressions overflow on runs of millions of characters. */
 const maxRunCharacters = 10_000;
 const runs = new RegExp(`\\S{1,${maxRunCharacters}}|\\s{1,${maxRunCharacters}}`, "gu");
-/** This number of characters takes some milliseconds. */
+/** The number of characters between two points where other requests may run. It takes some milliseconds. */
 const charactersBetweenRests = 2_000;
-/** A pause or a phoneme string costs as much work as this number of characters. */
+/** The number of characters that cost as much work as a pause or a phoneme string. */
 const markupCharacters = 10;
 /**
- * Limit of punctuation on one side of a word. More adds no information, and the limit bounds the work of its
- * readers.
+ * The highest number of punctuation marks on one side of a word. Further marks add no information, and the
+ * limit bounds the work of later steps.
  */
 export const maxPunctuation = 100;
 
-/** Punctuation is separated from a word, except spoken signs (`%`, `&`, `@`, `#`, `*`, `/`). */
+/** Signs that are spoken and stay in a word. All other punctuation is separated from the word. */
 const spokenPunctuation = String.raw`%&@#*\/\\‰†§`;
 const punctuation = String.raw`[\p{P}--[${spokenPunctuation}]]`;
 const isPunctuation = new RegExp(`^${punctuation}$`, "v");
-/** U.S.A. and e.g. keep their last dot, which belongs to them. */
+/** Abbreviations such as U.S.A. and e.g., which keep their last dot. */
 const dotted = /^(?:\p{L}\.)+\p{L}$/u;
 const soundless = new RegExp(`^[${punctuation}\\p{Z}\\p{C}\\p{M}\\ufffd]*$`, "v");
-/** Scripts without spaces. */
+/** The scripts that write words without spaces. */
 const unspaced = /[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmr}\p{sc=Mymr}]/u;
 const segmenter = new Intl.Segmenter(undefined, { granularity: "word" });
 
-/** Written words in order, with the pauses between them. */
+/** Splits pieces into tokens, and yields them in order together with the pauses. */
 export function* readTokens(pieces: Iterable<Piece>): Generator<WrittenItem> {
   const words = new WordReader();
   for (const piece of pieces) yield* words.read(piece);
   yield* words.flush();
 }
 
-/** Holds the last token until the next one, because punctuation or an empty line may still follow it. */
+/**
+ * Reads words. It holds each token back until the next token, because punctuation or an empty line may
+ * follow.
+ */
 class WordReader {
   #word = 0;
   #sinceRest = 0;
@@ -66,13 +72,13 @@ class WordReader {
         return;
       case "phonemes":
         yield* this.#rest(markupCharacters);
-        yield* this.#put(this.#token("", piece.written, "", { stretch: 1, phonemes: piece.phonemes }));
+        yield* this.#add(this.#token("", piece.written, "", { stretch: 1, phonemes: piece.phonemes }));
         return;
       case "text":
         for (const match of piece.text.matchAll(runs)) {
           yield* this.#rest(match[0].length);
           if (/\S/u.test(match[0])) yield* this.#readRun(match[0], piece.stretch);
-          else if (isParagraphBreak(match[0])) this.#amend({ paragraphEnd: true });
+          else if (isParagraphBreak(match[0])) this.#changeHeld({ paragraphEnd: true });
         }
     }
   }
@@ -92,15 +98,15 @@ class WordReader {
   *#readRun(run: string, stretch: number): Generator<WrittenItem> {
     for (const written of splitUnspaced(withoutControls(run.toWellFormed()))) {
       const { before, core, after } = partsOf(written);
-      if (soundless.test(core)) this.#amendAfter(`${before}${after}`);
-      else yield* this.#putLong(before, core, after, stretch);
+      if (soundless.test(core)) this.#addPunctuation(`${before}${after}`);
+      else yield* this.#addLong(before, core, after, stretch);
     }
   }
 
-  *#putLong(before: string, core: string, after: string, stretch: number): Generator<WrittenItem> {
+  *#addLong(before: string, core: string, after: string, stretch: number): Generator<WrittenItem> {
     const characters = [...core];
     if (characters.length <= maxTokenCharacters) {
-      yield* this.#put(this.#token(before, core, after, { stretch }));
+      yield* this.#add(this.#token(before, core, after, { stretch }));
       return;
     }
     const word = this.#word++;
@@ -108,7 +114,7 @@ class WordReader {
       const text = characters.slice(at, at + maxTokenCharacters).join("");
       const last = at + maxTokenCharacters >= characters.length;
       const token = { text, before: at === 0 ? before : "", after: last ? after : "", stretch };
-      yield* this.#put({ ...token, word, written: core, paragraphEnd: false });
+      yield* this.#add({ ...token, word, written: core, paragraphEnd: false });
     }
   }
 
@@ -121,22 +127,22 @@ class WordReader {
     return { text, before, after, ...spoken, word: this.#word++, written: text, paragraphEnd: false };
   }
 
-  *#put(token: WrittenToken): Generator<WrittenItem> {
+  *#add(token: WrittenToken): Generator<WrittenItem> {
     yield* this.flush();
     this.#held = token;
   }
 
-  #amendAfter(more: string): void {
+  #addPunctuation(more: string): void {
     const held = this.#held?.after ?? "";
-    if (held.length < maxPunctuation) this.#amend({ after: `${held}${more}`.slice(0, maxPunctuation) });
+    if (held.length < maxPunctuation) this.#changeHeld({ after: `${held}${more}`.slice(0, maxPunctuation) });
   }
 
-  #amend(change: Partial<WrittenToken>): void {
+  #changeHeld(change: Partial<WrittenToken>): void {
     if (this.#held) this.#held = { ...this.#held, ...change };
   }
 }
 
-/** A written word and the relevant part of the punctuation on both sides. */
+/** A written word, and the punctuation before and after it. */
 export interface WordParts {
   readonly before: string;
   readonly core: string;
@@ -148,19 +154,19 @@ export function partsOf(written: string): WordParts {
   const core = written.slice(from, to);
   const before = written.slice(Math.max(0, from - maxPunctuation), from);
   const after = written.slice(to, to + maxPunctuation);
-  const keepsDot = dotted.test(core) && after.startsWith(".");
-  return keepsDot ? { before, core: `${core}.`, after: after.slice(1) } : { before, core, after };
+  const isDotted = dotted.test(core) && after.startsWith(".");
+  return isDotted ? { before, core: `${core}.`, after: after.slice(1) } : { before, core, after };
 }
 
-/** The characters of a word, which are read one at a time. */
+/** The characters of a word. They are read one at a time. */
 export interface Characters {
   readonly length: number;
   codePointAt(index: number): number | undefined;
 }
 
 /**
- * Finds the ends of a word inside its punctuation. Each end is scanned once, because an expression with two
- * ends is quadratic.
+ * Finds the start and the end of a word inside its punctuation. Each side is scanned once, because a regular
+ * expression for both sides has quadratic cost.
  */
 export function coreOf(written: Characters): readonly [from: number, to: number] {
   let from = 0;
@@ -175,12 +181,12 @@ function isMark(code: number | undefined): boolean {
   return code !== undefined && isPunctuation.test(String.fromCodePoint(code));
 }
 
-/** Length in UTF-16 units. */
+/** Returns the length of a character in UTF-16 units. */
 function width(code = 0): number {
   return code > 0xffff ? 2 : 1;
 }
 
-/** The character that ends at a position, or undefined if none is left. */
+/** Returns the character that ends at a position, or undefined if there are no more characters. */
 function lastBefore(to: number, from: number, written: Characters): number | undefined {
   if (to <= from) return undefined;
   const unit = written.codePointAt(to - 1) ?? 0;
@@ -196,7 +202,7 @@ function withoutControls(run: string): string {
   return run.replace(/[\p{Cc}\p{Co}\p{Cn}\ufeff\ufffd]/gu, "");
 }
 
-/** Splits a run of a script without spaces into words by the Unicode dictionary. */
+/** Splits text of a script without spaces into words, by the Unicode dictionary. */
 function splitUnspaced(run: string): string[] {
   if (!unspaced.test(run)) return [run];
   return [...segmenter.segment(run)].map(({ segment }) => segment);

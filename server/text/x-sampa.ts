@@ -1,6 +1,9 @@
 import { type IpaReading, readIpa } from "./ipa.ts";
 
-/** Signs of X-SAMPA (Wells, 1995) that IPA writes in another way. Sounds that the public phonetic alphabet does not have are missing. */
+/**
+ * The signs of X-SAMPA (Wells, 1995) that differ from IPA. Signs are left out if the public phonetic alphabet
+ * does not have their sound.
+ */
 const ipaBySign: Readonly<Record<string, string>> = {
   "{": "æ",
   A: "ɑ",
@@ -37,10 +40,13 @@ const ipaBySign: Readonly<Record<string, string>> = {
 };
 
 const longestSign = Math.max(...Object.keys(ipaBySign).map(({ length }) => length));
-/** Small letters mean the same in both alphabets. */
+/** Lower-case letters have the same meaning in both alphabets. */
 const sameInBoth = /[a-z\s]/;
 
-/** Reads a pronunciation in X-SAMPA, with or without spaces between its sounds. The faults are those of IPA. */
+/**
+ * Reads a pronunciation in X-SAMPA, with or without spaces between its sounds. The faults are the same as for
+ * IPA.
+ */
 export function readXSampa(written: string): IpaReading {
   let ipa = "";
   for (let at = 0; at < written.length; ) {
@@ -53,7 +59,7 @@ export function readXSampa(written: string): IpaReading {
   return readIpa(ipa);
 }
 
-/** The longest sign that is known; otherwise one character. */
+/** Returns the longest known sign at a position, or one character if no sign is known. */
 function signAt(written: string, at: number): string {
   for (let length = longestSign; length > 1; length--) {
     const sign = written.slice(at, at + length);

@@ -1,33 +1,34 @@
 import type { Sampling } from "../../contract/speech.ts";
 import type { Phone } from "./phones.ts";
 
-/**
- * The request to a language model: the sounds of one phrase, which the host passes to it one after the other.
- */
+/** The input of the language model: the sounds of one phrase, in order. */
 export interface Prompt {
-  /** Index of the speaker among the model's speakers. */
+  /** The index of the speaker in the model's list of speakers. */
   readonly speaker: number;
   readonly phones: readonly Phone[];
 }
 
-/** The model's plan for a sound, which it makes before it writes the codes. */
+/** The model's plan for one sound. The model plans all sounds before it writes the codes. */
 export interface PlannedPhone {
   readonly frames: number;
-  /** Code of its melody. */
+  /** The code of the sound's melody. */
   readonly pitch: number;
 }
 
-/** Codes of one frame: one for each of the codec's books, then the code of the noise. */
+/** The codes of one frame: one code for each codebook of the codec, then the code of the noise level. */
 export type FrameCodes = readonly number[];
 
 export interface Generation {
   readonly plan: readonly PlannedPhone[];
-  /** The number of frames in the plan, unless `maxTokens` ends it earlier. */
+  /** The codes of the planned frames. `maxTokens` may end them earlier. */
   readonly frames: AsyncIterable<FrameCodes>;
 }
 
-/** Writes the codes of speech, which a codec decodes into audio. */
+/** Writes the codes of speech. A codec decodes the codes into audio. */
 export interface Generator {
-  /** @param random uniform in [0, 1). */
+  /**
+   * Plans a phrase and writes its codes.
+   * @param random returns uniform numbers in [0, 1).
+   */
   generate(prompt: Prompt, sampling: Sampling, random: () => number): Promise<Generation>;
 }

@@ -3,9 +3,9 @@ import type { CodecTables } from "./model-files.ts";
 import { Vocoder } from "./vocoder.ts";
 
 interface DecodedVoice {
-  /** Index among the codec's speakers. */
+  /** The index of the speaker in the codec's list of speakers. */
   readonly speaker: number;
-  /** Resonances relative to the speaker's own. */
+  /** The factor for the speaker's resonances. */
   readonly formants: number;
 }
 
@@ -22,7 +22,11 @@ export class CodecDecoder {
     this.#vocoder = new Vocoder({ rate, coefficients, warp, formants });
   }
 
-  /** @param samples duration of the frame. @returns the samples that are final, from -1 to 1. */
+  /**
+   * Adds a frame.
+   * @param samples the duration of the frame.
+   * @returns the samples that are final after this frame, from -1 to 1.
+   */
   push(codes: FrameCodes, pitchHz: number, samples: number): Float32Array {
     const { books, coefficients, noiseDb } = this.#tables;
     const cepstrum = Float32Array.from(this.#mean);
@@ -32,7 +36,7 @@ export class CodecDecoder {
       const from = (codes[i] ?? 0) * width;
       for (let k = 0; k < width; k++, at++) cepstrum[at] = (cepstrum[at] ?? 0) + (book[from + k] ?? 0);
     }
-    if (at !== coefficients) throw new Error("the codebooks do not have the size of the cepstrum");
+    if (at !== coefficients) throw new Error(`codec.json: the codebooks have ${at} coefficients and the cepstrum has ${coefficients}`);
     return this.#vocoder.push({
       cepstrum,
       aperiodicityDb: noiseDb[codes[books.length] ?? 0] ?? 0,

@@ -9,18 +9,23 @@ const program = {
   tokensPerSecond: 80,
   file: fileURLToPath(new URL("main.ts", import.meta.url)),
 };
-/** The model of this repository. */
-const ownModel = fileURLToPath(new URL("model", import.meta.url));
+/** The folder of the model that is part of this repository. */
+const includedModel = fileURLToPath(new URL("model", import.meta.url));
 
-/** Number of processes. Each has a copy of the model, and synthesizes several streams at real time. */
+/**
+ * The limit for the number of processes. Each process has a copy of the model and synthesizes several streams
+ * in real time.
+ */
 const mostProcesses = 4;
 
 /**
- * @throws Error that names the missing or changed file of the model; EngineMissing if the model cannot run
- * here.
+ * Starts the engine processes.
+ * @throws Error that names a missing or changed file of the model; EngineMissing if the model cannot run on
+ * this machine.
  */
-export async function openArcana(options: EngineOptions, folder = ownModel): Promise<Engine> {
-  await readModel(folder); // The check runs before any process starts, because a damaged model must not be replaced by another generator.
+export async function openArcana(options: EngineOptions, folder = includedModel): Promise<Engine> {
+  // The check runs before a process starts: a damaged model is an error, and no other generator replaces it.
+  await readModel(folder);
   const processes = Math.min(options.processes, mostProcesses);
   return ProcessPool.open({ ...program, args: [folder] }, { ...options, processes });
 }

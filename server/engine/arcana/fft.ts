@@ -1,4 +1,7 @@
-/** Fast Fourier transform of one size, a power of two: in place, radix 2, decimation in time. */
+/**
+ * The fast Fourier transform for one size, which is a power of two. It works in place, with radix 2 and
+ * decimation in time.
+ */
 export class Fft {
   readonly size: number;
   readonly #reversed: Uint16Array;
@@ -17,7 +20,7 @@ export class Fft {
     this.#sin = Float64Array.from({ length: size / 2 }, (_, i) => -Math.sin((2 * Math.PI * i) / size));
   }
 
-  /** The forward transform, unscaled. */
+  /** Calculates the forward transform without scaling. */
   transform(re: Float64Array, im: Float64Array): void {
     this.#reorder(re, im);
     const cos = this.#cos;

@@ -1,4 +1,7 @@
-/** The engine process of arcana-mini. Its first argument is the model's folder. `process-pool.ts` owns it. */
+/**
+ * The engine process of arcana-mini. `process-pool.ts` starts the process, with the folder of the model as
+ * first argument.
+ */
 import { type FliteLibrary, loadFlite } from "../flite/library.ts";
 import { reportStartFailure, serveJobs } from "../runtime/serve-jobs.ts";
 import { readModel } from "./model-files.ts";
@@ -15,7 +18,7 @@ async function tryLoad() {
     const { MiniGenerator } = await import("./mini.ts");
     return { flite: loadReader(), generator: await MiniGenerator.load(files), codec: files.codec };
   } catch (error) {
-    reportStartFailure(`arcana-mini: ${error instanceof Error ? error.message : String(error)}`);
+    reportStartFailure(`arcana-mini cannot start: ${error instanceof Error ? error.message : String(error)}`);
     process.exitCode = 1;
     return undefined;
   }
@@ -26,7 +29,7 @@ function loadReader(): FliteLibrary {
     return loadFlite();
   } catch (cause) {
     throw new Error(
-      `it reads text with Flite, whose library cannot be loaded (${String(cause)}). Install it, on Debian: apt-get install libflite1`,
+      `the library of Flite, which reads the texts of arcana-mini, cannot be loaded (${String(cause)}). Install the library, on Debian: apt-get install libflite1`,
       { cause },
     );
   }

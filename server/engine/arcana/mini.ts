@@ -6,27 +6,30 @@ import { type Phone, phoneFields } from "./phones.ts";
 import { RecentCodes, Sampler } from "./sampler.ts";
 import { StepGraph } from "./step-graph.ts";
 
-/** Uses one thread: streams run in parallel in separate processes, and a step is too small to divide. */
+/**
+ * The options of ONNX Runtime. One thread is enough: streams run in parallel in separate processes, and a
+ * step is too small to be divided.
+ */
 const sessionOptions: InferenceSession.SessionOptions = {
   executionProviders: ["cpu"],
   intraOpNumThreads: 1,
   interOpNumThreads: 1,
   graphOptimizationLevel: "all",
 };
-/** Frames of silence at both ends, as in the model's training data. */
+/** The number of frames of silence at both ends, as in the model's training data. */
 const marginFrames = 3;
-/** Number of recent sounds whose lengths and melodies the penalty considers. */
+/** The number of recent sounds whose lengths and melodies the repetition penalty considers. */
 const memory = 6;
 /**
- * Share of the temperature that applies to codes. The temperature is meant for prosody; with all of it, one
- * frame in a few would belong to another sound. The penalty does not apply to codes either, because a vowel
- * repeats one code many times.
+ * The share of the temperature that applies to codes. The temperature is meant for prosody: with the full
+ * temperature, many frames would belong to another sound. The repetition penalty does not apply to codes,
+ * because a vowel repeats one code many times.
  */
 const codeTemperature = 0.4;
 
 /**
- * Runs the model in this process: first a plan of lengths and melody for each phone, then the codes frame by
- * frame.
+ * Runs the model in this process. The model first plans the length and the melody of each phone, and then
+ * writes the codes frame by frame.
  */
 export class MiniGenerator implements Generator {
   readonly #tables: CodecTables;
@@ -53,11 +56,11 @@ export class MiniGenerator implements Generator {
   }
 
   async generate(prompt: Prompt, sampling: Sampling, random: () => number): Promise<Generation> {
-    const told = await this.#encode(prompt);
-    const plan = await this.#planned(prompt.phones, told.plan, new Sampler(sampling, random));
+    const contexts = await this.#encode(prompt);
+    const plan = await this.#planPhones(prompt.phones, contexts.plan, new Sampler(sampling, random));
     const temperature = sampling.temperature * codeTemperature;
     const sampler = new Sampler({ ...sampling, temperature, repetitionPenalty: 1 }, random);
-    return { plan, frames: this.#frames(plan, told.codes, sampler, sampling.maxTokens) };
+    return { plan, frames: this.#frames(plan, contexts.codes, sampler, sampling.maxTokens) };
   }
 
   async #encode({ phones, speaker }: Prompt) {
@@ -73,9 +76,9 @@ export class MiniGenerator implements Generator {
     return { plan: rowsOf(plan), codes: rowsOf(codes) };
   }
 
-  async #planned(
+  async #planPhones(
     phones: readonly Phone[],
-    told: readonly Tensor[],
+    contexts: readonly Tensor[],
     sampler: Sampler,
   ): Promise<PlannedPhone[]> {
     const { heads, rows } = this.#tables;
@@ -83,11 +86,11 @@ export class MiniGenerator implements Generator {
     const planned: PlannedPhone[] = [];
     this.#plan.reset();
     let last: readonly number[] = heads.plan;
-    for (const [place, context] of told.entries()) {
-      const logits = await this.#plan.step(sums(last, rows.plan), context);
-      const atEnd = place === 0 || place === phones.length - 1;
+    for (const [index, context] of contexts.entries()) {
+      const logits = await this.#plan.step(tableRows(last, rows.plan), context);
+      const isAtEnd = index === 0 || index === phones.length - 1;
       const [length = 0, pitch = 0] = pickAll(logits, heads.plan, sampler, recent);
-      const frames = atEnd ? marginFrames : length + 1;
+      const frames = isAtEnd ? marginFrames : length + 1;
       last = [frames - 1, pitch];
       planned.push({ frames, pitch });
     }
@@ -96,7 +99,7 @@ export class MiniGenerator implements Generator {
 
   async *#frames(
     plan: readonly PlannedPhone[],
-    told: readonly Tensor[],
+    contexts: readonly Tensor[],
     sampler: Sampler,
     maxTokens: number,
   ): AsyncGenerator<FrameCodes, void, void> {
@@ -108,7 +111,7 @@ export class MiniGenerator implements Generator {
       for (let at = 0; at < frames; at++) {
         if (written++ >= maxTokens) return;
         const place = [Math.min(at, places - 1), Math.min(frames - 1 - at, places - 1), pitch];
-        const logits = await this.#codes.step(sums([...last, ...place], rows.codes), told[phone] as Tensor);
+        const logits = await this.#codes.step(tableRows([...last, ...place], rows.codes), contexts[phone] as Tensor);
         last = pickAll(logits, heads.codes, sampler);
         yield last;
       }
@@ -124,8 +127,8 @@ function rowsOf(matrix: Tensor): Tensor[] {
   });
 }
 
-function sums(codes: readonly number[], begins: readonly number[]): number[] {
-  return codes.map((code, i) => code + (begins[i] ?? 0));
+function tableRows(codes: readonly number[], firstRows: readonly number[]): number[] {
+  return codes.map((code, i) => code + (firstRows[i] ?? 0));
 }
 
 function pickAll(

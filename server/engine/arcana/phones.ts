@@ -1,28 +1,31 @@
 import type { FliteLibrary, Pointer } from "../flite/library.ts";
 
-/** One sound of an utterance with its position: the model's input for a text. */
+/** One sound of an utterance with its position. A list of sounds is the model's input. */
 export interface Phone {
-  /** Index in `phoneNames`. */
+  /** The index in `phoneNames`. */
   readonly phone: number;
   readonly stressed: number;
   readonly accented: number;
-  /** Position in its word: 0 starts it, 1 ends it, 2 is inside, 3 is the whole word. */
+  /** The syllable's position in its word: 0 first, 1 last, 2 inside, 3 the only syllable. */
   readonly syllable: number;
-  /** Whether it starts its syllable. */
+  /** 1 if the sound starts its syllable, otherwise 0. */
   readonly onset: number;
-  /** The break after its syllable: 0 and 2 none, 1 end of a word, 3 of a phrase, 4 of the utterance. */
+  /**
+   * The break after the syllable: 0 and 2 no break, 1 end of the word, 3 end of the phrase, 4 end of the
+   * utterance.
+   */
   readonly breakAfter: number;
   readonly content: number;
-  /** Mark after its word: an index in `marks`. */
+  /** The punctuation mark after the word: an index in `marks`. */
   readonly mark: number;
-  /** Syllables from the start and to the end of the phrase. */
+  /** The number of syllables from the start of the phrase and to its end. */
   readonly syllablesIn: number;
   readonly syllablesOut: number;
   /** The token that contains the sound, or -1 for silence. */
   readonly token: number;
 }
 
-/** ARPAbet in the spelling of Flite's English; `pau` is silence. */
+/** The names of ARPAbet sounds in Flite. `pau` is silence. */
 const phoneNames =
   "pau aa ae ah ao aw ax ay b ch d dh eh er ey f g hh ih iy jh k l m n ng ow oy p r s sh t th uh uw v w y z zh".split(
     " ",
@@ -31,7 +34,7 @@ const marks = ["", ",", ".", "?", "!"] as const;
 const syllablePlaces = ["initial", "final", "mid", "single"];
 const mostSyllables = 15;
 
-/** The model's input for a sound, in the order of `training/model.py`. */
+/** Returns the model's input for a sound, in the order of `tools/arcana-training/model.py`. */
 export function phoneFields(phone: Phone): number[] {
   return [
     phone.phone,
@@ -49,11 +52,11 @@ export function phoneFields(phone: Phone): number[] {
 
 /** Reads the sounds of an utterance that Flite has analyzed. */
 export function readPhones(flite: FliteLibrary, utt: Pointer): { phone: Phone; item: Pointer }[] {
-  const found: { phone: Phone; item: Pointer }[] = [];
+  const phones: { phone: Phone; item: Pointer }[] = [];
   for (let item = flite.head(flite.relation(utt, "Segment")); item; item = flite.next(item)) {
-    found.push({ phone: readPhone(flite, item), item });
+    phones.push({ phone: readPhone(flite, item), item });
   }
-  return found;
+  return phones;
 }
 
 function readPhone(flite: FliteLibrary, item: Pointer): Phone {
@@ -90,7 +93,7 @@ const silence: Phone = {
   token: -1,
 };
 
-/** The first mark that affects the melody. */
+/** Returns the index of the first punctuation mark that affects the melody. */
 function markOf(written: string): number {
   for (const mark of written) {
     const place = marks.indexOf((mark === ";" || mark === ":" ? "," : mark) as (typeof marks)[number]);

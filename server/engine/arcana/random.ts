@@ -1,4 +1,4 @@
-/** Uniform in [0, 1). The same seed gives the same sequence (mulberry32). */
+/** Creates a generator of uniform numbers in [0, 1) (mulberry32). The same seed gives the same sequence. */
 export function seededRandom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {

@@ -1,6 +1,6 @@
 import type { Sampling } from "../../contract/speech.ts";
 
-/** Recent codes of one kind. The penalty makes their repetition less likely. */
+/** The recent codes of one kind. The repetition penalty makes these codes less likely. */
 export class RecentCodes {
   readonly #codes: number[] = [];
   readonly #most: number;
@@ -20,8 +20,8 @@ export class RecentCodes {
 }
 
 /**
- * Selects codes by a model's scores in the same way as vLLM: penalty first, then temperature, then top_p.
- * Temperature 0 selects the best code.
+ * Selects codes by a model's scores in the order of vLLM: the penalty first, then the temperature, then
+ * top_p. Temperature 0 selects the code with the highest score.
  */
 export class Sampler {
   readonly #sampling: Sampling;
@@ -32,7 +32,10 @@ export class Sampler {
     this.#random = random;
   }
 
-  /** @param scores changed in place. */
+  /**
+   * Selects a code.
+   * @param scores the scores of all codes. They are changed in place.
+   */
   pick(scores: Float32Array, recent: ReadonlySet<number>): number {
     const { repetitionPenalty, temperature, topP } = this.#sampling;
     for (const code of recent) {
@@ -65,8 +68,8 @@ function indexOfHighest(scores: Float32Array): number {
 }
 
 /**
- * Keeps the smallest number of most likely weights whose sum reaches `share`, and sets the others to 0.
- * @returns their sum.
+ * Keeps the highest weights until their sum reaches `share`, and sets the other weights to 0.
+ * @returns the sum of the kept weights.
  */
 function keepLikeliest(weights: Float32Array, share: number): number {
   const order = Array.from(weights.keys()).sort((a, b) => (weights[b] as number) - (weights[a] as number));

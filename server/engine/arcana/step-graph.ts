@@ -1,12 +1,12 @@
 import { InferenceSession, Tensor } from "onnxruntime-node";
 import type { CodecTables } from "./model-files.ts";
 
-const unheard = -1e9;
+const masked = -1e9;
 const rotaryBase = 10_000;
 
 /**
- * A decoder's graph with the state of its layers from the last steps, in a ring buffer, so that every step
- * has the same cost.
+ * Runs a decoder's graph step by step. A ring buffer holds the state of its layers from the last steps, so
+ * that every step has the same cost.
  */
 export class StepGraph {
   readonly #session: InferenceSession;
@@ -53,23 +53,24 @@ export class StepGraph {
   /** Clears the state. */
   reset(): void {
     this.#position = 0;
-    this.#mask.fill(unheard);
-    this.#mask[this.#mask.length - 1] = 0; // A step attends to itself.
+    this.#mask.fill(masked);
+    this.#mask[this.#mask.length - 1] = 0; // A step always attends to its own state.
   }
 
   /**
-   * @param rows of the graph's table, summed.
-   * @returns scores of every code, one head after the other.
+   * Runs one step.
+   * @param rows the rows of the graph's table whose sum is the input.
+   * @returns the scores of all codes, head by head.
    */
   async step(rows: readonly number[], context: Tensor): Promise<Float32Array> {
-    this.#turn();
+    this.#setAngles();
     const { logits, key, value } = await this.#session.run({
       ...this.#feeds,
       rows: new Tensor("int64", BigInt64Array.from(rows, BigInt), [rows.length]),
       context,
     });
-    this.#keep(this.#keys, key?.data as Float32Array);
-    this.#keep(this.#values, value?.data as Float32Array);
+    this.#store(this.#keys, key?.data as Float32Array);
+    this.#store(this.#values, value?.data as Float32Array);
     this.#mask[this.#slot()] = 0;
     this.#position++;
     return logits?.data as Float32Array;
@@ -79,8 +80,8 @@ export class StepGraph {
     return this.#position % (this.#attention.window - 1);
   }
 
-  /** Rotary position: the angles of this step. */
-  #turn(): void {
+  /** Sets the angles of the rotary position embedding for this step. */
+  #setAngles(): void {
     const { size } = this.#attention;
     for (let i = 0; i < size / 2; i++) {
       const angle = this.#position * rotaryBase ** ((-2 * i) / size);
@@ -89,10 +90,10 @@ export class StepGraph {
     }
   }
 
-  #keep(ring: Float32Array, made: Float32Array): void {
+  #store(ring: Float32Array, state: Float32Array): void {
     const { heads, size, window } = this.#attention;
     for (let head = 0; head < this.#layers * heads; head++) {
-      ring.set(made.subarray(head * size, (head + 1) * size), (head * (window - 1) + this.#slot()) * size);
+      ring.set(state.subarray(head * size, (head + 1) * size), (head * (window - 1) + this.#slot()) * size);
     }
   }
 }

@@ -10,56 +10,59 @@ import type { CodecTables } from "./model-files.ts";
 import { type Phone, readPhones } from "./phones.ts";
 
 interface ArcanaParts {
-  /** Analyzes the text into sounds with their positions, without synthesis. */
+  /** Reads the sounds of a text and their positions, without synthesis. */
   readonly flite: FliteLibrary;
   readonly generator: Generator;
   readonly codec: CodecTables;
-  /** Uniform in [0, 1). */
+  /** Returns uniform numbers in [0, 1). */
   readonly random: () => number;
 }
 
-/** The stages of Flite that follow the selection of the phones. */
-const speakingStages = ["duration_model_func", "f0_model_func", "wave_synth_func"];
+/** The stages of Flite's synthesis that follow the selection of the phones. They are skipped. */
+const skippedStages = ["duration_model_func", "f0_model_func", "wave_synth_func"];
 const frontEndVoice = "awb";
 /**
- * Flite's own engine plays `rms` like a tape at another speed, so smaller speakers have higher voices. This
- * factor keeps the voices distinct by the measure of `test/support/audio/timbre.ts`.
+ * The exponent that makes the pitch of `rms` voices depend on their formants, as in the Flite engine, where
+ * both change together. The value keeps the voices distinct by the measure of `test/support/audio/timbre.ts`.
  */
-const tiedPitch = 1.2;
-/** Greedy by default. */
+const pitchExponent = 1.2;
+/** The default sampling, which always selects the most likely code. */
 const plainSampling: Sampling = { repetitionPenalty: 1, temperature: 0, topP: 1, maxTokens: 5000 };
-/** A speaker of the model, with factors for its pitch and formants. */
+/** A speaker of the model, with factors for pitch and formants. */
 interface Substitute {
   readonly speaker: string;
   readonly pitch: number;
   readonly formants: number;
 }
-/** Maps each Flite voice that the model was not trained with to the speaker that replaces it. */
+/** The speakers that replace Flite voices with which the model was not trained. */
 const substitutes: Partial<Record<FliteVoice["voice"], Substitute>> = {
   kal16: { speaker: "rms", pitch: 0.97, formants: 1.16 },
 };
 
-/** Synthesizes with a language model that writes a codec's codes. */
+/**
+ * Creates a synthesizer that uses a language model and a codec. The language model writes codes, and the
+ * codec decodes the codes.
+ */
 export function arcanaSynthesizer({ flite, generator, codec, random }: ArcanaParts): Synthesize {
   return async (utterance, sink) => {
     if (utterance.voice.kind !== "flite")
       throw new Error(`arcana-mini has no ${utterance.voice.kind} voices`);
     const phones = phonesOf(flite, utterance);
     if (phones.length === 0) return;
-    const manner = mannerOf(utterance, utterance.voice, codec);
+    const settings = settingsOf(utterance, utterance.voice, codec);
     const sampling = utterance.sampling ?? plainSampling;
-    const { plan, frames } = await generator.generate({ phones, speaker: manner.speaker }, sampling, random);
+    const { plan, frames } = await generator.generate({ phones, speaker: settings.speaker }, sampling, random);
     const samplesOf = phones.map((phone) => {
-      return codec.frameSamples * manner.stretch * (utterance.tokens[phone.token]?.stretch ?? 1);
+      return codec.frameSamples * settings.stretch * (utterance.tokens[phone.token]?.stretch ?? 1);
     });
     if (!sink.times(tokenTimes(phones, plan, samplesOf, codec.rate))) return;
     const heights = melody(plan, codec);
-    const owners = plan.flatMap(({ frames: count }, phone) => new Array<number>(count).fill(phone));
-    const decoder = new CodecDecoder(codec, manner);
+    const phoneOfFrame = plan.flatMap(({ frames: count }, phone) => new Array<number>(count).fill(phone));
+    const decoder = new CodecDecoder(codec, settings);
     let at = 0;
     for await (const codes of frames) {
-      const pitchHz = manner.pitchHz * Math.exp(heights[at] ?? 0);
-      const audio = decoder.push(codes, pitchHz, samplesOf[owners[at] ?? 0] ?? codec.frameSamples);
+      const pitchHz = settings.pitchHz * Math.exp(heights[at] ?? 0);
+      const audio = decoder.push(codes, pitchHz, samplesOf[phoneOfFrame[at] ?? 0] ?? codec.frameSamples);
       at++;
       if (!send(sink, audio, codec)) return;
     }
@@ -78,28 +81,31 @@ function phonesOf(flite: FliteLibrary, { tokens }: Utterance): Phone[] {
   try {
     writeTokens(flite, utt, readable);
     flite.init(utt, flite.voice(frontEndVoice));
-    for (const stage of speakingStages) flite.skip(utt, stage);
-    if (!flite.synthTokens(utt)) throw new Error("Flite could not read this utterance");
+    for (const stage of skippedStages) flite.skip(utt, stage);
+    if (!flite.synthTokens(utt)) throw new Error("Flite could not read the utterance");
     return readPhones(flite, utt).map(({ phone }) => phone);
   } finally {
     flite.deleteUtterance(utt);
   }
 }
 
-function mannerOf(utterance: Utterance, voice: FliteVoice, { speakers, heights }: CodecTables) {
+function settingsOf(utterance: Utterance, voice: FliteVoice, { speakers, heights }: CodecTables) {
   const substitute = substitutes[voice.voice] ?? { speaker: voice.voice, pitch: 1, formants: 1 };
   const speaker = speakers.indexOf(substitute.speaker);
-  const tied = voice.voice === "rms" ? voice.formants ** tiedPitch : 1;
+  const formantPitch = voice.voice === "rms" ? voice.formants ** pitchExponent : 1;
   if (speaker < 0) throw new Error(`arcana-mini has no speaker ${substitute.speaker}`);
   return {
     speaker,
     formants: voice.formants * substitute.formants,
-    pitchHz: Math.exp(heights[speaker] ?? 0) * voice.pitch * tied * substitute.pitch,
+    pitchHz: Math.exp(heights[speaker] ?? 0) * voice.pitch * formantPitch * substitute.pitch,
     stretch: voice.stretch * utterance.stretch,
   };
 }
 
-/** The times of tokens are exact, because each sound lasts as long as planned. */
+/**
+ * Calculates the times of the tokens from the plan. The times are exact, because each sound lasts as long as
+ * planned.
+ */
 function tokenTimes(
   phones: readonly Phone[],
   plan: readonly PlannedPhone[],
@@ -117,7 +123,10 @@ function tokenTimes(
   return [...times.values()];
 }
 
-/** Log F0 of each frame against the speaker's mean: straight lines through two points of each sound. */
+/**
+ * Returns the log F0 of each frame relative to the speaker's mean, on straight lines through two points of
+ * each sound.
+ */
 export function melody(plan: readonly PlannedPhone[], { pitches }: CodecTables): Float64Array {
   const points: { at: number; height: number }[] = [];
   let begin = 0;

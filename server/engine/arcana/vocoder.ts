@@ -1,7 +1,7 @@
 /**
- * Synthesizes audio from a spectral envelope, a pitch and a share of noise, pulse by pulse, after WORLD
- * (Morise, Yokomori and Ozawa, 2016): each pulse is the minimum-phase response of the envelope, plus filtered
- * noise of one period. Frames that are pushed one by one give the same audio as all frames at once.
+ * Synthesizes audio from a spectral envelope, a pitch and a share of noise, like WORLD (Morise, Yokomori and
+ * Ozawa, 2016). Each pulse is the minimum-phase response of the envelope, plus filtered noise of one period.
+ * The audio does not depend on how frames are divided among calls.
  */
 
 import { Fft } from "./fft.ts";
@@ -9,42 +9,45 @@ import { seededRandom } from "./random.ts";
 
 /** The codec's parameters of one frame. */
 export interface VocoderFrame {
-  /** Mel-cepstrum of the log amplitude: c0 + 2 * sum of c_m cos(m w), w on the warped scale. */
+  /** The mel-cepstrum of the log amplitude: c0 + 2 * sum of c_m cos(m w), with w on the warped scale. */
   readonly cepstrum: Float32Array;
-  /** Noise relative to the whole at 3 kHz, in dB, below 0; 0 means noise only. */
+  /**
+   * The noise relative to the total level at 3 kHz, in dB. It is below 0; 0 means that the frame contains
+   * only noise.
+   */
   readonly aperiodicityDb: number;
-  /** Pitch in Hz. Without effect in a frame of noise only. */
+  /** The pitch in Hz, which has no effect in a frame of noise only. */
   readonly pitchHz: number;
-  /** Duration. */
+  /** The duration of the frame. */
   readonly samples: number;
 }
 
 interface VocoderOptions {
-  /** Hz. */
+  /** The sampling rate in Hz. */
   readonly rate: number;
-  /** Coefficients of a cepstrum, including c0. */
+  /** The number of coefficients of a cepstrum, including c0. */
   readonly coefficients: number;
-  /** All-pass coefficient of the warped scale. */
+  /** The all-pass coefficient of the warped scale. */
   readonly warp: number;
-  /** Resonances relative to the voice's own. A value above 1 sounds like a smaller speaker. */
+  /** The factor for the resonances of the voice. A value above 1 sounds like a smaller speaker. */
   readonly formants: number;
 }
 
 const size = 1024;
 const half = size / 2;
-/** Samples between two filters in a frame that contains only noise. */
+/** The number of samples between two pulses in a frame that contains only noise. */
 const noiseSamples = 40;
 const noiseSeed = 1;
 /**
- * The measured band of noise. The level is linear in dB, from `lowestDb` at 0 Hz to 0 at the highest
- * frequency.
+ * The frequency at which the noise level is measured. The level in dB is linear from `lowestDb` at 0 Hz to
+ * the measured level, and from the measured level to 0 at the highest frequency.
  */
 const bandHz = 3000;
 const lowestDb = -60;
 const least = 1e-8;
 /**
- * Below the lowest voice the envelope is not known and no voice has energy, so a second-order high-pass
- * filter removes it.
+ * The cutoff frequency of a second-order high-pass filter. Below the pitch of the lowest voice the envelope
+ * is unknown and speech has no energy.
  */
 const lowestHz = 50;
 
@@ -60,15 +63,18 @@ export class Vocoder {
   readonly #periodic = { re: new Float64Array(size), im: new Float64Array(size) };
   readonly #noisy = { re: new Float64Array(size), im: new Float64Array(size) };
   readonly #noise = { re: new Float64Array(size), im: new Float64Array(size) };
-  /** Samples to which later pulses add. The first one is `#position` of the stream. */
+  /**
+   * The samples to which later pulses may still add. The first sample has the index `#position` in the
+   * stream.
+   */
   #tail = new Float64Array(4 * size);
   #position = 0;
-  /** Position of the last frame's center and of the next one's, in samples. */
+  /** The center and the end of the last frame, in samples. */
   #middle = 0;
   #ends = 0;
   #last: VocoderFrame | undefined;
   #phase = 1;
-  /** Sample up to which pulses are placed. */
+  /** The index of the sample up to which pulses are placed. */
   #placed = 0;
 
   constructor({ rate, coefficients, warp, formants }: VocoderOptions) {
@@ -81,7 +87,10 @@ export class Vocoder {
     });
   }
 
-  /** @returns the samples that are final after this frame, from -1 to 1. */
+  /**
+   * Adds a frame.
+   * @returns the samples that are final after this frame, from -1 to 1.
+   */
   push(frame: VocoderFrame): Float32Array {
     const middle = this.#ends + frame.samples / 2;
     this.#ends += frame.samples;
@@ -89,13 +98,13 @@ export class Vocoder {
     this.#place(previous, frame, this.#last ? this.#middle : 0, middle);
     this.#last = frame;
     this.#middle = middle;
-    return this.#take(this.#placed);
+    return this.#finalSamples(this.#placed);
   }
 
-  /** Second half of the last frame. */
+  /** Returns the remaining samples, the second half of the last frame. */
   finish(): Float32Array {
     if (this.#last) this.#place(this.#last, this.#last, this.#middle, this.#ends);
-    return this.#take(Math.round(this.#ends));
+    return this.#finalSamples(Math.round(this.#ends));
   }
 
   #place(from: VocoderFrame, to: VocoderFrame, start: number, end: number): void {
@@ -116,7 +125,7 @@ export class Vocoder {
     this.#envelope(from.cepstrum, to.cepstrum, share);
     const noiseLength = Math.min(size, Math.round(period));
     const voiced = near.aperiodicityDb < 0;
-    this.#shareOfNoise(voiced ? mixed(from, to, share) : 0);
+    this.#setNoiseShare(voiced ? interpolatedNoise(from, to, share) : 0);
     const out = this.#noisy;
     this.#minimumPhase(out, voiced ? (noise) => noise * noise : () => 1);
     this.#drawNoise(noiseLength);
@@ -129,7 +138,7 @@ export class Vocoder {
         out.im[i] = (out.im[i] as number) + scale * (this.#periodic.im[i] as number);
       }
     }
-    // The inverse transform, calculated by the transform of the conjugate. The result is real.
+    // The transform of the conjugate is the inverse transform. Its result is real.
     for (let i = 0; i < size; i++) out.im[i] = -(out.im[i] as number);
     this.#fft.transform(out.re, out.im);
     this.#add(out.re);
@@ -146,7 +155,7 @@ export class Vocoder {
     for (let i = 0; i < size; i++) tail[at + i] = (tail[at + i] as number) + (response[i] as number) / size;
   }
 
-  #take(until: number): Float32Array {
+  #finalSamples(until: number): Float32Array {
     const count = Math.max(0, Math.floor(until) - this.#position);
     const done = Float32Array.from(this.#tail.subarray(0, count));
     this.#tail.copyWithin(0, count);
@@ -170,8 +179,8 @@ export class Vocoder {
     }
   }
 
-  /** Amplitude of the noise relative to the whole, for each bin. */
-  #shareOfNoise(bandDb: number): void {
+  /** Sets the amplitude of the noise relative to the total amplitude, for each bin. */
+  #setNoiseShare(bandDb: number): void {
     const binHz = this.#rate / size;
     for (let bin = 0; bin <= half; bin++) {
       const hertz = bin * binHz;
@@ -183,7 +192,10 @@ export class Vocoder {
     }
   }
 
-  /** The minimum-phase spectrum whose power is the envelope's times a share of each bin. */
+  /**
+   * Calculates the minimum-phase spectrum. Its power is the envelope's power multiplied by a share for each
+   * bin.
+   */
   #minimumPhase({ re, im }: Spectrum, power: (noise: number) => number): void {
     for (let bin = 0; bin <= half; bin++) {
       const share = Math.max(least, power(this.#aperiodicity[bin] as number));
@@ -192,7 +204,7 @@ export class Vocoder {
       if (bin > 0 && bin < half) re[size - bin] = log;
     }
     im.fill(0);
-    this.#fft.transform(re, im); // The input is real and even, and so is its transform: the cepstrum, times the size.
+    this.#fft.transform(re, im); // The result is the cepstrum multiplied by the size, which is real and even.
     for (let i = 1; i < half; i++) {
       re[i] = (2 * (re[i] as number)) / size;
       re[half + i] = 0;
@@ -209,7 +221,7 @@ export class Vocoder {
     }
   }
 
-  /** Spectrum of noise with the length of a period, mean 0 and variance 1. */
+  /** Draws the spectrum of noise that lasts one period, with mean 0 and variance 1. */
   #drawNoise(length: number): void {
     const { re, im } = this.#noise;
     re.fill(0);
@@ -239,14 +251,14 @@ function multiply(a: Spectrum, b: Spectrum): void {
   }
 }
 
-/** Noise between two frames of which at least one is voiced. */
-function mixed(from: VocoderFrame, to: VocoderFrame, share: number): number {
+/** Interpolates the noise level between two frames. At least one of the frames is voiced. */
+function interpolatedNoise(from: VocoderFrame, to: VocoderFrame, share: number): number {
   const a = from.aperiodicityDb < 0 ? from.aperiodicityDb : to.aperiodicityDb;
   const b = to.aperiodicityDb < 0 ? to.aperiodicityDb : from.aperiodicityDb;
   return a + (b - a) * share;
 }
 
-/** Matrix of rows by bins: the contribution of each coefficient to the log amplitude. */
+/** Returns a table of bins by coefficients: the contribution of each coefficient to the log amplitude. */
 function cosines(coefficients: number, warp: number, formants: number): Float64Array {
   const table = new Float64Array((half + 1) * coefficients);
   for (let bin = 0, at = 0; bin <= half; bin++) {

@@ -1,9 +1,9 @@
-/** eSpeak NG as WebAssembly (npm, GPL-3.0). Only the engine process loads it, and it is optional. */
+/** eSpeak NG as WebAssembly, an optional npm package under GPL-3.0. Only the engine process loads it. */
 const packageName = "@echogarden/espeak-ng-emscripten";
 
 export interface EspeakEvent {
   readonly type: string;
-  /** Milliseconds since the start of the synthesis. */
+  /** The time in the audio, in milliseconds. */
   readonly audio_position: number;
   readonly id?: string | number;
 }
@@ -14,54 +14,66 @@ export interface EspeakWorker {
   set_pitch(pitch: number): void;
   get_samplerate(): number;
   /**
-   * Converts plain text to phonemes without synthesis. @returns their address: UTF-8 with a zero at the end.
+   * Converts plain text to phonemes without synthesis.
+   * @returns the address of the phonemes, a UTF-8 string that ends with a zero.
    */
   convert_to_phonemes(text: string, asIpa: boolean): { readonly ptr: number };
-  /** The callback stops the synthesis by returning true. */
+  /** Synthesizes SSML. The callback returns true to stop the synthesis. */
   synthesize(ssml: string, listener: (audio: Int16Array, events: readonly EspeakEvent[]) => boolean): void;
 }
 
-/** A worker whose state is reset: each utterance starts with the state right after the voice was selected. */
+/** Selects voices of a worker, and restores its state. */
 export interface Espeak {
-  /** Returns the worker with this voice. @throws Error if the voice does not exist. */
+  /**
+   * Selects a voice and resets the worker's state. Every utterance starts with the state after the selection
+   * of the voice.
+   * @throws Error if the voice does not exist.
+   */
   withVoice(name: string): EspeakWorker;
-  /** The same without the reset, for calls that do not depend on earlier ones, such as reading. */
+  /** Selects a voice without a reset, for calls that do not depend on earlier calls, such as reading. */
   reading(name: string): EspeakWorker;
-  /** The sounds of each word of plain text, by the current voice. */
+  /** Returns the sounds of each word of plain text, for the selected voice. */
   wordsOf(text: string): string[][];
 }
 
 interface Module {
   readonly eSpeakNGWorker: new () => EspeakWorker;
-  /** The WebAssembly memory. When it grows, this property becomes a new array, so do not keep a reference. */
+  /**
+   * The WebAssembly memory. When the memory grows, this property becomes a new array, so it must be read
+   * again before each use.
+   */
   readonly HEAPU8: Uint8Array;
 }
 
-/** Separator of two clauses. */
+/** The separator of two clauses in eSpeak NG's phonemes. */
 const clauseMark = "|";
 /**
- * Longer than any utterance: the package's text buffer, which must fit into the restored memory, then never
- * grows again.
+ * The size of the text buffer, which is longer than any utterance. The buffer then never grows after the
+ * memory was copied.
  */
 const longestSsmlBytes = 256 * 1024;
 
-/** @throws Error if the package is not installed. */
+/**
+ * Loads eSpeak NG.
+ * @throws Error if the package is not installed.
+ */
 export async function loadEspeak(): Promise<Espeak> {
   const { default: load } = (await import(packageName)) as { default: () => Promise<Module> };
-  const { module, worker } = await atTheEpoch(async () => {
+  const { module, worker } = await withFixedClock(async () => {
     const loaded = await load();
     return { module: loaded, worker: await new loaded.eSpeakNGWorker() };
   });
   worker.synthesize(`<speak>${" ".repeat(longestSsmlBytes)}</speak>`, () => true);
-  worker.synthesize("<speak>.</speak>", () => true); // The buffer grows only in the call after the one that was too long.
-  return new ForgetfulEspeak(module, worker);
+  // The buffer grows in the call that follows the long text.
+  worker.synthesize("<speak>.</speak>", () => true);
+  return new ResettingEspeak(module, worker);
 }
 
 /**
- * eSpeak NG seeds its noise with the start time, so the seed is set to make every process produce the same
- * noise.
+ * Runs a function with a fixed clock. eSpeak NG seeds its noise with the start time, so a fixed clock gives
+ * every process the same noise.
  */
-async function atTheEpoch<T>(start: () => Promise<T>): Promise<T> {
+async function withFixedClock<T>(start: () => Promise<T>): Promise<T> {
   const now = Date.now;
   Date.now = () => 0;
   try {
@@ -71,16 +83,19 @@ async function atTheEpoch<T>(start: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Pauses are sounds without a name. A name in brackets marks a change of language. */
+/**
+ * Whether a phoneme event is a sound. A pause has no name, and a name in parentheses marks a change of
+ * language.
+ */
 export function isSound(name: string): boolean {
   return name !== "" && !name.startsWith("(");
 }
 
 /**
- * Restores eSpeak NG's memory before each utterance, so that equal utterances have equal audio. Otherwise the
- * phase of the voice continues from the previous utterance, and eSpeak NG has no call that resets it.
+ * Restores eSpeak NG's memory before each utterance, so that equal utterances have equal audio. Without this,
+ * the phase of the voice continues from the previous utterance. eSpeak NG has no function that resets it.
  */
-class ForgetfulEspeak implements Espeak {
+class ResettingEspeak implements Espeak {
   readonly #module: Module;
   readonly #worker: EspeakWorker;
   readonly #fresh: Uint8Array;
@@ -93,13 +108,14 @@ class ForgetfulEspeak implements Espeak {
   }
 
   withVoice(name: string): EspeakWorker {
-    if (this.#voice?.name === name) this.#remember(this.#voice.memory);
-    else this.#take(name); // Reading a dictionary takes tens of milliseconds.
+    // A copy of the memory is faster than the selection of a voice, which reads a dictionary for tens of ms.
+    if (this.#voice?.name === name) this.#restore(this.#voice.memory);
+    else this.#select(name);
     return this.#worker;
   }
 
   reading(name: string): EspeakWorker {
-    if (this.#voice?.name !== name) this.#take(name);
+    if (this.#voice?.name !== name) this.#select(name);
     return this.#worker;
   }
 
@@ -111,14 +127,14 @@ class ForgetfulEspeak implements Espeak {
     return words.map((word) => word.split("_").filter(isSound));
   }
 
-  #take(name: string): void {
-    this.#remember(this.#fresh);
+  #select(name: string): void {
+    this.#restore(this.#fresh);
     const status = this.#worker.set_voice(name);
-    if (status !== 0) throw new Error(`eSpeak NG has no voice ${name} (status ${status})`);
+    if (status !== 0) throw new Error(`eSpeak NG could not select voice ${name} (status ${status})`);
     this.#voice = { name, memory: this.#module.HEAPU8.slice() };
   }
 
-  #remember(memory: Uint8Array): void {
+  #restore(memory: Uint8Array): void {
     const now = this.#module.HEAPU8;
     now.set(memory);
     now.fill(0, memory.length);

@@ -1,5 +1,5 @@
 /**
- * The eSpeak NG engine process, which `process-pool.ts` owns. No other process runs code of the GPL package.
+ * The eSpeak NG engine process. `process-pool.ts` starts it. No other process runs code of the GPL package.
  */
 import { reportStartFailure, serveJobs } from "../runtime/serve-jobs.ts";
 import { withinSpeedRange } from "../runtime/speed-range.ts";
@@ -17,7 +17,7 @@ async function tryLoad(): Promise<Espeak | undefined> {
     return await loadEspeak();
   } catch (error) {
     reportStartFailure(
-      `eSpeak NG cannot be loaded (${String(error)}). Install it: npm install @echogarden/espeak-ng-emscripten`,
+      `eSpeak NG cannot be loaded (${String(error)}). Install its package: npm install @echogarden/espeak-ng-emscripten`,
     );
     process.exitCode = 1;
     return undefined;

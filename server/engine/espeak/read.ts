@@ -4,20 +4,24 @@ import { type Espeak, type EspeakWorker, isSound } from "./library.ts";
 import { plainText, toSsml } from "./ssml.ts";
 import { TokenAligner } from "./words.ts";
 
-/** The audio is discarded, so the lowest rate is the fastest. */
+/**
+ * The speed for reading, in words per minute. The audio is discarded, so the highest speed needs the least
+ * time.
+ */
 const quickestRate = 450;
-const mostVoicesRemembered = 16;
+const maxCachedVoices = 16;
 
 /**
- * Sounds in context. Reading without synthesis takes a fifth of the time, and is used if it assigns each
- * sound to its token without doubt. Otherwise the phoneme events between the tokens' marks assign them.
+ * Creates a function that reads the sounds of tokens in their context. Reading without synthesis takes a
+ * fifth of the time. It is used if every sound can be assigned to its token. Otherwise the text is
+ * synthesized, and the phoneme events between the tokens' marks assign the sounds.
  */
 export function espeakReader(espeak: Espeak): Read {
   const aligners = new Map<string, TokenAligner>();
   const alignerOf = (voice: string) => {
-    const known = aligners.get(voice);
-    if (known) return known;
-    if (aligners.size >= mostVoicesRemembered) aligners.clear();
+    const cached = aligners.get(voice);
+    if (cached) return cached;
+    if (aligners.size >= maxCachedVoices) aligners.clear();
     const aligner = new TokenAligner((text) => espeak.wordsOf(text));
     aligners.set(voice, aligner);
     return aligner;
@@ -54,8 +58,8 @@ function readTokens(espeak: EspeakWorker, tokens: readonly Token[]): Sounds[] {
 }
 
 /**
- * eSpeak NG reads some words as one ("of the"), with all sounds under the first word's mark. The later word
- * gets as many of them as it has when read alone.
+ * Divides the sounds of two words that eSpeak NG reads as one ("of the"). eSpeak NG reports all sounds under
+ * the first word's mark. The second word gets as many sounds as it has when it is read alone.
  */
 function splitJoined(espeak: EspeakWorker, sounds: Sounds[], index: number, token: Token): void {
   const before = sounds[index - 1] ?? [];

@@ -3,25 +3,25 @@ import { toEspeakMnemonics } from "../../text/phonemes.ts";
 
 const escapes: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;" };
 
-/** Converts a token to text without SSML, in which only words and punctuation have a meaning. */
+/** Converts a token to text without SSML. Only words and punctuation have a meaning in such text. */
 export function plainText({ text, before, after }: Token): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: a zero would end the text
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: a NUL character would end the text
   return `${before}${text}${after}`.toWellFormed().replace(/[\u0000-\u001f\u007f\ufffe\uffff]/g, " ");
 }
 
-/** No text of a user may act as markup: neither SSML nor eSpeak's own `[[…]]`. */
+/** Escapes a text, so that it contains no SSML markup and no phonemes in eSpeak's brackets (`[[…]]`). */
 export function escapeSsml(text: string): string {
   return (
     text
       .toWellFormed()
-      // biome-ignore lint/suspicious/noControlCharactersInRegex: XML 1.0 has no such characters, even escaped
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: XML 1.0 does not allow these characters
       .replace(/[\u0000-\u001f\u007f\ufffe\uffff]/g, " ")
       .replace(/\[\[+|\]\]+/g, " ")
       .replace(/[&<>]/g, (character) => escapes[character] ?? "")
   );
 }
 
-/** Each token has a mark in front. The mark's name comes back with its time. */
+/** Converts tokens to SSML. A mark precedes each token, and eSpeak NG reports the time of each mark. */
 export function toSsml(tokens: readonly Token[]): string {
   const words = tokens.map((token, index) => {
     return `<mark name="${index}"/>${stretched(readable(token), token.stretch)}`;
@@ -30,14 +30,14 @@ export function toSsml(tokens: readonly Token[]): string {
 }
 
 function readable({ text, before, after, phonemes }: Token): string {
-  // The text is escaped as a whole, because a bracket at the end of one part and at the start of the next
+  // The parts are escaped together: a bracket at the end of one part and a bracket at the start of the next
   // would form a pair.
   if (!phonemes) return escapeSsml(`${before}${text}${after}`);
-  const aside = (punctuation: string) => escapeSsml(punctuation.replace(/[[\]]/g, ""));
-  return `${aside(before)}[[${toEspeakMnemonics(phonemes)}]]${aside(after)}`;
+  const escapePunctuation = (punctuation: string) => escapeSsml(punctuation.replace(/[[\]]/g, ""));
+  return `${escapePunctuation(before)}[[${toEspeakMnemonics(phonemes)}]]${escapePunctuation(after)}`;
 }
 
-function stretched(heard: string, stretch: number): string {
-  if (stretch === 1) return heard;
-  return `<prosody rate="${Math.round(100 / stretch)}%">${heard}</prosody>`;
+function stretched(spoken: string, stretch: number): string {
+  if (stretch === 1) return spoken;
+  return `<prosody rate="${Math.round(100 / stretch)}%">${spoken}</prosody>`;
 }

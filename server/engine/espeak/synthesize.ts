@@ -4,9 +4,12 @@ import type { SpeedRange } from "../runtime/speed-range.ts";
 import type { Espeak, EspeakEvent } from "./library.ts";
 import { toSsml } from "./ssml.ts";
 
-/** eSpeak NG's own speed in words per minute. */
+/** eSpeak NG's default speed in words per minute. */
 const normalRate = 175;
-/** Its limits are 80 and 450 words per minute. Close to them its durations become inaccurate. */
+/**
+ * The speeds that are used. eSpeak NG accepts 80 to 450 words per minute, and its durations become inaccurate
+ * close to these limits.
+ */
 export const espeakSpeedRange: SpeedRange = { least: 0.6, most: 1.7 };
 const maxPitch = 99;
 const shortestPauseSeconds = 0.02;
@@ -18,23 +21,23 @@ export function espeakSynthesizer(espeak: Espeak): Synthesize {
     const worker = espeak.withVoice(utterance.voice.voice);
     worker.set_pitch(Math.min(maxPitch, Math.round(utterance.voice.pitch)));
     worker.set_rate(Math.round(normalRate / (utterance.voice.stretch * utterance.stretch)));
-    const listener = new Listener(sink, worker.get_samplerate());
-    worker.synthesize(toSsml(utterance.tokens), (audio, events) => listener.hear(audio, events));
-    listener.finish();
+    const converter = new OutputConverter(sink, worker.get_samplerate());
+    worker.synthesize(toSsml(utterance.tokens), (audio, events) => converter.add(audio, events));
+    converter.finish();
   };
 }
 
 /**
- * Removes the digital silence that eSpeak NG adds at both ends, and converts marks into times: a token lasts
- * until the next token's mark, or until the end of the speech.
+ * Removes the silence that eSpeak NG adds at both ends, and converts marks into times. A token lasts until
+ * the next token's mark, or until the end of the speech.
  */
-class Listener {
+class OutputConverter {
   readonly #sink: Sink;
   readonly #rate: number;
-  /** Samples of silence that were removed at the start. */
+  /** The number of samples of silence that were removed at the start. */
   #skipped = 0;
   #sent = 0;
-  /** Samples of silence that are held back. They end the utterance unless speech follows. */
+  /** The number of samples of silence that are held back. They are sent only if speech follows. */
   #silence = 0;
   #open: { token: number; start: number } | undefined;
   readonly #pauses: Pauses;
@@ -46,21 +49,21 @@ class Listener {
     this.#pauses = new Pauses(Math.round(shortestPauseSeconds * rate));
   }
 
-  /** Returns true to stop, by eSpeak NG's convention. */
-  hear(audio: Int16Array, events: readonly EspeakEvent[]): boolean {
+  /** Returns true to stop the synthesis, which is eSpeak NG's convention. */
+  add(audio: Int16Array, events: readonly EspeakEvent[]): boolean {
     if (this.#stopped) return true;
-    this.#hearAudio(audio);
-    for (const event of events) if (event.type === "mark") this.#hearMark(event);
+    this.#addAudio(audio);
+    for (const event of events) if (event.type === "mark") this.#addMark(event);
     return this.#stopped;
   }
 
   finish(): void {
-    const end = this.#inSpeech(this.#pauses.beginOfPauseAt(this.#pauses.heard));
+    const end = this.#inSpeech(this.#pauses.beginOfPauseAt(this.#pauses.length));
     this.#close(Math.min(end, this.#sent / this.#rate));
   }
 
-  #hearAudio(audio: Int16Array): void {
-    this.#pauses.hear(audio);
+  #addAudio(audio: Int16Array): void {
+    this.#pauses.add(audio);
     const end = lastSound(audio);
     if (end < 0) {
       this.#addSilence(audio.length);
@@ -88,7 +91,7 @@ class Listener {
     this.#stopped = !this.#sink.audio(samples, this.#rate);
   }
 
-  #hearMark({ audio_position, id }: EspeakEvent): void {
+  #addMark({ audio_position, id }: EspeakEvent): void {
     const position = Math.round((audio_position / 1000) * this.#rate);
     this.#close(this.#inSpeech(this.#pauses.beginOfPauseAt(position)));
     this.#open = { token: Number(id), start: this.#inSpeech(position) };
@@ -108,15 +111,15 @@ class Listener {
 }
 
 /**
- * Level relative to the loudest window below which audio is inaudible: eSpeak NG lets a last vowel fade for a
- * quarter of a second.
+ * The level, relative to the loudest sample, below which audio is inaudible. eSpeak NG fades a last vowel for
+ * a quarter of a second.
  */
 const inaudible = 0.01;
 
-/** Position of a comma's pause. The word before it ends where the pause begins. */
+/** Finds pauses within the speech. The word before a pause ends at the start of the pause. */
 class Pauses {
   readonly #shortest: number;
-  #heard = 0;
+  #length = 0;
   #loudest = 0;
   #silentFrom: number | undefined;
   #last = { from: 0, to: 0 };
@@ -125,35 +128,35 @@ class Pauses {
     this.#shortest = shortestSamples;
   }
 
-  /** Number of samples so far. */
-  get heard(): number {
-    return this.#heard;
+  /** The number of samples so far. */
+  get length(): number {
+    return this.#length;
   }
 
-  hear(audio: Int16Array): void {
+  add(audio: Int16Array): void {
     for (const sample of audio) {
       const loudness = Math.abs(sample);
       if (loudness > this.#loudest) this.#loudest = loudness;
-      if (loudness <= inaudible * this.#loudest) this.#silentFrom ??= this.#heard;
+      if (loudness <= inaudible * this.#loudest) this.#silentFrom ??= this.#length;
       else if (this.#silentFrom !== undefined) this.#end();
-      this.#heard++;
+      this.#length++;
     }
   }
 
   /**
-   * Returns the start of the pause that ends at a position (marks are a millisecond or two off), or the
-   * position itself.
+   * Returns the start of the pause that ends at a position, or the position itself if no pause ends there.
+   * Marks are inaccurate by one or two milliseconds.
    */
-  beginOfPauseAt(place: number): number {
+  beginOfPauseAt(position: number): number {
     const open = this.#silentFrom;
-    if (open !== undefined && this.#heard - open >= this.#shortest && open < place) return open;
-    const near = Math.abs(this.#last.to - place) <= this.#shortest;
-    return near && this.#last.from < place ? this.#last.from : place;
+    if (open !== undefined && this.#length - open >= this.#shortest && open < position) return open;
+    const near = Math.abs(this.#last.to - position) <= this.#shortest;
+    return near && this.#last.from < position ? this.#last.from : position;
   }
 
   #end(): void {
-    const from = this.#silentFrom ?? this.#heard;
-    if (this.#heard - from >= this.#shortest) this.#last = { from, to: this.#heard };
+    const from = this.#silentFrom ?? this.#length;
+    if (this.#length - from >= this.#shortest) this.#last = { from, to: this.#length };
     this.#silentFrom = undefined;
   }
 }

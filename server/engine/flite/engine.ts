@@ -4,7 +4,10 @@ import { ProcessPool } from "../runtime/process-pool.ts";
 
 const program = { name: "flite", rate: 16_000, file: fileURLToPath(new URL("main.ts", import.meta.url)) };
 
-/** @throws EngineMissing when libflite is not on this machine. */
+/**
+ * Starts the Flite processes.
+ * @throws EngineMissing if libflite is not installed.
+ */
 export function openFlite(options: EngineOptions): Promise<Engine> {
   return ProcessPool.open(program, options);
 }

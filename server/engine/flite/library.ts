@@ -1,7 +1,8 @@
 /**
- * Flite 2.2 (Debian `libflite1`) through FFI. Only the engine process loads it, because a fault in the
- * library ends the process. Flite keeps the *pointer* of every feature name, so names are in memory that is
- * never freed. With temporary strings its own look-ups fail, including the streaming information.
+ * Calls Flite 2.2 (Debian `libflite1`) through FFI. Only the engine process loads the library, because a
+ * fault in native code ends the process. Flite keeps the *pointer* of every feature name, so the names are
+ * stored in memory that is never freed. With temporary strings, Flite would not find its features, for
+ * example the streaming information.
  */
 import koffi, { type LibraryHandle } from "koffi";
 
@@ -12,7 +13,7 @@ export const voiceLibraries = {
   kal16: "cmu_us_kal16",
 } as const;
 
-/** An address; null is NULL in C. */
+/** A C pointer; null is NULL. */
 export type Pointer = bigint | null;
 
 const wave = koffi.struct({
@@ -37,8 +38,8 @@ const utterance = koffi.struct({
 });
 
 /**
- * Receives an utterance piece by piece.
- * @returns the lowest number of samples of the next piece; undefined to stop.
+ * Receives the audio of an utterance piece by piece.
+ * @returns the minimum number of samples of the next piece; undefined stops the synthesis.
  */
 export type OnAudio = (samples: () => Int16Array, rate: number) => number | undefined;
 
@@ -47,8 +48,8 @@ export interface FliteLibrary extends ReturnType<typeof bind> {
 }
 
 /**
- * Handles and types stay referenced: after their garbage collection koffi would unload the library with the
- * voice's data.
+ * References to handles and types. They prevent garbage collection, after which koffi would unload the
+ * library and the data of the voice.
  */
 const kept: object[] = [];
 
@@ -58,7 +59,10 @@ function load(name: string, options: { global: boolean } = { global: false }): L
   return handle;
 }
 
-/** @throws Error if the library is not installed. */
+/**
+ * Loads Flite.
+ * @throws Error if the library is not installed.
+ */
 export function loadFlite(): FliteLibrary {
   const library = load("libflite.so.1");
   load("libflite_usenglish.so.1", { global: true });
@@ -66,20 +70,20 @@ export function loadFlite(): FliteLibrary {
   library.func("int flite_init()")();
   const voices = new Map<string, Pointer>();
   const voice = (name: keyof typeof voiceLibraries): Pointer => {
-    const known = voices.get(name);
-    if (known) return known;
-    const made = load(`libflite_${voiceLibraries[name]}.so.1`).func(
+    const existing = voices.get(name);
+    if (existing) return existing;
+    const created = load(`libflite_${voiceLibraries[name]}.so.1`).func(
       `void *register_${voiceLibraries[name]}(const char *)`,
     )(null) as Pointer;
-    voices.set(name, made);
-    return made;
+    voices.set(name, created);
+    return created;
   };
   return { ...bind(library), voice };
 }
 
 function bind(library: LibraryHandle) {
   const c = (declaration: string) => library.func(declaration);
-  const keep = lastingStrings();
+  const keep = permanentStrings();
   const setString = c("void item_set_string(void *, void *, const char *)");
   const setInt = c("void item_set_int(void *, void *, int)");
   const setFloat = c("void item_set_float(void *, void *, float)");
@@ -93,15 +97,17 @@ function bind(library: LibraryHandle) {
   kept.push(streamType);
   const stageType = koffi.pointer(koffi.proto("void *synthesis_stage(void *)"));
   kept.push(stageType);
-  const nothing = koffi.register((utt: Pointer): Pointer => utt, stageType);
+  const emptyStage = koffi.register((utt: Pointer): Pointer => utt, stageType);
   const stageValue = c("void *uttfunc_val(void *)");
-  let listener: OnAudio = () => undefined;
+  let onPiece: OnAudio = () => undefined;
   const callback = koffi.register(
     (waveAt: Pointer, start: number, size: number, _last: number, info: Pointer): number => {
       const { samples, sampleRate } = koffi.decode(waveAt, wave);
-      const read = () => koffi.decode(samples, start * 2, "int16_t", size) as Int16Array; // A copy of the samples.
-      const least = listener(read, sampleRate);
-      if (least !== undefined) koffi.encode(info, "int", least); // The first field of the structure, which Flite reads before each piece.
+      // The result is a copy of the samples.
+      const read = () => koffi.decode(samples, start * 2, "int16_t", size) as Int16Array;
+      const least = onPiece(read, sampleRate);
+      // Flite reads the first field of the structure before each piece.
+      if (least !== undefined) koffi.encode(info, "int", least);
       return least === undefined ? -1 : 0;
     },
     streamType,
@@ -133,10 +139,13 @@ function bind(library: LibraryHandle) {
     setFloat: (item: Pointer, name: string, value: number): void => setFloat(item, keep(name), value),
     setFeature: (utt: Pointer, name: string, value: number): void =>
       featFloat(featuresOf(utt), keep(name), value),
-    /** Passes this utterance's audio to the callback, starting with the shortest piece that Flite makes. */
+    /**
+     * Makes the synthesis of this utterance call `onAudio` for each piece, from the shortest piece that Flite
+     * supports.
+     */
     stream(utt: Pointer, onAudio: OnAudio): void {
       const info = newStreamingInfo() as Pointer;
-      listener = onAudio;
+      onPiece = onAudio;
       koffi.encode(info, streamingInfo, {
         minBuffSize: 0,
         callback,
@@ -146,22 +155,22 @@ function bind(library: LibraryHandle) {
       });
       featSet(featuresOf(utt), keep("streaming_info"), streamingValue(info));
     },
-    /** Omits one stage of the synthesis of this utterance, by the name of its feature. */
-    skip: (utt: Pointer, stage: string): void => featSet(featuresOf(utt), keep(stage), stageValue(nothing)),
-    /** Flite's mixed excitation takes its noise from `rand`. */
+    /** Skips one stage of the synthesis of this utterance. The stage is given by the name of its feature. */
+    skip: (utt: Pointer, stage: string): void => featSet(featuresOf(utt), keep(stage), stageValue(emptyStage)),
+    /** Seeds `rand`, which makes the noise of Flite's mixed excitation. */
     seedNoise: load("libc.so.6").func("void srand(uint)") as (seed: number) => void,
   };
 }
 
-function lastingStrings(): (text: string) => Pointer {
-  const known = new Map<string, Pointer>();
+function permanentStrings(): (text: string) => Pointer {
+  const existing = new Map<string, Pointer>();
   return (text) => {
-    const old = known.get(text);
-    if (old) return old;
+    const stored = existing.get(text);
+    if (stored) return stored;
     const bytes = Buffer.from(`${text}\0`);
-    const made = koffi.alloc("char", bytes.length) as Pointer;
-    koffi.encode(made, "char", [...bytes], bytes.length);
-    known.set(text, made);
-    return made;
+    const created = koffi.alloc("char", bytes.length) as Pointer;
+    koffi.encode(created, "char", [...bytes], bytes.length);
+    existing.set(text, created);
+    return created;
   };
 }

@@ -1,4 +1,4 @@
-/** The Flite engine process. Its owner is `process-pool.ts`. */
+/** The Flite engine process. `process-pool.ts` starts it. */
 import { reportStartFailure, serveJobs } from "../runtime/serve-jobs.ts";
 import { withinSpeedRange } from "../runtime/speed-range.ts";
 import { type FliteLibrary, loadFlite } from "./library.ts";
@@ -12,7 +12,7 @@ function tryLoad(): FliteLibrary | undefined {
     return loadFlite();
   } catch (error) {
     reportStartFailure(
-      `Flite's library cannot be loaded (${String(error)}). Install it, on Debian: apt-get install libflite1`,
+      `The library of Flite cannot be loaded (${String(error)}). Install the library, on Debian: apt-get install libflite1`,
     );
     process.exitCode = 1;
     return undefined;

@@ -7,31 +7,37 @@ import type { FliteLibrary, Pointer } from "./library.ts";
 import { readableTokens, writeTokens } from "./tokens.ts";
 
 /**
- * 50 ms at 16 kHz, which MP3 needs for its first frame. Each piece is twice as long as the last one, up to
- * 400 ms.
+ * The sizes of the pieces. The first piece has 50 ms at 16 kHz, which MP3 needs for its first frame. Each
+ * further piece is twice as long as the previous piece, up to 400 ms.
  */
 const pieceSamples = { first: 800, most: 6400 };
 const noiseSeed = 1;
-/** Each state of its models lasts at least one frame, so faster speech is longer than requested. */
+/**
+ * The speeds that Flite supports. Each state of Flite's models lasts at least one frame, so faster speech
+ * would be longer than requested.
+ */
 export const fliteSpeedRange: SpeedRange = { least: 0.5, most: 4 };
-/** Kept around the speech, so that soft onsets and releases are not cut. */
+/** The length of silence that remains around the speech, so that soft onsets and releases are not cut. */
 const marginSeconds = 0.02;
 
-/** The pitch model of `rms` (SPAM) has no shift parameter, so its pitch moves together with its formants. */
+/**
+ * Voices with a fixed pitch. The pitch model of `rms` (SPAM) has no shift parameter, so pitch and formants
+ * change together.
+ */
 const fixedPitch: ReadonlySet<string> = new Set(["rms"]);
-/** Ratios in hundredths keep the filter tables small. */
+/** The resolution of the warp factor: hundredths. Few distinct factors keep the filter tables small. */
 const warpSteps = 100;
 
-/** Synthesizes with Flite, word by word in the order of the tokens. */
+/** Creates a synthesizer that uses Flite. */
 export function fliteSynthesizer(flite: FliteLibrary): Synthesize {
   return (utterance, sink) => {
     if (utterance.voice.kind !== "flite") throw new Error(`Flite has no ${utterance.voice.kind} voices`);
     const tokens = readableTokens(utterance.tokens);
     if (tokens.length === 0) return;
     const voice = flite.voice(utterance.voice.voice);
-    const { warp, pitch, stretch } = manner(utterance, utterance.voice);
+    const { warp, pitch, stretch } = voiceSettings(utterance, utterance.voice);
     const warped = new PitchShiftingSink(sink, warp);
-    flite.seedNoise(noiseSeed); // With this seed the same utterance gives the same bytes.
+    flite.seedNoise(noiseSeed); // A fixed seed makes the audio of equal utterances equal.
     const utt = flite.newUtterance();
     try {
       writeTokens(flite, utt, tokens);
@@ -47,15 +53,16 @@ export function fliteSynthesizer(flite: FliteLibrary): Synthesize {
 }
 
 /**
- * Divides the settings between Flite and the warp, which moves pitch and formants and shortens the speech.
+ * Divides the settings between Flite and the warp. The warp scales pitch and formants, and shortens the
+ * speech.
  */
-function manner(utterance: Utterance, voice: FliteVoice) {
+function voiceSettings(utterance: Utterance, voice: FliteVoice) {
   const fixed = fixedPitch.has(voice.voice);
   const warp = Math.round(voice.formants * (fixed ? voice.pitch : 1) * warpSteps) / warpSteps;
   return { warp, pitch: fixed ? 1 : voice.pitch / warp, stretch: voice.stretch * utterance.stretch * warp };
 }
 
-/** Flite adds a silence at both ends, which is removed. */
+/** Sends the audio without the silence that Flite adds at both ends. */
 function streamTo(sink: Sink, flite: FliteLibrary, utt: Pointer): void {
   let speech: Speech | undefined;
   let position = 0;
@@ -75,7 +82,7 @@ function streamTo(sink: Sink, flite: FliteLibrary, utt: Pointer): void {
     least = Math.min(2 * least, pieceSamples.most);
     return least;
   });
-  if (!flite.synthTokens(utt)) throw new Error("Flite could not synthesize this utterance");
+  if (!flite.synthTokens(utt)) throw new Error("Flite could not synthesize the utterance");
 }
 
 function clamp(place: number, length: number): number {
@@ -83,7 +90,7 @@ function clamp(place: number, length: number): number {
 }
 
 interface Speech {
-  /** Start and end of the speech in seconds of Flite's own timeline. */
+  /** The start and the end of the speech, in seconds of Flite's timeline. */
   readonly start: number;
   readonly end: number;
   readonly times: readonly TokenTimestamp[];
@@ -102,7 +109,7 @@ function readSpeech(flite: FliteLibrary, utt: Pointer): Speech {
   return { start, end, times: mergeByToken(words, start) };
 }
 
-/** "$5" is two words of one token. */
+/** Merges the times of the words of one token: "$5" has two words. */
 function mergeByToken(words: readonly TokenTimestamp[], from: number): TokenTimestamp[] {
   const merged = new Map<number, TokenTimestamp>();
   for (const { token, start, end } of words) {
@@ -112,8 +119,8 @@ function mergeByToken(words: readonly TokenTimestamp[], from: number): TokenTime
 }
 
 /**
- * Plays speech at another speed, like a tape: pitch and formants rise by the factor, and the duration shrinks
- * by it. With an engine set to a lower pitch and a longer duration, the result has another vocal tract.
+ * Plays speech at another speed. Pitch and formants rise by the factor, and the duration shrinks by the
+ * factor. In combination with a lower pitch and a longer duration in Flite, only the formants change.
  */
 class PitchShiftingSink implements Sink {
   readonly #sink: Sink;
@@ -133,12 +140,12 @@ class PitchShiftingSink implements Sink {
   }
 
   times(times: readonly TokenTimestamp[]): boolean {
-    const heard = ({ token, start, end }: TokenTimestamp) => ({
+    const scaledTime = ({ token, start, end }: TokenTimestamp) => ({
       token,
       start: start / this.#warp,
       end: end / this.#warp,
     });
-    return this.#sink.times(times.map(heard));
+    return this.#sink.times(times.map(scaledTime));
   }
 
   /** Sends the samples that remain in the filter. */

@@ -10,16 +10,19 @@ export interface FliteToken {
   readonly index: number;
   readonly name: string;
   readonly source: Token;
-  /** ARPAbet sounds for a word whose sounds Flite would not find itself. */
+  /** ARPAbet sounds of a word that Flite would pronounce incorrectly. Undefined for every other word. */
   readonly phones: string | undefined;
 }
 
-/** The part of the tokens that Flite can pronounce, in its own spelling. */
+/** Returns the words that Flite can pronounce, in Flite's spelling. */
 export function readableTokens(tokens: readonly Token[]): FliteToken[] {
   return tokens.flatMap(readable);
 }
 
-/** A written word can be several words for Flite ("€5" is "euros 5"). All have the same index. */
+/**
+ * Splits a token into Flite's words. A written word can be several words for Flite ("€5" is "euros 5"), which
+ * all get the same index.
+ */
 function readable(token: Token, index: number): FliteToken[] {
   const spoken = token.phonemes ? "word" : toAscii(token.text);
   return spoken
@@ -33,7 +36,7 @@ function readable(token: Token, index: number): FliteToken[] {
     }));
 }
 
-/** Among several words of one token ("A four") A is the letter. Flite would take it for the article. */
+/** In a token of several words ("A four"), "A" is the letter. Flite would read it as the article. */
 function letterPhones(name: string, words: number): string | undefined {
   return name === "A" && words > 1 ? "ey1" : undefined;
 }

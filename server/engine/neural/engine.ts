@@ -9,23 +9,29 @@ import { phraseGrowthAt, realTimeStreamsAt } from "./real-time.ts";
 const file = fileURLToPath(new URL("main.ts", import.meta.url));
 
 /**
- * Limits for a large model on a busy machine: loading takes seconds, and a long phrase up to twice its
- * duration.
+ * The limits for a large model on a busy machine. The model takes seconds to load, and a long phrase may take
+ * twice its duration.
  */
 const startLimitMs = 120_000;
 const silenceLimitMs = 120_000;
 
-/** About three seconds of speech, with which the speed is measured. */
+/** The text with which the speed is measured: about three seconds of speech. */
 const measuringWords = "one two three four five six seven eight nine ten".split(" ");
-/** The best round counts: another program may delay a single one. */
+/**
+ * The number of measurements. The best result is used, because another program may delay one of the
+ * measurements.
+ */
 const measuringRounds = 2;
 
-/** How a voice's text becomes sounds: read by an eSpeak NG voice, or letter by letter. */
+/** The conversion of a voice's text into sounds: by an eSpeak NG voice, or letter by letter. */
 export type TextReading =
   | { readonly kind: "espeak"; readonly voice: string }
   | { readonly kind: "characters" };
 
-/** eSpeak NG's processes, which only read here. The license requires them to be separate. */
+/**
+ * The eSpeak NG processes, which read text for mounted voices. eSpeak NG's license requires separate
+ * processes.
+ */
 export type Reader = Pick<ProcessPool, "read">;
 
 interface NeuralEngineOptions extends EngineOptions {
@@ -34,12 +40,10 @@ interface NeuralEngineOptions extends EngineOptions {
 }
 
 /**
- * One mounted model in its own processes. A pool of eSpeak NG processes reads for it.
- * @param readings of each speaker, by index; the last one applies to higher indexes.
- * @throws EngineMissing with the reason if the model cannot be loaded or makes no audio.
+ * One mounted model, which runs in its own processes. A pool of eSpeak NG processes reads text for the model.
  */
 export class NeuralEngine implements Engine {
-  /** The next phrase is made while this one plays. */
+  /** The next phrase is synthesized while the current phrase plays. */
   readonly worksAhead = true;
   readonly #pool: ProcessPool;
   readonly #reader: Reader | undefined;
@@ -54,16 +58,17 @@ export class NeuralEngine implements Engine {
   }
 
   /**
-   * @param readings of each speaker, by number; the last holds for those above.
-   * @param options `streams` is the number of streams that it serves at once, in place of the measured one.
-   * @throws EngineMissing when the model cannot be loaded or does not speak; the message says why.
+   * Starts the processes and measures their speed.
+   * @param readings the reading of each speaker, by index. The last reading applies to all higher indexes.
+   * @param options `streams` is the number of concurrent streams, which replaces the measured number.
+   * @throws EngineMissing with the reason if the model cannot be loaded or returns no audio.
    */
   static async open(
     spec: NeuralModelSpec,
     readings: readonly TextReading[],
     { reader, streams, ...options }: NeuralEngineOptions,
   ): Promise<NeuralEngine> {
-    const alone = { ...spec, runtime: { ...spec.runtime, threads: spec.runtime.threadsAlone } };
+    const aloneSpec = { ...spec, runtime: { ...spec.runtime, threads: spec.runtime.threadsAlone } };
     const program = {
       name: spec.kind,
       rate: spec.rate,
@@ -71,7 +76,7 @@ export class NeuralEngine implements Engine {
       startLimitMs,
       silenceLimitMs,
       args: [JSON.stringify(spec)],
-      ...(alone.runtime.threads !== spec.runtime.threads && { argsAlone: [JSON.stringify(alone)] }),
+      ...(aloneSpec.runtime.threads !== spec.runtime.threads && { argsAlone: [JSON.stringify(aloneSpec)] }),
     };
     const engine = new NeuralEngine(await ProcessPool.open(program, options), reader, readings);
     engine.#streams = streams;
@@ -79,7 +84,7 @@ export class NeuralEngine implements Engine {
       engine.#audioSpeed = await engine.#measureSpeed();
     } catch (error) {
       if (!(error instanceof Failure)) throw error;
-      options.log.warn({ model: spec.model, err: error }, "the speed of a mounted model cannot be measured");
+      options.log.warn({ model: spec.model, err: error }, "the speed of a mounted model could not be measured; each process serves one stream");
     }
     return engine;
   }
@@ -96,7 +101,9 @@ export class NeuralEngine implements Engine {
     return this.#pool.capacity;
   }
 
-  /** Seconds of audio in a second with all processes at work, as measured when it was opened. */
+  /**
+   * The seconds of audio that all processes together synthesized in one second when the engine was opened.
+   */
   get audioSpeed(): number | undefined {
     return this.#audioSpeed;
   }
@@ -122,7 +129,7 @@ export class NeuralEngine implements Engine {
     return this.#pool.restarts;
   }
 
-  /** IDs of the running processes, with which a test kills one. */
+  /** Returns the process IDs of the running processes. A test uses the IDs to kill a process. */
   pids(): number[] {
     return this.#pool.pids();
   }
@@ -147,8 +154,9 @@ export class NeuralEngine implements Engine {
   }
 
   /**
-   * Undefined if the model has no sound for the words, as one of another script.
-   * @throws Failure if it cannot speak.
+   * Measures the speed. Returns undefined if the model has no sounds for the words, for example a model of
+   * another script.
+   * @throws Failure if the model cannot synthesize.
    */
   async #measureSpeed(): Promise<number | undefined> {
     let best = 0;
@@ -163,9 +171,9 @@ export class NeuralEngine implements Engine {
     };
     for (let round = 0; round < measuringRounds; round++) {
       const startedAtMs = performance.now();
-      const spoken = await Promise.all(Array.from({ length: this.capacity }, speakOnce));
+      const durations = await Promise.all(Array.from({ length: this.capacity }, speakOnce));
       const seconds = (performance.now() - startedAtMs) / 1000;
-      best = Math.max(best, spoken.reduce((sum, each) => sum + each, 0) / seconds);
+      best = Math.max(best, durations.reduce((sum, duration) => sum + duration, 0) / seconds);
     }
     return best > 0 ? best : undefined;
   }

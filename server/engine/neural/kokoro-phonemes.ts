@@ -1,21 +1,23 @@
 /**
- * Converts the sounds that eSpeak NG reads into the symbols that Kokoro was trained with. The training texts
- * of languages other than English, and English words missing from its dictionary, were read by eSpeak NG and
- * rewritten by these rules (github.com/hexgrad/misaki, `espeak.py`, version 0.9.4).
+ * Converts the sounds that eSpeak NG reads into the symbols with which Kokoro was trained. In the training
+ * data, eSpeak NG read all languages other than English, and English words that a dictionary did not contain.
+ * These rules then rewrote the sounds (github.com/hexgrad/misaki, `espeak.py`, version 0.9.4).
  */
 
 type Rules = readonly (readonly [from: string, to: string])[];
 
 interface Dialect {
-  /** Applied inside each sound: a diphthong is one sound of eSpeak NG, two adjacent vowels are two. */
+  /**
+   * The rules for each sound. A diphthong is one sound of eSpeak NG, and two adjacent vowels are two sounds.
+   */
   readonly inSound: Rules;
-  /** Applied in this order to the sounds of a whole word. */
+  /** The rules for the sounds of a whole word, in order. */
   readonly inWord: Rules;
-  /** Whole words with another stress in the training texts. */
+  /** The words that have another stress in the training data. */
   readonly words?: Readonly<Record<string, string>>;
 }
 
-/** Diphthongs and affricates that have a single symbol in every language. */
+/** Diphthongs and affricates that are a single symbol in every language. */
 const shared: Rules = [
   ["aɪ", "I"],
   ["aʊ", "W"],
@@ -25,7 +27,7 @@ const shared: Rules = [
   ["ɔɪ", "Y"],
 ];
 
-/** Sounds that are missing or written differently in the English training texts. */
+/** Sounds that are missing or written differently in the English training data. */
 const englishSounds: Rules = [
   ["ʔˌn\u0329", "ʔn"],
   ["ʔn\u0329", "ʔn"],
@@ -52,7 +54,7 @@ const lastEnglishSounds: Rules = [
   ["ʔ", "t"],
 ];
 
-/** The pronoun I: without its stress the model makes it inaudibly short. */
+/** The pronoun "I" has a stress mark. Without it the model makes the word inaudibly short. */
 const englishWords = { I: "ˌI" } as const;
 
 const american: Dialect = {
@@ -69,13 +71,13 @@ const british: Dialect = {
 
 const others: Dialect = {
   inSound: [...shared, ["dz", "ʣ"], ["oʊ", "O"], ["ss", "S"], ["ts", "ʦ"], ["əʊ", "Q"]],
-  inWord: [["-", ""]], // A liaison in French.
+  inWord: [["-", ""]], // The hyphen marks a liaison in French.
 };
 
 /**
  * Returns the symbols of one word.
- * @param sounds of eSpeak NG, one phoneme each, with a stress mark before its vowel.
- * @param espeakVoice the eSpeak NG voice that read them, for example `en-us`.
+ * @param sounds the sounds that eSpeak NG read. Each is one phoneme, with a stress mark before its vowel.
+ * @param espeakVoice the eSpeak NG voice that read the word, for example `en-us`.
  */
 export function kokoroSymbols(sounds: readonly string[], espeakVoice: string): string {
   const { inSound, inWord, words } = dialectOf(espeakVoice);

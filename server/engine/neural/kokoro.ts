@@ -17,22 +17,29 @@ import {
 import { type KokoroSpec, sessionOptions } from "./onnx/model-spec.ts";
 import { madeBy, readOutline, withOutput } from "./onnx/onnx-graph.ts";
 
-/** Numbers in one row of a style file. The number of symbols selects the row. */
+/** The number of values in one row of a style table. The number of symbols of a line selects the row. */
 const styleSize = 256;
-/** The model accepts 512 symbols. The first and the last one are padding. */
+/**
+ * The highest number of symbols of a line. The model accepts 512 symbols, and the first and the last symbol
+ * are padding.
+ */
 const maxSymbols = 510;
 const padId = 0;
-/** The model swallows half of a very short line. A line below this length gets a mark at its end. */
+/**
+ * A line with fewer symbols gets a full stop at its end. Without it, the model omits half of a very short
+ * line.
+ */
 const shortSymbols = 12;
 /**
- * Words are audible 0.04 s before the model's durations, and end 0.09 s before a pause (medians of 12
- * sentences and two voices). The silence after the last word counts as part of it.
+ * The correction for Kokoro. Words are audible 0.04 s before the borders of the model's durations, and end
+ * 0.09 s before a pause (medians of 12 sentences and two voices). The model counts the silence after the last
+ * word as part of the word.
  */
 const kokoroBorders: Borders = { shiftSeconds: -0.06, byLevel: true };
 
 /**
- * Kokoro's graph: inputs `input_ids` (or `tokens`), `style` and `speed`, output `waveform` (or `audio`), and
- * durations as an output or inside.
+ * Runs Kokoro's graph. The inputs are `input_ids` (or `tokens`), `style` and `speed`. The output is
+ * `waveform` (or `audio`). The durations are an output or an inner value.
  */
 export class KokoroModel implements NeuralModel {
   readonly rate: number;
@@ -51,7 +58,7 @@ export class KokoroModel implements NeuralModel {
     styles: readonly Float32Array[],
   ) {
     this.rate = spec.rate;
-    // A speed with an integer type can only be 1.
+    // An input `speed` of an integer type allows only speed 1.
     this.reach = names.speedType === "float32" ? neuralSpeedRange : { least: 1, most: 1 };
     this.#spec = spec;
     this.#session = session;
@@ -59,7 +66,10 @@ export class KokoroModel implements NeuralModel {
     this.#styles = styles;
   }
 
-  /** @throws Error if the graph is not Kokoro's or has no durations, or a style file is invalid. */
+  /**
+   * Loads a model.
+   * @throws Error if the graph is not Kokoro's, has no durations, or a style table is invalid.
+   */
   static async load(spec: KokoroSpec, file: Buffer): Promise<KokoroModel> {
     const durations = durationsOf(file);
     const session = await InferenceSession.create(durations.model, sessionOptions(spec.runtime));
@@ -69,19 +79,19 @@ export class KokoroModel implements NeuralModel {
 
   spell(words: readonly PhonemeWord[], speaker: number): SpelledLine {
     const line = new Line();
-    const put = (symbol: string, token: number) => {
+    const addSymbol = (symbol: string, token: number) => {
       const id = this.#spec.ids[symbol];
       if (id !== undefined) line.add([id], token);
     };
     const espeak = this.#spec.voices[speaker]?.espeak ?? "";
     line.add([padId], -1);
-    for (const [place, { token, sounds, after }] of words.entries()) {
-      if (place > 0) put(" ", -1);
-      for (const symbol of this.#known(kokoroSymbols(sounds, espeak))) put(symbol, token);
-      for (const mark of melodyMarks(after)) put(mark, -1);
+    for (const [index, { token, sounds, after }] of words.entries()) {
+      if (index > 0) addSymbol(" ", -1);
+      for (const symbol of this.#knownSymbols(kokoroSymbols(sounds, espeak))) addSymbol(symbol, token);
+      for (const mark of melodyMarks(after)) addSymbol(mark, -1);
     }
     const isOpen = melodyMarks(words.at(-1)?.after ?? "").length === 0;
-    if (isOpen && line.ids.length < shortSymbols) put(".", -1);
+    if (isOpen && line.ids.length < shortSymbols) addSymbol(".", -1);
     line.add([padId], -1);
     return line;
   }
@@ -99,8 +109,8 @@ export class KokoroModel implements NeuralModel {
     });
     const samples = results[audio]?.data;
     const frames = results[durations]?.data;
-    if (!(samples instanceof Float32Array)) throw new Error(`the graph gives no ${audio}`);
-    if (frames?.length !== ids.length) throw new Error("the graph gives no duration for each symbol");
+    if (!(samples instanceof Float32Array)) throw new Error(`the graph returned no output ${audio}`);
+    if (frames?.length !== ids.length) throw new Error("the graph did not return one duration for each symbol");
     return { audio: samples, samples: toSamples(Array.from(frames, Number), samples.length) };
   }
 
@@ -109,8 +119,11 @@ export class KokoroModel implements NeuralModel {
     return this.#session.release();
   }
 
-  /** Symbols of the vocabulary. A missing character is decomposed into letter and diacritics. */
-  #known(symbols: string): string[] {
+  /**
+   * Returns the symbols, in which each character that is missing in the vocabulary is decomposed into letter
+   * and diacritics.
+   */
+  #knownSymbols(symbols: string): string[] {
     return [...symbols].flatMap((symbol) =>
       this.#spec.ids[symbol] === undefined ? [...symbol.normalize("NFD")] : [symbol],
     );
@@ -118,7 +131,7 @@ export class KokoroModel implements NeuralModel {
 
   #style(speaker: number, symbols: number): Float32Array {
     const table = this.#styles[speaker];
-    if (!table) throw new Error(`there is no style ${speaker}`);
+    if (!table) throw new Error(`the model has no style table for speaker ${speaker}`);
     const row = Math.min(Math.max(0, symbols), table.length / styleSize - 1);
     return table.subarray(row * styleSize, (row + 1) * styleSize);
   }
@@ -132,9 +145,9 @@ interface Names {
 }
 
 function readNames(session: InferenceSession, durations: string): Names {
-  const pick = (what: string, names: readonly string[], wanted: readonly string[]) => {
-    const found = wanted.find((name) => names.includes(name));
-    if (found === undefined) throw new Error(`the graph has no ${what} ${wanted.join(" or ")}`);
+  const pick = (what: string, names: readonly string[], accepted: readonly string[]) => {
+    const found = accepted.find((name) => names.includes(name));
+    if (found === undefined) throw new Error(`the graph has no ${what} "${accepted.join('" or "')}"`);
     return found;
   };
   pick("input", session.inputNames, ["style"]);
@@ -149,13 +162,14 @@ function readNames(session: InferenceSession, durations: string): Names {
 }
 
 /**
- * Frames of each symbol: an output `durations` or `pred_dur`, or else the only value that the graph rounds
- * and clips to at least one, exposed as an output.
+ * Finds the durations in frames of all symbols. They are an output `durations` or `pred_dur`. Without such an
+ * output, they are the only value that the graph rounds and clips to at least one, which is then added as an
+ * output.
  */
 function durationsOf(file: Buffer): { name: string; model: Buffer } {
   const outline = readOutline(file);
-  const given = outline.outputs.find((name) => name === "durations" || name === "pred_dur");
-  if (given !== undefined) return { name: given, model: file };
+  const output = outline.outputs.find((name) => name === "durations" || name === "pred_dur");
+  if (output !== undefined) return { name: output, model: file };
   const rounded = new Set(madeBy(outline, "Round"));
   const clipped = outline.nodes.filter(({ operator, inputs }) => {
     return operator === "Clip" && rounded.has(inputs[0] ?? "");
@@ -163,7 +177,7 @@ function durationsOf(file: Buffer): { name: string; model: Buffer } {
   const [name, ...more] = clipped.flatMap(({ outputs }) => outputs);
   if (name === undefined || more.length > 0) {
     throw new Error(
-      `the graph has ${clipped.length} values that are rounded and clipped where Kokoro has its durations; word times need them: use an export with an output durations`,
+      `word timestamps need the durations of the symbols. The graph has ${clipped.length} rounded and clipped values, and exactly one is required. Export the model with an output "durations".`,
     );
   }
   return outline.outputs.includes(name) ? { name, model: file } : { name, model: withOutput(file, name) };
@@ -173,7 +187,7 @@ async function readStyle(path: string): Promise<Float32Array> {
   const bytes = await readFile(path);
   if (bytes.length === 0 || bytes.length % (styleSize * 4) !== 0) {
     throw new Error(
-      `${path} is no style table: its ${bytes.length} bytes are no rows of ${styleSize} numbers`,
+      `the style table ${path} has ${bytes.length} bytes; it must have rows of ${styleSize * 4} bytes`,
     );
   }
   return new Float32Array(new Uint8Array(bytes).buffer);

@@ -1,5 +1,6 @@
 /**
- * The engine process of one mounted model. Its first argument describes the model. `process-pool.ts` owns it.
+ * The engine process of one mounted model. `process-pool.ts` starts it, with the description of the model as
+ * first argument.
  */
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
@@ -18,7 +19,7 @@ if (loaded) {
 
 interface Loaded {
   readonly model: NeuralModel;
-  /** Variant of its graph, if there are several. */
+  /** The variant of the graph. Undefined if the kind of model has only one. */
   readonly variant?: string;
 }
 
@@ -37,11 +38,11 @@ async function tryLoad(): Promise<Loaded | undefined> {
 async function readChecked(path: string, sha256: string): Promise<Buffer> {
   const file = await readFile(path);
   const sum = createHash("sha256").update(file).digest("hex");
-  if (sum !== sha256) throw new Error(`its sha256 is ${sum}, not ${sha256}`);
+  if (sum !== sha256) throw new Error(`the sha256 of the file is ${sum}; the manifest has ${sha256}`);
   return file;
 }
 
-/** Only this process loads ONNX Runtime, because a fault in its native code ends the process. */
+/** Loads the model. Only this process loads ONNX Runtime, because a fault in native code ends the process. */
 async function load(): Promise<Loaded> {
   if (spec.kind === "piper") {
     const { PiperModel } = await import("./piper.ts");
@@ -53,14 +54,14 @@ async function load(): Promise<Loaded> {
 }
 
 /**
- * Selects the rewritten graph if the processor computes it exactly and its file is complete, else the
- * original one.
+ * Selects the rewritten graph if the processor computes it exactly and its file is complete. Otherwise it
+ * selects the original graph.
  */
 async function graphOf({ model, sha256, rewritten }: KokoroSpec): Promise<{ file: Buffer; variant: string }> {
-  if (!rewritten) return { file: await readChecked(model, sha256), variant: "graph as it came" };
+  if (!rewritten) return { file: await readChecked(model, sha256), variant: "original graph" };
   const graph = await exactGraph(rewritten);
   if (typeof graph !== "string") return { file: graph, variant: `rewritten graph, ${rewritten.weights}` };
-  return { file: await readChecked(model, sha256), variant: `graph as it came: ${graph}` };
+  return { file: await readChecked(model, sha256), variant: `original graph: ${graph}` };
 }
 
 /** Returns the file of the rewritten graph, or the reason why it is not used. */
@@ -71,12 +72,13 @@ async function exactGraph({ model, sha256, weights }: RewrittenGraph): Promise<B
   try {
     return await readChecked(model, sha256);
   } catch (error) {
-    return `the rewritten one cannot be used: ${error instanceof Error ? error.message : String(error)}`;
+    return `the rewritten graph cannot be used: ${error instanceof Error ? error.message : String(error)}`;
   }
 }
 
 /**
- * The first inference takes several times as long, and detects an unusable graph before the first request.
+ * Runs the first inference, which takes several times as long as later ones. It also detects an unusable
+ * graph before the first request.
  */
 async function warmUp(model: NeuralModel): Promise<void> {
   const line = model.spell([{ token: 0, sounds: ["ɹ", "ˈɛ", "d", "i"], after: "." }], 0);

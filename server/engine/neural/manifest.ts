@@ -3,12 +3,12 @@ import { Compile, type Validator } from "typebox/compile";
 import { modelIds } from "../../../config/contract/models.ts";
 
 /**
- * The manifest that an administrator writes for a model. docs/reference/voice-manifest.md explains each
- * field.
+ * The schema of the manifest that an administrator writes for a model. docs/reference/voice-manifest.md
+ * explains each field.
  */
 
 const id = Type.String({ pattern: "^[a-z0-9][a-z0-9_-]{0,63}$" });
-/** A path inside the manifest's folder: no leading slash, no parent folder. */
+/** A path inside the manifest's folder, without a leading slash and without `..`. */
 const path = Type.String({ pattern: "^(?!\\.{1,2}/|/)(?!.*/\\.{1,2}/)[^\\\\\\0]{1,255}$" });
 const common = {
   model: path,
@@ -57,7 +57,7 @@ export type PiperManifest = Static<typeof schemas.piper>;
 export type KokoroManifest = Static<typeof schemas.kokoro>;
 export type VoiceManifest = PiperManifest | KokoroManifest;
 
-/** An error in a mounted voice: the location, and the solution. */
+/** A problem with a mounted voice, with the file, the field, and the solution in the message. */
 export class VoiceProblem extends Error {
   readonly file: string;
   readonly field: string | undefined;
@@ -80,22 +80,25 @@ const validators: { readonly [Kind in VoiceManifest["kind"]]: Validator } = {
 };
 const kinds = Object.keys(schemas);
 
-/** @throws VoiceProblem that names the file and the field. */
+/**
+ * Reads and validates a manifest.
+ * @throws VoiceProblem that names the file and the field.
+ */
 export function readVoiceManifest(file: string, text: string): VoiceManifest {
   const value = readJson(file, text);
   const kind = value.kind;
   if (kind !== "piper" && kind !== "kokoro") {
     throw new VoiceProblem(
       { file, field: "/kind" },
-      `must be one of ${kinds.join(", ")}; it is ${shown(kind)}`,
+      `must be one of ${kinds.join(", ")}; it is ${quoted(kind)}`,
     );
   }
   refuseUnknown(file, "", value, schemas[kind].properties);
-  const wrong = validators[kind].Errors(value)[0];
-  if (wrong)
+  const error = validators[kind].Errors(value)[0];
+  if (error)
     throw new VoiceProblem(
-      { file, field: wrong.instancePath },
-      whatIsWrong(wrong.message, value, wrong.instancePath),
+      { file, field: error.instancePath },
+      describeError(error.message, value, error.instancePath),
     );
   const manifest = value as unknown as VoiceManifest;
   for (const [i, listed] of manifest.voices.entries()) {
@@ -104,23 +107,23 @@ export function readVoiceManifest(file: string, text: string): VoiceManifest {
   return manifest;
 }
 
-/** A misspelt field would otherwise be ignored silently. */
-function refuseUnknown(file: string, place: string, value: object, known: object): void {
-  const unknown = Object.keys(value).find((name) => !Object.hasOwn(known, name));
+/** Rejects unknown fields, because a misspelt field would otherwise be ignored. */
+function refuseUnknown(file: string, place: string, value: object, properties: object): void {
+  const unknown = Object.keys(value).find((name) => !Object.hasOwn(properties, name));
   if (unknown === undefined) return;
   throw new VoiceProblem(
     { file, field: `${place}/${unknown}` },
-    `is not a field of a manifest; the fields are ${Object.keys(known).join(", ")}`,
+    `is not a field of the manifest; the allowed fields are ${Object.keys(properties).join(", ")}`,
   );
 }
 
-function whatIsWrong(message: string, value: unknown, pointer: string): string {
+function describeError(message: string, value: unknown, pointer: string): string {
   let at: unknown = value;
   for (const step of pointer.split("/").slice(1)) at = (at as Record<string, unknown> | undefined)?.[step];
-  return typeof at === "object" ? message : `${message}; it is ${shown(at)}`;
+  return typeof at === "object" ? message : `${message}; it is ${quoted(at)}`;
 }
 
-function shown(value: unknown): string {
+function quoted(value: unknown): string {
   return value === undefined ? "absent" : JSON.stringify(value).slice(0, 80);
 }
 
@@ -136,7 +139,7 @@ function readJson(file: string, text: string): Record<string, unknown> {
   throw new VoiceProblem({ file }, "must be a JSON object");
 }
 
-/** The required part of Piper's `voice.onnx.json`, which may contain more. */
+/** The fields of Piper's `voice.onnx.json` that are read. The file may contain more fields. */
 const piperConfig = Type.Object({
   audio: Type.Object({ sample_rate: Type.Integer({ minimum: 4000, maximum: 96_000 }) }),
   phoneme_id_map: Type.Record(Type.String(), Type.Array(Type.Integer({ minimum: 0 }), { maxItems: 16 })),
@@ -158,31 +161,34 @@ const piperConfigValidator = Compile(piperConfig);
 
 export type PiperConfig = Static<typeof piperConfig>;
 
-/** @throws VoiceProblem that names the file and the field. */
+/**
+ * Reads and validates Piper's configuration file.
+ * @throws VoiceProblem that names the file and the field.
+ */
 export function readPiperConfig(file: string, text: string): PiperConfig {
   const value = readJson(file, text);
-  const wrong = piperConfigValidator.Errors(value)[0];
-  if (wrong)
+  const error = piperConfigValidator.Errors(value)[0];
+  if (error)
     throw new VoiceProblem(
-      { file, field: wrong.instancePath },
-      whatIsWrong(wrong.message, value, wrong.instancePath),
+      { file, field: error.instancePath },
+      describeError(error.message, value, error.instancePath),
     );
   const config = value as unknown as PiperConfig;
   for (const symbol of ["^", "_", "$"]) {
     if (!config.phoneme_id_map[symbol]) {
       throw new VoiceProblem(
         { file, field: `/phoneme_id_map/${symbol}` },
-        "is not there; Piper frames every line with it",
+        "is missing; Piper needs the symbol around every line",
       );
     }
   }
   return config;
 }
 
-/** A voice without a manifest, described by Piper's own file. */
+/** Creates the manifest of a Piper model that has no manifest. */
 export function manifestOfPiper(model: string, sha256: string): PiperManifest {
   const name = model.slice(model.lastIndexOf("/") + 1).replace(/\.onnx$/, "");
-  const given = name
+  const normalizedName = name
     .toLowerCase()
     .replace(/[^a-z0-9_-]+/g, "-")
     .replace(/^[^a-z0-9]+/, "");
@@ -191,36 +197,39 @@ export function manifestOfPiper(model: string, sha256: string): PiperManifest {
     model,
     sha256,
     license: "not stated",
-    voices: [{ id: given.slice(0, 64) || "voice", gender: "neutral" }],
+    voices: [{ id: normalizedName.slice(0, 64) || "voice", gender: "neutral" }],
   };
 }
 
-/** ISO 639-3 of a Piper voice (`en_US`), by the language of its file or else of its eSpeak NG voice. */
-export function languageOfPiper(file: string, { language: named, espeak: read }: PiperConfig): string {
-  const code = named?.code ?? read?.voice ?? "";
+/**
+ * Returns the ISO 639-3 code of a Piper voice. It follows from the language in the configuration file
+ * (`en_US`), or from the name of the eSpeak NG voice.
+ */
+export function languageOfPiper(file: string, { language: configLanguage, espeak: espeakVoice }: PiperConfig): string {
+  const code = configLanguage?.code ?? espeakVoice?.voice ?? "";
   const base = code.split(/[-_+]/)[0]?.toLowerCase() ?? "";
-  const found = base.length === 3 ? base : phonemeLanguages[base];
+  const found = base.length === 3 ? base : iso639Codes[base];
   if (found !== undefined) return found;
   throw new VoiceProblem(
     { file, field: "/language/code" },
-    `names ${shown(code)}, whose ISO 639-3 code is not known here; write a manifest with the voice's language`,
+    `is ${quoted(code)}, which has no known ISO 639-3 code; write a manifest that states the voice's language`,
   );
 }
 
-/** Kokoro's vocabulary, from its `config.json` (`vocab`) or its `tokenizer.json` (`model.vocab`). */
+/** Reads Kokoro's vocabulary from `config.json` (`vocab`) or `tokenizer.json` (`model.vocab`). */
 export function readVocabulary(file: string, text: string): Record<string, number> {
   const value = readJson(file, text);
   const inner = (value.model as Record<string, unknown> | undefined)?.vocab;
   const vocabulary = value.vocab ?? inner;
   const entries = Object.entries((vocabulary ?? {}) as object);
   if (entries.length === 0 || entries.some(([, number]) => !Number.isInteger(number))) {
-    throw new VoiceProblem({ file, field: "/vocab" }, "must map each symbol to its number");
+    throw new VoiceProblem({ file, field: "/vocab" }, "must map each symbol to an integer");
   }
   return Object.fromEntries(entries);
 }
 
-/** ISO 639-1 to 639-3, for the languages of neural voices. */
-const phonemeLanguages: Readonly<Record<string, string>> = {
+/** The ISO 639-3 codes of ISO 639-1 codes, for the languages of neural voices. */
+const iso639Codes: Readonly<Record<string, string>> = {
   ar: "ara",
   bg: "bul",
   bn: "ben",

@@ -18,54 +18,54 @@ import { checkReadings } from "./readings.ts";
 import { checkReplacements, replacesIn } from "./replacements.ts";
 
 export interface MountOptions {
-  /** Folder of the administrator's voices. */
+  /** The folder of voices that an administrator mounts. */
   readonly folder?: string | undefined;
   /**
-   * Folder of models that `svc-tts models` installs. They are loaded in the background while the built-in
-   * voices serve. It may not exist yet.
+   * The folder of models that `svc-tts models` installs. They are loaded in the background while the built-in
+   * voices serve. The folder may not exist yet.
    */
   readonly installed?: string | undefined;
-  /** A folder in it, or the folder itself, that contains no voices. */
+  /** A folder that contains no voices: the mounted folder or one of its subfolders. */
   readonly except?: string | undefined;
-  /** Voices of other models belong to another tier. */
+  /** The models of this tier. Voices of other models belong to another tier. */
   readonly models: readonly ModelId[];
-  /** Models in which voices speak for the built-in voices that they may replace. */
+  /** The models in which mounted voices replace the built-in voices of `mayReplace`. */
   readonly naturalModels?: readonly ModelId[] | undefined;
-  /** Cores that the processes of a model share. */
+  /** The number of cores that the processes of a model share. */
   readonly cores: number;
-  /** Engine processes of each mounted model. The default depends on the kind of the model. */
+  /** The number of engine processes of each mounted model. The default depends on the kind of the model. */
   readonly processes?: number | undefined;
-  /** Streams that a model serves at once. By default it is measured when the model is loaded. */
+  /** The number of concurrent streams of a model. By default it is measured when the model is loaded. */
   readonly streams?: number | undefined;
-  /** ONNX Runtime's execution providers, in order of preference. */
+  /** The execution providers of ONNX Runtime, in order of preference. */
   readonly providers: readonly string[];
   readonly log: EngineLog;
-  /** Undefined if eSpeak NG is not installed. */
+  /** The eSpeak NG processes. Undefined if eSpeak NG is not installed. */
   readonly reader: Reader | undefined;
-  /** Interval of checking the folder. */
+  /** The interval at which the folders are checked. */
   readonly intervalMs: number;
 }
 
-/** A served model. */
+/** A model that is loaded. */
 export interface MountedModel {
-  /** Value of `X-Voice-Engine`. */
+  /** The value of the header `X-Voice-Engine`. */
   readonly engine: string;
-  /** Variant of the engine, if it has several. */
+  /** The variant of the engine. Undefined if the engine has only one. */
   readonly variant: string | undefined;
-  /** Streams that it serves at once. */
+  /** The number of concurrent streams that the model serves faster than real time. */
   readonly realTimeStreams: number;
   readonly models: readonly ModelId[];
 }
 
-/** Reason why a package is not served, or not in its newest state. */
+/** The reason why a package, or its newest state, is not served. */
 export interface MountProblem {
   readonly file: string;
-  /** JSON pointer into the file. */
+  /** A JSON pointer to the field. */
   readonly field?: string;
   readonly message: string;
 }
 
-/** A loaded model. It is closed after it was replaced or removed, and its last stream has ended. */
+/** A loaded model. After its replacement or removal, it is closed when its last stream has ended. */
 class Loaded {
   readonly voices: readonly MountedVoice[];
   readonly engine: NeuralEngine;
@@ -86,55 +86,59 @@ class Loaded {
       if (!held) return;
       held = false;
       this.#streams--;
-      this.#closeIfLeft();
+      this.#closeIfUnused();
     };
   }
 
-  /** Resolves when it is closed. */
+  /** Closes the model when its last stream has ended. Resolves when the model is closed. */
   retire(): Promise<void> {
     this.#isRetired = true;
-    this.#closeIfLeft();
+    this.#closeIfUnused();
     return this.#closed.promise;
   }
 
-  #closeIfLeft(): void {
+  #closeIfUnused(): void {
     if (this.#isRetired && this.#streams === 0) this.#closed.resolve(this.engine.close());
   }
 }
 
-/** The last evaluated state of the files, and its problem. */
-interface Judgement {
+/** The result of the last attempt to load a package. */
+interface LoadAttempt {
   readonly signature: string;
   readonly problem: MountProblem | undefined;
-  /** Checks until the next attempt. */
-  readonly patience: number;
-  /** Number of the check with the next attempt. */
+  /** The number of checks between this attempt and the next. */
+  readonly interval: number;
+  /** The number of the check at which the package is loaded again. */
   readonly retryAt: number;
 }
 
-/** State of one package. */
-interface Place {
-  /** The folder that contains it. */
+/** The state of one package. */
+interface PackageState {
+  /** The folder that contains the package. */
   readonly folder: string;
-  judged: Judgement | undefined;
-  /** State of the files at the last check. It changes from check to check while they are copied. */
-  seen: string | undefined;
-  looksAbsent: number;
+  lastAttempt: LoadAttempt | undefined;
+  /**
+   * The state of the files at the last check. While files are copied, the state differs from check to check.
+   */
+  lastSignature: string | undefined;
+  absentChecks: number;
   loaded: Loaded | undefined;
   problem: MountProblem | undefined;
 }
 
 /**
- * Checks without a package until it counts as removed, because a replaced file may be absent for a moment.
+ * The number of checks without a package after which the package counts as removed. A file that is replaced
+ * may be absent for a moment.
  */
-const looksUntilGone = 2;
+const checksUntilRemoved = 2;
 
 /**
- * Checks until the next attempt for files with a problem, doubled each time. The cause may be outside the
- * files, such as low memory, a busy machine, or an ID that another voice has released.
+ * The number of checks between two attempts to load a package with a problem. The number doubles after each
+ * attempt. The cause may be outside the files, such as low memory, a busy machine, or an ID that another
+ * voice has released.
  */
-const firstPatience = 8;
-const mostPatience = 256;
+const firstInterval = 8;
+const longestInterval = 256;
 
 export interface MountedSpeaker {
   readonly engine: NeuralEngine;
@@ -143,15 +147,16 @@ export interface MountedSpeaker {
 }
 
 /**
- * The voices of a mounted folder. The folder is checked periodically, because swapped links cause no events.
+ * The voices of the mounted folder and of the installed models. The folders are polled, because a swapped
+ * link causes no file event.
  */
 export class MountedVoices {
   readonly #options: MountOptions;
-  readonly #places = new Map<string, Place>();
+  readonly #packages = new Map<string, PackageState>();
   readonly #retiring = new Set<Promise<void>>();
   readonly #closing = new AbortController();
   readonly #folderProblems = new Map<string, MountProblem>();
-  #looks = 0;
+  #checks = 0;
   #watching: Promise<void> = Promise.resolve();
 
   private constructor(options: MountOptions) {
@@ -159,33 +164,36 @@ export class MountedVoices {
   }
 
   /**
-   * Loads the voices of the mounted folder, then follows both folders. Problems are logged and returned by
-   * `problems`, never thrown.
+   * Loads the voices of the mounted folder, and then polls both folders. This function does not throw if a
+   * voice has a problem: the problem is logged, and `problems` returns it.
    */
   static async open(options: MountOptions): Promise<MountedVoices> {
     const mounted = new MountedVoices(options);
-    mounted.#looks++;
-    await mounted.#lookInto(options.folder);
+    mounted.#checks++;
+    await mounted.#checkFolder(options.folder);
     mounted.#watching = mounted.#watch();
     return mounted;
   }
 
-  /** Voices under their own IDs. Those of another tier's models only speak for built-in voices here. */
+  /**
+   * Returns the voices that a client can select by their own IDs. A voice of another tier's models can only
+   * replace a built-in voice.
+   */
   voices(): MountedVoice[] {
     return this.#loadedVoices().filter((voice) => this.#isOfThisTier(voice));
   }
 
-  /** Engines of the served models. */
+  /** Returns the engines of the loaded models. */
   engines(): NeuralEngine[] {
     return this.#loaded().map(({ engine }) => engine);
   }
 
   problems(): MountProblem[] {
-    const found = [...this.#places.values()].flatMap(({ problem }) => problem ?? []);
-    return [...this.#folderProblems.values(), ...found];
+    const packageProblems = [...this.#packages.values()].flatMap(({ problem }) => problem ?? []);
+    return [...this.#folderProblems.values(), ...packageProblems];
   }
 
-  /** Number of models in memory, including those that only finish their streams. */
+  /** Returns the number of models in memory, including removed models whose streams have not ended. */
   modelsInMemory(): number {
     return this.#loaded().length + this.#retiring.size;
   }
@@ -194,7 +202,10 @@ export class MountedVoices {
     return this.voices().find((voice) => voice.id === id);
   }
 
-  /** Holds the voice's model until it is released. Undefined if the voice was removed. */
+  /**
+   * Returns the speaker of a voice and keeps its model loaded until the speaker is released. Returns
+   * undefined if the voice was removed.
+   */
   speakerFor(id: string): MountedSpeaker | undefined {
     for (const loaded of this.#loaded()) {
       const voice = loaded.voices.find((candidate) => candidate.id === id);
@@ -203,24 +214,24 @@ export class MountedVoices {
     return undefined;
   }
 
-  /** The speaker that replaces a built-in voice in a model, or undefined. */
+  /** Returns the speaker that replaces a built-in voice in a model, or undefined. */
   replacementFor(id: string, model: ModelId): MountedSpeaker | undefined {
     const replacement = this.replacementOf(id, model);
     return replacement && this.speakerFor(replacement.id);
   }
 
-  /** The voice that replaces a built-in voice in a model, or undefined. */
+  /** Returns the voice that replaces a built-in voice in a model, or undefined. */
   replacementOf(id: string, model: ModelId): MountedVoice | undefined {
     const { naturalModels = [] } = this.#options;
     return this.#loadedVoices().find((voice) => replacesIn(voice, id, model, naturalModels));
   }
 
-  /** Name of the engine of a voice. */
+  /** Returns the name of a voice's engine. */
   engineOf(id: string): string | undefined {
     return this.#loaded().find(({ voices }) => voices.some((voice) => voice.id === id))?.engine.name;
   }
 
-  /** Served models with their engines and variants. */
+  /** Returns the loaded models with their engines and variants. */
   models(): MountedModel[] {
     return this.#loaded().map(({ engine, voices }) => ({
       engine: engine.name,
@@ -230,11 +241,11 @@ export class MountedVoices {
     }));
   }
 
-  /** Called after all streams have ended. */
+  /** Closes all models. The caller waits until all streams have ended. */
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#watching;
-    for (const place of this.#places.values()) this.#retire(place);
+    for (const state of this.#packages.values()) this.#retire(state);
     await Promise.all(this.#retiring);
   }
 
@@ -246,44 +257,44 @@ export class MountedVoices {
     return models.some((model) => this.#options.models.includes(model));
   }
 
-  /** Whether it speaks for a built-in voice in a model. */
-  #isStandIn(voice: MountedVoice, model: ModelId): boolean {
+  /** Whether a voice replaces a built-in voice in a model. */
+  #isReplacement(voice: MountedVoice, model: ModelId): boolean {
     const { naturalModels = [] } = this.#options;
     return [...voice.replaces, ...voice.mayReplace].some((id) => replacesIn(voice, id, model, naturalModels));
   }
 
   #speaksIn(voice: MountedVoice, model: ModelId): boolean {
-    return voice.models.includes(model) || this.#isStandIn(voice, model);
+    return voice.models.includes(model) || this.#isReplacement(voice, model);
   }
 
   #loaded(): Loaded[] {
-    return [...this.#places.values()].flatMap(({ loaded }) => loaded ?? []);
+    return [...this.#packages.values()].flatMap(({ loaded }) => loaded ?? []);
   }
 
   async #watch(): Promise<void> {
     const { signal } = this.#closing;
     const { folder, installed, intervalMs } = this.#options;
-    await this.#lookInto(installed);
+    await this.#checkFolder(installed);
     while (!signal.aborted) {
       await sleep(systemClock, intervalMs, signal);
-      this.#looks++;
-      for (const each of [folder, installed]) if (!signal.aborted) await this.#lookInto(each);
+      this.#checks++;
+      for (const path of [folder, installed]) if (!signal.aborted) await this.#checkFolder(path);
     }
   }
 
-  async #lookInto(folder: string | undefined): Promise<void> {
+  async #checkFolder(folder: string | undefined): Promise<void> {
     if (folder === undefined) return;
     let packages: readonly PackageSource[];
     try {
       packages = await this.#packagesIn(folder);
     } catch (error) {
       const problem = { file: folder, message: `cannot be read: ${text(error)}` };
-      this.#folderProblems.set(folder, this.#tell(this.#folderProblems.get(folder), problem));
-      return; // Loaded voices stay: a folder that is swapped is absent for a moment.
+      this.#folderProblems.set(folder, this.#report(this.#folderProblems.get(folder), problem));
+      return; // Loaded voices stay in use, because a folder is absent for a moment while it is swapped.
     }
     this.#folderProblems.delete(folder);
-    this.#forgetAbsent(folder, new Set(packages.map(keyOf)));
-    for (const source of packages) await this.#lookAt(source);
+    this.#removeAbsent(folder, new Set(packages.map(keyOf)));
+    for (const source of packages) await this.#checkPackage(source);
   }
 
   async #packagesIn(folder: string): Promise<readonly PackageSource[]> {
@@ -292,105 +303,109 @@ export class MountedVoices {
     return folder === installed ? ((await readIfExists(packages)) ?? []) : packages;
   }
 
-  #forgetAbsent(folder: string, present: ReadonlySet<string>): void {
-    for (const [key, place] of this.#places) {
-      if (place.folder !== folder) continue;
-      place.looksAbsent = present.has(key) ? 0 : place.looksAbsent + 1;
-      if (place.looksAbsent < looksUntilGone) continue;
-      if (place.loaded) this.#options.log.info({ file: key }, "a mounted voice was removed");
-      this.#retire(place);
-      this.#places.delete(key);
+  #removeAbsent(folder: string, present: ReadonlySet<string>): void {
+    for (const [key, state] of this.#packages) {
+      if (state.folder !== folder) continue;
+      state.absentChecks = present.has(key) ? 0 : state.absentChecks + 1;
+      if (state.absentChecks < checksUntilRemoved) continue;
+      if (state.loaded) this.#options.log.info({ file: key }, "a mounted voice was removed");
+      this.#retire(state);
+      this.#packages.delete(key);
     }
   }
 
-  async #lookAt(source: PackageSource): Promise<void> {
-    const place = this.#placeOf(source);
+  async #checkPackage(source: PackageSource): Promise<void> {
+    const state = this.#stateOf(source);
     try {
       const signature = await signatureOf(source);
-      const isSettled = signature === place.seen || (source.kind === "manifest" && !place.judged);
-      place.seen = signature;
-      if (isSettled && isDue(place.judged, signature, this.#looks) && !this.#closing.signal.aborted) {
-        const patience = nextPatience(place.judged, signature);
-        const problem = await this.#judge(source, place);
-        place.judged = { signature, problem, patience, retryAt: this.#looks + patience };
+      const isSettled = signature === state.lastSignature || (source.kind === "manifest" && !state.lastAttempt);
+      state.lastSignature = signature;
+      if (isSettled && isDue(state.lastAttempt, signature, this.#checks) && !this.#closing.signal.aborted) {
+        const interval = nextInterval(state.lastAttempt, signature);
+        const problem = await this.#tryLoad(source, state);
+        state.lastAttempt = { signature, problem, interval, retryAt: this.#checks + interval };
       }
-      place.problem = place.judged?.problem;
+      state.problem = state.lastAttempt?.problem;
     } catch (error) {
-      place.problem = this.#tell(place.problem, problemOf(source, error)); // The files are incomplete.
+      // A file is missing, or the manifest is invalid.
+      state.problem = this.#report(state.problem, problemOf(source, error));
     }
   }
 
-  async #judge(source: PackageSource, place: Place): Promise<MountProblem | undefined> {
+  async #tryLoad(source: PackageSource, state: PackageState): Promise<MountProblem | undefined> {
     try {
-      await this.#load(source, place);
+      await this.#load(source, state);
       return undefined;
     } catch (error) {
-      return this.#tell(place.problem, problemOf(source, error));
+      return this.#report(state.problem, problemOf(source, error));
     }
   }
 
-  #placeOf(source: PackageSource): Place {
-    const known = this.#places.get(keyOf(source));
-    if (known) return known;
-    const place: Place = {
+  #stateOf(source: PackageSource): PackageState {
+    const existing = this.#packages.get(keyOf(source));
+    if (existing) return existing;
+    const state: PackageState = {
       folder: source.folder,
-      judged: undefined,
-      seen: undefined,
-      looksAbsent: 0,
+      lastAttempt: undefined,
+      lastSignature: undefined,
+      absentChecks: 0,
       loaded: undefined,
       problem: undefined,
     };
-    this.#places.set(keyOf(source), place);
-    return place;
+    this.#packages.set(keyOf(source), state);
+    return state;
   }
 
-  async #load(source: PackageSource, place: Place): Promise<void> {
-    const { models, cores, processes: wanted, providers, streams, log, reader } = this.#options;
-    const layoutOf = (kind: VoicePackage["spec"]["kind"]) => processLayout(kind, cores, wanted);
-    const found = await readPackage(source, (kind) => ({ providers, ...layoutOf(kind) }));
-    const { processes } = layoutOf(found.spec.kind);
-    const voices = found.voices.filter((voice) => models.some((model) => this.#speaksIn(voice, model)));
-    if (voices.length === 0) return this.#retire(place);
-    this.#refuseTaken(source, place, voices);
-    await checkReadings(found.readings, reader, source, this.#closing.signal);
-    const engine = await NeuralEngine.open(found.spec, found.readings, { processes, streams, log, reader });
-    this.#retire(place);
-    place.loaded = new Loaded(voices, engine);
+  async #load(source: PackageSource, state: PackageState): Promise<void> {
+    const { models, cores, processes: requestedProcesses, providers, streams, log, reader } = this.#options;
+    const layoutOf = (kind: VoicePackage["spec"]["kind"]) => processLayout(kind, cores, requestedProcesses);
+    const description = await readPackage(source, (kind) => ({ providers, ...layoutOf(kind) }));
+    const { processes } = layoutOf(description.spec.kind);
+    const voices = description.voices.filter((voice) => models.some((model) => this.#speaksIn(voice, model)));
+    if (voices.length === 0) return this.#retire(state);
+    this.#checkIds(source, state, voices);
+    await checkReadings(description.readings, reader, source, this.#closing.signal);
+    const engine = await NeuralEngine.open(description.spec, description.readings, { processes, streams, log, reader });
+    this.#retire(state);
+    state.loaded = new Loaded(voices, engine);
     const { variant, audioSpeed, realTimeStreams } = engine;
     const fields = { file: source.file, voices: voices.map(({ id }) => id), ...(variant && { variant }) };
     const speed = audioSpeed === undefined ? {} : { audioSecondsPerSecond: Number(audioSpeed.toFixed(2)) };
     log.info({ ...fields, ...speed, streams: realTimeStreams }, "a mounted voice is served");
   }
 
-  /** @throws VoiceProblem if another voice has one of the IDs. */
-  #refuseTaken(source: PackageSource, place: Place, voices: VoicePackage["voices"]): void {
-    const others = this.#loaded().filter((loaded) => loaded !== place.loaded);
-    const seen = new Set<string>();
+  /**
+   * Checks the IDs and the replacements of voices.
+   * @throws VoiceProblem if another voice has one of the IDs, or a replacement is invalid.
+   */
+  #checkIds(source: PackageSource, state: PackageState, voices: VoicePackage["voices"]): void {
+    const others = this.#loaded().filter((loaded) => loaded !== state.loaded);
+    const ids = new Set<string>();
     for (const [i, { id }] of voices.entries()) {
-      const isTaken = seen.has(id) || others.some((loaded) => loaded.voices.some((other) => other.id === id));
-      seen.add(id);
+      const isTaken = ids.has(id) || others.some((loaded) => loaded.voices.some((other) => other.id === id));
+      ids.add(id);
       if (!findVoice(id) && !isTaken) continue;
-      const owner = findVoice(id) ? "a voice of the server itself" : "another mounted voice";
+      const owner = findVoice(id) ? "a built-in voice" : "another mounted voice";
       throw new VoiceProblem(
         { file: source.file, field: `/voices/${i}/id` },
-        `${id} is ${owner}; give this one another id`,
+        `"${id}" is the id of ${owner}; choose another id`,
       );
     }
     checkReplacements(source, voices);
   }
 
-  #retire(place: Place): void {
-    const { loaded } = place;
+  #retire(state: PackageState): void {
+    const { loaded } = state;
     if (!loaded) return;
-    place.loaded = undefined;
+    state.loaded = undefined;
     const closed = loaded.retire().finally(() => this.#retiring.delete(closed));
     this.#retiring.add(closed);
   }
 
-  /** Logs each problem once. */
-  #tell(known: MountProblem | undefined, problem: MountProblem): MountProblem {
-    if (known?.message !== problem.message || known.file !== problem.file) {
-      this.#options.log.warn({ ...problem }, "a mounted voice is not served from its current files");
+  /** Logs a problem if it differs from the previous problem. */
+  #report(existing: MountProblem | undefined, problem: MountProblem): MountProblem {
+    if (existing?.message !== problem.message || existing.file !== problem.file) {
+      this.#options.log.warn({ ...problem }, "the current files of a mounted voice are not served");
     }
     return problem;
   }
@@ -400,14 +415,14 @@ function keyOf({ folder, file }: PackageSource): string {
   return `${folder}/${file}`;
 }
 
-/** Whether these files are loaded in this check. */
-function isDue(judged: Judgement | undefined, signature: string, look: number): boolean {
-  if (judged?.signature !== signature) return true;
-  return judged.problem !== undefined && look >= judged.retryAt;
+/** Whether the files are loaded in this check. */
+function isDue(lastAttempt: LoadAttempt | undefined, signature: string, check: number): boolean {
+  if (lastAttempt?.signature !== signature) return true;
+  return lastAttempt.problem !== undefined && check >= lastAttempt.retryAt;
 }
 
-function nextPatience(judged: Judgement | undefined, signature: string): number {
-  return judged?.signature === signature ? Math.min(mostPatience, judged.patience * 2) : firstPatience;
+function nextInterval(lastAttempt: LoadAttempt | undefined, signature: string): number {
+  return lastAttempt?.signature === signature ? Math.min(longestInterval, lastAttempt.interval * 2) : firstInterval;
 }
 
 function problemOf(source: PackageSource, error: unknown): MountProblem {

@@ -1,30 +1,38 @@
 import type { SpeedRange } from "../runtime/speed-range.ts";
 
-/** A loaded model of any kind. */
+/** A loaded ONNX model, of Piper or Kokoro. */
 export interface NeuralModel {
-  /** Hz. */
+  /** The sampling rate in Hz. */
   readonly rate: number;
-  /** Highest number of IDs per call. */
+  /** The highest number of symbol IDs in one call of `speak`. */
   readonly maxSymbols: number;
-  /** Range of lengths that it supports. */
+  /** The range of speech lengths that the model supports. */
   readonly reach: SpeedRange;
   readonly borders: Borders;
-  /** @throws Error if the graph does not return the outputs of its kind. */
-  speak(line: SpelledLine, manner: SpeakingStyle): Promise<ModelOutput>;
-  /** IDs of words, each with punctuation from the model's vocabulary. */
+  /**
+   * Synthesizes one line.
+   * @throws Error if the graph does not return the expected outputs.
+   */
+  speak(line: SpelledLine, style: SpeakingStyle): Promise<ModelOutput>;
+  /**
+   * Converts words to symbol IDs. Sounds and punctuation that are not in the model's vocabulary are left out.
+   */
   spell(words: readonly PhonemeWord[], speaker: number): SpelledLine;
 }
 
-/** Beyond these limits a model slurs, because its training data had no such speech. */
+/**
+ * The range of speech lengths in which models sound natural. Their training data contains no faster or slower
+ * speech.
+ */
 export const neuralSpeedRange: SpeedRange = { least: 0.5, most: 2 };
 
-/** Offset between the word borders of a model's durations and the audible ones. */
+/** The correction of the word borders that follow from a model's durations. */
 export interface Borders {
-  /** Added to each border. */
+  /** The time that is added to each border. */
   readonly shiftSeconds: number;
   /**
-   * Whether the first and the last border are corrected by the audio level, because the model's silences blur
-   * them.
+   * Whether the first and the last border are corrected by the level of the audio. Some models have no clear
+   * border between a word and silence.
    */
   readonly byLevel: boolean;
 }
@@ -34,30 +42,30 @@ export const exactBorders: Borders = { shiftSeconds: 0, byLevel: false };
 export interface PhonemeWord {
   readonly token: number;
   readonly sounds: readonly string[];
-  /** Marks after the word. */
+  /** The punctuation marks after the word. */
   readonly after: string;
 }
 
 export interface SpelledLine {
   readonly ids: readonly number[];
-  /** The token of each ID, or -1. */
+  /** The token to which each ID belongs; -1 for an ID that belongs to no token. */
   readonly tokens: readonly number[];
 }
 
 export interface SpeakingStyle {
   readonly speaker: number;
-  /** 2 doubles the duration. */
+  /** The length of the speech relative to the model's normal length. */
   readonly stretch: number;
 }
 
 export interface ModelOutput {
-  /** -1 to 1. */
+  /** Samples from -1 to 1. */
   readonly audio: Float32Array;
-  /** Samples of each ID, from the model's durations. */
+  /** The number of samples of each ID, which follows from the model's durations. */
   readonly samples: readonly number[];
 }
 
-/** Collects IDs with their tokens. */
+/** Collects IDs and their tokens. */
 export class Line implements SpelledLine {
   readonly ids: number[] = [];
   readonly tokens: number[] = [];
@@ -70,18 +78,19 @@ export class Line implements SpelledLine {
   }
 }
 
-/** Marks that affect the melody. Quotes and brackets do not. */
+/** Returns the first mark that affects the melody, if any. Quotation marks and brackets have no effect. */
 export function melodyMarks(after: string): string[] {
   return [...after].filter((mark) => ".,;:!?…—".includes(mark)).slice(0, 1);
 }
 
 /**
- * Converts durations from frames to samples. All frames have the same length, which follows from the total.
+ * Converts durations from frames to samples. All frames have the same length: the length of the audio divided
+ * by the number of frames.
  */
 export function toSamples(frames: readonly number[], audioSamples: number): number[] {
   const total = frames.reduce((sum, count) => sum + count, 0);
   if (!(total > 0) || frames.some((count) => !(count >= 0))) {
-    throw new Error("the durations of the model are invalid");
+    throw new Error("the model returned invalid durations");
   }
   const frameSamples = audioSamples / total;
   return frames.map((count) => count * frameSamples);

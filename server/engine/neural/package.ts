@@ -19,33 +19,33 @@ import {
 } from "./manifest.ts";
 import type { NeuralModelSpec, RuntimeOptions } from "./onnx/model-spec.ts";
 
-/** A catalogue entry of a mounted model. */
+/** A voice of a mounted model, as an entry of the catalogue. */
 export interface MountedVoice extends ListedVoice {
   readonly engine: NeuralVoice;
-  /** Built-in voices that it replaces while its model is loaded. */
+  /** The built-in voices that this voice replaces while its model is loaded. */
   readonly replaces: readonly string[];
-  /** Built-in voices that it replaces only in models for which the deployment asks for it. */
+  /** The built-in voices that this voice replaces only in the models that the deployment selects. */
   readonly mayReplace: readonly string[];
 }
 
-/** The files of one model and its voices, listed by a manifest or by the Piper model itself. */
+/** One model and its voices, as described by a manifest or by Piper's own configuration file. */
 export interface VoicePackage {
   readonly voices: readonly MountedVoice[];
   readonly spec: NeuralModelSpec;
-  /** Readings of each speaker, by index. The last one applies to higher indexes. */
+  /** The reading of each speaker, by index. The last reading applies to all higher indexes. */
   readonly readings: readonly PlacedReading[];
 }
 
-/** A reading, with the file and the field that require it. */
+/** A reading, and the file and the field that define it. */
 export type PlacedReading = TextReading & {
   readonly place: { readonly file: string; readonly field: string };
 };
 
-/** The file that identifies a package: a manifest, or a Piper model without one. */
+/** The file that identifies a package: a manifest, or a Piper model that has no manifest. */
 export interface PackageSource {
   /** The mounted folder. */
   readonly folder: string;
-  /** Path relative to it. */
+  /** The path of the file, relative to the mounted folder. */
   readonly file: string;
   readonly kind: "manifest" | "piper";
 }
@@ -53,11 +53,12 @@ export interface PackageSource {
 const maxTextBytes = 1024 * 1024;
 const kokoroRate = 24_000;
 const usualModels: readonly ModelId[] = ["mist", "mistv2"];
-/** An argument of a process may have 128 KiB, with a few kB for the rest. */
+/** The size limit of a model's description. Linux limits an argument of a process to 128 KiB. */
 const maxSpecBytes = 120_000;
 
 /**
- * Identifies the state of a package's files. It changes when any of them changes.
+ * Returns a text that identifies the state of a package's files. The text changes when any of the files
+ * changes.
  * @throws VoiceProblem if a file is missing or the manifest is invalid.
  */
 export async function signatureOf(source: PackageSource): Promise<string> {
@@ -66,7 +67,10 @@ export async function signatureOf(source: PackageSource): Promise<string> {
   return states.join("\n");
 }
 
-/** @throws VoiceProblem that names the file and the field. */
+/**
+ * Reads the description of a package.
+ * @throws VoiceProblem that names the file and the field.
+ */
 export async function readPackage(
   source: PackageSource,
   runtimeOf: (kind: VoiceManifest["kind"]) => RuntimeOptions,
@@ -75,11 +79,11 @@ export async function readPackage(
   const manifest = await manifestFor(source, model);
   const read = manifest.kind === "piper" ? readPiper : readKokoro;
   const { providers, threads, threadsAlone } = runtimeOf(manifest.kind);
-  const found = await read(source, manifest as never, { providers, threads, threadsAlone });
-  if (JSON.stringify(found.spec).length > maxSpecBytes) {
-    throw new VoiceProblem({ file: source.file }, "has more symbols than a model of its kind can have");
+  const result = await read(source, manifest as never, { providers, threads, threadsAlone });
+  if (JSON.stringify(result.spec).length > maxSpecBytes) {
+    throw new VoiceProblem({ file: source.file }, `describes a model of more than ${maxSpecBytes} bytes; reduce its symbols or voices`);
   }
-  return found;
+  return result;
 }
 
 async function manifestFor(source: PackageSource, sha256: string): Promise<VoiceManifest> {
@@ -90,8 +94,8 @@ async function manifestFor(source: PackageSource, sha256: string): Promise<Voice
 function filesOf(source: PackageSource, manifest: VoiceManifest): string[] {
   const named =
     manifest.kind === "piper" ? [configOf(manifest)] : [manifest.vocabulary, ...stylesOf(manifest)];
-  // A rewritten graph may be missing, because the model also works without it.
-  const files = [manifest.model, ...named].map((path) => beside(source, path));
+  // The rewritten graph is not listed, because the model works without it.
+  const files = [manifest.model, ...named].map((path) => resolvePath(source, path));
   return source.kind === "manifest" ? [source.file, ...files] : files;
 }
 
@@ -104,10 +108,10 @@ function stylesOf({ voices }: KokoroManifest): string[] {
 }
 
 /**
- * Paths in a manifest are relative to its own folder. Paths of a model without one are relative to the
- * mounted folder.
+ * Resolves a path. A path in a manifest is relative to the manifest's folder. Without a manifest, a path is
+ * relative to the mounted folder.
  */
-function beside({ file, kind }: PackageSource, path: string): string {
+function resolvePath({ file, kind }: PackageSource, path: string): string {
   return kind === "piper" ? path : join(dirname(file), path);
 }
 
@@ -141,7 +145,7 @@ async function readPiper(
   manifest: PiperManifest,
   runtime: RuntimeOptions,
 ): Promise<VoicePackage> {
-  const configFile = beside(source, configOf(manifest));
+  const configFile = resolvePath(source, configOf(manifest));
   const config = readPiperConfig(configFile, await readText(source, configFile));
   const { noise_scale = 0.667, length_scale = 1, noise_w = 0.8 } = config.inference ?? {};
   return {
@@ -160,7 +164,7 @@ async function readPiper(
     })),
     spec: {
       kind: "piper",
-      model: join(source.folder, beside(source, manifest.model)),
+      model: join(source.folder, resolvePath(source, manifest.model)),
       sha256: manifest.sha256,
       rate: config.audio.sample_rate,
       runtime,
@@ -180,16 +184,16 @@ function speakerOf(
   { num_speakers = 1, speaker_id_map = {}, default_speaker_id = 0 }: PiperConfig,
 ): number {
   if (speaker === undefined) return default_speaker_id;
-  const found = typeof speaker === "string" ? speaker_id_map[speaker] : speaker;
-  if (found !== undefined && found < Math.max(1, num_speakers)) return found;
-  throw new VoiceProblem(place, `names no speaker of this model, which has ${Math.max(1, num_speakers)}`);
+  const result = typeof speaker === "string" ? speaker_id_map[speaker] : speaker;
+  if (result !== undefined && result < Math.max(1, num_speakers)) return result;
+  throw new VoiceProblem(place, `must name a speaker of the model; ${JSON.stringify(speaker)} is unknown`);
 }
 
 function readingOf(file: string, { phoneme_type = "espeak", espeak }: PiperConfig): PlacedReading {
   const place = { file, field: "/espeak/voice" };
   if (phoneme_type === "text") return { kind: "characters", place };
   if (espeak) return { kind: "espeak", voice: espeak.voice, place };
-  throw new VoiceProblem(place, "must name the eSpeak NG voice that reads for this model");
+  throw new VoiceProblem(place, "must name the eSpeak NG voice that reads text for this model");
 }
 
 async function readKokoro(
@@ -197,7 +201,7 @@ async function readKokoro(
   manifest: KokoroManifest,
   runtime: RuntimeOptions,
 ): Promise<VoicePackage> {
-  const vocabulary = beside(source, manifest.vocabulary);
+  const vocabulary = resolvePath(source, manifest.vocabulary);
   return {
     voices: manifest.voices.map((voice, speaker) => ({
       id: voice.id,
@@ -211,7 +215,7 @@ async function readKokoro(
     })),
     spec: {
       kind: "kokoro",
-      model: join(source.folder, beside(source, manifest.model)),
+      model: join(source.folder, resolvePath(source, manifest.model)),
       sha256: manifest.sha256,
       rate: kokoroRate,
       runtime,
@@ -219,11 +223,11 @@ async function readKokoro(
       ...(manifest.rewritten && {
         rewritten: {
           ...manifest.rewritten,
-          model: join(source.folder, beside(source, manifest.rewritten.model)),
+          model: join(source.folder, resolvePath(source, manifest.rewritten.model)),
         },
       }),
       voices: manifest.voices.map(({ style, espeak }) => ({
-        style: join(source.folder, beside(source, style)),
+        style: join(source.folder, resolvePath(source, style)),
         espeak,
       })),
     },

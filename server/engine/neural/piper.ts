@@ -15,8 +15,8 @@ import { type PiperSpec, sessionOptions } from "./onnx/model-spec.ts";
 import { madeBy, readOutline, withOutput } from "./onnx/onnx-graph.ts";
 
 /**
- * Piper's VITS graph: inputs `input`, `input_lengths`, `scales` and perhaps `sid`, output `output`
- * (github.com/OHF-Voice/piper1-gpl).
+ * Runs Piper's VITS graph (github.com/OHF-Voice/piper1-gpl). The inputs are `input`, `input_lengths`,
+ * `scales` and, for several speakers, `sid`. The output is `output`.
  */
 export class PiperModel implements NeuralModel {
   readonly rate: number;
@@ -34,30 +34,33 @@ export class PiperModel implements NeuralModel {
     this.#durations = durations;
   }
 
-  /** @throws Error if the graph is not Piper's. */
+  /**
+   * Loads a model.
+   * @throws Error if the graph is not Piper's.
+   */
   static async load(spec: PiperSpec, file: Buffer): Promise<PiperModel> {
     const durations = durationsOf(file);
     const session = await InferenceSession.create(durations.model, sessionOptions(spec.runtime));
-    const lacking = ["input", "input_lengths", "scales", ...(spec.isMultiSpeaker ? ["sid"] : [])].filter(
+    const missing = ["input", "input_lengths", "scales", ...(spec.isMultiSpeaker ? ["sid"] : [])].filter(
       (name) => !session.inputNames.includes(name),
     );
-    if (lacking.length > 0) throw new Error(`the graph has no input ${lacking.join(", ")}; is it Piper's?`);
+    if (missing.length > 0) throw new Error(`the graph has no input "${missing.join('", "')}", which every Piper model has`);
     return new PiperModel(spec, session, durations.name);
   }
 
   spell(words: readonly PhonemeWord[]): SpelledLine {
     const line = new Line();
-    const put = (symbol: string, token: number) => {
+    const addSymbol = (symbol: string, token: number) => {
       const ids = this.#spec.ids[symbol];
       if (ids) line.add([...ids, ...this.#pad], token);
     };
-    line.add([...this.#named("^"), ...this.#pad], -1);
-    for (const [place, { token, sounds, after }] of words.entries()) {
-      if (place > 0) put(" ", -1);
-      for (const symbol of sounds.join("").normalize("NFD")) put(symbol, token);
-      for (const mark of melodyMarks(after)) put(mark, -1);
+    line.add([...this.#idsOf("^"), ...this.#pad], -1);
+    for (const [index, { token, sounds, after }] of words.entries()) {
+      if (index > 0) addSymbol(" ", -1);
+      for (const symbol of sounds.join("").normalize("NFD")) addSymbol(symbol, token);
+      for (const mark of melodyMarks(after)) addSymbol(mark, -1);
     }
-    line.add(this.#named("$"), -1);
+    line.add(this.#idsOf("$"), -1);
     return line;
   }
 
@@ -71,34 +74,34 @@ export class PiperModel implements NeuralModel {
     });
     const audio = results.output?.data;
     const durations = results[this.#durations]?.data;
-    if (!(audio instanceof Float32Array)) throw new Error("the graph gives no output");
-    if (durations?.length !== ids.length) throw new Error("the graph gives no duration for each phoneme");
+    if (!(audio instanceof Float32Array)) throw new Error('the graph returned no output "output"');
+    if (durations?.length !== ids.length) throw new Error("the graph did not return one duration for each phoneme");
     return { audio, samples: toSamples(Array.from(durations, Number), audio.length) };
   }
 
   get #pad(): readonly number[] {
-    return this.#named("_");
+    return this.#idsOf("_");
   }
 
-  #named(symbol: string): readonly number[] {
+  #idsOf(symbol: string): readonly number[] {
     return this.#spec.ids[symbol] ?? [];
   }
 }
 
 /**
- * Frames per phoneme: an output `w_ceil` or `durations`, or else the result of the graph's only Ceil, exposed
- * as an output.
+ * Finds the durations in frames of all phonemes. They are an output `w_ceil` or `durations`. Without such an
+ * output, they are the result of the graph's only Ceil operator, which is then added as an output.
  */
 function durationsOf(file: Buffer): { name: string; model: Buffer } {
   const outline = readOutline(file);
   const ceilings = madeBy(outline, "Ceil");
   const isDurations = (name: string) => name === "w_ceil" || name === "durations" || ceilings.includes(name);
-  const given = outline.outputs.find(isDurations);
-  if (given !== undefined) return { name: given, model: file };
+  const output = outline.outputs.find(isDurations);
+  if (output !== undefined) return { name: output, model: file };
   const [name, ...more] = ceilings;
   if (name === undefined || more.length > 0) {
     throw new Error(
-      `the graph has ${ceilings.length} Ceil operators where VITS has one; export it with an output w_ceil`,
+      `the graph has ${ceilings.length} Ceil operators, and exactly one is required. Export the model with an output "w_ceil".`,
     );
   }
   return { name, model: withOutput(file, name) };

@@ -1,33 +1,36 @@
 import type { NeuralModelSpec } from "./onnx/model-spec.ts";
 
-/** How the processes of one model share the machine's cores. */
+/** The division of the machine's cores among the processes of one model. */
 export interface ProcessLayout {
-  /** Phrases that run at the same time, each in a process with its own copy of the model. */
+  /** The number of processes, each with its own copy of the model. As many phrases run at the same time. */
   readonly processes: number;
-  /** Threads for one phrase. */
+  /** The number of threads for one phrase. */
   readonly threads: number;
   /**
-   * Threads for one phrase while no other phrase runs. One more process uses them if they are more than
-   * `threads`.
+   * The number of threads for a phrase that runs alone. If the number is higher than `threads`, an additional
+   * process uses these threads.
    */
   readonly threadsAlone: number;
 }
 
-/** The work items of one phrase are too small for more threads. */
+/** The limit for threads: the work items of one phrase are too small for more threads. */
 const mostThreadsPerPhrase = 8;
 const mostProcesses = 4;
 /**
- * Cores of one process. A Kokoro process takes 570 MB, and a second thread makes it nearly half as fast again. Piper's
- * processes are small and gain little.
+ * The number of cores for each process. A Kokoro process uses 570 MB, and a second thread makes it nearly 1.5
+ * times as fast. Piper's processes are small and gain little from threads.
  */
 const coresPerProcess: Readonly<Record<NeuralModelSpec["kind"], number>> = { piper: 1, kokoro: 2 };
 
-/** @param wanted number of processes that the administrator has set. */
-export function processLayout(kind: NeuralModelSpec["kind"], cores: number, wanted?: number): ProcessLayout {
-  const usual = Math.max(1, Math.min(mostProcesses, Math.floor(cores / coresPerProcess[kind])));
-  const processes = wanted ?? usual;
+/**
+ * Calculates the layout for a model.
+ * @param requested the number of processes that the administrator has set.
+ */
+export function processLayout(kind: NeuralModelSpec["kind"], cores: number, requested?: number): ProcessLayout {
+  const byCores = Math.max(1, Math.min(mostProcesses, Math.floor(cores / coresPerProcess[kind])));
+  const processes = requested ?? byCores;
   const threads = Math.min(mostThreadsPerPhrase, Math.max(1, Math.floor(cores / processes)));
   const alone = Math.min(cores, mostThreadsPerPhrase);
-  // The memory of one more Kokoro process is too expensive for moments with a single phrase.
+  // Kokoro gets no additional process: its memory use outweighs the gain while a phrase runs alone.
   return { processes, threads, threadsAlone: kind === "kokoro" ? threads : alone };
 }

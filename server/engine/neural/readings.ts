@@ -7,7 +7,7 @@ import type { PlacedReading } from "./package.ts";
 const anyWord: Token = { text: "a", before: "", after: "", stretch: 1 };
 
 /**
- * Reads a word with each eSpeak NG voice of a package, because a voice that does not exist would otherwise
+ * Reads a word with each eSpeak NG voice of a package. Without this check, a voice that does not exist would
  * fail every request.
  * @throws VoiceProblem that names the field.
  */
@@ -21,7 +21,7 @@ export async function checkReadings(
   for (const reading of readings) {
     if (reading.kind !== "espeak" || checked.has(reading.voice)) continue;
     if (!reader) {
-      throw new VoiceProblem(source, "needs eSpeak NG, which is not installed");
+      throw new VoiceProblem(source, "needs eSpeak NG; install it: npm install @echogarden/espeak-ng-emscripten");
     }
     checked.add(reading.voice);
     const voice = { kind: "espeak", voice: reading.voice, pitch: 50, stretch: 1 } as const;
@@ -37,7 +37,7 @@ export async function checkReadings(
 }
 
 function problemWith(voice: string): string {
-  return `names the eSpeak NG voice ${voice}, which cannot read here (British English is en, American en-us)`;
+  return `is ${voice}, and eSpeak NG cannot read text with this voice (British English is en, American English is en-us)`;
 }
 
 function reasonOf({ cause, message }: Failure): string {

@@ -1,36 +1,43 @@
 /**
- * The number of streams that an engine serves without gaps, and the lengths of their phrases. Both follow from
- * the measured speed: seconds of audio that all processes of the engine make in one second.
+ * Calculates how many streams an engine serves without gaps, and how long their phrases may be. The input is
+ * the measured speed: the seconds of audio that all processes of the engine synthesize in one second.
  */
 
 /**
- * Share of the measured speed that streams may use. The rest is for phrases that take longer than usual, for other
- * work of the machine, and for the beginning of streams, when each phrase is needed soon after the one before.
+ * The share of the measured speed that streams may use. The rest is for slow phrases, for other work of the
+ * machine, and for new streams, which need their first phrases at short intervals.
  */
 const usableShare = 0.7;
-/** A process of this speed makes the longest phrase in half a second, so the length of its phrases does not matter. */
+/**
+ * The speed at which a process synthesizes the longest phrase in half a second. At this speed the length of
+ * phrases needs no limit.
+ */
 const fastProcess = 20;
 /**
- * Share of a stream's part of the speed that a phrase may need. While the rest of the streams begin phrases, it has to
- * wait for them.
+ * The share of a stream's speed that a phrase may use. The rest allows for the wait for phrases of other
+ * streams.
  */
 const growthShare = 0.7;
 const growthRange = { least: 1.1, most: 2 };
 
 export interface MeasuredSpeed {
-  /** Seconds of audio in a second, with all processes at work. */
+  /** The seconds of audio that all processes together synthesize in one second. */
   readonly audioSpeed: number;
   readonly processes: number;
 }
 
-/** An engine that is slower than real time serves one stream, with gaps. */
+/**
+ * Returns the number of streams for a speed. An engine that is slower than real time serves one stream, with
+ * gaps.
+ */
 export function realTimeStreamsAt({ audioSpeed }: MeasuredSpeed): number {
   return Math.max(1, Math.floor(usableShare * audioSpeed));
 }
 
 /**
- * How much longer than the one before each phrase of a stream may be. A phrase is made while the one before plays,
- * and all streams share the speed. Undefined if any length is in time.
+ * Returns the longest permitted ratio between the lengths of a phrase and the phrase before it. The engine
+ * synthesizes a phrase while the previous phrase plays, and all streams share the speed. Undefined if every
+ * length is permitted.
  */
 export function phraseGrowthAt(
   { audioSpeed, processes }: MeasuredSpeed,

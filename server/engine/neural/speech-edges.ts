@@ -1,35 +1,44 @@
 import type { Borders, ModelOutput, SpelledLine } from "./neural-model.ts";
 
-/** Start and end of a token in samples. */
+/** The start and the end of a token, in samples. */
 export interface WordPlace {
   readonly token: number;
   readonly from: number;
   readonly to: number;
 }
 
-/** The part of a line's audio that is sent, and the positions of its words in samples of that audio. */
+/**
+ * The part of a line's audio that is sent, and the positions of its words in the line's audio, in samples.
+ */
 export interface PlacedSpeech {
   readonly from: number;
   readonly to: number;
-  /** Length of the end that fades out. */
+  /** The number of samples at the end that fade out. */
   readonly fade: number;
   readonly words: readonly WordPlace[];
 }
 
-/** Kept around the speech, because the border between a word and silence is soft. */
+/**
+ * The length of silence that remains around the speech, because the border between a word and silence is
+ * soft.
+ */
 const marginSeconds = 0.04;
-/** How long a sound before the first word may be part of it, such as the hiss of a consonant. */
+/**
+ * The longest sound before the first word that counts as part of the word, such as the hiss of a consonant.
+ */
 const softBeginSeconds = 0.15;
-/** The same after the last word. A later sound is the model's breath. */
+/**
+ * The longest sound after the last word that counts as part of the word. A later sound is the model's breath.
+ */
 const softEndSeconds = 0.05;
-/** Length of the windows in which the level is measured. */
+/** The length of the windows in which the level is measured. */
 const windowSeconds = 0.005;
-/** Level relative to the loudest window: 40 dB below it is inaudible. */
+/** The level, relative to the loudest window, below which audio is inaudible: -40 dB. */
 const silenceLevel = 0.01;
 
 /**
- * Finds the words of a line by its durations, and the speech without the surrounding silence. Undefined for a
- * line without words.
+ * Finds the words of a line by its durations, and the speech without the surrounding silence. Returns
+ * undefined for a line without words.
  */
 export function placeSpeech(
   line: SpelledLine,
@@ -46,16 +55,16 @@ export function placeSpeech(
   const margin = Math.round(marginSeconds * rate);
   const begin = Math.max(first.from - softBeginSeconds * rate, Math.min(first.from, sound.from));
   const end = Math.max(last.from, Math.min(last.to + softEndSeconds * rate, sound.to));
-  const heardLast = { ...last, to: Math.min(last.to, end) };
+  const shortenedLast = { ...last, to: Math.min(last.to, end) };
   return {
     from: Math.max(0, Math.floor(begin) - margin),
     to: Math.min(audio.length, Math.ceil(end) + margin),
     fade: byLevel ? margin : 0,
-    words: [...words.slice(0, -1), heardLast],
+    words: [...words.slice(0, -1), shortenedLast],
   };
 }
 
-/** Each token by the durations of its IDs. */
+/** Calculates the start and the end of each token from the durations of its IDs. */
 function wordPlaces({ tokens }: SpelledLine, samples: readonly number[], shift: number): WordPlace[] {
   const places: WordPlace[] = [];
   let at = shift;
@@ -71,19 +80,21 @@ function wordPlaces({ tokens }: SpelledLine, samples: readonly number[], shift: 
   return places;
 }
 
-/** From the first to the last window that is not silent, or the whole audio if every window is silent. */
+/**
+ * Returns the range from the first to the last audible window, or the whole audio if every window is silent.
+ */
 function soundIn(audio: Float32Array, rate: number): { from: number; to: number } {
   const size = Math.max(1, Math.round(windowSeconds * rate));
   const levels: number[] = [];
   for (let at = 0; at < audio.length; at += size) levels.push(levelOf(audio.subarray(at, at + size)));
   const threshold = silenceLevel * levels.reduce((most, level) => Math.max(most, level), 0);
-  const isHeard = (level: number) => level > threshold;
-  const from = levels.findIndex(isHeard);
+  const isAudible = (level: number) => level > threshold;
+  const from = levels.findIndex(isAudible);
   if (from < 0) return { from: 0, to: audio.length };
-  return { from: from * size, to: Math.min(audio.length, (levels.findLastIndex(isHeard) + 1) * size) };
+  return { from: from * size, to: Math.min(audio.length, (levels.findLastIndex(isAudible) + 1) * size) };
 }
 
-/** Root mean square. */
+/** Returns the root mean square of the samples. */
 function levelOf(samples: Float32Array): number {
   let sum = 0;
   for (const sample of samples) sum += sample * sample;

@@ -10,27 +10,34 @@ import {
 } from "./neural-model.ts";
 import { placeSpeech } from "./speech-edges.ts";
 
-/** The model has finished a run when its first sample exists, so most runs are sent as one message. */
+/**
+ * The longest piece of audio in one message. Most runs fit into one message, because a model returns the
+ * audio of a run at once.
+ */
 const pieceSeconds = 3;
 /**
- * Silence after a phrase inside an utterance, at stretch 1. It replaces the model's own silence, which is
+ * The silence after a phrase inside an utterance, at stretch 1. It replaces the model's own silence, which is
  * removed.
  */
 const phrasePauseSeconds = 0.13;
 
-/** Synthesizes tokens with given sounds, with one inference for each run of words of the same speed. */
+/**
+ * Creates a synthesizer that uses a model. The tokens must have sounds. Each run of words with the same speed
+ * is one inference.
+ */
 export function neuralSynthesizer(model: NeuralModel): Synthesize {
   return async ({ voice, tokens, stretch }, sink) => {
     if (voice.kind !== "neural") throw new Error(`a mounted model has no ${voice.kind} voices`);
     const { speaker } = voice;
-    const out = new SpeechSink(sink, model);
+    const speech = new SpeechSink(sink, model);
     let pauseSeconds = 0;
     for (const run of runs(tokens, model, speaker)) {
       const line = model.spell(run.words, speaker);
-      if (line.tokens.every((token) => token < 0)) continue; // None of its sounds is in the model's vocabulary.
-      const manner = { speaker, stretch: stretch * run.stretch };
-      if (!out.pause(pauseSeconds) || !out.put(line, await model.speak(line, manner))) return;
-      pauseSeconds = endsPhrase(run.words.at(-1)) ? phrasePauseSeconds * manner.stretch : 0;
+      // No sound of the run is in the model's vocabulary.
+      if (line.tokens.every((token) => token < 0)) continue;
+      const style = { speaker, stretch: stretch * run.stretch };
+      if (!speech.pause(pauseSeconds) || !speech.add(line, await model.speak(line, style))) return;
+      pauseSeconds = endsPhrase(run.words.at(-1)) ? phrasePauseSeconds * style.stretch : 0;
     }
   };
 }
@@ -40,31 +47,31 @@ interface Run {
   readonly words: readonly PhonemeWord[];
 }
 
-/** Words of one speed that fit into the model together. */
+/** Divides tokens into runs. The words of a run have the same speed and fit into one inference. */
 function runs(tokens: readonly Token[], model: NeuralModel, speaker: number): Run[] {
-  const found: { stretch: number; words: PhonemeWord[] }[] = [];
+  const bySpeed: { stretch: number; words: PhonemeWord[] }[] = [];
   for (const [token, { sounds = [], after, stretch }] of tokens.entries()) {
     if (sounds.length === 0) continue;
-    const last = found.at(-1);
+    const last = bySpeed.at(-1);
     const word = { token, sounds, after };
     if (last?.stretch === stretch) last.words.push(word);
-    else found.push({ stretch, words: [word] });
+    else bySpeed.push({ stretch, words: [word] });
   }
-  if (!Number.isFinite(model.maxSymbols)) return found;
+  if (!Number.isFinite(model.maxSymbols)) return bySpeed;
   const sizeOf = (word: PhonemeWord) => model.spell([word], speaker).ids.length;
-  return found.flatMap(({ stretch, words }) =>
-    fitting(words, model.maxSymbols, sizeOf).map((fitted) => ({ stretch, words: fitted })),
+  return bySpeed.flatMap(({ stretch, words }) =>
+    splitRun(words, model.maxSymbols, sizeOf).map((part) => ({ stretch, words: part })),
   );
 }
 
 type SizeOf = (word: PhonemeWord) => number;
 
 /**
- * Splits a run that is too long for the model: after a phrase, or else between two words, or else inside a
- * word.
+ * Splits a run that is too long for the model. The preferred position is the end of a phrase, then the space
+ * between two words, then the middle of a word.
  */
-function fitting(words: readonly PhonemeWord[], most: number, sizeOf: SizeOf): (readonly PhonemeWord[])[] {
-  let rest = words.flatMap((word) => parts(word, most, sizeOf)).map((word) => ({ word, size: sizeOf(word) }));
+function splitRun(words: readonly PhonemeWord[], most: number, sizeOf: SizeOf): (readonly PhonemeWord[])[] {
+  let rest = words.flatMap((word) => splitWord(word, most, sizeOf)).map((word) => ({ word, size: sizeOf(word) }));
   const lines: PhonemeWord[][] = [];
   while (rest.length > 0) {
     const cut = cutPlace(rest, most);
@@ -88,26 +95,26 @@ function cutPlace(
   return words.length;
 }
 
-/** A word that is too long for the model is synthesized in parts, all with its own token. */
-function parts(word: PhonemeWord, most: number, sizeOf: SizeOf): PhonemeWord[] {
+/** Splits a word that is too long for the model. All parts keep the word's token. */
+function splitWord(word: PhonemeWord, most: number, sizeOf: SizeOf): PhonemeWord[] {
   const { sounds } = word;
   if (sizeOf(word) <= most || sounds.length < 2) return [word];
   const half = Math.ceil(sounds.length / 2);
   return [
     { ...word, sounds: sounds.slice(0, half), after: "" },
     { ...word, sounds: sounds.slice(half) },
-  ].flatMap((part) => parts(part, most, sizeOf));
+  ].flatMap((part) => splitWord(part, most, sizeOf));
 }
 
 function endsPhrase(word: PhonemeWord | undefined): boolean {
   return word !== undefined && melodyMarks(word.after).length > 0;
 }
 
-/** Sends the speech of each run without the surrounding silence, with the times of its words. */
+/** Sends the speech of each run without the surrounding silence, and the times of its words. */
 class SpeechSink {
   readonly #sink: Sink;
   readonly #model: NeuralModel;
-  /** Samples that were sent before this run. */
+  /** The number of samples that were sent before this run. */
   #sent = 0;
 
   constructor(sink: Sink, model: NeuralModel) {
@@ -115,22 +122,28 @@ class SpeechSink {
     this.#model = model;
   }
 
-  /** @returns false after an abort. */
-  put(line: SpelledLine, spoken: ModelOutput): boolean {
+  /**
+   * Sends the speech of one line.
+   * @returns false after an abort.
+   */
+  add(line: SpelledLine, output: ModelOutput): boolean {
     const { rate, borders } = this.#model;
-    const placed = placeSpeech(line, spoken, borders, rate);
+    const placed = placeSpeech(line, output, borders, rate);
     if (!placed) return true;
     const { from, to, fade, words } = placed;
-    const seconds = (place: number) => (place - from + this.#sent) / rate;
+    const seconds = (sample: number) => (sample - from + this.#sent) / rate;
     const times = words.map(({ token, from: start, to: end }) => {
       return { token, start: seconds(start), end: seconds(Math.min(end, to)) };
     });
-    const audio = spoken.audio.subarray(from, to);
+    const audio = output.audio.subarray(from, to);
     fadeOut(audio, fade);
     return this.#sink.times(times) && this.#send(audio);
   }
 
-  /** @returns false after an abort. */
+  /**
+   * Sends silence.
+   * @returns false after an abort.
+   */
   pause(seconds: number): boolean {
     return seconds === 0 || this.#send(new Float32Array(Math.round(seconds * this.#model.rate)));
   }
@@ -146,7 +159,7 @@ class SpeechSink {
   }
 }
 
-/** Fades in place, because a cut through a soft sound would click. */
+/** Fades out the end of the audio in place, because a cut through a soft sound would click. */
 function fadeOut(audio: Float32Array, samples: number): void {
   const begin = Math.max(0, audio.length - samples);
   for (let i = begin; i < audio.length; i++) audio[i] = (audio[i] ?? 0) * ((audio.length - i) / samples);

@@ -1,8 +1,8 @@
 import type { PhonemeWord } from "../neural/neural-model.ts";
 
 /**
- * Texts on which graphs are compared: a word, a sentence, and a long text with phrases, as eSpeak NG's sounds
- * of American English.
+ * The texts for the comparison of two graphs: a word, a sentence, and a long text with phrases. They are
+ * written as eSpeak NG's sounds of American English.
  */
 const texts = [
   "h ə l ˈoʊ .",

@@ -1,6 +1,7 @@
 /**
- * A process that rewrites the graph of one Kokoro model and compares both outputs. `rewrite.ts` starts it.
- * Only this process loads ONNX Runtime, because a fault in its native code ends the process.
+ * The process that rewrites the graph of one Kokoro model and compares the outputs of the two graphs.
+ * `rewrite.ts` starts it. Only this process loads ONNX Runtime, because a fault in native code ends the
+ * process.
  */
 import { createHash } from "node:crypto";
 import { readFile, rename, writeFile } from "node:fs/promises";
@@ -22,31 +23,32 @@ async function rewrite(): Promise<RewriteOutcome> {
   for (const weights of ["int8", "uint8"] as const) {
     const { model, convolutions } = convolutionsAsProducts(file, weights);
     if (convolutions === 0)
-      return { kind: "none", reason: "its graph has no integer convolutions to rewrite" };
+      return { kind: "none", reason: "the graph has no integer convolutions to rewrite" };
     const rewritten = await measure(model);
-    const wrong = differenceOf(original, rewritten) ?? slowness(original, rewritten);
-    if (wrong === undefined) return write(model, weights, [original, rewritten]);
-    reasons.push(`with ${weights} ${wrong}`);
+    const difference = differenceOf(original, rewritten) ?? slowness(original, rewritten);
+    if (difference === undefined) return write(model, weights, [original, rewritten]);
+    reasons.push(`with ${weights} weights, ${difference}`);
   }
   return { kind: "none", reason: reasons.join("; ") };
 }
 
 function slowness(original: Measured, rewritten: Measured): string | undefined {
-  return rewritten.realTimeFactor < original.realTimeFactor ? undefined : "it is not faster here";
+  return rewritten.realTimeFactor < original.realTimeFactor ? undefined : "the rewritten graph is not faster on this machine";
 }
 
 async function measure(file: Buffer): Promise<Measured> {
   const model = await KokoroModel.load(spec, file);
-  const manner = { speaker: 0, stretch: 1 };
-  const spelled = lines.map((line) => model.spell(line, 0));
+  const settings = { speaker: 0, stretch: 1 };
+  const symbols = lines.map((line) => model.spell(line, 0));
   try {
-    for (const line of spelled) await model.speak(line, manner); // The first run takes longer.
+    // The first run is slower and is not measured.
+    for (const line of symbols) await model.speak(line, settings);
     const startedAt = performance.now();
-    const spoken: Measured["lines"][number][] = [];
-    for (const line of spelled) spoken.push(await model.speak(line, manner));
+    const outputs: Measured["lines"][number][] = [];
+    for (const line of symbols) outputs.push(await model.speak(line, settings));
     const seconds = (performance.now() - startedAt) / 1000;
-    const samples = spoken.reduce((sum, { audio }) => sum + audio.length, 0);
-    return { lines: spoken, realTimeFactor: (seconds * spec.rate) / samples };
+    const samples = outputs.reduce((sum, { audio }) => sum + audio.length, 0);
+    return { lines: outputs, realTimeFactor: (seconds * spec.rate) / samples };
   } finally {
     await model.close();
   }

@@ -6,10 +6,10 @@ import type { KokoroSpec, WeightType } from "../neural/onnx/model-spec.ts";
 const run = promisify(execFile);
 const program = fileURLToPath(new URL("main.ts", import.meta.url));
 
-/** Argument of the rewriting process. */
+/** The argument of the process that rewrites a graph. */
 export interface RewriteJob {
   readonly spec: KokoroSpec;
-  /** Path of the rewritten graph. */
+  /** The path of the file for the rewritten graph. */
   readonly target: string;
 }
 
@@ -18,14 +18,14 @@ export type RewriteOutcome =
       readonly kind: "rewritten";
       readonly weights: WeightType;
       readonly sha256: string;
-      /** Seconds of work for each second of audio. */
+      /** The seconds of work for each second of audio. */
       readonly realTimeFactors: { readonly original: number; readonly rewritten: number };
     }
   | { readonly kind: "none"; readonly reason: string };
 
 /**
- * Rewrites a model's graph, and keeps the result only if its output is the same and it is faster. @throws
- * Error if the model cannot be loaded.
+ * Rewrites a model's graph. The result is kept only if its output is the same and it is faster.
+ * @throws Error if the model cannot be loaded.
  */
 export async function rewriteGraph(job: RewriteJob, signal: AbortSignal): Promise<RewriteOutcome> {
   const { stdout } = await run(

@@ -13,9 +13,9 @@ import {
   readAudio,
 } from "./protocol.ts";
 
-/** The process ended, hung or violated the protocol. Another process may succeed. */
+/** The process ended, hung or violated the protocol. A retry by another process may succeed. */
 export class EngineDied extends Error {
-  /** The process had read the job, which may be the cause of its exit. */
+  /** Whether the process had read the job. The job may then be the cause of the failure. */
   readonly hadBegun: boolean;
 
   constructor(message: string, { hadBegun }: { readonly hadBegun: boolean }) {
@@ -25,7 +25,7 @@ export class EngineDied extends Error {
   }
 }
 
-/** The engine rejected this utterance, and another process would reject it too. */
+/** The engine rejected this utterance. Another process would reject the utterance too. */
 export class EngineRefused extends Error {
   constructor(message: string) {
     super(message);
@@ -35,8 +35,8 @@ export class EngineRefused extends Error {
 
 const usualStartLimitMs = 30_000;
 /**
- * An engine makes its first audio in tens of milliseconds. Without any message for this time it counts as
- * hung.
+ * The time without a message after which a process counts as hung. An engine sends its first audio within
+ * tens of milliseconds.
  */
 const usualSilenceLimitMs = 20_000;
 const closeLimitMs = 2_000;
@@ -47,8 +47,8 @@ export interface EngineCommand {
   readonly file: string;
   readonly args?: readonly string[];
   /**
-   * Limits of an engine that synthesizes a whole phrase before its first sample, and reads a large file
-   * before that.
+   * Longer limits, for an engine that reads a large file at its start and synthesizes a whole phrase before
+   * its first sample.
    */
   readonly startLimitMs?: number;
   readonly silenceLimitMs?: number;
@@ -68,20 +68,29 @@ interface Job {
   readonly settled: PromiseWithResolvers<void>;
 }
 
-/** An utterance in progress. */
+/** An utterance that the process synthesizes. */
 export interface Running {
-  /** At most the whole utterance waits in memory to be pulled. After an abort no audio follows. */
+  /**
+   * The audio of the utterance. Memory holds at most one utterance that was not consumed. No frame follows an
+   * abort.
+   */
   readonly frames: AsyncIterable<EngineFrame>;
-  /** Resolves when the process can take the next utterance, or has ended. It does not wait for a client. */
+  /**
+   * Resolves when the process can run the next utterance, or has ended. It does not wait until the client has
+   * received the audio.
+   */
   readonly settled: Promise<void>;
-  /** Audio that the process has made so far. */
+  /** Returns the duration of the audio so far. */
   seconds(): number;
 }
 
-/** One engine process: started, ready, running one job at a time, ended. */
+/** One engine process. It starts, becomes ready, runs one job at a time, and ends. */
 export class EngineProcess {
   readonly #child: ChildProcess;
-  /** Undefined if no file descriptor was free: the engine is then not started. */
+  /**
+   * The socket to the process. Undefined if no file descriptor was free, and the process was therefore not
+   * started.
+   */
   readonly #socket: Socket | undefined;
   readonly #splitter = messageSplitter();
   readonly #silenceLimitMs: number;
@@ -102,24 +111,28 @@ export class EngineProcess {
       {
         stdio: ["ignore", "ignore", "pipe", "pipe"],
         env: {},
-        detached: true, // A process group of its own: Ctrl-C reaches only the owner, which lets running speech finish.
+        // The process gets its own process group. Ctrl-C then reaches only the owner, which drains running
+        // streams.
+        detached: true,
       },
     );
     this.#child.on("error", (error) => this.#end(`could not be started: ${error.message}`));
-    // Without file descriptors Node returns no `stdio`, whatever its type states, and emits the error a
-    // moment later.
+    // If no file descriptor is free, Node returns no `stdio`, in contradiction to its type, and emits the
+    // error later.
     const stdio: ChildProcess["stdio"] | undefined = this.#child.stdio;
     this.#socket = stdio?.[engineSocket] as Socket | undefined;
     this.#watch();
   }
 
   /**
-   * @throws EngineMissing if the process reports that it cannot run here; EngineDied if it does not start.
+   * Starts a process and waits until it is ready.
+   * @throws EngineMissing if the process reports that it cannot run on this machine; EngineDied if it does
+   * not start.
    */
   static async start(command: EngineCommand): Promise<EngineProcess> {
     const started = new EngineProcess(command);
     const limitMs = command.startLimitMs ?? usualStartLimitMs;
-    const timer = setTimeout(() => started.#die("did not start in time"), limitMs);
+    const timer = setTimeout(() => started.#die(`did not start within ${limitMs / 1000} s`), limitMs);
     try {
       await started.#ready.promise;
       return started;
@@ -132,7 +145,7 @@ export class EngineProcess {
     return this.#child.pid;
   }
 
-  /** Variant of the engine. Empty if there is only one. */
+  /** The variant of the engine. Empty if the engine has only one. */
   get variant(): string {
     return this.#variant;
   }
@@ -160,7 +173,7 @@ export class EngineProcess {
 
   /**
    * Reads the sounds of each token of one utterance, without synthesis.
-   * @throws EngineDied if the process has ended, EngineRefused if it cannot read this.
+   * @throws EngineDied if the process has ended; EngineRefused if the engine cannot read the utterance.
    */
   async read(utterance: Utterance): Promise<readonly Sounds[]> {
     const job = this.#begin(messageTypes.read, utterance);
@@ -198,7 +211,7 @@ export class EngineProcess {
 
   #begin(type: number, utterance: Utterance): Job {
     if (this.#dead) throw new EngineDied("the engine process has ended", { hadBegun: false });
-    this.#lastId = (this.#lastId + 1) >>> 0 || 1; // 0 means "no job".
+    this.#lastId = (this.#lastId + 1) >>> 0 || 1; // The ID 0 means "no job".
     const job: Job = {
       id: this.#lastId,
       frames: [],
@@ -214,32 +227,33 @@ export class EngineProcess {
     };
     this.#job = job;
     this.#send(jsonMessage(type, { id: job.id, utterance }));
-    this.#expectWord();
+    this.#restartSilenceTimer();
     return job;
   }
 
   #watch(): void {
-    this.#socket?.on("data", (piece: Buffer) => this.#hear(piece));
-    this.#socket?.on("error", (error) => this.#die(`lost its socket: ${error.message}`));
+    this.#socket?.on("data", (piece: Buffer) => this.#receive(piece));
+    this.#socket?.on("error", (error) => this.#die(`could not use its socket: ${error.message}`));
     this.#child.stderr?.setEncoding("utf8").on("data", (text: string) => {
       this.#stderr = (this.#stderr + text).slice(-stderrTailChars);
     });
-    // The event is "close", not "exit", so that the process's remaining messages are read first.
+    // The event "close" follows after the last message was read. The event "exit" may come earlier.
     this.#child.on("close", (code, signal) => this.#end(`ended with ${signal ?? `status ${code}`}`));
   }
 
-  #hear(piece: Buffer): void {
+  #receive(piece: Buffer): void {
     try {
-      for (const message of this.#splitter.push(piece)) this.#take(message);
+      for (const message of this.#splitter.push(piece)) this.#handle(message);
     } catch (error) {
-      this.#die(`broke its protocol: ${String(error)}`);
+      this.#die(`violated the protocol: ${String(error)}`);
     }
   }
 
-  #take({ type, payload }: Message): void {
+  #handle({ type, payload }: Message): void {
     switch (type) {
       case messageTypes.ready:
-        this.#stderr = ""; // From here on the output could contain spoken text, which is never kept.
+        // After the start the output may contain text to synthesize, which must not be kept.
+        this.#stderr = "";
         this.#child.stderr?.removeAllListeners("data").resume();
         this.#variant = payload.toString();
         this.#ready.resolve();
@@ -248,7 +262,7 @@ export class EngineProcess {
         if (this.#job?.id === payload.readUInt32BE(0)) this.#job.begun = true;
         return;
       case messageTypes.audio:
-        this.#takeAudio(payload);
+        this.#handleAudio(payload);
         return;
       case messageTypes.times: {
         const { id, times } = JSON.parse(payload.toString()) as { id: number; times: TokenTimestamp[] };
@@ -270,11 +284,11 @@ export class EngineProcess {
         return;
       }
       default:
-        throw new Error(`message type ${type}`);
+        throw new Error(`the message type ${type} is unknown`);
     }
   }
 
-  #takeAudio(payload: Buffer): void {
+  #handleAudio(payload: Buffer): void {
     const { id, rate, samples } = readAudio(payload);
     const job = this.#job;
     if (job?.id !== id) return;
@@ -283,7 +297,7 @@ export class EngineProcess {
     job.rate = rate;
     job.seconds += samples.length / rate;
     this.#send(idMessage(messageTypes.ack, id));
-    this.#expectWord();
+    this.#restartSilenceTimer();
     job.wake();
   }
 
@@ -300,9 +314,9 @@ export class EngineProcess {
     job.wake();
   }
 
-  #expectWord(): void {
+  #restartSilenceTimer(): void {
     clearTimeout(this.#silence);
-    this.#silence = setTimeout(() => this.#die("said nothing for too long"), this.#silenceLimitMs);
+    this.#silence = setTimeout(() => this.#die(`sent no message for ${this.#silenceLimitMs / 1000} s`), this.#silenceLimitMs);
   }
 
   #send(bytes: Buffer): void {

@@ -2,54 +2,59 @@ import type { EngineFrame, Utterance } from "../../contract/speech.ts";
 import type { GeneratorCounts } from "./generator-outcomes.ts";
 
 /**
- * The model tier's interface of a speech engine. Frames are pulled: an engine works at most one utterance
- * ahead of its client, and the text front end keeps utterances short.
+ * The interface of a speech engine. The consumer pulls frames. An engine synthesizes at most one utterance
+ * ahead of the consumer, and the text front end keeps utterances short.
  */
 export interface Engine {
   readonly name: string;
-  /** Sampling rate of its audio in Hz. */
+  /** The sampling rate of the engine's audio in Hz. */
   readonly rate: number;
   /**
-   * Tokens per second of audio at stretch 1, for an engine that samples. Its utterances have sampling
-   * settings.
+   * The number of tokens for each second of audio at stretch 1. Only an engine that samples has this
+   * property, and its utterances have sampling settings.
    */
   readonly tokensPerSecond?: number;
-  /** Utterances that it synthesizes at the same time. Further ones wait. */
+  /** The number of utterances that the engine synthesizes at the same time. Further utterances wait. */
   readonly capacity: number;
-  /** Measured number of concurrent streams that it keeps faster than real time. */
+  /** The measured number of concurrent streams that the engine synthesizes faster than real time. */
   readonly realTimeStreams?: number;
   /**
-   * How much longer than the one before each phrase of a stream may be, so that it is ready in time. Undefined if
-   * any length is.
+   * The longest permitted ratio between the lengths of one phrase of a stream and the phrase before it. A
+   * longer phrase would not be ready in time. Undefined if the engine has no limit.
    */
   readonly phraseGrowth?: number | undefined;
   /**
-   * Whether the next utterance of a stream may start as soon as this one is written, before it is consumed.
+   * Whether the next utterance of a stream may start as soon as the current utterance is written, before its
+   * audio is consumed.
    */
   readonly worksAhead?: boolean;
   /**
-   * Synthesizes one utterance. Ends early and without an error when the signal aborts.
-   * @throws Failure `model_failed` if the engine failed, and failed again in the one retry that it gets
-   * before any audio.
+   * Synthesizes one utterance. If the signal aborts, the iteration ends early without an error.
+   * @throws Failure `model_failed` if the engine failed after the first audio. A failure before the first
+   * audio is retried once.
    * @param onWritten called by an engine that works ahead.
    */
   speak(utterance: Utterance, signal: AbortSignal, onWritten?: OnWritten): AsyncIterable<EngineFrame>;
-  /** Variant of the engine, if it has several: a part of a sentence for people. */
+  /** The variant of the engine, as part of a sentence. Undefined if the engine has only one. */
   readonly variant?: string | undefined;
-  /** Number of processes that ended unexpectedly. */
+  /** The number of processes that ended unexpectedly. */
   readonly restarts: number;
-  /** Whether it works, or restarts within its budget. */
+  /** Whether the engine works, or restarts within its budget. */
   healthy(): boolean;
-  /** Reason why it does not work at the moment, if known. */
+  /**
+   * The reason why the engine does not work at the moment. Undefined if the engine works or the reason is
+   * unknown.
+   */
   notReady?(): string | undefined;
-  /** Counts of a language model. */
+  /** The counts of a generator. */
   readonly counts?: GeneratorCounts;
   close(): Promise<void>;
 }
 
 /**
- * Called when the engine has written all of an utterance, which may be before it was consumed.
- * @param seconds of its audio, if the engine knows them.
+ * Called when the engine has synthesized all audio of an utterance, which may be before the audio was
+ * consumed.
+ * @param seconds the duration of the audio; undefined if the engine does not know it.
  */
 export type OnWritten = (seconds?: number) => void;
 
@@ -59,12 +64,12 @@ export interface EngineLog {
 }
 
 export interface EngineOptions {
-  /** Number of engine processes. */
+  /** The number of engine processes. */
   readonly processes: number;
   readonly log: EngineLog;
 }
 
-/** The engine cannot run on this machine. The message names what to install. */
+/** The engine cannot run on this machine. The message names the package to install, or the reason. */
 export class EngineMissing extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);

@@ -1,6 +1,6 @@
 /**
- * Failures of a generator: `away` means that it ended, hung or disconnected; `refused` that it rejected the
- * request; `nonsense` that its output is not speech.
+ * The failures of a generator. `away`: the generator ended, hung or disconnected. `refused`: the generator
+ * rejected the request. `nonsense`: the generator's output is not speech.
  */
 type GeneratorErrorKind = "away" | "refused" | "nonsense";
 
@@ -9,20 +9,20 @@ export class GeneratorError extends Error {
 
   constructor(kind: GeneratorErrorKind, message: string, options?: ErrorOptions) {
     super(message, options);
-    this.name = "GeneratorTrouble";
+    this.name = "GeneratorError";
     this.kind = kind;
   }
 }
 
-/** Counts of a generator, for metrics. */
+/** The counts of a generator, from which the metrics are made. */
 export interface GeneratorCounts {
-  /** Phrases in progress. */
+  /** The number of phrases in progress. */
   writing: number;
-  /** Tokens that the generator returned. */
+  /** The number of tokens that the generator returned. */
   tokens: number;
-  /** Tokens that did not belong to a frame. */
+  /** The number of tokens that did not form a complete frame. */
   droppedTokens: number;
-  /** Phrases whose client disconnected. */
+  /** The number of phrases that ended because the client disconnected. */
   aborted: number;
   readonly troubles: Record<GeneratorErrorKind, number>;
 }

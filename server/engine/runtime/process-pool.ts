@@ -6,35 +6,41 @@ import { type EngineCommand, EngineDied, EngineProcess, EngineRefused } from "./
 import { type QueuedUtterance, UtteranceQueue } from "./utterance-queue.ts";
 
 const backoff = { firstMs: 50, mostMs: 5_000, provenAfterMs: 10_000 };
-/** How long the multi-threaded process pauses after concurrent jobs, which may continue in a moment. */
-const soloAfterMs = 100;
-/** How long an engine may have no process until it counts as failed. */
+/**
+ * The time after concurrent jobs in which the multi-threaded process gets no job, because concurrent jobs are
+ * likely to follow.
+ */
+const quietAfterMs = 100;
+/** The time without a process after which an engine counts as failed. */
 const restartBudgetMs = 30_000;
 
 export interface EngineProgram extends EngineCommand {
   readonly name: string;
-  /** Hz. */
+  /** The sampling rate in Hz. */
   readonly rate: number;
   /**
-   * Arguments of one additional process. It takes a job that starts while no other runs, so that it may use
-   * all cores. The number of the other processes is the number of concurrent jobs, so that none of them
-   * shares its cores with it.
+   * The arguments of one additional process, which may use all cores. It gets a job that starts while no
+   * other job runs. The number of the other processes equals the number of concurrent jobs, so that
+   * concurrent jobs do not need the additional process.
    */
   readonly argsAlone?: readonly string[];
   readonly tokensPerSecond?: number;
 }
 
 interface Role {
-  readonly isSoloist: boolean;
+  readonly isMultiThreaded: boolean;
 }
 
-const oneOfMany: Role = { isSoloist: false };
+const singleThreaded: Role = { isMultiThreaded: false };
 
 interface Waiting extends QueuedUtterance {
-  readonly got: (process: EngineProcess) => void;
+  readonly assign: (process: EngineProcess) => void;
 }
 
-/** Engine processes of one kind, each with one utterance at a time. Ended processes are replaced. */
+/**
+ * Engine processes of one kind. Each process runs one utterance at a time. The pool replaces processes that
+ * end.
+ */
 export class ProcessPool implements Engine {
   readonly name: string;
   readonly rate: number;
@@ -44,11 +50,11 @@ export class ProcessPool implements Engine {
   readonly #log: EngineOptions["log"];
   readonly #processes = new Set<EngineProcess>();
   readonly #free = new Set<EngineProcess>();
-  /** Time at which a job last ended while others ran or waited. */
-  #togetherAtMs = Number.NEGATIVE_INFINITY;
-  /** Never more than `capacity`. */
+  /** The time at which a job last ended while other jobs ran or waited. */
+  #concurrentAtMs = Number.NEGATIVE_INFINITY;
+  /** The processes that run a job; at most `capacity`. */
   readonly #busy = new Set<EngineProcess>();
-  /** The process with `argsAlone`, while it runs. */
+  /** The process with the arguments `argsAlone`. Undefined while no such process runs. */
   #multiThreadedProcess: EngineProcess | undefined;
   readonly #waiting: UtteranceQueue<Waiting>;
   readonly #restarts = new Set<Promise<void>>();
@@ -67,11 +73,16 @@ export class ProcessPool implements Engine {
     this.#log = options.log;
   }
 
-  /** @throws EngineMissing if the engine cannot run on this machine. */
+  /**
+   * Starts the processes of an engine.
+   * @throws EngineMissing if the engine cannot run on this machine.
+   */
   static async open(program: EngineProgram, options: EngineOptions): Promise<ProcessPool> {
     const pool = new ProcessPool(program, options);
     try {
-      await pool.#startOne({ isSoloist: program.argsAlone !== undefined }); // The first process starts alone: a missing file is reported once, and the file cache is warm for the others.
+      // The first process starts alone, so that a missing file is reported once and the other processes find
+      // the files in the file cache.
+      await pool.#startOne({ isMultiThreaded: program.argsAlone !== undefined });
     } catch (cause) {
       if (cause instanceof EngineMissing) throw cause;
       throw new EngineMissing(`The ${program.name} engine did not start. ${message(cause)}`, { cause });
@@ -99,7 +110,7 @@ export class ProcessPool implements Engine {
     return since === undefined || performance.now() - since < restartBudgetMs;
   }
 
-  /** IDs of the running processes, with which a test kills one. */
+  /** Returns the process IDs of the running processes. A test uses the IDs to kill a process. */
   pids(): number[] {
     return [...this.#processes].flatMap((process) => process.pid ?? []);
   }
@@ -109,17 +120,17 @@ export class ProcessPool implements Engine {
     signal: AbortSignal,
     onWritten?: OnWritten,
   ): AsyncGenerator<EngineFrame, void, void> {
-    let audioIsOut = false;
+    let isAudioSent = false;
     const mayRetry = this.#retries();
     for (;;) {
       try {
         for await (const frame of this.#speakOnce(utterance, signal, onWritten)) {
-          audioIsOut = true;
+          isAudioSent = true;
           yield frame;
         }
         return;
       } catch (cause) {
-        if (audioIsOut || !mayRetry(cause)) throw this.#failure(cause);
+        if (isAudioSent || !mayRetry(cause)) throw this.#failure(cause);
       }
     }
   }
@@ -144,16 +155,16 @@ export class ProcessPool implements Engine {
   }
 
   /**
-   * Decides whether another process may retry an utterance. If a process died during the utterance, the
-   * utterance may be the cause, so there is only one retry. Processes that died before they read it do not
-   * count for that limit: all idle processes may die together when memory runs out.
+   * Creates a function that decides whether another process may retry an utterance. If a process died during
+   * the utterance, the utterance may be the cause, so it is retried once. A process that died before it read
+   * the utterance does not count for that limit: all idle processes may die together when memory runs out.
    */
   #retries(): (cause: unknown) => boolean {
-    let diedAtWork = 0;
-    let diedBefore = 0;
+    let deathsDuring = 0;
+    let deathsBefore = 0;
     return (cause) => {
       if (!(cause instanceof EngineDied)) return false;
-      return cause.hadBegun ? ++diedAtWork <= 1 : ++diedBefore <= this.capacity + 1;
+      return cause.hadBegun ? ++deathsDuring <= 1 : ++deathsBefore <= this.capacity + 1;
     };
   }
 
@@ -172,8 +183,8 @@ export class ProcessPool implements Engine {
     if (!process) return;
     const begunAtMs = performance.now();
     const { frames, settled, seconds } = process.run(utterance, signal);
-    // The process is released before the client has taken all audio: a slow client would otherwise block it
-    // for the others.
+    // The process is released before the client has received all audio. Otherwise a slow client would block
+    // the process for other streams.
     void settled.then(() => {
       if (!signal.aborted && !process.dead) this.#waiting.spoken(performance.now() - begunAtMs);
       this.#release(process);
@@ -186,10 +197,8 @@ export class ProcessPool implements Engine {
     if (cause instanceof EngineDied || cause instanceof EngineRefused) {
       return new Failure(
         "model_failed",
-        "The speech engine stopped while speaking; send the request again.",
-        {
-          cause,
-        },
+        `The speech engine ${this.name} failed during the synthesis. Send the request again.`,
+        { cause },
       );
     }
     return cause;
@@ -203,7 +212,7 @@ export class ProcessPool implements Engine {
     const free = this.#takeFree();
     if (free) return Promise.resolve(free);
     return new Promise((resolve) => {
-      const got = (process: EngineProcess) => {
+      const assign = (process: EngineProcess) => {
         signal.removeEventListener("abort", gone);
         resolve(process);
       };
@@ -211,7 +220,7 @@ export class ProcessPool implements Engine {
         this.#waiting.remove(waiting);
         resolve(undefined);
       };
-      const waiting = { dueAtMs, isFirst, got };
+      const waiting = { dueAtMs, isFirst, assign };
       if (signal.aborted) return resolve(undefined);
       signal.addEventListener("abort", gone, { once: true });
       this.#waiting.add(waiting);
@@ -219,8 +228,8 @@ export class ProcessPool implements Engine {
   }
 
   /**
-   * Selects the multi-threaded process if no other job runs, waits or ran a moment ago, else the process that
-   * has been free the longest.
+   * Selects the multi-threaded process if no other job runs, waits or has just ended. Otherwise it selects
+   * the process that has been free the longest.
    */
   #takeFree(): EngineProcess | undefined {
     if (this.#busy.size >= this.capacity) return undefined;
@@ -228,18 +237,18 @@ export class ProcessPool implements Engine {
     const multiThreaded =
       this.#busy.size === 0 ? alive.find((process) => process === this.#multiThreadedProcess) : undefined;
     const other = alive.find((process) => process !== this.#multiThreadedProcess);
-    const isQuiet = this.#waiting.length === 0 && performance.now() - this.#togetherAtMs > soloAfterMs;
-    const taken = isQuiet ? (multiThreaded ?? other) : (other ?? multiThreaded);
-    if (!taken) return undefined;
-    this.#free.delete(taken);
-    this.#busy.add(taken);
-    return taken;
+    const isQuiet = this.#waiting.length === 0 && performance.now() - this.#concurrentAtMs > quietAfterMs;
+    const selected = isQuiet ? (multiThreaded ?? other) : (other ?? multiThreaded);
+    if (!selected) return undefined;
+    this.#free.delete(selected);
+    this.#busy.add(selected);
+    return selected;
   }
 
   #release(process: EngineProcess): void {
     const wasBusy = this.#busy.delete(process);
-    if (wasBusy && this.#busy.size + this.#waiting.length > 0) this.#togetherAtMs = performance.now();
-    if (!process.dead) this.#free.add(process); // Otherwise its replacement is already starting.
+    if (wasBusy && this.#busy.size + this.#waiting.length > 0) this.#concurrentAtMs = performance.now();
+    if (!process.dead) this.#free.add(process); // The replacement of a dead process is already starting.
     this.#serveWaiting();
   }
 
@@ -247,15 +256,15 @@ export class ProcessPool implements Engine {
     while (this.#waiting.length > 0) {
       const free = this.#takeFree();
       if (!free) return;
-      this.#waiting.take(performance.now())?.got(free);
+      this.#waiting.take(performance.now())?.assign(free);
     }
   }
 
-  async #startOne({ isSoloist }: Role): Promise<void> {
+  async #startOne({ isMultiThreaded }: Role): Promise<void> {
     const { args = [], argsAlone = args } = this.#program;
-    const process = await EngineProcess.start({ ...this.#program, args: isSoloist ? argsAlone : args });
+    const process = await EngineProcess.start({ ...this.#program, args: isMultiThreaded ? argsAlone : args });
     if (this.#closing.signal.aborted) return process.close();
-    if (isSoloist) this.#multiThreadedProcess = process;
+    if (isMultiThreaded) this.#multiThreadedProcess = process;
     const startedAt = performance.now();
     this.#processes.add(process);
     this.#withoutProcessSince = undefined;
@@ -264,15 +273,15 @@ export class ProcessPool implements Engine {
   }
 
   /**
-   * @throws EngineMissing if the process reports that it cannot run. A process that ended during its start is
-   * replaced.
+   * Starts a process. A process that ends during its start is replaced.
+   * @throws EngineMissing if the process reports that it cannot run on this machine.
    */
   async #startAnother(): Promise<void> {
     try {
-      await this.#startOne(oneOfMany);
+      await this.#startOne(singleThreaded);
     } catch (error) {
       if (error instanceof EngineMissing) throw error;
-      await this.#restart(oneOfMany);
+      await this.#restart(singleThreaded);
     }
   }
 
@@ -283,8 +292,8 @@ export class ProcessPool implements Engine {
     this.#replaced++;
     if (this.#processes.size === 0) this.#withoutProcessSince ??= performance.now();
     this.#backoff.ended(livedMs);
-    this.#log.warn({ engine: this.name, reason, livedMs: Math.round(livedMs) }, "an engine process ended");
-    const restart = this.#restart({ isSoloist: dead === this.#multiThreadedProcess }).finally(() =>
+    this.#log.warn({ engine: this.name, reason, livedMs: Math.round(livedMs) }, "an engine process ended; it is restarted");
+    const restart = this.#restart({ isMultiThreaded: dead === this.#multiThreadedProcess }).finally(() =>
       this.#restarts.delete(restart),
     );
     this.#restarts.add(restart);
@@ -295,7 +304,7 @@ export class ProcessPool implements Engine {
       () => this.#startOne(role),
       this.#closing.signal,
       (error) =>
-        this.#log.warn({ engine: this.name, reason: message(error) }, "an engine process did not start"),
+        this.#log.warn({ engine: this.name, reason: message(error) }, "an engine process did not start; the start is retried"),
     );
   }
 }

@@ -1,43 +1,46 @@
 import { bytesOf, joinFramed, MessageSplitter, samplesOf } from "../../contract/framing.ts";
 
 /**
- * The protocol between an engine process and its owner over one socket, with the messages of `framing.ts`.
- * The process runs one job at a time. After `windowChunks` pieces of audio it waits for an acknowledgement
- * before each further one, so that a stop takes effect within that window.
+ * The protocol between an engine process and its owner, the model tier. It uses one socket and the messages
+ * of `framing.ts`. The process runs one job at a time. After `windowChunks` pieces of audio, the process
+ * waits for an acknowledgement before each further piece. A stop therefore takes effect within that window.
  */
 export const messageTypes = {
-  /** Owner → process: JSON of `{id, utterance}`. */
+  /** Owner → process: synthesize an utterance (JSON of `{id, utterance}`). */
   speak: 1,
-  /** Owner → process: one piece of audio of this job arrived (uint32 job id). */
+  /** Owner → process: one piece of this job's audio arrived (uint32 job id). */
   ack: 2,
   /** Owner → process: stop this job (uint32 job id). */
   stop: 3,
-  /** Owner → process: JSON of `{id, utterance}`; the response is `sounds` and `done`. */
+  /** Owner → process: read an utterance (JSON of `{id, utterance}`). The response is `sounds` and `done`. */
   read: 4,
-  /** Process → owner, once: it is ready. The text names the variant, if the engine has several. */
+  /**
+   * Process → owner, once: the process is ready. The text names the engine's variant, or is empty if the
+   * engine has only one.
+   */
   ready: 16,
-  /** Process → owner: it has read this job and works on it (uint32 job id). */
+  /** Process → owner: the process has read this job and works on it (uint32 job id). */
   begun: 22,
-  /** Process → owner: uint32 job id, uint32 rate in Hz, little-endian samples. */
+  /** Process → owner: a piece of audio (uint32 job id, uint32 rate in Hz, little-endian samples). */
   audio: 17,
-  /** Process → owner: JSON of `{id, times}`. */
+  /** Process → owner: the times of tokens (JSON of `{id, times}`). */
   times: 18,
-  /** Process → owner: the job's audio is complete or was stopped (uint32 job id). */
+  /** Process → owner: the job's audio is complete, or the job was stopped (uint32 job id). */
   done: 19,
-  /** Process → owner: JSON of `{id, message}`; id 0 if it cannot start. */
+  /** Process → owner: the job failed (JSON of `{id, message}`). The id is 0 if the process cannot start. */
   failed: 20,
-  /** Process → owner: JSON of `{id, sounds}`, the sounds of each token. */
+  /** Process → owner: the sounds of each token (JSON of `{id, sounds}`). */
   sounds: 21,
 } as const;
 
-/** Pieces of audio that may be unacknowledged. */
+/** The number of pieces of audio that may be unacknowledged. */
 export const windowChunks = 4;
 /**
- * A piece of audio has at most a few seconds and a job is one short utterance, so real messages are far
- * smaller.
+ * The size limit of a message. Real messages are far smaller: a piece of audio lasts at most a few seconds,
+ * and a job is one short utterance.
  */
 const maxPayloadBytes = 4 * 1024 * 1024;
-/** The socket's descriptor in the engine process. */
+/** The file descriptor of the socket in the engine process. */
 export const engineSocket = 3;
 
 export function encodeMessage(type: number, ...payload: readonly Uint8Array[]): Buffer {
@@ -54,7 +57,10 @@ export function idMessage(type: number, id: number): Buffer {
   return encodeMessage(type, payload);
 }
 
-/** @param pieces of samples, joined. */
+/**
+ * Encodes a message with audio.
+ * @param pieces the samples of the message, which are joined.
+ */
 export function audioMessage(id: number, rate: number, pieces: readonly Int16Array[]): Buffer {
   const head = Buffer.allocUnsafe(8);
   head.writeUInt32BE(id, 0);
@@ -71,5 +77,5 @@ export function readAudio(payload: Buffer): { id: number; rate: number; samples:
 }
 
 export function messageSplitter(): MessageSplitter {
-  return new MessageSplitter(maxPayloadBytes, (bytes) => new Error(`an engine message of ${bytes} bytes`));
+  return new MessageSplitter(maxPayloadBytes, (bytes) => new Error(`an engine message has ${bytes} bytes; at most ${maxPayloadBytes} are allowed`));
 }

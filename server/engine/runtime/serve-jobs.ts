@@ -1,6 +1,7 @@
 /**
- * The engine process's side of the protocol. Synthesis blocks, and so does everything here: the process reads
- * a job, runs it, and waits if its owner is behind.
+ * The engine process's side of the protocol. Synthesis blocks the process, so this module uses blocking reads
+ * and writes. The process reads a job, runs the job, and waits if its owner has not acknowledged enough
+ * audio.
  */
 import { readSync, writeSync } from "node:fs";
 import type { Message } from "../../contract/framing.ts";
@@ -17,8 +18,8 @@ import {
 } from "./protocol.ts";
 
 /**
- * The output of a synthesizer. It keeps the samples without a copy, so they must not change afterwards. Both
- * functions return false when the job was stopped.
+ * Receives the output of a synthesizer. A sink keeps the samples without a copy, so the synthesizer must not
+ * change them afterwards. Each function returns false if the job was stopped.
  */
 export interface Sink {
   audio(samples: Int16Array, rate: number): boolean;
@@ -31,13 +32,13 @@ export type Read = (utterance: Utterance) => readonly Sounds[];
 
 /**
  * Runs jobs until the owner closes the socket.
- * @param variant of the engine, if it has several.
+ * @param variant the engine's variant; empty if the engine has only one.
  */
 export async function serveJobs(synthesize: Synthesize, read?: Read, variant = ""): Promise<void> {
   const messages = readMessages();
   writeAll(encodeMessage(messageTypes.ready, Buffer.from(variant)));
   for (const message of messages) {
-    // Any other message is a late one about a finished job.
+    // Other messages are ignored: they refer to a job that has ended.
     if (message.type === messageTypes.speak) await speakJob(jobOf(message), synthesize, messages);
     else if (message.type === messageTypes.read && read) readJob(jobOf(message), read);
   }
@@ -83,8 +84,8 @@ async function speakJob(
 }
 
 /**
- * Samples in one message: the first message is short to arrive early, and each next one is twice as long,
- * because every message has a cost.
+ * The duration of the samples in one message. The first message is short so that it arrives early. Each
+ * further message is twice as long, because every message has a fixed cost.
  */
 const pieceMs = { first: 50, most: 400 };
 
@@ -94,7 +95,7 @@ class JobSink implements Sink {
   #held: Int16Array[] = [];
   #heldSamples = 0;
   #rate = 0;
-  #wantedMs = pieceMs.first;
+  #pieceMs = pieceMs.first;
   #unacknowledged = 0;
   #stopped = false;
 
@@ -107,18 +108,18 @@ class JobSink implements Sink {
     this.#rate = rate;
     this.#heldSamples += samples.length;
     this.#held.push(samples);
-    if (this.#heldSamples * 1000 < this.#wantedMs * rate) return !this.#stopped;
-    this.#wantedMs = Math.min(2 * this.#wantedMs, pieceMs.most);
+    if (this.#heldSamples * 1000 < this.#pieceMs * rate) return !this.#stopped;
+    this.#pieceMs = Math.min(2 * this.#pieceMs, pieceMs.most);
     return this.#send();
   }
 
-  /** Samples that are held back. */
+  /** Sends the samples that are held back. */
   finish(): void {
     this.#send();
   }
 
   #send(): boolean {
-    while (!this.#stopped && this.#unacknowledged >= windowChunks) this.#hear();
+    while (!this.#stopped && this.#unacknowledged >= windowChunks) this.#receive();
     if (!this.#stopped && this.#heldSamples > 0) {
       writeAll(audioMessage(this.#id, this.#rate, this.#held));
       this.#unacknowledged++;
@@ -135,11 +136,11 @@ class JobSink implements Sink {
     return !this.#stopped;
   }
 
-  #hear(): void {
+  #receive(): void {
     const next = this.#messages.next();
     if (next.done) this.#stopped = true;
     else if (next.value.type === messageTypes.speak || next.value.type === messageTypes.read)
-      throw new Error("a job came before the last one ended");
+      throw new Error("a job arrived before the previous job ended");
     else if (next.value.payload.readUInt32BE(0) === this.#id) {
       if (next.value.type === messageTypes.stop) this.#stopped = true;
       else this.#unacknowledged--;
@@ -147,7 +148,7 @@ class JobSink implements Sink {
   }
 }
 
-/** An iterator that can be continued after a loop has left it, unlike a generator. */
+/** Returns an iterator. In contrast to a generator, it continues after a loop over it has ended. */
 function readMessages(): IterableIterator<Message> {
   const splitter = messageSplitter();
   const waiting: Message[] = [];

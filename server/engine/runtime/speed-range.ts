@@ -2,51 +2,51 @@ import { type StretchedRun, stretchedLength, stretchRuns } from "../../audio/tim
 import type { TokenTimestamp, Utterance } from "../../contract/speech.ts";
 import type { Sink, Synthesize } from "./serve-jobs.ts";
 
-/** Range of lengths, relative to its own speed, in which an engine sounds well. */
+/** The range of speech lengths, relative to the engine's normal length, in which an engine sounds natural. */
 export interface SpeedRange {
   readonly least: number;
   readonly most: number;
 }
 
 /**
- * Supports every speed: the engine gets a length at the edge of its range, and the rest is stretched
- * afterwards, word by word if words have different speeds. Such an utterance is sent when it is complete;
- * every other one as it arrives.
+ * Extends an engine to every speed. For a speed outside the range, the engine uses the nearest speed in its
+ * range, and the audio is stretched afterwards, word by word if words have different speeds. A stretched
+ * utterance is sent when it is complete. Every other utterance is sent as its audio arrives.
  */
 export function withinSpeedRange(synthesize: Synthesize, reach: SpeedRange): Synthesize {
   return (utterance, sink) => {
     const plan = planStretch(utterance, reach);
     if (!plan) return synthesize(utterance, sink);
     const speech = new WholeSpeech();
-    const spoken = synthesize(plan.asked, speech);
+    const spoken = synthesize(plan.supported, speech);
     if (spoken instanceof Promise) return spoken.then(() => sendStretched(speech.whole(), plan, sink));
     sendStretched(speech.whole(), plan, sink);
   };
 }
 
 interface StretchPlan {
-  /** The engine's part. */
-  readonly asked: Utterance;
-  /** The remaining stretch for each token, and between tokens. */
+  /** The utterance with stretches that the engine supports. */
+  readonly supported: Utterance;
+  /** The stretch that remains after the engine, for each token and between tokens. */
   readonly rests: readonly number[];
   readonly restBetween: number;
 }
 
-/** Undefined if the engine can do all of it. */
+/** Returns undefined if the engine supports every stretch of the utterance. */
 function planStretch(utterance: Utterance, reach: SpeedRange): StretchPlan | undefined {
   const own = "stretch" in utterance.voice ? utterance.voice.stretch : 1;
   const whole = own * utterance.stretch;
-  const askedWhole = clamp(whole, reach);
-  const wanted = utterance.tokens.map(({ stretch }) => whole * stretch);
-  if (whole === askedWhole && wanted.every((stretch) => stretch === clamp(stretch, reach))) return undefined;
+  const supportedWhole = clamp(whole, reach);
+  const requested = utterance.tokens.map(({ stretch }) => whole * stretch);
+  if (whole === supportedWhole && requested.every((stretch) => stretch === clamp(stretch, reach))) return undefined;
   const tokens = utterance.tokens.map((token, i) => ({
     ...token,
-    stretch: clamp(wanted[i] ?? whole, reach) / askedWhole,
+    stretch: clamp(requested[i] ?? whole, reach) / supportedWhole,
   }));
   return {
-    asked: { ...utterance, stretch: askedWhole / own, tokens },
-    rests: wanted.map((stretch) => stretch / clamp(stretch, reach)),
-    restBetween: whole / askedWhole,
+    supported: { ...utterance, stretch: supportedWhole / own, tokens },
+    rests: requested.map((stretch) => stretch / clamp(stretch, reach)),
+    restBetween: whole / supportedWhole,
   };
 }
 
@@ -55,14 +55,14 @@ function clamp(stretch: number, { least, most }: SpeedRange): number {
 }
 
 interface Whole {
-  readonly heard: readonly TokenTimestamp[];
+  readonly tokenTimes: readonly TokenTimestamp[];
   readonly rate: number;
   readonly samples: Int16Array;
 }
 
-/** Holds one utterance, which the text front end keeps short. */
+/** Collects the audio of one utterance. The text front end limits the length of an utterance. */
 class WholeSpeech implements Sink {
-  readonly #heard: TokenTimestamp[] = [];
+  readonly #tokenTimes: TokenTimestamp[] = [];
   readonly #pieces: Int16Array[] = [];
   #rate = 0;
 
@@ -73,7 +73,7 @@ class WholeSpeech implements Sink {
   }
 
   times(times: readonly TokenTimestamp[]): boolean {
-    this.#heard.push(...times);
+    this.#tokenTimes.push(...times);
     return true;
   }
 
@@ -84,19 +84,19 @@ class WholeSpeech implements Sink {
       samples.set(piece, at);
       at += piece.length;
     }
-    return { heard: this.#heard, rate: this.#rate, samples };
+    return { tokenTimes: this.#tokenTimes, rate: this.#rate, samples };
   }
 }
 
-function sendStretched({ heard, rate, samples }: Whole, plan: StretchPlan, sink: Sink): void {
-  const { runs, times } = stretchedTimes(heard, samples.length, rate, plan);
+function sendStretched({ tokenTimes, rate, samples }: Whole, plan: StretchPlan, sink: Sink): void {
+  const { runs, times } = stretchedTimes(tokenTimes, samples.length, rate, plan);
   if (!sink.times(times)) return;
   for (const piece of stretchRuns(samples, rate, runs)) if (!sink.audio(piece, rate)) return;
 }
 
 /** Cuts the speech at the start and end of each token, and calculates the new times. */
 function stretchedTimes(
-  heard: readonly TokenTimestamp[],
+  tokenTimes: readonly TokenTimestamp[],
   length: number,
   rate: number,
   { rests, restBetween }: StretchPlan,
@@ -104,14 +104,14 @@ function stretchedTimes(
   const runs: StretchedRun[] = [];
   let from = 0;
   let to = 0;
-  const advance = (place: number, stretch: number): number => {
-    const run = { samples: Math.max(0, Math.min(length, place) - from), stretch };
+  const advance = (position: number, stretch: number): number => {
+    const run = { samples: Math.max(0, Math.min(length, position) - from), stretch };
     runs.push(run);
     from += run.samples;
     to += stretchedLength(run);
     return to / rate;
   };
-  const times = heard.map(({ token, start, end }) => ({
+  const times = tokenTimes.map(({ token, start, end }) => ({
     token,
     start: advance(Math.round(start * rate), restBetween),
     end: advance(Math.round(end * rate), rests[token] ?? restBetween),

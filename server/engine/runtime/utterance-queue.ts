@@ -1,22 +1,25 @@
-/** A waiting phrase, or a part of one. */
+/** An utterance that waits for an engine process. */
 export interface QueuedUtterance {
-  /** Time at which the client's player runs out of audio, in milliseconds of a monotonic clock. */
+  /** The time at which the client's player runs out of audio, in milliseconds of a monotonic clock. */
   readonly dueAtMs: number;
-  /** It starts a stream, whose client has no audio yet. */
+  /** Whether the utterance starts a stream. The client of a new stream has no audio yet. */
   readonly isFirst: boolean;
 }
 
-/** Longest time for which a new stream waits for running ones. After it the earliest deadline decides. */
+/**
+ * The longest time for which a new stream waits for running streams. After this time, the earliest deadline
+ * decides.
+ */
 const mostPatienceMs = 5_000;
-/** Weight of the newest measurement, as for TCP's round-trip time (RFC 6298). */
+/** The weight of the newest measurement, as in the estimate of TCP's round-trip time (RFC 6298). */
 const meanGain = 1 / 8;
 const deviationGain = 1 / 4;
 const deviations = 4;
 
 /**
- * Orders phrases. Running streams are served by the earliest deadline. A new stream starts as soon as the
- * measured speed allows every running stream to continue without a gap. On an overloaded machine new streams
- * therefore start later, and running streams are not interrupted.
+ * Orders waiting phrases. Among running streams, the phrase with the earliest deadline is next. A new stream
+ * starts as soon as the measured durations allow every running stream to continue without a gap. On an
+ * overloaded machine, new streams therefore start later and running streams are not interrupted.
  */
 export class UtteranceQueue<Phrase extends QueuedUtterance> {
   readonly #capacity: number;
@@ -25,7 +28,10 @@ export class UtteranceQueue<Phrase extends QueuedUtterance> {
   #deviationMs = 0;
   #isMeasured = false;
 
-  /** @param capacity phrases that run at the same time. */
+  /**
+   * Creates a queue.
+   * @param capacity the number of phrases that run at the same time.
+   */
   constructor(capacity: number) {
     this.#capacity = capacity;
   }
@@ -34,15 +40,15 @@ export class UtteranceQueue<Phrase extends QueuedUtterance> {
     return this.#waiting.length;
   }
 
-  /** Adds a phrase in the order of its deadline, and of its arrival for equal deadlines. */
+  /** Adds a phrase. Phrases are ordered by deadline, and phrases with the same deadline by arrival. */
   add(phrase: Phrase): void {
-    const place = this.#waiting.findLastIndex(({ dueAtMs }) => dueAtMs <= phrase.dueAtMs);
-    this.#waiting.splice(place + 1, 0, phrase);
+    const index = this.#waiting.findLastIndex(({ dueAtMs }) => dueAtMs <= phrase.dueAtMs);
+    this.#waiting.splice(index + 1, 0, phrase);
   }
 
   remove(phrase: Phrase): void {
-    const place = this.#waiting.indexOf(phrase);
-    if (place >= 0) this.#waiting.splice(place, 1);
+    const index = this.#waiting.indexOf(phrase);
+    if (index >= 0) this.#waiting.splice(index, 1);
   }
 
   /** Removes and returns all waiting phrases. */
@@ -65,27 +71,27 @@ export class UtteranceQueue<Phrase extends QueuedUtterance> {
     return next;
   }
 
-  /** Removes and returns further phrases that fit, by their deadlines. */
+  /** Removes and returns up to `most` further phrases that fit, in the order of their deadlines. */
   takeMore(most: number, fits: (phrase: Phrase) => boolean): Phrase[] {
-    const taken = this.#waiting.filter(fits).slice(0, most);
-    for (const phrase of taken) this.remove(phrase);
-    return taken;
+    const more = this.#waiting.filter(fits).slice(0, most);
+    for (const phrase of more) this.remove(phrase);
+    return more;
   }
 
   #next(nowMs: number): Phrase | undefined {
     const first = this.#waiting.find(({ isFirst }) => isFirst);
-    const heard = this.#waiting.filter(({ isFirst }) => !isFirst);
-    const [urgent] = heard;
+    const continuing = this.#waiting.filter(({ isFirst }) => !isFirst);
+    const [urgent] = continuing;
     if (!first || !urgent) return first ?? urgent;
     const isPatient = first.dueAtMs + mostPatienceMs > Math.min(nowMs, urgent.dueAtMs);
-    return isPatient && !this.#leavesTime(heard, nowMs) ? urgent : first;
+    return isPatient && !this.#leavesTime(continuing, nowMs) ? urgent : first;
   }
 
-  /** Whether all running streams continue without a gap if one more phrase runs before theirs. */
-  #leavesTime(heard: readonly Phrase[], nowMs: number): boolean {
+  /** Whether all running streams continue without a gap if one more phrase runs before their phrases. */
+  #leavesTime(continuing: readonly Phrase[], nowMs: number): boolean {
     const phraseMs = this.#meanMs + deviations * this.#deviationMs;
-    return heard.every(({ dueAtMs }, place) => {
-      const rounds = 1 + Math.ceil((place + 1) / this.#capacity);
+    return continuing.every(({ dueAtMs }, index) => {
+      const rounds = 1 + Math.ceil((index + 1) / this.#capacity);
       return nowMs + rounds * phraseMs <= dueAtMs;
     });
   }

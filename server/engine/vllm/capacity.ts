@@ -1,37 +1,39 @@
-/** How much faster than real time a stream must be synthesized, so that a slow moment causes no gap. */
+/** The required speed of a stream relative to real time. The reserve prevents gaps when a phrase is slow. */
 const headroom = 1.15;
 
 export interface MeasuredCapacity {
-  /** Concurrent streams that stay real time; 0 if not even one does. */
+  /** The number of concurrent streams that are faster than real time; 0 if even one stream is slower. */
   readonly streams: number;
-  /** Seconds of audio per second of work, for a single stream. */
+  /** The seconds of audio for each second of work of a single stream. */
   readonly speedAlone: number;
 }
 
 /**
- * Measures how many concurrent streams stay faster than real time: doubles their number until they do not.
- * @param speedOf seconds of audio per second that the slowest of so many streams gets.
+ * Measures how many concurrent streams are faster than real time. It doubles the number of streams until they
+ * are too slow.
+ * @param speedOf returns the seconds of audio per second of the slowest stream, for a number of concurrent
+ * streams.
  */
 export async function measureCapacity(
   most: number,
   speedOf: (streams: number) => Promise<number>,
 ): Promise<MeasuredCapacity> {
-  await speedOf(1); // The first measurement takes longer.
+  await speedOf(1); // The first measurement is slower and is not used.
   const speedAlone = await speedOf(1);
   if (speedAlone < headroom) return { streams: 0, speedAlone };
-  let fits = 1;
-  while (fits < most) {
-    const tried = Math.min(2 * fits, most);
-    const speed = await speedOf(tried);
-    // The server's total speed, divided into streams that are fast enough.
+  let fastEnough = 1;
+  while (fastEnough < most) {
+    const attempted = Math.min(2 * fastEnough, most);
+    const speed = await speedOf(attempted);
+    // The total speed is divided into streams of the required speed.
     if (speed < headroom)
-      return { streams: Math.max(fits, Math.floor((tried * speed) / headroom)), speedAlone };
-    fits = tried;
+      return { streams: Math.max(fastEnough, Math.floor((attempted * speed) / headroom)), speedAlone };
+    fastEnough = attempted;
   }
   return { streams: most, speedAlone };
 }
 
-/** Streams that a decoder of this speed, in seconds of audio per second, supports. */
+/** Returns the number of streams that a decoder supports. Its speed is in seconds of audio per second. */
 export function streamsOfDecoder(speed: number): number {
   return Math.floor(speed / headroom);
 }

@@ -25,27 +25,27 @@ import type { SpeechWriter, WriteRequest } from "./writer/speech-writer.ts";
 import { TokensWriter } from "./writer/tokens-writer.ts";
 
 export interface GeneratorOptions extends GeneratorSettings {
-  /** Highest number of admitted streams. */
+  /** The highest number of admitted streams. */
   readonly maxStreams: number;
-  /** Default address of a vLLM with a given port. */
+  /** The address at which the model tier serves the metrics of vLLM. */
   readonly host: string;
   readonly log: EngineLog;
   /**
-   * Estimates the relative durations of words, which the model does not report. Without it there are no word
-   * timestamps.
+   * Estimates the relative durations of words, which the model does not report. If it is undefined, speech
+   * has no word timestamps.
    */
   readonly readTimes?: ReadTimes | undefined;
 }
 
-const usualTimesWithinMs = 500;
+const defaultTimesWithinMs = 500;
 const retryAfterMs = 200;
-/** Seconds. A vLLM that was restarted loads its model first. */
+/** The delay that clients should wait. A restarted vLLM first loads its model. */
 const retryAfterSeconds = 15;
 const mostCodecProcesses = 8;
-/** Windows that a GPU decodes together. */
+/** The number of windows that a GPU decodes together. */
 const gpuBatch = 16;
-/** The default value. */
-const usualSampling: Sampling = { repetitionPenalty: 1.5, temperature: 0.5, topP: 1, maxTokens: 1200 };
+/** The default sampling of arcana (specification 2.1). */
+const defaultSampling: Sampling = { repetitionPenalty: 1.5, temperature: 0.5, topP: 1, maxTokens: 1200 };
 
 /** Synthesizes with a language model that vLLM serves. */
 export class VllmEngine implements Engine {
@@ -82,12 +82,15 @@ export class VllmEngine implements Engine {
     this.#log = log;
   }
 
-  /** @throws Error that names the invalid file of the model, or the reason why vLLM does not start. */
+  /**
+   * Starts vLLM and the decoder, and measures their speed.
+   * @throws Error that names the invalid file of the model, or the reason why vLLM does not start.
+   */
   static async open(options: GeneratorOptions): Promise<VllmEngine> {
     const parts = await openParts(options);
     try {
       await speakFirst(parts);
-      const streams = options.capacity ?? (await measured(parts, options));
+      const streams = options.capacity ?? (await measureStreams(parts, options));
       return new VllmEngine(parts, Math.min(streams, options.maxStreams));
     } catch (error) {
       await closeParts(parts);
@@ -107,14 +110,15 @@ export class VllmEngine implements Engine {
     return this.#server.address() ? undefined : "vLLM is being started";
   }
 
-  /** The model's own name of one of arcana's voices. */
+  /** Returns the model's name of a voice of arcana. */
   voiceOf(id: string): string {
     return this.#voices[id] ?? id;
   }
 
   /**
-   * @param onWritten called when all of it is written: the next utterance may start before this one is
-   * consumed.
+   * Synthesizes one utterance.
+   * @param onWritten called when vLLM has written the whole utterance. The next utterance may then start
+   * before the audio of this utterance was consumed.
    */
   async *speak(
     utterance: Utterance,
@@ -150,14 +154,14 @@ export class VllmEngine implements Engine {
     onWritten: WriteRequest["onWritten"],
   ): AsyncGenerator<Int16Array, void, void> {
     if (utterance.voice.kind !== "generated") throw new Error(`vLLM has no ${utterance.voice.kind} voices`);
-    let audioIsOut = false;
+    let isAudioSent = false;
     let isOver = false;
     this.counts.writing++;
     try {
       for (let attempt = 1; ; attempt++) {
         try {
           for await (const samples of this.#speakOnce(utterance, utterance.voice.name, signal, onWritten)) {
-            audioIsOut = true;
+            isAudioSent = true;
             yield samples;
           }
           isOver = !signal.aborted;
@@ -165,15 +169,16 @@ export class VllmEngine implements Engine {
         } catch (cause) {
           isOver = cause instanceof GeneratorError;
           const mayRetry =
-            cause instanceof GeneratorError && cause.kind !== "refused" && attempt === 1 && !audioIsOut;
+            cause instanceof GeneratorError && cause.kind !== "refused" && attempt === 1 && !isAudioSent;
           if (cause instanceof GeneratorError) this.counts.troubles[cause.kind]++;
-          if (!mayRetry) throw failure(cause, audioIsOut);
-          await sleep(systemClock, retryAfterMs, signal); // By then it is known whether it has failed.
+          if (!mayRetry) throw failure(cause, isAudioSent);
+          // After the wait, it is known whether vLLM has ended.
+          await sleep(systemClock, retryAfterMs, signal);
         }
       }
     } finally {
       this.counts.writing--;
-      if (!isOver) this.counts.aborted++; // The client disconnected.
+      if (!isOver) this.counts.aborted++; // The client has disconnected.
     }
   }
 
@@ -182,8 +187,8 @@ export class VllmEngine implements Engine {
   }
 
   /**
-   * Starts together with the synthesis, so that it is ready at its end. Never rejects: speech without word
-   * timestamps is better than no speech.
+   * Reads the durations of words. It starts together with the synthesis, so that the durations are known at
+   * the end of the speech. It never rejects: speech without word timestamps is better than no speech.
    */
   async #read(utterance: Utterance, signal: AbortSignal): Promise<readonly TokenTimestamp[]> {
     try {
@@ -191,13 +196,16 @@ export class VllmEngine implements Engine {
     } catch (error) {
       this.#log.warn(
         { err: error },
-        "the durations of a phrase's words are not known: the phrase has no word timestamps",
+        "the durations of a phrase's words could not be read; the phrase has no word timestamps",
       );
       return [];
     }
   }
 
-  /** An estimate between the edges of the speech, which are known at its end. */
+  /**
+   * Yields the estimated times of words. They are scaled to the edges of the speech, which are known at its
+   * end.
+   */
   *#wordTimes(reading: readonly TokenTimestamp[], finder: EdgeFinder): Generator<EngineFrame, void, void> {
     const edges = finder.edges();
     const times = edges ? alignTimes(reading, edges) : [];
@@ -217,7 +225,7 @@ export class VllmEngine implements Engine {
       server,
       text: textOf(utterance),
       voice,
-      sampling: utterance.sampling ?? usualSampling,
+      sampling: utterance.sampling ?? defaultSampling,
       seed: this.#seed,
       dueAtMs: utterance.dueAtMs ?? performance.now(),
       isFirst: utterance.isFirst ?? false,
@@ -244,14 +252,15 @@ interface Parts {
 }
 
 async function openParts(options: GeneratorOptions): Promise<Parts> {
-  const model = await readModelFolder(options.folder); // Validated before vLLM starts, which takes a minute and reports less.
+  // The model is validated first: vLLM takes a minute to start, and its errors are less precise.
+  const model = await readModelFolder(options.folder);
   const counts = newCounts();
   let server: GeneratorServer | undefined;
   const writer = await openWriter(model, options, counts, () => server?.heard());
   try {
     server = await openServer(model, writer, options);
     const relay = await openRelay(server, options);
-    const { seed, readTimes, timesWithinMs = usualTimesWithinMs, log } = options;
+    const { seed, readTimes, timesWithinMs = defaultTimesWithinMs, log } = options;
     return { model, server, relay, writer, seed, counts, readTimes, timesWithinMs, log };
   } catch (error) {
     await server?.close();
@@ -327,7 +336,10 @@ async function closeParts({
   await writer.close();
 }
 
-/** Sampling may end the phrase immediately. As for a request, the first phrase gets one retry. */
+/**
+ * Synthesizes the first phrase. The phrase gets one retry, like a request, because sampling may end a phrase
+ * immediately.
+ */
 async function speakFirst(parts: Parts): Promise<void> {
   try {
     await speakOnce(parts);
@@ -337,15 +349,18 @@ async function speakFirst(parts: Parts): Promise<void> {
   }
 }
 
-/** Runs the whole path once before the first request. @throws Error if it makes no audio. */
+/**
+ * Synthesizes one phrase with vLLM and the decoder, before the first request.
+ * @throws Error if the result has no audio.
+ */
 async function speakOnce({ model, server, writer, seed }: Parts): Promise<void> {
   const address = server.address();
-  if (!address) throw new Error("vLLM became unavailable before its first audio");
+  if (!address) throw new Error("vLLM became unavailable before it returned its first audio. Check the log of vLLM.");
   const speech = writer.write({
     server: address,
     text: "Ready.",
     voice: Object.values(model.manifest.voices)[0] ?? "",
-    sampling: { ...usualSampling, maxTokens: 200 },
+    sampling: { ...defaultSampling, maxTokens: 200 },
     seed,
     dueAtMs: 0,
     isFirst: false,
@@ -355,23 +370,26 @@ async function speakOnce({ model, server, writer, seed }: Parts): Promise<void> 
   for await (const samples of speech) if (samples.length > 0) break;
 }
 
-/** Concurrent streams that stay real time by the measurements of vLLM and the decoder, at least one. */
-async function measured({ server, writer }: Parts, { maxStreams, log }: GeneratorOptions): Promise<number> {
+/**
+ * Measures the speed of vLLM and of the decoder. Returns the number of concurrent streams that are faster
+ * than real time, at least one.
+ */
+async function measureStreams({ server, writer }: Parts, { maxStreams, log }: GeneratorOptions): Promise<number> {
   const address = server.address();
-  if (!address) throw new Error("vLLM became unavailable while its speed was measured");
+  if (!address) throw new Error("vLLM became unavailable while its speed was measured. Check the log of vLLM.");
   const never = new AbortController().signal;
   const written = await measureCapacity(maxStreams, (streams) => writer.speedOf(streams, address, never));
   const decoded = streamsOfDecoder(writer.decoderSpeed);
   const streams = Math.max(1, Math.min(written.streams, decoded, maxStreams));
-  const facts = {
+  const fields = {
     streams,
     vllmStreams: written.streams,
     decoderStreams: Number.isFinite(decoded) ? decoded : undefined,
     speedAlone: Number(written.speedAlone.toFixed(2)),
   };
   if (written.streams === 0 || decoded === 0)
-    log.warn(facts, "this machine is slower than real time: streams will have gaps");
-  else log.info(facts, "concurrent streams that stay faster than real time");
+    log.warn(fields, "the generator is slower than real time on this machine; streams have gaps");
+  else log.info(fields, "the number of streams that are faster than real time was measured");
   return streams;
 }
 
@@ -379,16 +397,12 @@ function textOf({ tokens }: Utterance): string {
   return tokens.map(({ before, text, after }) => before + text + after).join(" ");
 }
 
-function failure(cause: unknown, audioIsOut: boolean): unknown {
-  if (cause instanceof GeneratorError && cause.kind === "away" && !audioIsOut) {
-    return new Failure(
-      "model_unreachable",
-      "The model's generator is not running now; try again in a moment.",
-      {
-        retryAfterSeconds,
-        cause,
-      },
-    );
+function failure(cause: unknown, isAudioSent: boolean): unknown {
+  if (cause instanceof GeneratorError && cause.kind === "away" && !isAudioSent) {
+    return new Failure("model_unreachable", "The generator of arcana is not running. Try again in a moment.", {
+      retryAfterSeconds,
+      cause,
+    });
   }
-  return new Failure("model_failed", "The model failed while speaking; send the request again.", { cause });
+  return new Failure("model_failed", "The generator of arcana failed during the synthesis. Send the request again.", { cause });
 }

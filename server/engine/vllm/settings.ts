@@ -1,43 +1,46 @@
-/** Address of the model's vLLM. */
+/** The settings of vLLM: a server elsewhere, or a child process. */
 export type ServerSettings =
   | { readonly kind: "elsewhere"; readonly url: string; readonly apiKey: string | undefined }
   | {
       readonly kind: "here";
-      /** The program `vllm`, as a path or a name on PATH. */
+      /** The program `vllm`: a path, or a name on PATH. */
       readonly program: string;
-      /** Appended after those of the manifest. */
+      /** Arguments that follow the arguments of the manifest. */
       readonly args: readonly string[];
       readonly environment: Readonly<Record<string, string>>;
-      /** Port of the loopback address for vLLM. A free one if undefined. */
+      /** The port of vLLM on the loopback address. If it is undefined, a free port is used. */
       readonly port: number | undefined;
-      /** Port at which the tier serves vLLM's metrics. Undefined disables it. */
+      /**
+       * The port at which the model tier serves vLLM's metrics. If it is undefined, the metrics are not
+       * served.
+       */
       readonly metricsPort?: number | undefined;
-      /** Random if undefined. */
+      /** The API key of vLLM. If it is undefined, a random key is used. */
       readonly apiKey: string | undefined;
     };
 
 /** A mounted model that vLLM serves. */
 export interface GeneratorSettings {
-  /** Contains `manifest.json`. */
+  /** The folder of the model, which contains `manifest.json`. */
   readonly folder: string;
   readonly server: ServerSettings;
-  /** Longest duration of a start of vLLM. */
+  /** The time limit of a start of vLLM. */
   readonly startSeconds: number;
-  /** Longest time without output during a request, until vLLM counts as hung. */
+  /** The time without output during a request after which vLLM counts as hung. */
   readonly hangSeconds: number;
   /**
-   * Longest wait for the durations of words after the end of the speech. Without them there are no word
-   * timestamps. 500 by default.
+   * The longest wait, after the end of the speech, for the durations of words. After it the speech gets no
+   * word timestamps. The default is 500.
    */
   readonly timesWithinMs?: number;
-  /** Concurrent streams. Measured if undefined. */
+  /** The number of concurrent streams. If it is undefined, it is measured. */
   readonly capacity: number | undefined;
-  /** Seed of every phrase. Selected by vLLM if undefined. */
+  /** The seed of every phrase. If it is undefined, vLLM selects the seeds. */
   readonly seed: number | undefined;
   readonly codec: {
-    /** Execution providers of ONNX Runtime in order of preference: `cuda`, `cpu`. */
+    /** The execution providers of ONNX Runtime in order of preference, for example `cuda` and `cpu`. */
     readonly providers: readonly string[];
-    /** Decoder processes. By default one per core, or one on a GPU. */
+    /** The number of decoder processes. The default is one for each core, or one on a GPU. */
     readonly processes: number | undefined;
   };
 }

@@ -1,8 +1,8 @@
 import type { Sounds, Token, TokenTimestamp } from "../../contract/speech.ts";
 
 /**
- * Relative durations of English sounds by class, in milliseconds: Klatt's inherent durations (Synthesis by
- * rule of segmental durations in English sentences, 1979).
+ * The relative durations of classes of English sounds, in milliseconds. They are Klatt's inherent durations
+ * ("Synthesis by rule of segmental durations in English sentences", 1979).
  */
 const vowelMs = { reduced: 80, short: 140, long: 200, diphthong: 230 };
 const consonantsMs: readonly (readonly [string, number])[] = [
@@ -15,16 +15,16 @@ const consonantsMs: readonly (readonly [string, number])[] = [
 const otherMs = 75;
 const reducedVowels = "əɐɚᵻɨ";
 const vowels = `${reducedVowels}aæɑɒɔoɛeɜʌiɪyuʊ`;
-/** Factor of an unstressed vowel. */
+/** The factor for an unstressed vowel. */
 const unstressed = 0.7;
-/** Factor of the last word of a phrase, which speakers lengthen. */
+/** The factor for the last word of a phrase, which speakers lengthen. */
 const finalLengthening = 1.3;
-/** Pause after a word with punctuation at which speakers pause. */
+/** The pause after a word with a punctuation mark such as a comma. */
 const pauseMs = 180;
-/** Duration of a word without sounds of its own, because it is read as one with its neighbor. */
+/** The duration of a word without sounds. eSpeak NG reads some words together with their neighbor. */
 const leastMs = 40;
 
-/** Times of each token in seconds, with the same tempo for all. */
+/** Estimates the times of tokens in seconds. All tokens have the same tempo. */
 export function timesOfSounds(
   tokens: readonly Pick<Token, "after">[],
   sounds: readonly Sounds[],
@@ -32,20 +32,23 @@ export function timesOfSounds(
   let atMs = 0;
   return tokens.map(({ after }, token) => {
     const start = atMs / 1000;
-    const drawl = token === tokens.length - 1 || stops(after) ? finalLengthening : 1;
+    const lengthening = token === tokens.length - 1 || hasPause(after) ? finalLengthening : 1;
     const ownMs = (sounds[token] ?? []).reduce((sum, sound) => sum + lengthMs(sound), 0);
-    atMs += Math.max(leastMs, ownMs * drawl);
+    atMs += Math.max(leastMs, ownMs * lengthening);
     const end = atMs / 1000;
-    if (stops(after)) atMs += pauseMs;
+    if (hasPause(after)) atMs += pauseMs;
     return { token, start, end };
   });
 }
 
-function stops(after: string): boolean {
+function hasPause(after: string): boolean {
   return /[,;:.!?–—…]/u.test(after);
 }
 
-/** @param sound in IPA: one vowel with its modifiers, or a consonant. */
+/**
+ * Returns the relative duration of a sound.
+ * @param sound a sound in IPA: a vowel with its modifiers, or a consonant.
+ */
 function lengthMs(sound: string): number {
   const letters = [...sound].filter((letter) => !"ˈˌː".includes(letter));
   const own = letters.filter((letter) => vowels.includes(letter));

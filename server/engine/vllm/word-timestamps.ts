@@ -4,20 +4,21 @@ import type { ProcessPool } from "../runtime/process-pool.ts";
 import { timesOfSounds } from "./sound-lengths.ts";
 
 /**
- * Estimates the times of an utterance's tokens with the same tempo for all. Empty if the signal aborts first.
+ * Estimates the times of an utterance's tokens. All tokens have the same tempo. Returns an empty list if the
+ * signal aborts first.
  */
 export type ReadTimes = (utterance: Utterance, signal: AbortSignal) => Promise<readonly TokenTimestamp[]>;
 
-/** Start and end of the speech in seconds of an utterance. */
+/** The start and the end of the speech in an utterance's audio, in seconds. */
 export interface SpeechEdges {
   readonly start: number;
   readonly end: number;
 }
 
-/** eSpeak NG's default voice of English. */
+/** The eSpeak NG voice that reads the words. */
 const readingVoice: EngineVoice = { kind: "espeak", voice: "en-us", pitch: 50, stretch: 1 };
 
-/** Reads the sounds of each word with eSpeak NG. */
+/** Creates a function that estimates times from the sounds that eSpeak NG reads. */
 export function timesBy(espeak: Pick<ProcessPool, "read">): ReadTimes {
   return async ({ tokens }, signal) => {
     const sounds = await espeak.read({ voice: readingVoice, tokens, stretch: 1 }, signal);
@@ -26,17 +27,17 @@ export function timesBy(espeak: Pick<ProcessPool, "read">): ReadTimes {
 }
 
 const stepSeconds = 0.01;
-/** Level relative to the loudest part below which audio is not speech: 36 dB. */
+/** The level, relative to the loudest part, below which audio is not speech: -36 dB. */
 const inaudible = 0.016;
 
 /**
- * Finds the start and end of speech in audio that arrives in pieces, because a model may add silence at both
+ * Finds the start and the end of the speech in audio that arrives in pieces. A model may add silence at both
  * ends.
  */
 export class EdgeFinder {
   readonly #rate: number;
   readonly #stepSamples: number;
-  /** Mean square of each step. */
+  /** The mean square of each step. */
   readonly #power: number[] = [];
   #open = 0;
   #openSamples = 0;
@@ -58,15 +59,15 @@ export class EdgeFinder {
     }
   }
 
-  /** Undefined if all audio is silent. */
+  /** Returns the edges of the speech, or undefined if all audio is silent. */
   edges(): SpeechEdges | undefined {
     if (this.#openSamples > 0) this.#closeStep();
     const loudest = this.#power.reduce((most, power) => Math.max(most, power), 0);
-    const isHeard = (power: number) => power > loudest * inaudible ** 2;
-    const first = this.#power.findIndex(isHeard);
+    const isAudible = (power: number) => power > loudest * inaudible ** 2;
+    const first = this.#power.findIndex(isAudible);
     if (first < 0) return undefined;
     const stepsSeconds = this.#stepSamples / this.#rate;
-    const end = (this.#power.findLastIndex(isHeard) + 1) * stepsSeconds;
+    const end = (this.#power.findLastIndex(isAudible) + 1) * stepsSeconds;
     return { start: first * stepsSeconds, end: Math.min(end, this.#samples / this.#rate) };
   }
 
@@ -77,7 +78,7 @@ export class EdgeFinder {
   }
 }
 
-/** A separate loop with numbers only, because every sample passes it. */
+/** Returns the sum of the squares. It runs for every sample, so it is a separate loop without objects. */
 function energy(samples: Int16Array, begin: number, end: number): number {
   let sum = 0;
   for (let i = begin; i < end; i++) {
@@ -87,7 +88,10 @@ function energy(samples: Int16Array, begin: number, end: number): number {
   return sum;
 }
 
-/** Scales estimated times so that the first token starts and the last one ends with the speech. */
+/**
+ * Scales estimated times. The first token then starts at the start of the speech, and the last token ends at
+ * its end.
+ */
 export function alignTimes(
   reading: readonly TokenTimestamp[],
   { start, end }: SpeechEdges,
@@ -95,6 +99,6 @@ export function alignTimes(
   const from = Math.min(...reading.map((time) => time.start));
   const to = Math.max(...reading.map((time) => time.end));
   if (!(to > from)) return [];
-  const place = (seconds: number) => start + ((seconds - from) / (to - from)) * (end - start);
-  return reading.map((time) => ({ token: time.token, start: place(time.start), end: place(time.end) }));
+  const scale = (seconds: number) => start + ((seconds - from) / (to - from)) * (end - start);
+  return reading.map((time) => ({ token: time.token, start: scale(time.start), end: scale(time.end) }));
 }

@@ -6,9 +6,9 @@ import { languages } from "../../../config/contract/voices.ts";
 export type Dictionary = (word: string) => boolean;
 
 /**
- * Dictionaries by language: first those that the administrator mounts (Hunspell's `nld.aff` and `nld.dic`, or
- * `nl.aff` and `nl.dic`), then those of the server. A dictionary is loaded at its first use, and stays
- * loaded.
+ * The dictionaries of all languages. A dictionary that an administrator mounts (`nld.aff` and `nld.dic`, or
+ * `nl.aff` and `nl.dic`, in Hunspell's format) replaces the dictionary of the server. A dictionary is loaded
+ * at its first use and stays in memory.
  */
 export class Dictionaries {
   readonly #folder: string | undefined;
@@ -19,20 +19,20 @@ export class Dictionaries {
   }
 
   /**
-   * Undefined where the language has none.
-   * @param language ISO 639-3.
+   * Returns the dictionary of a language, or undefined if the language has none.
+   * @param language an ISO 639-3 code.
    */
   of(language: string): Promise<Dictionary | undefined> {
     if (!Object.hasOwn(languages, language)) return Promise.resolve(undefined);
-    const known = this.#loaded.get(language) ?? this.#load(language);
-    this.#loaded.set(language, known);
-    return known;
+    const dictionary = this.#loaded.get(language) ?? this.#load(language);
+    this.#loaded.set(language, dictionary);
+    return dictionary;
   }
 
   async #load(language: string): Promise<Dictionary | undefined> {
     const mounted = this.#mounted(language);
     if (mounted) return loadHunspell(await readFile(`${mounted}.aff`), await readFile(`${mounted}.dic`));
-    return own[language]?.();
+    return serverDictionaries[language]?.();
   }
 
   #mounted(language: string): string | undefined {
@@ -43,10 +43,11 @@ export class Dictionaries {
 }
 
 /**
- * Only dictionaries whose license allows this process, and that load in seconds. The Russian and Turkish ones
- * need a quarter of a gigabyte each, and most others are under the GPL or the LGPL. They can be mounted.
+ * The dictionaries of the server. Their licenses allow their use in this process, and they load within
+ * seconds. Russian and Turkish are missing because they need a quarter of a gigabyte each. Most other
+ * dictionaries are under the GPL or the LGPL. An administrator can mount any of these.
  */
-const own: Readonly<Record<string, () => Promise<Dictionary>>> = {
+const serverDictionaries: Readonly<Record<string, () => Promise<Dictionary>>> = {
   eng: async () => {
     const { dictionary } = await import("cmu-pronouncing-dictionary");
     const words = new Set(Object.keys(dictionary));

@@ -3,19 +3,24 @@ import type { VocabularyOptions } from "../../text/planning/vocabulary.ts";
 import type { LookUpResult } from "./protocol.ts";
 
 export interface VocabularySettings {
-  /** Folder with the administrator's Hunspell dictionaries. */
+  /** The folder of the Hunspell dictionaries that an administrator mounts. */
   readonly folder: string | undefined;
   readonly log: { warn(facts: object, message: string): void };
 }
 
-/** Texts that may wait for the thread. Further texts are not looked up. */
+/** The number of texts that may wait for the worker thread. Words of further texts are not looked up. */
 const maxWaiting = 64;
-/** Words of one text that are reported. More words mean that the text is in another language. */
+/**
+ * The number of words of one text that are reported. More unknown words indicate a text in another language.
+ */
 const maxFound = 200;
-/** A dictionary that needs more memory ends the thread, not the server. */
+/**
+ * The memory limit of the worker thread. A dictionary that needs more memory ends the thread, and the server
+ * continues.
+ */
 const memoryMb = 1024;
 
-/** Finds the out-of-vocabulary words of a text. The thread starts with the first text. */
+/** Finds the out-of-vocabulary words of texts. The worker thread starts with the first text. */
 export class Vocabulary {
   readonly #settings: VocabularySettings;
   readonly #waiting = new Map<number, (found: readonly string[]) => void>();
@@ -27,7 +32,10 @@ export class Vocabulary {
     this.#settings = settings;
   }
 
-  /** Resolves without words if the language has no dictionary, the thread is overloaded, or it fails. */
+  /**
+   * Returns the out-of-vocabulary words of a text. Returns no words if the language has no dictionary, or if
+   * the worker thread is overloaded or fails.
+   */
   unknownWords(text: string, options: VocabularyOptions): Promise<readonly string[]> {
     if (this.#waiting.size >= maxWaiting) return Promise.resolve([]);
     return new Promise((resolve) => {
@@ -49,25 +57,25 @@ export class Vocabulary {
     });
     worker.unref();
     worker.on("message", ({ id, found, problem }: LookUpResult) => {
-      if (problem !== undefined) this.#tell(problem);
+      if (problem !== undefined) this.#logProblem(problem);
       this.#waiting.get(id)?.(found);
       this.#waiting.delete(id);
     });
-    worker.on("error", (error) => this.#tell(error.message));
-    worker.on("exit", () => this.#ended());
+    worker.on("error", (error) => this.#logProblem(error.message));
+    worker.on("exit", () => this.#workerEnded());
     return worker;
   }
 
-  #ended(): void {
+  #workerEnded(): void {
     this.#worker = undefined;
     for (const resolve of this.#waiting.values()) resolve([]);
     this.#waiting.clear();
   }
 
-  /** Each problem is logged once, because every text repeats it. */
-  #tell(problem: string): void {
+  /** Logs a problem once, because every text would cause it again. */
+  #logProblem(problem: string): void {
     if (problem === this.#problem) return;
     this.#problem = problem;
-    this.#settings.log.warn({ problem }, "out-of-vocabulary words cannot be looked up");
+    this.#settings.log.warn({ problem }, "out-of-vocabulary words cannot be looked up; requests continue without them");
   }
 }

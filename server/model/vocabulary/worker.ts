@@ -1,6 +1,6 @@
 /**
- * Looks up words in a separate thread, because loading a dictionary takes seconds, and no stream should wait
- * for it.
+ * The worker thread that looks up words. A dictionary takes seconds to load, and in the main thread all
+ * streams would wait for it.
  */
 import { parentPort, workerData } from "node:worker_threads";
 import { isKnown, wordsToLookUp } from "../../text/planning/vocabulary.ts";
@@ -21,12 +21,12 @@ async function lookUp({ text, options }: LookUpRequest): Promise<readonly string
   return found;
 }
 
-async function answer(question: LookUpRequest): Promise<LookUpResult> {
+async function respond(request: LookUpRequest): Promise<LookUpResult> {
   try {
-    return { id: question.id, found: await lookUp(question) };
+    return { id: request.id, found: await lookUp(request) };
   } catch (error) {
-    return { id: question.id, found: [], problem: (error as Error).message };
+    return { id: request.id, found: [], problem: (error as Error).message };
   }
 }
 
-parentPort?.on("message", async (question: LookUpRequest) => parentPort?.postMessage(await answer(question)));
+parentPort?.on("message", async (request: LookUpRequest) => parentPort?.postMessage(await respond(request)));

@@ -7,7 +7,10 @@ import { changeInTurn } from "../database/revisions.ts";
 import { type CreatedKey, listCreatedKeys, revokeCreatedKeys } from "../keys/key-creators.ts";
 import { isSetUp, markSetUp } from "./set-up.ts";
 
-/** The roles: an owner may do everything, a member creates API keys of the team, and a viewer only reads. */
+/**
+ * The roles of users. An owner may do everything, a member creates API keys of the team, and a viewer only
+ * reads.
+ */
 export const roles = ["owner", "member", "viewer"] as const;
 export type Role = (typeof roles)[number];
 
@@ -15,22 +18,22 @@ export function isRole(text: string | undefined): text is Role {
   return roles.some((role) => role === text);
 }
 
-const plainTeam = /^[\p{L}\p{N}][\p{L}\p{N} ._@:+-]{0,63}$/u;
+const teamPattern = /^[\p{L}\p{N}][\p{L}\p{N} ._@:+-]{0,63}$/u;
 
 export function isTeamName(text: string): boolean {
-  return plainTeam.test(text);
+  return teamPattern.test(text);
 }
 
 export interface User {
   readonly id: string;
-  /** In lower case. No two users have the same email address. */
+  /** The email address in lower case, which is unique among users. */
   readonly name: string;
   readonly role: Role;
-  /** The team whose API keys and words the user sees. An owner sees all teams. */
+  /** The team of the API keys and words that the user sees. An owner sees all teams. */
   readonly team?: string;
 }
 
-/** Undefined until the user has opened the invitation link. */
+/** A user and the way to sign in. The way is undefined until the user has opened the invitation link. */
 export type ListedUser = User & { readonly signsInBy: "password" | "provider" | undefined };
 
 /**
@@ -38,7 +41,7 @@ export type ListedUser = User & { readonly signsInBy: "password" | "provider" | 
  * of its author.
  */
 export interface Accounts {
-  /** False until an owner exists for the first time. */
+  /** Whether an owner exists or has existed. */
   isSetUp(): Promise<boolean>;
   /**
    * Creates the first owner.
@@ -48,38 +51,43 @@ export interface Accounts {
   setUp(name: string, password: string): Promise<User>;
   list(): Promise<readonly ListedUser[]>;
   /**
-   * @returns the secret of the link by which the user chooses a password. @throws AccountError if the name is
-   * in use.
+   * Adds a user.
+   * @returns the secret of the link with which the user chooses a password.
+   * @throws AccountError if the name is in use.
    */
   add(actor: string, person: Omit<User, "id">): Promise<string>;
   /**
-   * Creates another link for a user without a password. The old password stays valid until the link is used.
+   * Creates another invitation link for a user. An existing password stays valid until the link is used.
    * @throws AccountError if the user does not exist.
    */
   invite(actor: string, id: string): Promise<string>;
-  /** By user ID, the valid API keys whose secret the user has seen. */
+  /**
+   * Returns a function that lists the valid API keys of a user ID. The user knows the secrets of these keys.
+   */
   madeKeys(): Promise<(id: string) => readonly CreatedKey[]>;
   /**
-   * @param revokesKeys also revokes those API keys.
+   * Removes a user.
+   * @param revokesKeys whether the API keys of `madeKeys` are revoked too.
    * @throws AccountError if the user does not exist, or is the only owner.
    */
   remove(actor: string, id: string, revokesKeys?: boolean): Promise<void>;
-  /** Returns the user that a valid link belongs to. */
+  /** Returns the user of a valid link. */
   invited(secret: string): Promise<User | undefined>;
   /**
-   * Uses the link up, and ends all sessions and other ways to sign in of its user. @throws AccountError if
-   * the link is not valid any more.
+   * Sets the password of the link's user and invalidates the link. It ends all sessions of the user, and
+   * removes all other ways to sign in.
+   * @throws AccountError if the link is not valid any more.
    */
   join(secret: string, password: string): Promise<User>;
   /**
    * Replaces the password, and ends all sessions and links of the user.
-   * @param verified the hash against which the user's present password was verified.
+   * @param verified the hash of the current password, which the caller has verified.
    * @throws AccountError if the user does not exist, or the password was replaced in the meantime.
    */
   changePassword(id: string, verified: string, password: string): Promise<void>;
-  /** Returns the user with this name, and the password hash. */
+  /** Returns the user with a name, and the password hash. */
   find(name: string): Promise<{ readonly person: User; readonly password: string | undefined } | undefined>;
-  /** Writes a sign-in, or a rejected one, to the audit log. */
+  /** Writes a sign-in or a rejected sign-in to the audit log. */
   note(entry: AuditEntry): Promise<void>;
 }
 
@@ -100,12 +108,15 @@ export function alreadySetUp(): AccountError {
 
 export type AccountProblem = "taken" | "set-up" | "dead-link" | "gone" | "last-owner" | "other-password";
 
-/** How long a link is valid. */
+/** The time for which a link is valid. */
 const invitationMs = 7 * 86_400_000;
 
-/** @param now milliseconds since the epoch. */
+/**
+ * Creates the accounts of a database.
+ * @param now returns the time in milliseconds since the epoch.
+ */
 export function createAccounts(database: Database, now: () => number): Accounts {
-  /** Changes run one after the other, so that two owners cannot remove each other. */
+  /** Runs changes one after the other. Otherwise two owners could remove each other. */
   const change = <Result>(work: (trx: Transaction<Tables>) => Promise<Result>) =>
     changeInTurn(database, "accounts", work);
   const audit = (trx: Transaction<Tables>, entry: AuditEntry) => writeAudit(trx, entry, now());
@@ -134,7 +145,7 @@ export function createAccounts(database: Database, now: () => number): Accounts 
       }),
     invite: (actor, id) =>
       change(async (trx) => {
-        const { name } = await require(trx, id);
+        const { name } = await requireUser(trx, id);
         await audit(trx, { actor, action: "link made", subject: name });
         return makeLink(trx, id);
       }),
@@ -168,7 +179,7 @@ export function createAccounts(database: Database, now: () => number): Accounts 
       }),
     changePassword: (id, verified, password) =>
       change(async (trx) => {
-        const { name } = await require(trx, id);
+        const { name } = await requireUser(trx, id);
         await replacePassword(trx, id, verified, password);
         await audit(trx, { actor: name, action: "password chosen", subject: name });
       }),
@@ -181,7 +192,11 @@ export function createAccounts(database: Database, now: () => number): Accounts 
   };
 }
 
-/** @returns the ID. @throws AccountError if the name is in use */
+/**
+ * Inserts a user.
+ * @returns the ID.
+ * @throws AccountError if the name is in use.
+ */
 async function insertPerson(
   trx: Transaction<Tables>,
   { name, role, team }: Omit<User, "id">,
@@ -198,7 +213,10 @@ async function insertPerson(
   return id;
 }
 
-/** Replaces earlier invitations of the user. @returns the secret of the link */
+/**
+ * Creates an invitation, which replaces earlier invitations of the user.
+ * @returns the secret of the link.
+ */
 async function createInvitation(trx: Transaction<Tables>, user_id: string, now: number): Promise<string> {
   const secret = newSecret();
   await trx.deleteFrom("invitations").where("user_id", "=", user_id).execute();
@@ -217,12 +235,15 @@ async function listPeople(db: Kysely<Tables>): Promise<ListedUser[]> {
     .select("identity.subject")
     .orderBy("user.name")
     .execute();
-  return rows.map((row) => ({ ...toPerson(row), signsInBy: wayOf(row) }));
+  return rows.map((row) => ({ ...toPerson(row), signsInBy: signInMethod(row) }));
 }
 
-/** Removes the user with sessions, invitations and identities. @throws AccountError for the last owner */
+/**
+ * Removes a user with all sessions, invitations and identities.
+ * @throws AccountError if the user is the last owner.
+ */
 async function removePerson(trx: Transaction<Tables>, id: string): Promise<User> {
-  const person = await require(trx, id);
+  const person = await requireUser(trx, id);
   if (person.role === "owner") await requireAnotherOwner(trx, id);
   await trx.deleteFrom("sessions").where("user_id", "=", id).execute();
   await trx.deleteFrom("invitations").where("user_id", "=", id).execute();
@@ -231,7 +252,10 @@ async function removePerson(trx: Transaction<Tables>, id: string): Promise<User>
   return person;
 }
 
-/** @throws AccountError if the invitation was used or has expired */
+/**
+ * Accepts an invitation.
+ * @throws AccountError if the invitation was used or has expired.
+ */
 async function acceptInvitation(
   trx: Transaction<Tables>,
   secret: string,
@@ -251,12 +275,12 @@ async function acceptInvitation(
   await trx.deleteFrom("sessions").where("user_id", "=", link.user_id).execute();
   await trx.deleteFrom("identities").where("user_id", "=", link.user_id).execute();
   await trx.updateTable("users").set({ password }).where("id", "=", link.user_id).execute();
-  return require(trx, link.user_id);
+  return requireUser(trx, link.user_id);
 }
 
 /**
- * Ends all sessions and links of the user. @throws AccountError if the password is not the verified one any
- * more
+ * Replaces the password, and ends all sessions and links of the user.
+ * @throws AccountError if the password differs from the verified password.
  */
 async function replacePassword(
   trx: Transaction<Tables>,
@@ -271,19 +295,19 @@ async function replacePassword(
     .where("password", "=", verified)
     .executeTakeFirstOrThrow();
   if (numUpdatedRows === 0n) {
-    throw new AccountError("other-password", "Another password was chosen a moment ago; use it to sign in.");
+    throw new AccountError("other-password", "The password was changed in the meantime; sign in with the new password.");
   }
   await trx.deleteFrom("sessions").where("user_id", "=", id).execute();
   await trx.deleteFrom("invitations").where("user_id", "=", id).execute();
 }
 
-async function require(trx: Transaction<Tables>, id: string): Promise<User> {
+async function requireUser(trx: Transaction<Tables>, id: string): Promise<User> {
   const row = await trx.selectFrom("users").selectAll().where("id", "=", id).executeTakeFirst();
-  if (!row) throw new AccountError("gone", "That user does not exist any more; reload the page.");
+  if (!row) throw new AccountError("gone", "The user does not exist any more; reload the page.");
   return toPerson(row);
 }
 
-function wayOf(row: { readonly password: string | null; readonly subject: string | null }) {
+function signInMethod(row: { readonly password: string | null; readonly subject: string | null }) {
   if (row.subject !== null) return "provider";
   return row.password === null ? undefined : "password";
 }
@@ -300,7 +324,7 @@ async function requireAnotherOwner(trx: Transaction<Tables>, id: string): Promis
   if (!other)
     throw new AccountError(
       "last-owner",
-      "This user is the only owner; add another owner first, who has signed in once.",
+      "This user is the only owner; first add another owner, who must sign in once.",
     );
 }
 
@@ -309,12 +333,12 @@ export function toPerson(row: Tables["users"]): User {
   return { id, name, role: role as Role, ...(team_id !== null && { team: team_id }) };
 }
 
-/** 256 random bits, in the form of a cookie or a link. */
+/** Creates a secret of 256 random bits for a cookie or a link. */
 export function newSecret(): string {
   return randomBytes(32).toString("base64url");
 }
 
-/** SHA-256 in hexadecimal digits. Only this digest of a secret is stored. */
+/** Returns the SHA-256 digest of a secret in hexadecimal digits. Only the digest is stored. */
 export function digestSecret(secret: string): string {
   return createHash("sha256").update(secret).digest("hex");
 }

@@ -7,17 +7,20 @@ import { changeInTurn } from "../database/revisions.ts";
 import { digestSecret, type Role, toPerson, type User } from "./accounts.ts";
 import { markSetUp } from "./set-up.ts";
 
-/** The claims of an OpenID Connect provider about a user, after verification. */
+/** The verified claims of an OpenID Connect provider about a user. */
 export interface ProvedIdentity {
-  /** URL of the provider. */
+  /** The URL of the provider. */
   readonly issuer: string;
-  /** The provider's permanent ID of the user. Names and email addresses may move to other users. */
+  /**
+   * The provider's permanent ID of the user. In contrast to it, names and email addresses may move to other
+   * users.
+   */
   readonly subject: string;
-  /** A valid user name for this dashboard. Undefined if the provider has none. */
+  /** A valid user name of this dashboard. Undefined if the provider sent none. */
   readonly name: string | undefined;
-  /** In lower case. Undefined unless the provider has verified the address. */
+  /** The email address in lower case. Undefined if the provider has not verified it. */
   readonly verifiedEmail: string | undefined;
-  /** The role that the user's groups grant. Undefined if they grant none. */
+  /** The role that the user's groups grant. Undefined if they grant no role. */
   readonly grant: RoleGrant | undefined;
 }
 
@@ -31,9 +34,9 @@ export type SignInDecision = { readonly kind: "admitted"; readonly person: User 
 export interface SignInRefusal {
   readonly kind: "refused";
   readonly problem: SignInRefusalReason;
-  /** A sentence for the user. */
+  /** The message for the user. */
   readonly why: string;
-  /** The user, if known. */
+  /** The user, if the user is known. */
   readonly person?: User;
 }
 
@@ -48,61 +51,70 @@ export type SignInRefusalReason =
 /** Users who sign in with a provider instead of a password. */
 export interface Identities {
   /**
-   * Finds the user of an identity, in this order: the user with the same issuer and subject, the user of the
-   * invitation link, the user whose invitation has the verified email address, or a new user whose groups
+   * Finds the user of an identity. The order is: the user with the same issuer and subject, the user of the
+   * invitation link, the user whose invitation has the verified email address, and a new user whose groups
    * grant a role. An account that has been used before is never linked to another identity automatically.
    * @param link the secret of an invitation.
    */
   admit(proved: ProvedIdentity, link: string | undefined): Promise<SignInDecision>;
 }
 
-/** @param now milliseconds since the epoch. */
+/**
+ * Creates the identities of a database.
+ * @param now returns the time in milliseconds since the epoch.
+ */
 export function createIdentities(database: Database, now: () => number): Identities {
   return {
     admit: (proved, link) =>
       changeInTurn(database, "accounts", (trx) => {
-        const desk: Desk = { trx, proved, now: now(), audit: (entry) => writeAudit(trx, entry, now()) };
-        return link === undefined ? admit(desk) : admitByLink(desk, link);
+        const context: SignInContext = { trx, proved, now: now(), audit: (entry) => writeAudit(trx, entry, now()) };
+        return link === undefined ? admit(context) : admitByLink(context, link);
       }),
   };
 }
 
-interface Desk {
+interface SignInContext {
   readonly trx: Transaction<Tables>;
   readonly proved: ProvedIdentity;
   readonly now: number;
   readonly audit: (entry: AuditEntry) => Promise<void>;
 }
 
-async function admit(desk: Desk): Promise<SignInDecision> {
-  const known = await findKnown(desk);
-  if (known) return known.isGranted ? admitGranted(desk, known.person) : admitted(known.person);
-  const invited = await findInvited(desk);
-  if (invited) return bind(desk, invited);
-  return admitNew(desk);
+async function admit(context: SignInContext): Promise<SignInDecision> {
+  const existing = await findLinked(context);
+  if (existing) return existing.isGranted ? admitGranted(context, existing.person) : admitted(existing.person);
+  const invited = await findInvited(context);
+  if (invited) return bind(context, invited);
+  return admitNew(context);
 }
 
-/** A link belongs to its holder, also if the provider has another name for the user. */
-async function admitByLink(desk: Desk, link: string): Promise<SignInDecision> {
-  const known = await findKnown(desk);
-  const invited = await invitations(desk).where("link.sha256", "=", digestSecret(link)).executeTakeFirst();
+/**
+ * Signs in with an invitation link. The provider's name of the user may differ from the name in the
+ * invitation.
+ */
+async function admitByLink(context: SignInContext, link: string): Promise<SignInDecision> {
+  const existing = await findLinked(context);
+  const invited = await invitations(context).where("link.sha256", "=", digestSecret(link)).executeTakeFirst();
   if (!invited)
     return refused("dead-link", "This link was used or has expired; ask an owner for another one.");
-  if (known && known.person.id !== invited.id) {
+  if (existing && existing.person.id !== invited.id) {
     return refused(
       "other-person",
-      `You are signed in as ${known.person.name} already; the link is for ${invited.name}.`,
+      `Your identity at the provider belongs to the user ${existing.person.name}, and this link is for ${invited.name}. Ask an owner for help.`,
     );
   }
-  return bind(desk, toPerson(invited));
+  return bind(context, toPerson(invited));
 }
 
-/** The groups are evaluated at each sign-in: a role that they no longer grant is removed. */
-async function admitGranted({ trx, proved, now, audit }: Desk, person: User): Promise<SignInDecision> {
+/**
+ * Signs in a user whose groups grant the role. The groups are evaluated at each sign-in, so a role that the
+ * groups no longer grant is removed.
+ */
+async function admitGranted({ trx, proved, now, audit }: SignInContext, person: User): Promise<SignInDecision> {
   const { grant } = proved;
   if (!grant) {
     await trx.deleteFrom("sessions").where("user_id", "=", person.id).execute();
-    return { ...refused("left-groups", "None of your groups may sign in any more. Ask an owner."), person };
+    return { ...refused("left-groups", "None of your groups grants access any more. Ask an owner."), person };
   }
   if (grant.role === person.role && grant.team === person.team) return admitted(person);
   const { role, team } = grant;
@@ -117,21 +129,21 @@ async function admitGranted({ trx, proved, now, audit }: Desk, person: User): Pr
   return admitted({ id, name, role, ...(team !== undefined && { team }) });
 }
 
-async function admitNew({ trx, proved, now, audit }: Desk): Promise<SignInDecision> {
+async function admitNew({ trx, proved, now, audit }: SignInContext): Promise<SignInDecision> {
   const { issuer, subject, name, grant } = proved;
   if (!grant)
     return refused(
       "not-invited",
-      "You have no invitation, and none of your groups may sign in. Ask an owner.",
+      "You have no invitation, and none of your groups grants access. Ask an owner.",
     );
   if (name === undefined)
     return refused(
       "no-name",
-      "The provider has no name for you that can be used here. Ask an owner for an invitation.",
+      "The provider sent no valid user name. Ask an owner for an invitation.",
     );
-  const taken = await trx.selectFrom("users").select("id").where("name", "=", name).executeTakeFirst();
-  if (taken) {
-    return refused("taken", `A user named ${name} already exists. If that is you, ask an owner for a link.`);
+  const sameName = await trx.selectFrom("users").select("id").where("name", "=", name).executeTakeFirst();
+  if (sameName) {
+    return refused("taken", `A user named ${name} already exists. If this is your user, ask an owner for a link.`);
   }
   const { role, team } = grant;
   const id = randomUUID();
@@ -145,8 +157,8 @@ async function admitNew({ trx, proved, now, audit }: Desk): Promise<SignInDecisi
   return admitted({ id, name, role, ...(team !== undefined && { team }) });
 }
 
-/** From now on the user signs in only with this identity. */
-async function bind({ trx, proved, audit }: Desk, person: User): Promise<SignInDecision> {
+/** Links an identity to a user. Afterwards the user can sign in only with this identity. */
+async function bind({ trx, proved, audit }: SignInContext, person: User): Promise<SignInDecision> {
   const { issuer, subject } = proved;
   const { id: user_id, name } = person;
   for (const table of ["identities", "invitations", "sessions"] as const) {
@@ -158,7 +170,7 @@ async function bind({ trx, proved, audit }: Desk, person: User): Promise<SignInD
   return admitted(person);
 }
 
-async function findKnown({ trx, proved }: Desk) {
+async function findLinked({ trx, proved }: SignInContext) {
   const row = await trx
     .selectFrom("identities as identity")
     .innerJoin("users as user", "user.id", "identity.user_id")
@@ -171,13 +183,13 @@ async function findKnown({ trx, proved }: Desk) {
 }
 
 /**
- * Finds the invited user with this address who has never signed in: an account with a password or another
- * identity is never linked.
+ * Finds the invited user who has the verified email address and has never signed in. An account with a
+ * password or another identity is never linked.
  */
-async function findInvited(desk: Desk): Promise<User | undefined> {
-  const { verifiedEmail } = desk.proved;
+async function findInvited(context: SignInContext): Promise<User | undefined> {
+  const { verifiedEmail } = context.proved;
   if (verifiedEmail === undefined) return undefined;
-  const row = await invitations(desk)
+  const row = await invitations(context)
     .leftJoin("identities as identity", "identity.user_id", "user.id")
     .where("user.name", "=", verifiedEmail)
     .where("user.password", "is", null)
@@ -186,8 +198,8 @@ async function findInvited(desk: Desk): Promise<User | undefined> {
   return row && toPerson(row);
 }
 
-/** Only users whose link is valid. */
-function invitations({ trx, now }: Desk) {
+/** Selects the users who have a valid invitation link. */
+function invitations({ trx, now }: SignInContext) {
   return trx
     .selectFrom("invitations as link")
     .innerJoin("users as user", "user.id", "link.user_id")

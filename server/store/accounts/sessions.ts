@@ -1,26 +1,29 @@
 import type { Database } from "../database/database.ts";
 import { digestSecret, newSecret, toPerson, type User } from "./accounts.ts";
 
-/** Sessions of signed-in users, found by the secret in the browser's cookie. */
+/** The sessions of signed-in users. A session is found by the secret in the browser's cookie. */
 export interface Sessions {
-  /** @returns the secret. */
+  /**
+   * Begins a session.
+   * @returns the secret of the session.
+   */
   begin(personId: string): Promise<string>;
   find(secret: string): Promise<User | undefined>;
   end(secret: string): Promise<void>;
-  /** The valid sessions of a user, at most a hundred, with the most recently used first. */
+  /** Lists the valid sessions of a user, at most a hundred. The most recently used session is first. */
   list(personId: string): Promise<readonly ListedSession[]>;
-  /** Ends one session of the user, by its ID. Does nothing if the session belongs to another user. */
+  /** Ends one session of a user, by its ID. It does nothing if the session belongs to another user. */
   endOne(personId: string, id: string): Promise<void>;
-  /** Ends all sessions of the user except the one with this secret. */
+  /** Ends all sessions of a user except the session with this secret. */
   endOthers(personId: string, secret: string): Promise<void>;
 }
 
 export interface ListedSession {
-  /** Digest of the session's secret. The digest cannot be used to sign in. */
+  /** The digest of the session's secret. The digest cannot be used to sign in. */
   readonly id: string;
-  /** Milliseconds since the epoch. */
+  /** The start, in milliseconds since the epoch. */
   readonly begunAt: number;
-  /** Rounded to minutes. */
+  /** The last use, with a resolution of one minute. */
   readonly seenAt: number;
 }
 
@@ -29,14 +32,17 @@ export function sessionId(secret: string): string {
   return digestSecret(secret);
 }
 
-/** Longest duration of a session, and longest time without use. */
+/** The longest duration of a session, and the longest time without use. */
 const longestMs = 7 * 86_400_000;
 const idleMs = 86_400_000;
-/** The time of use is written at most once per minute. */
-const grainMs = 60_000;
+/** The resolution of the last use. It limits the number of writes. */
+const useResolutionMs = 60_000;
 const mostListed = 100;
 
-/** @param now milliseconds since the epoch. */
+/**
+ * Creates the sessions of a database.
+ * @param now returns the time in milliseconds since the epoch.
+ */
 export function createSessions(database: Database, now: () => number): Sessions {
   return {
     begin: (user_id) =>
@@ -71,7 +77,7 @@ export function createSessions(database: Database, now: () => number): Sessions 
           .where("session.seen_at", ">", at - idleMs)
           .executeTakeFirst();
         if (!row) return undefined;
-        if (at - Number(row.seenAt) > grainMs) {
+        if (at - Number(row.seenAt) > useResolutionMs) {
           await db.updateTable("sessions").set({ seen_at: at }).where("sha256", "=", sha256).execute();
         }
         return toPerson(row);

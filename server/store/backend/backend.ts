@@ -1,32 +1,35 @@
 import type { Dialect, Kysely } from "kysely";
 import type { Tables } from "./schema.ts";
 
-/** One kind of database: the differences between SQLite and PostgreSQL. */
+/** A kind of database. It contains the differences between SQLite and PostgreSQL. */
 export interface Backend {
   readonly dialect: Dialect;
   /** The name for messages, without a password. */
   readonly name: string;
-  /** Takes a lock until the transaction ends. If several processes start at once, one of them migrates. */
+  /**
+   * Locks migrations until the transaction ends. If several processes start at once, only one of them
+   * migrates.
+   */
   lockMigrations(trx: Kysely<Tables>): Promise<void>;
   /**
-   * Explains an error to the administrator. The text follows the name of the database. Undefined for an
-   * unknown error.
+   * Explains an error to the administrator. The text continues a sentence that starts with the name of the
+   * database. Returns undefined for an unknown error.
    */
   meaningOf(fault: DatabaseFault): string | undefined;
 }
 
-/** The error of a database. */
+/** The facts of a database error. */
 export interface DatabaseFault {
   readonly message: string;
-  /** SQLite's primary result code. */
+  /** The primary result code of SQLite. */
   readonly sqliteCode?: number;
-  /** Error code of the operating system (`ENOENT`), or an SQLSTATE of PostgreSQL (`53300`). */
+  /** The error code of the operating system (`ENOENT`), or the SQLSTATE of PostgreSQL (`53300`). */
   readonly code?: string;
-  /** The database is not the one that was opened before, so everything cached from it is invalid. */
+  /** Whether another database has replaced the database that was opened. All cached data is then invalid. */
   readonly isReplaced: boolean;
 }
 
-/** A database error before it is explained in a message. */
+/** A database error that was not explained in a message yet. */
 export class DatabaseError extends Error {
   readonly fault: DatabaseFault;
 

@@ -1,38 +1,43 @@
 import { type Kysely, sql } from "kysely";
 import type { Migration } from "kysely/migration";
 
-/** Rows of the database. Times are milliseconds since the epoch. */
+/** The rows of the tables. Times are milliseconds since the epoch. */
 export interface Tables {
-  /** An API key without its secrets. The row stays when the secrets change. */
+  /** An API key without its secrets. The row stays the same when the key is rotated. */
   readonly api_keys: {
     readonly id: string;
     readonly name: string;
     readonly team_id: string | null;
-    /** Separated by spaces. */
+    /** The scopes, separated by spaces. */
     readonly scopes: string;
     readonly requests_per_minute: number | null;
     readonly streams: number | null;
     readonly created_at: number;
     readonly revoked_at: number | null;
   };
-  /** A key has several secrets while it is rotated. */
+  /** A secret of an API key. A key has several secrets during a rotation. */
   readonly key_secrets: {
-    /** SHA-256 of the secret in hexadecimal digits. The secret itself is not stored. */
+    /** The SHA-256 digest of the secret in hexadecimal digits. The secret itself is not stored. */
     readonly sha256: string;
     readonly key_id: string;
     readonly created_at: number;
     readonly expires_at: number | null;
-    /** A `Maker`. Null for a secret from the command line, and for one from before migration 011. */
+    /**
+     * A `KeyCreator`. Null for a secret that the command line created, and for a secret from before migration
+     * 011.
+     */
     readonly made_by: string | null;
     readonly last_used_at: number | null;
   };
-  /** A number for each kind of data that other processes follow. Each change increments it. */
+  /**
+   * The revision number of each kind of data that other processes cache. Each change increments the number.
+   */
   readonly revisions: { readonly name: string; readonly number: number };
-  /** Out-of-vocabulary words. */
+  /** The out-of-vocabulary words of each API key. */
   readonly oovs: {
     readonly key_id: string;
     readonly team_id: string | null;
-    /** Language code of ISO 639-3. */
+    /** The ISO 639-3 code of the language. */
     readonly language: string;
     readonly word: string;
     /** The sentence around the word, if the team keeps sentences. */
@@ -41,46 +46,49 @@ export interface Tables {
     readonly first_seen: number;
     readonly last_seen: number;
   };
-  /** Users of the dashboard. */
+  /** The users of the dashboard. */
   readonly users: {
     readonly id: string;
-    /** In lower case. */
+    /** The name in lower case. */
     readonly name: string;
     readonly role: string;
     readonly team_id: string | null;
-    /** Argon2id hash as a PHC string. Null until the user has chosen a password. */
+    /** The Argon2id hash as a PHC string. Null until the user has chosen a password. */
     readonly password: string | null;
     readonly created_at: number;
   };
   readonly sessions: {
-    /** SHA-256 of the cookie in hexadecimal digits. */
+    /** The SHA-256 digest of the cookie in hexadecimal digits. */
     readonly sha256: string;
     readonly user_id: string;
     readonly created_at: number;
     readonly seen_at: number;
   };
-  /** Links by which users choose a password. */
+  /** The invitation links with which users choose a password. */
   readonly invitations: {
-    /** SHA-256 of the link's secret in hexadecimal digits. */
+    /** The SHA-256 digest of the link's secret in hexadecimal digits. */
     readonly sha256: string;
     readonly user_id: string;
     readonly expires_at: number;
   };
-  /** Identities of users at OpenID Connect providers. */
+  /** The identities of users at OpenID Connect providers. */
   readonly identities: {
-    /** URL of the provider. */
+    /** The URL of the provider. */
     readonly issuer: string;
     /** The provider's ID of the user. */
     readonly subject: string;
     readonly user_id: string;
-    /** 1 if the user's groups grant role and team, 0 if an owner has set them. */
+    /** 1 if the user's groups grant the role and the team; 0 if an owner has set them. */
     readonly is_granted: number;
   };
-  /** One row, permanently, after an owner has existed for the first time. */
+  /**
+   * The mark that the dashboard is set up. It has one row as soon as an owner has existed, and the row is
+   * never deleted.
+   */
   readonly set_up: { readonly id: number; readonly at: number };
-  /** One row: the last migration of the oldest release that can use these tables. */
+  /** The oldest release that can use these tables. One row has the name of its last migration. */
   readonly schema_readers: { readonly id: number; readonly oldest: string };
-  /** The audit log. Rows are only added, and deleted after the retention time. */
+  /** The audit log. Rows are never changed, and are deleted after the retention time. */
   readonly audit: {
     readonly id: string;
     readonly at: number;
@@ -91,45 +99,45 @@ export interface Tables {
   };
   /** The pronunciations of the teams. */
   readonly lexicon: {
-    /** Empty for keys without a team. */
+    /** The team. Empty for keys without a team. */
     readonly team_id: string;
-    /** Language code of ISO 639-3. */
+    /** The ISO 639-3 code of the language. */
     readonly language: string;
-    /** In lower case. */
+    /** The word in lower case. */
     readonly word: string;
-    /** In the public phonetic alphabet. */
+    /** The pronunciation in the public phonetic alphabet. */
     readonly phonemes: string;
   };
   readonly team_settings: {
-    /** Empty for keys without a team. */
+    /** The team. Empty for keys without a team. */
     readonly team_id: string;
-    /** 1 or 0. */
+    /** 1 if the team keeps sentences, otherwise 0. */
     readonly keep_sentences: number;
   };
   /** Words that a team has dismissed from review. */
   readonly dismissed_words: {
     readonly team_id: string;
     readonly language: string;
-    /** In lower case. */
-    readonly word: string;
-  };
-  /** Daily usage of API keys. */
-  readonly key_usage: {
-    readonly key_id: string;
-    /** Day in UTC, for example `2027-01-31`. */
-    readonly day: string;
+      /** The word in lower case. */
+      readonly word: string;
+    };
+    /** The daily usage of API keys. */
+    readonly key_usage: {
+      readonly key_id: string;
+      /** The day in UTC, for example `2027-01-31`. */
+      readonly day: string;
     readonly requests: number;
     readonly failed: number;
     readonly audio_ms: number;
   };
-  /** Daily usage by voice, of speech requests. */
+  /** The daily usage of voices by speech requests. */
   readonly voice_usage: {
-    /** Day in UTC, for example `2027-01-31`. */
+    /** The day in UTC, for example `2027-01-31`. */
     readonly day: string;
     readonly key_id: string;
-    /** Name of the key at that time, which stays after the key is deleted. */
+    /** The name of the key on that day. It is kept after the key is deleted. */
     readonly key: string;
-    /** Empty for keys without a team. */
+    /** The team. Empty for keys without a team. */
     readonly team_id: string;
     readonly model: string;
     readonly voice: string;
@@ -137,7 +145,10 @@ export interface Tables {
     readonly failed: number;
     readonly characters: number;
     readonly audio_ms: number;
-    /** Requests with a measured time to first audio: the sum and the maximum in milliseconds. */
+    /**
+     * The number of requests with a measured time to first audio. The next columns are the sum and the
+     * maximum of the times in milliseconds.
+     */
     readonly timed: number;
     readonly first_audio_ms: number;
     readonly longest_first_audio_ms: number;
@@ -145,9 +156,9 @@ export interface Tables {
 }
 
 /**
- * Migrations in the order of their names. A published migration never changes. During a rollout the previous
- * release runs at the same time, and after a rollback it runs again. A migration therefore only adds tables,
- * and columns that may be null or have a default. Replaced tables and columns are removed in a later release,
+ * The migrations in the order of their names. A published migration never changes. The previous release runs
+ * at the same time during a rollout, and again after a rollback. A migration therefore only adds tables, and
+ * columns that may be null or have a default. Replaced tables and columns are removed in a later release,
  * which raises `oldestReader`.
  */
 export const migrations: Readonly<Record<string, Migration>> = {
@@ -165,8 +176,8 @@ export const migrations: Readonly<Record<string, Migration>> = {
 };
 
 /**
- * The last migration of the oldest release that can use the tables of this one. Older releases refuse to
- * start on them.
+ * The last migration of the oldest release that can use the tables of this release. Older releases refuse to
+ * start with these tables.
  */
 export const oldestReader = "009-set-up";
 
@@ -333,8 +344,8 @@ async function createVoiceUsage(db: Kysely<never>): Promise<void> {
 }
 
 /**
- * An owner, or an entry of the audit log about one, shows that the dashboard is set up: changed groups of a
- * provider may have removed the role.
+ * Creates the mark that the dashboard is set up. An owner shows that it is set up. An audit log entry about
+ * an owner also shows it, because changed groups of a provider may have removed the role.
  */
 async function createSetUp(db: Kysely<never>): Promise<void> {
   await db.schema

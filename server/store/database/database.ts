@@ -5,17 +5,19 @@ import { databaseName, type PostgresOptions, postgresBackend } from "../postgres
 import { sqliteBackend } from "../sqlite/backend.ts";
 import { MigrationError, migrate, type Schema, SchemaMismatch } from "./migrate.ts";
 
-/** The database of API keys and words. Every call may fail, with a message for the administrator. */
+/**
+ * The database of API keys, users, words and usage. Every call may fail with a message for the administrator.
+ */
 export interface Database {
   /**
-   * Runs a query on the tables, which exist and have this release's schema.
-   * @throws StoreFailure with the problem of the database and the next step.
+   * Runs a query. The tables exist and have this release's schema.
+   * @throws StoreFailure with the problem of the database, and what to do.
    */
   run<Result>(work: (db: Kysely<Tables>) => Promise<Result>): Promise<Result>;
   close(): Promise<void>;
 }
 
-/** Address of the database for people: a URL without user and password. */
+/** Returns the address of the database for messages, without user and password. */
 export function shownPlace(place: string): string {
   return isPostgresUrl(place) ? databaseName(place) : place;
 }
@@ -24,7 +26,7 @@ export function isPostgresUrl(place: string): boolean {
   return /^postgres(ql)?:\/\//.test(place);
 }
 
-/** The database is unavailable. */
+/** The database is unavailable. The message states the reason and what to do. */
 export class StoreFailure extends Error {
   constructor(message: string, cause: unknown) {
     super(message, { cause });
@@ -33,13 +35,14 @@ export class StoreFailure extends Error {
 }
 
 export interface DatabaseOptions extends PostgresOptions {
-  /** The tables belong to another release. */
+  /** The schema of another release, for tests. */
   readonly schema?: Schema;
 }
 
 /**
- * The database is opened at its first use.
- * @param place the path of an SQLite file, which is created if missing, `:memory:`, or a `postgres://` URL.
+ * Returns a database, which is opened at its first use.
+ * @param place the path of an SQLite file (which is created if it is missing), `:memory:`, or a `postgres://`
+ * URL.
  */
 export function openDatabase(place: string, options: DatabaseOptions = {}): Database {
   const { schema = { migrations, oldestReader } } = options;

@@ -5,13 +5,13 @@ import type { Tables } from "../backend/schema.ts";
 
 /** The schema of one release. */
 export interface Schema {
-  /** In the order of their names. */
+  /** The migrations, in the order of their names. */
   readonly migrations: Readonly<Record<string, Migration>>;
   /** The last migration of the oldest release that can use these tables. */
   readonly oldestReader: string;
 }
 
-/** A migration failed. The cause has the error. */
+/** A migration failed. The cause is the error of the database. */
 export class MigrationError extends Error {
   constructor(cause: unknown) {
     super((cause as Error).message, { cause });
@@ -19,7 +19,7 @@ export class MigrationError extends Error {
   }
 }
 
-/** The tables belong to another release, and this one must not use them. */
+/** The tables belong to another release, and this release must not use them. */
 export class SchemaMismatch extends Error {
   constructor(message: string) {
     super(message);
@@ -28,10 +28,10 @@ export class SchemaMismatch extends Error {
 }
 
 /**
- * Migrates the tables to this release's schema, in one transaction: if several processes start at once, one
- * of them migrates and the others wait. Tables of a newer release stay unchanged, so that a rollback works
+ * Migrates the tables to this release's schema in one transaction. If several processes start at once, one of
+ * them migrates and the others wait. Tables of a newer release stay unchanged. A rollback therefore works,
  * and both releases can serve during a rollout.
- * @throws SchemaMismatch if this release cannot use the existing tables; they are unchanged then.
+ * @throws SchemaMismatch if this release cannot use the tables, which then stay unchanged.
  */
 export function migrate(db: Kysely<Tables>, { lockMigrations }: Backend, schema: Schema): Promise<void> {
   return db.transaction().execute(async (trx) => {
@@ -66,13 +66,13 @@ async function acceptNewer(
   const missing = names.filter((name) => !executed.includes(name));
   if (missing.length > 0)
     throw new SchemaMismatch(
-      `has migrations that this release does not know (${unknown.join(", ")}) and lacks others that it needs (${missing.join(", ")}); start the release that created them, or restore a backup`,
+      `has migrations that are unknown to this release (${unknown.join(", ")}), and lacks migrations that this release requires (${missing.join(", ")}). Start the release that created the tables, or restore a backup`,
     );
   const row = await db.selectFrom("schema_readers").select("oldest").executeTakeFirst();
   const latest = names.at(-1) ?? "";
   if (row !== undefined && latest < row.oldest)
     throw new SchemaMismatch(
-      `was migrated by a newer release (${unknown.at(-1)}), and releases before migration ${row.oldest} cannot use it; this one ends at ${latest}. Start a newer release, or restore a backup from before the upgrade`,
+      `was migrated by a newer release (${unknown.at(-1)}), and releases before migration ${row.oldest} cannot use it. The last migration of this release is ${latest}. Start a newer release, or restore a backup from before the upgrade`,
     );
 }
 

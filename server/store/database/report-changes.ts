@@ -1,8 +1,11 @@
-/** Reports a problem once: when it begins, when it changes, and when it has ended (undefined). */
-export function reportChanges(tell: (error: Error | undefined) => void): typeof tell {
-  let known: string | undefined;
+/**
+ * Returns a function that reports an error only if it differs from the previous one. `undefined` reports the
+ * end of the error.
+ */
+export function reportChanges(report: (error: Error | undefined) => void): typeof report {
+  let lastMessage: string | undefined;
   return (error) => {
-    if (error?.message !== known) tell(error);
-    known = error?.message;
+    if (error?.message !== lastMessage) report(error);
+    lastMessage = error?.message;
   };
 }

@@ -2,7 +2,9 @@ import type { Kysely, Transaction } from "kysely";
 import type { Tables } from "../backend/schema.ts";
 import type { Database } from "./database.ts";
 
-/** Data that other processes follow by a number. Each change increments the number. */
+/**
+ * Kinds of data that other processes cache. Each kind has a revision number, which every change increments.
+ */
 type Revised = "keys" | "accounts" | "lexicon";
 
 export async function readRevision(db: Kysely<Tables>, name: Revised): Promise<number> {
@@ -15,8 +17,8 @@ export async function readRevision(db: Kysely<Tables>, name: Revised): Promise<n
 }
 
 /**
- * Runs a change in one transaction. The number is incremented first, so that its row lock holds other changes
- * back until this one is committed.
+ * Runs a change in one transaction, and increments the revision number first. The row lock on the number
+ * makes other changes wait until this change is committed.
  */
 export function changeInTurn<Result>(
   database: Database,

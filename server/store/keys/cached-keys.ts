@@ -8,60 +8,63 @@ import type { KeyTable } from "./key-table.ts";
 
 export interface CachedKeysOptions {
   readonly table: KeyTable;
-  /** How often the table is checked for changes. */
+  /** The interval at which the table is checked for changes. */
   readonly intervalMs?: number;
-  /** Interval between writes of the last-use times. */
+  /** The interval at which the last-use times are written. */
   readonly writeMs?: number;
-  /** How long cached keys stay valid while the table is unreadable. */
+  /** The time for which cached keys stay valid while the table is unreadable. */
   readonly staleMs: number;
   readonly clock: Clock;
   /** Called with an error when the table becomes unreadable, and with undefined when it is readable again. */
   readonly onError: (error: Error | undefined) => void;
-  /** The same for writing last-use times. Reading may still work then, for example with a full disk. */
+  /**
+   * Called in the same way for writes of last-use times. With a full disk, for example, writes fail while
+   * reads still work.
+   */
   readonly onUnwritten: (error: Error | undefined) => void;
 }
 
 export interface CachedKeys extends KeyStore {
-  /** Reads the table for the first time. Also resolves if that fails. */
+  /** Reads the table for the first time. Resolves even if that fails. */
   start(): Promise<void>;
-  /** Whether the table has been read. Until then every look-up fails. */
+  /** Whether the table has been read. Every look-up fails until then. */
   isRead(): boolean;
   /** Writes the remaining last-use times. */
   close(): Promise<void>;
 }
 
-const usualIntervalMs = 2_000;
-const usualWriteMs = 10_000;
-/** Times of use have a resolution of one minute. */
-const useGrainMs = 60_000;
+const defaultIntervalMs = 2_000;
+const defaultWriteMs = 10_000;
+/** The resolution of last-use times. */
+const useResolutionMs = 60_000;
 
 /**
- * Caches the API keys of a table in memory and follows changes. A request never waits for the database, a
- * change applies within the interval, and a short outage of the database has no effect.
+ * Caches the API keys of a table in memory, and polls the table for changes. A request never waits for the
+ * database, a change applies within the interval, and a short outage of the database has no effect.
  */
 export function cacheKeys(options: CachedKeysOptions): CachedKeys {
   const { table, staleMs, clock } = options;
   const now = () => clock.nowMs();
   const uses = createUses(table, now, reportChanges(options.onUnwritten));
-  const settle = reportChanges(options.onError);
+  const report = reportChanges(options.onError);
   let index: KeyIndex | undefined;
   let revision: number | undefined;
   let readAt = Number.NEGATIVE_INFINITY;
 
-  const look = async () => {
+  const refresh = async () => {
     try {
       const current = await table.revision();
       if (current !== revision) index = new KeyIndex(await table.load());
       revision = current;
       readAt = now();
-      settle(undefined);
+      report(undefined);
     } catch (error) {
-      revision = undefined; // A database that returns may be another one.
-      settle(error as Error);
+      revision = undefined; // A database that is available again may be a different database.
+      report(error as Error);
     }
   };
-  const reading = new PeriodicTask(clock, options.intervalMs ?? usualIntervalMs, look);
-  const writing = new PeriodicTask(clock, options.writeMs ?? usualWriteMs, () => uses.write());
+  const reading = new PeriodicTask(clock, options.intervalMs ?? defaultIntervalMs, refresh);
+  const writing = new PeriodicTask(clock, options.writeMs ?? defaultWriteMs, () => uses.write());
 
   return {
     start: () => reading.run(),
@@ -81,17 +84,18 @@ export function cacheKeys(options: CachedKeysOptions): CachedKeys {
 }
 
 /**
- * Collects last-use times. While the database is unavailable they stay queued, at most one for each key.
+ * Collects last-use times. While the database is unavailable, the times stay queued, at most one for each
+ * key.
  */
-function createUses(table: KeyTable, now: () => number, tell: (error: Error | undefined) => void) {
-  const noted = new Map<string, number>();
+function createUses(table: KeyTable, now: () => number, report: (error: Error | undefined) => void) {
+  const lastUses = new Map<string, number>();
   let unwritten = new Map<string, number>();
   return {
     note(sha256: Buffer): void {
       const digest = sha256.toString("hex");
       const at = now();
-      if (at - (noted.get(digest) ?? Number.NEGATIVE_INFINITY) < useGrainMs) return;
-      noted.set(digest, at);
+      if (at - (lastUses.get(digest) ?? Number.NEGATIVE_INFINITY) < useResolutionMs) return;
+      lastUses.set(digest, at);
       unwritten.set(digest, at);
     },
     async write(): Promise<void> {
@@ -100,10 +104,10 @@ function createUses(table: KeyTable, now: () => number, tell: (error: Error | un
       unwritten = new Map();
       try {
         await table.used(batch);
-        tell(undefined);
+        report(undefined);
       } catch (error) {
         unwritten = new Map([...batch, ...unwritten]);
-        tell(error as Error);
+        report(error as Error);
       }
     },
   };
@@ -112,9 +116,7 @@ function createUses(table: KeyTable, now: () => number, tell: (error: Error | un
 function unavailable(): Failure {
   return new Failure(
     "store_unavailable",
-    "API keys cannot be verified at the moment; retry in a few seconds.",
-    {
-      retryAfterSeconds: 5,
-    },
+    "The database of API keys is unavailable. Send the request again in a few seconds.",
+    { retryAfterSeconds: 5 },
   );
 }

@@ -2,7 +2,7 @@ import type { Kysely, Transaction } from "kysely";
 import type { Tables } from "../backend/schema.ts";
 import { raiseRevision } from "../database/revisions.ts";
 
-/** The user or API key that created a secret of a key, and has therefore seen it. */
+/** The user or the API key that created a secret of an API key, and therefore knows the secret. */
 export type KeyCreator = `person:${string}` | `key:${string}`;
 
 export interface CreatedKey {
@@ -10,11 +10,14 @@ export interface CreatedKey {
   readonly name: string;
 }
 
-/** By maker, the valid API keys whose secret the maker has seen, directly or by a key that it created. */
+/**
+ * Returns a function that lists the valid API keys of a creator. They are the keys that the creator created,
+ * and the keys that were created with those keys.
+ */
 export async function listCreatedKeys(
   db: Kysely<Tables>,
   now: number,
-): Promise<(maker: KeyCreator) => readonly CreatedKey[]> {
+): Promise<(creator: KeyCreator) => readonly CreatedKey[]> {
   const rows = await db
     .selectFrom("key_secrets as secret")
     .innerJoin("api_keys as key", "key.id", "secret.key_id")
@@ -22,31 +25,34 @@ export async function listCreatedKeys(
     .where("secret.made_by", "is not", null)
     .orderBy("key.name")
     .execute();
-  const byMaker = Map.groupBy(rows, ({ made_by }) => made_by);
-  return (maker) => {
-    const seen = new Set<string>([maker]);
-    const good = new Map<string, CreatedKey>();
-    for (const each of seen) {
-      for (const { id, name, revoked_at, expires_at } of byMaker.get(each) ?? []) {
-        seen.add(`key:${id}`);
-        const isGood = revoked_at === null && (expires_at === null || Number(expires_at) > now);
-        if (isGood) good.set(id, { id, name });
+  const byCreator = Map.groupBy(rows, ({ made_by }) => made_by);
+  return (creator) => {
+    const creators = new Set<string>([creator]);
+    const valid = new Map<string, CreatedKey>();
+    for (const current of creators) {
+      for (const { id, name, revoked_at, expires_at } of byCreator.get(current) ?? []) {
+        creators.add(`key:${id}`);
+        const isValid = revoked_at === null && (expires_at === null || Number(expires_at) > now);
+        if (isValid) valid.set(id, { id, name });
       }
     }
-    return [...good.values()];
+    return [...valid.values()];
   };
 }
 
-/** Revokes the keys of a maker. @returns the keys that were valid until now. */
+/**
+ * Revokes the valid keys of a creator.
+ * @returns the revoked keys.
+ */
 export async function revokeCreatedKeys(
   trx: Transaction<Tables>,
-  maker: KeyCreator,
+  creator: KeyCreator,
   now: number,
 ): Promise<readonly CreatedKey[]> {
   await raiseRevision(trx, "keys");
-  const made = (await listCreatedKeys(trx, now))(maker);
-  for (const { id } of made) {
+  const created = (await listCreatedKeys(trx, now))(creator);
+  for (const { id } of created) {
     await trx.updateTable("api_keys").set({ revoked_at: now }).where("id", "=", id).execute();
   }
-  return made;
+  return created;
 }

@@ -4,15 +4,15 @@ import { digestKey, type KeyFacts, type KeyLimits, type Scope, scopes } from "./
 import { type KeyManager, type ListedKey, latestEnd, nameTaken, noSuchKey } from "./key-manager.ts";
 import { type KeyEntry, KeyIndex, type KeyStore } from "./key-store.ts";
 
-/** The shape of `keys.yaml`. It contains digests only, so it may be stored in Git. */
+/** The content of `keys.yaml`. It contains only digests, so it may be stored in Git. */
 export interface KeyFile {
   readonly keys: readonly {
-    /** Two entries with the same name are one key during its rotation. */
+    /** The name. Two entries with the same name are one key during its rotation. */
     readonly name: string;
-    /** SHA-256 of the key, 64 hexadecimal digits. */
+    /** The SHA-256 digest of the key, 64 hexadecimal digits. */
     readonly sha256: string;
     readonly scopes: readonly Scope[];
-    /** Time in RFC 3339. */
+    /** The end of the key, in the format of RFC 3339. */
     readonly expiresAt?: string;
     readonly team?: string;
     readonly requestsPerMinute?: number;
@@ -22,7 +22,10 @@ export interface KeyFile {
 
 const maxEntries = 10_000;
 
-/** A read-only store of a file of digests, such as a mounted Secret. Changes of the file are followed. */
+/**
+ * Creates a read-only store from a file of digests, such as a mounted Secret. The store follows changes of
+ * the file.
+ */
 export function createFileKeyStore(file: WatchedFile<readonly KeyEntry[]>): KeyStore {
   let index = new KeyIndex(file.current() ?? []);
   file.onChange(() => {
@@ -31,24 +34,30 @@ export function createFileKeyStore(file: WatchedFile<readonly KeyEntry[]>): KeyS
   return { find: async (digest) => index.find(digest) };
 }
 
-/** @throws Error with the invalid entry and field. */
+/**
+ * Parses a keys file.
+ * @throws Error that names the invalid entry and field.
+ */
 export function parseKeyFile(text: string): readonly KeyEntry[] {
   const document: unknown = readYaml(text) ?? {};
-  if (!isRecord(document)) throw new Error("a keys file must be a mapping with the list `keys`");
+  if (!isRecord(document)) throw new Error("the keys file must be a YAML mapping with the list `keys`");
   const keys = document.keys ?? [];
-  if (!Array.isArray(keys)) throw new Error("`keys` must be a list");
-  if (keys.length > maxEntries) throw new Error(`\`keys\` may have ${maxEntries} entries at most`);
+  if (!Array.isArray(keys)) throw new Error("`keys` in the keys file must be a list");
+  if (keys.length > maxEntries) throw new Error(`\`keys\` has ${keys.length} entries; at most ${maxEntries} are allowed`);
   return keys.map(readEntry);
 }
 
-/** Hides the parser's message, which quotes the file: it may contain an API key by mistake. */
+/**
+ * Parses YAML. The parser's message is not used, because it quotes the file, which may contain an API key by
+ * mistake.
+ */
 function readYaml(text: string): unknown {
   try {
     return parse(text);
   } catch (error) {
-    const place = error instanceof YAMLParseError ? error.linePos?.[0] : undefined;
-    const where = place ? ` at line ${place.line}, column ${place.col}` : "";
-    throw new Error(`a keys file must be YAML, and this one is not${where}`);
+    const position = error instanceof YAMLParseError ? error.linePos?.[0] : undefined;
+    const where = position ? ` at line ${position.line}, column ${position.col}` : "";
+    throw new Error(`the keys file is not valid YAML${where}`);
   }
 }
 
@@ -56,9 +65,9 @@ function readEntry(entry: unknown, index: number): KeyEntry {
   if (!isRecord(entry)) throw new Error(`keys[${index}] must be a mapping with name, sha256 and scopes`);
   const { name, sha256, expiresAt } = entry;
   const where = typeof name === "string" ? `keys[${index}] (${name})` : `keys[${index}]`;
-  if (typeof name !== "string" || name === "") throw new Error(`${where}: name must be a string`);
+  if (typeof name !== "string" || name === "") throw new Error(`${where}: name must be a string that is not empty`);
   if (typeof sha256 !== "string" || !/^[0-9a-f]{64}$/i.test(sha256)) {
-    throw new Error(`${where}: sha256 must be 64 hexadecimal digits, as \`svc-tts keys create\` prints them`);
+    throw new Error(`${where}: sha256 must be 64 hexadecimal digits, as \`svc-tts keys create\` prints it`);
   }
   return {
     id: name,
@@ -82,7 +91,7 @@ function readScopes(value: unknown, where: string): readonly Scope[] {
 }
 
 function readTeam(value: unknown, where: string): string {
-  if (typeof value !== "string" || value === "") throw new Error(`${where}: team must be a string`);
+  if (typeof value !== "string" || value === "") throw new Error(`${where}: team must be a string that is not empty`);
   return value;
 }
 
@@ -90,7 +99,7 @@ function readLimit(entry: Record<string, unknown>, name: keyof KeyLimits, where:
   const value = entry[name];
   if (value === undefined) return {};
   if (!Number.isInteger(value) || (value as number) < 1) {
-    throw new Error(`${where}: ${name} must be a whole number from 1`);
+    throw new Error(`${where}: ${name} must be an integer of at least 1`);
   }
   return { [name]: value };
 }
@@ -101,16 +110,16 @@ function readTime(value: unknown, where: string): number {
   return time;
 }
 
-/** A keys file that the command line edits. Only one process may edit it at a time. */
+/** Manages a keys file for the command line. Only one process may edit the file at a time. */
 export function openKeyFileBook(file: {
   read(): string;
   write(text: string): void;
-  /** Milliseconds since the epoch. */
+  /** Returns the time in milliseconds since the epoch. */
   now(): number;
 }): KeyManager {
   const change = (edit: (keys: KeyFile["keys"]) => KeyFile["keys"]) => {
     const text = file.read();
-    parseKeyFile(text); // Invalid content is detected before the file is written.
+    parseKeyFile(text); // This detects invalid content before the file is written.
     const document = (parse(text) ?? {}) as Partial<KeyFile>;
     file.write(stringify({ ...document, keys: edit(document.keys ?? []) }));
   };
@@ -131,11 +140,11 @@ export function openKeyFileBook(file: {
     async rotate(name, key, { endOfOthers, expiresAt }) {
       change((keys) => {
         const { expiresAt: _, ...last } = requireKey(keys, name);
-        const ends = keys.filter((entry) => entry.name === name).map(endOf);
-        const good = ends.filter((end) => end === undefined || end > file.now());
-        if (good.length === 0) throw noSuchKey(name);
+        const allEnds = keys.filter((entry) => entry.name === name).map(endOf);
+        const valid = allEnds.filter((end) => end === undefined || end > file.now());
+        if (valid.length === 0) throw noSuchKey(name);
         const sha256 = digestKey(key).toString("hex");
-        const added = { ...last, sha256, ...endAt(expiresAt ?? latestEnd(good)) };
+        const added = { ...last, sha256, ...endAt(expiresAt ?? latestEnd(valid)) };
         return [...keys.map((entry) => (entry.name === name ? endedBy(entry, endOfOthers) : entry)), added];
       });
     },
@@ -164,8 +173,8 @@ function endAt(timeMs: number | undefined): { readonly expiresAt?: string } {
 }
 
 function toListing(entries: readonly KeyEntry[], now: number): readonly ListedKey[] {
-  const good = entries.filter(({ expiresAt }) => expiresAt === undefined || expiresAt > now);
-  return [...Map.groupBy(good, ({ name }) => name)].map(([name, secrets]) => {
+  const valid = entries.filter(({ expiresAt }) => expiresAt === undefined || expiresAt > now);
+  return [...Map.groupBy(valid, ({ name }) => name)].map(([name, secrets]) => {
     const { team, scopes, limits } = secrets[0] as KeyEntry;
     return {
       id: name,

@@ -1,17 +1,23 @@
 import type { KeyFacts, KeyLimits, Scope } from "./key.ts";
 
-/** Creates, lists and revokes API keys. Every store except a Secret has one. */
+/** Creates, lists and revokes API keys. Every store except a Secret has a manager. */
 export interface KeyManager {
-  /** @throws KeyBookError if a key with that name exists. */
+  /**
+   * Creates a key.
+   * @throws KeyManagerError if a key with that name exists.
+   */
   create(key: string, facts: KeyFacts): Promise<void>;
-  /** Keys that are valid or have an end in the future, without revoked ones. */
+  /** Lists the keys that are neither revoked nor expired. */
   list(): Promise<readonly ListedKey[]>;
-  /** Revokes the key with all its secrets immediately. @throws KeyBookError if the key does not exist. */
+  /**
+   * Revokes a key with all its secrets immediately.
+   * @throws KeyManagerError if the key does not exist.
+   */
   revoke(name: string): Promise<void>;
   /**
-   * Adds a secret to the key. The previous secrets end after the overlap, or at their own end if that is
+   * Adds a secret to a key. The previous secrets end after the overlap, or at their own end if that is
    * earlier.
-   * @throws KeyBookError if the key does not exist, or all its secrets have ended.
+   * @throws KeyManagerError if the key does not exist, or all its secrets have ended.
    */
   rotate(name: string, key: string, change: KeyRotation): Promise<void>;
   close(): Promise<void>;
@@ -20,18 +26,18 @@ export interface KeyManager {
 export interface KeyRotation {
   /** The end of the previous secrets, in milliseconds since the epoch. */
   readonly endOfOthers: number;
-  /** The end of the new secret. By default it is the end of the key. */
+  /** The end of the new secret. The default is the end of the key. */
   readonly expiresAt?: number;
 }
 
 export interface ListedKey {
-  /** The ID by which usage is counted. */
+  /** The ID, by which usage is counted. */
   readonly id: string;
   readonly name: string;
   readonly team?: string;
   readonly scopes: readonly Scope[];
   readonly limits?: KeyLimits;
-  /** The first digits of each secret's digest, which identify it. */
+  /** The secrets. The first digits of a digest identify its secret. */
   readonly secrets: readonly {
     readonly digest: string;
     readonly expiresAt?: number;
@@ -45,7 +51,7 @@ export class KeyManagerError extends Error {
 
   constructor(reason: KeyManagerError["reason"], message: string) {
     super(message);
-    this.name = "KeyBookError";
+    this.name = "KeyManagerError";
     this.reason = reason;
   }
 }
@@ -53,7 +59,7 @@ export class KeyManagerError extends Error {
 export function noSuchKey(name: string): KeyManagerError {
   return new KeyManagerError(
     "missing",
-    `the key ${name} does not exist; svc-tts keys list shows the existing keys`,
+    `the key ${name} does not exist; list the existing keys with svc-tts keys list`,
   );
 }
 
@@ -61,7 +67,7 @@ export function adminKey(name: string): KeyManagerError {
   return new KeyManagerError("forbidden", `the key ${name} has the scope admin; only an owner may rotate it`);
 }
 
-/** Returns the end of a key from the ends of its secrets. Undefined means that it never ends. */
+/** Returns the end of a key: the latest end of its secrets. Undefined means that the key does not expire. */
 export function latestEnd(ends: readonly (number | undefined)[]): number | undefined {
   const latest = Math.max(...ends.map((end) => end ?? Number.POSITIVE_INFINITY));
   return Number.isFinite(latest) ? latest : undefined;

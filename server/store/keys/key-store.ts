@@ -12,8 +12,8 @@ export interface KeyEntry extends ApiKey {
 }
 
 /**
- * Finds entries by the first digits of their digest. The time of a look-up reveals nothing to an attacker,
- * who cannot choose a digest; the whole digest is compared in constant time.
+ * Finds entries by the first bytes of their digest. The time of a look-up reveals nothing useful, because an
+ * attacker cannot choose a digest. The whole digest is then compared in constant time.
  */
 export class KeyIndex {
   readonly #byDigest = new Map<string, KeyEntry[]>();
@@ -34,13 +34,13 @@ function bucketOf(digest: Buffer): string {
   return digest.toString("latin1", 0, 8);
 }
 
-/** A single API key in clear text, for development. It has every scope. */
+/** Creates a store with a single API key in clear text, for development. The key has every scope. */
 export function createSingleKeyStore(key: string, name: string): KeyStore {
   const index = new KeyIndex([{ id: name, name, scopes, sha256: digestKey(key) }]);
   return { find: async (digest) => index.find(digest) };
 }
 
-/** Searches the stores in order, and returns the first key found. */
+/** Creates a store that searches several stores in order. */
 export function joinStores(stores: readonly KeyStore[]): KeyStore {
   return {
     async find(digest) {

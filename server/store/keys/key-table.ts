@@ -17,20 +17,28 @@ import {
 } from "./key-manager.ts";
 import type { KeyEntry } from "./key-store.ts";
 
-/** API keys of a database, as a running server reads them. */
+/** The API keys of a database, for a server that reads them. */
 export interface KeyTable {
-  /** Changes whenever a key changes. */
+  /** The revision number, which changes with every key. */
   revision(): Promise<number>;
   /** Returns every valid secret. */
   load(): Promise<readonly KeyEntry[]>;
-  /** Writes last-use times: milliseconds since the epoch, by digest in hexadecimal digits. */
+  /**
+   * Writes last-use times.
+   * @param times milliseconds since the epoch, by digest in hexadecimal digits.
+   */
   used(times: ReadonlyMap<string, number>): Promise<void>;
 }
 
-/** Far more keys than any installation has, and still read within a second. */
+/**
+ * The highest number of secrets that are read. No installation reaches it, and they are read within a second.
+ */
 const maxSecrets = 200_000;
 
-/** @param now milliseconds since the epoch. */
+/**
+ * Creates the table of API keys.
+ * @param now returns the time in milliseconds since the epoch.
+ */
 export function createKeyTable(database: Database, now: () => number): KeyTable {
   return {
     revision: () => database.run((db) => readRevision(db, "keys")),
@@ -38,7 +46,7 @@ export function createKeyTable(database: Database, now: () => number): KeyTable 
     used: (times) =>
       database.run((db) =>
         db.transaction().execute(async (trx) => {
-          // All replicas write in the same order, because different orders could deadlock.
+          // All replicas write in the same order, because different orders could cause a deadlock.
           for (const [sha256, last_used_at] of [...times].sort()) {
             await trx.updateTable("key_secrets").set({ last_used_at }).where("sha256", "=", sha256).execute();
           }
@@ -49,19 +57,19 @@ export function createKeyTable(database: Database, now: () => number): KeyTable 
 
 /** The author of changes to API keys. */
 export interface KeyTableUser {
-  /** Name of the author in the audit log. */
+  /** The name of the author in the audit log. */
   readonly actor: string;
-  /** The team whose keys are visible and whose keys are created. Undefined means all teams. */
+  /** The team of the keys that the author may see and create. Undefined means all teams. */
   readonly team?: string | undefined;
-  /** Stored with each new secret. Undefined for an unknown author. */
+  /** The creator that is stored with each new secret. Undefined for an unknown author. */
   readonly maker?: KeyCreator;
-  /** Keys with the scope `admin` are excluded, because their secret would give this user more rights. */
+  /** Whether keys with the scope `admin` are excluded. Their secrets would give this author more rights. */
   readonly withoutAdmin?: boolean;
 }
 
 const commandLine: KeyTableUser = { actor: "the command line" };
 
-/** Manages the same keys. Each change is written to the audit log in the same transaction. */
+/** Manages the API keys of a database. Each change is written to the audit log in the same transaction. */
 export function openKeyTableBook(
   database: Database,
   now: () => number,
@@ -76,8 +84,8 @@ export function openKeyTableBook(
       await writeAudit(trx, { ...entry, actor }, now());
     });
   return {
-    create: (key, given) => {
-      const facts = team === undefined ? given : { ...given, team };
+    create: (key, requested) => {
+      const facts = team === undefined ? requested : { ...requested, team };
       const detail = [facts.scopes.join(" "), facts.team].filter((part) => part !== undefined).join(" of ");
       return change({ action: "key created", subject: facts.name, detail }, (trx) =>
         insertKey(trx, key, facts, { now: now(), maker }),
@@ -103,7 +111,7 @@ async function insertKey(
   trx: Transaction<Tables>,
   key: string,
   { name, team, scopes, limits, expiresAt }: KeyFacts,
-  making: Making,
+  creation: Creation,
 ): Promise<void> {
   const live = trx
     .selectFrom("api_keys")
@@ -121,11 +129,11 @@ async function insertKey(
       scopes: scopes.join(" "),
       requests_per_minute: limits?.requestsPerMinute ?? null,
       streams: limits?.streams ?? null,
-      created_at: making.now,
+      created_at: creation.now,
       revoked_at: null,
     })
     .execute();
-  await insertSecret(trx, id, key, expiresAt, making);
+  await insertSecret(trx, id, key, expiresAt, creation);
 }
 
 async function addSecret(
@@ -133,13 +141,13 @@ async function addSecret(
   { id, name }: { readonly id: string; readonly name: string },
   key: string,
   { endOfOthers, expiresAt }: KeyRotation,
-  making: Making,
+  creation: Creation,
 ): Promise<void> {
   const ends = await trx
     .selectFrom("key_secrets")
     .select("expires_at")
     .where("key_id", "=", id)
-    .where((row) => row.or([row("expires_at", "is", null), row("expires_at", ">", making.now)]))
+    .where((row) => row.or([row("expires_at", "is", null), row("expires_at", ">", creation.now)]))
     .execute();
   if (ends.length === 0) throw noSuchKey(name);
   const end = latestEnd(ends.map(({ expires_at }) => (expires_at === null ? undefined : Number(expires_at))));
@@ -149,10 +157,10 @@ async function addSecret(
     .where("key_id", "=", id)
     .where((row) => row.or([row("expires_at", "is", null), row("expires_at", ">", endOfOthers)]))
     .execute();
-  await insertSecret(trx, id, key, expiresAt ?? end, making);
+  await insertSecret(trx, id, key, expiresAt ?? end, creation);
 }
 
-interface Making {
+interface Creation {
   readonly now: number;
   readonly maker: KeyCreator | undefined;
 }
@@ -162,7 +170,7 @@ async function insertSecret(
   key_id: string,
   key: string,
   expiresAt: number | undefined,
-  { now, maker }: Making,
+  { now, maker }: Creation,
 ): Promise<void> {
   const sha256 = digestKey(key).toString("hex");
   await trx

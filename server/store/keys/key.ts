@@ -3,30 +3,32 @@ import { crc32 } from "node:zlib";
 
 export const keyPrefix = "svc_";
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-/** 32 base62 characters have 190 bits. */
+/** The length of the random part. 32 base62 characters have 190 bits. */
 const secretLength = 32;
-/** Enough base62 digits for a CRC-32. */
+/** The number of base62 digits of a CRC-32. */
 const checksumLength = 6;
 
 export const scopes = ["tts:write", "oov:read", "admin"] as const;
 export type Scope = (typeof scopes)[number];
 
-/** Limits of one key. Undefined means the server's default. */
+/** The limits of one key. The server's default replaces an undefined limit. */
 export interface KeyLimits {
   readonly requestsPerMinute?: number;
-  /** Concurrent streams. */
+  /** The number of concurrent streams. */
   readonly streams?: number;
 }
 
 /** An API key without its secret. */
 export interface ApiKey {
-  /** Stays the same in a rotation: limits, fair queueing and words are counted by it. */
+  /**
+   * The ID, which a rotation does not change. Rate limits, fair queueing and out-of-vocabulary words use it.
+   */
   readonly id: string;
   readonly name: string;
   readonly team?: string;
   readonly scopes: readonly Scope[];
   readonly limits?: KeyLimits;
-  /** Milliseconds since the epoch. */
+  /** The end of the key, in milliseconds since the epoch. */
   readonly expiresAt?: number;
 }
 
@@ -40,7 +42,7 @@ export function createKey(): string {
 }
 
 /**
- * Whether the text has the form and checksum of a key, so that typing errors are detected without a look-up.
+ * Whether a text has the form and the checksum of a key. The check detects typing errors without a look-up.
  */
 export function isWellFormedKey(text: string): boolean {
   const secret = text.slice(keyPrefix.length, -checksumLength);
@@ -51,7 +53,7 @@ export function isWellFormedKey(text: string): boolean {
   );
 }
 
-/** SHA-256. Keys are random enough to need no salt and no slow hash. */
+/** Returns the SHA-256 digest of a key. Keys are random, so they need no salt and no slow hash. */
 export function digestKey(key: string): Buffer {
   return createHash("sha256").update(key).digest();
 }

@@ -12,7 +12,7 @@ import {
 import { DatabaseError } from "../backend/backend.ts";
 import type { Answer } from "./protocol.ts";
 
-/** A Kysely dialect for Node's own SQLite. Each statement runs in a worker thread. */
+/** Creates a Kysely dialect for Node's built-in SQLite. Each statement runs in a worker thread. */
 export function workerSqliteDialect(path: string): Dialect {
   return {
     createDriver: () => new WorkerDriver(path),
@@ -22,7 +22,9 @@ export function workerSqliteDialect(path: string): Dialect {
   };
 }
 
-/** SQLite allows schema changes in transactions. Kysely's own adapter does not use this. */
+/**
+ * Declares that SQLite allows schema changes in transactions, which Kysely's own adapter does not declare.
+ */
 class TransactionalAdapter extends SqliteAdapter {
   override get supportsTransactionalDdl(): boolean {
     return true;
@@ -45,7 +47,8 @@ class WorkerDriver implements Driver {
   }
 
   /**
-   * Takes the lock immediately: a transaction that read first could not write after another process wrote.
+   * Begins a transaction and locks the file immediately. Otherwise a transaction that has read could not
+   * write after another process wrote.
    */
   async beginTransaction(connection: DatabaseConnection): Promise<void> {
     await connection.executeQuery(CompiledQuery.raw("begin immediate"));
@@ -59,15 +62,15 @@ class WorkerDriver implements Driver {
     try {
       await connection.executeQuery(CompiledQuery.raw("rollback"));
     } catch (error) {
-      // After some errors, such as a full disk, SQLite has already ended the transaction. That first error is
-      // the one to report.
+      // After some errors, such as a full disk, SQLite has already ended the transaction. Only the first
+      // error is reported.
       if (!(error instanceof DatabaseError && error.message.includes("no transaction is active")))
         throw error;
     }
   }
 
   async releaseConnection(): Promise<void> {
-    // The dialect has one connection, and Kysely gives it to one user at a time.
+    // The dialect has one connection. Kysely gives it to one caller at a time.
   }
 
   async destroy(): Promise<void> {
@@ -99,9 +102,9 @@ class WorkerConnection implements DatabaseConnection {
     });
   }
 
-  // biome-ignore lint/correctness/useYield: part of the interface; nothing here streams rows
+  // biome-ignore lint/correctness/useYield: the interface requires a generator, and this dialect streams no rows
   async *streamQuery(): AsyncGenerator<never> {
-    throw new Error("this database does not stream rows");
+    throw new Error("the SQLite database does not support streams of rows");
   }
 
   async close(): Promise<void> {
@@ -114,10 +117,10 @@ class WorkerConnection implements DatabaseConnection {
     worker.unref();
     worker.on("message", (answer: Answer) => this.#settle(answer));
     const fail = (error: Error) => {
-      if (this.#worker === worker) this.#fail(error); // Otherwise another worker has replaced it, and continues.
+      if (this.#worker === worker) this.#fail(error); // Otherwise another worker has replaced this worker.
     };
     worker.on("error", fail);
-    worker.on("exit", () => fail(new Error("the thread of the database ended")));
+    worker.on("exit", () => fail(new Error("the worker thread of the database ended unexpectedly")));
     return worker;
   }
 

@@ -1,7 +1,7 @@
 /**
- * The SQLite file in its own thread, so that a slow disk or another process's lock does not interrupt speech.
- * The thread opens the file at the first statement, and again after an error, so that it finds a file that
- * was repaired or restored.
+ * The worker thread of an SQLite file. A slow disk or another process's lock blocks only this thread, and
+ * does not interrupt streams. The thread opens the file at the first statement, and again after an error. It
+ * then finds a file that was repaired or restored.
  */
 import { closeSync, openSync, statSync } from "node:fs";
 import { DatabaseSync, type SQLInputValue } from "node:sqlite";
@@ -10,9 +10,9 @@ import type { Answer, Statement } from "./protocol.ts";
 
 const { path } = workerData as { readonly path: string };
 const inMemory = path === ":memory:";
-/** How long a statement waits for another process. */
+/** The time for which a statement waits for the lock of another process. */
 const busyTimeoutMs = 2_000;
-/** SQLite's codes after which the handle is unusable: I/O error, corrupt, cannot open, not a database. */
+/** The result codes after which the handle is unusable: I/O error, corrupt, cannot open, not a database. */
 const fatalCodes = new Set([10, 11, 14, 26]);
 
 let database: DatabaseSync | undefined;
@@ -22,20 +22,22 @@ function execute({
   sql,
   parameters,
 }: Statement): Pick<Extract<Answer, { rows: unknown }>, "rows" | "changes"> {
-  const statement = opened().prepare(sql);
+  const statement = openedDatabase().prepare(sql);
   const values = parameters as SQLInputValue[];
   if (statement.columns().length > 0) return { rows: statement.all(...values), changes: 0 };
   return { rows: [], changes: Number(statement.run(...values).changes) };
 }
 
-function opened(): DatabaseSync {
-  if (database && !inMemory) checkStillThere(database);
+function openedDatabase(): DatabaseSync {
+  if (database && !inMemory) checkSameFile(database);
   database ??= open();
   return database;
 }
 
-/** Writes to a deleted file would succeed and be lost. */
-function checkStillThere(current: DatabaseSync): void {
+/**
+ * Checks that the path still leads to the opened file. Writes to a deleted file would succeed and be lost.
+ */
+function checkSameFile(current: DatabaseSync): void {
   const now = statSync(path, { bigint: true, throwIfNoEntry: false })?.ino;
   if (now === inode) return;
   current.close();
@@ -47,24 +49,24 @@ function checkStillThere(current: DatabaseSync): void {
 
 function open(): DatabaseSync {
   if (!inMemory) {
-    // A file that existed before is not created again: an empty file would hide that its keys are lost.
+    // A file that existed before is not created again, because an empty file would hide the loss of its keys.
     const flags = inode === undefined ? "a" : "r+";
     closeSync(openSync(path, flags, 0o600));
     inode = statSync(path, { bigint: true }).ino;
   }
-  const fresh = new DatabaseSync(path, { timeout: busyTimeoutMs });
+  const connection = new DatabaseSync(path, { timeout: busyTimeoutMs });
   try {
-    // With these settings readers and a writer do not wait for each other. A power failure may lose the last
-    // moments, but does not damage the file.
-    fresh.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON");
-    return fresh;
+    // In WAL mode, readers and a writer do not wait for each other. A power failure may lose the last
+    // changes, but does not damage the file.
+    connection.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON");
+    return connection;
   } catch (error) {
-    fresh.close();
+    connection.close();
     throw error;
   }
 }
 
-function answer(statement: Statement): Answer {
+function respond(statement: Statement): Answer {
   const { id } = statement;
   try {
     return { id, ...execute(statement) };
@@ -87,4 +89,4 @@ function answer(statement: Statement): Answer {
   }
 }
 
-parentPort?.on("message", (statement: Statement) => parentPort?.postMessage(answer(statement)));
+parentPort?.on("message", (statement: Statement) => parentPort?.postMessage(respond(statement)));

@@ -16,7 +16,7 @@ export function readAbbreviation(
   return readPhrase(window, language) ?? readNumbered(window, language) ?? readOne(window, language);
 }
 
-/** "z. B.", "p. ej.", "EE. UU.", and the same without spaces. */
+/** Reads an abbreviation of several words, such as "z. B.", "p. ej." or "EE. UU.", with or without spaces. */
 function readPhrase(
   window: NormalizationWindow,
   { abbreviations: { phrases } }: LanguageRules,
@@ -27,8 +27,8 @@ function readPhrase(
   if (single !== undefined) return { spoken: [single], after: afterDot(window, 0, false) };
   for (let words = maxPhraseWords; words > 1; words--) {
     const written = Array.from({ length: words }, (_, at) => undotted(window.textAt(at)));
-    const all = written.every((_, at) => isDotted(window, at));
-    const full = all ? phrases[written.join(" ")] : undefined;
+    const areDotted = written.every((_, at) => isDotted(window, at));
+    const full = areDotted ? phrases[written.join(" ")] : undefined;
     if (full !== undefined)
       return { spoken: spreadOverWords(full, words), after: afterDot(window, words - 1, false) };
   }
@@ -44,7 +44,10 @@ function isDotted(window: NormalizationWindow, distance: number): boolean {
   return word !== undefined && (word.after.startsWith(".") || word.text.endsWith("."));
 }
 
-/** "p. 42", "No. 5": only a following number identifies the abbreviation. */
+/**
+ * Reads an abbreviation before a number, such as "p. 42" or "No. 5". Without the number it may be an ordinary
+ * word.
+ */
 function readNumbered(
   window: NormalizationWindow,
   { abbreviations: { numbered } }: LanguageRules,
@@ -72,13 +75,15 @@ function readOne(window: NormalizationWindow, language: LanguageRules): WordRead
   };
 }
 
-/** "U.S." */
+/** Reads initials such as "U.S." letter by letter. */
 function readInitials(text: string, language: LanguageRules): WordReading {
   const letters = Array.from(text.replaceAll(".", ""), (letter) => language.letter(letter));
   return { spoken: [phrase(...letters)] };
 }
 
-/** The text after the abbreviation, without its dot unless the dot also ends the sentence. */
+/**
+ * Returns the punctuation after an abbreviation. It includes the dot only if the dot also ends the sentence.
+ */
 function afterDot(window: NormalizationWindow, distance: number, mayEnd: boolean): string {
   const { after = "" } = window.at(distance) ?? {};
   const isLast = window.at(distance + 1) === undefined;

@@ -13,7 +13,10 @@ const withH = /^(?<hour>\d{1,2})h(?<minute>\d{2})?(?:min)?$/iu;
 const withHalf = /^(?<hour>\d{1,2})(?<tail>[ap]\.?m\.?)$/iu;
 const halves = /^[ap]\.? ?m\.?$/iu;
 
-/** @param first whether the time is the first of two, as "9:00" in "9:00–17:00". */
+/**
+ * Reads a time of day.
+ * @param first whether the time is the first of two, such as "9:00" in "9:00–17:00".
+ */
 export function readClock(
   window: NormalizationWindow,
   language: LanguageRules,
@@ -42,7 +45,7 @@ interface Marker {
   readonly time: Partial<ClockTime>;
 }
 
-/** "pm", "p. m.", "Uhr" or "h" after the number. */
+/** Finds a marker after the number: "pm", "p. m.", "Uhr" or "h". */
 function markerAfter(window: NormalizationWindow, { decimal }: LanguageRules): Marker | undefined {
   if (window.word.after !== "") return undefined;
   const next = window.textAt(1);
@@ -67,14 +70,14 @@ function withMarker(
 ): WordReading {
   const all = language.clock(time).split(" ");
   const bare = language.clock({ ...time, half: undefined, marked: false, first: true }).split(" ");
-  // Up to the marker, the words are those of the time without it.
-  let same = 0;
-  while (same < bare.length && same < all.length - 1 && bare[same] === all[same]) same++;
-  const spoken = [all.slice(0, same).join(" "), ...spreadOverWords(all.slice(same).join(" "), words)];
+  // The words of the marked time and of the bare time are equal up to the marker.
+  let equalWords = 0;
+  while (equalWords < bare.length && equalWords < all.length - 1 && bare[equalWords] === all[equalWords]) equalWords++;
+  const spoken = [all.slice(0, equalWords).join(" "), ...spreadOverWords(all.slice(equalWords).join(" "), words)];
   return { spoken, ...(kind === "half" && { after: dotAfterHalf(window, words) }) };
 }
 
-/** The dot of "p.m." also ends the sentence if a capital letter follows. */
+/** Returns the punctuation after "p.m.". Its dot also ends the sentence if a capital letter follows. */
 function dotAfterHalf(window: NormalizationWindow, words: number): string {
   const { text = "", after = "" } = window.at(words) ?? {};
   const next = window.at(words + 1);
@@ -87,18 +90,18 @@ function toTime(
   hour = "",
   minute = "0",
   second: string | undefined,
-  manner: Pick<ClockTime, "half" | "marked" | "first">,
+  form: Pick<ClockTime, "half" | "marked" | "first">,
 ): ClockTime | undefined {
   const time = {
     hour: Number(hour),
     minute: Number(minute),
     second: second === undefined ? undefined : Number(second),
-    ...manner,
+    ...form,
   };
   return time.hour <= 24 && time.minute < 60 && (time.second ?? 0) < 60 ? time : undefined;
 }
 
-/** "15 h 30" */
+/** Reads a time such as "15 h 30". */
 function readSpacedH(window: NormalizationWindow, language: LanguageRules): WordReading | undefined {
   const hour = /^\d{1,2}$/u.exec(window.text)?.[0];
   if (language.decimal !== "," || hour === undefined || window.textAt(1) !== "h" || !window.joins())

@@ -5,7 +5,7 @@ import { sayMixed } from "./letters.ts";
 
 const email = /^[\p{L}\d.+_%-]+@[\p{L}\d-]+(?:\.[\p{L}\d-]+)+$/u;
 const scheme = /^(?:https?|ftp|wss?):\/\//iu;
-/** Endings of addresses that do not occur where one sentence ends and another begins. */
+/** Top-level domains that cannot be the first word of a sentence after a missing space. */
 const hostEnding =
   "com|org|net|edu|gov|int|info|biz|io|co|uk|de|fr|es|eu|dev|app|ai|tv|ch|nl|ca|mx|ar|jp|cn|ru|br|au|pl|se|cl|pt|cat";
 const bareHost = new RegExp(`^[a-z\\d-]+(?:\\.[a-z\\d-]+)*\\.(?:${hostEnding})(?::\\d+)?(?:[/?#].*)?$`, "iu");
@@ -21,7 +21,10 @@ export function readUrl({ text }: NormalizationWindow, language: LanguageRules):
   return { spoken: [sayAddress(address, hostEnd, language)] };
 }
 
-/** Reads letters of country codes, `www`, digits and signs by name, and the other parts as words. */
+/**
+ * Reads an address. Country codes and `www` are read letter by letter, signs by name, and other parts as
+ * words.
+ */
 function sayAddress(address: string, hostEnd: number, language: LanguageRules): string {
   const parts: string[] = [];
   for (const { 0: run, index } of address.matchAll(/\p{L}+|\d+|[^\p{L}\d]/gu)) {

@@ -5,7 +5,7 @@ import { type NormalizationWindow, phrase, type WordReading } from "./common/win
 
 const maxSpelledWords = 8;
 
-/** `spell(ABC 123)`: character by character. */
+/** Reads `spell(ABC 123)` character by character. */
 export function readSpell(window: NormalizationWindow, language: LanguageRules): WordReading | undefined {
   const opened = window.text === "spell" && window.word.after.startsWith("(");
   if (!opened && !window.text.startsWith("spell(")) return undefined;
@@ -39,14 +39,14 @@ function spellOut(text: string, language: LanguageRules): string {
 const acronym = /^(?<lead>\p{L}{1,3}['’])?(?<core>\p{Lu}{2,6})(?<tail>['’]?s)?$/u;
 
 /**
- * Reads FBI letter by letter, and NASA as a word. In a text that consists of capitals, both are ordinary
- * words.
+ * Reads an acronym: FBI letter by letter, and NASA as a word. In a text that is written in capital letters,
+ * both are ordinary words.
  */
 export function readAcronym(window: NormalizationWindow, language: LanguageRules): WordReading | undefined {
   const { special, spelled } = language.acronyms;
   const { text } = window;
-  const own = special[text];
-  if (own !== undefined) return { spoken: [own] };
+  const specialReading = special[text];
+  if (specialReading !== undefined) return { spoken: [specialReading] };
   const { lead = "", core, tail = "" } = acronym.exec(text)?.groups ?? {};
   if (core === undefined || (tail !== "" && core.length < 2)) return undefined;
   if (isWord(core, language) || (!spelled.has(core) && isShouted(window))) return undefined;
@@ -65,14 +65,14 @@ function isShouted(window: NormalizationWindow): boolean {
   return capitals.length >= 2;
 }
 
-/** Reads letters and digits in one word separately. */
+/** Reads a word of letters and digits. Letters and digits are read separately. */
 export function readMixed(window: NormalizationWindow, language: LanguageRules): WordReading | undefined {
   const { text } = window;
   if (!/\p{N}/u.test(text) || !/[^\d]/u.test(text)) return undefined;
   return { spoken: [sayMixed(text, language)] };
 }
 
-/** Prefixes of a year: "pre-1990". */
+/** Prefixes of a year, as in "pre-1990". */
 const beforeYear = /^(?:pre|post|mid|early|late|vor|nach|ante|avant|après)-$/iu;
 
 export function sayMixed(text: string, language: LanguageRules): string {

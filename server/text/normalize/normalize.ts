@@ -30,11 +30,11 @@ import { readWholeNumber } from "./whole-numbers.ts";
 
 const languages = ownEntries<LanguageRules>({ eng: english, spa: spanish, fra: french, deu: german });
 
-/** The number of words that a rule sees, which limits its work for each word. */
+/** The number of words before and after a word that a rule can read. It bounds the work for each word. */
 const wordsBehind = 5;
 const wordsAhead = 8;
 
-/** The order matters: an ambiguous word is read by the first matching rule. */
+/** The rules in order. The first matching rule reads an ambiguous word. */
 const numeric: readonly Rule[] = [
   readDate,
   readVersion,
@@ -70,12 +70,12 @@ function readSigns(window: NormalizationWindow, language: LanguageRules): WordRe
   return readSymbols(window, language, (rest) => readWord(rest, language));
 }
 
-/** Whether a word is a formula, in which slashes divide. */
+/** Whether a word is a formula. A slash in a formula is a division. */
 function isFormula({ text }: NormalizationWindow): boolean {
   return /[=+×÷^]/u.test(text);
 }
 
-/** "24/7", "C++": words that are read as a whole. */
+/** Reads a word that has a fixed reading, such as "24/7" or "C++". */
 function readSaying(
   { text, word }: NormalizationWindow,
   { sayings }: LanguageRules,
@@ -90,9 +90,9 @@ function readSpecial(window: NormalizationWindow, language: LanguageRules): Word
 }
 
 /**
- * Replaces the text of each token by its spoken words, and keeps the token's index in the written text. A
- * token without words of its own (a unit that is spoken with its number) is joined to the previous one. The
- * punctuation of a token without speech (an emoji) moves to the previous one.
+ * Replaces the text of each token by its spoken words. The token keeps the index of its written word. A token
+ * without spoken words (a unit that is spoken with its number) is joined to the previous token. The
+ * punctuation of a token without speech (an emoji) moves to the previous token.
  */
 export function* normalize(items: Iterable<WrittenItem>, language: string): Generator<WrittenItem> {
   const read = readerOf(language);
@@ -111,11 +111,11 @@ export function* normalize(items: Iterable<WrittenItem>, language: string): Gene
 type Reader = (window: NormalizationWindow) => WordReading | undefined;
 
 function readerOf(language: string): Reader {
-  const known = languages[language];
-  return known ? (window) => readWord(window, known) : (window) => readWholeNumber(window, language);
+  const rulesOfLanguage = languages[language];
+  return rulesOfLanguage ? (window) => readWord(window, rulesOfLanguage) : (window) => readWholeNumber(window, language);
 }
 
-/** A word of letters is not changed, except for abbreviations without a dot. */
+/** Matches a word of letters. Such a word is unchanged, unless it is an abbreviation without a dot. */
 const plainWord = /^(?![IVXLC]+(?:er|re|e)$)\p{Lu}?\p{Ll}+$/u;
 
 function readWord(window: NormalizationWindow, language: LanguageRules): WordReading | undefined {
@@ -136,7 +136,10 @@ function readWord(window: NormalizationWindow, language: LanguageRules): WordRea
   return undefined;
 }
 
-/** A word with a letter, a digit or a mathematical sign is always spoken, whatever a rule returned. */
+/**
+ * Ensures that a word with a letter, a digit or a mathematical sign is spoken, even if a rule returned no
+ * words.
+ */
 function neverSilent(
   reading: WordReading,
   { text }: NormalizationWindow,
@@ -144,16 +147,16 @@ function neverSilent(
 ): WordReading {
   if (
     !/[\p{L}\p{N}\p{Sm}\p{Sc}]/u.test(text) ||
-    reading.spoken.some((said) => withoutNumerals(said) !== "")
+    reading.spoken.some((spoken) => withoutNumerals(spoken) !== "")
   ) {
     return reading;
   }
-  const said = withoutNumerals(sayPieces(text, language));
+  const spoken = withoutNumerals(sayPieces(text, language));
   const name = /\p{N}/u.test(text) ? language.number : language.sign;
-  return { ...reading, spoken: reading.spoken.with(0, said === "" ? name : said) };
+  return { ...reading, spoken: reading.spoken.with(0, spoken === "" ? name : spoken) };
 }
 
-/** "prize—$5—now": each part is read separately. */
+/** Reads a word such as "prize—$5—now". Each part is read separately. */
 function readParts(window: NormalizationWindow, language: LanguageRules): WordReading | undefined {
   if (!/[—…]/u.test(window.text)) return undefined;
   const parts = window.text.split(/[—…]+/u).map((text) => {
@@ -194,21 +197,21 @@ function readEnd(
   return undefined;
 }
 
-/** "1 234,50 €", "1 000e": several words that are one number. */
+/** Reads a number of several words, such as "1 234,50 €" or "1 000e". */
 function readSpacedNumber(window: NormalizationWindow, language: LanguageRules): WordReading | undefined {
-  const glued = gluedThousands(window, language);
-  const reading = glued && (readSpecial(glued.window, language) ?? readQuantity(glued.window, language));
+  const joined = gluedThousands(window, language);
+  const reading = joined && (readSpecial(joined.window, language) ?? readQuantity(joined.window, language));
   if (!reading) return undefined;
   const [number = "", ...rest] = reading.spoken;
-  return { ...reading, spoken: [...spreadThousands(number, window, glued.words, language), ...rest] };
+  return { ...reading, spoken: [...spreadThousands(number, window, joined.words, language), ...rest] };
 }
 
 const emoji =
   /(?![©®™])(?:\p{Extended_Pictographic}|\p{Emoji_Modifier}|\p{Regional_Indicator}|\u200d|\ufe0f|\u20e3)+/gu;
 
 /**
- * Prepares a word for the rules: digits of every script become 0 to 9, emoji are removed, and a dot may
- * begin a number.
+ * Prepares a word for the rules. Digits of every script become 0 to 9, emoji are removed, and a dot before a
+ * digit becomes part of the number.
  */
 function prepare(token: WrittenToken): WrittenToken {
   let { text, before } = token;
@@ -226,7 +229,7 @@ function prepare(token: WrittenToken): WrittenToken {
   return text === token.text ? token : { ...token, text, before };
 }
 
-/** Signs that consist of several typed characters. */
+/** Signs that are typed as several characters. */
 const signs = ownEntries<string>({
   "<=": "≤",
   ">=": "≥",
@@ -240,17 +243,20 @@ const signs = ownEntries<string>({
   "+/−": "±",
 });
 
-const kept = /[½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞²³¹⁰⁴-⁹]/u;
+const unchangedNumerals = /[½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞²³¹⁰⁴-⁹]/u;
 
 function withAsciiDigits(text: string): string {
   return text.replace(/[\p{N}\uff05\uff0b]/gu, (character) => {
-    if (kept.test(character)) return character;
+    if (unchangedNumerals.test(character)) return character;
     const plain = character.normalize("NFKC");
     return /\p{Nd}/u.test(plain) ? [...plain].map(asciiDigit).join("") : plain;
   });
 }
 
-/** Unicode orders the ten digits of a script from zero, so the number of digits before one is its value. */
+/**
+ * Converts a digit of any script to ASCII. Unicode orders the ten digits of a script from zero, so the value
+ * of a digit is the number of digits before it.
+ */
 function asciiDigit(character: string): string {
   const code = character.codePointAt(0) ?? 0;
   if (!/\p{Nd}/u.test(character) || code < 128) return character;
@@ -259,7 +265,7 @@ function asciiDigit(character: string): string {
   return String(value);
 }
 
-/** The queue of tokens: some are already read, and some are read in advance. */
+/** The queue of tokens. It contains tokens that were read, and the tokens ahead. */
 class Tokens {
   readonly #read: Reader;
   readonly #past: Word[] = [];
@@ -273,7 +279,7 @@ class Tokens {
   *add(token: WrittenToken): Generator<WrittenItem> {
     this.#ahead.push(prepare(token));
     if (token.paragraphEnd)
-      yield* this.flush(); // A number and its unit are never in two paragraphs.
+      yield* this.flush(); // A number and its unit are always in the same paragraph.
     else if (this.#ahead.length > wordsAhead) yield* this.#next();
   }
 
@@ -289,13 +295,13 @@ class Tokens {
     if (!first) return;
     const reading =
       first.text === "" ? { spoken: [""] } : this.#read(new NormalizationWindow(this.#past, first, rest));
-    const taken = this.#ahead.splice(0, reading?.spoken.length ?? 1);
-    this.#past.push(...taken);
+    const consumed = this.#ahead.splice(0, reading?.spoken.length ?? 1);
+    this.#past.push(...consumed);
     this.#past.splice(0, this.#past.length - wordsBehind);
-    for (const [at, token] of taken.entries()) yield* this.#put(token, at, taken.length, reading);
+    for (const [at, token] of consumed.entries()) yield* this.#emit(token, at, consumed.length, reading);
   }
 
-  *#put(
+  *#emit(
     token: WrittenToken,
     at: number,
     count: number,
@@ -309,9 +315,9 @@ class Tokens {
     const before = at === 0 ? (reading.before ?? token.before) : "";
     const after =
       at === count - 1 ? (reading.after ?? token.after) : token.after.replace(/^(?:,[-–—]+|[.()-]+)/u, "");
-    const said = { ...token, text, before, after };
-    if (text !== "") yield* this.#hold(said);
-    else this.#join(said, at > 0);
+    const spoken = { ...token, text, before, after };
+    if (text !== "") yield* this.#hold(spoken);
+    else this.#join(spoken, at > 0);
   }
 
   *#hold(token: WrittenToken): Generator<WrittenItem> {
@@ -319,20 +325,24 @@ class Tokens {
     this.#held = token;
   }
 
-  #join({ written, before, after, paragraphEnd }: WrittenToken, said: boolean): void {
+  #join({ written, before, after, paragraphEnd }: WrittenToken, spoken: boolean): void {
     if (!this.#held) return;
     const held = this.#held;
     this.#held = {
       ...held,
-      // A run of emoji would otherwise collect unlimited punctuation, which the next step reads at once.
+      // Without the limit, a run of emoji would collect unlimited punctuation, which the next step reads at
+      // once.
       after: `${held.after}${before}${after}`.slice(0, maxPunctuation),
       paragraphEnd: held.paragraphEnd || paragraphEnd,
-      written: said ? `${held.written} ${written}` : held.written,
+      written: spoken ? `${held.written} ${written}` : held.written,
     };
   }
 }
 
-/** Removes characters that no rule can read, such as numerals of a dead script, which engines do not handle. */
+/**
+ * Removes numerals that no rule can read, such as those of historic scripts. Engines cannot read these
+ * characters.
+ */
 function withoutNumerals(text: string): string {
   return /[^\x20-\x7e]/u.test(text) ? phrase(...text.replace(/[\p{Nl}\p{No}]/gu, "").split(" ")) : text;
 }

@@ -2,10 +2,13 @@ import type { LanguageRules } from "./common/language.ts";
 import { readQuantity } from "./common/quantity.ts";
 import { NormalizationWindow, phrase, type WordReading } from "./common/window.ts";
 
-/** The slash is in one of these words: "$9.99/month", "5 €/Monat", "2 Mio. €/Jahr", "5 € / Monat". */
+/**
+ * The number of words in which a slash is searched: "$9.99/month", "5 €/Monat", "2 Mio. €/Jahr", "5 € /
+ * Monat".
+ */
 const mostWords = 4;
 
-/** A quantity that is divided by a unit, a period or a noun. */
+/** Reads a quantity that is divided by a unit, a period or a noun. */
 export function readPer(window: NormalizationWindow, language: LanguageRules): WordReading | undefined {
   if (!/^[^\p{L}\d]{0,2}\p{L}{0,3}[^\p{L}\d]?\d/u.test(window.text)) return undefined;
   for (let at = 0; at < mostWords; at++) {
@@ -14,7 +17,7 @@ export function readPer(window: NormalizationWindow, language: LanguageRules): W
     const slash = word.text.indexOf("/");
     if (slash < 0) continue;
     if (isUnit(word.text, language)) return undefined;
-    return divided(window, at, slash, language);
+    return readDivision(window, at, slash, language);
   }
   return undefined;
 }
@@ -24,7 +27,7 @@ function isUnit(text: string, { units, currencies }: LanguageRules): boolean {
   return units[tail] !== undefined || currencies[tail] !== undefined;
 }
 
-function divided(
+function readDivision(
   window: NormalizationWindow,
   at: number,
   slash: number,
@@ -34,7 +37,7 @@ function divided(
   const [left, right] = [text.slice(0, slash), text.slice(slash + 1)];
   const words = left === "" ? at : at + 1;
   if (words === 0) return undefined;
-  const quantity = readQuantity(until(window, words, left === "" ? undefined : left), language);
+  const quantity = readQuantity(dividendOf(window, words, left === "" ? undefined : left), language);
   if (quantity?.spoken.length !== words) return undefined;
   const isPlain = words === 1 && /^[-−+]?[\d.,]+$/u.test(at === 0 ? left : window.text);
   const beneath = right === "" ? window.from(at + 1) : window.from(at)?.with({ text: right });
@@ -43,7 +46,7 @@ function divided(
   const { before } = quantity;
   const { after } = divisor;
   return {
-    spoken: joined(
+    spoken: joinParts(
       quantity.spoken,
       divisor.spoken,
       { slashApart: left === "", divisorApart: right === "" },
@@ -54,8 +57,8 @@ function divided(
   };
 }
 
-/** The words of both parts, each at its position. */
-function joined(
+/** Joins the words of the dividend and the divisor. Each written word gets its own words. */
+function joinParts(
   quantity: readonly string[],
   divisor: readonly string[],
   { slashApart, divisorApart }: { readonly slashApart: boolean; readonly divisorApart: boolean },
@@ -67,8 +70,8 @@ function joined(
   return [...quantity.slice(0, -1), phrase(quantity.at(-1) ?? "", beneath[0] ?? ""), ...beneath.slice(1)];
 }
 
-/** The words of the quantity alone. The last one is cut before the slash. */
-function until(window: NormalizationWindow, words: number, cut: string | undefined): NormalizationWindow {
+/** Returns the window of the dividend. Its last word is cut before the slash. */
+function dividendOf(window: NormalizationWindow, words: number, cut: string | undefined): NormalizationWindow {
   const all = Array.from({ length: words }, (_, at) => window.at(at) ?? { text: "", before: "", after: "" });
   const last = all[words - 1];
   if (last && cut !== undefined) all[words - 1] = { ...last, text: cut, after: "" };
@@ -77,7 +80,10 @@ function until(window: NormalizationWindow, words: number, cut: string | undefin
   return new NormalizationWindow([], first ?? window.word, rest);
 }
 
-/** @param isPlain the dividend has no unit, so that the divisor can only be a unit or a period. */
+/**
+ * Reads the divisor.
+ * @param isPlain whether the dividend has no unit. The divisor can then only be a unit or a period.
+ */
 function sayDivisor(
   window: NormalizationWindow,
   isPlain: boolean,
@@ -94,7 +100,7 @@ function sayDivisor(
   return isWord && (!isPlain || periods.has(text.toLowerCase())) ? { spoken: [text] } : undefined;
 }
 
-/** Removes the dot of an abbreviated unit if the sentence continues. */
+/** Removes the dot after an abbreviated unit if the sentence continues. */
 function withoutDot(window: NormalizationWindow): Partial<WordReading> {
   const goesOn = window.at(1) !== undefined && !/^\p{Lu}/u.test(window.textAt(1));
   return window.word.after.startsWith(".") && goesOn ? { after: window.word.after.slice(1) } : {};

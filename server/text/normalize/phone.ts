@@ -13,16 +13,16 @@ const single = [
   /^\+\d{1,3}\(\d{1,4}\)[-./]?\d{2,10}(?:[-./]\d{1,8}){0,4}$/u,
   /^0[1-9]\d{8}$/u,
 ];
-/** Numbers of several groups, such as `3 3 4`, without brackets. */
+/** Phone numbers of several groups without parentheses, for example with 3, 3 and 4 digits. */
 const spaced = [
   /^\d{3} \d{3} \d{4}$/u,
   /^[6-9]\d{2} \d{3} \d{3}$/u,
   /^[6-9]\d{2} \d{2} \d{2} \d{2}$/u,
   /^[89]\d \d{3} \d{2} \d{2}$/u,
   /^\d{2} \d{4} \d{4}$/u,
-  /^\d{4}(?: \d{4}){3}$/u, // A credit card.
+  /^\d{4}(?: \d{4}){3}$/u, // The number of a credit card.
 ];
-/** Numbers that begin with a zero or a plus, as no quantity does. */
+/** Phone numbers that begin with a zero. A quantity never begins with a zero. */
 const national = [
   /^0\d(?: \d{2}){4}$/u,
   /^0\d{1,5} \d{3,10}(?:-\d{1,4})?$/u,
@@ -36,7 +36,7 @@ const maxGroups = 8;
 export function readPhone(window: NormalizationWindow, language: LanguageRules): WordReading | undefined {
   const { text } = window;
   if (!/^\+?\d/u.test(text)) return undefined;
-  if (single.some((form) => form.test(text))) return say([text], language);
+  if (single.some((form) => form.test(text))) return sayGroups([text], language);
   const groups = phoneGroups(window);
   for (let count = groups.length; count > 1; count--) {
     const written = groups
@@ -45,9 +45,9 @@ export function readPhone(window: NormalizationWindow, language: LanguageRules):
       .replaceAll(/[()]/gu, " ")
       .replaceAll(/ \/ | {2,}/gu, " ");
     if (isSpaced(written.trim(), window, count, language))
-      return { ...say(groups.slice(0, count), language), before: window.word.before.replace(/\($/u, "") };
+      return { ...sayGroups(groups.slice(0, count), language), before: window.word.before.replace(/\($/u, "") };
   }
-  return isCalled(window, language) ? say([text], language) : undefined;
+  return isCalled(window, language) ? sayGroups([text], language) : undefined;
 }
 
 function isSpaced(
@@ -62,7 +62,7 @@ function isSpaced(
   return spaced.some((form) => form.test(written)) && !countsSomething(window, count, language);
 }
 
-/** "600 000 000 personas", "800 000 000 €" */
+/** Whether the groups are a quantity, as in "600 000 000 personas" or "800 000 000 €". */
 function countsSomething(window: NormalizationWindow, count: number, language: LanguageRules): boolean {
   const isRound = window.textAt(count - 1) === "000";
   const next = window.at(count - 1)?.after === "" ? window.textAt(count) : "";
@@ -72,7 +72,10 @@ function countsSomething(window: NormalizationWindow, count: number, language: L
   return isRound || isMeasure || language.isPlural(next);
 }
 
-/** The number and the following groups, separated only by a space, a slash or round brackets. */
+/**
+ * Returns the word and the groups of digits after it. The groups are separated only by a space, a slash or
+ * parentheses.
+ */
 function phoneGroups(window: NormalizationWindow): string[] {
   const groups = [window.text];
   while (groups.length < maxGroups) {
@@ -92,7 +95,7 @@ function isCalled(window: NormalizationWindow, { callWords }: LanguageRules): bo
   return callWords.has(previous) || callWords.has(`${window.textAt(-2).toLowerCase()} ${previous}`);
 }
 
-function say(groups: readonly string[], language: LanguageRules): WordReading {
+function sayGroups(groups: readonly string[], language: LanguageRules): WordReading {
   const spoken = groups.map((group) => {
     const plus = group.startsWith("+") ? language.plus : "";
     return phrase(plus, ...(group.match(/\d+/gu)?.map((digits) => language.phoneGroup(digits)) ?? []));

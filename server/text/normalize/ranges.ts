@@ -4,14 +4,14 @@ import type { LanguageRules } from "./common/language.ts";
 import { NormalizationWindow, phrase, type WordReading } from "./common/window.ts";
 
 const range = /^(?<from>[^–—-]{1,16})[–—-](?<to>[^–—-]{1,16})$/u;
-/** A number with a currency before it or a unit after it, or a time of day. */
+/** Matches a number with a currency before it or a unit after it, and a time of day. */
 const value = /^[^\d\p{L}]?\p{L}{0,2}[^\d\p{L}]?\d[\d.,:]*\D{0,6}\d{0,2}$/u;
 
 type Ends = { readonly kind: "numbers" | "values" | "names"; readonly from: string; readonly to: string };
 type ReadEnd = (window: NormalizationWindow, first: boolean) => WordReading | undefined;
 
 /**
- * "3–5 km", "$5–10", "$5–$10", "9:00–17:00", "9am–5pm", "Mon–Fri".
+ * Reads a range, such as "3–5 km", "$5–10", "$5–$10", "9:00–17:00", "9am–5pm" or "Mon–Fri".
  * @param read reads one end of the range.
  */
 export function readRange(
@@ -50,14 +50,14 @@ function sayNumbers(
   return { ...right, before, spoken };
 }
 
-/** "1990–1995", "2019–20" */
+/** Reads a range of years, such as "1990–1995" or "2019–20". */
 function sayYears({ from, to }: Ends, language: LanguageRules): string | undefined {
   if (!/^[12]\d{3}$/u.test(from) || !/^[12]\d{3}$|^\d\d$/u.test(to)) return undefined;
   const last = to.length === 4 ? language.year(to) : sayWhole(to, language);
   return phrase(language.year(from), language.to, last);
 }
 
-/** The word for the dash. Undefined if it is not a range but a number in parts, such as an article of law. */
+/** Returns the word for the dash, or undefined if the text is not a range. */
 function jointOf(
   { kind, from, to }: Ends,
   window: NormalizationWindow,
@@ -76,7 +76,7 @@ function alone(text: string): NormalizationWindow {
   return new NormalizationWindow([], { text, before: "", after: "" }, []);
 }
 
-/** Both ends are numbers of one kind. A currency before the first also applies to the second. */
+/** Reads ends that are numbers of one kind. A currency before the first number also applies to the second. */
 function numericEnds(from: string, to: string): Ends | undefined {
   const { lead = "", number = "" } = /^(?<lead>[^\d\p{L}]?)(?<number>\d[\d.,:h]*)$/u.exec(from)?.groups ?? {};
   if (number === "" || !/^\d/u.test(to)) return undefined;
@@ -85,7 +85,7 @@ function numericEnds(from: string, to: string): Ends | undefined {
   return { kind: "numbers", from: number, to: lead + to };
 }
 
-/** Each end is complete without the other. */
+/** Reads ends that are complete values. */
 function valueEnds(from: string, to: string): Ends | undefined {
   return value.test(from) && value.test(to) ? { kind: "values", from, to } : undefined;
 }
@@ -102,8 +102,8 @@ function namedEnds(from: string, to: string, language: LanguageRules): Ends | un
 const endsInDash = /^\.?[–—-]$/u;
 
 /**
- * "3 – 5", "9 am – 5 pm", "Mo. – Fr.": the word for a separate dash after the words read. Undefined if the
- * dash is a pause.
+ * Returns the word for a separate dash after a reading, as in "3 – 5", "9 am – 5 pm" or "Mo. – Fr.". Returns
+ * undefined if the dash is a pause.
  */
 export function sayLoneDash(
   window: NormalizationWindow,
@@ -124,7 +124,7 @@ export function sayLoneDash(
 const arithmetic = /^[=+×÷*/·⋅≈≠<>≤≥−]$/u;
 const farthestSign = 6;
 
-/** "9 - 5 = 4": another arithmetic sign is next to it. */
+/** Whether a dash is a minus: another arithmetic sign is near it, as in "9 - 5 = 4". */
 function isSubtraction(window: NormalizationWindow, words: number): boolean {
   if (words !== 1) return false;
   if (arithmetic.test(window.textAt(-1))) return true;

@@ -2,8 +2,8 @@ import type { LanguageRules } from "./common/language.ts";
 import { type NormalizationWindow, phrase, type WordReading } from "./common/window.ts";
 
 /**
- * "01.05.2024/02.05.2024", "v1.2.3/v1.2.4", "192.168.1.0/24": words that no rule reads as a whole are read
- * part by part.
+ * Reads a word with slashes part by part, such as "01.05.2024/02.05.2024", "v1.2.3/v1.2.4" or
+ * "192.168.1.0/24". No other rule reads such a word as a whole.
  */
 export function readSlashed(
   window: NormalizationWindow,

@@ -4,7 +4,7 @@ import { sayPieces } from "./common/pieces.ts";
 import { type NormalizationWindow, phrase, type WordReading } from "./common/window.ts";
 import { sayMixed } from "./letters.ts";
 
-/** Reads the rest of a word by all rules. */
+/** Reads the rest of a word with all rules. */
 type ReadRest = (window: NormalizationWindow) => WordReading | undefined;
 
 const formula = /^[\p{L}\d.,⁰¹²³⁴-⁹]{1,20}(?:[-+−=×÷*/<>±^≥≤≠≈√∞→·⋅]{1,2}[\p{L}\d.,⁰¹²³⁴-⁹]{1,20})+$/u;
@@ -22,7 +22,7 @@ export function readSymbols(
   );
 }
 
-/** "n.º 5", "N° 5", "№ 5", "nº5" */
+/** Reads a number sign, as in "n.º 5", "N° 5", "№ 5" or "nº5". */
 export function readNumberSign(
   window: NormalizationWindow,
   language: LanguageRules,
@@ -35,11 +35,11 @@ export function readNumberSign(
   return { spoken: [phrase(language.number, sayMixed(digits, language))] };
 }
 
-/** Words after which a relation has no verb of its own: "must be ≤ 5". */
+/** Words after which a relation is read without a verb: "must be ≤ 5". */
 const beforeBareSign =
   /^(?:is|be|are|was|were|at|to|of|for|with|by|than|from|only|stay|ist|sind|bei|auf|von|mit|est|sont|à|de|du|avec|es|son|con|en|un|una|une)$/u;
 
-/** "+" between two numbers, "≥" between a name and a number, "&" anywhere. */
+/** Reads a separate sign, such as "+" between two numbers, "≥" between a name and a number, or "&". */
 function readOperator(window: NormalizationWindow, language: LanguageRules): WordReading | undefined {
   const { text } = window;
   if (/[\p{L}\p{N}]/u.test(text)) return undefined;
@@ -50,12 +50,13 @@ function readOperator(window: NormalizationWindow, language: LanguageRules): Wor
   const sentence = isBetween || (isRelation && !beforeBareSign.test(before));
   if (sentence && operators[text] !== undefined) return { spoken: [operators[text]] };
   if (text === "#" && /^\d/u.test(after)) return { spoken: [language.number] };
-  if (/^[*#\\/†]+$/u.test(text)) return { spoken: [""] }; // A bullet or a heading.
+  // The sign marks a list item or a heading, and is not read.
+  if (/^[*#\\/†]+$/u.test(text)) return { spoken: [""] };
   const name = currencies[text]?.many ?? symbols[text];
   return { spoken: [name ?? sayPieces(text, language)] };
 }
 
-/** "2+2=4" */
+/** Reads a formula such as "2+2=4". */
 function readFormula({ text }: NormalizationWindow, language: LanguageRules): WordReading | undefined {
   if (!formula.test(text) || !/\d/u.test(text) || !/[+=×÷<>±^≥≤≠≈√∞→·⋅]/u.test(text)) return undefined;
   if (/^(?:UTC|GMT)/u.test(text) || /\de[-+]\d/iu.test(text)) return undefined;
@@ -72,7 +73,10 @@ function sayTerm(part: string, language: LanguageRules): string {
   return language.operators[part] ?? language.symbols[part] ?? sayMixed(part, language);
 }
 
-/** "#1", "#tag", "@name", "~5 km", "≥38 °C", "*bold*", "AT&T", "x²" and words that are joined by signs. */
+/**
+ * Reads a word with a sign, such as "#1", "#tag", "@name", "~5 km", "≥38 °C", "*bold*", "AT&T" or "x²", and
+ * words that are joined by signs.
+ */
 function readMarked(
   window: NormalizationWindow,
   language: LanguageRules,
@@ -80,13 +84,13 @@ function readMarked(
 ): WordReading | undefined {
   const { text } = window;
   const stars = /^\*+(?<word>[^*]+)\**$|^(?<ended>[^*]+)\*+$/u.exec(text)?.groups;
-  if (stars) return rest(window, stars.word ?? stars.ended ?? "", "", read);
+  if (stars) return readRest(window, stars.word ?? stars.ended ?? "", "", read);
   const { mark, word } =
     /^(?<mark>[#@~≈<>≥≤≠=√×÷±→^]|[^\p{L}\p{N}]{1,2}(?=[-−]?\d))(?<word>[-−]?[\p{L}\p{N}].*)$/u.exec(text)
       ?.groups ?? {};
   if (mark !== undefined && word !== undefined) {
     const isNumbered = mark === "#" && /^\d+$/u.test(word);
-    return rest(isNumbered ? window.ending(word) : window, word, sayMark(mark, word, language), read);
+    return readRest(isNumbered ? window.ending(word) : window, word, sayMark(mark, word, language), read);
   }
   const unit =
     /^\d+[⁺⁻]?[⁰¹²³⁴-⁹]+$/u.test(text) && window.joins() ? language.units[window.textAt(1)] : undefined;
@@ -101,8 +105,8 @@ function sayMark(mark: string, word: string, language: LanguageRules): string {
   return language.symbols[mark] ?? sayPieces(mark, language);
 }
 
-/** Reads the text after a mark, or between asterisks, without its context. */
-function rest(window: NormalizationWindow, text: string, mark: string, read: ReadRest): WordReading {
+/** Reads the text after a mark, or between asterisks. */
+function readRest(window: NormalizationWindow, text: string, mark: string, read: ReadRest): WordReading {
   const reading = read(window.with({ text, before: "" }));
   const [first = "", ...others] = reading?.spoken ?? [text];
   return {

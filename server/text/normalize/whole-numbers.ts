@@ -28,22 +28,22 @@ const numbers: Readonly<Record<string, Numbers>> = {
 };
 
 /**
- * From a million on, the package omits the plural in some of these languages, so the engine's own rules are
- * used.
+ * The highest number of digits that the package converts. For a million and above, the package omits the
+ * plural in some of these languages, so the engine reads these numbers.
  */
 const maxDigits = 6;
-/** A longer number is a code, which an engine reads digit by digit. */
+/** The highest number of digits of a number. A longer number is likely to be a code. */
 const maxEngineDigits = 12;
 
-/** Reads whole numbers in languages without rules of their own. The engine reads everything else. */
+/** Reads whole numbers in languages that have no rules here. The engine reads everything else. */
 export function readWholeNumber(window: NormalizationWindow, language: string): WordReading | undefined {
-  const known = Object.hasOwn(numbers, language) ? numbers[language] : undefined;
-  if (!known) return undefined;
-  const amount = readAmount(window.text, known);
+  const rules = Object.hasOwn(numbers, language) ? numbers[language] : undefined;
+  if (!rules) return undefined;
+  const amount = readAmount(window.text, rules);
   if (amount?.fraction !== "" || amount.sign !== "") return undefined;
   const { whole, grouped } = amount;
   const isOrdinal = window.word.after.startsWith(".") && window.at(1) !== undefined;
   if (/^0./u.test(whole) || isOrdinal) return undefined;
-  if (whole.length <= maxDigits) return { spoken: [known.cardinal(BigInt(whole))] };
+  if (whole.length <= maxDigits) return { spoken: [rules.cardinal(BigInt(whole))] };
   return grouped && whole.length <= maxEngineDigits ? { spoken: [whole] } : undefined;
 }

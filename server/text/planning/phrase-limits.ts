@@ -1,46 +1,54 @@
 import type { Boundary } from "./sentences.ts";
 
-/** A token of a phrase in the making. */
+/** A token of a phrase that may still grow. */
 export interface PhraseToken {
   readonly text: string;
-  /** Characters of the phrase up to its end. */
+  /** The number of characters from the start of the phrase to the end of the token. */
   readonly end: number;
   readonly boundary: Boundary;
 }
 
-/** Rules for the end of one phrase. */
+/** The rules for the end of one phrase. */
 export interface PhraseLimits {
-  /** Whether it may end at the end of a clause. */
+  /** Whether the phrase may end at the end of a clause. */
   endsAtClause(tokens: readonly PhraseToken[]): boolean;
-  /** Whether it is too long. */
+  /** Whether the phrase is too long. */
   isFull(tokens: readonly PhraseToken[]): boolean;
-  /** Tokens that remain of a phrase that is too long. */
+  /** Returns the number of tokens after which a phrase that is too long is cut. */
   cutPlace(tokens: readonly PhraseToken[]): number;
 }
 
 export interface LimitOptions {
-  /** ISO 639-3. */
+  /** The ISO 639-3 code of the language. */
   readonly language: string;
   readonly quickStart: boolean;
   readonly growth?: number | undefined;
 }
 
-/** One utterance of an engine: long enough for a good melody, short enough to hold in memory. */
+/**
+ * The highest number of tokens and characters of a phrase. A phrase must be long enough for a natural melody,
+ * and short enough to be held in memory.
+ */
 const maxPhraseTokens = 28;
 const maxPhraseCharacters = 240;
-/** The first phrase is short, so that the first audio leaves early; a sentence that is hardly longer stays whole. */
+/** The highest number of tokens of the first phrase. It is short, so that the first audio is sent early. */
 const maxFirstPhraseTokens = 12;
+/** A sentence that is longer than the first phrase by at most this number of tokens is not divided. */
 const maxStumpTokens = 4;
 const quickFirstPhrase = { least: 4, most: 10 };
 
-/** Characters of the first phrase for an engine that is little faster than real time. */
+/**
+ * The length in characters of the first phrase, for an engine that is only slightly faster than real time.
+ */
 const firstPaced = { least: 14, most: 32 };
-/** A later phrase may always have this length. A shorter one would have no melody. */
+/**
+ * The length in characters that every later phrase may have. A shorter phrase would have no natural melody.
+ */
 const leastPaced = 32;
-/** A sentence that is longer by this factor stays whole, and a break is searched for up to there. */
+/** The factor by which a sentence may exceed the limit without being divided. */
 const pacedTolerance = 1.25;
 
-/** Words that begin a part of a sentence: before them a break is no surprise. ISO 639-3. */
+/** The words before which a break in a sentence sounds natural, by ISO 639-3 code. */
 const partStarts: Readonly<Record<string, ReadonlySet<string>>> = {
   eng: words(`and or but nor so yet because although though while when where if unless until since that which who whose what how why as than
     in on at by for with from to into onto of over under about after before through during without across near behind between`),
@@ -60,7 +68,7 @@ function words(list: string): ReadonlySet<string> {
   return new Set(list.trim().split(/\s+/u));
 }
 
-/** The limits of the first phrase of a text. */
+/** Returns the limits of the first phrase of a text. */
 export function firstLimits(options: LimitOptions): PhraseLimits {
   if (options.growth !== undefined) return paced(options, firstPaced, { isFirst: true });
   if (!options.quickStart) return byTokens(maxFirstPhraseTokens, maxStumpTokens, { isFirst: true });
@@ -68,11 +76,14 @@ export function firstLimits(options: LimitOptions): PhraseLimits {
   const starts = options.language === "eng" ? partStartsOf(options) : noWords;
   return byTokens(most, 0, {
     isFirst: true,
-    beginsPart: (text, place) => place >= least && starts.has(text),
+    beginsPart: (text, index) => index >= least && starts.has(text),
   });
 }
 
-/** @param characters of the phrase before it. */
+/**
+ * Returns the limits of a later phrase.
+ * @param characters the length of the previous phrase.
+ */
 export function nextLimits(options: LimitOptions, characters: number): PhraseLimits {
   if (options.growth === undefined) return byTokens(maxPhraseTokens, 0, { isFirst: false });
   const most = Math.max(leastPaced, options.growth * characters);
@@ -84,13 +95,13 @@ function partStartsOf({ language }: LimitOptions): ReadonlySet<string> {
 }
 
 interface TokenRules {
-  /** The first phrase ends at its first clause. */
+  /** Whether the phrase is the first of the text. The first phrase ends at the end of its first clause. */
   readonly isFirst: boolean;
-  /** Whether it may end before this word if it would grow too long. */
-  readonly beginsPart?: (text: string, place: number) => boolean;
+  /** Whether a phrase that is too long may be cut before a word. */
+  readonly beginsPart?: (text: string, index: number) => boolean;
 }
 
-/** For engines that are much faster than real time. */
+/** Creates limits for an engine that is much faster than real time. */
 function byTokens(
   most: number,
   stump: number,
@@ -110,31 +121,32 @@ function byTokens(
 }
 
 /**
- * For an engine that is little faster than real time: a phrase must be ready when the one before has been played. The
- * first phrase ends at the first break, and later ones at the last break within their length.
+ * Creates limits for an engine that is only slightly faster than real time. A phrase must be ready when the
+ * previous phrase has been played. The first phrase ends at its first break, and later phrases end at the
+ * last break within their limit.
  */
 function paced(
   options: LimitOptions,
-  { least, most: wanted }: { readonly least: number; readonly most: number },
+  { least, most: limit }: { readonly least: number; readonly most: number },
   { isFirst }: Pick<TokenRules, "isFirst">,
 ): PhraseLimits {
-  const most = Math.min(maxPhraseCharacters / pacedTolerance, wanted);
+  const most = Math.min(maxPhraseCharacters / pacedTolerance, limit);
   const starts = partStartsOf(options);
   return {
     endsAtClause: (tokens) => isFirst && lengthOf(tokens) >= least,
     isFull: (tokens) =>
       tokens.length > 1 && (lengthOf(tokens) > most * pacedTolerance || tokens.length > maxPhraseTokens),
     cutPlace: (tokens) => {
-      const places = tokens.flatMap(({ text }, place) => {
-        const before = tokens[place - 1];
+      const breaks = tokens.flatMap(({ text }, index) => {
+        const before = tokens[index - 1];
         if (!before || before.end < least) return [];
         return before.boundary !== "none" || starts.has(text.toLowerCase())
-          ? [{ place, end: before.end }]
+          ? [{ index, end: before.end }]
           : [];
       });
-      const within = places.filter(({ end }) => end <= most);
-      const found = isFirst ? places[0] : (within.at(-1) ?? places[0]);
-      if (found) return found.place;
+      const within = breaks.filter(({ end }) => end <= most);
+      const selected = isFirst ? breaks[0] : (within.at(-1) ?? breaks[0]);
+      if (selected) return selected.index;
       const fitting = tokens.filter(({ end }) => end <= most).length;
       return Math.max(1, Math.min(fitting, tokens.length - 1));
     },

@@ -6,49 +6,49 @@ import { firstLimits, nextLimits, type PhraseLimits, type PhraseToken } from "./
 import { type Boundary, boundaryAfter } from "./sentences.ts";
 
 export interface SpeechPlanOptions extends MarkupOptions {
-  /** False leaves numbers, abbreviations and similar words unchanged. */
+  /** Whether numbers, abbreviations and similar words are expanded. */
   readonly normalize: boolean;
-  /** ISO 639-3. */
+  /** The ISO 639-3 code of the language. */
   readonly language: string;
-  /** A long first sentence is split early at a natural break, so that its first audio is sent sooner. */
+  /** Whether a long first sentence is divided at a natural break, so that its first audio is sent sooner. */
   readonly quickStart: boolean;
   /**
-   * For an engine that is little faster than real time: how much longer than the one before each phrase may be, so
-   * that it is ready in time.
+   * The longest permitted ratio between the lengths of a phrase and the phrase before it, for an engine that
+   * is only slightly faster than real time. Undefined if the ratio is not limited.
    */
   readonly growth?: number;
-  /** How words are said that the voice may not know. */
+  /** The pronunciations of words. */
   readonly lexicon?: Lexicon;
 }
 
-/** The parts of the speech, in order: phrases, and silences of exact length. */
+/** A part of the speech. Segments are synthesized in order. */
 export type Segment =
   | {
       readonly kind: "phrase";
       readonly tokens: readonly WrittenToken[];
-      /** Silence of the punctuation after the phrase, at the voice's own speed. */
+      /** The silence after the phrase, which follows from the punctuation, at the voice's own speed. */
       readonly pauseMs: number;
     }
   | { readonly kind: "silence"; readonly durationMs: number }
-  /** A point without audio, where other requests may run. */
+  /** A point without audio where other requests may run. */
   | { readonly kind: "rest" };
 
 const pauseMs: Readonly<Record<Boundary, number>> = { none: 0, clause: 130, sentence: 350, paragraph: 600 };
 
 /**
- * Plans a text, phrase by phrase and lazily.
+ * Plans the speech of a text. Segments are planned as they are requested.
  * @throws Failure `invalid_request` for invalid markup. For a short text it is thrown before the first
- * segment; the markup of a long text must be checked before with `checkLongMarkup`.
+ * segment. The markup of a long text must first be checked with `checkLongMarkup`.
  */
 export function planSpeech(text: string, options: SpeechPlanOptions): Iterable<Segment> {
   checkShortMarkup(text, options);
   const tokens = readTokens(readMarkup(text, options));
-  const read = options.normalize ? normalize(tokens, options.language) : tokens;
-  const said = options.lexicon ? pronounce(read, options.lexicon) : read;
-  return segments(withNext(said), options);
+  const normalized = options.normalize ? normalize(tokens, options.language) : tokens;
+  const items = options.lexicon ? pronounce(normalized, options.lexicon) : normalized;
+  return segments(withNext(items), options);
 }
 
-function* segments(items: Iterable<Looked>, options: SpeechPlanOptions): Generator<Segment> {
+function* segments(items: Iterable<ItemWithNext>, options: SpeechPlanOptions): Generator<Segment> {
   const state = { phrase: new Phrase(firstLimits(options)) };
   for (const { item, next } of items) {
     if (item.kind === "rest") yield item;
@@ -66,18 +66,18 @@ function* phrases(
   const following = next?.kind === "token" ? next.token : undefined;
   const boundary = boundaryAfter(token, following, options.language);
   state.phrase.add(token, boundary);
-  const closed = next?.kind !== "token";
-  while (state.phrase.isFull() || (state.phrase.length > 0 && (closed || state.phrase.isDone()))) {
+  const isLast = next?.kind !== "token";
+  while (state.phrase.isFull() || (state.phrase.length > 0 && (isLast || state.phrase.isDone()))) {
     const { segment, rest } = state.phrase.cut((characters) => nextLimits(options, characters));
-    // a silence that was asked for is exact: punctuation adds nothing to it, nor to the end
-    yield closed && rest.length === 0 ? { ...segment, pauseMs: 0 } : segment;
+    // Punctuation adds no silence before a requested pause, which is exact, and at the end of the text.
+    yield isLast && rest.length === 0 ? { ...segment, pauseMs: 0 } : segment;
     state.phrase = rest;
   }
 }
 
 type PhraseSegment = Extract<Segment, { kind: "phrase" }>;
 
-/** Tokens gathered until they make an utterance. */
+/** Collects tokens until they form a phrase. */
 class Phrase {
   readonly #limits: PhraseLimits;
   readonly #written: WrittenToken[] = [];
@@ -97,7 +97,10 @@ class Phrase {
     this.#tokens.push({ text, boundary, end: (this.#tokens.at(-1)?.end ?? 0) + text.length + 1 });
   }
 
-  /** It ends where a sentence ends, and the very first perhaps at a comma. */
+  /**
+   * Whether the phrase is complete. A phrase ends at the end of a sentence, and the first phrase may end at
+   * the end of a clause.
+   */
   isDone(): boolean {
     const last = this.#tokens.at(-1)?.boundary;
     if (last === "clause") return this.#limits.endsAtClause(this.#tokens);
@@ -109,8 +112,8 @@ class Phrase {
   }
 
   /**
-   * Everything when it is done, else as much as its limits allow.
-   * @param limitsAfter the limits of the rest, by the characters of this phrase.
+   * Divides the collected tokens into a phrase and the rest. A complete phrase has no rest.
+   * @param limitsAfter returns the limits of the rest, by the number of characters of this phrase.
    */
   cut(limitsAfter: (characters: number) => PhraseLimits): { segment: PhraseSegment; rest: Phrase } {
     const at = this.isFull() ? this.#limits.cutPlace(this.#tokens) : this.length;
@@ -130,12 +133,12 @@ class Phrase {
   }
 }
 
-interface Looked {
+interface ItemWithNext {
   readonly item: WrittenItem;
   readonly next: WrittenItem | undefined;
 }
 
-function* withNext(items: Iterable<WrittenItem>): Generator<Looked> {
+function* withNext(items: Iterable<WrittenItem>): Generator<ItemWithNext> {
   let item: WrittenItem | undefined;
   for (const next of items) {
     if (next.kind === "rest") {

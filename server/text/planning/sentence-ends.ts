@@ -1,16 +1,16 @@
-/** Recognizes sentences in text that is still arriving. */
+/** Finds the ends of sentences in text that arrives in pieces. */
 
 import { partsOf, type WordParts, type WrittenToken } from "../tokens.ts";
 import { boundaryAfter } from "./sentences.ts";
 
 export interface SentenceEndOptions {
-  /** ISO 639-3. */
+  /** The ISO 639-3 code of the language. */
   readonly language: string;
-  /** Also cuts after a comma. */
+  /** Whether a comma also counts as the end of a sentence. */
   readonly commas: boolean;
 }
 
-/** Sentence ends of scripts without spaces, after which the next sentence follows directly. */
+/** The sentence ends of scripts without spaces. The next sentence follows without a space. */
 const fullWidthEnd = "。！？｡";
 const closingMark = String.raw`"'”’»)\]」』）】》〉`;
 const wordPattern = new RegExp(
@@ -22,16 +22,16 @@ const comma = /[,，،、]/u;
 const lowerCase = /^\p{Ll}/u;
 const blankLine = /(?:\n|\r\n?)[^\S\r\n]*(?:\n|\r)|\u2029/u;
 
-/** A word of the text, with the position after its punctuation. */
+/** A word of the text, and the position after its punctuation. */
 interface PlacedWord extends WordParts {
   readonly end: number;
   readonly paragraphEnd: boolean;
 }
 
 /**
- * Finds the positions where a sentence has ended, whatever text arrives next. A full stop counts once a
- * space follows it, since `2.` may become `2.5`. An abbreviation that may end a sentence (`etc.`) and an
- * ellipsis count once the next word begins with a capital.
+ * Finds the positions where a sentence has ended, independently of the text that arrives next. A full stop
+ * counts when a space follows it, because `2.` may become `2.5`. An ellipsis, and an abbreviation that may
+ * end a sentence (`etc.`), count when the next word starts with a capital letter.
  */
 export function sentenceEnds(text: string, options: SentenceEndOptions): number[] {
   const words = placeWords(text);
@@ -47,7 +47,7 @@ function placeWords(text: string): PlacedWord[] {
     const last = words.at(-1);
     if (parts.core !== "") words.push({ ...parts, end, paragraphEnd });
     else if (last && end < text.length) {
-      // Separate punctuation belongs to the word before it.
+      // Separate punctuation belongs to the previous word.
       words[words.length - 1] = { ...last, after: `${last.after}${match[0]}`, end, paragraphEnd };
     }
   }
@@ -72,7 +72,10 @@ function hasEnded(
   return nextWords.every((after) => boundaryAfter(tokenOf(word), tokenOf(after), language) === "sentence");
 }
 
-/** Placeholders for a word that has not arrived. The sentence has ended if it ends before either of them. */
+/**
+ * Placeholders for the next word, which has not arrived. The sentence has ended if it ends before each of the
+ * two placeholders.
+ */
 const anyWord: readonly WordParts[] = ["a", "A"].map((core) => ({ before: "", core, after: "" }));
 
 function tokenOf({ before, core, after }: WordParts): WrittenToken {

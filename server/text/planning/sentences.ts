@@ -1,9 +1,6 @@
 import type { WrittenToken } from "../tokens.ts";
 
-/**
- * Abbreviations before the name to which they belong, which never end a sentence. Lower case, without the
- * dot.
- */
+/** Abbreviations that precede a name and never end a sentence. They are in lower case and without the dot. */
 const leading = new Set(
   `dr mr mrs ms prof st sr sra srta dra sig dott mme mlle mm mgr gen col capt cpt lt sgt maj cmdr adm gov sen rep
    rev hon pres fr hr bzw ca nr no nos vol vs fig figs art abs ggf evtl inkl zzgl dhr mevr ir drs bijv blz p pp pag
@@ -12,12 +9,12 @@ const leading = new Set(
     /\s+/u,
   ),
 );
-/** Abbreviations that end a sentence if the next word begins with a capital. */
+/** Abbreviations that end a sentence if the next word starts with a capital letter. */
 const trailing = new Set(
   `etc inc ltd co corp jr bros ave blvd rd jan feb mar apr jun jul aug sep sept oct nov dec mon tue wed thu fri sat
    sun usw usf ff enz itp itd tzn etcétera д др`.split(/\s+/u),
 );
-/** Languages in which a number and a dot are an ordinal: "am 3. Oktober". ISO 639-3. */
+/** The languages in which a number and a dot are an ordinal ("am 3. Oktober"), by ISO 639-3 code. */
 const ordinalDot = new Set([
   "deu",
   "pol",
@@ -38,10 +35,13 @@ const strongEnder = /[!?…。！？।॥؟።]/u;
 const clause = /[,;:،؛、，；：—–]/u;
 const lowerCase = /^[\p{Ll}]/u;
 
-/** The position of a token: inside a phrase, or at the end of a clause, a sentence or a paragraph. */
+/** What a token ends: nothing, a clause, a sentence or a paragraph. */
 export type Boundary = "none" | "clause" | "sentence" | "paragraph";
 
-/** The boundary between a token and the next one, which is undefined at the end of the text. */
+/**
+ * Returns the boundary between a token and the next token.
+ * @param next undefined at the end of the text.
+ */
 export function boundaryAfter(
   token: WrittenToken,
   next: WrittenToken | undefined,
@@ -67,6 +67,7 @@ function isAbbreviation(token: WrittenToken, next: WrittenToken, language: strin
   const word = token.text.toLowerCase();
   if (leading.has(word)) return true;
   if (trailing.has(word)) return lowerCase.test(next.text);
-  if (/^\p{Lu}$/u.test(token.text)) return !(language === "eng" && token.text === "I"); // an initial
+  // A single capital letter is an initial.
+  if (/^\p{Lu}$/u.test(token.text)) return !(language === "eng" && token.text === "I");
   return /^\d{1,2}$/u.test(token.text) && ordinalDot.has(language);
 }

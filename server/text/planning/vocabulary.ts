@@ -3,47 +3,53 @@ import { normalize } from "../normalize/normalize.ts";
 import { readTokens, type WrittenToken } from "../tokens.ts";
 
 export interface VocabularyOptions extends MarkupOptions {
-  /** ISO 639-3. */
+  /** The ISO 639-3 code of the language. */
   readonly language: string;
-  /** Whether the text is normalized before synthesis. The normalizer then knows the words that it expands. */
+  /**
+   * Whether the text is normalized before the synthesis. Words that the normalizer expands are then not
+   * looked up.
+   */
   readonly normalize: boolean;
 }
 
-/** Limit of looked-up words of one text. Longer texts mostly repeat words. */
+/** The highest number of words of one text that are looked up. Longer texts mostly repeat words. */
 const maxWords = 20_000;
-/** Only letters and the marks of words, so neither numbers nor addresses. */
+/** Matches words of letters, apostrophes and hyphens. Numbers and addresses do not match. */
 const word = /^\p{L}[\p{L}\p{M}'’\-‐]*$/u;
 const shortest = 2;
 
 /**
- * The distinct written words that a dictionary should have, without numbers, abbreviations and phoneme
- * strings.
+ * Returns the distinct words of a text that a dictionary should contain. Numbers, abbreviations and phoneme
+ * strings are excluded.
  */
 export function wordsToLookUp(text: string, options: VocabularyOptions): ReadonlySet<string> {
   const items = readTokens(readMarkup(text, options));
   const words = new Set<string>();
-  let held: WrittenToken[] = [];
-  const settle = () => {
-    const [only] = held;
-    if (only && held.length === 1 && isPlain(only)) words.add(only.written.normalize("NFC"));
-    held = [];
+  let tokensOfWord: WrittenToken[] = [];
+  const addWord = () => {
+    const [only] = tokensOfWord;
+    if (only && tokensOfWord.length === 1 && isPlain(only)) words.add(only.written.normalize("NFC"));
+    tokensOfWord = [];
   };
   for (const item of options.normalize ? normalize(items, options.language) : items) {
     if (item.kind !== "token") continue;
-    if (held[0]?.word !== item.token.word) settle();
-    held.push(item.token);
+    if (tokensOfWord[0]?.word !== item.token.word) addWord();
+    tokensOfWord.push(item.token);
     if (words.size >= maxWords) return words;
   }
-  settle();
+  addWord();
   return words;
 }
 
-/** Whether the word is spoken as it is written. */
+/** Whether a word is spoken as it is written. */
 function isPlain({ text, written, phonemes }: WrittenToken): boolean {
   return !phonemes && text === written && written.length >= shortest && word.test(written);
 }
 
-/** Whether a dictionary has the word unchanged, in lower case, without its 's, or in parts. */
+/**
+ * Whether a dictionary contains a word. The word may also be contained in lower case, without its possessive
+ * 's, or as separate parts.
+ */
 export function isKnown(written: string, has: (word: string) => boolean): boolean {
   const plain = written.replaceAll("’", "'").replaceAll("‐", "-");
   const knows = (form: string) => has(form) || has(form.toLowerCase());

@@ -1,9 +1,9 @@
-/** Namespace of the Pronunciation Lexicon Specification 1.0 (w3.org/TR/pronunciation-lexicon). */
+/** The XML namespace of the Pronunciation Lexicon Specification 1.0 (w3.org/TR/pronunciation-lexicon). */
 export const plsNamespace = "http://www.w3.org/2005/01/pronunciation-lexicon";
 
 /**
- * `ipa` is the alphabet that every program with this format must support. The other one is the public
- * phonetic alphabet, under a vendor's name as the specification allows (PLS 1.0, section 2).
+ * The alphabets of lexicon files. Every program that reads PLS must support `ipa`. `x-svc-tts` is the public
+ * phonetic alphabet, with a vendor's name as PLS 1.0, section 2, allows.
  */
 export const alphabets = ["ipa", "x-svc-tts"] as const;
 

@@ -1,28 +1,28 @@
 import type { IpaFault } from "../ipa.ts";
 import type { PhonemesProblem } from "../phonemes.ts";
 
-/** An error in a file that a user can correct. */
+/** An error in a lexicon file, with its position. */
 export interface PlsProblem {
-  /** Counted from 1. */
+  /** The line number, from 1. */
   readonly line: number;
   readonly fault: PlsFault;
 }
 
-/** An error in a file. Long quotes of the file are shortened. */
+/** An error in a lexicon file. Quotations of the file are shortened. */
 export type PlsFault =
-  /** The rest of the file cannot be parsed. */
+  /** Errors after which the rest of the file cannot be read. */
   | { readonly kind: "xml"; readonly column: number; readonly saying: string }
   | { readonly kind: "encoding"; readonly encoding: string }
   | { readonly kind: "not-utf-8" | "doctype" | "version" | "language" }
   | { readonly kind: "deep" | "full"; readonly most: number }
   | { readonly kind: "root"; readonly namespace: string }
   | { readonly kind: "alphabet"; readonly allowed: readonly string[] }
-  /** An error of one entry. */
+  /** Errors of one entry. */
   | { readonly kind: "misplaced"; readonly element: string; readonly parent: string }
   | { readonly kind: "no-grapheme" | "no-phoneme" }
   | { readonly kind: "phoneme"; readonly text: string; readonly why: SoundsFault }
   | { readonly kind: "grapheme"; readonly text: string }
-  /** An earlier line has the word with other sounds. */
+  /** An earlier line has the same word with other sounds. */
   | { readonly kind: "twice"; readonly text: string; readonly line: number };
 
 export type SoundsFault =

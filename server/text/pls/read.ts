@@ -8,27 +8,28 @@ import type { PlsFault, PlsProblem, SoundsFault } from "./faults.ts";
 import type { LexiconEntryToWrite } from "./write.ts";
 
 export interface PlsLexicon {
-  /** ISO 639-3. */
+  /** The ISO 639-3 code of the language. */
   readonly language: string;
   readonly words: readonly LexiconEntryToWrite[];
 }
 
 export type PlsReading =
   | { readonly lexicon: PlsLexicon }
-  /** The first errors, in the order of the file, and the number of all errors. */
+  /** The first errors in the order of the file, and the number of all errors. */
   | { readonly problems: readonly PlsProblem[]; readonly count: number };
 
 export interface PlsLimits {
   readonly words: number;
 }
 
-/** Limit of nested elements. PLS has three levels, and metadata may have more. */
-const deepest = 16;
-const keptProblems = 20;
+/** The highest nesting of elements. PLS has three levels, and metadata may have more. */
+const maxDepth = 16;
+const maxListedProblems = 20;
 
 /**
- * Reads PLS 1.0. No file or entity that the document references is opened, and a document type is refused.
- * @param file UTF-8.
+ * Reads a lexicon file of PLS 1.0. It never opens files or entities that the document references, and it
+ * rejects document types.
+ * @param file the content in UTF-8.
  */
 export function readPls(file: Uint8Array, limits: PlsLimits): PlsReading {
   const document = new PlsDocument(limits);
@@ -54,16 +55,16 @@ export function readPls(file: Uint8Array, limits: PlsLimits): PlsReading {
   parser.on("text", (text) => document.text(text));
   parser.on("cdata", (text) => document.text(text));
   try {
-    parser.write(decoded(file)).close();
+    parser.write(decode(file)).close();
     return document.reading();
   } catch (error) {
     if (!(error instanceof Unreadable)) throw error;
-    const problems = [...document.problems, error.problem].slice(-keptProblems);
+    const problems = [...document.problems, error.problem].slice(-maxListedProblems);
     return { problems, count: document.problemCount + 1 };
   }
 }
 
-/** The rest of the file cannot be parsed. */
+/** An error after which the rest of the file cannot be read. */
 class Unreadable extends Error {
   readonly problem: PlsProblem;
 
@@ -73,7 +74,7 @@ class Unreadable extends Error {
   }
 }
 
-function decoded(file: Uint8Array): string {
+function decode(file: Uint8Array): string {
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(file);
   } catch {
@@ -96,7 +97,7 @@ interface Placed extends LexiconEntryToWrite {
   readonly line: number;
 }
 
-/** The entries and errors found so far. */
+/** Collects the entries and the errors of a document. */
 class PlsDocument {
   readonly problems: PlsProblem[] = [];
   problemCount = 0;
@@ -114,8 +115,8 @@ class PlsDocument {
 
   open(tag: SaxesTagNS, line: number): void {
     if (this.#open.length === 0) this.#openRoot(tag, line);
-    else if (this.#open.length >= deepest) {
-      throw new Unreadable({ line, fault: { kind: "deep", most: deepest } });
+    else if (this.#open.length >= maxDepth) {
+      throw new Unreadable({ line, fault: { kind: "deep", most: maxDepth } });
     } else if (isOfPls(tag)) this.#openElement(tag.local, line);
     this.#open.push(tag);
     this.#text = "";
@@ -140,7 +141,7 @@ class PlsDocument {
       });
     }
     if (tag.local === "lexeme" && this.#lexeme) {
-      this.#take(this.#lexeme);
+      this.#addLexeme(this.#lexeme);
       this.#lexeme = undefined;
     }
   }
@@ -152,18 +153,18 @@ class PlsDocument {
   }
 
   #openRoot(tag: SaxesTagNS, line: number): void {
-    const wrong = (fault: PlsFault) => new Unreadable({ line, fault });
+    const unreadable = (fault: PlsFault) => new Unreadable({ line, fault });
     if (!isOfPls(tag) || tag.local !== "lexicon") {
-      throw wrong({ kind: "root", namespace: plsNamespace });
+      throw unreadable({ kind: "root", namespace: plsNamespace });
     }
-    if (attribute(tag, "version") !== "1.0") throw wrong({ kind: "version" });
+    if (attribute(tag, "version") !== "1.0") throw unreadable({ kind: "version" });
     const alphabet = attribute(tag, "alphabet");
-    if (!isAlphabet(alphabet)) throw wrong({ kind: "alphabet", allowed: alphabets });
+    if (!isAlphabet(alphabet)) throw unreadable({ kind: "alphabet", allowed: alphabets });
     this.#alphabet = alphabet;
     const [code = ""] = (attribute(tag, "xml:lang") ?? "").toLowerCase().split("-", 1);
     const language = languageOf(code);
     if (language === undefined) {
-      throw wrong({ kind: "language" });
+      throw unreadable({ kind: "language" });
     }
     this.#language = language;
   }
@@ -179,19 +180,19 @@ class PlsDocument {
       lexeme: ["grapheme", "phoneme", "alias", "example"],
     };
     if (children[parent]?.includes(name) || this.#open.some(({ local }) => local === "metadata")) return;
-    this.#tell(line, { kind: "misplaced", element: name.slice(0, 40), parent: parent.slice(0, 40) });
+    this.#report(line, { kind: "misplaced", element: name.slice(0, 40), parent: parent.slice(0, 40) });
   }
 
-  #take({ line, graphemes, phonemes }: Lexeme): void {
-    if (graphemes.length === 0) this.#tell(line, { kind: "no-grapheme" });
+  #addLexeme({ line, graphemes, phonemes }: Lexeme): void {
+    if (graphemes.length === 0) this.#report(line, { kind: "no-grapheme" });
     const sounds = phonemes.find(({ isPreferred }) => isPreferred) ?? phonemes[0];
     if (!sounds) {
-      this.#tell(line, { kind: "no-phoneme" });
+      this.#report(line, { kind: "no-phoneme" });
       return;
     }
     const reading = readSounds(sounds.text, sounds.alphabet);
     if ("fault" in reading) {
-      this.#tell(sounds.line, { kind: "phoneme", text: quoted(sounds.text), why: reading.fault });
+      this.#report(sounds.line, { kind: "phoneme", text: quoted(sounds.text), why: reading.fault });
       return;
     }
     for (const grapheme of graphemes) this.#add(grapheme, reading.phonemes);
@@ -200,23 +201,23 @@ class PlsDocument {
   #add({ text, line }: Piece, phonemes: string): void {
     const word = lexiconWord(text);
     if (word === undefined) {
-      this.#tell(line, { kind: "grapheme", text: quoted(text) });
+      this.#report(line, { kind: "grapheme", text: quoted(text) });
       return;
     }
-    const before = this.#words.get(word);
-    if (before && before.phonemes !== phonemes) {
-      this.#tell(line, { kind: "twice", text: quoted(text), line: before.line });
+    const existing = this.#words.get(word);
+    if (existing && existing.phonemes !== phonemes) {
+      this.#report(line, { kind: "twice", text: quoted(text), line: existing.line });
       return;
     }
-    this.#words.set(word, before ?? { word, phonemes, line });
+    this.#words.set(word, existing ?? { word, phonemes, line });
     if (this.#words.size > this.#limits.words) {
       throw new Unreadable({ line, fault: { kind: "full", most: this.#limits.words } });
     }
   }
 
-  #tell(line: number, fault: PlsFault): void {
+  #report(line: number, fault: PlsFault): void {
     this.problemCount++;
-    if (this.problems.length < keptProblems) this.problems.push({ line, fault });
+    if (this.problems.length < maxListedProblems) this.problems.push({ line, fault });
   }
 }
 

@@ -4,11 +4,14 @@ import { type Alphabet, plsNamespace } from "./alphabets.ts";
 
 export interface LexiconEntryToWrite {
   readonly word: string;
-  /** Sounds in the public phonetic alphabet. */
+  /** The pronunciation in the public phonetic alphabet. */
   readonly phonemes: string;
 }
 
-/** Writes a lexicon of one language as PLS 1.0. @param language BCP 47, such as `en`. */
+/**
+ * Writes a lexicon of one language as PLS 1.0.
+ * @param language a BCP 47 tag, such as `en`.
+ */
 export function writePls(
   words: readonly LexiconEntryToWrite[],
   language: string,

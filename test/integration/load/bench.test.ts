@@ -64,7 +64,7 @@ describe("svc-tts bench on the real tiers", () => {
     expect(realTimeFactor?.p50).toBeGreaterThan(0);
     expect(playback.streams).toBeGreaterThanOrEqual(requests.complete);
     expect(playback.smooth + playback.brief + playback.starved).toBe(playback.streams);
-    expect(out).toContain(`${requests.complete} (100.0 % of those that ended)`);
+    expect(out).toContain(`${requests.complete} (100.0 % of the ended streams)`);
     expect(written()).not.toContain("secret");
     expect(written()).not.toContain(api.key);
   });
@@ -229,7 +229,7 @@ describe("svc-tts bench --gpu", () => {
     // The number of streams depends on the machine.
     expect(code).toBe(most > 0 ? 0 : 1);
     expect(isBounded).toBe(most < 2);
-    expect(out).toContain(`streams a GPU: ${isBounded ? "" : "at least "}${most} (${most} on 1;`);
+    expect(out).toContain(`streams per GPU: ${isBounded ? "" : "at least "}${most} (${most} on 1;`);
     expect(steps.map(({ run: { streams } }) => streams)).toEqual([1, 2]);
     expect(completions).toBeGreaterThan(0);
     // The test uses the higher figure of the two runs, because the machine may pause during one run.
@@ -242,7 +242,7 @@ describe("svc-tts bench --gpu", () => {
   it("fails and reports zero streams if a single stream is slower than real time", async () => {
     const { code, out } = await bench([...openai, "--url", await stutteringPeer(), "--steps", "1"]);
     expect(code).toBe(1);
-    expect(out).toContain("streams a GPU: 0 (0 on 1;");
+    expect(out).toContain("streams per GPU: 0 (0 on 1;");
   });
 });
 

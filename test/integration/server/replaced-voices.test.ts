@@ -81,20 +81,20 @@ describe("a mounted voice that replaces a built-in voice", () => {
         { id: "koko-a", engine: "kokoro", replaces: ["lucia"] },
         { id: "koko-b", engine: "kokoro" },
       ],
-      models: [{ engine: "kokoro", variant: "graph as it came", models: ["mist", "mistv2"] }],
+      models: [{ engine: "kokoro", variant: "original graph", models: ["mist", "mistv2"] }],
     });
     folder.remove("koko");
     await eventually("the built-in engine", () => engineOf("lucia") === "espeak");
   });
 
   test.each([
-    ["ghost", {}, /ghost is no built-in voice/],
-    ["claire", {}, /claire speaks fra, and this voice spa/],
-    ["lucia", { models: ["mist"] }, /lucia also speaks with mistv2, and this voice does not/],
+    ["ghost", {}, /ghost is not a built-in voice/],
+    ["claire", {}, /claire has language fra, and this voice has spa/],
+    ["lucia", { models: ["mist"] }, /lucia is also a voice of mistv2, and this voice is not/],
     [
       "claire",
       { replaces: undefined, mayReplace: ["claire"] },
-      /claire speaks fra, and this voice spa/,
+      /claire has language fra, and this voice has spa/,
       "mayReplace",
     ],
   ])("is reported as invalid if it cannot replace %s", async (id, change, message, of = "replaces") => {

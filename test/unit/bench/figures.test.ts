@@ -148,7 +148,7 @@ describe("the summary of a load run", () => {
     expect(run.firstAudioMs).toBeUndefined();
     expect(run.playback.starvedShare).toBeUndefined();
     expect(summarizeRun(1, 1, []).requests.successShare).toBeUndefined();
-    expect(renderRun(run)).toMatch(/first audio +not known/);
+    expect(renderRun(run)).toMatch(/first audio +unknown/);
   });
 
   it("omits the length of the audio if the format does not contain it", () => {
@@ -162,10 +162,10 @@ describe("the summary of a load run", () => {
   it("is printed as a table", () => {
     const text = renderRun(summarizeRun(4, 10, [completeStream, { ...completeStream, stallMs: 900 }, failedStream]));
     expect(text).toMatch(/streams +4 for 10\.0 s/);
-    expect(text).toMatch(/complete +2 \(66\.7 % of those that ended\)/);
+    expect(text).toMatch(/complete +2 \(66\.7 % of the ended streams\)/);
     expect(text).toMatch(/failed +1 \(saturated 1\)/);
     expect(text).toMatch(/first audio +p50 20\.0 ms, p95 20\.0 ms, p99 20\.0 ms/);
-    expect(text).toMatch(/starved over 100 ms +1 of 2 \(50\.0 %\)/);
+    expect(text).toMatch(/stalled over 100 ms +1 of 2 \(50\.0 %\)/);
     expect(text).toMatch(/audio +64000 bytes, 2\.0 s/);
   });
 });

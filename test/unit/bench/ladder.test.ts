@@ -45,7 +45,7 @@ describe("climb", () => {
     expect(attempts).toEqual([1, 8, 32, 64, 128, 48, 40, 44]);
     expect(result).toMatchObject({ most: 40, isBounded: true });
     expect(result.steps.map((step) => step.run.streams)).toEqual([1, 8, 32, 40, 44, 48, 64, 128]);
-    expect(ladderTable(result, 2)).toContain("streams a GPU: 20 (40 on 2;");
+    expect(ladderTable(result, 2)).toContain("streams per GPU: 20 (40 on 2;");
   });
 
   it.each([
@@ -55,6 +55,6 @@ describe("climb", () => {
   ])("ends if the server serves %s", async (_capacity, capacity, most, isBounded, text) => {
     const { result } = await climbTo(capacity);
     expect(result).toMatchObject({ most, isBounded });
-    expect(ladderTable(result, 1)).toContain(`streams a GPU: ${text}`);
+    expect(ladderTable(result, 1)).toContain(`streams per GPU: ${text}`);
   });
 });

@@ -39,10 +39,10 @@ describe("a zip archive", () => {
 
   test.each<[string, Buffer, RegExp]>([
     ["without the file", zip("other", text, "stored"), /has no file a\/part\.bin/],
-    ["with a wrong checksum", zip("a/part.bin", text, "deflated", 7), /a\/part\.bin is broken/],
+    ["with a wrong checksum", zip("a/part.bin", text, "deflated", 7), /a\/part\.bin is damaged/],
     ["that is truncated", zip("a/part.bin", text, "deflated").subarray(0, 60), /is not a zip archive/],
     ["that is an HTML page", Buffer.from("<html>not found</html>"), /is not a zip archive/],
-    ["with a wrong directory offset", withWrongOffset(), /is broken/],
+    ["with a wrong directory offset", withWrongOffset(), /is damaged/],
   ])("%s is refused", (_what, archive, message) => {
     expect(() => zipEntry(archive, "a/part.bin")).toThrow(message);
   });

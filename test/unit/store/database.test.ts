@@ -143,7 +143,7 @@ describe("a PostgreSQL database", () => {
     "is refused without an explicit sslmode: %s",
     (url) => {
       const open = () => postgresBackend(url);
-      expect(open).toThrow("the database's URL must end in ?sslmode=verify-full, or in ?sslmode=disable");
+      expect(open).toThrow("the URL of the database does not state whether TLS is used; add ?sslmode=verify-full, or ?sslmode=disable");
       expect(open).not.toThrow("secret");
     },
   );

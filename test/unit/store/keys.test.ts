@@ -88,6 +88,6 @@ describe("joined key stores", () => {
 
 it("the error for a keys file that is not YAML contains the position, but not the content", () => {
   const read = () => parseKeyFile(`keys: [ {{{ ${createKey()}`);
-  expect(read).toThrow(/^a keys file must be YAML, and this one is not at line 1, column \d+$/);
+  expect(read).toThrow(/^the keys file is not valid YAML at line 1, column \d+$/);
   expect(() => parseKeyFile(`a: b: ${createKey()}`)).not.toThrow(/svc_/);
 });

@@ -145,8 +145,8 @@ test("planSpeech assigns the inline stretches to the words in square brackets in
 });
 
 test.each([
-  ["[a] b", [2, 3], "/inlineSpeedAlpha", "2 values but the text has 1 words"],
-  ["[a] [b]", [2], "/inlineSpeedAlpha", "1 values but the text has 2 words"],
+  ["[a] b", [2, 3], "/inlineSpeedAlpha", "2 values, and the text has 1 words"],
+  ["[a] [b]", [2], "/inlineSpeedAlpha", "1 values, and the text has 2 words"],
 ])("planSpeech refuses %j with the stretches %j", (text, inlineStretch, pointer, detail) => {
   expect(failure(() => planSpeech(text, { ...plain, inlineStretch }))).toMatchObject({
     code: "invalid_request",
@@ -177,7 +177,7 @@ test("checkLongMarkup refuses a word of more than 200 phonemes, and the message 
       planSpeech(text, options);
     };
     await expect(check).rejects.toThrow(
-      "The phoneme string in braces at character 3 is longer than 200 characters; write each word in braces of its own.",
+      "The phoneme string in braces at character 3 is longer than 200 characters. Write each word in separate braces.",
     );
   }
 });
@@ -203,7 +203,7 @@ test("planSpeech refuses pauses of more than ten minutes in total", () => {
   expect([...pauses(10)()]).not.toEqual([]);
   const { message } = failure(pauses(11));
   expect(message).toBe(
-    "The pauses of the text are 660000 ms together, and longer than 600000 ms; write shorter or fewer ones.",
+    "The pauses of the text have a sum of 660000 ms; at most 600000 ms are allowed. Write shorter or fewer pauses.",
   );
 });
 

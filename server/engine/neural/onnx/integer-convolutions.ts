@@ -21,27 +21,30 @@ import {
 } from "./onnx-writer.ts";
 
 /**
- * Rewrites the integer convolutions of a graph as one integer matrix product each. ONNX Runtime's
- * `ConvInteger` is slow on CPUs: it takes two thirds of Kokoro's time. The product adds the same products of
- * the same integers, so the sums are identical where the CPU's kernels are exact (`integer-kernels.ts`).
+ * Rewrites each integer convolution of a graph as one integer matrix product. ONNX Runtime's `ConvInteger` is
+ * slow on CPUs and takes two thirds of Kokoro's time. The matrix product adds the same integer products, so
+ * the sums are identical if the CPU's kernels are exact (`integer-kernels.ts`).
  */
 
 const { Reader } = protobuf;
 
 export interface Rewritten {
   readonly model: Buffer;
-  /** Number of rewritten convolutions. */
+  /** The number of rewritten convolutions. */
   readonly convolutions: number;
 }
 
-/** Narrower convolutions do not become faster. */
+/** The lowest number of channels of a convolution to rewrite. Narrower convolutions do not become faster. */
 const leastChannels = 64;
-/** Lowest version of the default operators, since which `Pad` accepts bytes. */
+/** The lowest version of the default operators whose `Pad` accepts bytes. */
 const leastOpset = 13;
 const openEnd = 2 ** 31 - 1;
 const prefix = "svc_tts";
 
-/** @throws Error if the bytes are not an ONNX model. */
+/**
+ * Rewrites the convolutions of a model.
+ * @throws Error if the bytes are not an ONNX model.
+ */
 export function convolutionsAsProducts(model: Buffer, weights: WeightType): Rewritten {
   const parts = fieldsOf(model);
   if (opsetOf(parts) < leastOpset) return { model, convolutions: 0 };
@@ -94,7 +97,7 @@ class Rewriting {
     );
   }
 
-  /** The fields of the rewritten graph. */
+  /** Returns the fields of the rewritten graph. */
   fields(): Buffer[] {
     const used = new Set<string>();
     const kept: ProtobufField[] = [];
@@ -107,26 +110,26 @@ class Rewriting {
       kept.push(field);
     }
     this.convolutions = replaced.size;
-    const gone = this.#weightsWithoutUse(replaced.keys(), used);
+    const unused = this.#unusedWeights(replaced.keys(), used);
     return [
       ...kept
-        .filter((field) => !gone.has(field))
+        .filter((field) => !unused.has(field))
         .flatMap((field) => replaced.get(field)?.map(nodeField) ?? [field.raw]),
       ...[...this.#constants.values()].map(constantField),
     ];
   }
 
-  /** Old weights without users. */
-  #weightsWithoutUse(nodes: Iterable<ProtobufField>, used: ReadonlySet<string>): Set<ProtobufField> {
-    const gone = new Set<ProtobufField>();
+  /** Returns the weights of rewritten convolutions that no other node uses. */
+  #unusedWeights(nodes: Iterable<ProtobufField>, used: ReadonlySet<string>): Set<ProtobufField> {
+    const unused = new Set<ProtobufField>();
     for (const { bytes } of nodes) {
       const [, weights = "", , zero = ""] = readNode(bytes).inputs;
       for (const name of [weights, zero]) {
         const field = used.has(name) ? undefined : this.#tensors.get(name);
-        if (field) gone.add(field);
+        if (field) unused.add(field);
       }
     }
-    return gone;
+    return unused;
   }
 
   #convolutionOf(node: GraphNode): Convolution | undefined {
@@ -157,8 +160,8 @@ class Rewriting {
   }
 
   /**
-   * [1, inputs, length] becomes [1, length, inputs · taps], multiplied by [inputs · taps, outputs], and
-   * transposed.
+   * Returns the nodes of the matrix product. The input [1, inputs, length] becomes [1, length, inputs ·
+   * taps]. It is multiplied by [inputs · taps, outputs], and the product is transposed.
    */
   #productOf({ node, input, inputZero, weights, weightsName, weightsZero, dilation, pads }: Convolution) {
     const [output = ""] = node.outputs;
@@ -170,9 +173,9 @@ class Rewriting {
       what: string,
       integersOf: NewNode["integers"] = {},
     ) => {
-      const made = what === "" ? output : own(what);
-      nodes.push({ name: own(what || "result"), operator, inputs, outputs: [made], integers: integersOf });
-      return made;
+      const result = what === "" ? output : own(what);
+      nodes.push({ name: own(what || "result"), operator, inputs, outputs: [result], integers: integersOf });
+      return result;
     };
     let rows = add("Transpose", [input], "rows", { perm: [0, 2, 1] });
     if (pads[0] + pads[1] > 0) {
@@ -223,8 +226,8 @@ class Rewriting {
   }
 
   /**
-   * Converts uint8 to the target type: the values and their zero point are shifted together. In two's
-   * complement.
+   * The offset, in two's complement, that converts uint8 to the target type. It applies to the values and to
+   * their zero point.
    */
   get #offset(): number {
     return this.#weights === "int8" ? -128 : 0;
@@ -236,12 +239,12 @@ class Rewriting {
   }
 }
 
-function isPlain({ integers: given }: GraphNode): boolean {
-  const areOnes = (name: string) => (given.get(name) ?? []).every((value) => value === 1);
+function isPlain({ integers: attributes }: GraphNode): boolean {
+  const areOnes = (name: string) => (attributes.get(name) ?? []).every((value) => value === 1);
   return areOnes("group") && areOnes("strides");
 }
 
-/** [outputs, inputs, taps] as [taps, inputs, outputs]. */
+/** Transposes [outputs, inputs, taps] to [taps, inputs, outputs]. */
 function transposed({ shape, data }: Tensor, offset: number): Uint8Array {
   const [outputs = 0, inputs = 0, taps = 0] = shape;
   const matrix = new Uint8Array(data.length);
@@ -283,7 +286,7 @@ function readTensor(tensor: Buffer): Tensor {
 
 const opsetFields = { domain: 1, version: 2 } as const;
 
-/** Version of the default operators. */
+/** Returns the version of the default operators, or 0 if the model states none. */
 function opsetOf(parts: readonly ProtobufField[]): number {
   for (const { number, bytes } of parts) {
     if (number !== modelFields.opset) continue;

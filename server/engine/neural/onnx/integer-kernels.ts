@@ -4,9 +4,9 @@ import { bytesField, fieldHead, graphFields, modelFields } from "./onnx-graph.ts
 import { constantField, elementTypes, nodeField } from "./onnx-writer.ts";
 
 /**
- * x86 processors without VNNI add products of uint8 and int8 in pairs of 16 bits, which saturate at 32,767.
- * ONNX Runtime's documentation ("Quantize ONNX models", "Data type selection") calls it the saturation issue.
- * A graph with int8 weights then produces noise.
+ * Detects processors whose integer products are not exact. x86 processors without VNNI add products of uint8
+ * and int8 in pairs of 16 bits, which saturate at 32,767, and a graph with int8 weights then produces noise.
+ * ONNX Runtime's documentation describes this saturation ("Quantize ONNX models", "Data type selection").
  */
 
 const rows = 8;
@@ -51,7 +51,7 @@ const graphInput = 11;
 const irVersionTag = 8;
 const versionTag = 16;
 
-/** Dimensions below 16,384. */
+/** Encodes the name, type and shape of a value. Each dimension must be below 16,384. */
 function valueInfo(name: string, type: number, shape: readonly number[]): Buffer {
   const dimensions = shape.map((size) => bytesField(1, Buffer.from([8, (size & 127) | 128, size >> 7])));
   const tensor = Buffer.concat([Buffer.from([8, type]), bytesField(2, Buffer.concat(dimensions))]);

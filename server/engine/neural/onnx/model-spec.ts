@@ -1,21 +1,24 @@
 import type { InferenceSession } from "onnxruntime-node";
 
-/** The description of a model for its engine process, passed as JSON. */
+/** The description of a model, which its engine process receives as JSON. */
 export type NeuralModelSpec = PiperSpec | KokoroSpec;
 
 interface CommonSpec {
-  /** The ONNX file. */
+  /** The path of the ONNX file. */
   readonly model: string;
-  /** SHA-256 of that file in hexadecimal digits. Another file is rejected. */
+  /** The SHA-256 digest of the file in hexadecimal digits. A file with another digest is rejected. */
   readonly sha256: string;
-  /** Hz. */
+  /** The sampling rate in Hz. */
   readonly rate: number;
   readonly runtime: RuntimeOptions;
 }
 
 export interface PiperSpec extends CommonSpec {
   readonly kind: "piper";
-  /** IDs of each phoneme, which is one Unicode character. `_`, `^` and `$` are padding, begin and end. */
+  /**
+   * The IDs of each phoneme, which is one Unicode character. `_`, `^` and `$` are the padding, the start and
+   * the end.
+   */
   readonly ids: Readonly<Record<string, readonly number[]>>;
   readonly isMultiSpeaker: boolean;
   readonly noiseScale: number;
@@ -27,11 +30,11 @@ export interface KokoroSpec extends CommonSpec {
   readonly kind: "kokoro";
   readonly ids: Readonly<Record<string, number>>;
   readonly voices: readonly KokoroVoice[];
-  /** The rewritten model, used if the processor computes it exactly. */
+  /** The rewritten graph. It is used if the processor computes it exactly. */
   readonly rewritten?: RewrittenGraph;
 }
 
-/** The same model with integer convolutions as matrix products. */
+/** A graph of the same model that has matrix products instead of integer convolutions. */
 export interface RewrittenGraph {
   readonly model: string;
   readonly sha256: string;
@@ -39,34 +42,34 @@ export interface RewrittenGraph {
 }
 
 /**
- * Type of the integer products. int8 is faster on processors with instructions for it, and inexact on some
- * others.
+ * The type of the weights in integer products. int8 is faster on processors with instructions for it, and not
+ * exact on some other processors.
  */
 export type WeightType = "int8" | "uint8";
 
 interface KokoroVoice {
-  /** File of the style table. */
+  /** The path of the style table. */
   readonly style: string;
-  /** The eSpeak NG voice that reads for it. */
+  /** The eSpeak NG voice that reads text for this voice. */
   readonly espeak: string;
 }
 
 export interface RuntimeOptions {
-  /** Execution providers in order of preference: `cuda`, `cpu`. */
+  /** The execution providers in order of preference, for example `cuda` and `cpu`. */
   readonly providers: readonly string[];
-  /** Threads for one phrase. */
+  /** The number of threads for one phrase. */
   readonly threads: number;
-  /** Threads for one phrase while no other phrase runs. */
+  /** The number of threads for a phrase that runs alone. */
   readonly threadsAlone: number;
 }
 
 /**
- * How long an idle thread spins before it sleeps: the work items of one phrase follow each other faster than
- * this, and the cores become free soon after it.
+ * The time for which an idle thread spins before it sleeps. It is longer than the gap between two work items
+ * of a phrase, and short enough to free the cores after the phrase.
  */
 const spinMicroseconds = "100";
 
-/** Settings of ONNX Runtime for every model. */
+/** Returns the options of ONNX Runtime for a model. */
 export function sessionOptions({
   providers,
   threads,
@@ -76,7 +79,8 @@ export function sessionOptions({
     intraOpNumThreads: threads,
     extra: { session: { intra_op: { spin_duration_us: spinMicroseconds } } },
     interOpNumThreads: 1,
-    enableMemPattern: false, // A memory pattern is cached for every length of a phrase, and no two lengths are alike.
+    // A memory pattern would be cached for every length of a phrase, and lengths rarely repeat.
+    enableMemPattern: false,
     logSeverityLevel: 3,
   };
 }

@@ -1,33 +1,30 @@
 import protobuf, { type Reader as MessageReader } from "protobufjs/minimal.js";
 
-/**
- * Reads ONNX files field by field (onnx.proto). Fields that are not requested are skipped, and keep their
- * bytes.
- */
+/** Reads ONNX files (onnx.proto) field by field. A field that is not decoded keeps its bytes. */
 
 const { Reader, Writer } = protobuf;
 
-/** An operator of the graph. */
+/** A node of the graph. */
 export interface GraphNode {
   readonly name: string;
   readonly operator: string;
   readonly inputs: readonly string[];
   readonly outputs: readonly string[];
-  /** Attributes that are one integer or several. */
+  /** The attributes that are an integer or a list of integers. */
   readonly integers: ReadonlyMap<string, readonly number[]>;
 }
 
-/** Parts of a graph, without its weights. */
+/** The outputs and the nodes of a graph. */
 export interface GraphOutline {
   readonly outputs: readonly string[];
   readonly nodes: readonly GraphNode[];
 }
 
-/** One field of a message, with tag and length. */
+/** One field of a message. `raw` includes its tag and length. */
 export interface ProtobufField {
   readonly number: number;
   readonly raw: Buffer;
-  /** Content of the field. Empty for a field without bytes. */
+  /** The content of the field, without tag and length. Empty for a number. */
   readonly bytes: Buffer;
 }
 
@@ -38,7 +35,10 @@ const attributeFields = { name: 1, integer: 3, integers: 8 } as const;
 const valueName = 1;
 const lengthDelimited = 2;
 
-/** @throws Error if the bytes are not an ONNX model. */
+/**
+ * Reads the outline of a model's graph.
+ * @throws Error if the bytes are not an ONNX model.
+ */
 export function readOutline(model: Buffer): GraphOutline {
   const outputs: string[] = [];
   const nodes: GraphNode[] = [];
@@ -52,14 +52,14 @@ export function readOutline(model: Buffer): GraphOutline {
   return { outputs, nodes };
 }
 
-/** Values that operators of this kind produce. */
+/** Returns the names of the values that operators of a kind produce. */
 export function madeBy({ nodes }: GraphOutline, operator: string): string[] {
   return nodes.filter((node) => node.operator === operator).flatMap(({ outputs }) => outputs);
 }
 
 /**
- * The model with one of its inner values as an additional output. The field is appended, because parsers
- * merge messages that follow each other.
+ * Returns the model with an inner value as an additional output. The output is appended to the file, because
+ * a parser merges fields of the same message.
  */
 export function withOutput(model: Buffer, name: string): Buffer {
   const value = bytesField(valueName, Buffer.from(name));
@@ -67,7 +67,10 @@ export function withOutput(model: Buffer, name: string): Buffer {
   return Buffer.concat([model, bytesField(modelFields.graph, graph)]);
 }
 
-/** @throws Error if the bytes are not a protocol buffer. */
+/**
+ * Decodes a node.
+ * @throws Error if the bytes are not a protocol buffer.
+ */
 export function readNode(node: Buffer): GraphNode {
   const fields = fieldsOf(node);
   const attributes = fields.filter(({ number }) => number === nodeFields.attribute);
@@ -93,7 +96,7 @@ function readIntegers(attribute: Buffer): [name: string, values: number[]] {
   return [name, values];
 }
 
-/** Integers of a repeated field, packed or single. */
+/** Reads the integers of a repeated field, which may be packed. */
 export function integers(reader: MessageReader, wireType: number): number[] {
   if (wireType !== lengthDelimited) return [integer(reader)];
   const values: number[] = [];
@@ -105,10 +108,13 @@ function integer(reader: MessageReader): number {
   return Number(reader.int64().toString());
 }
 
-/** Fields of a message in order, without copies. @throws Error if the bytes are not a protocol buffer. */
+/**
+ * Returns the fields of a message in order, without a copy of their bytes.
+ * @throws Error if the bytes are not a protocol buffer.
+ */
 export function fieldsOf(message: Buffer): ProtobufField[] {
   const reader = Reader.create(message);
-  const found: ProtobufField[] = [];
+  const fields: ProtobufField[] = [];
   let from = 0;
   whileReading(reader, (number, wireType) => {
     const isBytes = wireType === lengthDelimited;
@@ -116,42 +122,42 @@ export function fieldsOf(message: Buffer): ProtobufField[] {
     const at = reader.pos;
     if (isBytes) reader.skip(length);
     else reader.skipType(wireType);
-    found.push({
+    fields.push({
       number,
       raw: message.subarray(from, reader.pos),
       bytes: message.subarray(at, at + length),
     });
     from = reader.pos;
   });
-  return found;
+  return fields;
 }
 
 /**
- * Calls `take` at each field; it reads or skips the field. @throws Error if the bytes are not a protocol
- * buffer.
+ * Calls `readField` at each field. `readField` must read or skip the field.
+ * @throws Error if the bytes are not a protocol buffer.
  */
-export function whileReading(reader: MessageReader, take: (number: number, wireType: number) => void): void {
+export function whileReading(reader: MessageReader, readField: (number: number, wireType: number) => void): void {
   try {
     while (reader.pos < reader.len) {
       const tag = reader.uint32();
       if (tag >>> 3 === 0) throw new Error("a field has no number");
-      take(tag >>> 3, tag & 7);
+      readField(tag >>> 3, tag & 7);
     }
   } catch (cause) {
-    throw new Error("it is truncated, or not an ONNX model", { cause });
+    throw new Error("the file is truncated, or is not an ONNX model", { cause });
   }
 }
 
-function texts(fields: readonly ProtobufField[], wanted: number): string[] {
-  return fields.filter(({ number }) => number === wanted).map(({ bytes }) => bytes.toString());
+function texts(fields: readonly ProtobufField[], fieldNumber: number): string[] {
+  return fields.filter(({ number }) => number === fieldNumber).map(({ bytes }) => bytes.toString());
 }
 
-/** A field of bytes, copied. */
+/** Encodes a field of bytes. The bytes are copied. */
 export function bytesField(number: number, bytes: Uint8Array): Buffer {
   return Buffer.concat([fieldHead(number, bytes.length), bytes]);
 }
 
-/** Tag and length before a field's bytes. */
+/** Encodes the tag and the length that precede a field's bytes. */
 export function fieldHead(number: number, length: number): Buffer {
   return Buffer.from(
     Writer.create()

@@ -5,7 +5,7 @@ import { bytesField, graphFields } from "./onnx-graph.ts";
 
 const { Writer } = protobuf;
 
-/** Element types of tensors. */
+/** The element types of tensors in onnx.proto. */
 export const elementTypes = { uint8: 2, int8: 3, int32: 6, int64: 7 } as const;
 
 export interface NewNode {
@@ -13,7 +13,7 @@ export interface NewNode {
   readonly operator: string;
   readonly inputs: readonly string[];
   readonly outputs: readonly string[];
-  /** Attributes that are lists of integers, or one integer. */
+  /** The attributes, each of which is an integer or a list of integers. */
   readonly integers?: Readonly<Record<string, number | readonly number[]>>;
 }
 
@@ -21,11 +21,11 @@ export interface NewTensor {
   readonly name: string;
   readonly type: keyof typeof elementTypes;
   readonly shape: readonly number[];
-  /** Elements in little-endian order. */
+  /** The elements in little-endian byte order. */
   readonly data: Uint8Array;
 }
 
-/** Number and wire type of a field. */
+/** The protobuf tags, which combine the number and the wire type of a field. */
 const tags = {
   node: { input: 10, output: 18, name: 26, operator: 34, attribute: 42 },
   attribute: { name: 10, integer: 24, integers: 64, type: 160 },
@@ -33,7 +33,7 @@ const tags = {
 } as const;
 const attributeTypes = { integer: 2, integers: 7 } as const;
 
-/** A node as a field of a graph. */
+/** Encodes a node as a field of a graph. */
 export function nodeField({ name, operator, inputs, outputs, integers = {} }: NewNode): Buffer {
   const writer = Writer.create();
   for (const input of inputs) writer.uint32(tags.node.input).string(input);
@@ -49,7 +49,7 @@ export function nodeField({ name, operator, inputs, outputs, integers = {} }: Ne
   return bytesField(graphFields.node, writer.finish());
 }
 
-/** A tensor as a constant of a graph. */
+/** Encodes a tensor as a constant of a graph. */
 export function constantField({ name, type, shape, data }: NewTensor): Buffer {
   const writer = Writer.create();
   for (const dimension of shape) writer.uint32(tags.tensor.dimension).int64(dimension);
@@ -57,7 +57,7 @@ export function constantField({ name, type, shape, data }: NewTensor): Buffer {
   return bytesField(graphFields.initializer, writer.uint32(tags.tensor.data).bytes(data).finish());
 }
 
-/** A constant of 64-bit integers. */
+/** Creates a constant of 64-bit integers. */
 export function integersConstant(name: string, values: readonly number[]): NewTensor {
   const data = new Uint8Array(BigInt64Array.from(values, BigInt).buffer);
   return { name, type: "int64", shape: [values.length], data };

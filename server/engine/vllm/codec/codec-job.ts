@@ -1,37 +1,38 @@
 import type { CodecManifest } from "../model/manifest.ts";
 import type { CodecFrame } from "./frame-reader.ts";
 
-/** Settings of a codec process, passed as JSON in its first argument. */
+/** The settings of a codec process, which receives them as JSON in its first argument. */
 export interface CodecSpec {
-  /** The ONNX file. */
+  /** The path of the ONNX file. */
   readonly file: string;
   readonly codec: CodecManifest;
-  /** Execution providers of ONNX Runtime in order of preference: `cuda`, `cpu`. */
+  /** The execution providers of ONNX Runtime in order of preference, for example `cuda` and `cpu`. */
   readonly providers: readonly string[];
 }
 
-/** Samples from `first` to before `end`, or to the last one. */
+/** A range of samples, from `first` to before `end`. A range may end after the last sample. */
 export interface SampleRange {
   readonly first: number;
   readonly end: number;
 }
 
-/** A window of frames to decode, and the wanted samples. The samples of the context are not sent. */
+/** A window of frames to decode, and the samples to return. Samples of the context are not returned. */
 export interface WindowJob {
   readonly frames: readonly CodecFrame[];
   readonly wanted: SampleRange;
 }
 
-/** Windows to decode together. All have the same number of frames. */
+/** Windows to decode together. All windows have the same number of frames. */
 export interface CodecJob {
   readonly id: number;
   readonly windows: readonly WindowJob[];
 }
 
-/** Messages of the process: once that it is ready, then a response to each job. */
+/** The messages of a codec process: one message when it is ready, and one response to each job. */
 export type CodecAnswer =
   | {
-      readonly kind: "ready" /** Seconds of work for each second of audio, at the longest hop. */;
+      readonly kind: "ready";
+      /** The seconds of work for each second of audio, at the longest hop. */
       readonly cost: number;
     }
   | { readonly kind: "refused"; readonly message: string }

@@ -10,18 +10,22 @@ import type { CodecAnswer, CodecJob, CodecSpec, WindowJob } from "./codec-job.ts
 const file = fileURLToPath(new URL("main.ts", import.meta.url));
 const startLimitMs = 120_000;
 /**
- * A window takes between milliseconds and one second. A process without a response for this time counts as
- * hung.
+ * The time without a response after which a process counts as hung. A window takes at most about one second.
  */
 const answerLimitMs = 20_000;
 const closeLimitMs = 2_000;
 const backoff = { firstMs: 100, mostMs: 10_000, provenAfterMs: 10_000 };
-/** Decoding has no state, so a window without a response can go to another process. */
+/**
+ * The number of attempts to decode a window. Decoding has no state, so another process can retry a window.
+ */
 const mostTries = 3;
 
 export interface CodecProcessPoolOptions extends CodecSpec {
   readonly processes: number;
-  /** Windows that one process decodes together. Above 1 only if that is cheaper, as on a GPU. */
+  /**
+   * The number of windows that one process decodes together. A number above 1 is useful only if it is
+   * cheaper, as on a GPU.
+   */
   readonly batch: number;
   readonly log: EngineLog;
 }
@@ -33,7 +37,10 @@ interface Waiting extends QueuedUtterance {
   tries: number;
 }
 
-/** Processes that decode codes into audio, each with its own decoder. Ended processes are replaced. */
+/**
+ * Processes that decode codes into audio. Each process has its own decoder. The pool replaces processes that
+ * end.
+ */
 export class CodecProcessPool {
   readonly #options: CodecProcessPoolOptions;
   readonly #processes = new Set<CodecProcess>();
@@ -49,7 +56,10 @@ export class CodecProcessPool {
     this.#waiting = new UtteranceQueue(options.processes);
   }
 
-  /** @throws Error with the reason why the decoder cannot be loaded. */
+  /**
+   * Starts the processes.
+   * @throws Error with the reason if the decoder cannot be loaded.
+   */
   static async open(options: CodecProcessPoolOptions): Promise<CodecProcessPool> {
     const pool = new CodecProcessPool(options);
     try {
@@ -65,24 +75,25 @@ export class CodecProcessPool {
     return this.#restarts;
   }
 
-  /** Seconds of audio per second of all processes together. */
+  /** The seconds of audio that all processes together decode in one second. */
   get speed(): number {
     return this.#options.processes / this.#cost;
   }
 
-  /** IDs of the running processes, with which a test kills one. */
+  /** Returns the process IDs of the running processes. A test uses the IDs to kill a process. */
   pids(): number[] {
     return [...this.#processes].flatMap(({ pid }) => pid ?? []);
   }
 
   /**
-   * Returns the wanted samples of one window.
+   * Decodes one window.
+   * @returns the samples that the window requests.
    * @throws Error if the decoder failed.
    */
   decode(window: WindowJob, { dueAtMs, isFirst }: QueuedUtterance): Promise<Int16Array> {
     return new Promise((resolve, reject) => {
       this.#waiting.add({ window, dueAtMs, isFirst, resolve, reject, tries: 0 });
-      this.#handOut();
+      this.#assign();
     });
   }
 
@@ -93,7 +104,7 @@ export class CodecProcessPool {
     await Promise.all([...this.#processes].map((process) => process.close()));
   }
 
-  #handOut(): void {
+  #assign(): void {
     for (const process of this.#processes) {
       if (process.busy) continue;
       const batch = this.#takeBatch();
@@ -102,7 +113,7 @@ export class CodecProcessPool {
     }
   }
 
-  /** The next window, and others of the same length. */
+  /** Removes and returns the next window, and further windows of the same length. */
   #takeBatch(): Waiting[] {
     const next = this.#waiting.take(performance.now());
     if (!next) return [];
@@ -117,12 +128,12 @@ export class CodecProcessPool {
       this.#waiting.spoken((performance.now() - begunAtMs) / batch.length);
       for (const [i, { resolve }] of batch.entries()) resolve(audio[i] ?? new Int16Array(0));
     } catch (error) {
-      for (const waiting of batch) this.#tryAgain(waiting, process.dead, error as Error);
+      for (const waiting of batch) this.#retry(waiting, process.dead, error as Error);
     }
-    this.#handOut();
+    this.#assign();
   }
 
-  #tryAgain(waiting: Waiting, died: boolean, error: Error): void {
+  #retry(waiting: Waiting, died: boolean, error: Error): void {
     waiting.tries++;
     if (!died || waiting.tries >= mostTries || this.#closing.signal.aborted) waiting.reject(error);
     else this.#waiting.add(waiting);
@@ -135,7 +146,7 @@ export class CodecProcessPool {
     const startedAt = performance.now();
     this.#processes.add(process);
     void process.ended.then((reason) => this.#replace(process, reason, performance.now() - startedAt));
-    this.#handOut();
+    this.#assign();
   }
 
   #replace(dead: CodecProcess, reason: string, livedMs: number): void {
@@ -143,7 +154,7 @@ export class CodecProcessPool {
     if (this.#closing.signal.aborted) return;
     this.#restarts++;
     this.#backoff.ended(livedMs);
-    this.#options.log.warn({ engine: "codec", reason }, "a codec process ended");
+    this.#options.log.warn({ engine: "codec", reason }, "a codec process ended; it is restarted");
     const starting = this.#restart().finally(() => this.#starting.delete(starting));
     this.#starting.add(starting);
   }
@@ -155,7 +166,7 @@ export class CodecProcessPool {
       (error) =>
         this.#options.log.warn(
           { engine: "codec", reason: (error as Error).message },
-          "a codec process did not start",
+          "a codec process did not start; the start is retried",
         ),
     );
   }
@@ -177,16 +188,18 @@ class CodecProcess {
       serialization: "advanced",
       stdio: ["ignore", "ignore", "ignore", "ipc"],
       env: {},
-      detached: true, // Ctrl-C is for the owner, which lets running speech finish.
+      // The process gets its own process group. Ctrl-C then reaches only the owner, which drains running
+      // streams.
+      detached: true,
     });
-    this.#child.on("message", (answer: CodecAnswer) => this.#hear(answer));
+    this.#child.on("message", (answer: CodecAnswer) => this.#receive(answer));
     this.#child.on("error", (error) => this.#end(error.message));
     this.#child.on("exit", (code, signal) => this.#end(`it ended with ${signal ?? `status ${code}`}`));
   }
 
   static async start(spec: CodecSpec): Promise<CodecProcess> {
     const started = new CodecProcess(spec);
-    const timer = setTimeout(() => started.#kill("it did not start in time"), startLimitMs);
+    const timer = setTimeout(() => started.#kill(`it did not start within ${startLimitMs / 1000} s`), startLimitMs);
     try {
       started.#cost = await started.#ready.promise;
       return started;
@@ -211,7 +224,7 @@ class CodecProcess {
     return this.#dead;
   }
 
-  /** Resolves with the reason. */
+  /** Resolves with the reason when the process has ended. */
   get ended(): Promise<string> {
     return this.#ended.promise;
   }
@@ -219,7 +232,7 @@ class CodecProcess {
   async decode(windows: CodecJob["windows"]): Promise<readonly Int16Array[]> {
     const job = { id: ++this.#lastId, ...Promise.withResolvers<readonly Int16Array[]>() };
     this.#job = job;
-    const timer = setTimeout(() => this.#kill("it said nothing for too long"), answerLimitMs);
+    const timer = setTimeout(() => this.#kill(`it sent no response for ${answerLimitMs / 1000} s`), answerLimitMs);
     try {
       this.#child.send({ id: job.id, windows } satisfies CodecJob, (error) => {
         if (error) this.#kill(error.message);
@@ -240,12 +253,12 @@ class CodecProcess {
     clearTimeout(timer);
   }
 
-  #hear(answer: CodecAnswer): void {
+  #receive(answer: CodecAnswer): void {
     if (answer.kind === "ready") this.#ready.resolve(answer.cost);
     else if (answer.kind === "refused") this.#kill(answer.message);
     else if (answer.id !== this.#job?.id) return;
     else if (answer.kind === "decoded") this.#job.resolve(answer.audio);
-    else this.#job.reject(new Error(`the codec failed: ${answer.message}`));
+    else this.#job.reject(new Error(`the codec could not decode a window: ${answer.message}`));
   }
 
   #kill(reason: string): void {

@@ -5,8 +5,8 @@ import type { CodecSpec } from "./codec-job.ts";
 import type { CodecFrame } from "./frame-reader.ts";
 
 /**
- * A codec's decoder. Its inputs are one tensor of codes for each codebook, its output has the shape [batch,
- * 1, samples].
+ * Runs a codec's decoder. Each codebook has one input, a tensor of codes. The output has the shape [batch, 1,
+ * samples].
  */
 export class Decoder {
   readonly #session: InferenceSession;
@@ -17,13 +17,16 @@ export class Decoder {
     this.#codec = codec;
   }
 
-  /** @throws Error if the graph does not match the manifest. */
+  /**
+   * Loads a decoder and decodes a short silence.
+   * @throws Error if the graph does not match the manifest.
+   */
   static async load({ file, codec, providers }: CodecSpec): Promise<Decoder> {
     const session = await InferenceSession.create(file, sessionOptions({ providers, threads: 1 }));
     const missing = codec.inputs.find((name) => !session.inputNames.includes(name));
-    if (missing !== undefined) throw new Error(`the graph has no input ${missing}`);
+    if (missing !== undefined) throw new Error(`the graph has no input "${missing}", which the manifest names in /codec/inputs`);
     if (!session.outputNames.includes(codec.output))
-      throw new Error(`the graph has no output ${codec.output}`);
+      throw new Error(`the graph has no output "${codec.output}", which the manifest names in /codec/output`);
     const decoder = new Decoder(session, codec);
     const silence = Array.from({ length: 3 }, () => new Array<number>(codec.slots.length).fill(0));
     await decoder.decode([silence]);
@@ -31,8 +34,9 @@ export class Decoder {
   }
 
   /**
-   * @param windows of the same number of frames.
-   * @returns the samples of each, from -1 to 1.
+   * Decodes windows together.
+   * @param windows all with the same number of frames.
+   * @returns the samples of each window, from -1 to 1.
    */
   async decode(windows: readonly (readonly CodecFrame[])[]): Promise<Float32Array[]> {
     const { inputs, output, frameSamples } = this.#codec;
@@ -40,20 +44,20 @@ export class Decoder {
     const results = await this.#session.run(Object.fromEntries(feeds), [output]);
     const audio = results[output]?.data;
     const samples = (windows[0]?.length ?? 0) * frameSamples;
-    if (!(audio instanceof Float32Array)) throw new Error(`${output} has no float32 samples`);
+    if (!(audio instanceof Float32Array)) throw new Error(`the output "${output}" is not float32`);
     if (audio.length !== windows.length * samples) {
-      throw new Error(`${output} has ${audio.length} samples for frames of ${windows.length * samples}`);
+      throw new Error(`the output "${output}" has ${audio.length} samples; expected ${windows.length * samples}`);
     }
     return windows.map((_, i) => audio.slice(i * samples, (i + 1) * samples));
   }
 
   #codes(windows: readonly (readonly CodecFrame[])[], input: number): Tensor {
-    const places = this.#codec.slots.flatMap((slot, place) => (slot === input ? [place] : []));
-    const length = (windows[0]?.length ?? 0) * places.length;
+    const slots = this.#codec.slots.flatMap((slotInput, slot) => (slotInput === input ? [slot] : []));
+    const length = (windows[0]?.length ?? 0) * slots.length;
     const codes = new BigInt64Array(windows.length * length);
     let at = 0;
     for (const window of windows) {
-      for (const frame of window) for (const place of places) codes[at++] = BigInt(frame[place] ?? 0);
+      for (const frame of window) for (const slot of slots) codes[at++] = BigInt(frame[slot] ?? 0);
     }
     return new Tensor("int64", codes, [windows.length, length]);
   }

@@ -1,12 +1,12 @@
 import type { CodecManifest } from "../model/manifest.ts";
 
-/** Codes of one frame, one for each slot. */
+/** The codes of one frame, one for each slot. */
 export type CodecFrame = readonly number[];
 
 /**
- * Assembles tokens into frames of the codec: token `base + slot * codebook + code`, slot after slot. Tokens
- * that do not fit are dropped and counted, up to the next start of a frame, because a frame of unrelated
- * codes would sound like a bang.
+ * Assembles tokens into frames of the codec. A frame has one token for each slot: `base + slot * codebook +
+ * code`. A token that does not belong to the next slot is dropped and counted, and all tokens are dropped
+ * until the next start of a frame. A frame of unrelated codes would be a loud noise.
  */
 export class FrameReader {
   readonly #codec: CodecManifest;
@@ -17,17 +17,20 @@ export class FrameReader {
     this.#codec = codec;
   }
 
-  /** Number of dropped tokens. */
+  /** The number of dropped tokens. */
   get dropped(): number {
     return this.#dropped;
   }
 
-  /** @returns the frames that these tokens complete. */
+  /**
+   * Adds tokens.
+   * @returns the frames that the tokens complete.
+   */
   push(tokens: readonly number[]): CodecFrame[] {
-    return tokens.flatMap((token) => this.#take(token));
+    return tokens.flatMap((token) => this.#add(token));
   }
 
-  #take(token: number): CodecFrame[] {
+  #add(token: number): CodecFrame[] {
     const { base, codebook, slots } = this.#codec;
     const slot = Math.floor((token - base) / codebook);
     if (slot !== this.#open.length) {

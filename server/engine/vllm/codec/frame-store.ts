@@ -1,6 +1,6 @@
 import type { CodecFrame } from "./frame-reader.ts";
 
-/** The frames of one utterance, written by one task and read by another as they arrive. */
+/** The frames of one utterance. One task writes the frames, and another task reads them as they arrive. */
 export class FrameStore {
   readonly #frames: CodecFrame[] = [];
   #isWhole = false;
@@ -22,23 +22,26 @@ export class FrameStore {
   push(frames: readonly CodecFrame[]): void {
     if (frames.length === 0) return;
     this.#frames.push(...frames);
-    this.#wake();
-  }
-
-  /** Ends the frames. @param error reason why they are incomplete. */
-  end(error?: Error): void {
-    this.#isWhole = true;
-    this.#error = error;
-    this.#wake();
+    this.#notify();
   }
 
   /**
-   * Waits until there are this many frames or the end. From `lateAt` on, in milliseconds of
-   * `performance.now`, the lower number suffices.
+   * Marks the frames as complete.
+   * @param error the reason if frames are missing.
+   */
+  end(error?: Error): void {
+    this.#isWhole = true;
+    this.#error = error;
+    this.#notify();
+  }
+
+  /**
+   * Waits for the requested number of frames, or for the end. After `lateAt`, in milliseconds of
+   * `performance.now`, the lower number is enough.
    * @throws the error that ended the frames early.
    */
-  async waitFor(wanted: number, least: number, lateAt: number): Promise<void> {
-    while (!this.#isWhole && this.#frames.length < wanted) {
+  async waitFor(requested: number, least: number, lateAt: number): Promise<void> {
+    while (!this.#isWhole && this.#frames.length < requested) {
       const leftMs = lateAt - performance.now();
       if (leftMs <= 0 && this.#frames.length >= least) return;
       await this.#change(leftMs);
@@ -53,7 +56,7 @@ export class FrameStore {
     clearTimeout(timer);
   }
 
-  #wake(): void {
+  #notify(): void {
     this.#changed.resolve();
     this.#changed = Promise.withResolvers();
   }

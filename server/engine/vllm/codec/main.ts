@@ -1,6 +1,6 @@
 /**
- * A codec process, which decodes windows of codes. `codec-pool.ts` owns it, and it ends together with its
- * owner.
+ * The codec process, which decodes windows of codes. `codec-pool.ts` starts it. The process ends when its
+ * owner disconnects.
  */
 
 import { toInt16 } from "../../neural/int16.ts";
@@ -13,14 +13,14 @@ process.on("disconnect", () => process.exit());
 const decoder = await tryLoad();
 if (decoder) {
   process.on("message", (job: CodecJob) => void decode(decoder, job));
-  tell({ kind: "ready", cost: await cost(decoder) });
+  send({ kind: "ready", cost: await measureCost(decoder) });
 }
 
 async function tryLoad(): Promise<Decoder | undefined> {
   try {
     return await Decoder.load(spec);
   } catch (error) {
-    tell({ kind: "refused", message: error instanceof Error ? error.message : String(error) });
+    send({ kind: "refused", message: error instanceof Error ? error.message : String(error) });
     return undefined;
   }
 }
@@ -29,9 +29,9 @@ async function decode(loaded: Decoder, { id, windows }: CodecJob): Promise<void>
   try {
     const whole = await loaded.decode(windows.map(({ frames }) => frames));
     const audio = windows.map(({ wanted }, i) => toInt16(cut(whole[i], wanted)));
-    tell({ kind: "decoded", id, audio });
+    send({ kind: "decoded", id, audio });
   } catch (error) {
-    tell({ kind: "failed", id, message: String(error) });
+    send({ kind: "failed", id, message: String(error) });
   }
 }
 
@@ -39,21 +39,24 @@ function cut(samples: Float32Array = new Float32Array(), { first, end }: SampleR
   return samples.subarray(first, end);
 }
 
-/** The best of three measurements, because other work on the machine does not count. */
-async function cost(loaded: Decoder): Promise<number> {
+/**
+ * Measures the seconds of work for each second of audio. The best of three measurements excludes most of the
+ * other work on the machine.
+ */
+async function measureCost(loaded: Decoder): Promise<number> {
   const { left, right, hops, rate, frameSamples, slots } = spec.codec;
-  const heard = hops.at(-1) ?? 1;
+  const audible = hops.at(-1) ?? 1;
   const frame = new Array<number>(slots.length).fill(0);
-  const window = new Array<number[]>(left + heard + right).fill(frame);
+  const window = new Array<number[]>(left + audible + right).fill(frame);
   let best = Number.POSITIVE_INFINITY;
-  for (let take = 0; take < 3; take++) {
+  for (let attempt = 0; attempt < 3; attempt++) {
     const startedAt = performance.now();
     await loaded.decode([window]);
     best = Math.min(best, (performance.now() - startedAt) / 1000);
   }
-  return best / ((heard * frameSamples) / rate);
+  return best / ((audible * frameSamples) / rate);
 }
 
-function tell(answer: CodecAnswer): void {
+function send(answer: CodecAnswer): void {
   process.send?.(answer);
 }

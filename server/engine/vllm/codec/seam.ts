@@ -4,13 +4,13 @@ import type { CodecWindow } from "./windows.ts";
 const crossfadeSeconds = 0.005;
 
 /**
- * Joins each decoded window to the last one with a crossfade, because decoders add noise that differs each
- * time.
+ * Joins each decoded window to the previous window with a crossfade, because a decoder adds different noise
+ * each time.
  */
 export class Seam {
   readonly #frameSamples: number;
   readonly #fadeSamples: number;
-  /** The last window's samples at the position of the next ones. */
+  /** The samples of the previous window that overlap the next window. */
   #expected: Int16Array = new Int16Array(0);
 
   constructor({ rate, frameSamples }: { readonly rate: number; readonly frameSamples: number }) {
@@ -18,25 +18,29 @@ export class Seam {
     this.#fadeSamples = Math.round(rate * crossfadeSeconds);
   }
 
-  /** The part of a decoded window that `join` needs: the audible samples, and those of the crossfade. */
+  /**
+   * Returns the part of a decoded window that `join` needs: the audible samples, and the samples of the
+   * crossfade.
+   */
   needs({ from, begin, end }: CodecWindow): SampleRange {
     const last = (end - from) * this.#frameSamples;
     return { first: (begin - from) * this.#frameSamples, end: last + this.#fadeSamples };
   }
 
   /**
-   * @param decoded the needed samples, as far as they exist; they are changed.
-   * @returns the audible samples, a part of them.
+   * Joins a window to the previous window.
+   * @param decoded the samples of `needs`, or fewer at the end of the audio. They are changed in place.
+   * @returns the audible samples, which are a part of `decoded`.
    */
   join(decoded: Int16Array, { begin, end }: CodecWindow): Int16Array {
-    const heardSamples = (end - begin) * this.#frameSamples;
-    const heard = decoded.subarray(0, heardSamples);
-    const faded = Math.min(this.#expected.length, heard.length);
-    for (let i = 0; i < faded; i++) {
-      const share = (i + 0.5) / faded;
-      heard[i] = Math.round((this.#expected[i] ?? 0) * (1 - share) + (heard[i] ?? 0) * share);
+    const audibleSamples = (end - begin) * this.#frameSamples;
+    const audible = decoded.subarray(0, audibleSamples);
+    const fadeLength = Math.min(this.#expected.length, audible.length);
+    for (let i = 0; i < fadeLength; i++) {
+      const share = (i + 0.5) / fadeLength;
+      audible[i] = Math.round((this.#expected[i] ?? 0) * (1 - share) + (audible[i] ?? 0) * share);
     }
-    this.#expected = decoded.subarray(heardSamples);
-    return heard;
+    this.#expected = decoded.subarray(audibleSamples);
+    return audible;
   }
 }

@@ -1,18 +1,18 @@
 import type { CodecManifest } from "../model/manifest.ts";
 
-/** Frames to decode together. The frames around the audible ones are context. */
+/** The frames of one call of the decoder. Frames around the audible frames are context. */
 export interface CodecWindow {
-  /** First frame of the decoder's input, and the one after the last. */
+  /** The first frame of the decoder's input, and the frame after the last. */
   readonly from: number;
   readonly to: number;
-  /** First audible frame, and the one after the last. */
+  /** The first audible frame, and the frame after the last. */
   readonly begin: number;
   readonly end: number;
 }
 
 /**
- * Divides an utterance that is still being written into windows: short ones first, for early audio, then
- * longer ones, because context has the same cost as audible frames.
+ * Divides the frames of an utterance into windows while the model still writes frames. The first windows are
+ * short, for early audio. Later windows are longer, because context costs as much as audible frames.
  */
 export class WindowPlan {
   readonly #codec: Pick<CodecManifest, "left" | "right" | "hops">;
@@ -23,27 +23,27 @@ export class WindowPlan {
     this.#codec = codec;
   }
 
-  /** Number of frames that the next window of the full hop needs. */
+  /** The number of frames that a next window of full length needs. */
   get wanted(): number {
     return this.#begin + this.#hop + this.#codec.right;
   }
 
-  /** Number of frames that any next window needs. */
+  /** The number of frames that a next window of one frame needs. */
   get least(): number {
     return this.#begin + 1 + this.#codec.right;
   }
 
   /**
-   * Returns the next window, as large as the existing frames allow and at most a hop, or undefined if no
-   * frame is audible yet.
-   * @param isWhole no frames follow: the last frames have no context after them, as in the whole utterance.
+   * Returns the next window. It is as long as the existing frames allow, and at most one hop. Returns
+   * undefined if no frame is audible yet.
+   * @param isWhole whether no more frames follow. The last frames then have no context after them.
    */
   next(frames: number, isWhole: boolean): CodecWindow | undefined {
     const { left, right } = this.#codec;
-    const heard = Math.min(this.#hop, frames - (isWhole ? 0 : right) - this.#begin);
-    if (heard <= 0) return undefined;
+    const audible = Math.min(this.#hop, frames - (isWhole ? 0 : right) - this.#begin);
+    if (audible <= 0) return undefined;
     const begin = this.#begin;
-    const end = begin + heard;
+    const end = begin + audible;
     this.#begin = end;
     this.#windows++;
     return { from: Math.max(0, begin - left), to: Math.min(frames, end + right), begin, end };

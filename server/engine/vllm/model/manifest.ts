@@ -4,14 +4,14 @@ import { rejectVllmArguments } from "../../../../config/contract/vllm-flags.ts";
 import { voicesOf } from "../../../../config/contract/voices.ts";
 
 /**
- * The description of a model for arcana: `manifest.json` next to its files. docs/reference/model-manifest.md
+ * The schema of `manifest.json`, which describes a model for arcana. docs/reference/model-manifest.md
  * explains each field.
  */
 
 const text = Type.String({ minLength: 1, maxLength: 200 });
 const tokenId = Type.Integer({ minimum: 0, maximum: 2 ** 31 - 1 });
 const tokenIds = Type.Array(tokenId, { maxItems: 64 });
-/** A path inside the manifest's folder: no leading slash, no parent folder. */
+/** A path inside the manifest's folder, without a leading slash and without `..`. */
 const path = Type.String({ pattern: "^(?!\\.{1,2}/|/)(?!.*/\\.{1,2}/)[^\\\\\\0]{1,255}$" });
 const frames = Type.Integer({ minimum: 0, maximum: 64 });
 
@@ -36,9 +36,9 @@ const codec = Type.Object({
 });
 const common = {
   license: text,
-  /** Digests of every file of the folder. */
+  /** The digest of every file of the folder. */
   sha256: Type.Record(path, Type.String({ pattern: "^[0-9a-f]{64}$" })),
-  /** Each voice of arcana, and the model's name of it. */
+  /** The model's name of each voice of arcana. */
   voices: Type.Record(text, text),
   vllm: Type.Optional(vllm),
 };
@@ -69,17 +69,20 @@ export const manifestName = "manifest.json";
 const validators = { tokens: Compile(schemas.tokens), audio: Compile(schemas.audio) };
 const kinds = Object.keys(schemas);
 
-/** @throws Error that names the field, its value and the allowed values. */
+/**
+ * Reads and validates a manifest.
+ * @throws Error that names the field, its value and the allowed values.
+ */
 export function readArcanaManifest(json: string): ArcanaManifest {
   const value = parse(json);
   const { kind } = value;
   if (kind !== "tokens" && kind !== "audio") {
-    throw wrong("/kind", `must be ${kinds.join(" or ")}; it is ${shown(kind)}`);
+    throw fieldError("/kind", `must be ${kinds.join(" or ")}; it is ${quoted(kind)}`);
   }
-  refuseUnknown("", value, schemas[kind].properties);
+  rejectUnknown("", value, schemas[kind].properties);
   const error = validators[kind].Errors(value)[0];
   if (error)
-    throw wrong(error.instancePath, `${error.message}; it is ${shown(at(value, error.instancePath))}`);
+    throw fieldError(error.instancePath, `${error.message}; it is ${quoted(valueAt(value, error.instancePath))}`);
   const manifest = value as unknown as ArcanaManifest;
   if (manifest.vllm) requireArguments(manifest.vllm);
   requireVoices(manifest.voices);
@@ -87,34 +90,34 @@ export function readArcanaManifest(json: string): ArcanaManifest {
   return manifest;
 }
 
-function requireArguments(given: Static<typeof vllm>): void {
-  refuseUnknown("/vllm", given, vllm.properties);
-  const rejected = rejectVllmArguments(given.args ?? []);
-  if (rejected !== undefined) throw wrong("/vllm/args", rejected);
+function requireArguments(settings: Static<typeof vllm>): void {
+  rejectUnknown("/vllm", settings, vllm.properties);
+  const rejected = rejectVllmArguments(settings.args ?? []);
+  if (rejected !== undefined) throw fieldError("/vllm/args", rejected);
 }
 
-/** The catalogue offers all of arcana's voices, so each needs its own, without a silent replacement. */
+/** Requires a name for every voice of arcana, because the catalogue offers all of them. */
 function requireVoices(voices: Readonly<Record<string, string>>): void {
   const missing = voicesOf("arcana").find(({ id }) => voices[id] === undefined);
   if (missing)
-    throw wrong("/voices", `must name the model's voice for each voice of arcana; ${missing.id} is missing`);
+    throw fieldError("/voices", `must name the model's voice for each voice of arcana; ${missing.id} is missing`);
 }
 
-function requireTokens({ prompt: asked, codec: made, stop, context }: TokensManifest): void {
-  refuseUnknown("/prompt", asked, prompt.properties);
-  refuseUnknown("/codec", made, codec.properties);
-  const input = made.slots.find((slot) => slot >= made.inputs.length);
+function requireTokens({ prompt: promptFields, codec: codecFields, stop, context }: TokensManifest): void {
+  rejectUnknown("/prompt", promptFields, prompt.properties);
+  rejectUnknown("/codec", codecFields, codec.properties);
+  const input = codecFields.slots.find((slot) => slot >= codecFields.inputs.length);
   if (input !== undefined) {
-    throw wrong("/codec/slots", `names input ${input}, but there are ${made.inputs.length} inputs`);
+    throw fieldError("/codec/slots", `names input ${input}, and /codec/inputs has only ${codecFields.inputs.length} inputs`);
   }
-  const unused = made.inputs.findIndex((_, i) => !made.slots.includes(i));
-  if (unused >= 0) throw wrong("/codec/slots", `never names input ${unused}`);
-  const end = made.base + made.slots.length * made.codebook;
-  const inside = stop.find((id) => id >= made.base && id < end);
+  const unused = codecFields.inputs.findIndex((_, i) => !codecFields.slots.includes(i));
+  if (unused >= 0) throw fieldError("/codec/slots", `must name every input; input ${unused} is missing`);
+  const end = codecFields.base + codecFields.slots.length * codecFields.codebook;
+  const inside = stop.find((id) => id >= codecFields.base && id < end);
   if (inside !== undefined)
-    throw wrong("/stop", `${inside} is a code of the codec, ${made.base} to ${end - 1}`);
-  if (context <= asked.pre.length + asked.post.length + made.slots.length) {
-    throw wrong("/context", "leaves no tokens for speech");
+    throw fieldError("/stop", `must not contain ${inside}, which is a code of the codec (${codecFields.base} to ${end - 1})`);
+  if (context <= promptFields.pre.length + promptFields.post.length + codecFields.slots.length) {
+    throw fieldError("/context", `is ${context}, which leaves no tokens for speech after the prompt; set a larger context`);
   }
 }
 
@@ -130,27 +133,27 @@ function parse(json: string): Record<string, unknown> {
   throw new Error(`${manifestName}: must be a JSON object`);
 }
 
-/** A misspelt field would otherwise be ignored silently. */
-function refuseUnknown(place: string, value: object, known: object): void {
-  const unknown = Object.keys(value).find((name) => !Object.hasOwn(known, name));
+/** Rejects unknown fields, because a misspelt field would otherwise be ignored. */
+function rejectUnknown(parent: string, value: object, properties: object): void {
+  const unknown = Object.keys(value).find((name) => !Object.hasOwn(properties, name));
   if (unknown === undefined) return;
-  throw wrong(
-    `${place}/${unknown}`,
-    `is not a field of a manifest; the fields are ${Object.keys(known).join(", ")}`,
+  throw fieldError(
+    `${parent}/${unknown}`,
+    `is not a field of the manifest; the allowed fields are ${Object.keys(properties).join(", ")}`,
   );
 }
 
-function wrong(pointer: string, message: string): Error {
+function fieldError(pointer: string, message: string): Error {
   return new Error(`${manifestName}: ${pointer} ${message}`);
 }
 
-function at(value: unknown, pointer: string): unknown {
-  let found = value;
+function valueAt(value: unknown, pointer: string): unknown {
+  let current = value;
   for (const step of pointer.split("/").slice(1))
-    found = (found as Record<string, unknown> | undefined)?.[step];
-  return found;
+    current = (current as Record<string, unknown> | undefined)?.[step];
+  return current;
 }
 
-function shown(value: unknown): string {
+function quoted(value: unknown): string {
   return value === undefined ? "absent" : JSON.stringify(value).slice(0, 80);
 }

@@ -11,19 +11,22 @@ import {
 } from "./manifest.ts";
 import { createTokenize, type Tokenize } from "./prompt.ts";
 
-/** A model in its folder: the manifest, its verified files, and the tokenizer. */
+/** A model: its folder, its manifest, and for a model of tokens its tokenizer. The files were verified. */
 export type GeneratorModel =
   | { readonly folder: string; readonly manifest: TokensManifest; readonly tokenize: Tokenize }
   | { readonly folder: string; readonly manifest: AudioManifest };
 
 const tokenizerName = "tokenizer.json";
 
-/** @throws Error that names the folder, and the missing or invalid file and field. */
+/**
+ * Reads and verifies a model.
+ * @throws Error that names the folder, and the missing or invalid file and field.
+ */
 export async function readModelFolder(folder: string): Promise<GeneratorModel> {
   try {
     const manifest = readArcanaManifest((await readNamed(folder, manifestName)).toString());
-    const read = manifest.kind === "audio" ? [] : [tokenizerName, manifest.codec.onnx];
-    for (const name of [...read, ...(await filesOf(folder))]) requireChecked(manifest, name);
+    const readFiles = manifest.kind === "audio" ? [] : [tokenizerName, manifest.codec.onnx];
+    for (const name of [...readFiles, ...(await filesOf(folder))]) requireChecked(manifest, name);
     for (const [name, sha256] of Object.entries(manifest.sha256)) await check(folder, name, sha256);
     if (manifest.kind === "audio") return { folder, manifest };
     const tokenizer = (await readNamed(folder, tokenizerName)).toString();
@@ -33,24 +36,27 @@ export async function readModelFolder(folder: string): Promise<GeneratorModel> {
   }
 }
 
-/** vLLM selects the files of the folder that it loads, so the manifest must list every file. */
+/**
+ * Requires a digest for a file. vLLM selects the files that it loads from the folder, so the manifest must
+ * list every file.
+ */
 function requireChecked({ sha256 }: ArcanaManifest, name: string): void {
   if (sha256[name] === undefined)
     throw new Error(
-      `${manifestName}: /sha256 must have ${name}: every file of the model has its digest there`,
+      `${manifestName}: /sha256 must have ${name}; add the digest of every file of the model`,
     );
 }
 
-/** Files that no program reads: hidden files of volumes and of `svc-tts fetch`. */
-const unread = /(^|\/)(\.|lost\+found(\/|$)|(README|LICENSE|NOTICE)[^/]*$)|\.md$/iu;
+/** The files that no program reads, for example hidden files of volumes and of `svc-tts fetch`. */
+const unreadNames = /(^|\/)(\.|lost\+found(\/|$)|(README|LICENSE|NOTICE)[^/]*$)|\.md$/iu;
 
-/** All files below the folder that a program may read, with slashes in their names. */
+/** Lists all files below the folder that a program may read. The names are paths relative to the folder. */
 async function filesOf(folder: string): Promise<string[]> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   return entries
     .filter((entry) => !entry.isDirectory())
     .map(({ parentPath, name }) => relative(folder, join(parentPath, name)))
-    .filter((name) => name !== manifestName && !unread.test(name))
+    .filter((name) => name !== manifestName && !unreadNames.test(name))
     .toSorted();
 }
 
@@ -62,9 +68,9 @@ async function readNamed(folder: string, name: string): Promise<Buffer> {
   }
 }
 
-async function check(folder: string, name: string, wanted: string): Promise<void> {
+async function check(folder: string, name: string, expected: string): Promise<void> {
   const sum = await sha256Of(folder, name);
-  if (sum !== wanted) throw new Error(`${name}: its sha256 is ${sum}, not ${wanted}`);
+  if (sum !== expected) throw new Error(`${name}: the sha256 of the file is ${sum}; ${manifestName} has ${expected}`);
 }
 
 async function sha256Of(folder: string, name: string): Promise<string> {

@@ -1,7 +1,7 @@
 import { Tokenizer } from "@huggingface/tokenizers";
 import type { TokensManifest } from "./manifest.ts";
 
-/** The token IDs of a prompt. */
+/** Creates the token IDs of a prompt. */
 export type Tokenize = (voice: string, text: string) => readonly number[];
 
 interface AddedToken {
@@ -10,9 +10,9 @@ interface AddedToken {
 }
 
 /**
- * Special tokens come only from the manifest. The tokenizer does not recognize any: `<|eot_id|>` in a
- * client's text becomes about nine plain characters.
- * @param json a `tokenizer.json`.
+ * Creates a function that converts a text to tokens. Only the manifest adds special tokens: the tokenizer
+ * treats `<|eot_id|>` in a client's text as plain characters.
+ * @param json the content of `tokenizer.json`.
  */
 export function createTokenize(json: string, { template, pre, post }: TokensManifest["prompt"]): Tokenize {
   const { added_tokens: added = [], ...plain } = parse(json);
@@ -20,14 +20,14 @@ export function createTokenize(json: string, { template, pre, post }: TokensMani
   const tokenizer = new Tokenizer({ ...plain, added_tokens: [] }, {});
   return (voice, text) => {
     const values: Readonly<Record<string, string>> = { voice, text };
-    // One replacement for all, so that a text with {voice} stays unchanged.
-    const written = template.replaceAll(/\{(voice|text)\}/gu, (_, name: string) => values[name] ?? "");
-    const { ids }: { ids: readonly (number | undefined)[] } = tokenizer.encode(written, {
+    // A single replacement of both names leaves `{voice}` in a client's text unchanged.
+    const promptText = template.replaceAll(/\{(voice|text)\}/gu, (_, name: string) => values[name] ?? "");
+    const { ids }: { ids: readonly (number | undefined)[] } = tokenizer.encode(promptText, {
       add_special_tokens: false,
     });
     const plainIds = ids.filter((id) => id !== undefined && !special.has(id)) as number[];
     if (plainIds.length < ids.length) {
-      throw new Error("the tokenizer reads plain text as a special token, or not at all");
+      throw new Error("tokenizer.json: the tokenizer converts plain text to special or unknown tokens");
     }
     return [...pre, ...plainIds, ...post];
   };
@@ -37,6 +37,6 @@ function parse(json: string): object & { readonly added_tokens?: readonly AddedT
   try {
     return JSON.parse(json) as object;
   } catch (cause) {
-    throw new Error(`tokenizer.json is not JSON: ${(cause as Error).message}`, { cause });
+    throw new Error(`tokenizer.json: is not JSON: ${(cause as Error).message}`, { cause });
   }
 }

@@ -7,19 +7,19 @@ import { headersFor, type ServerAddress } from "./server-address.ts";
 export interface MetricsRelayOptions {
   readonly host: string;
   readonly port: number;
-  /** Metrics of vLLM. Undefined while it is not reachable. */
+  /** Returns the address of vLLM, or undefined while vLLM is not reachable. */
   readonly address: () => ServerAddress | undefined;
 }
 
 const path = "/metrics";
-/** vLLM returns its metrics within milliseconds, also under load. */
+/** The time limit of a request. vLLM returns its metrics within milliseconds, also under load. */
 const answerLimitMs = 10_000;
-/** More connections than Prometheus and a collector open. */
+/** The limit of connections, which is higher than Prometheus and a collector need. */
 const maxConnections = 32;
 
 /**
- * Serves vLLM's metrics, and nothing else of it. vLLM listens on the loopback address only: its API key
- * protects only some of its paths, and others tokenize texts, stop it or load files.
+ * Serves the metrics of vLLM. vLLM itself listens on the loopback address only: its API key protects only
+ * some of its paths, and the other paths tokenize texts, stop vLLM or load files.
  */
 export class MetricsRelay {
   readonly #server: Server;
@@ -28,9 +28,12 @@ export class MetricsRelay {
     this.#server = server;
   }
 
-  /** @throws Error if the port is in use. */
+  /**
+   * Starts to listen.
+   * @throws Error if the port is in use.
+   */
   static async open({ host, port, address }: MetricsRelayOptions): Promise<MetricsRelay> {
-    const server = createServer(answerWith(address));
+    const server = createServer(relayMetrics(address));
     server.maxConnections = maxConnections;
     server.listen(port, host);
     await once(server, "listening");
@@ -45,7 +48,7 @@ export class MetricsRelay {
   }
 }
 
-function answerWith(address: () => ServerAddress | undefined): RequestListener {
+function relayMetrics(address: () => ServerAddress | undefined): RequestListener {
   return ({ method, url }, response) => {
     if (url !== path) return void response.writeHead(404).end();
     if (method !== "GET") return void response.writeHead(405, { allow: "GET" }).end();
@@ -53,10 +56,10 @@ function answerWith(address: () => ServerAddress | undefined): RequestListener {
     if (!vllm) return void response.writeHead(503).end();
     const relay = async () => {
       const signal = AbortSignal.timeout(answerLimitMs);
-      const answer = await fetch(vllm.url + path, { headers: headersFor(vllm), signal });
-      const type = answer.headers.get("content-type") ?? "text/plain; charset=utf-8";
-      response.writeHead(answer.status, { "content-type": type });
-      await pipeline(Readable.from(answer.body ?? []), response);
+      const metrics = await fetch(vllm.url + path, { headers: headersFor(vllm), signal });
+      const type = metrics.headers.get("content-type") ?? "text/plain; charset=utf-8";
+      response.writeHead(metrics.status, { "content-type": type });
+      await pipeline(Readable.from(metrics.body ?? []), response);
     };
     relay().catch(() => {
       if (response.headersSent) response.destroy();

@@ -1,6 +1,6 @@
-/** Address and API key of a vLLM. */
+/** The address and the API key of a vLLM server. */
 export interface ServerAddress {
-  /** Without a slash at its end. */
+  /** The base URL, without a trailing slash. */
   readonly url: string;
   readonly apiKey: string | undefined;
 }

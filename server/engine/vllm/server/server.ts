@@ -5,54 +5,57 @@ import type { EngineLog } from "../../runtime/engine.ts";
 import { headersFor, type ServerAddress } from "./server-address.ts";
 import { freePort, type VllmCommand, VllmProcess } from "./vllm-process.ts";
 
-/** The vLLM server of the generator: a child process or a server at a URL. */
+/** The vLLM server of the generator: a child process, or a server at a URL. */
 export interface GeneratorServer {
-  /** Undefined while it is not reachable. */
+  /** The address of vLLM. Undefined while vLLM is not reachable. */
   address(): ServerAddress | undefined;
-  /** Called after a response, so that no health check is needed. */
+  /** Records that vLLM has sent a response. A health check is then not necessary. */
   heard(): void;
   readonly restarts: number;
-  /** Whether it works, or restarts within its budget. */
+  /** Whether vLLM works, or restarts within its budget. */
   healthy(): boolean;
   close(): Promise<void>;
 }
 
-/** Proves that it writes a token, which is more than a successful health check. */
+/** Checks whether vLLM writes a token. A successful health check of vLLM does not show that. */
 export type Proof = (address: ServerAddress, signal: AbortSignal) => Promise<boolean>;
 
 export interface HealthCheckOptions {
   readonly proof: Proof;
   readonly log: EngineLog;
-  /** Milliseconds between two checks. */
+  /** The interval of the checks in milliseconds. */
   readonly lookMs: number;
-  /** Longest duration of a proof in milliseconds. A slower server counts as hung. */
+  /** The time limit of a proof in milliseconds. A slower server counts as hung. */
   readonly proofMs: number;
-  /** Longest duration of a start in milliseconds. */
+  /** The time limit of a start in milliseconds. */
   readonly startMs: number;
 }
 
 const backoff = { firstMs: 1_000, mostMs: 60_000, provenAfterMs: 60_000 };
-/** Failed starts before the first success that end the attempts, because the cause is permanent. */
+/**
+ * The number of failed first starts after which `open` fails, because the cause is then likely to be
+ * permanent.
+ */
 const mostFirstStarts = 3;
 
-/** Only this machine reaches it, because its API key protects only some of its paths. */
+/** vLLM listens on the loopback address only, because its API key protects only some of its paths. */
 const loopback = "127.0.0.1";
 
 export interface SupervisedOptions extends HealthCheckOptions {
   readonly program: string;
-  /** Arguments for the model. The address is added. */
+  /** The arguments for the model, to which the address is added. */
   readonly args: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
-  /** Port of the loopback address. A free one if undefined. */
+  /** The port on the loopback address. If it is undefined, a free port is used. */
   readonly port: number | undefined;
-  /** Random if undefined. */
+  /** The API key of vLLM. If it is undefined, a random key is used. */
   readonly apiKey: string | undefined;
 }
 
-/** A vLLM that this server starts, and restarts when it ends or hangs. */
+/** A vLLM server as a child process. It is restarted when it ends or hangs. */
 export class SupervisedServer implements GeneratorServer {
   readonly #options: SupervisedOptions;
-  /** Other processes of this machine may reach its port, so it needs an API key. */
+  /** vLLM requires an API key, because other processes of this machine may reach its port. */
   readonly #apiKey: string;
   readonly #closing = new AbortController();
   readonly #first = Promise.withResolvers<void>();
@@ -61,8 +64,8 @@ export class SupervisedServer implements GeneratorServer {
   #running: Promise<void> = Promise.resolve();
   #starts = 0;
   readonly #backoff = new RestartBackoff(backoff);
-  #heardAt = 0;
-  #awaySince: number | undefined;
+  #lastResponseAt = 0;
+  #unavailableSince: number | undefined;
 
   private constructor(options: SupervisedOptions) {
     this.#options = options;
@@ -70,7 +73,7 @@ export class SupervisedServer implements GeneratorServer {
   }
 
   /**
-   * Resolves when the server has returned a token.
+   * Starts vLLM. Resolves when vLLM has returned a token.
    * @throws Error if three starts failed.
    */
   static async open(options: SupervisedOptions): Promise<SupervisedServer> {
@@ -89,7 +92,7 @@ export class SupervisedServer implements GeneratorServer {
     return Math.max(0, this.#starts - 1);
   }
 
-  /** ID of its process, with which a test ends it. */
+  /** The process ID of vLLM. A test uses the ID to end vLLM. */
   get pid(): number | undefined {
     return this.#process?.pid;
   }
@@ -99,11 +102,11 @@ export class SupervisedServer implements GeneratorServer {
   }
 
   heard(): void {
-    this.#heardAt = performance.now();
+    this.#lastResponseAt = performance.now();
   }
 
   healthy(): boolean {
-    return this.#awaySince === undefined || performance.now() - this.#awaySince < 2 * this.#options.startMs;
+    return this.#unavailableSince === undefined || performance.now() - this.#unavailableSince < 2 * this.#options.startMs;
   }
 
   async close(): Promise<void> {
@@ -115,72 +118,78 @@ export class SupervisedServer implements GeneratorServer {
     while (!this.#closing.signal.aborted) {
       const startedAt = performance.now();
       const reason = await this.#runOnce().catch(
-        (error: unknown) => `it cannot be started: ${String(error)}`,
+        (error: unknown) => `vLLM could not be started: ${String(error)}`,
       );
       if (this.#closing.signal.aborted) return;
-      this.#awaySince ??= performance.now();
+      this.#unavailableSince ??= performance.now();
       const livedMs = Math.round(performance.now() - startedAt);
-      this.#options.log.warn({ reason, livedMs }, "vLLM is not running");
+      this.#options.log.warn({ reason, livedMs }, "vLLM is not running; it is restarted after a pause");
       this.#backoff.ended(livedMs);
       const waitMs = this.#backoff.nextMs();
       if (this.#backoff.failures >= mostFirstStarts) {
-        this.#first.reject(new Error(`vLLM does not start: ${reason}. Its output is in the log.`));
+        this.#first.reject(new Error(`vLLM did not start ${mostFirstStarts} times in a row. Last reason: ${reason}. The log contains the output of vLLM.`));
       }
       await sleep(systemClock, waitMs, this.#closing.signal);
     }
   }
 
-  /** @returns the reason of its end. */
+  /**
+   * Runs vLLM once.
+   * @returns the reason why it ended.
+   */
   async #runOnce(): Promise<string> {
     const port = this.#options.port ?? (await freePort());
     const process = new VllmProcess(this.#command(port), this.#options.log);
     this.#process = process;
     this.#starts++;
-    const over = new AbortController();
+    const ending = new AbortController();
     const ended = process.ended.then((reason) => {
-      over.abort();
+      ending.abort();
       return reason;
     });
     const address = { url: `http://${loopback}:${port}`, apiKey: this.#apiKey };
-    const signal = AbortSignal.any([over.signal, this.#closing.signal]);
-    const watched = this.#watch(address, signal);
-    const reason = await Promise.race([ended, watched]);
+    const signal = AbortSignal.any([ending.signal, this.#closing.signal]);
+    const watching = this.#watch(address, signal);
+    const reason = await Promise.race([ended, watching]);
     this.#address = undefined;
     if (this.#closing.signal.aborted) await process.stop();
     else process.kill();
     await ended;
-    over.abort();
-    await watched;
+    ending.abort();
+    await watching;
     return reason;
   }
 
-  /** @returns the problem, or that it was stopped. */
+  /**
+   * Checks vLLM periodically.
+   * @returns the problem, or the message that vLLM was stopped.
+   */
   async #watch(address: ServerAddress, signal: AbortSignal): Promise<string> {
     const { lookMs, log, startMs } = this.#options;
     const startedAt = performance.now();
-    while (!(await this.#proves(address, signal))) {
-      if (signal.aborted) return "it was left";
+    while (!(await this.#isProven(address, signal))) {
+      if (signal.aborted) return "vLLM was stopped";
       if (performance.now() - startedAt > startMs)
-        return `it was not ready after ${Math.round(startMs / 1000)} s`;
+        return `vLLM was not ready after ${Math.round(startMs / 1000)} s`;
       await sleep(systemClock, Math.min(250, lookMs), signal);
     }
-    log.info({ url: address.url, afterMs: Math.round(performance.now() - startedAt) }, "vLLM writes");
+    log.info({ url: address.url, afterMs: Math.round(performance.now() - startedAt) }, "vLLM is ready");
     this.#address = address;
-    this.#awaySince = undefined;
+    this.#unavailableSince = undefined;
     this.#first.resolve();
     while (!signal.aborted) {
       await sleep(systemClock, lookMs, signal);
-      const isHeard = performance.now() - this.#heardAt < lookMs;
-      if (!isHeard && !signal.aborted && !(await this.#proves(address, signal)) && !signal.aborted) {
-        return "it hangs: it wrote no token when asked for one";
+      const hasResponded = performance.now() - this.#lastResponseAt < lookMs;
+      if (!hasResponded && !signal.aborted && !(await this.#isProven(address, signal)) && !signal.aborted) {
+        return "vLLM hangs: it did not return the token that a health check requested";
       }
     }
-    return "it was left";
+    return "vLLM was stopped";
   }
 
-  async #proves(address: ServerAddress, signal: AbortSignal): Promise<boolean> {
+  async #isProven(address: ServerAddress, signal: AbortSignal): Promise<boolean> {
     const { proof, proofMs } = this.#options;
-    return proves(address, proof, AbortSignal.any([signal, AbortSignal.timeout(proofMs)]));
+    return isProven(address, proof, AbortSignal.any([signal, AbortSignal.timeout(proofMs)]));
   }
 
   #command(port: number): VllmCommand {
@@ -193,32 +202,32 @@ export class SupervisedServer implements GeneratorServer {
   }
 }
 
-/** A vLLM that another party runs. */
+/** A vLLM server at a URL, which this server does not start or restart. */
 export class ConnectedServer implements GeneratorServer {
   readonly restarts = 0;
-  readonly #known: ServerAddress;
+  readonly #address: ServerAddress;
   readonly #options: HealthCheckOptions;
   readonly #closing = new AbortController();
   #watching: Promise<void> = Promise.resolve();
   #isUp = true;
-  #heardAt = 0;
+  #lastResponseAt = 0;
 
-  private constructor(known: ServerAddress, options: HealthCheckOptions) {
-    this.#known = known;
+  private constructor(address: ServerAddress, options: HealthCheckOptions) {
+    this.#address = address;
     this.#options = options;
   }
 
   /**
-   * Resolves when the server has returned a token.
-   * @throws Error if it returns none within `startMs`.
+   * Connects to vLLM. Resolves when vLLM has returned a token.
+   * @throws Error if vLLM returns no token within `startMs`.
    */
-  static async open(known: ServerAddress, options: HealthCheckOptions): Promise<ConnectedServer> {
-    const server = new ConnectedServer(known, options);
+  static async open(address: ServerAddress, options: HealthCheckOptions): Promise<ConnectedServer> {
+    const server = new ConnectedServer(address, options);
     const endsAt = performance.now() + options.startMs;
-    while (!(await server.#proves())) {
+    while (!(await server.#isProven())) {
       if (performance.now() > endsAt) {
         const seconds = Math.round(options.startMs / 1000);
-        throw new Error(`vLLM at ${known.url} returned no token within ${seconds} seconds. Check its log.`);
+        throw new Error(`vLLM at ${address.url} returned no token within ${seconds} seconds. Check the log of vLLM.`);
       }
       await sleep(systemClock, 250, server.#closing.signal);
     }
@@ -227,14 +236,14 @@ export class ConnectedServer implements GeneratorServer {
   }
 
   address(): ServerAddress | undefined {
-    return this.#isUp ? this.#known : undefined;
+    return this.#isUp ? this.#address : undefined;
   }
 
   heard(): void {
-    this.#heardAt = performance.now();
+    this.#lastResponseAt = performance.now();
   }
 
-  /** This server cannot restart it. */
+  /** Always true, because a restart of this server would not restart vLLM. */
   healthy(): boolean {
     return true;
   }
@@ -249,28 +258,28 @@ export class ConnectedServer implements GeneratorServer {
     const { signal } = this.#closing;
     while (!signal.aborted) {
       await sleep(systemClock, lookMs, signal);
-      if (performance.now() - this.#heardAt < lookMs || signal.aborted) continue;
-      const isUp = await this.#proves();
+      if (performance.now() - this.#lastResponseAt < lookMs || signal.aborted) continue;
+      const isUp = await this.#isProven();
       if (isUp !== this.#isUp && !signal.aborted) {
         this.#isUp = isUp;
-        if (isUp) log.info({ url: this.#known.url }, "vLLM responds again");
-        else log.warn({ url: this.#known.url }, "vLLM does not respond");
+        if (isUp) log.info({ url: this.#address.url }, "vLLM responds again");
+        else log.warn({ url: this.#address.url }, "vLLM does not respond; check its log and the network");
       }
     }
   }
 
-  #proves(): Promise<boolean> {
+  #isProven(): Promise<boolean> {
     const { proof, proofMs } = this.#options;
-    return proves(this.#known, proof, AbortSignal.any([this.#closing.signal, AbortSignal.timeout(proofMs)]));
+    return isProven(this.#address, proof, AbortSignal.any([this.#closing.signal, AbortSignal.timeout(proofMs)]));
   }
 }
 
-async function proves(address: ServerAddress, proof: Proof, signal: AbortSignal): Promise<boolean> {
+async function isProven(address: ServerAddress, proof: Proof, signal: AbortSignal): Promise<boolean> {
   try {
     const health = await fetch(`${address.url}/health`, { headers: headersFor(address), signal });
     await health.body?.cancel();
     return health.ok && (await proof(address, signal));
   } catch {
-    return false; // The check is repeated.
+    return false; // The check is repeated later.
   }
 }

@@ -8,26 +8,27 @@ import type { GeneratorModel } from "../model/model-folder.ts";
 import { servedName } from "./server-address.ts";
 
 export interface VllmCommand {
-  /** The program `vllm`, as a path or a name on PATH. */
+  /** The program `vllm`: a path, or a name on PATH. */
   readonly program: string;
   readonly args: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
 }
 
-/** vLLM needs about 3 s after a SIGTERM. */
+/** The time between SIGTERM and SIGKILL. vLLM needs about 3 s to end. */
 const stopLimitMs = 15_000;
-/** Exit code of a shell for a missing program. */
+/** The exit code of a shell if the program does not exist. */
 const notFound = 127;
 const maxLineChars = 4_000;
-/** A descriptor whose other end the owner has. */
+/** The file descriptor of a socket to the owner. It closes when the owner ends. */
 const ownerSocket = 3;
 /**
- * vLLM is several processes. They run in a process group with a watchdog, which ends all of them when the
- * owner has ended for any reason. Otherwise they would continue to occupy the GPU.
+ * The shell command that runs vLLM under a watchdog. vLLM consists of several processes in one process group.
+ * The watchdog kills the process group when the owner has ended for any reason, because the processes would
+ * otherwise continue to occupy the GPU.
  */
 const underWatch = `(cat; kill -KILL 0) <&${ownerSocket} >/dev/null 2>&1 & exec "$@" ${ownerSocket}<&-`;
 
-/** One run of vLLM. Its output becomes log lines. */
+/** One run of vLLM. The output of vLLM is written to the log. */
 export class VllmProcess {
   readonly #child: ChildProcess;
   readonly #log: EngineLog;
@@ -41,14 +42,14 @@ export class VllmProcess {
       detached: true,
     });
     this.#child.once("error", (error) => this.#ended.resolve(`it could not be started: ${error.message}`));
-    // Without file descriptors Node returns no `stdio`, whatever its type states, and emits the error a
-    // moment later.
+    // If no file descriptor is free, Node returns no `stdio`, in contradiction to its type, and emits the
+    // error later.
     const stdio: ChildProcess["stdio"] | undefined = this.#child.stdio;
-    stdio?.[ownerSocket]?.on("error", () => undefined); // It may end before this process does.
-    this.#pass(this.#child.stdout);
-    this.#pass(this.#child.stderr);
+    stdio?.[ownerSocket]?.on("error", () => undefined); // The watchdog may end before this process.
+    this.#logLines(this.#child.stdout);
+    this.#logLines(this.#child.stderr);
     this.#child.once("exit", (code, signal) => {
-      this.kill(); // Ends the processes that it left behind.
+      this.kill(); // Ends the remaining processes of the group.
       this.#ended.resolve(
         code === notFound ? missing(program) : `it ended with ${signal ?? `status ${code}`}`,
       );
@@ -59,12 +60,12 @@ export class VllmProcess {
     return this.#child.pid;
   }
 
-  /** Resolves with its exit status. */
+  /** Resolves with the exit status when vLLM has ended. */
   get ended(): Promise<string> {
     return this.#ended.promise;
   }
 
-  /** Stops it with SIGTERM, and with SIGKILL if it does not end. */
+  /** Stops vLLM with SIGTERM, and with SIGKILL if it does not end. */
   async stop(): Promise<void> {
     if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
     const exited = once(this.#child, "exit");
@@ -74,22 +75,22 @@ export class VllmProcess {
     clearTimeout(timer);
   }
 
-  /** Ends all of its processes immediately. */
+  /** Kills all processes of vLLM immediately. */
   kill(): void {
     if (this.#child.pid === undefined) return;
     try {
       process.kill(-this.#child.pid, "SIGKILL");
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error; // No process is left.
+      if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error; // All processes have ended.
     }
   }
 
-  #pass(stream: Readable | null | undefined): void {
+  #logLines(stream: Readable | null | undefined): void {
     if (!stream) return;
     createInterface({ input: stream }).on("line", (line) => {
       const text = line.slice(0, maxLineChars).trim();
       if (text === "") return;
-      // The format of vLLM's loggers: INFO 11-22 01:00:00 [file.py:12] …
+      // A line of vLLM's loggers has the form "INFO 11-22 01:00:00 [file.py:12] …".
       const level = /\b(ERROR|CRITICAL|WARNING)\b/u.test(text.slice(0, 120)) ? "warn" : "info";
       this.#log[level]({ from: "vllm", pid: this.#child.pid }, text);
     });
@@ -97,7 +98,7 @@ export class VllmProcess {
 }
 
 function missing(program: string): string {
-  return `there is no program ${program}: install vLLM, name it in GENERATOR_VLLM_PROGRAM, or name one that runs elsewhere in GENERATOR_URL`;
+  return `the program ${program} was not found. Install vLLM, set GENERATOR_VLLM_PROGRAM to its path, or set GENERATOR_URL to a running vLLM server`;
 }
 
 /** Returns a free port of this machine. */
@@ -108,19 +109,19 @@ export async function freePort(): Promise<number> {
   const address = server.address();
   server.close();
   await once(server, "close");
-  if (address === null || typeof address === "string") throw new Error("no port is free");
+  if (address === null || typeof address === "string") throw new Error("the machine has no free port on 127.0.0.1");
   return address.port;
 }
 
 /**
- * Sequences in addition to the streams: a stream's next phrase may start before the last token of this one is
- * written, and proofs need one.
+ * The number of sequences in addition to the streams. The next phrase of a stream may start before the last
+ * token of the current phrase is written, and health checks need one sequence.
  */
 const spareSequences = 4;
 
 /**
- * Arguments of `vllm` for a model.
- * @param extra appended last, so that they override the others.
+ * Returns the arguments of `vllm` for a model.
+ * @param extra further arguments. They are last, so that they override the others.
  */
 export function vllmArguments(
   { folder, manifest }: GeneratorModel,
@@ -133,7 +134,8 @@ export function vllmArguments(
           "--max-model-len",
           String(manifest.context),
           "--skip-tokenizer-init",
-          // One frame per event: fewer tokens would be many small events, and more would delay the audio.
+          // One event has one frame. Fewer tokens would cause many small events, and more would delay the
+          // audio.
           "--stream-interval",
           String(manifest.codec.slots.length),
           "--max-num-seqs",
@@ -154,7 +156,7 @@ export function vllmArguments(
   ];
 }
 
-/** Disables vLLM's defaults that are not wanted here: usage reports, and downloads of files. */
+/** Disables vLLM's usage reports and downloads of files. */
 export const vllmEnvironment: Readonly<Record<string, string>> = {
   VLLM_NO_USAGE_STATS: "1",
   DO_NOT_TRACK: "1",

@@ -4,17 +4,17 @@ import { type ServerAddress, servedName } from "../server/server-address.ts";
 import { readResponseBody } from "./response-body.ts";
 import type { SpeechWriter, WriteRequest } from "./speech-writer.ts";
 
-const measuredText = "This sentence is as long as most of those that people say.";
+const testSentence = "This sentence is as long as most of those that people say.";
 
 interface AudioWriterOptions {
   readonly manifest: AudioManifest;
-  /** Longest time without audio in milliseconds. */
+  /** The longest time without audio, in milliseconds. */
   readonly silenceMs: number;
   /** Called whenever audio arrives. */
   readonly heard: () => void;
 }
 
-/** A model whose server returns raw samples itself, at `POST /v1/audio/speech`. */
+/** Synthesizes with a model that returns audio samples at `POST /v1/audio/speech`. */
 export class AudioWriter implements SpeechWriter {
   readonly rate: number;
   readonly tokensPerSecond = undefined;
@@ -57,12 +57,12 @@ export class AudioWriter implements SpeechWriter {
       yield piece;
     }
     if (signal.aborted) return;
-    if (samples === 0) throw new GeneratorError("nonsense", "the generator returned no audio");
-    onWritten(true); // The server does not report where it cut the audio.
+    if (samples === 0) throw new GeneratorError("nonsense", "the generator returned no audio for a phrase");
+    onWritten(true); // The server does not report whether its limit cut the audio.
   }
 
   async proves(server: ServerAddress, signal: AbortSignal): Promise<boolean> {
-    for await (const _ of this.#measured(server, signal)) return true;
+    for await (const _ of this.#writeTestSentence(server, signal)) return true;
     return false;
   }
 
@@ -70,23 +70,23 @@ export class AudioWriter implements SpeechWriter {
     const speeds = Array.from({ length: streams }, async () => {
       const startedAt = performance.now();
       let samples = 0;
-      for await (const piece of this.#measured(server, signal)) samples += piece.length;
+      for await (const piece of this.#writeTestSentence(server, signal)) samples += piece.length;
       return samples / this.rate / ((performance.now() - startedAt) / 1000);
     });
     return Math.min(...(await Promise.all(speeds)));
   }
 
   close(): Promise<void> {
-    return Promise.resolve(); // This kind of model has no decoder.
+    return Promise.resolve(); // This kind of model has no decoder process.
   }
 
-  #measured(server: ServerAddress, signal: AbortSignal): AsyncGenerator<Int16Array, void, void> {
+  #writeTestSentence(server: ServerAddress, signal: AbortSignal): AsyncGenerator<Int16Array, void, void> {
     const sampling = { repetitionPenalty: 1, temperature: 0.5, topP: 1, maxTokens: 1200 };
     const voice = Object.values(this.#options.manifest.voices)[0] ?? "";
     const onWritten = () => undefined;
     return this.write({
       server,
-      text: measuredText,
+      text: testSentence,
       voice,
       sampling,
       seed: undefined,
@@ -98,7 +98,10 @@ export class AudioWriter implements SpeechWriter {
   }
 }
 
-/** The response may be split at any byte. Samples are two bytes each, little-endian. */
+/**
+ * Divides bytes into samples. The response may be split at any byte, and a sample has two bytes in
+ * little-endian order.
+ */
 async function* wholeSamples(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Int16Array, void, void> {
   let rest: Buffer = Buffer.alloc(0);
   for await (const piece of pieces) {

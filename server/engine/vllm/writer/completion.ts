@@ -7,9 +7,9 @@ import { readResponseBody } from "./response-body.ts";
 export interface CompletionRequest {
   readonly prompt: readonly number[];
   readonly sampling: Sampling;
-  /** With the same seed the result is the same, at any temperature. */
+  /** The seed. Equal seeds give equal results at any temperature. */
   readonly seed: number | undefined;
-  /** Writes up to the limit: for measurements, an end token would stop it early. */
+  /** Whether end tokens are ignored, so that a measurement writes tokens up to the limit. */
   readonly withoutEnd?: boolean;
 }
 
@@ -22,28 +22,29 @@ export class Completions {
     this.#manifest = manifest;
     const { base, codebook, slots } = manifest.codec;
     const codes = Array.from({ length: slots.length * codebook }, (_, i) => base + i);
-    this.#allowed = JSON.stringify([...codes, ...manifest.stop]); // Requested once, because the vocabulary may have thirty thousand tokens.
+    // The list is converted to JSON once, because it may contain thirty thousand tokens.
+    this.#allowed = JSON.stringify([...codes, ...manifest.stop]);
   }
 
   /**
-   * Yields the tokens that follow a prompt as they are written, without the end token.
-   * @param silenceMs longest time without any.
-   * @throws GeneratorTrouble
+   * Yields the tokens that follow a prompt as vLLM writes them, without the end token.
+   * @param silenceMs the longest time without a token.
+   * @throws GeneratorError
    */
   async *write(
     server: ServerAddress,
-    ask: CompletionRequest,
+    request: CompletionRequest,
     silenceMs: number,
     signal: AbortSignal,
   ): AsyncGenerator<readonly number[], void, void> {
-    const body = this.#body(ask);
+    const body = this.#body(request);
     const pieces = readResponseBody({ server, path: "/v1/completions", body, silenceMs, signal });
     let isOver = false;
     for await (const event of events(pieces)) {
       if (event.error)
         throw new GeneratorError(
           "away",
-          `the generator failed: ${event.error.message ?? "it does not say why"}`,
+          `the generator failed: ${event.error.message ?? "the response has no error message"}`,
         );
       const choice = event.choices?.[0];
       const tokens = (choice?.token_ids ?? []).filter((token) => !this.#manifest.stop.includes(token));
@@ -54,7 +55,7 @@ export class Completions {
       throw new GeneratorError("away", "the generator's response was interrupted");
   }
 
-  /** Highest number of tokens. A completion with all of them was cut. */
+  /** Returns the token limit of a request. A completion that reaches the limit was cut. */
   mostTokens({ prompt, sampling }: Pick<CompletionRequest, "prompt" | "sampling">): number {
     return Math.max(1, Math.min(sampling.maxTokens, this.#manifest.context - prompt.length));
   }
@@ -70,7 +71,7 @@ export class Completions {
       temperature: sampling.temperature,
       top_p: sampling.topP,
       repetition_penalty: sampling.repetitionPenalty,
-      // Set explicitly, so that no default of the model applies.
+      // These parameters are set, so that the model's defaults do not apply.
       top_k: 0,
       min_p: 0,
       presence_penalty: 0,
@@ -93,7 +94,7 @@ interface CompletionEvent {
   }[];
 }
 
-/** Server-sent events: one line `data: JSON` each, and `data: [DONE]`. */
+/** Reads server-sent events. Each event is a line `data: JSON`, and the last is `data: [DONE]`. */
 async function* events(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<CompletionEvent, void, void> {
   const decoder = new TextDecoder();
   let rest = "";

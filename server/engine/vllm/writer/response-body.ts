@@ -6,16 +6,16 @@ export interface PostRequest {
   readonly server: ServerAddress;
   readonly path: string;
   readonly body: string;
-  /** Longest time without a byte in milliseconds. */
+  /** The longest time without a byte, in milliseconds. */
   readonly silenceMs: number;
   readonly signal: AbortSignal;
   readonly clock?: Clock;
 }
 
 /**
- * Sends a POST request, and yields the pieces of the response's body. Ends early and cancels the request when
- * the signal aborts.
- * @throws GeneratorTrouble
+ * Sends a POST request, and yields the pieces of the response body. If the signal aborts, the iteration ends
+ * and the request is canceled.
+ * @throws GeneratorError
  */
 export async function* readResponseBody({
   server,
@@ -26,22 +26,22 @@ export async function* readResponseBody({
   clock = systemClock,
 }: PostRequest): AsyncGenerator<Uint8Array, void, void> {
   const silence = new AbortController();
-  const listen = () => clock.after(silenceMs, () => silence.abort());
-  let stopListening = listen();
-  const leave = AbortSignal.any([signal, silence.signal]);
+  const startTimer = () => clock.after(silenceMs, () => silence.abort());
+  let stopTimer = startTimer();
+  const cancel = AbortSignal.any([signal, silence.signal]);
   try {
     const response = await fetch(`${server.url}${path}`, {
       method: "POST",
       headers: headersFor(server),
       body,
-      signal: leave,
+      signal: cancel,
     });
     if (!response.ok) throw await refusal(response);
     if (!response.body) throw new GeneratorError("away", "the generator sent a response without a body");
     for await (const piece of response.body) {
-      stopListening(); // Time that the consumer needs for a piece does not count as the generator's silence.
+      stopTimer(); // The time in which the consumer uses a piece does not count as silence.
       yield piece;
-      stopListening = listen();
+      stopTimer = startTimer();
     }
   } catch (error) {
     if (signal.aborted) return;
@@ -56,17 +56,17 @@ export async function* readResponseBody({
       },
     );
   } finally {
-    stopListening();
-    silence.abort(); // Cancels the request, also if the consumer stopped reading.
+    stopTimer();
+    silence.abort(); // This cancels the request if the consumer stopped reading.
   }
 }
 
 /**
- * The rest of an error response may repeat the request's text, so it is not logged here. vLLM's own log has
- * it.
+ * Creates the error for a response. The body is not logged, because it may repeat the request's text. vLLM
+ * logs the error itself.
  */
 async function refusal(response: Response): Promise<Error> {
   await response.body?.cancel();
-  const message = `the generator answered ${response.status}`;
+  const message = `the generator returned HTTP status ${response.status}`;
   return new GeneratorError(response.status < 500 ? "refused" : "away", message);
 }

@@ -1,7 +1,7 @@
 import type { Sampling } from "../../../contract/speech.ts";
 import type { ServerAddress } from "../server/server-address.ts";
 
-/** One phrase for a model. */
+/** The request for one phrase. */
 export interface WriteRequest {
   readonly server: ServerAddress;
   readonly text: string;
@@ -9,37 +9,41 @@ export interface WriteRequest {
   readonly voice: string;
   readonly sampling: Sampling;
   readonly seed: number | undefined;
-  /** Time at which the client's player runs out of audio, in milliseconds of `performance.now`. */
+  /** The time at which the client's player runs out of audio, in milliseconds of `performance.now`. */
   readonly dueAtMs: number;
-  /** It starts a stream, whose client has no audio yet. */
+  /** Whether the phrase starts a stream. The client of a new stream has no audio yet. */
   readonly isFirst: boolean;
   readonly signal: AbortSignal;
   /**
-   * Called when all of it is written, before all of it is consumed. The phrase is complete, or was cut at the
-   * model's limit.
+   * Called when the phrase is written, which may be before its audio is consumed. `isWhole` is false if the
+   * model's limit cut the phrase.
    */
   readonly onWritten: (isWhole: boolean) => void;
 }
 
-/** A kind of model that vLLM serves. */
+/** Synthesizes phrases with a model that vLLM serves. There is one implementation for each kind of model. */
 export interface SpeechWriter {
-  /** Hz. */
+  /** The sampling rate in Hz. */
   readonly rate: number;
-  /** Tokens per second of audio. */
+  /** The number of tokens for each second of audio. Undefined if vLLM returns audio. */
   readonly tokensPerSecond: number | undefined;
-  /** Seconds of audio that one second of decoding produces. Infinity if vLLM returns audio itself. */
+  /** The seconds of audio that one second of decoding produces. Infinite if vLLM returns audio. */
   readonly decoderSpeed: number;
   readonly restarts: number;
   /**
-   * Ends early when the signal aborts.
-   * @throws GeneratorTrouble
+   * Synthesizes one phrase. If the signal aborts, the iteration ends early.
+   * @throws GeneratorError
    */
-  write(ask: WriteRequest): AsyncGenerator<Int16Array, void, void>;
-  /** Checks whether the server writes anything. @throws GeneratorTrouble */
+  write(request: WriteRequest): AsyncGenerator<Int16Array, void, void>;
+  /**
+   * Checks whether vLLM returns a token or audio.
+   * @throws GeneratorError
+   */
   proves(server: ServerAddress, signal: AbortSignal): Promise<boolean>;
   /**
-   * Seconds of audio per second that the slowest of so many concurrent streams gets from vLLM. @throws
-   * GeneratorTrouble
+   * Measures the speed of vLLM for a number of concurrent streams.
+   * @returns the seconds of audio per second of the slowest stream.
+   * @throws GeneratorError
    */
   speedOf(streams: number, server: ServerAddress, signal: AbortSignal): Promise<number>;
   close(): Promise<void>;

@@ -11,11 +11,11 @@ import type { ServerAddress } from "../server/server-address.ts";
 import { Completions } from "./completion.ts";
 import type { SpeechWriter, WriteRequest } from "./speech-writer.ts";
 
-/** A client with less audio than this gets the existing frames, even if they are less than a hop. */
+/** A client that has less audio than this gets the existing frames, even if they are shorter than a hop. */
 const marginMs = 150;
-/** Number of frames whose tokens may be dropped until the model counts as broken. */
+/** The number of dropped frames after which the model's output counts as unusable. */
 const mostDroppedFrames = 12;
-/** Duration of a measurement in seconds of audio. */
+/** The seconds of audio for which a measurement requests tokens. */
 const measuredSeconds = 1;
 
 interface TokensWriterOptions {
@@ -23,15 +23,15 @@ interface TokensWriterOptions {
   readonly tokenize: Tokenize;
   readonly codec: CodecProcessPool;
   readonly counts: GeneratorCounts;
-  /** Longest time without a token in milliseconds. */
+  /** The longest time without a token, in milliseconds. */
   readonly silenceMs: number;
   /** Called whenever tokens arrive. */
   readonly heard: () => void;
 }
 
 /**
- * A model that writes a codec's codes. They are assembled into frames, and decoded window by window while
- * more are written.
+ * Synthesizes with a model that writes a codec's codes. The codes are assembled into frames. The frames are
+ * decoded window by window while the model writes more codes.
  */
 export class TokensWriter implements SpeechWriter {
   readonly rate: number;
@@ -57,24 +57,24 @@ export class TokensWriter implements SpeechWriter {
     return this.#options.codec.restarts;
   }
 
-  async *write(ask: WriteRequest): AsyncGenerator<Int16Array, void, void> {
-    const leave = new AbortController();
-    const signal = AbortSignal.any([ask.signal, leave.signal]);
+  async *write(request: WriteRequest): AsyncGenerator<Int16Array, void, void> {
+    const cancel = new AbortController();
+    const signal = AbortSignal.any([request.signal, cancel.signal]);
     const store = new FrameStore();
-    const writing = this.#fill(store, { ...ask, signal });
+    const writing = this.#fill(store, { ...request, signal });
     try {
-      yield* this.#decoded(store, ask);
+      yield* this.#decodeFrames(store, request);
     } finally {
-      leave.abort();
+      cancel.abort();
       await writing;
     }
   }
 
   async proves(server: ServerAddress, signal: AbortSignal): Promise<boolean> {
     const { pre, post } = this.#options.manifest.prompt;
-    const ask = { prompt: [...pre, ...post], sampling: greedy(1), seed: undefined };
-    for await (const _ of this.#completions.write(server, ask, this.#options.silenceMs, signal)) return true;
-    return !signal.aborted; // Its end token also counts as a token.
+    const request = { prompt: [...pre, ...post], sampling: greedySampling(1), seed: undefined };
+    for await (const _ of this.#completions.write(server, request, this.#options.silenceMs, signal)) return true;
+    return !signal.aborted; // A completion without tokens was ended by an end token, which is also a success.
   }
 
   async speedOf(streams: number, server: ServerAddress, signal: AbortSignal): Promise<number> {
@@ -89,35 +89,35 @@ export class TokensWriter implements SpeechWriter {
   async #speed(stream: number, server: ServerAddress, signal: AbortSignal): Promise<number> {
     const { manifest, tokenize, silenceMs } = this.#options;
     const prompt = tokenize(Object.values(manifest.voices)[0] ?? "", `This is stream number ${stream}.`);
-    const sampling = { ...greedy(Math.ceil(measuredSeconds * this.tokensPerSecond)), temperature: 1 };
+    const sampling = { ...greedySampling(Math.ceil(measuredSeconds * this.tokensPerSecond)), temperature: 1 };
     const startedAt = performance.now();
-    const ask = { prompt, sampling, seed: undefined, withoutEnd: true };
+    const request = { prompt, sampling, seed: undefined, withoutEnd: true };
     let tokens = 0;
-    for await (const more of this.#completions.write(server, ask, silenceMs, signal)) tokens += more.length;
+    for await (const more of this.#completions.write(server, request, silenceMs, signal)) tokens += more.length;
     return tokens / this.tokensPerSecond / ((performance.now() - startedAt) / 1000);
   }
 
-  /** Never rejects: the reader of the frames gets the error. */
-  async #fill(store: FrameStore, ask: WriteRequest): Promise<void> {
+  /** Writes frames into the store. It never rejects: the store passes an error to its reader. */
+  async #fill(store: FrameStore, request: WriteRequest): Promise<void> {
     try {
       const reader = new FrameReader(this.#codec);
       const { tokenize, counts, heard, silenceMs } = this.#options;
-      const completion = { prompt: tokenize(ask.voice, ask.text), sampling: ask.sampling, seed: ask.seed };
-      let written = 0;
+      const completion = { prompt: tokenize(request.voice, request.text), sampling: request.sampling, seed: request.seed };
+      let tokenCount = 0;
       let dropped = 0;
-      for await (const tokens of this.#completions.write(ask.server, completion, silenceMs, ask.signal)) {
+      for await (const tokens of this.#completions.write(request.server, completion, silenceMs, request.signal)) {
         heard();
         store.push(reader.push(tokens));
-        written += tokens.length;
+        tokenCount += tokens.length;
         counts.tokens += tokens.length;
         counts.droppedTokens += reader.dropped - dropped;
         dropped = reader.dropped;
         this.#requireSpeech(dropped, store);
       }
-      if (store.length === 0 && !ask.signal.aborted)
-        throw new GeneratorError("nonsense", "the generator generated no speech");
+      if (store.length === 0 && !request.signal.aborted)
+        throw new GeneratorError("nonsense", "the generator returned no speech for a phrase");
       store.end();
-      if (!ask.signal.aborted) ask.onWritten(written < this.#completions.mostTokens(completion));
+      if (!request.signal.aborted) request.onWritten(tokenCount < this.#completions.mostTokens(completion));
     } catch (error) {
       store.end(error as Error);
     }
@@ -132,35 +132,35 @@ export class TokensWriter implements SpeechWriter {
     );
   }
 
-  async *#decoded(
+  async *#decodeFrames(
     store: FrameStore,
     { dueAtMs, isFirst, signal }: WriteRequest,
   ): AsyncGenerator<Int16Array, void, void> {
     const { rate, frameSamples } = this.#codec;
     const plan = new WindowPlan(this.#codec);
     const seam = new Seam(this.#codec);
-    let driesAtMs: number | undefined;
+    let runsOutAtMs: number | undefined;
     while (!signal.aborted) {
-      await store.waitFor(plan.wanted, plan.least, (driesAtMs ?? Number.POSITIVE_INFINITY) - marginMs);
+      await store.waitFor(plan.wanted, plan.least, (runsOutAtMs ?? Number.POSITIVE_INFINITY) - marginMs);
       if (signal.aborted) return;
       const window = plan.next(store.length, store.isWhole);
       if (!window) return;
       const job = { frames: store.slice(window.from, window.to), wanted: seam.needs(window) };
-      const isHeard = driesAtMs !== undefined || !isFirst;
+      const hasAudio = runsOutAtMs !== undefined || !isFirst;
       const audio = await this.#options.codec.decode(job, {
-        dueAtMs: driesAtMs ?? dueAtMs,
-        isFirst: !isHeard,
+        dueAtMs: runsOutAtMs ?? dueAtMs,
+        isFirst: !hasAudio,
       });
-      // The audio of a running stream is queued; that of a new stream is decoded immediately.
+      // A running stream plays this audio after its queued audio. A new stream plays it immediately.
       const nowMs = performance.now();
-      driesAtMs =
-        (driesAtMs ?? (isHeard ? Math.max(nowMs, dueAtMs) : nowMs)) +
+      runsOutAtMs =
+        (runsOutAtMs ?? (hasAudio ? Math.max(nowMs, dueAtMs) : nowMs)) +
         ((window.end - window.begin) * frameSamples * 1000) / rate;
       yield seam.join(audio, window);
     }
   }
 }
 
-function greedy(maxTokens: number) {
+function greedySampling(maxTokens: number) {
   return { repetitionPenalty: 1, temperature: 0, topP: 1, maxTokens };
 }

@@ -2,7 +2,7 @@ import type { Gender, LanguageRules } from "./language.ts";
 import { phrase } from "./window.ts";
 import type { Amount } from "./written.ts";
 
-/** Longer numbers are read digit by digit. */
+/** The highest number of digits that are read as a number. Longer numbers are read digit by digit. */
 const maxCardinalDigits = 15;
 
 const groups =
@@ -11,7 +11,7 @@ const decimal = /^(?<whole>\d+)(?<mark>[.,])(?<fraction>\d+)$/u;
 
 type Digits = Omit<Amount, "sign">;
 
-/** Reads "1,234.50" or "1.234,50" in the language's format, and in the other format if it is unambiguous. */
+/** Parses "1,234.50" or "1.234,50" in the language's format, and in the other format if it is unambiguous. */
 export function readAmount(
   text: string,
   { decimal: own }: Pick<LanguageRules, "decimal">,
@@ -29,7 +29,8 @@ function readPlain(body: string, own: Amount["mark"]): Digits | undefined {
 function readGrouped(body: string, own: Amount["mark"]): Digits | undefined {
   const { head = "", tail = "", by, mark, fraction = "" } = groups.exec(body)?.groups ?? {};
   if (by === undefined || by === mark) return undefined;
-  if (by === own && mark === undefined && tail.length === 4) return undefined; // In English, 3.141 is a decimal number.
+  // A single separator that is also the decimal mark starts the decimals: 3.141 in English.
+  if (by === own && mark === undefined && tail.length === 4) return undefined;
   const whole = head + tail.replace(/\D/gu, "");
   return { whole, fraction, mark: mark === "." || mark === "," ? mark : own, grouped: true };
 }
@@ -75,7 +76,7 @@ function saySign({ sign }: Amount, { minus, plus }: LanguageRules): string {
   return sign === "-" ? minus : plus;
 }
 
-/** Hundredths of a currency as a number: "5" of "1.5" is fifty. Undefined for more than two digits. */
+/** Returns the hundredths of a currency: 50 for "1.5". Returns undefined for more than two decimals. */
 export function hundredths({ fraction }: Amount): number | undefined {
   return fraction.length > 2 ? undefined : Number(fraction.padEnd(2, "0"));
 }

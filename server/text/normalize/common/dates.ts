@@ -33,7 +33,9 @@ function readNumeric(window: NormalizationWindow, language: LanguageRules): Word
   return isDate(date) ? { spoken: [language.date(date, window)] } : undefined;
 }
 
-/** "due 12/25", "le 25/12": a day and a month without a year, after a word that precedes dates. */
+/**
+ * Reads a day and a month without a year after a word that precedes dates, as in "due 12/25" or "le 25/12".
+ */
 function readDayMonth(window: NormalizationWindow, language: LanguageRules): WordReading | undefined {
   const {
     first = "",
@@ -53,10 +55,10 @@ function readDayMonth(window: NormalizationWindow, language: LanguageRules): Wor
   return isDate(date) ? { spoken: [language.date(date, window)] } : undefined;
 }
 
-/** "by 2/3" is a fraction. */
+/** Denominators of common fractions. "by 2/3" is a fraction and not a date. */
 const commonParts = new Set([2, 3, 4, 5, 6, 8, 10]);
 
-/** The century of "26" is the current one, that of "76" the previous one. */
+/** Adds the century to a year of two digits: 20 for "26", and 19 for "76". */
 function fullYear(year: string): string {
   if (year.length !== 2) return year;
   return Number(year) < 50 ? `20${year}` : `19${year}`;
@@ -66,7 +68,7 @@ function isDate({ month, day }: CalendarDate): boolean {
   return month >= 1 && month <= 12 && day >= 1 && day <= 31;
 }
 
-/** An abbreviated month next to its number, or an abbreviated weekday before a date. */
+/** Reads an abbreviated month next to a number, or an abbreviated weekday before a date. */
 function readName(window: NormalizationWindow, language: LanguageRules): WordReading | undefined {
   const dotted = window.word.after.startsWith(".");
   const month = monthOf(window, language);
@@ -86,7 +88,7 @@ function readName(window: NormalizationWindow, language: LanguageRules): WordRea
   return { spoken: [weekday], after: last ? window.word.after : window.word.after.replace(/^\./u, "") };
 }
 
-/** The month that a word names, if it is written like a month. */
+/** Returns the month that a word names, if the word is written like a month. */
 export function monthOf(
   { text }: Pick<NormalizationWindow, "text">,
   { months, monthNames }: LanguageRules,
@@ -114,8 +116,8 @@ function beforeDate(window: NormalizationWindow, language: LanguageRules): boole
 }
 
 /**
- * "am Sa.", "on Fri.", "le sam.": the dot marks the abbreviation, and the word before it shows that it is a
- * day.
+ * Whether a word is a single weekday, as in "am Sa.", "on Fri." or "le sam.". The dot marks the abbreviation,
+ * and the previous word shows that it is a day.
  */
 function isAlone(window: NormalizationWindow): boolean {
   const lead =
@@ -123,7 +125,7 @@ function isAlone(window: NormalizationWindow): boolean {
   return window.word.after.startsWith(".") && lead.test(window.textAt(-1));
 }
 
-/** "Mo. bis Fr.", "Sat. and Sun.": a joining word is followed or preceded by another weekday. */
+/** Whether a word is part of a series of weekdays, as in "Mo. bis Fr." or "Sat. and Sun.". */
 function inSeries(window: NormalizationWindow, { weekdays, joints, monthNames }: LanguageRules): boolean {
   const isCapital = /^\p{Lu}/u.test(monthNames[0] ?? "");
   const isDay = (distance: number) => {

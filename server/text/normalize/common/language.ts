@@ -1,9 +1,10 @@
 import type { NormalizationWindow, WordReading } from "./window.ts";
 import type { Amount, CalendarDate, ClockTime, Fraction } from "./written.ts";
 
+/** Reads the word of a window, and possibly words after it. Returns undefined if the rule does not apply. */
 export type Rule = (window: NormalizationWindow, language: LanguageRules) => WordReading | undefined;
 
-/** The gender of a number's noun, with which the number agrees. Undefined without a noun. */
+/** The gender of the noun of a number. The number agrees with it. Undefined without a noun. */
 export type Gender = "masculine" | "feminine" | undefined;
 
 export interface Unit {
@@ -13,45 +14,45 @@ export interface Unit {
 }
 
 export interface Currency extends Unit {
-  /** The unit of hundredths, if the language names it. */
+  /** The unit of the hundredths. Undefined if the language has no name for it. */
   readonly minor: Unit | undefined;
 }
 
-/** The vocabulary of a language: tables without rules. */
+/** The vocabulary of a language, without rules. */
 export interface LanguageWords {
   readonly decimal: "." | ",";
-  /** "1 234" is one number. */
+  /** Whether "1 234" is one number. */
   readonly spacedThousands: boolean;
-  /** "3,14" is "three comma fourteen". */
+  /** Whether decimals are read as a number: "3,14" as "three comma fourteen". */
   readonly fractionAsNumber: boolean;
   readonly minus: string;
   readonly plus: string;
-  /** Word between the two ends of a range. */
+  /** The word between the two ends of a range. */
   readonly to: string;
-  /** "2:1" */
+  /** The word between the two numbers of a score such as "2:1". */
   readonly score: string;
-  /** Ten names, from zero. */
+  /** The names of the ten digits, from zero. */
   readonly digitNames: readonly string[];
   readonly about: string;
-  /** Names of characters in addresses, in spelling, and on their own. */
+  /** The names of characters in addresses, in spelled words, and of single characters. */
   readonly symbols: Readonly<Record<string, string>>;
   readonly superscripts: Readonly<Record<string, string>>;
-  /** Words for signs between numbers: "2 + 2 = 4". */
+  /** The words for signs between numbers, as in "2 + 2 = 4". */
   readonly operators: Readonly<Record<string, string>>;
-  /** Name of a mathematical sign that has no name in `symbols`. */
+  /** The name of a mathematical sign that `symbols` does not contain. */
   readonly sign: string;
-  /** Word between a quantity and its divisor: "5 €/kg". */
+  /** The word between a quantity and its divisor, as in "5 €/kg". */
   readonly per: string;
   /** Divisors that are not units, such as abbreviations of periods. */
   readonly divisors: Readonly<Record<string, string>>;
-  /** Whole written words with a special reading: "24/7". */
+  /** Written words with a fixed reading, such as "24/7". */
   readonly sayings: Readonly<Record<string, string>>;
-  /** Words between two names of a series, as "to" in "Mon. to Fri.", in lower case. */
+  /** Words between two names of a series in lower case, such as "to" in "Mon. to Fri.". */
   readonly joints: ReadonlySet<string>;
-  /** Words that precede a day and a month written as "12/25", in lower case. */
+  /** Words in lower case that precede a day and a month such as "12/25". */
   readonly dateLeads: {
     readonly always: ReadonlySet<string>;
-    /** These words count only before numbers that cannot be a fraction. */
+    /** Words that apply only before numbers that cannot be a fraction. */
     readonly unlessFraction: ReadonlySet<string>;
   };
   readonly number: string;
@@ -59,17 +60,17 @@ export interface LanguageWords {
   readonly versionWord: string;
   readonly versionDot: string;
   readonly percent: Readonly<Record<string, string>>;
-  /** Gender of the number before "percent". */
+  /** The gender of the number before "percent". */
   readonly percentGender: Gender;
   readonly scales: Readonly<Record<string, Scale>>;
   readonly units: Readonly<Record<string, Unit>>;
-  /** Units that are also words. They are units only directly after the number. */
+  /** Units that are also ordinary words. They are units only directly after a number. */
   readonly gluedUnits: ReadonlySet<string>;
   readonly currencies: Readonly<Record<string, Currency>>;
-  /** Names and abbreviations in lower case, without the dot → 1 to 12. */
+  /** The month, 1 to 12, of each name and abbreviation in lower case without the dot. */
   readonly months: ReadonlyMap<string, number>;
   readonly monthNames: readonly string[];
-  /** Abbreviations in lower case → name. */
+  /** The name of the weekday of each abbreviation in lower case. */
   readonly weekdays: Readonly<Record<string, string>>;
   readonly callWords: ReadonlySet<string>;
   readonly abbreviations: Abbreviations;
@@ -77,35 +78,44 @@ export interface LanguageWords {
 }
 
 /**
- * The vocabulary and the rules of a language. The classifier recognizes the class of a text, and the
- * language gives its words.
+ * The vocabulary and the rules of a language. The common rules find the class of a text, such as a date, and
+ * the language supplies its words.
  */
 export interface LanguageRules extends LanguageWords {
-  /** Rules of this language only, which are applied before all others. */
+  /** The rules of this language only. They are applied before the common rules. */
   readonly special: readonly Rule[];
 
-  /** @param digits a whole number of up to 15 digits without leading zeros. */
+  /**
+   * Returns the words of a whole number.
+   * @param digits up to 15 digits without leading zeros.
+   */
   cardinal(digits: string, gender: Gender): string;
   decimalMark(mark: "." | ",", grouped: boolean): string;
   year(digits: string): string;
-  /** Whether four digits without context are a year. */
+  /** Whether four digits are a year. */
   isYear(window: NormalizationWindow): boolean;
   genderOf(noun: string): Gender;
   isOne(amount: Amount): boolean;
   date(date: CalendarDate, window: NormalizationWindow): string;
-  /** Whether the first of two numbers is the month. */
+  /** Whether the first of two numbers of a date is the month. */
   monthFirst(separator: string): boolean;
   clock(time: ClockTime): string;
   fraction(fraction: Fraction): string;
-  /** @returns the words for the number and for the currency. */
+  /**
+   * Reads an amount of money.
+   * @returns the words of the number and of the currency.
+   */
   money(amount: Amount, currency: Currency): readonly [string, string];
-  /** The name of a currency after a scale: "millions of euros", but "thousand euros". */
+  /** Returns the name of a currency after a scale, as in "millions of euros" and "thousand euros". */
   scaledUnit(many: string, scale: string): string;
-  /** @param exponent a whole number without its sign. */
+  /**
+   * Returns the words of a power.
+   * @param exponent a whole number without its sign.
+   */
   power(exponent: string, negative: boolean): string;
-  /** A noun in the plural, which can be counted: "users" of "100k users". */
+  /** Whether a word is a noun in the plural, such as "users" in "100k users". */
   isPlural(word: string): boolean;
-  /** The noun after whole millions with its connecting word, as "d'habitants". */
+  /** Returns the noun after whole millions with a connecting word, such as "d'habitants". */
   afterMillions?(noun: string): string;
   phoneGroup(digits: string): string;
   letter(letter: string): string;
@@ -116,30 +126,36 @@ export interface Scale {
   readonly one: string;
   readonly many: string;
   readonly gender: Gender;
-  /** Whether it abbreviates the word directly at a unit: "M€", "£3m". */
+  /** Whether the scale is an abbreviation directly before a unit, as in "M€" and "£3m". */
   readonly short: boolean;
-  /** Whether it means thousand, so that a whole number can get three zeros instead. */
+  /** Whether the scale means thousand. A whole number then gets three zeros instead of the scale. */
   readonly thousand?: boolean;
 }
 
 export interface Abbreviations {
-  /** Lower case to full form, for abbreviations with a dot. */
+  /** The full form of each abbreviation in lower case that needs a dot. */
   readonly dotted: Readonly<Record<string, string>>;
-  /** Abbreviations with or without a dot, which are case-sensitive. */
+  /** The full form of each abbreviation that needs no dot. The abbreviations are case-sensitive. */
   readonly bare: Readonly<Record<string, string>>;
-  /** Abbreviations before a number, which are case-sensitive and may have a dot. */
+  /**
+   * The full form of each abbreviation before a number. The abbreviations are case-sensitive, and the dot is
+   * optional.
+   */
   readonly numbered: Readonly<Record<string, string>>;
-  /** Abbreviations of several parts, separated by spaces, without dots: "z B". */
+  /**
+   * The full form of each abbreviation of several parts, which are separated by spaces and have no dots: "z
+   * B".
+   */
   readonly phrases: Readonly<Record<string, string>>;
-  /** Abbreviations that may end a sentence, in lower case. */
+  /** The abbreviations in lower case that may end a sentence. */
   readonly final: ReadonlySet<string>;
 }
 
 export interface Acronyms {
-  /** Capitals that are read as a word. */
+  /** Acronyms that are read as a word. */
   readonly words: ReadonlySet<string>;
-  /** Read letter by letter, although they could be read as a word. */
+  /** Acronyms that are read letter by letter, although they could be read as a word. */
   readonly spelled: ReadonlySet<string>;
-  /** Words with a special reading. */
+  /** Acronyms with a fixed reading. */
   readonly special: Readonly<Record<string, string>>;
 }

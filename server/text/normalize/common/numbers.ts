@@ -4,7 +4,7 @@ import { sayVersion } from "./pieces.ts";
 import { readRoman } from "./roman.ts";
 import { type NormalizationWindow, phrase, spreadOverWords, type WordReading } from "./window.ts";
 
-const vulgar: Readonly<Record<string, readonly [number, number]>> = {
+const fractionSigns: Readonly<Record<string, readonly [number, number]>> = {
   "½": [1, 2],
   "⅓": [1, 3],
   "⅔": [2, 3],
@@ -21,9 +21,9 @@ const vulgar: Readonly<Record<string, readonly [number, number]>> = {
   "⅝": [5, 8],
   "⅞": [7, 8],
 };
-const mostParts = 100;
+const maxDenominator = 100;
 
-/** "3/4", "½", "2½", "2 1/2" */
+/** Reads a fraction, such as "3/4", "½", "2½" or "2 1/2". */
 export function readFraction(window: NormalizationWindow, language: LanguageRules): WordReading | undefined {
   const { text } = window;
   const alone = fractionIn(text);
@@ -33,21 +33,22 @@ export function readFraction(window: NormalizationWindow, language: LanguageRule
   if (after?.whole !== "") return undefined;
   const spoken = language.fraction({ ...after, whole: text, noun: window.textAt(2) });
   const whole = language.cardinal(text, undefined);
-  if (!spoken.startsWith(`${whole} `)) return { spoken: [spoken, ""] }; // "eineinhalb" is one word.
+  // The fraction is one spoken word, such as "eineinhalb".
+  if (!spoken.startsWith(`${whole} `)) return { spoken: [spoken, ""] };
   return { spoken: [whole, spoken.slice(whole.length + 1)] };
 }
 
 function fractionIn(text: string): { whole: string; over: number; under: number } | undefined {
   const { whole = "", char = "" } = /^(?<whole>\d{0,3})(?<char>[½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞])$/u.exec(text)?.groups ?? {};
-  const parts = vulgar[char];
+  const parts = fractionSigns[char];
   if (parts) return { whole, over: parts[0], under: parts[1] };
   const { over, under } = /^(?<over>[1-9]\d?)\/(?<under>[1-9]\d{0,2})$/u.exec(text)?.groups ?? {};
   if (over === undefined || under === undefined) return undefined;
   const [n, d] = [Number(over), Number(under)];
-  return n < d && d <= mostParts ? { whole: "", over: n, under: d } : undefined;
+  return n < d && d <= maxDenominator ? { whole: "", over: n, under: d } : undefined;
 }
 
-/** "v2.1.3", "24.4.1", "192.168.0.1" */
+/** Reads a version or an IP address, such as "v2.1.3", "24.4.1" or "192.168.0.1". */
 export function readVersion({ text }: NormalizationWindow, language: LanguageRules): WordReading | undefined {
   const { v = "", digits } = /^(?<v>v)?(?<digits>\d{1,6}(?:\.\d{1,6}){0,7})$/iu.exec(text)?.groups ?? {};
   if (digits === undefined) return undefined;
@@ -57,7 +58,7 @@ export function readVersion({ text }: NormalizationWindow, language: LanguageRul
   return { spoken: [phrase(v && language.versionWord, said ?? parts.join(` ${language.versionDot} `))] };
 }
 
-/** "2:1" */
+/** Reads a score such as "2:1". */
 export function readScore({ text }: NormalizationWindow, language: LanguageRules): WordReading | undefined {
   const { home, away } = /^(?<home>\d{1,3}):(?<away>\d{1,3})$/u.exec(text)?.groups ?? {};
   if (home === undefined || away === undefined) return undefined;
@@ -72,7 +73,7 @@ export function readYear(window: NormalizationWindow, language: LanguageRules): 
 const maxThousands = 4;
 const number = /^(?:\D{0,1}[1-9]\d{0,2})$/u;
 
-/** "1 234 567 €" as one word, with the number of words. Undefined if the number is a single word. */
+/** Joins the words of a number such as "1 234 567 €". Returns undefined if the number is a single word. */
 export function gluedThousands(
   window: NormalizationWindow,
   language: LanguageRules,
@@ -91,7 +92,10 @@ export function gluedThousands(
   return { window: window.with({ text, after: window.at(words - 1)?.after ?? "" }, words - 1), words };
 }
 
-/** Each written group gets its own words: "mille | deux cent trente-quatre". */
+/**
+ * Distributes spoken words over the written groups, so that each group gets its own words: "mille | deux cent
+ * trente-quatre".
+ */
 export function spreadThousands(
   spoken: string,
   window: NormalizationWindow,
@@ -114,7 +118,7 @@ export function spreadThousands(
   return [0, ...ends].map((from, at) => all.slice(from, ends[at]).join(" "));
 }
 
-/** A Roman numeral after the noun that it numbers: "Chapter IV". */
+/** Returns the value of a Roman numeral after a noun, as in "Chapter IV". */
 export function romanAfter(window: NormalizationWindow, heads: ReadonlySet<string>): number | undefined {
   const value = readRoman(window.text);
   return value !== undefined && heads.has(window.textAt(-1).toLowerCase()) ? value : undefined;

@@ -2,7 +2,7 @@ import { readAmount, sayAmount, sayWhole } from "./amount.ts";
 import type { LanguageRules } from "./language.ts";
 import { phrase } from "./window.ts";
 
-/** A text in pieces: powers, offsets of a time zone, numbers, words, and single signs. */
+/** Matches the pieces of a text: powers, offsets of a time zone, numbers, words, and single signs. */
 const pieces =
   /(?<power>[⁺⁻]?[⁰¹²³⁴-⁹]+)|(?<=UTC|GMT)(?<offset>[-−–+]\d{1,2}(?::?\d{2})?(?!\d))|(?<number>\d+(?:[.,'’]\d+)*)|(?<word>\p{L}[\p{L}\p{M}'’]*(?:\p{Pd}\p{L}[\p{L}\p{M}'’]*)*)|(?<sign>.)/gsu;
 
@@ -12,8 +12,8 @@ interface Piece {
 }
 
 /**
- * Reads words that no other rule reads: numbers as numbers, versions or digits, capitals letter by letter,
- * and signs by name. No group of digits and no sign between numbers is omitted.
+ * Reads a word that no other rule reads. Numbers are read as numbers, versions or digits, capital letters one
+ * by one, and signs by name. Every group of digits and every sign between numbers is read.
  */
 export function sayPieces(text: string, language: LanguageRules): string {
   const all = Array.from(text.matchAll(pieces), ({ groups = {} }): Piece => {
@@ -40,7 +40,10 @@ function sayPiece({ kind, text }: Piece, all: readonly Piece[], at: number, lang
 
 const plainDigits = "⁰¹²³⁴⁵⁶⁷⁸⁹";
 
-/** A superscript is a power after a number or the name of a variable, and a note number after a word. */
+/**
+ * Reads a superscript. It is a power after a number or after the name of a variable, and the number of a note
+ * after a word.
+ */
 function sayPower(text: string, before: Piece | undefined, language: LanguageRules): string {
   const digits = Array.from(text.replace(/[⁺⁻]/u, ""), (digit) => plainDigits.indexOf(digit)).join("");
   const isPower = before?.kind !== "word" || before.text.length <= 3;
@@ -49,7 +52,7 @@ function sayPower(text: string, before: Piece | undefined, language: LanguageRul
   return short ?? language.power(digits, text.startsWith("⁻"));
 }
 
-/** "UTC-5", "UTC+05:30" */
+/** Reads the offset of a time zone, as in "UTC-5" and "UTC+05:30". */
 function sayOffset(text: string, language: LanguageRules): string {
   const [hours = "", minutes = ""] = text.slice(1).split(/(?=\d\d$)(?<=\d\d|:)|:/u);
   const sign = text.startsWith("+") ? language.plus : language.minus;
@@ -69,8 +72,8 @@ function sayNumberPiece(text: string, language: LanguageRules): string {
 }
 
 /**
- * "2.1.3" with the word for the dot of versions, "192.168.0.1" digit by digit. Numbers with thousands
- * separators are neither.
+ * Reads a version such as "2.1.3" with the word for its dots, or an IP address such as "192.168.0.1" digit by
+ * digit. Returns undefined for a number with thousands separators.
  */
 export function sayVersion(text: string, language: LanguageRules): string | undefined {
   if (!/^\d{1,6}(?:\.\d{1,6}){2,7}$/u.test(text) || readAmount(text, language)) return undefined;
@@ -97,14 +100,14 @@ function sayWordPiece(text: string, all: readonly Piece[], language: LanguageRul
   return text;
 }
 
-/** A lower-case letter next to digits ("2x") is read as that letter. */
+/** Reads a single letter. A lower-case letter next to digits ("2x") stays a letter. */
 function sayLetter(letter: string, language: LanguageRules): string {
   const name = language.letter(letter);
   if (letter === letter.toUpperCase()) return name;
   return name === letter.toUpperCase() ? letter : name;
 }
 
-/** Whether vowels and consonants alternate closely enough to be pronounced. */
+/** Whether an acronym can be pronounced as a word, because its vowels and consonants alternate. */
 export function isPronounceable(capitals: string): boolean {
   const shape = capitals
     .normalize("NFD")
@@ -124,8 +127,8 @@ function saySign(sign: string, all: readonly Piece[], at: number, language: Lang
 }
 
 /**
- * Reads a dash: a minus before a number, a dash between two numbers, and nothing between a word and a
- * number.
+ * Reads a dash. It is a minus before a number, and a dash between two numbers. Between a word and a number it
+ * is not read.
  */
 function sayDash(sign: string, all: readonly Piece[], at: number, language: LanguageRules): string {
   const [before, after] = [all[at - 1], all[at + 1]];

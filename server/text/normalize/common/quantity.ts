@@ -10,7 +10,7 @@ interface Quantity {
   readonly unit: Part<Measure> | undefined;
 }
 
-/** Index of the word that contains the part, from 0. */
+/** A part of a quantity, and the index of its word from 0. */
 interface Part<T> {
   readonly is: T;
   readonly word: number;
@@ -26,7 +26,7 @@ const shape =
 
 export function readQuantity(window: NormalizationWindow, language: LanguageRules): WordReading | undefined {
   const quantity = readParts(window, language) ?? readSymbolFirst(window, language);
-  return quantity && say(quantity, window, language);
+  return quantity && sayQuantity(quantity, window, language);
 }
 
 function readParts(window: NormalizationWindow, language: LanguageRules): Quantity | undefined {
@@ -34,7 +34,7 @@ function readParts(window: NormalizationWindow, language: LanguageRules): Quanti
   const outer = /(?:^|[^\p{L}\d])[-−]$/u.test(window.word.before) ? "-" : "";
   const amount = readAmount(
     (sign || inner || outer) + number,
-    lead === undefined ? language : customOf(lead, number, language),
+    lead === undefined ? language : formatOf(lead, number, language),
   );
   const currency = lead === undefined ? undefined : language.currencies[lead];
   if (!amount || (lead !== undefined && !currency)) return undefined;
@@ -46,11 +46,14 @@ function readParts(window: NormalizationWindow, language: LanguageRules): Quanti
     unit: inside?.unit && part(inside.unit, 0),
   };
   if (currency) first.unit = part({ kind: "currency", currency }, 0);
-  return followed(first, window, language);
+  return withNextWords(first, window, language);
 }
 
-/** "$1,400" is a thousand in every language, because thousands have the format of the currency's country. */
-function customOf(lead: string, number: string, language: LanguageRules): Pick<LanguageRules, "decimal"> {
+/**
+ * Returns the number format for a currency. "$1,400" is more than a thousand in every language, because such
+ * amounts have the format of the currency's country.
+ */
+function formatOf(lead: string, number: string, language: LanguageRules): Pick<LanguageRules, "decimal"> {
   return /[$£]$/u.test(lead) && /^\d{1,3}(?:,\d{3})+$/u.test(number) ? { decimal: "." } : language;
 }
 
@@ -58,7 +61,7 @@ function part<T>(is: T, word: number): Part<T> {
   return { is, word };
 }
 
-/** The text that touches the number: "km", "€", "M€", "bn". */
+/** Reads the text directly after the number, such as "km", "€", "M€" or "bn". */
 function readTail(
   tail: string,
   language: LanguageRules,
@@ -85,8 +88,8 @@ function readMeasure(text: string, language: LanguageRules, touches: boolean): M
   return unit && (touches || !language.gluedUnits.has(text)) ? { kind: "unit", unit } : undefined;
 }
 
-/** Continues with the next words: a scale, then a unit. */
-function followed(
+/** Adds the scale and the unit that the next words contain. */
+function withNextWords(
   first: Quantity,
   window: NormalizationWindow,
   language: LanguageRules,
@@ -100,7 +103,8 @@ function followed(
 }
 
 /**
- * "100k users", "2M downloads": the letter is a scale before a plural noun, as is k after several digits. "4K" alone is a name.
+ * Whether a letter after a number is a scale. It is a scale before a plural noun ("100k users"), and k is a
+ * scale after several digits. "4K" alone is a name.
  */
 function countsThousands(
   { amount }: Quantity,
@@ -111,7 +115,7 @@ function countsThousands(
   return language.isPlural(next) || (/k$/u.test(window.text) && amount.whole.length > 1);
 }
 
-/** Converts "200 k€" to 200,000, because languages join the two words in different ways. */
+/** Converts "200 k€" to 200,000 euros, because languages join "thousand" and the unit in different ways. */
 function wholeThousands(quantity: Quantity): Quantity {
   const { amount, scale, unit } = quantity;
   if (scale?.is.thousand !== true || !scale.is.short || amount.fraction !== "") return quantity;
@@ -124,10 +128,10 @@ function wholeThousands(quantity: Quantity): Quantity {
   };
 }
 
-/** A unit without a name. */
+/** A unit without a name, for a scale without a unit. */
 const nameless: Unit = { one: "", many: "", gender: undefined };
 
-/** "5 M€" */
+/** Reads a scale and a currency in one word, as in "5 M€". */
 function readJoint(
   { amount }: Quantity,
   window: NormalizationWindow,
@@ -155,14 +159,14 @@ function readUnit(
   return measure && part(measure, after + 1);
 }
 
-/** Whether a unit may follow: nothing is in between, or only the dot of "Mio.", or the dash of "3,–". */
+/** Whether a unit may follow a word. Only the dot of "Mio." or the dash of "3,–" may be between them. */
 function isOpen(window: NormalizationWindow, at: number): boolean {
   const { after = "" } = window.at(at) ?? {};
   const open = after === "" || (at > 0 && after === ".") || /^,[-–—]+$/u.test(after);
   return open && window.at(at + 1)?.before === "";
 }
 
-/** "€ 5", "USD 50" */
+/** Reads a currency before its number, as in "€ 5" and "USD 50". */
 function readSymbolFirst(window: NormalizationWindow, language: LanguageRules): Quantity | undefined {
   const currency = language.currencies[window.text];
   const amount = window.joins() ? readAmount(window.textAt(1), language) : undefined;
@@ -170,7 +174,7 @@ function readSymbolFirst(window: NormalizationWindow, language: LanguageRules): 
   return { amount, scale: undefined, unit: part({ kind: "currency", currency }, 1) };
 }
 
-function say(
+function sayQuantity(
   quantity: Quantity,
   window: NormalizationWindow,
   language: LanguageRules,
@@ -179,18 +183,19 @@ function say(
   const words = Math.max(scale?.word ?? 0, unit?.word ?? 0) + 1;
   if (!scale && !unit) return sayNumber(amount, window, language);
   const spoken = Array.from({ length: words }, () => "");
-  const put = (word: number, text: string) => {
+  const addWords = (word: number, text: string) => {
     spoken[word] = phrase(spoken[word] ?? "", text);
   };
   const [number, name] = sayCounted(quantity, language);
-  put(0, number);
-  if (scale) put(scale.word, isOneOf(amount, language) ? scale.is.one : scale.is.many);
-  if (unit) put(Math.max(unit.word, scale?.word ?? 0), name);
-  return { spoken, ...signless(window, amount), ...dotless(window, words, language) };
+  addWords(0, number);
+  if (scale) addWords(scale.word, isOneOf(amount, language) ? scale.is.one : scale.is.many);
+  if (unit) addWords(Math.max(unit.word, scale?.word ?? 0), name);
+  return { spoken, ...withoutSign(window, amount), ...withoutDot(window, words, language) };
 }
 
 /**
- * "un million", but "un virgule deux millions": the difference is inaudible, and readers expect the plural.
+ * Whether an amount takes the singular. It takes the singular for "un million", and the plural for "un
+ * virgule deux millions".
  */
 function isOneOf(amount: Amount, language: LanguageRules): boolean {
   return amount.fraction === "" && language.isOne(amount);
@@ -202,13 +207,13 @@ function sayNumber(amount: Amount, window: NormalizationWindow, language: Langua
     wholeMillions(amount) && language.isPlural(noun) ? language.afterMillions?.(noun) : undefined;
   if (linked !== undefined) {
     const after = window.at(1)?.after ?? "";
-    return { spoken: [sayAmount(amount, language, "masculine"), linked], after, ...signless(window, amount) };
+    return { spoken: [sayAmount(amount, language, "masculine"), linked], after, ...withoutSign(window, amount) };
   }
   const gender = window.word.after === "" ? language.genderOf(window.textAt(1)) : undefined;
-  return { spoken: [sayAmount(amount, language, gender)], ...signless(window, amount) };
+  return { spoken: [sayAmount(amount, language, gender)], ...withoutSign(window, amount) };
 }
 
-/** The number and the name of its unit. */
+/** Returns the words of the number and the name of its unit. */
 function sayCounted({ amount, scale, unit }: Quantity, language: LanguageRules): readonly [string, string] {
   const measure = unit?.is;
   if (scale) {
@@ -238,7 +243,10 @@ function sayMoney(amount: Amount, currency: Currency, language: LanguageRules): 
   return language.money(amount, currency);
 }
 
-/** "un million d'euros", "deux millions d'euros": the name depends on the word for million. */
+/**
+ * Whether an amount consists of whole millions. The name of the currency then depends on the word for
+ * million: "deux millions d'euros".
+ */
 function wholeMillions({ whole, fraction }: Amount): boolean {
   return fraction === "" && /^[1-9]\d*0{6}$/u.test(whole);
 }
@@ -251,11 +259,11 @@ function nameOf(measure: Measure | undefined, one: boolean): string {
 }
 
 /** Removes a sign from the punctuation before a number, because the sign is spoken. */
-function signless({ word }: NormalizationWindow, { sign }: Amount): Partial<WordReading> {
+function withoutSign({ word }: NormalizationWindow, { sign }: Amount): Partial<WordReading> {
   return sign !== "" && /[-−+]$/u.test(word.before) ? { before: word.before.slice(0, -1) } : {};
 }
 
-function dotless(window: NormalizationWindow, words: number, language: LanguageRules): Partial<WordReading> {
+function withoutDot(window: NormalizationWindow, words: number, language: LanguageRules): Partial<WordReading> {
   const last = window.at(words - 1);
   if (!last?.after.startsWith(".") || words === 1) return {};
   const isScale = language.scales[last.text] !== undefined && window.at(words) !== undefined;

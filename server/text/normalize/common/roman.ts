@@ -1,7 +1,7 @@
 const canonical = /^M{0,3}(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})$/u;
 const values: Readonly<Record<string, number>> = { I: 1, V: 5, X: 10, L: 50, C: 100, D: 500, M: 1000 };
 
-/** The value of a numeral in its correct spelling, or undefined. */
+/** Returns the value of a Roman numeral, or undefined if the text is not a correct numeral. */
 export function readRoman(text: string): number | undefined {
   if (text === "" || !canonical.test(text)) return undefined;
   let sum = 0;

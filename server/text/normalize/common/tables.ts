@@ -1,16 +1,16 @@
 import type { Currency, Gender, LanguageRules, Scale, Unit } from "./language.ts";
 
-/** Creates a table without inherited properties, because a text may contain "constructor". */
+/** Creates a table without inherited properties, because a text may contain words such as "constructor". */
 export function ownEntries<T>(entries: Readonly<Record<string, T>>): Readonly<Record<string, T>> {
   return Object.assign(Object.create(null), entries);
 }
 
-/** Creates a set of words that are separated by spaces. */
+/** Creates a set from words that are separated by spaces. */
 export function wordSet(words: string): ReadonlySet<string> {
   return new Set(words.split(/\s+/u).filter((word) => word !== ""));
 }
 
-/** Parses lines of `keys = one / many [f]`, a format that is easy to read. */
+/** Parses units. Each line has the form `keys = one / many [f]`. */
 export function unitTable(lines: string): Readonly<Record<string, Unit>> {
   const units: Record<string, Unit> = Object.create(null);
   for (const { keys, value } of tableLines(lines)) {
@@ -20,7 +20,7 @@ export function unitTable(lines: string): Readonly<Record<string, Unit>> {
   return units;
 }
 
-/** Signs and names of currencies in every language, with their code. */
+/** The codes of currency signs and names, which are the same in every language. */
 const currencySigns = wordTable(`
   US$ U$S = USD
   CA$ C$ Can$ CAN$ = CAD
@@ -43,7 +43,10 @@ const currencySigns = wordTable(`
   ₿ = BTC
 `);
 
-/** Parses lines of `keys = one / many [f] : hundredth / hundredths`. The part after the colon is optional. */
+/**
+ * Parses currencies. Each line has the form `keys = one / many [f] : hundredth / hundredths`. The part after
+ * the colon is optional.
+ */
 export function currencyTable(lines: string): Readonly<Record<string, Currency>> {
   const currencies: Record<string, Currency> = Object.create(null);
   for (const { keys, value } of tableLines(lines)) {
@@ -64,21 +67,21 @@ function unitOf(value: string): Unit {
   return { one, many, gender: feminine ? "feminine" : "masculine" };
 }
 
-/** Lines of `keys = words`. */
+/** Parses words. Each line has the form `keys = words`. */
 export function wordTable(lines: string): Readonly<Record<string, string>> {
   const words: Record<string, string> = Object.create(null);
   for (const { keys, value } of tableLines(lines)) for (const key of keys) words[key] = value;
   return words;
 }
 
-/** Lines of `several words = words`. */
+/** Parses phrases. Each line has the form `several words = words`. */
 export function phraseTable(lines: string): Readonly<Record<string, string>> {
   const words: Record<string, string> = Object.create(null);
   for (const { keys, value } of tableLines(lines)) words[keys.join(" ")] = value;
   return words;
 }
 
-/** Lines of `name abbreviation…`, January first. */
+/** Parses months from January. Each line has the form `name abbreviation…`. */
 export function monthTable(lines: string): Pick<LanguageRules, "months" | "monthNames"> {
   const rows = lines
     .trim()
@@ -97,7 +100,10 @@ function* tableLines(lines: string): Generator<{ keys: readonly string[]; value:
   }
 }
 
-/** Creates the words of a language for thousands and above, which have one gender. */
+/**
+ * Returns a function that creates the scales of a language, such as thousand and million. All scales have one
+ * gender.
+ */
 export function scalesOf(gender: Gender): (one: string, many: string, short?: boolean) => Scale {
   return (one, many, short = false) => ({ one, many, gender, short });
 }

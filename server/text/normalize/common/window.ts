@@ -1,28 +1,32 @@
-/** A written word with its punctuation, the input of the rules. */
+/** A written word with its punctuation. It is the input of the rules. */
 export interface Word {
   readonly text: string;
-  /** Punctuation around it. */
+  /** The punctuation before and after the word. */
   readonly before: string;
   readonly after: string;
 }
 
 /** The reading of one or several written words. */
 export interface WordReading {
-  /** The spoken words for each consumed word, in order. Consumed words are not read again. */
+  /** The spoken words for each written word of the reading, in order. */
   readonly spoken: readonly string[];
-  /** Punctuation before the first word, if it changes. */
+  /** The punctuation before the first word, if the reading changes it. */
   readonly before?: string;
-  /** Punctuation after the last word, if it changes. */
+  /** The punctuation after the last word, if the reading changes it. */
   readonly after?: string;
 }
 
-/** A word with its neighbors. A rule sees only these, so its work is bounded. */
+/** A word with its neighbors. A rule can read only these words, so its work is bounded. */
 export class NormalizationWindow {
   readonly word: Word;
   readonly #past: readonly Word[];
   readonly #ahead: readonly Word[];
 
-  /** @param past words before, the nearest last. @param ahead words after, the nearest first. */
+  /**
+   * Creates a window.
+   * @param past the words before the word, the nearest last.
+   * @param ahead the words after the word, the nearest first.
+   */
   constructor(past: readonly Word[], word: Word, ahead: readonly Word[]) {
     this.#past = past;
     this.word = word;
@@ -33,28 +37,31 @@ export class NormalizationWindow {
     return this.word.text;
   }
 
-  /** The word at a distance: −1 is the one before, 1 the next. */
+  /** Returns the word at a distance: −1 is the previous word, and 1 is the next word. */
   at(distance: number): Word | undefined {
     if (distance === 0) return this.word;
     return distance > 0 ? this.#ahead[distance - 1] : this.#past[this.#past.length + distance];
   }
 
-  /** The text of the word, or "" beyond the ends. */
+  /** Returns the text of the word at a distance, or "" if there is no word. */
   textAt(distance: number): string {
     return this.at(distance)?.text ?? "";
   }
 
-  /** The same window with another word at its center. The `taken` words after it belong to that word. */
-  with(word: Partial<Word>, taken = 0): NormalizationWindow {
-    return new NormalizationWindow(this.#past, { ...this.word, ...word }, this.#ahead.slice(taken));
+  /**
+   * Returns the window with a changed word.
+   * @param consumed the number of following words that the changed word includes.
+   */
+  with(word: Partial<Word>, consumed = 0): NormalizationWindow {
+    return new NormalizationWindow(this.#past, { ...this.word, ...word }, this.#ahead.slice(consumed));
   }
 
-  /** A window with another word after the same words, and no words after it. */
+  /** Returns a window of another word, with the same words before it and no words after it. */
   ending(text: string): NormalizationWindow {
     return new NormalizationWindow(this.#past, { text, before: "", after: "" }, []);
   }
 
-  /** The window of a later word. */
+  /** Returns the window of a later word. */
   from(distance: number): NormalizationWindow | undefined {
     const word = this.at(distance);
     if (!word) return undefined;
@@ -65,7 +72,7 @@ export class NormalizationWindow {
     );
   }
 
-  /** Whether only a space separates a word from the next one. */
+  /** Whether only a space separates a word from the next word. */
   joins(distance = 0): boolean {
     return this.at(distance)?.after === "" && this.at(distance + 1)?.before === "";
   }
@@ -76,8 +83,8 @@ export function isCapitalized(text: string): boolean {
 }
 
 /**
- * Whether the dot after an abbreviation also ends the sentence: no word follows, or one with a capital
- * letter.
+ * Whether the dot after an abbreviation also ends the sentence. It does if no word follows, or if the next
+ * word starts with a capital letter.
  */
 export function endsSentence(window: NormalizationWindow, distance: number): boolean {
   const next = window.at(distance + 1);

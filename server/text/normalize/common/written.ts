@@ -1,21 +1,21 @@
-/** The classes of written text, which a language converts to words. */
+/** The classes of written text that a language converts to words. */
 
-/** A number in digits as written, never a float, so that no digit is lost. */
+/** A number as its written digits. It is never a float, so that no digit is lost. */
 export interface Amount {
   readonly sign: "" | "-" | "+";
-  /** "" in ".5". */
+  /** The digits before the decimal mark; "" in ".5". */
   readonly whole: string;
   readonly fraction: string;
   readonly mark: "." | ",";
-  /** Whether its thousands are separated. */
+  /** Whether the thousands are separated. */
   readonly grouped: boolean;
 }
 
 export interface CalendarDate {
   readonly day: number;
-  /** 1 to 12. */
+  /** The month, 1 to 12. */
   readonly month: number;
-  /** Digits, or "" without a year. */
+  /** The digits of the year, or "" without a year. */
   readonly year: string;
 }
 
@@ -24,17 +24,17 @@ export interface ClockTime {
   readonly minute: number;
   readonly second: number | undefined;
   readonly half: "am" | "pm" | undefined;
-  /** Whether "Uhr" or "h" is written. */
+  /** Whether the text contains "Uhr" or "h". */
   readonly marked: boolean;
-  /** Whether it is the first of two times, in which the word for the hour may be omitted. */
+  /** Whether the time is the first of two times. Its word for the hour may then be omitted. */
   readonly first: boolean;
 }
 
 export interface Fraction {
-  /** The integer before the fraction as digits, or "" for none. */
+  /** The digits of the integer before the fraction, or "" without an integer. */
   readonly whole: string;
   readonly over: number;
   readonly under: number;
-  /** The word that follows. */
+  /** The word after the fraction. */
   readonly noun: string;
 }

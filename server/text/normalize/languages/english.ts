@@ -21,7 +21,7 @@ const rulers = wordSet(`
 const beforeYear =
   wordSet(`in since by from until till before after during circa around est founded year years of spring summer autumn fall winter
   early late mid between and christmas copyright © class ca c born died back class q1 q2 q3 q4 fy`);
-/** Words before a year or a number. A round number is read as a number. */
+/** Words that may precede a year or another number. */
 const beforeAnyNumber = wordSet("was is were be it's than to fy");
 const sentenceStarts = wordSet(
   "He She It They We You I The A An This That These Those In On At But And So Then There My His Her Our Their If When What",
@@ -57,7 +57,10 @@ function isYear(window: NormalizationWindow): boolean {
   return !/00$/u.test(window.text) && /^(?:1[1-9]|20)/u.test(window.text) && namesYear(window, previous);
 }
 
-/** "It was 1984.", "1984 was", "1990 to 1995", "Orwell's 1984" */
+/**
+ * Whether the words around four digits show that they are a year, as in "It was 1984.", "1984 was", "1990 to
+ * 1995" and "Orwell's 1984".
+ */
 function namesYear(window: NormalizationWindow, previous: string): boolean {
   const next = window.textAt(1);
   const isEnd = window.word.after !== "" || next === "";
@@ -67,7 +70,7 @@ function namesYear(window: NormalizationWindow, previous: string): boolean {
   return opens && /^(?:was|is|saw|brought|marked|ended|began|will|has|had|to|and)$/u.test(next);
 }
 
-/** "1500 people", "1500 cases": a noun in the plural, or a unit. */
+/** Whether a noun in the plural or a unit follows the number, as in "1500 people" and "1500 km". */
 function countsSomething(window: NormalizationWindow): boolean {
   if (window.word.after !== "") return false;
   const next = window.textAt(1);
@@ -101,7 +104,7 @@ function fraction({ whole, over, under }: Fraction): string {
   return `${cardinal(whole)} and ${over === 1 ? part.replace("one", "a") : part}`;
 }
 
-/** "November 5", "5 November", "July 4th" */
+/** Reads a day next to a month, as in "November 5", "5 November" and "July 4th". */
 function readDay(window: NormalizationWindow): WordReading | undefined {
   if (!/^\d{1,2}$/u.test(window.text) || Number(window.text) < 1 || Number(window.text) > 31)
     return undefined;
@@ -114,7 +117,7 @@ function readDay(window: NormalizationWindow): WordReading | undefined {
   return { spoken: [phrase(article, ordinal(window.text), "of")] };
 }
 
-/** "May 5–7", "5–7 May" */
+/** Reads a range of days next to a month, as in "May 5–7" and "5–7 May". */
 function readDays(window: NormalizationWindow): WordReading | undefined {
   const { from, to } = /^(?<from>\d{1,2})[–—-](?<to>\d{1,2})$/u.exec(window.text)?.groups ?? {};
   if (
@@ -131,7 +134,7 @@ function readDays(window: NormalizationWindow): WordReading | undefined {
   return before ? { spoken: [`the ${ordinal(from)} to the ${ordinal(to)} of`] } : undefined;
 }
 
-/** "21st", "3rd-quarter" */
+/** Reads an ordinal, such as "21st" or "3rd-quarter". */
 function readOrdinal({ text }: NormalizationWindow): WordReading | undefined {
   const { digits, rest = "" } =
     /^(?<digits>\d[\d,]{0,15})(?:st|nd|rd|th)(?<rest>-\p{L}[\p{L}-]*)?$/iu.exec(text)?.groups ?? {};
@@ -141,13 +144,13 @@ function readOrdinal({ text }: NormalizationWindow): WordReading | undefined {
     : { spoken: [ordinal(String(BigInt(number))) + rest] };
 }
 
-/** "the 49ers" */
+/** Reads the name of a team, such as "the 49ers". */
 function readTeam({ text }: NormalizationWindow): WordReading | undefined {
   const digits = /^(?<digits>\d{1,2})ers$/u.exec(text)?.groups?.digits;
   return digits === undefined ? undefined : { spoken: [`${cardinal(digits).replace(/e$/u, "")}ers`] };
 }
 
-/** "1990s", "'90s", "mid-1920's", "1960s-era" */
+/** Reads a decade, such as "1990s", "'90s", "mid-1920's" or "1960s-era". */
 function readDecade({ text, word }: NormalizationWindow): WordReading | undefined {
   const {
     lead = "",
@@ -162,7 +165,7 @@ function readDecade({ text, word }: NormalizationWindow): WordReading | undefine
   return { spoken: [lead + many + rest], before: word.before.replace(/['’‘]$/u, "") };
 }
 
-/** "Charles III's", "XIX century", "the XIXth", "World War II" */
+/** Reads a Roman numeral, as in "Charles III's", "XIX century", "the XIXth" and "World War II". */
 function readNumeral(window: NormalizationWindow): WordReading | undefined {
   const { numeral = "", tail = "" } =
     /^(?<numeral>[IVXLCDM]+)(?<tail>['’]s|th|st|nd|rd)?$/u.exec(window.text)?.groups ?? {};
@@ -179,7 +182,7 @@ function readNumeral(window: NormalizationWindow): WordReading | undefined {
   return isNumeral ? { spoken: [number + tail] } : undefined;
 }
 
-/** "Charles I": but "Charles I know". */
+/** Whether a numeral belongs to the name of a ruler, as in "Charles I". In "Charles I know" it does not. */
 function isRuler(window: NormalizationWindow, numeral: string): boolean {
   if (!rulers.has(window.textAt(-1).toLowerCase()) || window.at(-1)?.after !== "") return false;
   return (
@@ -191,7 +194,7 @@ function isRuler(window: NormalizationWindow, numeral: string): boolean {
   );
 }
 
-/** "Dr." and "St." before a name and after one. */
+/** Reads "Dr." and "St.". They are titles before a name, and streets after a name. */
 function readTitleOrStreet(window: NormalizationWindow): WordReading | undefined {
   const [title, street] =
     ownEntries({ dr: ["doctor", "drive"], st: ["saint", "street"] })[window.text.toLowerCase()] ?? [];
@@ -203,7 +206,7 @@ function readTitleOrStreet(window: NormalizationWindow): WordReading | undefined
   return readStreet(window, street) ?? readTitle(window, title) ?? { spoken: [street], after: endOf(window) };
 }
 
-/** "123 Main St. Apt. 4" */
+/** Reads the street of an address, such as "123 Main St. Apt. 4". */
 function readStreet(window: NormalizationWindow, street: string): WordReading | undefined {
   const { after } = window.word;
   const next = window.textAt(1);
@@ -213,14 +216,17 @@ function readStreet(window: NormalizationWindow, street: string): WordReading | 
   return { spoken: [street], after: goesOn ? after.slice(1) : after };
 }
 
-/** "Then Dr. Jones": a name follows that does not begin a sentence. */
+/**
+ * Reads a title after a capitalized word, as in "Then Dr. Jones". The next word must be a name and not the
+ * start of a sentence.
+ */
 function readTitle(window: NormalizationWindow, title: string): WordReading | undefined {
   const next = window.textAt(1);
   const isName = isCapitalized(next) && window.word.after === "." && !sentenceStarts.has(next);
   return isName ? { spoken: [title], after: window.word.after.slice(1) } : undefined;
 }
 
-/** Keeps a dot that also ends the sentence. */
+/** Returns the punctuation after an abbreviation. It keeps a dot that also ends the sentence. */
 function endOf(window: NormalizationWindow): string {
   const { after } = window.word;
   const ends = after === "." && (!window.at(1) || isCapitalized(window.textAt(1)));
@@ -232,7 +238,7 @@ const addressParts = wordSet(
   "apt apartment suite ste unit floor fl room rm no nw ne sw se n s e w north south east west",
 );
 
-/** 5'10" and 6' */
+/** Reads a height in feet and inches, such as 5'10" or 6'. */
 function readFeet({ text, word }: NormalizationWindow): WordReading | undefined {
   const { feet, inches } = /^(?<feet>\d)['′](?<inches>\d{1,2})$/u.exec(text)?.groups ?? {};
   if (feet !== undefined && inches !== undefined) {
@@ -255,7 +261,7 @@ function sayPower(exponent: string, negative: boolean): string {
   return negative ? `to the minus ${cardinal(exponent)}` : `to the ${ordinal(exponent)}`;
 }
 
-/** "Boeing 747": the first digit, and then the pair. */
+/** Reads a Boeing model such as 747: the first digit, and then the other two digits as a number. */
 function readModel(window: NormalizationWindow): WordReading | undefined {
   if (window.textAt(-1) !== "Boeing" || !/^7\d7$/u.test(window.text)) return undefined;
   return { spoken: [`seven ${cardinal(String(Number(window.text.slice(1))))}`] };

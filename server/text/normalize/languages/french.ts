@@ -23,7 +23,7 @@ const feminineNouns =
   chose pièce place porte bouteille tasse pomme journée partie ligne lettre livre-sterling famille équipe chambre route tête main mère sœur
   île étoile carte clé question réponse image photo vidéo`);
 
-/** Words that look like a plural. */
+/** Words with the ending of a plural that are not plural nouns. */
 const notPlural = wordSet(
   "dans plus moins sans mais sous vers depuis puis alors très pas des les aux jours-là après dès hors sauf fois-ci eux deux ceux vous nous",
 );
@@ -38,7 +38,7 @@ function ordinal(digits: string, feminine = false): string {
   return digits === "0" ? "zéroième" : toOrdinal(BigInt(digits));
 }
 
-/** A year ends in "quatre-vingt" and "cent" without the s. */
+/** Reads a year. "quatre-vingt" and "cent" at its end have no s. */
 function year(digits: string): string {
   return cardinal(digits, undefined).replace(/(?<=quatre-vingt|cent)s$/u, "");
 }
@@ -89,7 +89,7 @@ function fraction({ whole, over, under, noun }: Fraction): string {
 const ordinalForm =
   /^(?<number>\d{1,15}|[IVX]{1,10})(?<ending>er|re|ère|e|ème|eme|nd|nde|ers|res|es|èmes|de|des|nds|ndes|d)$/u;
 
-/** "1er", "2nde", "XIVe" */
+/** Reads an ordinal, such as "1er", "2nde" or "XIVe". */
 function readOrdinal({ text }: NormalizationWindow): WordReading | undefined {
   const { number = "", ending = "" } = ordinalForm.exec(text)?.groups ?? {};
   const value = /^\d/u.test(number) ? number : readRoman(number);
@@ -104,7 +104,7 @@ function readOrdinal({ text }: NormalizationWindow): WordReading | undefined {
   return { spoken: [ordinal(String(BigInt(value)), /^(?:re|ère)/u.test(ending)) + many] };
 }
 
-/** "1 mai" */
+/** Reads the first day of a month, as in "1 mai". */
 function readFirst(window: NormalizationWindow): WordReading | undefined {
   const isDay =
     /^0?1$/u.test(window.text) &&
@@ -116,7 +116,8 @@ function readFirst(window: NormalizationWindow): WordReading | undefined {
 function readNumeral(window: NormalizationWindow): WordReading | undefined {
   const value = readRoman(window.text);
   if (value === undefined) return undefined;
-  if (window.word.after.startsWith(".") && /^\d/u.test(window.textAt(1))) return undefined; // "article L. 121-1"
+  // The letter belongs to an article of law: "article L. 121-1".
+  if (window.word.after.startsWith(".") && /^\d/u.test(window.textAt(1))) return undefined;
   const inOrder = romanAfter(window, numbered) !== undefined;
   const afterName =
     isCapitalized(window.textAt(-1)) &&
@@ -125,14 +126,14 @@ function readNumeral(window: NormalizationWindow): WordReading | undefined {
   return inOrder || afterName ? { spoken: [cardinal(String(value), undefined)] } : undefined;
 }
 
-/** "les années 90", "en 1980" by two digits */
+/** Reads a decade, as in "les années 90". */
 function readDecade(window: NormalizationWindow): WordReading | undefined {
   return /^[2-9]0$/u.test(window.text) && /^années?$/iu.test(window.textAt(-1))
     ? { spoken: [year(window.text)] }
     : undefined;
 }
 
-/** "av. J.-C." */
+/** Reads "av. J.-C." and "apr. J.-C.". */
 function readBeforeChrist(window: NormalizationWindow): WordReading | undefined {
   const when = ownEntries({ av: "avant", apr: "après" })[window.text.toLowerCase()];
   if (!when || !/^J\.?-C\.?$/u.test(window.textAt(1))) return undefined;
@@ -141,7 +142,7 @@ function readBeforeChrist(window: NormalizationWindow): WordReading | undefined 
   return { spoken: [when, "Jésus-Christ"], after: goesOn ? after.replace(/^\./u, "") : after };
 }
 
-/** "24h/24", "7j/7", "24 h/24" */
+/** Reads expressions such as "24h/24", "7j/7" and "24 h/24". */
 function readAround(window: NormalizationWindow): WordReading | undefined {
   const { count = "", unit = "" } =
     /^(?<count>\d{1,2})(?<unit>[hj])\/\k<count>$/iu.exec(window.text)?.groups ?? {};
@@ -197,7 +198,7 @@ function sayMoney(amount: Amount, { one, many, minor, gender }: Currency): reado
   ];
 }
 
-/** Splits a dictated number into groups of two digits. The first group may have one digit. */
+/** Splits a phone number into groups of two digits. The first group may have one digit. */
 function pairs(digits: string): string[] {
   return digits.match(digits.length % 2 === 1 ? /^\d|\d\d/gu : /\d\d/gu) ?? [];
 }

@@ -29,7 +29,7 @@ function cardinal(digits: string, gender: Gender): string {
   return gender === "feminine" ? "eine" : "ein";
 }
 
-/** The ordinal without its ending: "dritt". */
+/** Returns the stem of an ordinal without its ending, such as "dritt". */
 function ordinalStem(digits: string): string {
   if (digits === "0") return "nullt";
   const value = BigInt(digits);
@@ -55,7 +55,10 @@ function isYear(window: NormalizationWindow): boolean {
   return alone || /\($/u.test(window.word.before);
 }
 
-/** "Er wurde 1984 geboren.", "Es war 1984.": a number of objects would be followed by a noun. */
+/**
+ * Whether the words around four digits show that they are a year, as in "Er wurde 1984 geboren." and "Es war
+ * 1984.". A number of objects would be followed by a noun.
+ */
 function standsAsYear(window: NormalizationWindow, previous: string, next: string): boolean {
   if (/00$/u.test(window.text) || !/^(?:1[1-9]|20)/u.test(window.text)) return false;
   const follows = previous !== "" && /^\p{Ll}/u.test(previous) && !beforeAmount.has(previous);
@@ -63,7 +66,7 @@ function standsAsYear(window: NormalizationWindow, previous: string, next: strin
   return (follows || opens) && (window.word.after !== "" || next === "" || /^\p{Ll}/u.test(next));
 }
 
-/** Words before any number, not only before years: "etwa 1984". */
+/** Words that may precede every number, not only a year, as in "etwa 1984". */
 const beforeAmount = wordSet(
   "etwa circa rund fast über unter mehr als genau nur mit auf kostet zahlt zahlte hat haben gleich",
 );
@@ -83,11 +86,11 @@ const articles: Readonly<Record<string, string>> = wordTable(`
   ein mein dein sein ihr unser kein = er
 `);
 const beforeDative = wordSet("in an auf zu mit bei von nach aus seit ab vor unter über zwischen neben");
-/** Words before a number, unless a month follows: "von 3 bis 5." */
+/** Words that precede a cardinal number if no month follows, as in "von 3 bis 5." */
 const bareBefore = wordSet("bis seit ab nach vor");
 const joints = wordSet("und oder bis");
 
-/** The ending that the preceding words require: am dritten, der dritte, dritter. */
+/** Returns the ending of an ordinal, which depends on the previous words: am dritten, der dritte, dritter. */
 function ending(window: NormalizationWindow, from = -1): string {
   const previous = window.textAt(from).toLowerCase();
   const isList =
@@ -127,7 +130,7 @@ function fraction({ whole, over, under, noun }: Fraction): string {
   return `${cardinal(String(over), "masculine")} ${ordinalStem(String(under))}el`;
 }
 
-/** "am 3. Mai", "II. Weltkrieg", "Heinrich VIII." */
+/** Reads an ordinal, as in "am 3. Mai", "II. Weltkrieg" and "Heinrich VIII.". */
 function readOrdinal(window: NormalizationWindow): WordReading | undefined {
   const { text, after } = window.word;
   const value = /^\d{1,3}$/u.test(text) ? Number(text) : readRoman(text);
@@ -140,7 +143,10 @@ function readOrdinal(window: NormalizationWindow): WordReading | undefined {
     : undefined;
 }
 
-/** "Ludwig der vierzehnte", "Ludwigs des vierzehnten" */
+/**
+ * Returns the number of a ruler with its article, as in "Ludwig der vierzehnte" and "Ludwigs des
+ * vierzehnten".
+ */
 function sayRuler(name: string, stem: string): string | undefined {
   if (rulers.has(name)) return `${queens.has(name) ? "die" : "der"} ${stem}e`;
   const base = name.replace(/s$/u, "");
@@ -164,7 +170,7 @@ function isDotted(window: NormalizationWindow, distance: number): boolean {
   return /^\d{1,3}$/u.test(window.textAt(distance)) && window.at(distance)?.after === ".";
 }
 
-/** "am 3.5." */
+/** Reads a day and a month, as in "am 3.5.". */
 function readDayMonth(window: NormalizationWindow): WordReading | undefined {
   const { day = "", month = "" } = /^(?<day>\d{1,2})\.(?<month>\d{1,2})$/u.exec(window.text)?.groups ?? {};
   const { after } = window.word;
@@ -175,7 +181,7 @@ function readDayMonth(window: NormalizationWindow): WordReading | undefined {
   };
 }
 
-/** "am 6. 5.", "6. 5. 2023" */
+/** Reads a date with spaces, as in "am 6. 5." and "6. 5. 2023". */
 function readSpacedDate(window: NormalizationWindow): WordReading | undefined {
   const [day, month] = [window.text, window.textAt(1)];
   const last = window.at(1);
@@ -206,7 +212,7 @@ function sayDayMonth(day: string, month: string, window: NormalizationWindow): s
   return [day, month].map((number) => ordinalStem(String(Number(number))) + end);
 }
 
-/** "am 10./11. Mai", "vom 1.–3. Mai", "3./4. Klasse" */
+/** Reads two ordinals, as in "am 10./11. Mai", "vom 1.–3. Mai" and "3./4. Klasse". */
 function readOrdinals(window: NormalizationWindow): WordReading | undefined {
   const { from, sign, to } =
     /^(?<from>\d{1,3})\.(?<sign>[/–—-])(?<to>\d{1,3})$/u.exec(window.text)?.groups ?? {};
@@ -222,7 +228,10 @@ function readOrdinals(window: NormalizationWindow): WordReading | undefined {
   return { spoken: [`${ordinalStem(from)}${end} ${joint} ${ordinalStem(to)}${end}`], after: "" };
 }
 
-/** "in 1 Minute", "vor 1 h": the dative. "kostet 1 €": the accusative. */
+/**
+ * Reads the number one in a case that the previous word requires: the dative in "in 1 Minute", and the
+ * accusative in "kostet 1 €".
+ */
 function readDeclinedOne(window: NormalizationWindow): WordReading | undefined {
   const previous = window.textAt(-1).toLowerCase();
   const isDative = dative.has(previous);
@@ -245,7 +254,7 @@ function readNumeral(window: NormalizationWindow): WordReading | undefined {
   return value === undefined ? undefined : { spoken: [cardinal(String(value), undefined)] };
 }
 
-/** "die 90er", "1990er", "50er-Jahre" */
+/** Reads a decade, such as "die 90er", "1990er" or "50er-Jahre". */
 function readDecade({ text }: NormalizationWindow): WordReading | undefined {
   const { digits, rest = "" } =
     /^(?<digits>[12]\d\d0|[1-9]0)er(?:-(?<rest>\p{L}[\p{L}-]*))?$/u.exec(text)?.groups ?? {};
@@ -261,7 +270,7 @@ const compound = new RegExp(
   "u",
 );
 
-/** "20-jährig", "2fach" and "100%ig" are one word. */
+/** Reads a number with a suffix, such as "20-jährig", "2fach" or "100%ig", as one word. */
 function readCompound({ text }: NormalizationWindow): WordReading | undefined {
   const { number = "", percent, rest } = compound.exec(text)?.groups ?? {};
   const amount = readAmount(number, german);
@@ -269,14 +278,14 @@ function readCompound({ text }: NormalizationWindow): WordReading | undefined {
   return { spoken: [sayAmount(amount, german) + (percent === undefined ? rest : `prozent${rest}`)] };
 }
 
-/** "Goethestr." */
+/** Reads an abbreviated street such as "Goethestr.". */
 function readStreet(window: NormalizationWindow): WordReading | undefined {
   const { text, after } = window.word;
   if (!/^\p{Lu}?\p{Ll}*str$/iu.test(text) || !after.startsWith(".")) return undefined;
   return { spoken: [text.replace(/tr$/u, "traße")], after: after.slice(1) };
 }
 
-/** "19. Jh." */
+/** Reads an abbreviated century such as "19. Jh.". */
 function readCentury(window: NormalizationWindow): WordReading | undefined {
   if (window.text !== "Jh" || !window.word.after.startsWith(".")) return undefined;
   return { spoken: ["Jahrhundert"], after: window.at(1) ? window.word.after.slice(1) : window.word.after };

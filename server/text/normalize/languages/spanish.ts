@@ -23,14 +23,17 @@ const hundreds =
     " ",
   );
 
-/** Words that look like a plural. */
+/** Words with the ending of a plural that are not plural nouns. */
 const notPlural = wordSet(
   "más menos entonces después antes tras pues además los las unos unas estos estas somos vamos",
 );
 
-/** The number agrees with its noun: veintiún libros, veintiuna casas, veintiuno. */
+/**
+ * Returns the words of a number. The number agrees with its noun: veintiún libros, veintiuna casas,
+ * veintiuno.
+ */
 function cardinal(digits: string, gender: Gender): string {
-  const value = Number(digits); // at most 15 digits: exact
+  const value = Number(digits); // The value is exact, because it has at most 15 digits.
   return value === 0
     ? "cero"
     : phrase(sayMillions(Math.floor(value / 1e6), gender), sayThousands(value % 1e6, gender));
@@ -82,7 +85,7 @@ const ordinalHundreds =
     " ",
   );
 
-/** Ordinals up to 999. Above, the cardinal is used. */
+/** Returns an ordinal for a number up to 999. Higher numbers are read as cardinals. */
 function ordinal(value: number, feminine: boolean): string {
   if (value < 1 || value > 999) return cardinal(String(value), undefined);
   const special = ownEntries({ 11: "undécimo", 12: "duodécimo" })[value % 100];
@@ -174,7 +177,7 @@ function fraction({ whole, over, under, noun }: Fraction): string {
   return `${cardinal(String(over), "masculine")} ${over === 1 ? name : `${name}s`}`;
 }
 
-/** "1.º", "2.ª", "3.er", "1er" */
+/** Reads an ordinal, such as "1.º", "2.ª", "3.er" or "1er". */
 function readOrdinal({ text }: NormalizationWindow): WordReading | undefined {
   const { digits = "", ending } =
     /^(?<digits>\d{1,3})\.?(?<ending>º|ª|er|ro|ra|do|da|to|ta|mo|ma|vo|va|no|na|°)$/u.exec(text)?.groups ??
@@ -248,7 +251,7 @@ export const spanish: LanguageRules = {
   cardinal,
   decimalMark: (mark) => (mark === "." ? "punto" : "coma"),
   year: (digits) => cardinal(digits, undefined),
-  isYear: () => false, // A year is read like any number.
+  isYear: () => false, // A year is read like every other number.
   genderOf,
   isOne: ({ whole, fraction: after }) => whole === "1" && after === "",
   date,

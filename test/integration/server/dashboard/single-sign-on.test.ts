@@ -138,13 +138,13 @@ describe.each([
     const withoutGroups = await signInAs({ ...ada, claims: {} });
     expect([withoutGroups.page.status, alertOf(withoutGroups.page)]).toEqual([
       403,
-      "None of your groups may sign in any more. Ask an owner.",
+      "None of your groups grants access any more. Ask an owner.",
     ]);
     expect(await signedInUser(otherGroup.visitor)).toBeUndefined();
     expect((await changes(first.visitor)).toSorted()).toEqual([
       "ada | person added | ada | member of blue, by a group",
       "ada | person changed | ada | viewer of red, by a group",
-      "ada | sign-in refused | ada | by Example Login: None of your groups may sign in any more. Ask an owner.",
+      "ada | sign-in refused | ada | by Example Login: None of your groups grants access any more. Ask an owner.",
       "ada | signed in | ada | by Example Login",
       "ada | signed in | ada | by Example Login",
       "root | person added | root | owner, by a group",
@@ -219,7 +219,7 @@ describe.each([
       undefined,
       `/dashboard/oidc/start?link=${other}`,
     );
-    expect(alertOf(twice.page)).toBe("You are signed in as carol already; the link is for dave.");
+    expect(alertOf(twice.page)).toBe("Your identity at the provider belongs to the user carol, and this link is for dave. Ask an owner for help.");
     expect((await owner.get("/dashboard/people")).text).toMatch(/carol<\/th>.*by provider/);
     const byPassword = new Visitor(api.url);
     await byPassword.post("/dashboard/login", { name: "carol", password });

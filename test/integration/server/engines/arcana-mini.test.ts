@@ -88,8 +88,8 @@ describe("a model folder", () => {
   const options = { processes: 1, log: { info: () => undefined, warn: () => undefined } };
 
   test.each([
-    ["codes.onnx", "another file", "codes.onnx: its sha256 is"],
-    ["manifest.json", '{"kind":"tokens","sha256":{}}', "manifest.json: unknown kind tokens"],
+    ["codes.onnx", "another file", "codes.onnx: the sha256 of the file is"],
+    ["manifest.json", '{"kind":"tokens","sha256":{}}', 'manifest.json: kind is "tokens" and must be "arcana-mini"'],
     ["encoder.onnx", undefined, "encoder.onnx"],
   ])("with an invalid or missing %s causes an error that names it", async (name, content, message) => {
     const folder = join(folders, name);

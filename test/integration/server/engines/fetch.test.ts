@@ -153,7 +153,7 @@ describe("a file over HTTP", () => {
   it("is deleted with its partial file if the digest differs", async () => {
     const sha256 = "0".repeat(64);
     await expect(run(`${server.url}/model.bin`, { sha256 })).rejects.toThrow(
-      `has the SHA-256 ${digestOf(weights)} instead of ${sha256}`,
+      `has the SHA-256 ${digestOf(weights)}; expected ${sha256}`,
     );
     expect(await readdir(folder)).toEqual([".fetch"]);
     expect(existsSync(partial())).toBe(false);
@@ -168,7 +168,7 @@ describe("a file over HTTP", () => {
   });
 
   it("causes an immediate error if it does not exist, and is requested again if the server is overloaded", async () => {
-    await expect(run(`${server.url}/other.bin`)).rejects.toThrow(/answers 404; the file does not exist/);
+    await expect(run(`${server.url}/other.bin`)).rejects.toThrow(/returned HTTP status 404; the file does not exist/);
     expect(server.requests).toHaveLength(1);
     let rejections = 3;
     server.rule = (_request, response) => {
@@ -254,7 +254,7 @@ describe("svc-tts fetch", () => {
     const failure = command("--source", `${server.url}/model.bin`);
     await expect(failure).rejects.toMatchObject({
       code: 1,
-      stderr: `${server.url}/model.bin answers 404; the file does not exist: check the source\n`,
+      stderr: `${server.url}/model.bin returned HTTP status 404; the file does not exist: check the source\n`,
     });
   });
 });
@@ -274,7 +274,7 @@ describe("an object of S3", () => {
   it("is rejected with only one of the two credentials", async () => {
     const credentials = { AWS_ACCESS_KEY_ID: "id" };
     await expect(run("s3://bucket/a", { endpoint: server.url, credentials })).rejects.toThrow(
-      /are needed together/,
+      /are required together/,
     );
   });
 });
@@ -295,7 +295,7 @@ describe("plain HTTP to another machine", () => {
     const redirectTo = (url: string) => () =>
       refuseDowngrade("https://models.example/a", { url } as Response);
     expect(redirectTo("http://other.example/a")).toThrow(
-      "https://models.example/a redirects to plain HTTP, which does not protect the file; use a source that stays on https",
+      "https://models.example/a redirects to plain HTTP, which does not protect the file; use a source without this redirect",
     );
     expect(redirectTo("https://other.example/a")).not.toThrow();
   });
@@ -418,6 +418,6 @@ describe("an artifact of an OCI registry", () => {
 
   it("causes an error that names secretRef if the registry requires a password", async () => {
     server.rule = (_request, response) => response.writeHead(401).end() !== undefined;
-    await expect(runArcana()).rejects.toThrow(/401; credentials are required: name a Secret in secretRef/);
+    await expect(runArcana()).rejects.toThrow(/401; credentials are required: set secretRef to a Secret with them/);
   });
 });

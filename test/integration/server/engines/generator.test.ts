@@ -428,7 +428,7 @@ describe("a vLLM process that the tier starts", () => {
     ["that is missing", "manifest.json cannot be read", (folder: TinyModelFolder) => folder.delete()],
     [
       "with another digest",
-      "model.safetensors: its sha256 is",
+      "model.safetensors: the sha256 of the file is",
       (folder: TinyModelFolder) => folder.write("model.safetensors", "x"),
     ],
     [
@@ -481,7 +481,7 @@ describe("a vLLM process that the tier starts", () => {
       port: undefined,
       apiKey: undefined,
     } as const;
-    await expect(open(own, { server })).rejects.toThrow(`there is no program ${program}`);
+    await expect(open(own, { server })).rejects.toThrow(`the program ${program} was not found`);
     own.model.remove("decoder.onnx");
     await expect(open(own)).rejects.toThrow(`${own.model.path}: decoder.onnx cannot be read`);
     own.delete();

@@ -250,25 +250,25 @@ describe("an invalid voice is reported, and does not affect other voices:", () =
       "a wrong checksum",
       (folder) => folder.json(name, manifest("0".repeat(64))),
       name,
-      new RegExp(`sha256 is ${sha256}`),
+      new RegExp(`sha256 of the file is ${sha256}`),
     ],
-    ["an unknown field", field({ lisence: "MIT" }), `${name}/lisence`, /not a field of a manifest/],
-    ["an unknown field of a voice", voice({ age: 3 }), `${name}/voices/0/age`, /not a field of a manifest/],
+    ["an unknown field", field({ lisence: "MIT" }), `${name}/lisence`, /not a field of the manifest/],
+    ["an unknown field of a voice", voice({ age: 3 }), `${name}/voices/0/age`, /not a field of the manifest/],
     ["an unknown kind", field({ kind: "tacotron" }), `${name}/kind`, /piper, kokoro; it is "tacotron"/],
     [
       "the id of a built-in voice",
       voice({ id: "luna" }),
       `${name}/voices/0/id`,
-      /a voice of the server itself/,
+      /"luna" is the id of a built-in voice/,
     ],
     [
       "the id of another mounted voice",
       voice({ id: "good" }),
       `${name}/voices/0/id`,
-      /good is another mounted voice/,
+      /"good" is the id of another mounted voice/,
     ],
     ["a path that leaves the folder", field({ model: "../mona.onnx" }), `${name}/model`, /pattern/],
-    ["a speaker that the model lacks", voice({ speaker: "x" }), `${name}/voices/0/speaker`, /no speaker/],
+    ["a speaker that the model lacks", voice({ speaker: "x" }), `${name}/voices/0/speaker`, /must name a speaker/],
     ["broken JSON", (folder) => folder.write(name, "{"), name, /is not JSON/],
     [
       "a broken model",
@@ -289,7 +289,7 @@ describe("an invalid voice is reported, and does not affect other voices:", () =
         folder.kokoro("koko", { durations: "hidden" });
       },
       "koko/manifest.json",
-      /0 values that are rounded and clipped where Kokoro has its durations/,
+      /0 rounded and clipped values, and exactly one is required/,
     ],
   ])("%s", async (_what, write, where, message) => {
     const folder = newFolder();

@@ -142,7 +142,7 @@ describe("arcana with a mounted model responds", () => {
       errors: [
         {
           pointer: expect.stringMatching(/^\/(temperature|repetition_penalty|top_p)$/),
-          detail: "has no effect here: kokoro speaks this voice, and does not sample. Leave it out.",
+          detail: "has no effect: the engine kokoro of this voice does not sample. Remove the field.",
         },
       ],
     });

@@ -90,7 +90,7 @@ describe.each([
     const older = opened(location);
     const latest = Object.keys(migrations).at(-1);
     await expect(create(older, "refused")).rejects.toThrow(
-      `was migrated by a newer release (999-limits), and releases before migration 998-notes cannot use it; this one ends at ${latest}. Start a newer release`,
+      `was migrated by a newer release (999-limits), and releases before migration 998-notes cannot use it. The last migration of this release is ${latest}. Start a newer release`,
     );
     await expect(names(older)).rejects.toThrow("Start a newer release");
     expect(await executed(newest)).toEqual(Object.keys(afterNext.migrations));
@@ -110,7 +110,7 @@ describe.each([
     } as Schema;
     expect(await executed(opened(location, other))).toContain("010-others");
     await expect(names(opened(location))).rejects.toThrow(
-      "has migrations that this release does not know (010-others, 011-schema-readers) and lacks others that it needs (010-schema-readers)",
+      "has migrations that are unknown to this release (010-others, 011-schema-readers), and lacks migrations that this release requires (010-schema-readers)",
     );
   });
 });

@@ -103,8 +103,8 @@ describe("the decoding of codec frames in windows", () => {
     const file = join(folder, tinyCodec.onnx);
     const load = (change: object) =>
       Decoder.load({ file, codec: { ...tinyCodec, ...change }, providers: ["cpu"] });
-    await expect(load({ inputs: ["codes"], slots: [0] })).rejects.toThrow("no input codes");
-    await expect(load({ output: "sound" })).rejects.toThrow("no output sound");
+    await expect(load({ inputs: ["codes"], slots: [0] })).rejects.toThrow('no input "codes"');
+    await expect(load({ output: "sound" })).rejects.toThrow('no output "sound"');
     await expect(load({ frameSamples: 1024 })).rejects.toThrow("samples");
   });
 });

@@ -49,7 +49,7 @@ describe("a model manifest", () => {
   test.each([
     ["that is not JSON", "{", "manifest.json: is not JSON"],
     ["of an unknown kind", { kind: "video" }, '/kind must be tokens or audio; it is "video"'],
-    ["with an unknown field", { voice: {} }, "/voice is not a field of a manifest; the fields are kind,"],
+    ["with an unknown field", { voice: {} }, "/voice is not a field of the manifest; the allowed fields are kind,"],
     ["with an unknown codec field", { codec: { ...tinyCodec, hop: 1 } }, "/codec/hop is not a field"],
     [
       "without a voice",
@@ -65,9 +65,9 @@ describe("a model manifest", () => {
     [
       "with an input without a slot",
       { codec: { ...tinyCodec, slots: [0, 1] } },
-      "/codec/slots never names input 2",
+      "/codec/slots must name every input; input 2 is missing",
     ],
-    ["with a stop token that is also a code", { stop: [tinyCodec.base + 9] }, "/stop 273 is a code of the codec, 264 to 711"],
+    ["with a stop token that is also a code", { stop: [tinyCodec.base + 9] }, "/stop must not contain 273, which is a code of the codec (264 to 711)"],
     ["with a path outside of its folder", { codec: { ...tinyCodec, onnx: "../decoder.onnx" } }, "/codec/onnx"],
   ])("%s is refused, and the message names the cause", (_, change, message) => {
     const json = typeof change === "string" ? change : JSON.stringify({ ...tinyManifest, ...change });
@@ -99,12 +99,12 @@ describe("a model folder", () => {
     [
       "with other weights",
       (folder: TinyModelFolder) => folder.write("model.safetensors", "x"),
-      "model.safetensors: its sha256 is",
+      "model.safetensors: the sha256 of the file is",
     ],
     [
       "with another decoder",
       (folder: TinyModelFolder) => folder.write("decoder.onnx", "x"),
-      "decoder.onnx: its sha256 is",
+      "decoder.onnx: the sha256 of the file is",
     ],
   ])("%s is refused, and the message names folder and file", async (_, change, message) => {
     const folder = newFolder();
@@ -119,7 +119,7 @@ describe("a model folder", () => {
     await readModelFolder(folder.path);
     folder.write("modeling.py", "import os");
     await expect(readModelFolder(folder.path)).rejects.toThrow(
-      "manifest.json: /sha256 must have modeling.py: every file of the model has its digest there",
+      "manifest.json: /sha256 must have modeling.py; add the digest of every file of the model",
     );
     folder.remove("modeling.py");
     mkdirSync(join(folder.path, "shards"));
