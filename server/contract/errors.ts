@@ -1,6 +1,6 @@
 /**
- * Every failure that a client can receive, once. `code` is stable, and the only part of an error that
- * becomes a metric label. `docs/reference/errors.md` documents each code (RFC 9457 problem details).
+ * All errors that a client can receive, as RFC 9457 problem details. The code is stable, and it is the only part
+ * of an error that becomes a metric label. `docs/reference/errors.md` documents each code.
  */
 const registry = {
   malformed_http: { status: 400, title: "The request is not valid HTTP" },
@@ -42,7 +42,7 @@ export function isErrorCode(value: unknown): value is ErrorCode {
   return typeof value === "string" && Object.hasOwn(registry, value);
 }
 
-/** An invalid field: its location (an RFC 6901 pointer into the body) and what to do. */
+/** An invalid field: its location in the body (an RFC 6901 pointer), and what the client must send. */
 export interface FieldError {
   readonly pointer: string;
   readonly detail: string;
@@ -55,8 +55,8 @@ export interface FailureOptions {
 }
 
 /**
- * A failure with a code, and a sentence that a client can act on. It never contains text to synthesize, keys
- * or tokens.
+ * A failure with a code and a message for the client. The message never contains text to synthesize, keys or
+ * tokens.
  */
 export class Failure extends Error {
   readonly code: ErrorCode;

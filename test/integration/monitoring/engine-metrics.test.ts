@@ -213,7 +213,7 @@ describe("arcana's metrics", () => {
     expect(receiver.posts).toMatchObject([{ path: "/v1/metrics", type }]);
   });
 
-  const complaints = () => told.filter((line) => line.includes("cannot be sent"));
+  const complaints = () => told.filter((line) => line.includes("the export of metrics failed"));
 
   it("have at most one request in progress while the collector does not respond, and one line in the log", async () => {
     await using silent = await startSilentCollector();
@@ -252,7 +252,7 @@ describe("arcana's metrics", () => {
     speak(telemetry);
     await eventually("the complaint", () => complaints().length > 0);
     receiver.status = 200;
-    await eventually("good news", () => told.includes("metrics are sent again"));
+    await eventually("good news", () => told.includes("the export of metrics works again"));
     await telemetry.stop();
     expect(invocations()).toBe(1);
     expect(latest("svc.engine.initial_latency")?.points[0]).toMatchObject({ count: 1, sum: 120 });
