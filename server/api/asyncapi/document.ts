@@ -33,7 +33,7 @@ const requestDescriptions = {
   "SynthesisRequest.speaker": "A voice, or an alias of a voice. Required here or in `config.defaults`.",
   "SynthesisRequest.text": "The whole text. If empty or absent, the client sends the text in `text` messages.",
   "SynthesisRequest.splitStrategy":
-    "`SENTENCE`: each text is a sentence. `ACCUMULATE_SENTENCE`: the server collects sentences. `NONE`: the whole text is synthesized together.",
+    "When text is synthesized. `SPLIT_STRATEGY_SENTENCE` (default): each text immediately, as a sentence. `SPLIT_STRATEGY_ACCUMULATE_SENTENCE`: each sentence when it is complete. `SPLIT_STRATEGY_NONE`: all text together, after `end`.",
   "SynthesisRequest.codaParameters": "Accepted, but has no effect.",
   "SynthesisRequest.customLexicon": "Pronunciations of up to 500 words.",
   "AudioParameters.audioFormat":

@@ -1,7 +1,7 @@
 /** Parses `Accept` (RFC 9110, section 12.5.1). */
 
 export interface MediaRange {
-  /** The media type in lower case without parameters, for example `audio/wav`, `audio/*` or `*\/*`. */
+  /** The media type in lower case, without parameters. It may contain wildcards, for example `audio/*`. */
   readonly type: string;
   /** From 0 to 1. */
   readonly quality: number;

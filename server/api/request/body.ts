@@ -18,7 +18,7 @@ export interface BodyOptions {
   readonly limitBytes: number;
   readonly clock: Clock;
   /** How long memory is reserved for bytes that a client has announced but not sent. */
-  readonly announcedMs: number;
+  readonly promiseMs: number;
 }
 
 /**
@@ -26,7 +26,7 @@ export interface BodyOptions {
  * requests in the queue get the memory if the client does not send the body.
  */
 export function bodyOptions(limits: ApiLimits, clock: Clock): BodyOptions {
-  return { limitBytes: limits.bodyBytes, clock, announcedMs: limits.heldWaitMs / 3 };
+  return { limitBytes: limits.bodyBytes, clock, promiseMs: limits.heldWaitMs / 3 };
 }
 
 /**
@@ -86,12 +86,12 @@ function refuseEncoded({ headers }: FastifyRequest): void {
 async function readBody(
   request: FastifyRequest,
   payload: Readable,
-  { limitBytes: most, clock, announcedMs }: BodyOptions,
+  { limitBytes: most, clock, promiseMs }: BodyOptions,
 ): Promise<Buffer> {
   const limitBytes = request.apiKey ? most : Math.min(most, smallBytes);
   const declared = Number(request.headers["content-length"] ?? Number.NaN);
   if (declared > limitBytes) throw tooLarge(limitBytes);
-  const bodyMemory = new BodyMemory({ memory: request.memory, declared, limitBytes, clock, announcedMs });
+  const bodyMemory = new BodyMemory({ memory: request.memory, declared, limitBytes, clock, promiseMs });
   const pieces: Buffer[] = [];
   let bytes = 0;
   try {
@@ -134,13 +134,13 @@ class BodyMemory {
   async growTo(bytes: number): Promise<void> {
     this.#arrived = bytes;
     if (bytes <= Math.max(smallBytes, this.#reserved)) return;
-    const { memory, declared, limitBytes, clock, announcedMs } = this.#options;
+    const { memory, declared, limitBytes, clock, promiseMs } = this.#options;
     const neededBytes = this.#isAnnounced ? declared : Math.min(limitBytes, 2 * bytes);
     await memory.take(bodyCopies * (neededBytes - this.#reserved));
     this.#reserved = neededBytes;
     if (!this.#isAnnounced) return;
     this.#cancelLapse = clock.after(
-      announcedMs,
+      promiseMs,
       () => {
         this.#isAnnounced = false;
         this.shrink();

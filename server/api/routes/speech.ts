@@ -17,7 +17,7 @@ import {
 } from "../synthesis/http-exchange.ts";
 import { isWorthAnotherReplica } from "../upstream/model-client.ts";
 
-/** Options of a route whose clients send text to synthesize. */
+/** Options of a route that synthesizes speech. */
 export interface SpeechRouteOptions {
   readonly guard: Guard;
   readonly speech: SpeechServices;
@@ -34,7 +34,7 @@ async function varyByAccept(_request: FastifyRequest, reply: FastifyReply): Prom
   void reply.header("vary", "Accept");
 }
 
-/** Responds to an authenticated request. */
+/** Responds to an authenticated speech request. */
 export async function answerSpeechRequest(
   services: SpeechServices,
   request: FastifyRequest,
@@ -58,8 +58,8 @@ export async function answerSpeechRequest(
 }
 
 /**
- * No byte is sent before the audio is complete, so if a model fails, another replica repeats the synthesis
- * once.
+ * Creates a JSON response. No byte is sent before the audio is complete, so a synthesis that fails is repeated once
+ * on another replica.
  */
 async function wholeAnswer(
   services: SpeechServices,

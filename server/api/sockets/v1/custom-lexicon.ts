@@ -31,7 +31,7 @@ export function readCustomLexicon(entries: Entries): Invocation["lexicon"] {
 function readSpelling({ spelling }: Entry, at: number): string {
   const word = lexiconWord(spelling);
   if (word !== undefined) return word;
-  throw invalidEntry(at, "spelling", "must be one word of at most 60 letters");
+  throw invalidEntry(at, "spelling", "must be one word of letters with at most 60 characters");
 }
 
 function readSounds({ pronunciation }: Entry, at: number): string {
