@@ -196,7 +196,7 @@ describe("the directory of a cluster", () => {
     await eventually("the table is read", () => directory.table() !== undefined);
     await putTable('{"version":7}');
     await eventually("the complaint", () =>
-      warnings.some((text) => text.includes("the last valid one stays")),
+      warnings.some((text) => text.includes("the last valid routing table stays")),
     );
     expect(directory.table()?.models.mist).toHaveLength(1);
   });
