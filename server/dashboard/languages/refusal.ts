@@ -3,7 +3,7 @@ import { AccountError } from "../../store/accounts/accounts.ts";
 import { LexiconError } from "../../store/lexicon.ts";
 import { englishTexts, type Texts } from "./english.ts";
 
-/** A rejection by the dashboard, with a text in the reader's language. */
+/** A failure of the dashboard with a message in the language of the page. */
 export class Refusal extends Failure {
   readonly say: (words: Texts) => string;
 
@@ -15,7 +15,8 @@ export class Refusal extends Failure {
 }
 
 /**
- * The error of an invalid form field, or of the stores. Undefined for an error that the user cannot correct.
+ * Returns the message of an error that the user can correct: an invalid form field, or an error of the stores.
+ * Undefined for other errors.
  */
 export function problemIn(error: unknown, words: Texts): string | undefined {
   if (error instanceof AccountError) return words.people.refused(error);

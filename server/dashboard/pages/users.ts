@@ -11,7 +11,7 @@ import { field, requireCsrf, requireSession, sessionOf } from "./session.ts";
 
 const place = `${base}/people`;
 
-/** The users of the dashboard, for owners. */
+/** The page of the users. Only owners may open it. */
 export function addUserPages(scope: FastifyInstance, parts: DashboardContext): void {
   const { accounts } = parts;
   const guard = { onRequest: requireSession(parts, "owner"), preHandler: requireCsrf };
