@@ -139,13 +139,13 @@ describe.each([
     ]);
     expect(await whoIs(moved.visitor)).toBeUndefined();
     expect((await changes(first.visitor)).toSorted()).toEqual([
-      "ada | person added | ada | member of blue, by a group",
-      "ada | person changed | ada | viewer of red, by a group",
-      "ada | sign-in refused | ada | by Example Login: None of your groups may sign in any more. Ask an owner.",
-      "ada | signed in | ada | by Example Login",
-      "ada | signed in | ada | by Example Login",
-      "root | person added | root | owner, by a group",
-      "root | signed in | root | by Example Login",
+      "ada | user added | ada | member of blue, from a group",
+      "ada | user changed | ada | viewer of red, from a group",
+      "ada | sign-in rejected | ada | with Example Login: None of your groups may sign in any more. Ask an owner.",
+      "ada | signed in | ada | with Example Login",
+      "ada | signed in | ada | with Example Login",
+      "root | user added | root | owner, from a group",
+      "root | signed in | root | with Example Login",
     ]);
   });
 
@@ -217,7 +217,7 @@ describe.each([
       `/dashboard/oidc/start?link=${other}`,
     );
     expect(alertOf(twice.page)).toBe("You are signed in as carol already; the link is for dave.");
-    expect((await owner.get("/dashboard/people")).text).toMatch(/carol<\/th>.*by provider/);
+    expect((await owner.get("/dashboard/people")).text).toMatch(/carol<\/th>.*with the provider/);
     const byPassword = new Visitor(api.url);
     await byPassword.post("/dashboard/login", { name: "carol", password });
     expect(await whoIs(byPassword)).toBeUndefined();
@@ -256,14 +256,14 @@ describe("an invalid response of the provider", () => {
     await begin(begun);
     const replayed = {
       status: 400,
-      written: "unknown user | sign-in refused | unknown user | by Example Login: ",
+      written: "unknown user | sign-in rejected | unknown user | with Example Login: ",
     };
     const stranger = await refusal(new Visitor(api.url), back);
     expect(stranger.says).toContain("This sign-in was started in another browser");
     expect(stranger.written).toContain(replayed.written);
     expect(await refusal(begun, back)).toMatchObject({
       status: 400,
-      says: "The answer of Example Login does not fit this sign-in; begin again.",
+      says: "The response of Example Login does not match this sign-in; start the sign-in again.",
     });
     expect((await visitor.get(`${back.pathname}${back.search}`)).status).toBe(400);
     visitor.cookie = cookie;
@@ -279,13 +279,13 @@ describe("an invalid response of the provider", () => {
     visitor.cookie = cookie;
     expect(await refusal(visitor, back)).toEqual({
       status: 400,
-      says: "This sign-in took too long or was used already; begin again.",
-      written: "unknown user | sign-in refused | unknown user | by Example Login: invalid_grant",
+      says: "This sign-in took too long or was already used; start the sign-in again.",
+      written: "unknown user | sign-in rejected | unknown user | with Example Login: invalid_grant",
     });
   });
 
   it.each([
-    ["another nonce", (target: URL) => target.searchParams.set("nonce", "another"), "does not fit"],
+    ["another nonce", (target: URL) => target.searchParams.set("nonce", "another"), "does not match"],
     [
       "another challenge",
       (target: URL) => target.searchParams.set("code_challenge", "x".repeat(43)),
@@ -299,18 +299,18 @@ describe("an invalid response of the provider", () => {
     expect([status, said, written]).toEqual([
       400,
       expect.stringContaining(says),
-      expect.stringContaining("unknown user | sign-in refused | unknown user | by Example Login: "),
+      expect.stringContaining("unknown user | sign-in rejected | unknown user | with Example Login: "),
     ]);
   });
 
   it.each([
-    ["another state", "state", "another", "does not fit"],
-    ["no state", "state", undefined, "does not fit"],
-    ["another issuer", "iss", "https://login.example.net", "does not fit"],
+    ["another state", "state", "another", "does not match"],
+    ["no state", "state", undefined, "does not match"],
+    ["another issuer", "iss", "https://login.example.net", "does not match"],
     ["a made-up code", "code", "made-up", "took too long"],
-    ["two codes", "code", "second", "does not fit"],
-    ["a refusal with markup in it", "error", "<script>alert(1)</script>", "ended the sign-in: unknown."],
-    ["a refusal", "error", "access_denied", "ended the sign-in: access_denied."],
+    ["two codes", "code", "second", "does not match"],
+    ["a refusal with markup in it", "error", "<script>alert(1)</script>", "rejected the sign-in: unknown."],
+    ["a refusal", "error", "access_denied", "rejected the sign-in: access_denied."],
   ])("is refused with %s", async (what, name, value, says) => {
     const visitor = new Visitor(api.url);
     const back = await provider.visit(await begin(visitor));
@@ -340,13 +340,13 @@ describe("a provider", () => {
       "that is not there",
       async () => ({ issuer: `http://127.0.0.1:${await leasePort()}` }),
       503,
-      "cannot be reached now",
+      "is not reachable",
     ],
     [
       "that has another name than its issuer's",
       async () => ({ issuer: provider.issuer.replace("127.0.0.1", "localhost") }),
       502,
-      "returned an invalid response",
+      "sent an invalid response",
     ],
     [
       "whose authority is not there",
@@ -368,7 +368,7 @@ describe("a provider", () => {
     expect(page.setCookie).toBeUndefined();
     expect(await whoIs(owner)).toBe("boss: owner");
     expect((await changes(owner))[0]).toContain(
-      "unknown user | sign-in refused | unknown user | by Example Login: ",
+      "unknown user | sign-in rejected | unknown user | with Example Login: ",
     );
   });
 
