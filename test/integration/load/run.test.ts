@@ -55,7 +55,7 @@ function start(environment: Record<string, string> = {}): void {
 const portOf = (tier: keyof typeof ports) => ports[tier] + offset;
 
 const speaking = () =>
-  eventually("it speaks", () => run.said().includes("==> speaking"), { seen: () => run.said() });
+  eventually("it speaks", () => run.said().includes("==> ready"), { seen: () => run.said() });
 
 /** All processes whose home is the folder of this test: the tiers and their engines, with any parent. */
 function ourProcesses(): { pid: number; command: string }[] {
@@ -121,7 +121,7 @@ describe("svc-tts all", () => {
     const arcana = ourProcesses().find(({ command }) => command.endsWith("\0arcana\0"));
     process.kill(arcana?.pid ?? 0, "SIGKILL");
     expect(await run.ended).toBe(1);
-    expect(run.said()).toContain("arcana ended (SIGKILL)");
+    expect(run.said()).toContain("arcana ended unexpectedly (SIGKILL)");
   });
 
   it("leaves no process behind when it is killed itself", async () => {
@@ -148,7 +148,7 @@ describe("svc-tts all", () => {
     await new Promise<void>((resolve) => taken.listen(port, "127.0.0.1", resolve));
     start();
     expect(await run.ended).toBe(2);
-    expect(run.said()).toContain(`Port ${port}, which mist needs, is taken.`);
+    expect(run.said()).toContain(`Port ${port} of mist is in use.`);
     expect(run.said()).toContain("PORT_OFFSET=");
     await new Promise((resolve) => taken.close(resolve));
   });

@@ -67,7 +67,7 @@ async function untilSpeaking(child: ChildProcess): Promise<void> {
   child.stdout?.setEncoding("utf8").on("data", (text: string) => {
     said = (said + text).slice(-4000);
     if (text.startsWith("{")) process.stderr.write(text);
-    if (said.includes("==> speaking")) speaking.resolve();
+    if (said.includes("==> ready")) speaking.resolve();
   });
   const failed = (how: string) => speaking.reject(new Error(`The server ${how}. It said: ${said}`));
   child.once("exit", (code) => failed(`ended with ${code}`));

@@ -56,7 +56,7 @@ beforeAll(async () => {
   for (const stream of [child.stdout, child.stderr]) stream?.on("data", (piece) => said.push(piece));
   const speaking = () => {
     if (child.exitCode !== null) throw new Error(`it ended with ${child.exitCode}: ${output()}`);
-    return output().includes("==> speaking");
+    return output().includes("==> ready");
   };
   await eventually("it speaks", speaking);
 });
