@@ -8,7 +8,7 @@ import type { Shell } from "../lib/command-line.ts";
 const stop = new AbortController();
 process.on("SIGTERM", () => stop.abort());
 process.on("SIGINT", () => {
-  if (stop.signal.aborted) process.exit(130); // a second Ctrl-C does not wait
+  if (stop.signal.aborted) process.exit(130); // A second Ctrl-C exits immediately.
   stop.abort();
 });
 // The channel to `svc-tts all` closes when that process has exited for any reason.

@@ -31,7 +31,7 @@ export interface RunFiles {
 export interface RunFilesOptions {
   readonly folder: string;
   readonly ports: Readonly<Record<ModelKind, number>>;
-  /** Milliseconds since the epoch. */
+  /** Current time in milliseconds since the epoch. */
   readonly now: number;
 }
 

@@ -105,7 +105,7 @@ export function samplesOf(bytes: Buffer): Int16Array {
   return new Int16Array(buffer, byteOffset, bytes.length >> 1);
 }
 
-/** A view of the bytes, not a copy: all supported machines store samples in little-endian order. */
+/** Returns a view of the samples as bytes. All supported machines store samples in little-endian order. */
 export function bytesOf({ buffer, byteOffset, byteLength }: Int16Array): Buffer {
   return Buffer.from(buffer, byteOffset, byteLength);
 }

@@ -8,12 +8,12 @@ export interface WordTimestamp {
   readonly end: number;
 }
 
-/** A piece of audio: mono signed 16-bit samples, and the words that begin in it. */
+/** A piece of audio: mono signed 16-bit samples, and the words that begin in the piece. */
 export interface Frame {
   readonly samples: Int16Array;
-  /** Hz. */
+  /** Sampling rate in Hz. */
   readonly rate: number;
-  /** Times count from the start of the stream, not of the frame. */
+  /** Words with times relative to the start of the stream. */
   readonly words: readonly WordTimestamp[];
 }
 
@@ -36,9 +36,9 @@ export const samplingDefaults: Sampling = {
 /** The request of the API tier to a model tier: the validated public body with every default resolved. */
 export interface Invocation {
   readonly modelId: ModelId;
-  /** A voice id of the catalogue. */
+  /** ID of a voice of the catalogue. */
   readonly speaker: string;
-  /** ISO 639-3. */
+  /** Language of the text (ISO 639-3). */
   readonly lang: string;
   readonly text: string;
   /**
@@ -94,7 +94,7 @@ export interface Utterance {
   readonly tokens: readonly Token[];
   /** Duration relative to the voice's normal speed. */
   readonly stretch: number;
-  /** Parameters for engines that sample. */
+  /** Sampling parameters of arcana. */
   readonly sampling?: Sampling;
   /**
    * The time at which the client runs out of audio, in milliseconds of `performance.now`. Engines process the
@@ -115,7 +115,7 @@ export interface TokenTimestamp {
 /** A piece of an utterance's audio, without the silence around the utterance. */
 export interface EngineFrame {
   readonly samples: Int16Array;
-  /** Hz. */
+  /** Sampling rate in Hz. */
   readonly rate: number;
   readonly times: readonly TokenTimestamp[];
 }

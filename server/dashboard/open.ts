@@ -42,7 +42,7 @@ export function openDashboard(
       rows: (view, limit) => listVoiceUsage(database, view, limit),
       count: (view) => countVoiceUsage(database, view),
     },
-    changes: (limit, after) => listAudit(database, limit, after),
+    auditLog: (limit, after) => listAudit(database, limit, after),
     now,
   };
 }

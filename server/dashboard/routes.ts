@@ -11,7 +11,7 @@ import type { KeyLimits } from "../store/keys/key.ts";
 import { html } from "./html/html.ts";
 import { englishTexts } from "./languages/english.ts";
 import { localeOf } from "./languages/locale.ts";
-import { problemIn, Refusal, sayFailure } from "./languages/refusal.ts";
+import { problemIn, Refusal, describeFailure } from "./languages/refusal.ts";
 import { addAccountPage } from "./pages/account.ts";
 import { addAuditLogPage } from "./pages/audit-log.ts";
 import type { DashboardContext } from "./pages/dashboard-context.ts";
@@ -138,7 +138,7 @@ function addAssets(scope: FastifyInstance): void {
 function sendFailure(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const failure = toFailure(localize(error));
   const { words } = localeOf(request);
-  const message = sayFailure(failure, words);
+  const message = describeFailure(failure, words);
   if (!(request.headers.accept ?? "").includes("text/html")) {
     const { code, fields, retryAfterSeconds, cause } = failure;
     const options = { fields, cause, ...(retryAfterSeconds !== undefined && { retryAfterSeconds }) };

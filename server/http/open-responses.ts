@@ -32,7 +32,7 @@ export class OpenResponses {
       socket.end();
     } else {
       socket.resetAndDestroy();
-      socket.destroy(); // Otherwise the reset would wait until all written bytes are sent.
+      socket.destroy(); // Without this call, the reset would wait until all written bytes are sent.
     }
   }
 }

@@ -93,7 +93,7 @@ function keyOf(localPort: number | undefined, address: string, port: number | un
   return `${localPort} ${address} ${port}`;
 }
 
-/** The kernel prints addresses as the 32-bit numbers of a little-endian machine. */
+/** Converts an address. The kernel prints an address as 32-bit numbers in little-endian order. */
 function readAddress(hex: string): string {
   const bytes = Buffer.from(hex, "hex");
   bytes.swap32();

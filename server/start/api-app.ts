@@ -47,7 +47,7 @@ interface AppServices {
   readonly lifecycle: Lifecycle;
   readonly metrics: Metrics;
   readonly tracing: Tracing;
-  /** Undefined without a database. */
+  /** Recorder of the usage of API keys. Undefined without a database. */
   readonly usage: UsageRecorder | undefined;
   readonly clock: Clock;
 }
@@ -68,7 +68,7 @@ export function createApp(services: AppServices, trustedProxies: readonly string
       maxHeaderSize: limits.headerBytes,
       headersTimeout: Math.min(headersTimeoutMs, limits.requestTimeoutMs),
       connectionsCheckingInterval: Math.min(slowCheckMs, limits.requestTimeoutMs / 2),
-      requireHostHeader: false, // Node's own response is not a problem document.
+      requireHostHeader: false, // The server checks the header itself, to respond with a problem document.
       shouldUpgradeCallback: isSocketUpgrade,
     },
     return503OnClosing: false, // The drain hook sends a problem document instead.

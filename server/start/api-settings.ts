@@ -59,10 +59,10 @@ export interface ApiSettings {
 }
 
 export interface LicenseCheckSettings {
-  /** An https URL. */
+  /** URL of the license issuer, with https. */
   readonly endpoint: string;
   readonly intervalSeconds: number;
-  /** PEM of a private certificate authority. */
+  /** File with the PEM certificate of a private authority. */
   readonly caFile: string | undefined;
 }
 
@@ -112,6 +112,6 @@ export const defaultTiming: ApiTiming = {
 export interface StartEnvironment {
   readonly log: Log;
   readonly clock: Clock;
-  /** A random number from 0 to below 1, like `Math.random`. */
+  /** Returns a random number from 0 to below 1, like `Math.random`. */
   readonly random: () => number;
 }

@@ -12,7 +12,7 @@ import { weakSettings } from "./weak-settings.ts";
 
 export interface RunningApi {
   readonly url: string;
-  /** Drains, then frees all resources. */
+  /** Drains the server, and then frees all resources. */
   stop(): Promise<void>;
 }
 
@@ -21,7 +21,7 @@ export interface ApiEnvironment {
   readonly clock?: Clock;
   /** Returns a random number from 0 to below 1. */
   readonly random?: () => number;
-  /** Standard output by default. */
+  /** Destination of the log. Default: standard output. */
   readonly logTo?: DestinationStream;
 }
 

@@ -61,7 +61,7 @@ export const engineInstruments = {
   },
 } as const satisfies Record<string, Instrument>;
 
-/** The five metrics of specification 6.3, with the types and units that it leaves open. */
+/** Creates the five metrics of specification 6.3. The specification does not define their types and units. */
 export async function openTelemetryMetrics(
   settings: TelemetrySettings,
   log: CollectorLog,

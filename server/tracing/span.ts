@@ -9,7 +9,7 @@ export type SpanKind = "internal" | "client";
 export interface Span {
   /** False if the span is not sampled. Callers then skip the computation of attributes. */
   readonly isRecording: boolean;
-  /** 32 hexadecimal digits. Undefined if traces are off. */
+  /** ID of the trace with 32 hexadecimal digits. Undefined if traces are off. */
   readonly traceId: string | undefined;
   /** Headers with which the receiver of a request continues this trace (W3C Trace Context). */
   readonly headers: Readonly<Record<string, string>>;
@@ -24,8 +24,9 @@ export interface Span {
 
 export interface Tracing {
   /**
-   * Starts the span of an incoming request, as a child of the client's span if its headers name one.
-   * @param headers of the request, by lower-case name.
+   * Starts the span of an incoming request. If the headers contain a trace context, the span continues the client's
+   * trace.
+   * @param headers the headers of the request, by lower-case name.
    */
   begin(name: string, headers: IncomingHeaders, attributes?: Attributes): Span;
   /** Exports the remaining spans in bounded time, and stops. */

@@ -14,7 +14,7 @@ export type Guard = onRequestAsyncHookHandler[];
 export interface Authentication {
   readonly store: KeyStore;
   readonly scope: Scope;
-  /** Milliseconds since the epoch. */
+  /** Returns the current time in milliseconds since the epoch. */
   readonly now: () => number;
 }
 

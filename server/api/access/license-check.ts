@@ -27,7 +27,7 @@ export interface LicenseCheck {
 
 export interface CheckOptions {
   readonly issuer: IssuerClient;
-  /** How long a response is valid. */
+  /** Seconds for which a response is valid. */
   readonly intervalSeconds: number;
   /** ID of the current license. Undefined while there is no readable license. */
   readonly licenseId: () => string | undefined;

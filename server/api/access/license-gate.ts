@@ -96,7 +96,10 @@ export async function createLicenseGate(sources: LicenseSources): Promise<Licens
   };
 }
 
-/** If only the online check failed (`unconfirmed`), its grace period has ended and does not start again. */
+/**
+ * Whether the license became invalid or missing, so that its grace period starts. With the cause `unconfirmed`, the
+ * grace period of the online check has already ended, and no second one starts.
+ */
 function hasTurnedBad({ state, cause }: LicenseVerdict): boolean {
   return (state === "invalid" || state === "missing") && cause !== "unconfirmed";
 }

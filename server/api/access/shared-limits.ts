@@ -89,8 +89,8 @@ export async function connectSharedLimits(options: SharedLimitsOptions): Promise
   return {
     count: (id) => ask(() => limiter.consume(id)),
     async take(id, lease, limit) {
-      const taken = await ask(() => redis.svcTake(streams(id), lease, String(limit), seconds));
-      return taken === undefined ? undefined : taken === 1;
+      const result = await ask(() => redis.svcTake(streams(id), lease, String(limit), seconds));
+      return result === undefined ? undefined : result === 1;
     },
     async release(id, lease) {
       await tell(() => redis.zrem(streams(id), lease));

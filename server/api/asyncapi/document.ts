@@ -160,7 +160,7 @@ function operationsOf(channel: string, protocol: Protocol): Messages {
 /** Version of the API, which differs from the version of the program. Additions increment the second number. */
 const version = "1.0.0";
 
-/** @returns a new value of plain JSON. */
+/** Creates the document. @returns a new object of plain JSON. */
 export function asyncapiDocument(): object {
   const entries = Object.entries(protocols);
   const document = {
@@ -190,5 +190,5 @@ export function asyncapiDocument(): object {
       schemas: { ...requests.components, ...responses.components },
     },
   };
-  return JSON.parse(JSON.stringify(document)); // Removes the schema library's own properties.
+  return JSON.parse(JSON.stringify(document)); // The conversion removes internal properties of the schema library.
 }

@@ -12,7 +12,7 @@ import type { SynthesisRecord } from "./synthesis-record.ts";
 interface ReportTargets {
   readonly metrics: Metrics;
   readonly tracing: Tracing;
-  /** Undefined without a database. */
+  /** Recorder of the usage of API keys. Undefined without a database. */
   readonly usage: UsageRecorder | undefined;
 }
 

@@ -67,7 +67,7 @@ export interface MetricsSources {
   readonly load: Pick<LoadTracker, "read">;
   /** The open WebSockets and their contexts. */
   readonly sockets?: Pick<OpenSockets, "count" | "countContexts">;
-  /** Milliseconds since the epoch. */
+  /** Returns the current time in milliseconds since the epoch. */
   readonly now: () => number;
 }
 

@@ -243,7 +243,11 @@ const plain = { "text/plain": { schema: { type: "string" } } };
 /** Version of the API, which differs from the version of the program. Additions increment the second number. */
 const version = "1.0.0";
 
-/** @param highestRate Hz of a self-hosted arcana. @returns a new value of plain JSON. */
+/**
+ * Creates the document.
+ * @param highestRate highest sampling rate in Hz of a self-hosted arcana.
+ * @returns a new object of plain JSON.
+ */
 export function openapiDocument(highestRate: number): object {
   const document = {
     openapi: "3.1.0",
@@ -321,5 +325,5 @@ export function openapiDocument(highestRate: number): object {
       },
     },
   };
-  return JSON.parse(JSON.stringify(document)); // Removes the schema library's own properties.
+  return JSON.parse(JSON.stringify(document)); // The conversion removes internal properties of the schema library.
 }

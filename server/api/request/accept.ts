@@ -3,7 +3,7 @@
 export interface MediaRange {
   /** The media type in lower case, without parameters. It may contain wildcards, for example `audio/*`. */
   readonly type: string;
-  /** From 0 to 1. */
+  /** The weight (`q`) of the range, from 0 to 1. */
   readonly quality: number;
 }
 

@@ -102,7 +102,7 @@ interface QueueEntry {
   readonly bytes: number;
   /** Called when the bytes are granted. */
   readonly hold: () => void;
-  /** Called when the wait is abandoned. */
+  /** Called when the wait ends without the bytes. */
   readonly leave: (waiting: Waiting) => void;
   readonly waitMs: number;
   readonly clock: Clock;

@@ -9,7 +9,7 @@ import type { ReplicaDirectory } from "../upstream/replicas.ts";
 interface HealthSources {
   readonly license: Pick<LicenseGate, "verdict">;
   readonly prober: Pick<Prober, "configured" | "isReachable">;
-  /** Milliseconds since the epoch. */
+  /** Returns the current time in milliseconds since the epoch. */
   readonly now: () => number;
 }
 

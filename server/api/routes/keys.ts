@@ -12,7 +12,7 @@ interface KeyRouteOptions {
   readonly keyBook: (user: KeyTableUser) => KeyManager;
   /** Default limits of API keys. */
   readonly keyLimits: KeyLimits;
-  /** Milliseconds since the epoch. */
+  /** Returns the current time in milliseconds since the epoch. */
   readonly now: () => number;
 }
 

@@ -17,11 +17,11 @@ async function speak(
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<unknown> {
-  const wanted = readOpenaiRequest(request.body, services.rules());
-  const exchange = { request, reply, wanted, form: wanted.form };
+  const speechRequest = readOpenaiRequest(request.body, services.rules());
+  const exchange = { request, reply, speechRequest, form: speechRequest.form };
   const speaking = await startSynthesis(services, exchange);
-  if (wanted.form === "stream") return sendStream(exchange, speaking, wanted.mediaType);
-  return sendEvents(services, exchange, speaking, openaiEvents(wanted.invocation.text));
+  if (speechRequest.form === "stream") return sendStream(exchange, speaking, speechRequest.mediaType);
+  return sendEvents(services, exchange, speaking, openaiEvents(speechRequest.invocation.text));
 }
 
 /**

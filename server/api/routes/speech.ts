@@ -42,8 +42,8 @@ export async function answerSpeechRequest(
   place: Place,
 ): Promise<unknown> {
   const variant = chooseVariant(request.headers.accept);
-  const wanted = readRequest(request.body, { ...services.rules(), variant, place });
-  const exchange: HttpExchange = { request, reply, wanted, form: variant.form };
+  const speechRequest = readRequest(request.body, { ...services.rules(), variant, place });
+  const exchange: HttpExchange = { request, reply, speechRequest, form: variant.form };
   const speaking = await startSynthesis(services, exchange);
   switch (variant.form) {
     case "json": {
@@ -66,17 +66,17 @@ async function wholeAnswer(
   exchange: HttpExchange,
   speaking: Speaking,
 ): Promise<JsonAnswer> {
-  const { request, reply, wanted } = exchange;
+  const { request, reply, speechRequest } = exchange;
   const options = {
     maxBytes: services.limits.jsonAudioBytes,
     hold: holdIn(request.memory),
     listener: responseTarget(request),
   };
   try {
-    return await respondJson(speaking, wanted, options);
+    return await respondJson(speaking, speechRequest, options);
   } catch (error) {
     const isRepeatable = error instanceof Failure && isWorthAnotherReplica(error) && !reply.raw.destroyed;
     if (!isRepeatable) throw error;
-    return await respondJson(await retrySynthesis(services, exchange, speaking, error), wanted, options);
+    return await respondJson(await retrySynthesis(services, exchange, speaking, error), speechRequest, options);
   }
 }

@@ -21,7 +21,7 @@ export interface SocketSynthesisServices {
   readonly synthesizer: Pick<Synthesizer, "start">;
   readonly quotas: Pick<Quotas, "count">;
   readonly metrics: Metrics;
-  /** Undefined without a database. */
+  /** Recorder of the usage of API keys. Undefined without a database. */
   readonly usage: UsageRecorder | undefined;
   readonly log: Log;
   readonly clock: Clock;
@@ -43,7 +43,7 @@ export interface SocketCaller {
 export interface SocketOrder {
   /** Index of this synthesis among the syntheses of the same request. */
   readonly number: number;
-  readonly wanted: SpeechRequest;
+  readonly speechRequest: SpeechRequest;
   /** Creates the encoder. Default: a new encoder of the requested format. */
   readonly createEncoder?: () => Promise<Encoder>;
 }
@@ -75,7 +75,7 @@ export class SocketSynthesis {
     this.#order = order;
     this.#requestId = `${caller.requestId}.${order.number}`;
     this.#span = caller.beginSpan(this.#requestId);
-    const { invocation, format, rate } = order.wanted;
+    const { invocation, format, rate } = order.speechRequest;
     const startedAtMs = parts.clock.monotonicMs();
     this.#spoken = new SynthesisRecord(
       {
@@ -94,12 +94,12 @@ export class SocketSynthesis {
 
   /** Seconds of audio that the client was sent. */
   get audioSeconds(): number {
-    return this.#sentSamples / this.#order.wanted.rate;
+    return this.#sentSamples / this.#order.speechRequest.rate;
   }
 
   /** Seconds of audio that the encoder accepted, including audio that the encoder has not output yet. */
   get encodedSeconds(): number {
-    return this.#encodedSamples / this.#order.wanted.rate;
+    return this.#encodedSamples / this.#order.speechRequest.rate;
   }
 
   /** The words of the speech. After a stop, only words that the client can have played completely. */
@@ -122,8 +122,8 @@ export class SocketSynthesis {
     let error: unknown;
     try {
       await this.#speak(send);
-    } catch (thrown) {
-      error = thrown;
+    } catch (caught) {
+      error = caught;
     }
     const failure = error === undefined || this.#isStopped ? undefined : toFailure(error);
     this.#report(failure);
@@ -133,10 +133,10 @@ export class SocketSynthesis {
 
   async #speak(send: (audio: Uint8Array) => Promise<void>): Promise<void> {
     const { apiKey } = this.#caller;
-    const { wanted, createEncoder } = this.#order;
+    const { speechRequest, createEncoder } = this.#order;
     if (apiKey) await countSynthesis(this.#parts.quotas, apiKey);
     const speaking = await this.#parts.synthesizer.start({
-      wanted,
+      speechRequest,
       ...(createEncoder && { createEncoder }),
       form: "socket",
       requestId: this.#requestId,
@@ -144,7 +144,7 @@ export class SocketSynthesis {
       span: this.#span,
       signal: this.#controller.signal,
     });
-    const pieces = encodeSpeech(speaking, wanted.rate, {
+    const pieces = encodeSpeech(speaking, speechRequest.rate, {
       onEncoded: (samples, bytes, workMs) => {
         this.#encodedSamples += samples;
         this.#spoken.encoded(samples, bytes, workMs);

@@ -38,7 +38,7 @@ export interface SessionOptions extends SegmentationOptions {
 
 export interface ArrivedText {
   readonly text: string;
-  /** Null continues the current context. */
+  /** Context of the text. Null means the current context. */
   readonly contextId: ContextId;
   readonly markup?: TextMarkup;
 }

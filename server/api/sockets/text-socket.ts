@@ -109,8 +109,8 @@ export class TextSocket implements OpenSocket {
     const { parts, settings, caller, dialect } = this.#options;
     const { number, contextId } = synthesis;
     try {
-      const wanted = speechRequestFor(settings, synthesis);
-      const speech = new SocketSynthesis(parts, caller, { number, wanted });
+      const speechRequest = speechRequestFor(settings, synthesis);
+      const speech = new SocketSynthesis(parts, caller, { number, speechRequest });
       this.#running = { synthesis, speech };
       await speech.run((audio) => this.#send(dialect.chunk(audio, contextId)));
       if (speech.isStopped) return;

@@ -28,7 +28,7 @@ export interface SpeechServices {
 export interface HttpExchange {
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
-  readonly wanted: SpeechRequest;
+  readonly speechRequest: SpeechRequest;
   readonly form: Variant["form"];
 }
 
@@ -61,16 +61,16 @@ export async function retrySynthesis(
   return speaking;
 }
 
-function orderOf({ request, reply, wanted, form }: HttpExchange): SynthesisOrder {
+function orderOf({ request, reply, speechRequest, form }: HttpExchange): SynthesisOrder {
   const { id: requestId, apiKey, span } = request;
-  return { wanted, form, requestId, apiKey, span, signal: whenClosed(reply.raw) };
+  return { speechRequest, form, requestId, apiKey, span, signal: whenClosed(reply.raw) };
 }
 
 function createRecord(
   services: SpeechServices,
-  { request, reply, wanted, form }: HttpExchange,
+  { request, reply, speechRequest, form }: HttpExchange,
 ): SynthesisRecord {
-  const { invocation, format, rate } = wanted;
+  const { invocation, format, rate } = speechRequest;
   return new SynthesisRecord(
     {
       ...{ model: invocation.modelId, voice: invocation.speaker, format, form, rate },
@@ -101,8 +101,8 @@ function whenClosed(response: ServerResponse): AbortSignal {
   return controller.signal;
 }
 
-function setFirstAudioHeaders({ reply, wanted }: HttpExchange, { speech }: Speaking): void {
-  const { invocation, rate } = wanted;
+function setFirstAudioHeaders({ reply, speechRequest }: HttpExchange, { speech }: Speaking): void {
+  const { invocation, rate } = speechRequest;
   void reply.headers({
     "x-sampling-rate": String(rate),
     "x-model": invocation.modelId,
@@ -120,22 +120,22 @@ export function responseTarget({ spoken }: FastifyRequest): Listener {
 
 /** Sends the response as a stream of audio. A failure of the model aborts the stream. */
 export function sendStream(
-  { request, reply, wanted }: HttpExchange,
+  { request, reply, speechRequest }: HttpExchange,
   speaking: Speaking,
   mediaType: string,
 ): FastifyReply {
-  const body = respondStream(speaking, wanted, responseTarget(request));
+  const body = respondStream(speaking, speechRequest, responseTarget(request));
   return withoutProxyBuffering(reply).type(mediaType).send(recordStreamFailure(request, body));
 }
 
 /** Sends the response as server-sent events. A failure of the model becomes an event. */
 export function sendEvents(
   { limits, clock }: SpeechServices,
-  { request, reply, wanted }: HttpExchange,
+  { request, reply, speechRequest }: HttpExchange,
   speaking: Speaking,
   shape: EventShape,
 ): FastifyReply {
-  const events = respondEvents(speaking, wanted, {
+  const events = respondEvents(speaking, speechRequest, {
     shape,
     listener: responseTarget(request),
     onFailure: (failure) => {

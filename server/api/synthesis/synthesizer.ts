@@ -20,7 +20,7 @@ import type { CallContext, ModelClient } from "../upstream/model-client.ts";
 
 /** One text to synthesize, from any route. */
 export interface SynthesisOrder {
-  readonly wanted: SpeechRequest;
+  readonly speechRequest: SpeechRequest;
   readonly form: AnswerForm;
   readonly requestId: string;
   readonly apiKey: ApiKey | undefined;
@@ -57,8 +57,8 @@ export class Synthesizer {
    */
   async start(order: SynthesisOrder): Promise<Speaking> {
     const { license, metrics } = this.#options;
-    const { signal, wanted } = order;
-    const model = wanted.invocation.modelId;
+    const { signal, speechRequest } = order;
+    const model = speechRequest.invocation.modelId;
     license.admit(model);
     const onRelease = (leave: () => void) => {
       if (signal.aborted) leave();
@@ -78,8 +78,8 @@ export class Synthesizer {
    */
   async begin(order: SynthesisOrder, after?: CallContext["after"]): Promise<Speaking> {
     const { models: client, oovRecorder, metrics } = this.#options;
-    const { wanted, requestId, apiKey, signal, span } = order;
-    const { modelId: model, lang, text } = wanted.invocation;
+    const { speechRequest, requestId, apiKey, signal, span } = order;
+    const { modelId: model, lang, text } = speechRequest.invocation;
     const begun = client.speak(this.#withLexicon(order), {
       requestId,
       caller: apiKey?.id ?? "",
@@ -105,7 +105,7 @@ export class Synthesizer {
 
   /** @throws Failure `saturated` or `too_many_streams`. */
   async #admit(
-    { apiKey, span, wanted }: SynthesisOrder,
+    { apiKey, span, speechRequest }: SynthesisOrder,
     onRelease: (leave: () => void) => void,
   ): Promise<void> {
     const { streamLimiter, quotas, metrics, clock } = this.#options;
@@ -120,21 +120,21 @@ export class Synthesizer {
       throw error;
     }
     const waitedSeconds = (clock.monotonicMs() - arrivedAtMs) / 1000;
-    metrics.admitted({ model: wanted.invocation.modelId, waitedSeconds });
+    metrics.admitted({ model: speechRequest.invocation.modelId, waitedSeconds });
   }
 
   /** Adds the team's lexicon to an invocation of the mist models. Entries of the request have priority. */
-  #withLexicon({ apiKey, wanted }: SynthesisOrder): Invocation {
-    const { modelId, lang, text, lexicon: own } = wanted.invocation;
-    if (!apiKey || models[modelId].tier !== "mist") return wanted.invocation;
+  #withLexicon({ apiKey, speechRequest }: SynthesisOrder): Invocation {
+    const { modelId, lang, text, lexicon: own } = speechRequest.invocation;
+    if (!apiKey || models[modelId].tier !== "mist") return speechRequest.invocation;
     const entries = this.#options.lexicon?.find(apiKey.team, lang, text);
-    return entries ? { ...wanted.invocation, lexicon: { ...entries, ...own } } : wanted.invocation;
+    return entries ? { ...speechRequest.invocation, lexicon: { ...entries, ...own } } : speechRequest.invocation;
   }
 }
 
 /** Creates the encoder while the model synthesizes the first audio. Some encoders take milliseconds to create. */
-async function prepareEncoder({ wanted, form, createEncoder }: SynthesisOrder): Promise<Encoder> {
+async function prepareEncoder({ speechRequest, form, createEncoder }: SynthesisOrder): Promise<Encoder> {
   await nextTurn(); // The invocation must be sent first.
   if (createEncoder) return createEncoder();
-  return encoderOf(wanted.format, form)(wanted.rate);
+  return encoderOf(speechRequest.format, form)(speechRequest.rate);
 }

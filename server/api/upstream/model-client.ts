@@ -56,7 +56,7 @@ export interface ModelClient {
   /**
    * Starts a synthesis. Resolves with the first audio. A failure before the first audio is retried on another
    * replica.
-   * @throws Failure for the client.
+   * @throws Failure with a message for the client.
    */
   speak(invocation: Invocation, context: CallContext): Promise<SynthesisStream>;
   close(): Promise<void>;

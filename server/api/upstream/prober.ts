@@ -23,12 +23,12 @@ export interface ProberOptions {
    * How long a starting pool counts as reachable before its first replica is ready. The API tier holds requests
    * during this time.
    */
-  readonly wakingMs: number;
+  readonly startingMs: number;
   readonly clock: Clock;
 }
 
 export function createProber(options: ProberOptions): Prober {
-  const { directory, intervalMs, timeoutMs, wakingMs, clock } = options;
+  const { directory, intervalMs, timeoutMs, startingMs, clock } = options;
   const now = () => clock.monotonicMs();
   const agent = new Agent({ headersTimeout: timeoutMs, bodyTimeout: timeoutMs, connectTimeout: timeoutMs });
   const readyAt = new Map<string, number>();
@@ -54,7 +54,7 @@ export function createProber(options: ProberOptions): Prober {
       if (route.idle) idle.add(route.pool);
       else if (idle.delete(route.pool)) startedAt.set(route.pool, now());
     }
-    for (const [pool, at] of startedAt) if (now() - at > wakingMs) startedAt.delete(pool);
+    for (const [pool, at] of startedAt) if (now() - at > startingMs) startedAt.delete(pool);
   };
   const stop = every(clock, intervalMs, probeAll);
   directory.onChange(recordIdlePools);
@@ -66,7 +66,7 @@ export function createProber(options: ProberOptions): Prober {
     now() - (readyAt.get(url) ?? Number.NEGATIVE_INFINITY) <= intervalMs + timeoutMs;
   const isStarting = ({ pool, wakes }: Route) => {
     const since = startedAt.get(pool);
-    return wakes === true && since !== undefined && now() - since <= wakingMs;
+    return wakes === true && since !== undefined && now() - since <= startingMs;
   };
   return {
     isReachable: (modelId) =>

@@ -11,7 +11,7 @@ export interface RequestHold {
    * Resolves when `isAvailable` returns true.
    * @param until the deadline in milliseconds of the monotonic clock, see {@link deadline}.
    * @returns false if no pool of the model can start.
-   * @throws Failure `model_starting` if too many requests wait already, or the deadline passes.
+   * @throws Failure `model_starting` if too many requests are waiting, or the deadline passes.
    */
   wait(
     modelId: ModelId,
@@ -30,7 +30,7 @@ export interface HoldLimits {
 
 export const defaultHoldLimits: HoldLimits = { places: 256, longestMs: 60_000 };
 
-/** Retry-After of a rejected request. */
+/** Value of Retry-After for a rejected request. */
 const retryAfterSeconds = 5;
 
 export function createRequestHold(

@@ -75,7 +75,7 @@ async function* endedEarly(
 
 interface StreamSource {
   readonly stream: PoolStream;
-  /** Hz. */
+  /** Sampling rate in Hz. */
   readonly rate: number;
 }
 

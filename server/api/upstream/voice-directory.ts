@@ -77,7 +77,7 @@ type VoiceList = Static<typeof listSchema>;
 const voiceList = Compile(listSchema);
 const maxListBytes = 4 * 1024 * 1024;
 const none: ReadonlySet<string> = new Set();
-/** Engines whose voices are listed first, because they have the best quality. */
+/** Engines with the best quality. Their voices are listed first. */
 const naturalEngines = ["kokoro"];
 
 /**

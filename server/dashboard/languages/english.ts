@@ -81,8 +81,8 @@ export const englishTexts = {
     playground: "Playground",
     words: "Words",
     usage: "Usage",
-    people: "Users",
-    changes: "Audit log",
+    users: "Users",
+    auditLog: "Audit log",
     role: (role: Role, team: string | undefined) =>
       team === undefined ? roles[role] : `${roles[role]} of ${team}`,
     show: "Show",
@@ -372,7 +372,7 @@ export const englishTexts = {
     firstAudio: "First audio, ms",
     longest: "Longest first audio, ms",
   },
-  people: {
+  users: {
     title: "Users",
     roles,
     roleMeanings: {
@@ -403,7 +403,7 @@ export const englishTexts = {
     needsTeam: (role: Role) => `A ${roles[role]} must belong to a team; enter the team.`,
     refused: ({ message }: AccountError) => message,
   },
-  changes: {
+  auditLog: {
     title: "Audit log",
     caption: (count: string) => `Sign-ins and changes, ${count} per page, newest first. Times are in UTC.`,
     older: "Older entries",
@@ -433,7 +433,7 @@ export const englishTexts = {
       "sign-in refused": "sign-in rejected",
     } satisfies Record<AuditAction, string> as Record<AuditAction, string>,
     commandLine: "the command line",
-    somebody: "unknown user",
+    unknownUser: "unknown user",
     key: (name: string) => `the key ${name}`,
     firstOwner: "the first owner",
     byGroup: (role: string) => `${role}, from a group`,
@@ -444,7 +444,7 @@ export const englishTexts = {
   failures: {
     title: "The request failed",
     back: "Back to the dashboard",
-    said: ({ message }: Failure) => message,
+    describe: ({ message }: Failure) => message,
     signedOut: "You are no longer signed in; sign in again.",
     forRoles: (allowed: readonly Role[], role: Role) =>
       `This page requires the role ${allowed.map((one) => roles[one]).join(" or ")}; your role is ${roles[role]}.`,

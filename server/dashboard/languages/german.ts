@@ -70,8 +70,8 @@ export const germanTexts: Texts = {
     playground: "Sprechprobe",
     words: "Wörter",
     usage: "Nutzung",
-    people: "Benutzer",
-    changes: "Audit-Protokoll",
+    users: "Benutzer",
+    auditLog: "Audit-Protokoll",
     role: (role, team) => (team === undefined ? roles[role] : `${roles[role]}, Team ${team}`),
     show: "Anzeigen",
   },
@@ -364,7 +364,7 @@ export const germanTexts: Texts = {
     firstAudio: "Erster Ton, ms",
     longest: "Längster erster Ton, ms",
   },
-  people: {
+  users: {
     title: "Benutzer",
     roles,
     roleMeanings: {
@@ -395,7 +395,7 @@ export const germanTexts: Texts = {
     needsTeam: (role) => `Die Rolle ${roles[role]} erfordert ein Team; geben Sie das Team an.`,
     refused: ({ problem }) => accountProblems[problem],
   },
-  changes: {
+  auditLog: {
     title: "Audit-Protokoll",
     caption: (count) => `Anmeldungen und Änderungen, ${count} je Seite, die neuesten zuerst. Zeiten in UTC.`,
     older: "Ältere Einträge",
@@ -425,7 +425,7 @@ export const germanTexts: Texts = {
       "sign-in refused": "Anmeldung abgelehnt",
     },
     commandLine: "die Befehlszeile",
-    somebody: "unbekannter Benutzer",
+    unknownUser: "unbekannter Benutzer",
     key: (name) => `der Schlüssel ${name}`,
     firstOwner: "der erste Eigentümer",
     byGroup: (role) => `${role}, durch eine Gruppe`,
@@ -436,7 +436,7 @@ export const germanTexts: Texts = {
   failures: {
     title: "Die Anfrage ist fehlgeschlagen",
     back: "Zurück zum Dashboard",
-    said: ({ code }) => failureMessages[code],
+    describe: ({ code }) => failureMessages[code],
     signedOut: failureMessages.unauthorized,
     forRoles: (allowed, role) =>
       `Diese Seite erfordert die Rolle ${allowed.map((one) => roles[one]).join(" oder ")}; Ihre Rolle ist ${roles[role]}.`,

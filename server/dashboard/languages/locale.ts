@@ -14,7 +14,7 @@ export type UiLanguage = keyof typeof uiLanguages;
 /** The language of a page, and the formats of numbers and dates in the user's region. */
 export interface Locale {
   readonly language: UiLanguage;
-  /** BCP 47, for example `de-AT`. */
+  /** Language tag (BCP 47), for example `de-AT`. */
   readonly tag: string;
   readonly words: Texts;
   whole(value: number): string;

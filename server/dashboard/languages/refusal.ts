@@ -19,11 +19,11 @@ export class Refusal extends Failure {
  * Undefined for other errors.
  */
 export function problemIn(error: unknown, words: Texts): string | undefined {
-  if (error instanceof AccountError) return words.people.refused(error);
+  if (error instanceof AccountError) return words.users.refused(error);
   if (error instanceof LexiconError) return words.words.refused(error);
   return error instanceof Refusal && error.code === "invalid_request" ? error.say(words) : undefined;
 }
 
-export function sayFailure(failure: Failure, words: Texts): string {
-  return failure instanceof Refusal ? failure.say(words) : words.failures.said(failure);
+export function describeFailure(failure: Failure, words: Texts): string {
+  return failure instanceof Refusal ? failure.say(words) : words.failures.describe(failure);
 }

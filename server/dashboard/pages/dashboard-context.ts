@@ -42,8 +42,8 @@ export interface DashboardContext {
     count(view: UsageView): Promise<number>;
   };
   /** Returns entries of the audit log with the newest first. `after` selects entries older than a position. */
-  readonly changes: (limit: number, after?: AuditPlace) => Promise<readonly ListedEntry[]>;
-  /** Milliseconds since the epoch. */
+  readonly auditLog: (limit: number, after?: AuditPlace) => Promise<readonly ListedEntry[]>;
+  /** Returns the current time in milliseconds since the epoch. */
   readonly now: () => number;
 }
 

@@ -7,7 +7,7 @@ import type { ListedKey } from "../../store/keys/key-manager.ts";
 import { type DayOfUsage, dayOf } from "../../store/usage.ts";
 import { type Content, type Html, html } from "../html/html.ts";
 import { type Locale, localeOf } from "../languages/locale.ts";
-import { sayFailure } from "../languages/refusal.ts";
+import { describeFailure } from "../languages/refusal.ts";
 import type { DashboardContext } from "./dashboard-context.ts";
 import { alert, base, csrfField, type SignedInUser, sendPage, time } from "./layout.ts";
 import { field, requireCsrf, requireSession, sessionOf } from "./session.ts";
@@ -217,7 +217,7 @@ ${described && html`<p id="${name}-help" class="${problem === undefined ? "help"
   );
   const wrongScopes = wrong("scopes");
   return html`<h2>${keys.makeKey}</h2>
-${alert(state && sayFailure(state.failure, words))}
+${alert(state && describeFailure(state.failure, words))}
 <form method="post" action="${place}" class="card">${csrfField(csrf)}
 <div class="grid">
 ${input("name", keys.name, html`required maxlength="64" autocomplete="off"`, keys.nameHelp)}

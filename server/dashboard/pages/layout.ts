@@ -32,8 +32,8 @@ const places: readonly Place[] = [
   { path: `${base}/playground`, name: ({ frame }) => frame.playground, roles: ["owner", "member"] },
   { path: `${base}/words`, name: ({ frame }) => frame.words, roles: ["owner", "member"] },
   { path: `${base}/usage`, name: ({ frame }) => frame.usage, roles: ["owner", "member", "viewer"] },
-  { path: `${base}/people`, name: ({ frame }) => frame.people, roles: ["owner"] },
-  { path: `${base}/changes`, name: ({ frame }) => frame.changes, roles: ["owner"] },
+  { path: `${base}/people`, name: ({ frame }) => frame.users, roles: ["owner"] },
+  { path: `${base}/changes`, name: ({ frame }) => frame.auditLog, roles: ["owner"] },
 ];
 
 /** Sends a page in the user's language, with the navigation for the role of the signed-in user. */

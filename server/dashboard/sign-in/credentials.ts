@@ -11,7 +11,7 @@ const plainName = /^[\p{L}\p{N}][\p{L}\p{N}._@+-]{0,63}$/u;
 export function readPersonName(given: string): string {
   const name = findPersonName(given);
   if (name !== undefined) return name;
-  throw new Refusal("invalid_request", ({ people }) => people.nameRule);
+  throw new Refusal("invalid_request", ({ users }) => users.nameRule);
 }
 
 /** @returns the name in lower case. Undefined if the name is not valid. */

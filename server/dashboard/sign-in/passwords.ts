@@ -47,7 +47,7 @@ export function createPasswords(): Passwords {
 }
 
 interface Kept {
-  /** KiB. */
+  /** Memory in KiB. */
   readonly memory: number;
   readonly passes: number;
   readonly parallelism: number;

@@ -43,7 +43,7 @@ export interface ContextSocketServices extends SocketSynthesisServices {
   readonly license: Pick<LicenseGate, "admit">;
   readonly prober: Pick<Prober, "configured" | "isReachable">;
   readonly keys: KeyStore;
-  /** Milliseconds since the epoch. */
+  /** Returns the current time in milliseconds since the epoch. */
   readonly now: () => number;
 }
 

@@ -110,7 +110,7 @@ export class SpeechContext {
     try {
       const speech = new SocketSynthesis(parts, caller, {
         number: synthesis.number,
-        wanted: speechRequestFor(settings.socket, synthesis),
+        speechRequest: speechRequestFor(settings.socket, synthesis),
         ...(encoder && { createEncoder: () => encoder.part() }),
       });
       this.#running = speech;

@@ -3,7 +3,7 @@ import { Agent, type Dispatcher } from "undici";
 
 /** Address and credentials for the Kubernetes API server. */
 export interface ClusterAccess {
-  /** For example `https://10.96.0.1:443`. */
+  /** URL of the API server, for example `https://10.96.0.1:443`. */
   readonly url: string;
   /** PEM certificate of the API server's authority. Undefined for plain HTTP. */
   readonly ca: string | undefined;

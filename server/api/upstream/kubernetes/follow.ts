@@ -17,7 +17,7 @@ export interface KubernetesItem {
 }
 
 export interface ObjectQuery {
-  /** For example `/api/v1/namespaces/speech/configmaps`. */
+  /** Path of the collection, for example `/api/v1/namespaces/speech/configmaps`. */
   readonly path: string;
   readonly fieldSelector?: string;
   readonly labelSelector?: string;
@@ -32,7 +32,7 @@ export interface FollowOptions<Kind extends KubernetesItem> {
    * kept.
    */
   readonly onItems: (items: readonly Kind[]) => void;
-  /** From 0 to below 1. */
+  /** Returns a random number from 0 to below 1. */
   readonly random: () => number;
   readonly clock: Clock;
   readonly timing?: Partial<FollowTiming>;
@@ -81,7 +81,7 @@ class Follower<Kind extends KubernetesItem> {
     this.#backoff = new Backoff(policy, options.random);
   }
 
-  /** Never throws: errors are logged and the operation is retried. */
+  /** Follows the objects until the signal aborts. Errors are logged, and the operation is retried. */
   async run(): Promise<void> {
     while (!this.#signal.aborted) {
       try {
@@ -90,7 +90,7 @@ class Follower<Kind extends KubernetesItem> {
         if (this.#signal.aborted) return;
         this.#options.log.warn(
           { err: error, path: this.#options.query.path },
-          "the watch was interrupted; listing again",
+          "the watch was interrupted; the objects are listed again",
         );
         await sleep(this.#options.clock, this.#backoff.nextMs(), this.#signal);
       }
