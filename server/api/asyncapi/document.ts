@@ -190,5 +190,6 @@ export function asyncapiDocument(): object {
       schemas: { ...requests.components, ...responses.components },
     },
   };
-  return JSON.parse(JSON.stringify(document)); // The conversion removes internal properties of the schema library.
+  // The conversion removes internal properties of the schema library.
+  return JSON.parse(JSON.stringify(document));
 }

@@ -325,5 +325,6 @@ export function openapiDocument(highestRate: number): object {
       },
     },
   };
-  return JSON.parse(JSON.stringify(document)); // The conversion removes internal properties of the schema library.
+  // The conversion removes internal properties of the schema library.
+  return JSON.parse(JSON.stringify(document));
 }

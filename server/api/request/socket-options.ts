@@ -1,6 +1,6 @@
 import { type Aliases, defaultAliases } from "./aliases.ts";
 
-/** What the operation `clear` discards: `abort` everything, `buffer` only text that is not committed yet. */
+/** Values of the scope of `clear`: `abort` discards everything, `buffer` only text that is not committed yet. */
 export const clearModes = ["abort", "buffer"] as const;
 export type ClearMode = (typeof clearModes)[number];
 

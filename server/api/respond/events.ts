@@ -99,7 +99,8 @@ export async function* withHeartbeats(
       ({ done, value } = await next);
     }
   } finally {
-    next.catch(() => undefined); // After the client has disconnected, an error of this promise has no handler.
+    // After the client has disconnected, an error of this promise would have no handler.
+    next.catch(() => undefined);
     await iterator.return?.();
   }
 }

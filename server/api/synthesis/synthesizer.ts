@@ -98,7 +98,8 @@ export class Synthesizer {
       const [speech, encoder] = await Promise.all([begun, prepared]);
       return { speech, encoder };
     } catch (error) {
-      (await prepared).close?.(); // The number of encoders is limited, so a rejected request releases its encoder.
+      // The number of encoders is limited, so a rejected request releases its encoder.
+      (await prepared).close?.();
       throw error;
     }
   }

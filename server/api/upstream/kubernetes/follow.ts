@@ -145,7 +145,8 @@ class Follower<Kind extends KubernetesItem> {
       this.#backoff.reset();
     }
     const wasBrief = this.#options.clock.monotonicMs() - startedAt < 1000;
-    if (events === 0 && wasBrief) throw new Error(`the API server ended the watch of ${path} immediately, without an event`);
+    if (events === 0 && wasBrief)
+      throw new Error("the API server ended the watch immediately, without an event");
   }
 
   async #get(agent: Dispatcher, path: string, also?: AbortSignal): Promise<Dispatcher.ResponseData> {
