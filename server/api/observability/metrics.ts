@@ -71,7 +71,7 @@ export interface MetricsSources {
   readonly now: () => number;
 }
 
-/** Most values of the label `voice`. The server has fewer built-in voices. */
+/** Highest number of values of the label `voice`. The server has fewer built-in voices. */
 const maxVoices = 500;
 
 export function createMetrics(sources: MetricsSources): Metrics {
@@ -198,7 +198,7 @@ function speechMetrics(registry: TierRegistry) {
   };
 }
 
-/** Most pairs of pool and revision in the metrics. Beyond this limit, the least recently used pair is removed. */
+/** Highest number of pairs of pool and revision. Beyond this limit, the least recently used pair is removed. */
 const mostRevisions = 32;
 
 /** Creates the metrics of pools and revisions. Their number is bounded, because every rollout adds a revision. */

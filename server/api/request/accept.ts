@@ -7,7 +7,7 @@ export interface MediaRange {
   readonly quality: number;
 }
 
-/** Most ranges that are read, so that the work for a hostile header is bounded. */
+/** Highest number of ranges that are read, so that the work for a hostile header is bounded. */
 const maxRanges = 100;
 
 /** Returns the ranges in the order of the header. Invalid ranges are ignored. */

@@ -8,9 +8,9 @@ export type ClearMode = (typeof clearModes)[number];
 export interface SocketOptions {
   readonly aliases: Aliases;
   readonly clearMode: ClearMode;
-  /** Most open sockets of one API key in this process. */
+  /** Highest number of open sockets of one API key in this process. */
   readonly perKey: number;
-  /** Most new sockets per second of one API key in this process. */
+  /** Highest number of new sockets per second of one API key in this process. */
   readonly newPerSecond: number;
 }
 

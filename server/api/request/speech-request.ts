@@ -32,7 +32,7 @@ interface ValidationOptions extends RequestRules {
 /** The source of a request. The dashboard has other text limits (specification part 8). */
 export type Place = "api" | "dashboard";
 
-/** Most numbers in `inlineSpeedAlpha`. The longest text of mist has fewer words. */
+/** Highest number of values in `inlineSpeedAlpha`. The longest text of mist has fewer words. */
 const maxInlineValues = 500;
 
 /** A decimal number. `Number` would also accept `0x1` and an empty string. */

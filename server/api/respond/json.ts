@@ -7,7 +7,7 @@ import { encodeSpeech, type Listener, type Speaking } from "./encode-speech.ts";
 import { bodyOf } from "./stream.ts";
 
 interface JsonOptions {
-  /** Most bytes of audio. */
+  /** Highest number of bytes of audio. */
   readonly maxBytes: number;
   /** Reserves memory for the audio until the response is sent. */
   readonly hold: Hold;

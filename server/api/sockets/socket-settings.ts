@@ -29,7 +29,7 @@ export interface SocketRules {
   readonly aliases: Aliases;
 }
 
-/** Most characters of one synthesis by the mist models on a socket. */
+/** Highest number of characters of one synthesis by the mist models on a socket. */
 const longestMistText = 1000;
 const opusRate = 24_000;
 const timeScales = { least: 0.4, most: 2.5 };

@@ -48,7 +48,7 @@ export interface SocketOrder {
   readonly createEncoder?: () => Promise<Encoder>;
 }
 
-/** Most bytes of audio in one message: a multiple of two for whole samples, and of three for base64. */
+/** Highest number of bytes of audio in one message: a multiple of two for whole samples, and of three for base64. */
 const longestChunk = 48 * 1024;
 
 /** The reason of every abort. The default reason would capture a stack trace each time. */

@@ -1,6 +1,6 @@
 import type { WebSocket } from "ws";
 
-/** Most audio that waits for the client. Beyond this limit, the engine waits. */
+/** Largest amount of audio that waits for the client. Beyond this limit, the engine waits. */
 const mostWaitingBytes = 512 * 1024;
 const mostWaitingSeconds = 2;
 const bytesPerSample = 2;

@@ -32,7 +32,7 @@ export type CloseReason = "ended" | "draining" | "tooLong";
 
 export interface SessionOptions extends SegmentationOptions {
   readonly clearMode: ClearMode;
-  /** Most characters that wait for synthesis, in the buffer and in the queue. */
+  /** Highest number of characters that wait for synthesis, in the buffer and in the queue. */
   readonly longestBacklog: number;
 }
 

@@ -2,7 +2,7 @@
 export interface LoadReport {
   /** Requests that are in progress or queued. */
   readonly streams: number;
-  /** Most requests that the replica synthesizes at the same time. */
+  /** Highest number of requests that the replica synthesizes at the same time. */
   readonly capacity: number;
 }
 

@@ -24,7 +24,7 @@ interface LatencySample {
   readonly latencyMs: number;
 }
 
-/** @param now milliseconds of a monotonic clock. */
+/** @param now returns milliseconds of a monotonic clock. */
 export function createLoadTracker(
   directory: Pick<ReplicaDirectory, "table">,
   now: () => number,

@@ -62,13 +62,14 @@ export interface ModelClient {
   close(): Promise<void>;
 }
 
-/** Most replicas that are tried for one request. */
+/** Highest number of replicas that are tried for one request. */
 const maxAttempts = 3;
 /**
- * Most replicas that may fail for one request. A text that crashes engines must not reach every replica.
+ * Highest number of replicas that may fail for one request. A text that crashes engines must not reach every
+ * replica.
  */
 const mostBroken = 2;
-/** Most replicas that may report that they are full, before the request waits in the queue of a replica. */
+/** Highest number of full replicas that are tried before the request waits in the queue of a replica. */
 const mostFull = 8;
 
 export function createModelClient(options: ModelClientOptions): ModelClient {

@@ -50,8 +50,8 @@ interface ReceivedReport {
 }
 
 /**
- * @param random 0 to below 1.
- * @param now milliseconds of a monotonic clock.
+ * @param random returns a number from 0 to below 1.
+ * @param now returns milliseconds of a monotonic clock.
  */
 export function createReplicaSelector(
   directory: ReplicaDirectory,

@@ -70,7 +70,7 @@ interface LanguagePreference {
   readonly quality: number;
 }
 
-/** Most ranges that are read, so that the work for a hostile header is bounded. */
+/** Highest number of ranges that are read, so that the work for a hostile header is bounded. */
 const maxRanges = 100;
 
 /** Returns the supported languages of `Accept-Language` (RFC 9110, section 12.5.4), by descending weight. */

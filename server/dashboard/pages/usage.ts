@@ -16,7 +16,7 @@ const dayMs = 86_400_000;
 /** Periods that the user can select, in days including today. */
 const spans = [7, 30, 90] as const;
 const usualSpan = 30;
-/** Most rows of one table on the page, and of one CSV file. */
+/** Highest number of rows of one table on the page, and of one CSV file. */
 const shownRows = 500;
 const mostRows = 100_000;
 

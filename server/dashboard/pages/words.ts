@@ -15,7 +15,7 @@ import { addLexiconFiles, fileForms, importedNote } from "./lexicon-files.ts";
 import { field, requireCsrf, requireSession, sessionOf } from "./session.ts";
 import { pageOf, place, teamOf } from "./team-words.ts";
 
-/** Most words for review on the page. Further words appear when these words are saved or dismissed. */
+/** Highest number of words for review on the page. Further words appear when these words are saved or dismissed. */
 const shownWords = 100;
 
 /** The page of out-of-vocabulary words and of the lexicon. A saved pronunciation applies immediately. */

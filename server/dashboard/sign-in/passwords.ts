@@ -15,7 +15,7 @@ const derive = promisify(argon2);
 const cost = { memory: 19_456, passes: 2, parallelism: 1 };
 const saltBytes = 16;
 const hashBytes = 32;
-/** Most concurrent verifications, so that unauthenticated requests use at most 76 MiB. */
+/** Highest number of concurrent verifications, so that unauthenticated requests use at most 76 MiB. */
 const atOnce = 4;
 
 export function createPasswords(): Passwords {

@@ -18,11 +18,14 @@ export interface Throttle {
 }
 
 const windowSeconds = 600;
-/** Most attempts for one name from one network, so that an attacker does not block users in other networks. */
+/**
+ * Highest number of attempts for one name from one network, so that an attacker does not block users in other
+ * networks.
+ */
 const triesOfName = 10;
-/** Most attempts for one name from all networks together. */
+/** Highest number of attempts for one name from all networks together. */
 const triesOfNameInAll = 100;
-/** Most attempts from one network. Many users may share one address. */
+/** Highest number of attempts from one network. Many users may share one address. */
 const triesOfAddress = 200;
 
 export function createThrottle(): Throttle {
@@ -58,7 +61,7 @@ export interface UnknownNameLimiter {
   isNoted(): Promise<boolean>;
 }
 
-/** Most audit log entries for unknown users in a window. */
+/** Highest number of audit log entries for unknown users in a window. */
 const mostUnknownUsers = 100;
 
 export function createUnknownNameLimiter(): UnknownNameLimiter {

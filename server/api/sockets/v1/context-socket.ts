@@ -24,7 +24,7 @@ const closings = {
   overloaded: [1013, "503: try again later"],
 } as const;
 
-/** Most concurrent contexts of one socket. */
+/** Highest number of concurrent contexts of one socket. */
 const mostContexts = 64;
 const longestContextIdBytes = 128;
 const defaultContextId = "default";

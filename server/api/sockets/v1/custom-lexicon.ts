@@ -5,7 +5,7 @@ import { longestPhonemes } from "../../../text/phonemes.ts";
 import { readXSampa } from "../../../text/x-sampa.ts";
 import type { SynthesisParameters } from "./schema.ts";
 
-/** Most entries of a custom lexicon. Published clients document this number. */
+/** Highest number of entries of a custom lexicon. Published clients document this number. */
 const mostEntries = 500;
 
 type Entries = SynthesisParameters["customLexicon"];

@@ -11,7 +11,7 @@ import type { ContextSettings } from "./context-settings.ts";
 import type { ResponsePayload } from "./envelopes.ts";
 import { errorKindOf } from "./error-kinds.ts";
 
-/** Most characters of one context that wait for synthesis. */
+/** Highest number of characters of one context that wait for synthesis. */
 const longestBacklog = 10_000;
 /** The only context ID in the text session. The turn of the session ends when the client ends the context. */
 const sessionName = "context";
