@@ -3,16 +3,18 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import type { Shell } from "../lib/command-line.ts";
 
-// Before anything else is loaded: the first process of a container never sees a signal that it does not handle yet.
+// The handlers are installed before other modules are loaded. The first process of a container (PID 1) ignores
+// signals that have no handler.
 const stop = new AbortController();
 process.on("SIGTERM", () => stop.abort());
 process.on("SIGINT", () => {
-  if (stop.signal.aborted) process.exit(130); // a second Ctrl-C does not wait
+  if (stop.signal.aborted) process.exit(130); // A second Ctrl-C exits immediately.
   stop.abort();
 });
 // The channel to `svc-tts all` closes when that process has exited for any reason.
 process.once("disconnect", () => stop.abort());
-if (process.connected === false) stop.abort(); // It closed before. Undefined without a channel.
+// The channel may have closed already. `connected` is undefined without a channel.
+if (process.connected === false) stop.abort();
 
 const shell: Shell = {
   env: process.env,

@@ -22,38 +22,38 @@ type Ports = Readonly<Record<Part, number>>;
 
 const parts: readonly Part[] = ["mist", "arcana", "api"];
 const host = "127.0.0.1";
-/** Longest time for running streams to finish when the tiers are stopped. */
+/** Longest time for which running streams may continue when the tiers are stopped. */
 const drainSeconds = 5;
-/** A tier that is still running this long after the drain is killed. */
+/** Time after the stop signal at which a tier that is still running is killed. */
 const killAfterMs = (drainSeconds + 5) * 1000;
 const readyWithinMs = 120_000;
 const sourceFolders = ["../", "../../config/contract"].map((path) =>
   fileURLToPath(new URL(path, import.meta.url)),
 );
-/** Editors write a file in several steps. */
+/** Delay between a change and the restart, because editors write a file in several steps. */
 const settleMs = 300;
 
 export const allCommand: Command = {
   name: "all",
-  summary: "run the three tiers on this machine: API 8000, mist 8080, arcana 8090",
+  summary: "run the three tiers on this machine: API (port 8000), mist (8080), arcana (8090)",
   options: {
     fetch: {
       value: "MODEL",
-      help: "install this model in the background, as `svc-tts models get MODEL` does; its voices speak as soon as they are here",
+      help: "install this model in the background, like `svc-tts models get MODEL`; its voices are available after the installation",
     },
   },
   notes: [
     "PORT_OFFSET=N shifts all three ports. DEV=1 restarts a tier when its files change.",
-    "SVC_TTS_API_KEY=KEY is accepted as one more key. SVC_TTS_LOG_LEVEL (default warn) says how much the tiers tell.",
+    "SVC_TTS_API_KEY=KEY is accepted as an additional key. SVC_TTS_LOG_LEVEL sets the log level of the tiers (default: warn).",
   ].join("\n"),
   run: runAll,
 };
 
-async function runAll(shell: Shell, { fetch: wanted }: OptionValues): Promise<number> {
-  const preset = presets.find(({ id }) => id === wanted);
-  if (wanted !== undefined && !preset) {
+async function runAll(shell: Shell, { fetch: modelId }: OptionValues): Promise<number> {
+  const preset = presets.find(({ id }) => id === modelId);
+  if (modelId !== undefined && !preset) {
     throw new UsageError(
-      `--fetch must be one of ${presets.map(({ id }) => id).join(", ")}; it is ${wanted}.`,
+      `--fetch must be one of ${presets.map(({ id }) => id).join(", ")}; it is ${modelId}.`,
     );
   }
   const offset = readPortOffset(shell.env);
@@ -79,39 +79,42 @@ async function runAll(shell: Shell, { fetch: wanted }: OptionValues): Promise<nu
   const fetching = preset && fetchInBackground(shell, { id: preset.id, example }, signal);
   const unwatch = shell.env.DEV === "1" ? restartOnSave(shell, running) : () => undefined;
   try {
-    const died = Promise.race(running.map(async ({ part, died: how }) => ({ part, how: await how })));
-    const told = tellWhenReady(shell, shifted, files, signal);
-    const first = await Promise.race([died, onceAborted(shell.signal), told.then(() => died)]);
+    const died = Promise.race(running.map(async ({ part, died: reason }) => ({ part, reason: await reason })));
+    const ready = printWhenReady(shell, shifted, files, signal);
+    const first = await Promise.race([died, onceAborted(shell.signal), ready.then(() => died)]);
     if (first === undefined || shell.signal.aborted) return 0;
-    shell.complain(`==> ${first.part} ended (${first.how}); its last words are above. Stopping the others.`);
+    shell.complain(
+      `==> ${first.part} ended unexpectedly (${first.reason}); its last log lines are above. Stopping the other tiers.`,
+    );
     return 1;
   } finally {
     unwatch();
     stop.abort();
     shell.print("==> stopping");
     await Promise.all([...running.map((part) => part.stop()), fetching]);
-    rmSync(files.routingFile, { force: true }); // Deletes only the files of these ports. All other files serve the next run.
+    // The routing table depends on the ports. The next run uses all other files.
+    rmSync(files.routingFile, { force: true });
     shell.print("==> stopped");
   }
 }
 
-/** A child process, which is stopped by a signal or by the closed channel after its parent's death. */
+/** A tier in a child process. The child stops on a signal, or when its channel closes because the parent has ended. */
 class RunningPart {
   readonly part: Part;
-  /** The unexpected end of a tier (`code 1` or `SIGKILL`). Undefined if it was stopped. */
+  /** Resolves with the reason of an unexpected end, such as `code 1` or `SIGKILL`. It stays pending after `stop`. */
   readonly died: Promise<string>;
   readonly #start: () => ChildProcess;
-  readonly #tellDeath: (how: string) => void;
+  readonly #reportEnd: (reason: string) => void;
   #child: ChildProcess;
   #exited: Promise<void>;
-  #isMeantToEnd = false;
+  #isStopping = false;
 
   constructor(shell: Shell, part: Part, environment: Environment) {
     const { promise, resolve } = Promise.withResolvers<string>();
     const [runtime, ...rest] = shell.program;
     this.part = part;
     this.died = promise;
-    this.#tellDeath = resolve;
+    this.#reportEnd = resolve;
     this.#start = () =>
       spawn(runtime, [smallSemiSpace, ...rest, part], {
         env: environment,
@@ -123,13 +126,13 @@ class RunningPart {
 
   async restart(): Promise<void> {
     await this.stop();
-    this.#isMeantToEnd = false;
+    this.#isStopping = false;
     this.#child = this.#start();
     this.#exited = this.#watch(this.#child);
   }
 
   async stop(): Promise<void> {
-    this.#isMeantToEnd = true;
+    this.#isStopping = true;
     const child = this.#child;
     child.kill("SIGTERM");
     const kill = setTimeout(() => child.kill("SIGKILL"), killAfterMs);
@@ -139,8 +142,8 @@ class RunningPart {
 
   #watch(child: ChildProcess): Promise<void> {
     return new Promise((resolve) => {
-      const end = (how: string) => {
-        if (!this.#isMeantToEnd) this.#tellDeath(how);
+      const end = (reason: string) => {
+        if (!this.#isStopping) this.#reportEnd(reason);
         resolve();
       };
       child.once("error", (error) => end(error.message));
@@ -154,7 +157,7 @@ function restartOnSave(shell: Shell, running: readonly RunningPart[]): () => voi
   let pending: NodeJS.Timeout | undefined;
   let restarted: Promise<unknown> = Promise.resolve();
   const restart = () => {
-    shell.print("==> a source changed; restarting");
+    shell.print("==> a source file changed; restarting the tiers");
     restarted = restarted.then(() => Promise.all(running.map((part) => part.restart())));
   };
   const watchers = sourceFolders.map((folder) =>
@@ -189,7 +192,7 @@ function partEnvironment(inherited: Environment, part: Part, port: number, files
   };
 }
 
-/** arcana loads a copy of the model only where it speaks with it. */
+/** Whether the tier loads installed models. arcana loads them only if Kokoro is its generator. */
 function usesInstalledModels(part: Part, inherited: Environment): boolean {
   return part === "mist" || (part === "arcana" && inherited[names.arcanaGenerator] === "kokoro");
 }
@@ -206,7 +209,7 @@ async function requireFree(part: Part, port: number): Promise<void> {
     await once(server, "listening");
   } catch (cause) {
     throw new UsageError(
-      `Port ${port}, which ${part} needs, is taken. Stop what listens there, or shift all ports: PORT_OFFSET=100 make run`,
+      `Port ${port} of ${part} is in use. Stop the program that uses the port, or shift all ports: PORT_OFFSET=100 make run`,
       { cause },
     );
   } finally {
@@ -214,23 +217,23 @@ async function requireFree(part: Part, port: number): Promise<void> {
   }
 }
 
-async function tellWhenReady(shell: Shell, at: Ports, files: RunFiles, signal: AbortSignal): Promise<void> {
+async function printWhenReady(shell: Shell, at: Ports, files: RunFiles, signal: AbortSignal): Promise<void> {
   const startedAt = performance.now();
   const waiting = new Set<Part>(parts);
-  let toldAt = startedAt;
+  let printedAt = startedAt;
   while (waiting.size > 0 && !signal.aborted) {
     for (const part of waiting) {
       if (!(await isReady(part, at[part]))) continue;
       waiting.delete(part);
       shell.print(`    ${part} is ready (${seconds(startedAt)})`);
     }
-    if (performance.now() - toldAt > 2000 && waiting.size > 0) {
-      toldAt = performance.now();
+    if (performance.now() - printedAt > 2000 && waiting.size > 0) {
+      printedAt = performance.now();
       shell.print(`    waiting for ${[...waiting].join(", ")} (${seconds(startedAt)})`);
     }
     if (performance.now() - startedAt > readyWithinMs) {
       shell.complain(
-        `    ${[...waiting].join(", ")} took too long; SVC_TTS_LOG_LEVEL=debug make run tells more`,
+        `    ${[...waiting].join(", ")} did not become ready in time; run SVC_TTS_LOG_LEVEL=debug make run to see the cause`,
       );
       return;
     }
@@ -242,23 +245,23 @@ async function tellWhenReady(shell: Shell, at: Ports, files: RunFiles, signal: A
 async function isReady(part: Part, port: number): Promise<boolean> {
   const path = part === "api" ? "/health" : "/ready";
   try {
-    const answer = await fetch(`http://${host}:${port}${path}`, {
-      headers: { connection: "close" }, // A kept-alive connection would delay the tier when it stops.
+    const response = await fetch(`http://${host}:${port}${path}`, {
+      headers: { connection: "close" }, // A kept-alive connection would delay the stop of the tier.
       signal: AbortSignal.timeout(1000),
     });
-    const text = await answer.text();
-    return answer.ok && !text.includes('"modelReachable":false');
+    const text = await response.text();
+    return response.ok && !text.includes('"modelReachable":false');
   } catch {
     return false; // The tier does not listen yet.
   }
 }
 
-/** The setup link of the first owner, until an owner exists. */
+/** Returns the address of the dashboard. Before the first owner exists, it is the link that creates the owner. */
 async function dashboardLink(port: number, setupFile: string): Promise<string> {
   const url = `http://${host}:${port}/dashboard`;
-  const answer = await fetch(`${url}/login`, { redirect: "manual", headers: { connection: "close" } });
-  if (!answer.headers.get("location")?.endsWith("/setup")) return url;
-  return `${url}/setup?token=${readFileSync(setupFile, "utf8").trim()} (makes its first owner)`;
+  const response = await fetch(`${url}/login`, { redirect: "manual", headers: { connection: "close" } });
+  if (!response.headers.get("location")?.endsWith("/setup")) return url;
+  return `${url}/setup?token=${readFileSync(setupFile, "utf8").trim()} (creates the first owner)`;
 }
 
 function seconds(since: number): string {
@@ -270,18 +273,18 @@ function welcome(port: number, key: string, dashboard: string): string {
   const speaker = voices.find((voice) => voice.models.includes("arcana"))?.id ?? voices[0]?.id;
   return [
     "",
-    "==> speaking. Try it in another terminal:",
+    "==> ready. Try it in another terminal:",
     "",
     curlCommand(port, key, { speaker, text: "Hello! This machine can speak now." }, "speech.wav"),
     "",
     `    voices: ${url}/v1/voices    models: ${url}/v1/models    health: ${url}/health`,
     `    dashboard: ${dashboard}`,
-    "    Ctrl-C stops all three.",
+    "    Ctrl-C stops all three tiers.",
     "",
   ].join("\n");
 }
 
-/** A command that synthesizes the text of a request body into a WAV file. */
+/** Returns a curl command that synthesizes the text of a request body into a WAV file. */
 function curlCommand(port: number, key: string, body: object, file: string): string {
   return `curl -sS http://${host}:${port}/v1/svc-tts -H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json' -H 'Accept: audio/wav' -d '${JSON.stringify(body)}' -o ${file}`;
 }

@@ -5,25 +5,25 @@ import { createInterface } from "node:readline";
 import type { Shell } from "../../lib/command-line.ts";
 
 /** A model to install. */
-interface WantedModel {
+interface FetchedModel {
   readonly id: string;
-  /** A command that synthesizes with one of its voices. */
+  /** A command that synthesizes a text with a voice of the model. */
   readonly example: string;
 }
 
 /**
- * Installs a model in a process with low priority, while the tiers serve. A failure does not affect them.
- * Resolves when that process has ended.
+ * Installs a model in a process with low priority while the tiers serve. A failure does not affect the tiers.
+ * Resolves when the process has ended.
  */
 export async function fetchInBackground(
   shell: Shell,
-  { id, example }: WantedModel,
+  { id, example }: FetchedModel,
   signal: AbortSignal,
 ): Promise<void> {
   const [runtime, ...rest] = shell.program;
   const child = spawn(runtime, [...rest, "models", "get", id], {
     env: { ...shell.env },
-    stdio: ["ignore", "pipe", "pipe", "ipc"], // The closed channel ends it together with this process.
+    stdio: ["ignore", "pipe", "pipe", "ipc"], // The child ends with this process, because the channel closes.
   });
   child.once("spawn", () => lowerPriority(child.pid));
   for (const stream of [child.stdout, child.stderr]) {
@@ -46,17 +46,17 @@ export async function fetchInBackground(
 }
 
 function installed(example: string): string {
-  return `installed, and ready in a few seconds. Try one in another terminal:\n\n${example}\n`;
+  return `installed, and available in a few seconds. Try a voice in another terminal:\n\n${example}\n`;
 }
 
 function failing(model: string): string {
-  return `not installed; the built-in voices go on speaking. Try again: svc-tts models get ${model}`;
+  return `not installed; the built-in voices stay in use. Try again: svc-tts models get ${model}`;
 }
 
 function lowerPriority(pid: number | undefined): void {
   try {
     if (pid !== undefined) setPriority(pid, constants.priority.PRIORITY_LOW);
   } catch {
-    return; // The system does not allow it, or the process has ended.
+    return; // The system does not allow the change, or the process has ended.
   }
 }

@@ -6,14 +6,14 @@ import { backUpSqlite } from "../store/sqlite/backup.ts";
 
 export const backupCommand: Command = {
   name: "backup",
-  summary: "copy the SQLite file of keys, users and words while servers use it",
+  summary: "back up the SQLite file of keys, users and words while servers use it",
   options: {
-    to: { value: "PATH", help: "the copy, which must not exist yet", required: true },
-    database: { value: "PATH", help: `the file; default: the value of ${names.database}` },
+    to: { value: "PATH", help: "path of the copy, which must not exist", required: true },
+    database: { value: "PATH", help: `the SQLite file; default: the value of ${names.database}` },
   },
-  notes: "PostgreSQL is copied by pg_dump. How to put a copy back: docs/how-to/back-up.md.",
+  notes: "Back up PostgreSQL with pg_dump. docs/how-to/back-up.md explains how to restore a copy.",
   async run(shell, { to = "", database = shell.env[names.database] || undefined }) {
-    if (database === undefined) throw new UsageError("Name the database to copy: --database PATH.");
+    if (database === undefined) throw new UsageError(`Set --database PATH or ${names.database} to the database to copy.`);
     if (isPostgresUrl(database)) {
       throw new UsageError(`${shownPlace(database)} is a PostgreSQL database; back it up with pg_dump.`);
     }
@@ -22,7 +22,7 @@ export const backupCommand: Command = {
     } catch (cause) {
       throw new UsageError(`${database} was not copied: ${(cause as Error).message}`, { cause });
     }
-    shell.complain(`${to} is a copy of ${database}, and was looked through.`);
+    shell.complain(`${to} is a verified copy of ${database}.`);
     return 0;
   },
 };

@@ -20,7 +20,7 @@ import {
 import { defaultTexts } from "../bench/texts.ts";
 
 const maxTextFileBytes = 16 * 1024 * 1024;
-const tellEveryMs = 2_000;
+const progressMs = 2_000;
 
 export const benchCommand: Command = {
   name: "bench",
@@ -34,26 +34,26 @@ export const benchCommand: Command = {
     voice: { value: "ID", help: "voice", default: "alan" },
     accept: { value: "TYPE", help: "an audio type, or text/event-stream", default: "audio/pcm" },
     format: { value: "NAME", help: "audio format of events: mp3, mulaw or pcm", default: "pcm" },
-    rate: { value: "HZ", help: "sampling rate to request; with --openai the rate of its raw audio" },
+    rate: { value: "HZ", help: "sampling rate to request; with --openai the rate of the raw audio" },
     text: { value: "FILE", help: "texts to synthesize, one per line; default: built-in sentences" },
     openai: { help: "use the OpenAI-compatible API: POST /v1/audio/speech" },
     gpu: {
-      help: "find how many streams a GPU can serve: runs of --seconds each at the numbers of --steps, and between them",
+      help: "find how many streams a GPU can serve: measure --seconds at each number of --steps, and at numbers between them",
     },
     steps: { value: "N,N", help: "with --gpu: streams to try, in ascending order", default: "1,8,32,64,128" },
-    gpus: { value: "N", help: "with --gpu: GPUs behind the address", default: "1" },
+    gpus: { value: "N", help: "with --gpu: number of GPUs of the server", default: "1" },
     vllm: {
       value: "URL",
-      help: "with --gpu: the vLLM of the server, to report its tokens, and to measure it directly",
+      help: "with --gpu: the vLLM of the server, to count its tokens and to measure vLLM directly",
     },
-    json: { value: "FILE", help: "write the figures as JSON" },
+    json: { value: "FILE", help: "write the results as JSON" },
     svg: { value: "FILE", help: "write a plot" },
   },
   notes: [
-    "The time to first audio starts when the request is sent, includes connecting, and ends at the first byte after any header.",
+    "The time to first audio includes the connection, and ends at the first byte of audio after any header.",
     "A stream is starved if a player that starts with the first audio waits more than 100 ms in total.",
-    "Streams that run when the time ends are aborted and count as unfinished. The command fails if no stream completes.",
-    "--gpu requires, at the 99th percentile, at most 1000 ms to first audio and a real-time factor of at most 1, and no failures.",
+    "Streams that are running when the time ends are aborted, and count as unfinished. The command fails if no stream completes.",
+    "With --gpu, a number of streams passes if no stream fails, and the 99th percentiles are at most 1000 ms to first audio and a real-time factor of 1.",
   ].join("\n"),
   run: runBench,
 };
@@ -63,7 +63,7 @@ async function runBench(shell: Shell, options: OptionValues): Promise<number> {
   const load = { streams: whole(options, "streams", 10_000), seconds: whole(options, "seconds", 3_600) };
   if (options.gpu !== undefined) return runGpuBench(shell, options, target, load.seconds);
   shell.complain(`==> ${load.streams} streams for ${load.seconds} s on ${new URL(target.url).origin}`);
-  const progress = tellProgress(shell);
+  const progress = printProgress(shell);
   const { records, elapsedSeconds } = await runLoad(target, load, shell.signal, progress.count);
   progress.done();
   const run = summarizeRun(load.streams, elapsedSeconds, records);
@@ -74,7 +74,10 @@ async function runBench(shell: Shell, options: OptionValues): Promise<number> {
   return run.requests.complete > 0 ? 0 : 1;
 }
 
-/** The streams of one GPU, with the tokens that vLLM generates for them and without the server. */
+/**
+ * Measures how many streams one GPU can serve. With `--vllm`, it also counts the tokens of vLLM for these streams,
+ * and measures vLLM without the server.
+ */
 async function runGpuBench(
   shell: Shell,
   options: OptionValues,
@@ -85,7 +88,7 @@ async function runGpuBench(
   const rungs = readSteps(options);
   if (options.vllm !== undefined) requireUrl(options.vllm, "vllm");
   const vllm = options.vllm === undefined ? undefined : new PlainVllm(options.vllm);
-  const found = await climb<GpuStep>(rungs, async (streams) => {
+  const ladder = await climb<GpuStep>(rungs, async (streams) => {
     if (shell.signal.aborted) return undefined;
     shell.complain(`==> ${streams} streams for ${seconds} s on ${new URL(target.url).origin}`);
     const load = { streams, seconds };
@@ -97,22 +100,22 @@ async function runGpuBench(
     const plainTokensPerSecond = await vllm.tokensPerSecond(load, shell.signal);
     return { run, holds: holds(run), tokensPerSecond, plainTokensPerSecond };
   });
-  shell.print(ladderTable(found, gpus));
+  shell.print(ladderTable(ladder, gpus));
   const { url, shape, model, voice, accept, rate } = target;
   if (options.json !== undefined)
     write(
       options.json,
-      json({ target: { url, shape, model, voice, accept, rate }, seconds, gpus, ...found }),
+      json({ target: { url, shape, model, voice, accept, rate }, seconds, gpus, ...ladder }),
     );
   if (options.svg !== undefined)
     write(
       options.svg,
       plotRuns(
         `${model}, ${voice}, ${accept}: ${seconds} s each`,
-        found.steps.map(({ run }) => ({ name: `${run.streams} streams`, run })),
+        ladder.steps.map(({ run }) => ({ name: `${run.streams} streams`, run })),
       ),
     );
-  return found.most > 0 ? 0 : 1;
+  return ladder.most > 0 ? 0 : 1;
 }
 
 function readSteps({ steps = "" }: OptionValues): number[] {
@@ -120,11 +123,11 @@ function readSteps({ steps = "" }: OptionValues): number[] {
   const rises = counts.every((count, at) => count > (counts[at - 1] ?? 0));
   if (rises && counts.every((count) => Number.isInteger(count) && count <= 10_000)) return counts;
   throw new UsageError(
-    `--steps must be rising integers from 1 to 10000 separated by commas; it is ${JSON.stringify(steps)}.`,
+    `--steps must be integers from 1 to 10000 in ascending order, separated by commas; it is ${JSON.stringify(steps)}.`,
   );
 }
 
-/** The parameters are written next to the results, without the API key and the texts. */
+/** Returns the parameters and the results of a run, without the API key and the texts. */
 function figures({ url, shape, model, voice, accept, rate }: Target, { seconds }: Load, run: Report): object {
   return { target: { url, shape, model, voice, accept, rate }, seconds, ...run };
 }
@@ -139,14 +142,14 @@ function describe({ model, voice, accept }: Target, { streams, seconds }: Load):
   return `${streams} streams for ${seconds} s: ${model}, ${voice}, ${accept}`;
 }
 
-/** Counts streams as they end, and prints the counts every two seconds until `done`. */
-function tellProgress(shell: Shell) {
+/** Counts finished streams, and prints the counts every two seconds until `done` is called. */
+function printProgress(shell: Shell) {
   const startedAt = performance.now();
   const counts = { complete: 0, unfinished: 0, failed: 0 };
   const timer = setInterval(() => {
     const seconds = Math.round((performance.now() - startedAt) / 1000);
     shell.complain(`    ${seconds} s: ${counts.complete} complete, ${counts.failed} failed`);
-  }, tellEveryMs);
+  }, progressMs);
   return {
     count: ({ outcome }: StreamRecord) => {
       counts[outcome] += 1;
@@ -210,14 +213,14 @@ function readTexts(path: string): string[] {
     .split("\n")
     .map((line) => line.trim())
     .filter((line) => line !== "");
-  if (texts.length === 0) throw new UsageError(`--text ${path}: there is no text in it; write one a line.`);
+  if (texts.length === 0) throw new UsageError(`--text ${path}: the file contains no text; write one text per line.`);
   return texts;
 }
 
 function read(path: string): string {
   try {
     const bytes = readFileSync(path);
-    if (bytes.length > maxTextFileBytes) throw new Error(`it is longer than ${maxTextFileBytes} bytes`);
+    if (bytes.length > maxTextFileBytes) throw new Error(`the file is larger than ${maxTextFileBytes} bytes`);
     return bytes.toString("utf8");
   } catch (cause) {
     throw new UsageError(`--text ${path}: ${(cause as Error).message}`, { cause });

@@ -8,7 +8,7 @@ import { modelsCommands } from "./models.ts";
 import { normalizeCommand } from "./normalize.ts";
 import { apiCommand, modelCommands } from "./serve.ts";
 
-/** Everything that `svc-tts` can do, in the order of its help. */
+/** All commands of `svc-tts`, in the order of the help. */
 export const commands = [
   apiCommand,
   ...modelCommands,

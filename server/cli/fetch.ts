@@ -9,15 +9,15 @@ import { credentialVariables } from "../fetch/plan.ts";
 export const fetchCommand: Command = {
   name: "fetch",
   summary:
-    "fetch model files into a folder: resume interrupted downloads, verify digests, keep existing files",
+    "download model files into a folder: resume interrupted downloads, verify digests, and keep existing files",
   options: {
     source: { value: "URL", help: "https://…, s3://…, hf://… or oci://…", required: true },
-    into: { value: "FOLDER", help: `the cache; default: the value of ${names.voicesDir}` },
-    path: { value: "PATH", help: "path below the folder: of the file, or of the folder of the files" },
+    into: { value: "FOLDER", help: `target folder; default: the value of ${names.voicesDir}` },
+    path: { value: "PATH", help: "path of the file or of the files, relative to the target folder" },
     sha256: { value: "HEX", help: "digest of the file; a file with another digest is deleted" },
-    endpoint: { value: "URL", help: "an S3-compatible store, a mirror of Hugging Face, or a registry" },
+    endpoint: { value: "URL", help: "URL of an S3-compatible store, a mirror of Hugging Face, or a registry" },
   },
-  notes: `Credentials are read from the environment:\n  ${credentialVariables.join(", ")}`,
+  notes: `The command reads credentials from the environment variables:\n  ${credentialVariables.join(", ")}`,
   async run(shell, { source = "", into, path, sha256, endpoint }) {
     const folder = into ?? shell.env[names.voicesDir];
     if (folder === undefined || folder === "")
@@ -45,8 +45,8 @@ export const fetchCommand: Command = {
       return 0;
     } catch (error) {
       if (!(error instanceof FetchFailure)) throw error;
-      // The kubelet keeps the end of the log as the container's termination message, which the operator
-      // shows.
+      // The kubelet stores the end of the log as the termination message of the container. The operator shows this
+      // message.
       shell.complain(error.message);
       return 1;
     }

@@ -13,7 +13,7 @@ import { writePrivate } from "./private-file.ts";
 const hour = 3_600_000;
 
 const where = {
-  file: { value: "PATH", help: "a keys.yaml of digests" },
+  file: { value: "PATH", help: "a keys.yaml file with digests of keys" },
   database: {
     value: "PLACE",
     help: `the server's SQLite file or postgres:// URL; default: the value of ${names.database}`,
@@ -27,7 +27,7 @@ const name = { value: "NAME", help: "name of the key", required: true } as const
 
 const createCommand: Command = {
   name: "keys create",
-  summary: "create an API key: print it once, and store its digest",
+  summary: "create an API key: print the key once, and store its digest",
   options: {
     name: { value: "NAME", help: "the user or program that uses the key", required: true },
     scopes: { value: "LIST", help: `comma-separated: ${scopes.join(", ")}`, default: "tts:write" },
@@ -37,7 +37,7 @@ const createCommand: Command = {
     streams: { value: "N", help: "concurrent streams; default: the server's limit" },
     ...where,
   },
-  notes: "Without --file and --database the entry for a keys.yaml is printed.",
+  notes: "Without --file and --database, the command prints an entry for keys.yaml.",
   async run(shell, options) {
     const facts = readFacts(options, shell.now());
     const key = createKey();
@@ -45,7 +45,7 @@ const createCommand: Command = {
     if (place !== undefined) await withBook(shell, options, (book) => book.create(key, facts));
     shell.print(key);
     // The key is the only line on standard output, so that a script can read it into a variable.
-    shell.complain(`The key ${facts.name} is made and is not shown again. ${whereDigest(place, key, facts)}`);
+    shell.complain(`The key ${facts.name} was created. It is not shown again. ${whereDigest(place, key, facts)}`);
     return 0;
   },
 };
@@ -67,7 +67,7 @@ const revokeCommand: Command = {
   options: { name, ...where },
   async run(shell, options) {
     await withBook(shell, options, (book) => book.revoke(options.name ?? ""));
-    shell.complain(`The key ${options.name} is revoked.`);
+    shell.complain(`The key ${options.name} was revoked.`);
     return 0;
   },
 };
@@ -78,7 +78,7 @@ const rotateCommand: Command = {
   options: {
     name,
     overlap: { value: "HOURS", help: "hours for which the previous secrets stay valid", default: "24" },
-    expires: { ...expires, help: "expiry of the new secret, such as 2027-01-31; default: that of the key" },
+    expires: { ...expires, help: "expiry of the new secret, such as 2027-01-31; default: the expiry of the key" },
     ...where,
   },
   async run(shell, options) {
@@ -93,7 +93,7 @@ const rotateCommand: Command = {
     await withBook(shell, options, (book) => book.rotate(options.name ?? "", key, rotation));
     shell.print(key);
     shell.complain(
-      `The key ${options.name} has this new secret, which is not shown again. The old one ends ${date(rotation.endOfOthers)}.`,
+      `The key ${options.name} has a new secret, which is not shown again. The previous secret expires ${date(rotation.endOfOthers)}.`,
     );
     return 0;
   },
@@ -104,13 +104,13 @@ export const keysCommands: readonly Command[] = [createCommand, listCommand, rev
 interface Place {
   readonly kind: "file" | "database";
   readonly path: string;
-  /** The name for messages, without a password in a URL. */
+  /** The path for messages. The password of a URL is removed. */
   readonly name: string;
 }
 
 function placeOf(shell: Shell, { file, database }: OptionValues): Place | undefined {
   if (file !== undefined && database !== undefined) {
-    throw new UsageError("Give one of --file and --database, not both.");
+    throw new UsageError("Set either --file or --database, not both.");
   }
   if (file !== undefined) return { kind: "file", path: file, name: file };
   const path = database ?? (shell.env[names.database] || undefined);
@@ -151,17 +151,17 @@ function openBook({ kind, path }: Place, { now, env }: Shell): KeyManager {
 }
 
 function whereDigest(place: Place | undefined, key: string, facts: KeyFacts): string {
-  if (place) return `${place.name} holds its digest.`;
-  return `Its digest, for keys.yaml:\n\n${stringify({ keys: [toFileEntry(key, facts)] }).trimEnd()}`;
+  if (place) return `${place.name} contains the digest of the key.`;
+  return `The entry for keys.yaml:\n\n${stringify({ keys: [toFileEntry(key, facts)] }).trimEnd()}`;
 }
 
 function readFacts(options: OptionValues, now: number): KeyFacts {
   const { name = "", scopes: list = "", team } = options;
-  const wanted = list.split(",").map((scope) => scope.trim());
-  const unknown = wanted.find((scope) => !scopes.includes(scope as Scope));
+  const requested = list.split(",").map((scope) => scope.trim());
+  const unknown = requested.find((scope) => !scopes.includes(scope as Scope));
   if (unknown !== undefined) {
     throw new UsageError(
-      `--scopes may hold ${scopes.join(", ")}; ${JSON.stringify(unknown)} is not one of them.`,
+      `--scopes must contain only ${scopes.join(", ")}; ${JSON.stringify(unknown)} is not a scope.`,
     );
   }
   const expiresAt = readExpiry(options, now);
@@ -169,7 +169,7 @@ function readFacts(options: OptionValues, now: number): KeyFacts {
   const streams = readNumber(options, "streams", 1, 1_000_000);
   return {
     name,
-    scopes: wanted as Scope[],
+    scopes: requested as Scope[],
     ...(team !== undefined && { team }),
     ...(expiresAt !== undefined && { expiresAt }),
     limits: {
@@ -194,11 +194,11 @@ function readNumber(options: OptionValues, flag: string, from: number, to: numbe
   const value = Number(given);
   if (Number.isInteger(value) && value >= from && value <= to) return value;
   throw new UsageError(
-    `--${flag} must be a whole number from ${from} to ${to}; it is ${JSON.stringify(given)}.`,
+    `--${flag} must be an integer from ${from} to ${to}; it is ${JSON.stringify(given)}.`,
   );
 }
 
-/** One line for each secret: a key has two during its rotation. */
+/** Formats the keys with one line for each secret. During a rotation, a key has two secrets. */
 function table(keys: readonly ListedKey[]): string {
   const head = ["NAME", "TEAM", "SCOPES", "RATE/MIN", "STREAMS", "DIGEST", "EXPIRES", "LAST USED"];
   const rows = keys.flatMap((key) =>

@@ -31,7 +31,7 @@ export interface LicenseOrder {
 const algorithm = "EdDSA";
 const issuer = "svc-tts";
 
-/** Creates an Ed25519 key pair, named by its thumbprint (RFC 7638). */
+/** Creates an Ed25519 key pair. The key ID is the thumbprint of the public key (RFC 7638). */
 export async function createLicenseKeys(): Promise<LicenseKeys> {
   const pair = await generateKeyPair(algorithm, { crv: "Ed25519", extractable: true });
   const publicKey = await exportJWK(pair.publicKey);
@@ -42,7 +42,7 @@ export async function createLicenseKeys(): Promise<LicenseKeys> {
   };
 }
 
-/** Signs a license as a compact JWS (RFC 7515), which `evaluateLicense` reads. */
+/** Signs a license as a compact JWS (RFC 7515). `evaluateLicense` reads this format. */
 export async function issueLicense(terms: LicenseOrder, privateKey: JWK): Promise<string> {
   const claims: LicenseClaims = {
     iss: issuer,

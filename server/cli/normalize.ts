@@ -5,10 +5,10 @@ import { planSpeech } from "../text/planning/plan.ts";
 
 const known = Object.keys(languages);
 
-/** Prints the text that the model tiers would give to an engine. */
+/** Prints the text that a model tier would send to an engine. */
 export const normalizeCommand: Command = {
   name: "normalize",
-  summary: "read lines from standard input and print the words that engines receive",
+  summary: "read lines from standard input, and print the words that engines receive",
   options: {
     lang: { value: "LANG", help: `the language of the text: ${known.join(", ")}`, required: true },
   },
@@ -16,21 +16,21 @@ export const normalizeCommand: Command = {
   echo 'It costs $9.99/month.' | svc-tts normalize --lang eng
   It costs nine dollars and ninety-nine cents per month.
 
-Languages other than deu, eng, fra and spa have rules for whole numbers only; engines read the rest as it is written.`,
+For languages other than deu, eng, fra and spa, only whole numbers are expanded. Engines receive all other text unchanged.`,
   async run(shell, { lang = "" }) {
     const language = languageOf(lang.toLowerCase());
     if (language === undefined) {
       throw new UsageError(
-        `svc-tts normalize: --lang ${JSON.stringify(lang)} is not a language of this server; use one of ${known.join(", ")}.`,
+        `--lang must be one of ${known.join(", ")}; it is ${JSON.stringify(lang)}.`,
       );
     }
-    if (!shell.readLines) throw new UsageError("svc-tts normalize: standard input cannot be read.");
+    if (!shell.readLines) throw new UsageError("Standard input is not readable; send the text through a pipe.");
     for await (const line of shell.readLines()) shell.print(spoken(line, language));
     return 0;
   },
 };
 
-/** The words of a request with this text, with the punctuation that engines receive. */
+/** Returns the words and the punctuation that an engine receives for this text. */
 function spoken(text: string, language: string): string {
   const plan = planSpeech(text, {
     language,
@@ -43,7 +43,7 @@ function spoken(text: string, language: string): string {
   const words: string[] = [];
   for (const segment of plan) {
     if (segment.kind !== "phrase") continue;
-    for (const { before, text: said, after } of segment.tokens) words.push(`${before}${said}${after}`);
+    for (const { before, text: word, after } of segment.tokens) words.push(`${before}${word}${after}`);
   }
   return words.join(" ");
 }

@@ -14,13 +14,13 @@ import { createLicenseKeys, issueLicense } from "./license-files.ts";
 import { writePrivate } from "./private-file.ts";
 import type { Environment } from "./settings/environment.ts";
 
-/** The files of `svc-tts all`, which are kept between runs. */
+/** The files of `svc-tts all`. They are kept between runs. */
 export interface RunFiles {
-  /** A development key with the scope tts:write. */
+  /** A development key with the scopes `tts:write` and `oov:read`. */
   readonly key: string;
   readonly keysFile: string;
   readonly database: string;
-  /** Contains the token in the setup link of the dashboard's first owner. */
+  /** File with the token of the link that creates the first owner of the dashboard. */
   readonly setupFile: string;
   readonly tokenDir: string;
   readonly licenseFile: string;
@@ -31,13 +31,13 @@ export interface RunFiles {
 export interface RunFilesOptions {
   readonly folder: string;
   readonly ports: Readonly<Record<ModelKind, number>>;
-  /** Milliseconds since the epoch. */
+  /** Current time in milliseconds since the epoch. */
   readonly now: number;
 }
 
 /**
- * Folder of accounts, keys and words of `svc-tts all` (XDG Base Directory). Earlier releases kept them in the
- * cache folder, which may be emptied at any time; an existing file is moved.
+ * Returns the folder with the accounts, keys and words of `svc-tts all` (XDG Base Directory). Earlier releases used
+ * the cache folder, which users may delete at any time. An existing folder is moved.
  */
 export function runFolder({ HOME = homedir(), XDG_DATA_HOME = "" }: Environment): string {
   const data = isAbsolute(XDG_DATA_HOME) ? XDG_DATA_HOME : join(HOME, ".local", "share");
@@ -45,7 +45,8 @@ export function runFolder({ HOME = homedir(), XDG_DATA_HOME = "" }: Environment)
   const former = join(HOME, ".cache", "svc-tts", "run");
   if (existsSync(folder) || !existsSync(former)) return folder;
   mkdirSync(dirname(folder), { recursive: true, mode: 0o700 });
-  const draft = `${folder}.new`; // The rename makes the folder appear complete or not at all, also on another disk.
+  // A rename is atomic. The copy is needed because the folders may be on different disks.
+  const draft = `${folder}.new`;
   cpSync(former, draft, { recursive: true, preserveTimestamps: true });
   renameSync(draft, folder);
   rmSync(former, { recursive: true });
@@ -54,7 +55,7 @@ export function runFolder({ HOME = homedir(), XDG_DATA_HOME = "" }: Environment)
 
 const yearMs = 365 * 86_400_000;
 
-/** Creates missing files: a key, the internal token, a license for this machine, and the routing table. */
+/** Creates missing files: an API key, the internal token, a development license and the routing table. */
 export async function prepareRunFiles({ folder, ports, now }: RunFilesOptions): Promise<RunFiles> {
   const at = (...names: string[]) => join(folder, ...names);
   const key = keep(at("key"), createKey);
@@ -80,12 +81,12 @@ export async function prepareRunFiles({ folder, ports, now }: RunFilesOptions): 
   };
 }
 
-function keep(path: string, make: () => string): string {
-  if (!existsSync(path)) writePrivate(path, make());
+function keep(path: string, create: () => string): string {
+  if (!existsSync(path)) writePrivate(path, create());
   return readFileSync(path, "utf8").trim();
 }
 
-/** A development license, which only the tiers of this command trust. */
+/** Creates a development license if no valid license exists. Only the tiers of this command trust the license. */
 async function licenseMachine(folder: string, now: number): Promise<void> {
   const [secret, shared, license] = ["private.jwk", "jwks.json", "license.jwt"].map((name) =>
     join(folder, name),

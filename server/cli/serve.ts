@@ -7,13 +7,13 @@ import { startApiTier } from "../start/api-tier.ts";
 import { readApiSettings, readModelSettings } from "./settings/settings.ts";
 
 const notes = [
-  "Settings come from the environment (docs/reference/settings.md has their defaults):",
+  "The settings are environment variables (docs/reference/settings.md lists their defaults):",
   ...[names, otelEnv, telemetryEnv, generatorEnv].flatMap(Object.values<string>).map((name) => `  ${name}`),
 ].join("\n");
 
 export const apiCommand: Command = {
   name: "api",
-  summary: "serve the public tier: keys, validation, routing, encoding (port 8000)",
+  summary: "serve the API tier: API keys, validation, routing, encoding (port 8000)",
   options: {},
   notes,
   async run(shell) {

@@ -1,16 +1,17 @@
 /**
- * Messages on a byte stream: a type byte, the length of the payload (uint32, big-endian), and the payload.
+ * The format of messages on a byte stream: a type byte, the length of the payload (uint32, big-endian), and the
+ * payload.
  */
 
 const headerBytes = 5;
 
 export interface Framed {
   readonly type: number;
-  /** Pieces of the payload, which are joined. */
+  /** The payload in pieces, which `joinFramed` concatenates. */
   readonly payload: readonly Uint8Array[];
 }
 
-/** Joins messages. Every byte is copied once. */
+/** Encodes messages into one buffer. Every byte is copied once. */
 export function joinFramed(messages: readonly Framed[]): Buffer {
   const lengths = messages.map(({ payload }) => payload.reduce((sum, part) => sum + part.length, 0));
   const out = Buffer.allocUnsafe(lengths.reduce((sum, length) => sum + headerBytes + length, 0));
@@ -32,8 +33,8 @@ export interface Message {
 }
 
 /**
- * Splits a byte stream into messages, however it is divided into pieces. A message in one piece is not
- * copied, one in several pieces is copied once.
+ * Splits a byte stream into messages. A piece of the stream may end anywhere in a message. A message within one
+ * piece is not copied. A message in several pieces is copied once.
  */
 export class MessageSplitter {
   readonly #tooLong: (bytes: number) => Error;
@@ -84,7 +85,7 @@ export class MessageSplitter {
     const out = Buffer.allocUnsafe(length);
     for (let at = 0; at < length; ) {
       const piece = this.#pieces[0];
-      if (!piece) throw new Error("fewer bytes than were counted");
+      if (!piece) throw new Error("the message splitter holds fewer bytes than it counted");
       at += this.#cutFirst(piece, Math.min(piece.length, length - at)).copy(out, at);
     }
     return out;
@@ -104,7 +105,7 @@ export function samplesOf(bytes: Buffer): Int16Array {
   return new Int16Array(buffer, byteOffset, bytes.length >> 1);
 }
 
-/** A view of the bytes, not a copy: all supported machines store samples in little-endian order. */
+/** Returns a view of the samples as bytes. All supported machines store samples in little-endian order. */
 export function bytesOf({ buffer, byteOffset, byteLength }: Int16Array): Buffer {
   return Buffer.from(buffer, byteOffset, byteLength);
 }

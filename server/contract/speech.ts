@@ -8,16 +8,16 @@ export interface WordTimestamp {
   readonly end: number;
 }
 
-/** A piece of audio: mono signed 16-bit samples, and the words that begin in it. */
+/** A piece of audio: mono signed 16-bit samples, and the words that begin in the piece. */
 export interface Frame {
   readonly samples: Int16Array;
-  /** Hz. */
+  /** Sampling rate in Hz. */
   readonly rate: number;
-  /** Times count from the start of the stream, not of the frame. */
+  /** Words with times relative to the start of the stream. */
   readonly words: readonly WordTimestamp[];
 }
 
-/** How arcana samples (specification 2.1). */
+/** The sampling parameters of arcana (specification 2.1). */
 export interface Sampling {
   readonly repetitionPenalty: number;
   readonly temperature: number;
@@ -25,7 +25,7 @@ export interface Sampling {
   readonly maxTokens: number;
 }
 
-/** arcana's defaults (specification 2.1). */
+/** The defaults of arcana (specification 2.1). */
 export const samplingDefaults: Sampling = {
   repetitionPenalty: 1.5,
   temperature: 0.5,
@@ -36,49 +36,52 @@ export const samplingDefaults: Sampling = {
 /** The request of the API tier to a model tier: the validated public body with every default resolved. */
 export interface Invocation {
   readonly modelId: ModelId;
-  /** A voice id of the catalogue. */
+  /** ID of a voice of the catalogue. */
   readonly speaker: string;
-  /** ISO 639-3. */
+  /** Language of the text (ISO 639-3). */
   readonly lang: string;
   readonly text: string;
   /**
-   * Length of the speech relative to the voice's own: 2 takes twice as long. The API tier inverts arcana's
-   * `speedAlpha`.
+   * Duration of the speech relative to the voice's normal speed: 2 takes twice as long. For arcana, the API tier
+   * inverts the value of `speedAlpha`.
    */
   readonly stretch: number;
   readonly noTextNormalization: boolean;
   readonly pauseBetweenBrackets: boolean;
   readonly phonemizeBetweenBrackets: boolean;
-  /** Stretch of each word in square brackets, in order. If it is empty, brackets are ordinary text. */
+  /** Stretch of each word in square brackets, in order. If the list is empty, brackets are ordinary text. */
   readonly inlineStretch: readonly number[];
   readonly sampling: Sampling;
   /**
-   * Report out-of-vocabulary words. Older API tiers never request them, and older model tiers never report
-   * them.
+   * Whether the model tier reports out-of-vocabulary words. API tiers of older versions do not send this field,
+   * and model tiers of older versions ignore it.
    */
   readonly saveOovs?: boolean;
-  /** Words in small letters, with their sounds in the public phonetic alphabet: of the request, and of the caller's team for the mist models. */
+  /**
+   * Pronunciations in the public phonetic alphabet, by lower-case word. They come from the request, and for the
+   * mist models also from the lexicon of the API key's team.
+   */
   readonly lexicon?: Readonly<Record<string, string>>;
 }
 
 /** One sound of the public phonetic alphabet, and its stress if it is a vowel. */
 export interface Phoneme {
   readonly symbol: string;
-  /** 0 none, 1 primary, 2 secondary; undefined if the text gave none. */
+  /** 0 is no stress, 1 primary, 2 secondary. Undefined if the text does not specify the stress. */
   readonly stress: 0 | 1 | 2 | undefined;
 }
 
-/** A word for an engine. The engine reports its times under its index. */
+/** A word for an engine. The engine reports the timestamps of a word with the index of its token. */
 export interface Token {
   readonly text: string;
-  /** Punctuation before and after it. */
+  /** Punctuation before and after the word. */
   readonly before: string;
   readonly after: string;
-  /** Length relative to its neighbors; 1 means unchanged. */
+  /** Duration relative to the other words; 1 means unchanged. */
   readonly stretch: number;
-  /** Synthesized instead of `text` if present. */
+  /** If present, the engine synthesizes these phonemes instead of `text`. */
   readonly phonemes?: readonly Phoneme[];
-  /** Sounds of the token, for engines that read no text. */
+  /** Sounds of the token, for engines that accept only sounds. */
   readonly sounds?: Sounds;
 }
 
@@ -89,16 +92,16 @@ export type Sounds = readonly string[];
 export interface Utterance {
   readonly voice: EngineVoice | NeuralVoice | GeneratedVoice;
   readonly tokens: readonly Token[];
-  /** Length relative to the voice's own length. */
+  /** Duration relative to the voice's normal speed. */
   readonly stretch: number;
-  /** Parameters for engines that sample. */
+  /** Sampling parameters of arcana. */
   readonly sampling?: Sampling;
   /**
-   * When the client runs out of audio, in milliseconds of `performance.now`. The earliest one is served
-   * first.
+   * The time at which the client runs out of audio, in milliseconds of `performance.now`. Engines process the
+   * utterance with the earliest time first.
    */
   readonly dueAtMs?: number;
-  /** Whether it starts a stream, whose client has no audio yet. */
+  /** Whether this is the first utterance of a stream. The client has no audio yet. */
   readonly isFirst?: boolean;
 }
 
@@ -112,7 +115,7 @@ export interface TokenTimestamp {
 /** A piece of an utterance's audio, without the silence around the utterance. */
 export interface EngineFrame {
   readonly samples: Int16Array;
-  /** Hz. */
+  /** Sampling rate in Hz. */
   readonly rate: number;
   readonly times: readonly TokenTimestamp[];
 }

@@ -1,22 +1,22 @@
 /**
- * The stream between the API tier and the model tier: the response to `POST /invocations`. It consists of
- * frames, which are messages of `framing.ts`. A head is the first frame, an end or an error the last one; a
- * stream without either was interrupted. A failure before the first audio is an HTTP error with problem+json
- * instead.
+ * The stream between the API tier and the model tier: the response to `POST /invocations`. The stream consists of
+ * frames, which are messages of `framing.ts`. The first frame is a head. The last frame is an end or an error; a
+ * stream without an end or an error was interrupted. If the model fails before the first audio, the response is
+ * an HTTP error with a problem document instead.
  */
 import { Failure, isErrorCode } from "./errors.ts";
 import { bytesOf, type Framed, joinFramed, type Message, MessageSplitter, samplesOf } from "./framing.ts";
 import type { WordTimestamp } from "./speech.ts";
 
 export const wireType = "application/vnd.svc-tts.frames";
-/** Header of a model tier's responses: its load in the format of Open Request Cost Aggregation. */
+/** Response header of a model tier: the load of the replica in the format of Open Request Cost Aggregation. */
 export const orcaHeader = "endpoint-load-metrics";
 /**
- * Header of `POST /invocations`, `1`: reject the request instead of queueing it, because another replica may
- * have capacity.
+ * Header of `POST /invocations`. With the value `1`, a full replica rejects the request instead of queueing it,
+ * because another replica may have capacity.
  */
 export const noQueueHeader = "x-svc-no-queue";
-/** Header of `POST /invocations`: the percent-encoded id of the request's API key, for the fair queue. */
+/** Header of `POST /invocations`: the percent-encoded ID of the request's API key, for the fair queue. */
 export const callerHeader = "x-svc-caller";
 
 export type WireFrame =
@@ -25,18 +25,17 @@ export type WireFrame =
   | { readonly kind: "audio"; readonly samples: Int16Array }
   | { readonly kind: "words"; readonly words: readonly WordTimestamp[] }
   /**
-   * Out-of-vocabulary words. They are sent only if `saveOovs` requests them, because older API tiers do not
-   * know this frame.
+   * Out-of-vocabulary words. The model tier sends them only if `saveOovs` is true, because API tiers of older
+   * versions do not know this frame.
    */
   | { readonly kind: "oovs"; readonly words: readonly string[] }
-  /** `workMs` is the duration of the synthesis. Model tiers of earlier versions do not send it. */
+  /** `workMs` is the duration of the synthesis. Model tiers of older versions do not send this field. */
   | { readonly kind: "end"; readonly samples: number; readonly workMs?: number }
   | { readonly kind: "error"; readonly failure: Failure };
 
 const types = { head: 1, audio: 2, words: 3, end: 4, error: 5, oovs: 6 } as const;
 /**
- * Far above any real frame (an engine's chunk is below a megabyte). It limits the memory that a faulty peer
- * can take.
+ * Limits the memory that a faulty peer can occupy. A frame of a correct peer is smaller than one megabyte.
  */
 const maxPayloadBytes = 16 * 1024 * 1024;
 
@@ -72,7 +71,7 @@ function json(value: unknown): Buffer {
 
 /**
  * Decodes frames from a byte stream.
- * @throws Failure `model_failed` if the bytes are not frames, or end before an end or error frame.
+ * @throws Failure `model_failed` if the bytes are not frames, or if the stream has no end or error frame.
  */
 export async function* decodeFrames(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<WireFrame, void, void> {
   const splitter = new MessageSplitter(maxPayloadBytes, (length) => broken(`a frame of ${length} bytes`));

@@ -17,7 +17,7 @@ import type { DashboardSettings } from "./settings.ts";
 import { createPasswords } from "./sign-in/passwords.ts";
 import { createThrottle, createUnknownNameLimiter } from "./sign-in/throttle.ts";
 
-/** @param now milliseconds since the epoch. */
+/** Creates the services of the dashboard's pages. @param now milliseconds since the epoch. */
 export function openDashboard(
   { url, setupFile, oidc }: DashboardSettings,
   database: Database,
@@ -42,7 +42,7 @@ export function openDashboard(
       rows: (view, limit) => listVoiceUsage(database, view, limit),
       count: (view) => countVoiceUsage(database, view),
     },
-    changes: (limit, after) => listAudit(database, limit, after),
+    auditLog: (limit, after) => listAudit(database, limit, after),
     now,
   };
 }

@@ -11,7 +11,7 @@ import type { KeyLimits } from "../store/keys/key.ts";
 import { html } from "./html/html.ts";
 import { englishTexts } from "./languages/english.ts";
 import { localeOf } from "./languages/locale.ts";
-import { problemIn, Refusal, sayFailure } from "./languages/refusal.ts";
+import { problemIn, Refusal, describeFailure } from "./languages/refusal.ts";
 import { addAccountPage } from "./pages/account.ts";
 import { addAuditLogPage } from "./pages/audit-log.ts";
 import type { DashboardContext } from "./pages/dashboard-context.ts";
@@ -26,7 +26,7 @@ import { addUsagePages, type ServerState } from "./pages/usage.ts";
 import { addUserPages } from "./pages/users.ts";
 import { addWordPages } from "./pages/words.ts";
 
-/** Largest form. A user's form has a few lines. */
+/** Largest body of a form. */
 const formBytes = 64 * 1024;
 
 const assets = {
@@ -41,7 +41,7 @@ const assets = {
   "says.js": "text/javascript; charset=utf-8",
 } as const;
 
-/** Pages load nothing from other sites, contain no inline scripts, and cannot be framed. */
+/** The content security policy: no content of other sites, no inline scripts, and no frames. */
 const policy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -57,22 +57,22 @@ const policy = [
 interface DashboardServices extends PlaygroundServices, ServerState {
   readonly prober: ServerState["prober"];
   readonly voices: Pick<VoiceDirectory, "all">;
-  /** Limits of keys without limits of their own. */
+  /** Default limits of API keys. */
   readonly keyLimits: KeyLimits;
 }
 
-/** The pages of the dashboard, below `/dashboard`. */
+/** Registers the pages of the dashboard under `/dashboard`. */
 export function addDashboard(app: FastifyInstance, parts: DashboardContext, api: DashboardServices): void {
   const pages: FastifyPluginAsync = async (scope) => {
     await scope.register(cookie);
-    scope.removeContentTypeParser("application/json"); // Forms are the only bodies that users send without a session.
+    scope.removeContentTypeParser("application/json"); // Pages without a session accept only forms.
     await scope.register(formbody, { bodyLimit: formBytes });
     scope.decorateRequest("visit", undefined);
     scope.decorateRequest("locale", undefined);
     scope.addHook("onRequest", protect(parts.url.startsWith("https:")));
     scope.addHook("onRequest", refuseOtherSites);
     scope.addHook("onRequest", warnOfUntrustedProxy());
-    scope.setErrorHandler(tell);
+    scope.setErrorHandler(sendFailure);
     addAssets(scope);
     scope.get("/", async (_request, reply) => reply.redirect(await firstPage(parts), 303));
     addLanguageSwitch(scope, parts);
@@ -110,15 +110,15 @@ function protect(isSecure: boolean) {
   };
 }
 
-/** Warns of a proxy that is not trusted: all of its users have one address and share the limits. */
+/** Creates a hook that warns once about an untrusted proxy. All clients of such a proxy share the sign-in limits. */
 function warnOfUntrustedProxy() {
-  let isSaid = false;
+  let isLogged = false;
   return async ({ headers, ip, log, socket }: FastifyRequest): Promise<void> => {
-    if (isSaid || headers["x-forwarded-for"] === undefined || ip !== socket.remoteAddress) return;
-    isSaid = true;
+    if (isLogged || headers["x-forwarded-for"] === undefined || ip !== socket.remoteAddress) return;
+    isLogged = true;
     log.warn(
       { proxy: ip },
-      `requests have X-Forwarded-For from an address that ${env.trustedProxies} does not contain; the sign-in limits count all its clients together`,
+      `a proxy that ${env.trustedProxies} does not contain sends X-Forwarded-For, so all clients of the proxy share the sign-in limits; add the address of the proxy to ${env.trustedProxies}`,
     );
   };
 }
@@ -133,32 +133,32 @@ function addAssets(scope: FastifyInstance): void {
 }
 
 /**
- * Responds to a failure with a page, or with a problem document for the dashboard's scripts, which show it.
+ * Responds to a failure with a page. For the scripts of the dashboard, the response is a problem document.
  */
-function tell(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const failure = toFailure(forPeople(error));
+function sendFailure(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const failure = toFailure(localize(error));
   const { words } = localeOf(request);
-  const said = sayFailure(failure, words);
+  const message = describeFailure(failure, words);
   if (!(request.headers.accept ?? "").includes("text/html")) {
     const { code, fields, retryAfterSeconds, cause } = failure;
     const options = { fields, cause, ...(retryAfterSeconds !== undefined && { retryAfterSeconds }) };
-    return sendProblem(reply, request, new Failure(code, said, options));
+    return sendProblem(reply, request, new Failure(code, message, options));
   }
   request.failure = failure;
   if (failure.code === "internal") request.log.error({ err: failure.cause }, "unexpected error");
   if (failure.code === "store_unavailable")
-    request.log.error({ err: failure.cause }, "the dashboard's database");
+    request.log.error({ err: failure.cause }, "the database of the dashboard is not available");
   if (failure.retryAfterSeconds !== undefined)
     void reply.header("retry-after", String(failure.retryAfterSeconds));
   return sendPage(reply.code(failure.status), {
     title: words.failures.title,
-    content: html`<p class="alert" role="alert">${said}</p>
+    content: html`<p class="alert" role="alert">${message}</p>
 <p><a href="${base}/keys">${words.failures.back}</a></p>`,
   });
 }
 
-/** Converts an error of the stores to a failure with a text in each language. */
-function forPeople(error: unknown): unknown {
+/** Converts an error of the stores to a failure with a message in each language. */
+function localize(error: unknown): unknown {
   if (error instanceof StoreFailure) {
     return new Refusal("store_unavailable", ({ failures }) => failures.database, {
       retryAfterSeconds: 5,

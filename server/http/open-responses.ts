@@ -7,8 +7,7 @@ interface Exchange {
 }
 
 /**
- * Tracks which responses on each connection are incomplete, so that an error never becomes a part of a
- * response.
+ * Tracks the incomplete responses of each connection, so that an error never becomes a part of a response.
  */
 export class OpenResponses {
   readonly #exchanges = new WeakMap<Socket, readonly Exchange[]>();
@@ -21,19 +20,19 @@ export class OpenResponses {
   }
 
   /**
-   * Ends a connection that sent bytes which are not valid HTTP. It gets `answer` unless that would become a
-   * part of another response: after a complete response nothing is sent, and a response in progress ends in
-   * a reset, because its client would take an orderly end for the end of the response.
+   * Ends a connection that sent bytes which are not valid HTTP. `response` is sent if no other response is in
+   * progress. After a complete response, the connection only ends. An incomplete response ends with a reset,
+   * because the client might take an orderly end of the connection for the end of the response.
    */
-  refuse(socket: Socket, answer: string): void {
+  refuse(socket: Socket, response: string): void {
     const [first, ...pipelined] = (this.#exchanges.get(socket) ?? []).filter((one) => !isOver(one));
     if (!first || (pipelined.length === 0 && !first.response.headersSent)) {
-      socket.end(answer);
+      socket.end(response);
     } else if (pipelined.length === 0 && first.response.writableEnded) {
       socket.end();
     } else {
       socket.resetAndDestroy();
-      socket.destroy(); // Otherwise the reset would wait until all written bytes are sent.
+      socket.destroy(); // Without this call, the reset would wait until all written bytes are sent.
     }
   }
 }

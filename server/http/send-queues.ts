@@ -3,7 +3,7 @@ import type { Server, Socket } from "node:net";
 import { type Clock, sleep } from "../../lib/clock.ts";
 import { readIfExists } from "../../lib/read-if-exists.ts";
 
-/** Bytes that the kernel holds for a connection because the other side has not acknowledged them. */
+/** Returns the bytes of a connection that the kernel holds because the peer has not acknowledged them. */
 export type SendQueues = (socket: Socket) => number | undefined;
 
 const tables = ["/proc/net/tcp", "/proc/net/tcp6"];
@@ -17,7 +17,7 @@ interface Queue {
   readonly bytes: number;
 }
 
-/** Reads the send queues of all connections. The result is empty on systems without these tables (other than Linux). */
+/** Reads the send queues of all connections. Only Linux has these tables; other systems have no queues. */
 export async function readSendQueues(): Promise<SendQueues> {
   return parseSendQueues(await readTables());
 }
@@ -34,7 +34,8 @@ export function parseSendQueues(text: string): SendQueues {
 }
 
 /**
- * Bytes that the clients of a port have not acknowledged, also on connections that this process has closed.
+ * Returns the bytes that the clients of a port have not acknowledged, including connections that this process
+ * has closed.
  */
 export async function unsentBytes(localPort: number): Promise<number> {
   return parseUnsentBytes(await readTables(), localPort);
@@ -45,8 +46,8 @@ const pollMs = 100;
 const deadMs = 30_000;
 
 /**
- * Waits, after a server is closed, until clients have received all written bytes. The network of a pod ends
- * with its process, and the kernel may still hold megabytes of audio then.
+ * Waits, after a server is closed, until clients have received all written bytes. A pod loses its network when
+ * its process ends, and the kernel may still hold megabytes of audio at that time.
  */
 export function watchUnsentBytes(server: Server, clock: Clock): { gone(endMs: number): Promise<void> } {
   const address = server.address();
@@ -92,7 +93,7 @@ function keyOf(localPort: number | undefined, address: string, port: number | un
   return `${localPort} ${address} ${port}`;
 }
 
-/** The kernel prints addresses as the 32-bit numbers of a little-endian machine. */
+/** Converts an address. The kernel prints an address as 32-bit numbers in little-endian order. */
 function readAddress(hex: string): string {
   const bytes = Buffer.from(hex, "hex");
   bytes.swap32();
@@ -101,10 +102,11 @@ function readAddress(hex: string): string {
   return canonical(groups.join(":"));
 }
 
-/** Returns one spelling for each address: an IPv4 client of a dual-stack socket has its IPv4 address. */
+/** Returns one spelling for each address. An IPv4-mapped IPv6 address becomes an IPv4 address. */
 function canonical(address: string): string {
   if (!address.includes(":")) return address;
-  const [unscoped] = address.split("%"); // Node appends the interface to a link-local address, the table does not.
+  // Node appends the interface to a link-local address. The table does not.
+  const [unscoped] = address.split("%");
   const { hostname } = new URL(`http://[${unscoped}]`);
   const mapped = /^\[::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})\]$/.exec(hostname);
   if (!mapped) return hostname;

@@ -4,25 +4,30 @@ import type { ErrorCode } from "../contract/errors.ts";
 import type { TierRegistry } from "./registry.ts";
 
 /**
- * The value of the labels `endpoint` and `method` for all unknown values, so that clients cannot add series.
+ * The value of the labels `endpoint` and `method` for unknown paths and methods, so that clients cannot add
+ * series.
  */
 const other = "other";
 const methods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
 const durationBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 
 /**
- * The status under which a client is counted that disconnected before the response, as in proxies. It is
- * never sent.
+ * The status in metrics and logs of a request whose client disconnected before the response. The server never
+ * sends this status. nginx uses the same number.
  */
-const hungUp = 499;
 
-/** The result of a finished response. It is complete if its last byte was sent. */
+const clientClosedStatus = 499;
+
+/** The result of a finished response. A response is complete if its last byte was sent. */
 export function endOf({ raw, statusCode }: FastifyReply): { isWhole: boolean; status: number } {
   const isWhole = raw.writableFinished;
-  return { isWhole, status: isWhole || raw.headersSent ? statusCode : hungUp };
+  return { isWhole, status: isWhole || raw.headersSent ? statusCode : clientClosedStatus };
 }
 
-/** Probes arrive every few seconds, so they are logged only if they fail in an unusual way. */
+/**
+ * Whether a request is logged only at the level debug. Probes are GET requests that arrive every few seconds, and
+ * 503 is their usual failure.
+ */
 export function isProbe(method: string, status: number): boolean {
   return method === "GET" && (status < 400 || status === 503);
 }
@@ -32,13 +37,13 @@ export interface Answered {
   readonly endpoint: string | undefined;
   readonly method: string | undefined;
   readonly status: number;
-  /** The error code, also of a failure after the status was sent. */
+  /** The error code. The failure may have occurred after the status was sent. */
   readonly code: ErrorCode | undefined;
-  /** Undefined if it was not measured. */
+  /** Duration of the response. Undefined if the duration was not measured. */
   readonly seconds: number | undefined;
 }
 
-/** The two counters of the specification (4.6), and the duration of responses. */
+/** The two counters of specification 4.6, and the duration of responses. */
 export class HttpMetrics {
   readonly #requests: Counter;
   readonly #errors: Counter;
@@ -68,10 +73,10 @@ export class HttpMetrics {
   }
 
   answered({ endpoint = other, method = other, status, code, seconds }: Answered): void {
-    const known = methods.has(method) ? method : other;
-    const labels = { endpoint, http_status: String(status), method: known };
+    const knownMethod = methods.has(method) ? method : other;
+    const labels = { endpoint, http_status: String(status), method: knownMethod };
     this.#requests.inc(labels);
     if (code) this.#errors.inc({ ...labels, error_message: code });
-    if (seconds !== undefined) this.#duration.observe({ endpoint, method: known }, seconds);
+    if (seconds !== undefined) this.#duration.observe({ endpoint, method: knownMethod }, seconds);
   }
 }

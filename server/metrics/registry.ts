@@ -6,7 +6,7 @@ import { collectDefaultMetrics, Gauge, type OpenMetricsContentType, Registry } f
  */
 export type TierRegistry = Registry<OpenMetricsContentType>;
 
-/** Buckets in seconds, dense up to two seconds, where listeners begin to notice a delay. */
+/** Buckets in seconds. They are dense below two seconds, because listeners notice delays in this range. */
 export const firstAudioBuckets = [
   0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 1.5, 2, 5, 10,
   30,
@@ -36,7 +36,7 @@ export function createRegistry(tier: string): TierRegistry {
   return registry;
 }
 
-/** A gauge whose values are computed when it is read. */
+/** Creates a gauge with a value that is computed when the metrics are requested. */
 export function watchedGauge(registry: TierRegistry, name: string, help: string, value: () => number): void {
   new Gauge({
     name,
@@ -54,9 +54,9 @@ export interface Exposition {
 }
 
 /**
- * The content of the registry: OpenMetrics if `Accept` names it, as Prometheus does, or else Prometheus
- * text.
- * @param accept the header.
+ * Returns the content of the registry: as OpenMetrics if `Accept` contains its media type (Prometheus sends
+ * it), otherwise in the Prometheus text format.
+ * @param accept the value of the header `Accept`.
  */
 export async function expose(registry: TierRegistry, accept: string | undefined): Promise<Exposition> {
   const text = await registry.metrics();
@@ -66,9 +66,9 @@ export async function expose(registry: TierRegistry, accept: string | undefined)
 }
 
 /**
- * Converts OpenMetrics to the Prometheus text format 0.0.4: the comments name counters with their `_total`,
- * and there are neither exemplars nor an end mark. (prom-client's own conversion would rename the counters
- * of the registry permanently.)
+ * Converts OpenMetrics to the Prometheus text format 0.0.4: the comments name counters with the suffix
+ * `_total`, and the exemplars and the end mark are removed. The conversion of prom-client is not used, because
+ * it renames the counters of the registry permanently.
  */
 export function toPrometheusText(openMetrics: string): string {
   const counters = new Set(

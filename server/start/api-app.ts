@@ -29,14 +29,14 @@ declare module "fastify" {
     failure: Failure | undefined;
     spoken: SynthesisRecord | undefined;
     span: Span;
-    /** The connection became a WebSocket. */
+    /** Whether the connection became a WebSocket. */
     isUpgraded: boolean;
   }
 }
 
-/** Headers are small, so a client that needs longer only occupies a connection. */
+/** Longest time for the headers to arrive. Headers are small, so a slower client only occupies a connection. */
 const headersTimeoutMs = 15_000;
-/** Longest escaped name in a path. */
+/** Longest path parameter, such as the escaped name of an API key. */
 const longestName = 1024;
 /** Interval of the check for slow clients. */
 const slowCheckMs = 5_000;
@@ -47,14 +47,14 @@ interface AppServices {
   readonly lifecycle: Lifecycle;
   readonly metrics: Metrics;
   readonly tracing: Tracing;
-  /** Undefined without a database. */
+  /** Recorder of the usage of API keys. Undefined without a database. */
   readonly usage: UsageRecorder | undefined;
   readonly clock: Clock;
 }
 
 /**
- * The public server with the behavior that all routes share, not yet listening: limits, request IDs, error
- * responses, log and metrics.
+ * Creates the public server with the behavior that all routes share: limits, request IDs, error responses, log and
+ * metrics. The server does not listen yet.
  * @param trustedProxies addresses and networks of proxies whose `X-Forwarded-For` is trusted.
  */
 export function createApp(services: AppServices, trustedProxies: readonly string[] = []): FastifyInstance {
@@ -68,7 +68,7 @@ export function createApp(services: AppServices, trustedProxies: readonly string
       maxHeaderSize: limits.headerBytes,
       headersTimeout: Math.min(headersTimeoutMs, limits.requestTimeoutMs),
       connectionsCheckingInterval: Math.min(slowCheckMs, limits.requestTimeoutMs / 2),
-      requireHostHeader: false, // Node's own response is not a problem document.
+      requireHostHeader: false, // The server checks the header itself, to respond with a problem document.
       shouldUpgradeCallback: isSocketUpgrade,
     },
     return503OnClosing: false, // The drain hook sends a problem document instead.
@@ -76,13 +76,13 @@ export function createApp(services: AppServices, trustedProxies: readonly string
     routerOptions: { maxParamLength: longestName },
     genReqId: ({ headers }) => requestId(headers["x-request-id"]),
     frameworkErrors: (error, request, reply) => {
-      reportOnceOver(services.metrics, request, reply); // Fastify runs no hook for it.
+      reportOnceOver(services.metrics, request, reply); // Fastify runs no hooks for these errors.
       void sendProblem(reply, request, error);
     },
     clientErrorHandler: (error, socket) =>
-      answerClientError(error, socket as Socket, answers, refuser(services)),
+      answerClientError(error, socket as Socket, openResponses, reportInvalidHttp(services)),
   });
-  const answers = new OpenResponses(app.server);
+  const openResponses = new OpenResponses(app.server);
   app.decorateRequest("apiKey", undefined);
   app.decorateRequest("failure", undefined);
   app.decorateRequest("spoken", undefined);
@@ -96,8 +96,8 @@ export function createApp(services: AppServices, trustedProxies: readonly string
   return app;
 }
 
-/** Logs and counts bytes that are not HTTP. */
-function refuser({ log, metrics }: AppServices) {
+/** Returns a function that logs and counts invalid HTTP, and returns a new request ID. */
+function reportInvalidHttp({ log, metrics }: AppServices) {
   return ({ code, status }: Failure): string => {
     const requestId = randomUUID();
     metrics.answered({ endpoint: undefined, method: undefined, status, code, seconds: undefined });
@@ -106,7 +106,7 @@ function refuser({ log, metrics }: AppServices) {
   };
 }
 
-/** Keeps the client's request ID if it is safe in headers and logs. */
+/** Returns the client's request ID if it is safe in headers and logs, otherwise a new one. */
 function requestId(given: string | string[] | undefined): string {
   return typeof given === "string" && /^[\w.:-]{1,128}$/.test(given) ? given : randomUUID();
 }

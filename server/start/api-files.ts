@@ -6,7 +6,7 @@ import { parseKeyFile } from "../store/keys/key-file.ts";
 import type { KeyEntry } from "../store/keys/key-store.ts";
 import type { ApiSettings } from "./api-settings.ts";
 
-/** The files of the settings. Each is read again when it changes. */
+/** The files that the settings name. Each file is read again when it changes. */
 export interface Files {
   readonly token: WatchedFile<string> | undefined;
   readonly license: WatchedFile<string> | undefined;
@@ -30,7 +30,7 @@ export function openFiles(settings: ApiSettings, log: Log, clock: Clock): Files 
           whenAbsent: absent,
           clock,
           onError: (error) =>
-            log.error({ err: error }, "a changed file is invalid; its last valid state stays in use"),
+            log.error({ err: error }, "a changed file is invalid; its last valid content stays in use"),
         });
   return {
     token: open(settings.tokenFile, (text) => text.trim(), "keep"),

@@ -23,7 +23,7 @@ export function openKeys(
       if (error)
         log.error(
           { err: error },
-          "API keys cannot be read; the last known keys stay valid for a limited time",
+          "API keys cannot be read from the database; the last known keys stay valid for a limited time",
         );
       else log.info({}, "API keys can be read from the database again");
     },
@@ -41,7 +41,7 @@ export function openKeys(
 /** The keys that clients may use. */
 interface JoinedKeys {
   readonly keys: KeyStore;
-  /** Whether API keys are available. False if they are in a database only that was never read. */
+  /** False if the database is the only store of API keys, and was never read. */
   readonly hasKeys: () => boolean;
 }
 
@@ -52,13 +52,13 @@ export function joinKeys(
   followed: CachedKeys | undefined,
   log: Log,
 ): JoinedKeys {
-  if (!file && !apiKey && !followed) log.warn({}, "no API key is configured: every request gets 401");
+  if (!file && !apiKey && !followed) log.warn({}, "no API key is configured, so every request is rejected with 401");
   if (file && !file.current())
-    log.warn({ keysFile }, "the keys file does not exist yet; its keys become valid when it does");
+    log.warn({ keysFile }, "the keys file does not exist; its keys become valid when the file is created");
   const stores: KeyStore[] = [];
   if (file) stores.push(createFileKeyStore(file));
   if (apiKey) stores.push(createSingleKeyStore(apiKey, "environment"));
-  if (followed) stores.push(followed); // The database is last, because it is the only store that can fail.
+  if (followed) stores.push(followed); // The database is the last store, because only the database can fail.
   const hasOthers = () => Boolean(apiKey) || file?.current() !== undefined;
   return {
     keys: joinStores(stores),

@@ -20,7 +20,7 @@ import { createSentenceSetting } from "../store/team-settings.ts";
 import type { ApiServices } from "./api-services.ts";
 import type { ApiSettings } from "./api-settings.ts";
 
-/** Registers each group of routes as a plugin, with the services that it uses. */
+/** Registers each group of routes as a plugin, with the services that the routes use. */
 export function addRoutes(app: FastifyInstance, settings: ApiSettings, services: ApiServices): void {
   const { log, clock, limits, files, license, check, upstream, metrics, stores } = services;
   const { keys, hasKeys, quotas, synthesizer, lifecycle, tracing } = services;
@@ -65,7 +65,7 @@ export function addRoutes(app: FastifyInstance, settings: ApiSettings, services:
   }
 }
 
-/** Undefined where the dashboard is off. */
+/** Returns undefined if the dashboard is off. */
 function openDashboardOf({ dashboard }: ApiSettings, { stores, clock }: ApiServices) {
   const { database, lexicon, lexiconTable } = stores;
   if (!dashboard || !lexicon) return undefined;

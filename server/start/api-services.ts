@@ -19,15 +19,15 @@ import { type ApiSettings, defaultTiming, type StartEnvironment } from "./api-se
 import { openStores } from "./api-stores.ts";
 import { openDirectory, openUpstream, type Upstream } from "./api-upstream.ts";
 
-/** Requests that one API process speaks at once; far above what its models take. */
-const places = 1024;
+/** Highest number of concurrent streams of one API process. The models usually reach their own limits earlier. */
+const mostStreams = 1024;
 
-/** The services of one API process. Only `server/start` sees all of them; each route gets those that it uses. */
+/** The services of one API process. Each route receives only the services that it uses. */
 export type ApiServices = Awaited<ReturnType<typeof openServices>>;
 
 /**
  * Opens files, stores and connections.
- * @throws Error when a file is wrong.
+ * @throws Error if a file is invalid.
  */
 export async function openServices(settings: ApiSettings, environment: StartEnvironment) {
   const { log, clock, random } = environment;
@@ -45,7 +45,7 @@ export async function openServices(settings: ApiSettings, environment: StartEnvi
   const upstream = openUpstream(settings, timing, directory, clock);
   const openSockets = createOpenSockets(clock);
   const metrics = createMetrics({
-    capacity: places,
+    capacity: mostStreams,
     license,
     checksLicense: check !== undefined,
     prober: upstream.prober,
@@ -59,7 +59,7 @@ export async function openServices(settings: ApiSettings, environment: StartEnvi
   const quotas = await openQuotas(settings, files, metrics, log, clock);
   const synthesizer = new Synthesizer({
     ...{ license, quotas, models, metrics, clock },
-    streamLimiter: createStreamLimiter(places),
+    streamLimiter: createStreamLimiter(mostStreams),
     lexicon: stores.lexicon,
     oovRecorder: stores.oovRecorder,
   });

@@ -14,7 +14,7 @@ export interface ApiSettings {
   readonly host: string;
   readonly port: number;
   readonly routing: RoutingSource;
-  /** Folder with the file `token`. */
+  /** File with the internal token. */
   readonly tokenFile: string | undefined;
   readonly licenseFile: string | undefined;
   readonly licenseKeysFile: string | undefined;
@@ -22,30 +22,33 @@ export interface ApiSettings {
   /** Undefined if the online check is off. */
   readonly licenseCheck?: LicenseCheckSettings | undefined;
   readonly keysFile: string | undefined;
-  /** An additional key, in plain text. */
+  /** An additional API key, in plain text. */
   readonly apiKey: string | undefined;
-  /** SQLite file or `postgres://` URL of keys and words. Without a database, words are kept in memory. */
+  /**
+   * The database of API keys and out-of-vocabulary words: an SQLite file, or a `postgres://` URL. If undefined,
+   * the words are kept in memory.
+   */
   readonly database: string | undefined;
-  /** The password of PostgreSQL. It overrides the URL's. */
+  /** File with the password of PostgreSQL, which overrides the password in the URL. */
   readonly databasePasswordFile?: string | undefined;
   /**
-   * A folder of this process, where words wait until they are stored in the database. Without it, they wait
-   * in memory.
+   * A folder in which this process keeps out-of-vocabulary words until the database stores them. If undefined, the
+   * words wait in memory.
    */
   readonly spoolFolder?: string | undefined;
-  /** Undefined if the dashboard is off. It needs a database. */
+  /** Undefined if the dashboard is off. The dashboard needs a database. */
   readonly dashboard?: DashboardSettings | undefined;
-  /** How long keys of the database stay valid while it cannot be read. */
+  /** How long the last known API keys stay valid while the database cannot be read. */
   readonly keysStaleSeconds: number;
-  /** The limits of keys without limits of their own. */
+  /** Default limits of API keys. */
   readonly keyLimits: KeyLimits;
-  /** Undefined keeps the counts of keys in this process. */
+  /** If undefined, each API process counts the requests and streams of API keys by itself. */
   readonly valkey: ValkeySettings | undefined;
   /** Addresses and networks of proxies whose `X-Forwarded-For` is trusted. By default there are none. */
   readonly trustedProxies?: readonly string[];
   readonly drainSeconds: number;
   readonly logLevel: string;
-  /** Undefined while traces are off. */
+  /** Undefined if traces are off. */
   readonly tracing?: TracingSettings | undefined;
   readonly voices: readonly Voice[];
   readonly limits?: Partial<ApiLimits>;
@@ -56,10 +59,10 @@ export interface ApiSettings {
 }
 
 export interface LicenseCheckSettings {
-  /** An https URL. */
+  /** URL of the license issuer, with https. */
   readonly endpoint: string;
   readonly intervalSeconds: number;
-  /** PEM of a private certificate authority. */
+  /** File with the PEM certificate of a private authority. */
   readonly caFile: string | undefined;
 }
 
@@ -67,7 +70,7 @@ export interface ValkeySettings {
   /** `redis://host:6379`, or `rediss://` with TLS. */
   readonly url: string;
   readonly password: string | undefined;
-  /** Overrides `password`. It is read again when it changes. */
+  /** File with the password, which overrides `password`. The file is read again when it changes. */
   readonly passwordFile: string | undefined;
   readonly caFile: string | undefined;
   readonly prefix: string;
@@ -89,7 +92,7 @@ export interface ApiTiming {
   readonly probeTimeoutMs: number;
   readonly voicesIntervalMs: number;
   readonly licenseIntervalMs: number;
-  /** See `drain`. */
+  /** See `DrainOptions` for this setting and the next one. */
   readonly keepAliveGraceMs: number;
   readonly idleCloseMs: number;
 }
@@ -109,6 +112,6 @@ export const defaultTiming: ApiTiming = {
 export interface StartEnvironment {
   readonly log: Log;
   readonly clock: Clock;
-  /** A random number from 0 to below 1, like `Math.random`. */
+  /** Returns a random number from 0 to below 1, like `Math.random`. */
   readonly random: () => number;
 }

@@ -17,15 +17,14 @@ import { openKeys } from "./api-keys.ts";
 import type { ApiSettings } from "./api-settings.ts";
 
 /**
- * The database and the objects that read and write it. Without a database in the settings, words are kept in
- * memory.
+ * The database and the objects that read and write it. If the settings name no database, the database is in memory.
  */
 export interface Stores {
   readonly database: Database;
   readonly lexiconTable: LexiconTable;
   readonly oovs: OovStore;
   readonly oovRecorder: OovRecorder;
-  /** The others are undefined without a database. */
+  /** This property and the properties below are undefined if the settings name no database. */
   readonly followedKeys: CachedKeys | undefined;
   readonly keyBook: ((user: KeyTableUser) => KeyManager) | undefined;
   readonly usage: UsageRecorder | undefined;
@@ -90,7 +89,7 @@ function openLexicon(table: LexiconTable, log: Log, clock: Clock): CachedLexicon
     table,
     clock,
     onError: (error) => {
-      if (error) log.error({ err: error }, "lexicons cannot be read; the last known ones stay in use");
+      if (error) log.error({ err: error }, "lexicons cannot be read from the database; the last known lexicons stay in use");
       else log.info({}, "lexicons can be read from the database again");
     },
   });
@@ -135,7 +134,7 @@ async function openOovRecorder(
   });
 }
 
-/** Deletes old entries periodically. Undefined days keep entries forever. */
+/** Deletes old audit log entries periodically. If `days` is undefined, all entries are kept. */
 function limitAuditLog(days: number | undefined, database: Database, log: Log, clock: Clock) {
   if (days === undefined) return undefined;
   return limitAudit({

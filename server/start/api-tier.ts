@@ -12,20 +12,23 @@ import { weakSettings } from "./weak-settings.ts";
 
 export interface RunningApi {
   readonly url: string;
-  /** Drains, then frees all resources. */
+  /** Drains the server, and then frees all resources. */
   stop(): Promise<void>;
 }
 
 /** Dependencies that tests replace. */
 export interface ApiEnvironment {
   readonly clock?: Clock;
-  /** 0 to below 1. */
+  /** Returns a random number from 0 to below 1. */
   readonly random?: () => number;
-  /** Standard output by default. */
+  /** Destination of the log. Default: standard output. */
   readonly logTo?: DestinationStream;
 }
 
-/** Starts the public tier. @throws Error if a file is invalid, or the port is in use. */
+/**
+ * Starts the API tier.
+ * @throws Error if a file is invalid, or the port is in use.
+ */
 export async function startApiTier(
   settings: ApiSettings,
   { clock = systemClock, random = Math.random, logTo }: ApiEnvironment = {},
@@ -39,7 +42,7 @@ export async function startApiTier(
   addRoutes(app, settings, services);
   const connections = watchConnections(app.server, {
     stallMs,
-    onStall: () => log.info({ stallMs }, "a reader that read nothing was cut"),
+    onStall: () => log.info({ stallMs }, "a connection was closed because its client read no data"),
     clock,
   });
   const gracefulClose = watchForClose(app.server, clock);

@@ -32,7 +32,7 @@ export function openUpstream(
   const { longestMs } = settings.waiting ?? defaultHoldLimits;
   const prober = createProber({
     directory,
-    wakingMs: longestMs,
+    startingMs: longestMs,
     intervalMs: probeIntervalMs,
     timeoutMs: probeTimeoutMs,
     clock,

@@ -8,9 +8,9 @@ import type { CollectorLog } from "./otlp.ts";
 
 /** Seconds between two readings. */
 const intervalSeconds = 5;
-/** A reading is valid for this time. It becomes invalid when its program ends or hangs. */
+/** A reading is valid for this time, so that no old value is reported while nvidia-smi hangs. */
 const freshMs = 3 * intervalSeconds * 1_000;
-/** The end of a program that ran for at least this long is logged. */
+/** A process that ran for `provenAfterMs` counts as healthy: its end is logged, and the delay starts again. */
 const backoffPolicy = { firstMs: 1_000, mostMs: 60_000, provenAfterMs: 30_000 };
 
 const command = [
@@ -26,13 +26,13 @@ interface Reading {
 }
 
 /**
- * Load of the GPUs that this process sees, read from one `nvidia-smi` that runs as long as this object. If
- * the program does not exist, it is not started again. A program that ends is restarted with growing delays.
+ * Reads the load of the visible GPUs from one `nvidia-smi` process until `close`. When the process ends, it is
+ * restarted with growing delays. If nvidia-smi is not installed, it is not started again.
  */
 export class GpuLoad {
   readonly #log: CollectorLog;
   readonly #clock: Clock;
-  /** By the GPU's index. */
+  /** The latest readings by the index of the GPU. */
   readonly #readings = new Map<string, Reading>();
   readonly #closing = new AbortController();
 
@@ -42,10 +42,10 @@ export class GpuLoad {
     void this.#watch();
   }
 
-  /** The mean over all GPUs, 0 to 100, or undefined if none reports its load. */
+  /** Returns the mean load of all GPUs, 0 to 100. Undefined if no GPU reports its load. */
   percent(): number | undefined {
-    const since = this.#clock.monotonicMs() - freshMs;
-    const fresh = [...this.#readings.values()].filter(({ atMs }) => atMs > since);
+    const oldestMs = this.#clock.monotonicMs() - freshMs;
+    const fresh = [...this.#readings.values()].filter(({ atMs }) => atMs > oldestMs);
     if (fresh.length === 0) return undefined;
     return fresh.reduce((sum, { percent }) => sum + percent, 0) / fresh.length;
   }
@@ -63,20 +63,22 @@ export class GpuLoad {
       this.#readings.clear();
       if (signal.aborted) return;
       if (end === "missing") {
-        this.#log.info({}, "nvidia-smi is not installed, so the load of GPUs is not reported");
+        this.#log.info({}, "nvidia-smi is not installed; the metric of the GPU load is absent");
         return;
       }
       backoff.ended(this.#clock.monotonicMs() - startedAtMs);
-      if (backoff.failures === 0) this.#log.warn({ reason: end }, "nvidia-smi ended; it is started again");
+      if (backoff.failures === 0)
+        this.#log.warn({ reason: end }, "nvidia-smi ended unexpectedly; it is being restarted");
       await sleep(this.#clock, backoff.nextMs(), signal);
     }
   }
 
-  /** Resolves with the reason of the end. */
+  /** Runs nvidia-smi once. Resolves with the reason for its end. */
   async #run(): Promise<string> {
     const { signal } = this.#closing;
     const child = spawn("nvidia-smi", command, { stdio: ["ignore", "pipe", "ignore"], signal });
-    // Without file descriptors Node sets no `stdout`, contrary to its type, and reports the error later.
+    // If the process has no free file descriptors, `stdout` is undefined, contrary to its type. Node reports the
+    // error later.
     const stdout: Readable | undefined = child.stdout;
     if (stdout) createInterface(stdout).on("line", (line) => this.#read(line));
     try {
@@ -88,7 +90,7 @@ export class GpuLoad {
     }
   }
 
-  /** `37, 0`, or `[N/A], 0` for a GPU that does not report its load, such as one that is divided by MIG. */
+  /** Reads a line such as `37, 0`, or `[N/A], 0` for a GPU without a reported load, for example with MIG. */
   #read(line: string): void {
     const [load = "", index = ""] = line.split(",").map((field) => field.trim());
     const atMs = this.#clock.monotonicMs();

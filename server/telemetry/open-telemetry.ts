@@ -8,16 +8,16 @@ import {
 } from "@opentelemetry/sdk-metrics";
 import type { Clock } from "../../lib/clock.ts";
 import { GpuLoad } from "./gpu-load.ts";
-import { type CollectorLog, collectorNews, exportTimeoutMs, lastFlushMs, withinMs } from "./otlp.ts";
+import { type CollectorLog, createExportLog, exportTimeoutMs, lastFlushMs, withinMs } from "./otlp.ts";
 import type { TelemetrySettings } from "./settings.ts";
 import type { Telemetry } from "./telemetry.ts";
 
-/** Bounds in milliseconds, dense between 100 and 500, where listeners begin to notice a delay. */
+/** Bounds in milliseconds. They are dense between 100 and 500, because listeners notice delays in this range. */
 const latencyBounds = [
   5, 10, 25, 50, 75, 100, 125, 150, 175, 200, 225, 250, 275, 300, 325, 350, 375, 400, 425, 450, 475, 500, 600,
   700, 800, 900, 1_000, 1_500, 2_000, 3_000, 5_000, 10_000, 30_000,
 ];
-/** Bounds in seconds, from a word to a chapter. */
+/** Bounds in seconds. Texts range from a single word to a chapter. */
 const durationBounds = [0.25, 0.5, 1, 2, 3, 4, 5, 7.5, 10, 15, 20, 30, 45, 60, 120, 300, 600, 1_800];
 
 interface Instrument {
@@ -33,46 +33,46 @@ export const engineInstruments = {
     name: "svc.engine.gpu_load",
     kind: "gauge",
     unit: "%",
-    description: "Load of the GPUs that the container sees, their mean; absent where it sees none",
+    description: "Mean load of the GPUs of the container; absent without a GPU",
   },
   invocations: {
     name: "svc.engine.invocation_request",
     kind: "counter",
     unit: "{request}",
-    description: "Requests to speak",
+    description: "Invocations that the container received",
   },
   pipelines: {
     name: "svc.engine.concurrent_pipeline",
     kind: "up-down counter",
     unit: "{pipeline}",
-    description: "Streams that are spoken now",
+    description: "Streams in progress",
   },
   latency: {
     name: "svc.engine.initial_latency",
     kind: "histogram",
     unit: "ms",
-    description: "From a request to the first audio of its stream, waiting included",
+    description: "Time from an invocation to the first audio of its stream, including the time in the queue",
   },
   duration: {
     name: "svc.engine.generated_audio_duration",
     kind: "histogram",
     unit: "s",
-    description: "Audio of each stream, also of one that was cut",
+    description: "Duration of the audio of each stream, including interrupted streams",
   },
 } as const satisfies Record<string, Instrument>;
 
-/** The five metrics of specification 6.3, with the types and units that it leaves open. */
+/** Creates the five metrics of specification 6.3. The specification does not define their types and units. */
 export async function openTelemetryMetrics(
   settings: TelemetrySettings,
   log: CollectorLog,
   clock: Clock,
 ): Promise<Telemetry> {
   const provider = new MeterProvider({
-    // With a resource, the SDK adds no attributes.
+    // If a resource is given, the SDK does not add its default attributes.
     resource: resourceFromAttributes(settings.resourceAttributes),
     readers: [
       new PeriodicExportingMetricReader({
-        exporter: telling(await createExporter(settings), log),
+        exporter: withExportLog(await createExporter(settings), log),
         exportIntervalMillis: settings.intervalMs,
         exportTimeoutMillis: timeoutOf(settings),
       }),
@@ -117,7 +117,7 @@ function createInstruments(provider: MeterProvider, gpus: GpuLoad) {
   };
 }
 
-/** Two sends never overlap, because the timeout is at most the interval. */
+/** Limits the timeout to the interval, so that two exports never overlap. */
 function timeoutOf({ intervalMs }: TelemetrySettings): number {
   return Math.min(exportTimeoutMs, intervalMs);
 }
@@ -137,13 +137,13 @@ async function createExporter(settings: TelemetrySettings): Promise<OTLPMetricEx
   }
 }
 
-/** Logs failures of the exporter. The reader's own message would only repeat them. */
-function telling(exporter: OTLPMetricExporterBase, log: CollectorLog): PushMetricExporter {
-  const tell = collectorNews("metrics", log);
+/** Logs failures of the exporter, and hides them from the reader, which would log them a second time. */
+function withExportLog(exporter: OTLPMetricExporterBase, log: CollectorLog): PushMetricExporter {
+  const logResult = createExportLog("metrics", log);
   return {
     export: (metrics, done) =>
       exporter.export(metrics, ({ code, error }) => {
-        tell({ failed: code !== ExportResultCode.SUCCESS, error });
+        logResult({ failed: code !== ExportResultCode.SUCCESS, error });
         done({ code: ExportResultCode.SUCCESS });
       }),
     selectAggregationTemporality: (type) => exporter.selectAggregationTemporality(type),

@@ -1,41 +1,41 @@
 import type { Clock } from "../../lib/clock.ts";
 
-/** The common part of sending traces and metrics to a collector, without OpenTelemetry's packages. */
+/** The common part of the export of traces and metrics. This file does not load OpenTelemetry's packages. */
 
-/** Receives when sending is on, when it fails, and when it works again. */
+/** The log for the start, the failures and the recovery of an export. */
 export interface CollectorLog {
   info(facts: object, message: string): void;
   warn(facts: object, message: string): void;
 }
 
-/** Longest wait for the last export when a tier stops. All streams have ended before. */
+/** Longest wait for the last export when a tier stops. The export starts after all streams have ended. */
 export const lastFlushMs = 3_000;
 /** Longest wait for the collector's response (OTLP's default). */
 export const exportTimeoutMs = 10_000;
 
 /**
- * Logs once when the collector becomes unavailable, and once when it returns. It is called after each
- * attempt.
+ * Returns a function that receives the result of each export. The function logs the first failure, and the first
+ * success after a failure.
  */
-export function collectorNews(
+export function createExportLog(
   what: "metrics" | "traces",
   log: CollectorLog,
 ): (result: { readonly failed: boolean; readonly error?: Error | undefined }) => void {
-  let isAway = false;
+  let isFailing = false;
   return ({ failed, error }) => {
-    if (failed && !isAway) {
-      const meanwhile = {
-        traces: "they are dropped until the collector answers",
-        metrics: "the counts go on, and are sent when the collector answers",
+    if (failed && !isFailing) {
+      const consequence = {
+        traces: "spans are dropped until the collector responds",
+        metrics: "counting continues, and the values are exported when the collector responds",
       };
-      log.warn({ reason: error?.message }, `${what} cannot be sent; ${meanwhile[what]}`);
+      log.warn({ reason: error?.message }, `the export of ${what} failed; ${consequence[what]}`);
     }
-    if (!failed && isAway) log.info({}, `${what} are sent again`);
-    isAway = failed;
+    if (!failed && isFailing) log.info({}, `the export of ${what} works again`);
+    isFailing = failed;
   };
 }
 
-/** Waits for the work, and stops waiting at the limit. */
+/** Waits until the work ends or the limit passes. */
 export async function withinMs(work: Promise<void>, limitMs: number, clock: Clock): Promise<void> {
   const { promise: tooLate, resolve } = Promise.withResolvers<void>();
   const cancel = clock.after(limitMs, resolve);
@@ -43,7 +43,7 @@ export async function withinMs(work: Promise<void>, limitMs: number, clock: Cloc
   cancel();
 }
 
-/** Prepares a URL for the log: a collector's address may contain a password. */
+/** Removes the credentials and the query from a URL, so that the URL can be logged. */
 export function withoutSecrets(url: string): string {
   const { origin, pathname } = new URL(url);
   return origin + pathname;

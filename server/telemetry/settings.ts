@@ -1,12 +1,12 @@
-/** The first one is the default, and recommended by specification 6.4. */
+/** The protocols of the collector. The first one is the default, which specification 6.4 recommends. */
 export const collectorProtocols = ["grpc", "http/protobuf", "http/json"] as const;
 
-/** The collector of the metrics of arcana, and its resource attributes. */
+/** The collector for the metrics of arcana, and the resource attributes of the metrics. */
 export interface TelemetrySettings {
   readonly protocol: (typeof collectorProtocols)[number];
-  /** Includes the path for HTTP; gRPC has none. */
+  /** The URL includes a path with HTTP, but not with gRPC. */
   readonly url: string;
-  /** No attribute is added to them (specification 6.4). */
+  /** The server adds no further attributes (specification 6.4). */
   readonly resourceAttributes: Readonly<Record<string, string>>;
   /** Time between two exports. */
   readonly intervalMs: number;

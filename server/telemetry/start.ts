@@ -4,7 +4,8 @@ import type { TelemetrySettings } from "./settings.ts";
 import { noTelemetry, type Telemetry } from "./telemetry.ts";
 
 /**
- * Starts OpenTelemetry metrics. Its packages are loaded, and GPUs are watched, only if metrics are enabled.
+ * Starts OpenTelemetry metrics. OpenTelemetry's packages are loaded, and GPUs are watched, only if metrics are
+ * enabled.
  */
 export async function startTelemetry(
   settings: TelemetrySettings | undefined,
@@ -14,6 +15,6 @@ export async function startTelemetry(
   if (!settings) return noTelemetry;
   const { openTelemetryMetrics } = await import("./open-telemetry.ts");
   const telemetry = await openTelemetryMetrics(settings, log, clock);
-  log.info({ url: withoutSecrets(settings.url), protocol: settings.protocol }, "metrics are sent");
+  log.info({ url: withoutSecrets(settings.url), protocol: settings.protocol }, "the export of metrics is enabled");
   return telemetry;
 }

@@ -1,19 +1,22 @@
-/** The metrics of streams that a model tier sends by OpenTelemetry (specification 6.3). */
+/** The metrics of streams that a model tier exports by OpenTelemetry (specification 6.3). */
 export interface Telemetry {
-  /** A request to speak has come. */
+  /** Counts an invocation. */
   invoked(): void;
-  /** A stream was admitted; `ended` is called when it ends. */
+  /** Counts an admitted stream as running until `ended` is called. */
   began(): void;
   ended(): void;
-  /** A stream has its first audio. @param latencyMs since the request arrived, with the time in the queue. */
+  /**
+   * Records the first audio of a stream.
+   * @param latencyMs since the invocation arrived, including the time in the queue.
+   */
   firstAudio(latencyMs: number): void;
-  /** A stream ended, successfully or not. */
+  /** Records the duration of the audio of a stream that ended, successfully or not. */
   generated(audioSeconds: number): void;
-  /** Sends what is not sent yet, in bounded time, and stops. */
+  /** Exports the remaining values in bounded time, and stops. */
   stop(): Promise<void>;
 }
 
-/** Used where telemetry is off: costs nothing. */
+/** The implementation for a server without telemetry. */
 export const noTelemetry: Telemetry = {
   invoked: () => undefined,
   began: () => undefined,

@@ -22,7 +22,7 @@ import type { Clock } from "../../lib/clock.ts";
 import { type ErrorCode, Failure } from "../contract/errors.ts";
 import {
   type CollectorLog,
-  collectorNews,
+  createExportLog,
   exportTimeoutMs,
   lastFlushMs,
   withinMs,
@@ -31,8 +31,8 @@ import type { TracingSettings } from "./settings.ts";
 import type { Attributes, IncomingHeaders, SpanKind as Kind, Span, Tracing } from "./span.ts";
 
 /**
- * Limit of spans that wait to be sent. Further spans are dropped, so that an unavailable collector costs
- * bounded memory.
+ * Highest number of spans that wait for export. Further spans are dropped, so that the memory stays bounded while
+ * the collector is unavailable.
  */
 const maxWaiting = 2_048;
 
@@ -43,7 +43,7 @@ export async function openTelemetry(
   log: CollectorLog,
   clock: Clock,
 ): Promise<Tracing> {
-  const exporter = telling(await createExporter(settings), log);
+  const exporter = withExportLog(await createExporter(settings), log);
   const provider = new TracerProvider({
     resource: defaultResource().merge(
       resourceFromAttributes({ ...settings.resourceAttributes, "service.name": settings.serviceName }),
@@ -97,7 +97,7 @@ function spanIn(context: Context, start: Start): Span {
   };
 }
 
-/** Sets only the code, because the message of a failure may quote the client's input. */
+/** Records only the error code, because the message of a failure may quote the client's input. */
 function fail(span: OtelSpan, code: ErrorCode): void {
   span.setAttribute("error.type", code);
   if (new Failure(code, "").status >= 500) span.setStatus({ code: SpanStatusCode.ERROR, message: code });
@@ -118,13 +118,13 @@ async function createExporter({ url, protocol }: TracingSettings): Promise<SpanE
   return new OTLPTraceExporter({ url, timeoutMillis: exportTimeoutMs });
 }
 
-/** Logs failures of the exporter. The processor's own message would only repeat them. */
-function telling(exporter: SpanExporter, log: CollectorLog): SpanExporter {
-  const tell = collectorNews("traces", log);
+/** Logs failures of the exporter, and hides them from the processor, which would log them a second time. */
+function withExportLog(exporter: SpanExporter, log: CollectorLog): SpanExporter {
+  const logResult = createExportLog("traces", log);
   return {
     export: (spans, done) =>
       exporter.export(spans, ({ code, error }) => {
-        tell({ failed: code !== ExportResultCode.SUCCESS, error });
+        logResult({ failed: code !== ExportResultCode.SUCCESS, error });
         done({ code: ExportResultCode.SUCCESS });
       }),
     shutdown: () => exporter.shutdown(),

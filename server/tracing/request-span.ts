@@ -1,7 +1,7 @@
 import type { FastifyRequest } from "fastify";
 import { noSpan, type Span, type Tracing } from "./span.ts";
 
-/** Starts the span of an incoming request. Probes and scrapes have no spans. */
+/** Starts the span of an incoming POST request. Other requests, such as probes and scrapes, have no span. */
 export function beginSpan(
   tracing: Tracing,
   { method, headers, id, routeOptions: { url } }: FastifyRequest,

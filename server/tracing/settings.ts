@@ -10,11 +10,11 @@ export const samplerNames = [
 ] as const;
 
 export interface TracingSettings {
-  /** The URL to which spans are posted, with its path. */
+  /** The URL to which the exporter posts spans, including the path. */
   readonly url: string;
   readonly protocol: (typeof otlpProtocols)[number];
   readonly serviceName: string;
-  /** Attributes of every span, such as its location. */
+  /** Resource attributes of every span, such as the namespace of the pod. */
   readonly resourceAttributes: Readonly<Record<string, string>>;
   readonly sampler: { readonly name: (typeof samplerNames)[number]; readonly ratio: number };
 }

@@ -3,7 +3,7 @@ import { type CollectorLog, withoutSecrets } from "../telemetry/otlp.ts";
 import type { TracingSettings } from "./settings.ts";
 import { noTracing, type Tracing } from "./span.ts";
 
-/** Starts OpenTelemetry traces. Its packages are loaded only if traces are enabled. */
+/** Starts OpenTelemetry traces. OpenTelemetry's packages are loaded only if traces are enabled. */
 export async function startTracing(
   settings: TracingSettings | undefined,
   log: CollectorLog,
@@ -12,6 +12,6 @@ export async function startTracing(
   if (!settings) return noTracing;
   const { openTelemetry } = await import("./open-telemetry.ts");
   const tracing = await openTelemetry(settings, log, clock);
-  log.info({ url: withoutSecrets(settings.url), protocol: settings.protocol }, "traces are on");
+  log.info({ url: withoutSecrets(settings.url), protocol: settings.protocol }, "the export of traces is enabled");
   return tracing;
 }

@@ -154,8 +154,8 @@ const elsewhere: string[] = [];
 
   it("creates a key that curl can use, and revokes it", async () => {
     await page.getByLabel("Name", { exact: true }).fill("app");
-    await page.getByLabel("Streams at once").fill("4");
-    await page.getByRole("button", { name: "Make the key" }).click();
+    await page.getByLabel("Concurrent streams").fill("4");
+    await page.getByRole("button", { name: "Create key" }).click();
     key = (await page.locator("#new-key").textContent()) ?? "";
     await lookAt("new-key");
     await eventually("curl to receive speech", async () => (await curl()).status === "200");
@@ -195,7 +195,7 @@ const elsewhere: string[] = [];
     await page.getByRole("button", { name: "Speak" }).click();
     await page
       .getByRole("alert")
-      .getByText("may have 1,000 characters with mist at the dashboard and has 1,005")
+      .getByText("has 1,005 characters; the limit with mist in the dashboard is 1,000")
       .waitFor();
     await page.getByRole("button", { name: /^alan: Hello there/ }).click();
     expect(await page.getByLabel("Text", { exact: true }).inputValue()).toBe(spoken);
@@ -212,7 +212,7 @@ const elsewhere: string[] = [];
     await page.unroute(speech);
     await page.route(speech, (route) => route.abort());
     await page.getByRole("button", { name: "Speak" }).click();
-    await alert.getByText("The server cannot be reached").waitFor();
+    await alert.getByText("The server is not reachable").waitFor();
     await page.unroute(speech);
   });
 
@@ -244,7 +244,7 @@ const elsewhere: string[] = [];
 
   it("enters the pronunciation of an out-of-vocabulary word, listens to it, and saves it", async () => {
     await page.goto(`${url}/dashboard/words`);
-    await page.getByRole("button", { name: "Keep sentences" }).click();
+    await page.getByRole("button", { name: "Save sentences" }).click();
     const team = { saveOovs: true, modelId: "mist", speaker: "alan", text: "Hello. Say Zorblax to me." };
     await server.api.post(team, { accept: "audio/pcm" }); // sent with a key that has no team
     const word = page.getByRole("heading", { name: "Zorblax" });
@@ -253,7 +253,7 @@ const elsewhere: string[] = [];
       return word.isVisible();
     });
     await page.getByText("Say Zorblax to me.").waitFor();
-    await page.getByLabel("Say Zorblax as").fill("z1Orbl2@ks");
+    await page.getByLabel("Pronunciation of Zorblax").fill("z1Orbl2@ks");
     await page.getByRole("button", { name: "Listen to Zorblax" }).click();
     await page.getByText(/^\d\.\d s$/).waitFor();
     await page.locator("summary", { hasText: "The phonetic alphabet" }).click();
@@ -270,11 +270,11 @@ const elsewhere: string[] = [];
     await (await download).saveAs(file);
     expect(readFileSync(file, "utf8")).toContain("<grapheme>zorblax</grapheme>");
     await page.getByRole("button", { name: "Remove zorblax" }).click();
-    await page.getByText("Empty yet.").waitFor();
+    await page.getByText("The lexicon is empty.").waitFor();
     await page.getByLabel("File to import").setInputFiles(file);
     await page.getByRole("button", { name: "Import", exact: true }).click();
-    await page.getByText("One word was taken in.").waitFor();
-    expect(await page.getByLabel("Say zorblax as").inputValue()).toBe("z1Orbl2@ks");
+    await page.getByText("One word was imported.").waitFor();
+    expect(await page.getByLabel("Pronunciation of zorblax").inputValue()).toBe("z1Orbl2@ks");
     writeFileSync(file, "<lexicon/>");
     await page.getByLabel("File to import").setInputFiles(file);
     await page.getByRole("button", { name: "Import", exact: true }).click();
@@ -284,25 +284,25 @@ const elsewhere: string[] = [];
 
   it("shows the usage by day, key and voice", async () => {
     await page.getByRole("link", { name: "Usage" }).click();
-    await page.getByRole("img", { name: "Requests a day" }).waitFor();
+    await page.getByRole("img", { name: "Requests per day" }).waitFor();
     await page.getByRole("cell", { name: "alan" }).first().waitFor();
     await lookAt("usage");
   });
 
   it("adds a user, who sees only the team's keys", async () => {
-    await page.getByRole("link", { name: "People" }).click();
+    await page.getByRole("link", { name: "Users" }).click();
     await page.getByLabel("Name", { exact: true }).fill("bob");
     await page.getByLabel("Team", { exact: true }).fill("blue");
-    await page.getByRole("button", { name: "Add, and make a link" }).click();
+    await page.getByRole("button", { name: "Add user and create link" }).click();
     await lookAt("people");
     const link = new URL((await page.locator("#link").textContent()) ?? "");
-    await page.getByRole("link", { name: "Changes" }).click();
+    await page.getByRole("link", { name: "Audit log" }).click();
     await lookAt("changes");
     await page.getByRole("button", { name: "Sign out" }).click();
     await page.goto(`${url}${link.pathname}${link.search}`);
     await lookAt("join");
     await page.getByLabel("Password").fill("another four plain words");
-    await page.getByRole("button", { name: "Choose this password" }).click();
+    await page.getByRole("button", { name: "Set password" }).click();
     await page.waitForURL(`${url}/dashboard/keys`);
     expect(await page.getByRole("navigation").getByRole("link").allTextContents()).toEqual([
       "Keys",

@@ -122,7 +122,7 @@ it("the dashboard is in German if the browser requests it, and the language swit
   await page.getByLabel("Ihr Name").fill("ada");
   await page.getByLabel("Passwort").fill("ananananananan");
   await page.getByRole("button", { name: "Eigentümer anlegen" }).click();
-  await page.getByText("Das Passwort besteht aus Wiederholungen").waitFor();
+  await page.getByText("Das Passwort hat zu wenige verschiedene Zeichen").waitFor();
   await lookAt("setup-refused");
   await page.getByLabel("Passwort").fill(password);
   await page.getByRole("button", { name: "Eigentümer anlegen" }).click();
@@ -146,11 +146,11 @@ it("the keys, the form for a key, and its errors are in German", async () => {
     { accept: "audio/pcm" },
   );
   await page.getByLabel("Name", { exact: true }).fill("Probe");
-  await page.getByLabel("Gilt bis").fill("2001-01-01");
+  await page.getByLabel("Gültig bis").fill("2001-01-01");
   await page.getByRole("button", { name: "Schlüssel anlegen" }).click();
   await page.getByText("Das Datum muss in der Zukunft liegen.").waitFor();
   await lookAt("keys-refused");
-  await page.getByLabel("Gilt bis").fill("");
+  await page.getByLabel("Gültig bis").fill("");
   await page.getByRole("button", { name: "Schlüssel anlegen" }).click();
   await page.getByText("Der Schlüssel Probe ist angelegt.").waitFor();
   await page.getByText("Probe ändern").click();
@@ -169,11 +169,11 @@ it("the playground is in German, and formats numbers for German readers", async 
   await lookAt("playground");
   await page.getByLabel("Text", { exact: true }).fill("Wort ".repeat(201));
   await page.getByRole("button", { name: "Sprechen" }).click();
-  await page.getByText("darf der Text mit mist 1.000 Zeichen haben und hat 1.005").waitFor();
+  await page.getByText("Der Text hat 1.005 Zeichen; im Dashboard sind mit mist höchstens 1.000 erlaubt").waitFor();
   await page.getByLabel("Text", { exact: true }).fill("Eine <99999> Pause.");
   await page.getByLabel("ist eine Pause von N Millisekunden").check();
   await page.getByRole("button", { name: "Sprechen" }).click();
-  await page.getByRole("alert").getByText("Pausen dauern höchstens").waitFor();
+  await page.getByRole("alert").getByText("Eine Pause dauert höchstens").waitFor();
   await lookAt("playground-refused");
   const body = `event: error\ndata: ${JSON.stringify({ detail: "The model went away." })}\n\n`;
   const headers = { "content-type": "text/event-stream", "x-sampling-rate": "22050" };
@@ -206,20 +206,20 @@ it("the out-of-vocabulary words, the lexicon and its files are in German", async
 
 it("all other pages and an error page are in German", async () => {
   await page.getByRole("link", { name: "Konto" }).click();
-  await page.getByText("diese hier").waitFor();
+  await page.getByText("aktuelle Sitzung").waitFor();
   await lookAt("account");
   await page.getByRole("link", { name: "Nutzung" }).click();
   await page.getByRole("cell", { name: "alan" }).first().waitFor();
   await lookAt("usage");
-  await page.getByRole("link", { name: "Personen" }).click();
+  await page.getByRole("link", { name: "Benutzer" }).click();
   await page.getByLabel("Name", { exact: true }).fill("bob");
   await page.getByLabel("Team", { exact: true }).fill("blau");
   await page.getByLabel("Rolle").selectOption("viewer");
-  await page.getByRole("button", { name: "Hinzufügen und Link erzeugen" }).click();
+  await page.getByRole("button", { name: "Benutzer hinzufügen und Link erzeugen" }).click();
   await page.getByText("bob ändern").click();
   await lookAt("people");
   const link = new URL((await page.locator("#link").textContent()) ?? "");
-  await page.getByRole("link", { name: "Änderungen" }).click();
+  await page.getByRole("link", { name: "Audit-Protokoll" }).click();
   await lookAt("changes");
   await page.getByRole("button", { name: "Abmelden" }).click();
   await page.goto(`${server.api.url}${link.pathname}${link.search}`);
@@ -228,6 +228,6 @@ it("all other pages and an error page are in German", async () => {
   await page.getByRole("button", { name: "Dieses Passwort festlegen" }).click();
   await page.waitForURL(`${url}/keys`);
   await page.goto(`${url}/people`);
-  await page.getByText("Ihre Rolle: Betrachter.").waitFor();
+  await page.getByText("Ihre Rolle ist Betrachter.").waitFor();
   await lookAt("error");
 });

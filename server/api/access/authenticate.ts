@@ -4,21 +4,21 @@ import { type ApiKey, digestKey, isWellFormedKey, keyPrefix, type Scope } from "
 import type { KeyStore } from "../../store/keys/key-store.ts";
 
 const realm = 'Bearer realm="svc-tts"';
-/** Far longer than any key. It bounds the cost of hashing. */
+/** Longest accepted token, which bounds the cost of hashing. API keys are shorter. */
 const maxTokenLength = 512;
 
-/** Hooks that a request passes before its route, in this order. */
+/** Hooks that run before the handler of a route, in this order. */
 export type Guard = onRequestAsyncHookHandler[];
 
-/** The keys that let callers in. */
+/** The API keys and the scope that authenticate a client. */
 export interface Authentication {
   readonly store: KeyStore;
   readonly scope: Scope;
-  /** Milliseconds since the epoch. */
+  /** Returns the current time in milliseconds since the epoch. */
   readonly now: () => number;
 }
 
-/** Why a caller is not let in, with the challenge of the answer (RFC 6750). */
+/** A failed authentication, with the challenge for the header `WWW-Authenticate` (RFC 6750). */
 class AuthenticationFailure extends Failure {
   readonly challenge: string;
 
@@ -29,8 +29,8 @@ class AuthenticationFailure extends Failure {
 }
 
 /**
- * A hook that accepts a request with an API key of this scope (RFC 6750). Unknown, malformed and expired keys
- * get the same response.
+ * Creates a hook that requires an API key with this scope (RFC 6750). The response is the same for unknown, malformed
+ * and expired keys.
  * @param now milliseconds since the epoch.
  */
 export function requireScope(store: KeyStore, scope: Scope, now: () => number) {
@@ -45,7 +45,7 @@ export function requireScope(store: KeyStore, scope: Scope, now: () => number) {
 }
 
 /**
- * The key in a header `Authorization`, or in a field that stands for it.
+ * Returns the API key of a header `Authorization`. A socket may send the same value in a message.
  * @throws Failure `unauthorized` or `insufficient_scope`.
  */
 export async function authenticate(
@@ -59,14 +59,14 @@ export async function authenticate(
   }
   const key = isMistyped(token) ? undefined : await store.find(digestKey(token));
   if (!key || isExpired(key, now())) {
-    const detail = "The API key is not valid; check it, or ask for a new one.";
+    const detail = "The API key is unknown, expired or revoked; check the key, or request a new one.";
     throw new AuthenticationFailure("unauthorized", detail, `${realm}, error="invalid_token"`);
   }
   if (!key.scopes.includes(scope)) {
     const challenge = `${realm}, error="insufficient_scope", scope="${scope}"`;
     throw new AuthenticationFailure(
       "insufficient_scope",
-      `This needs a key with the scope ${scope}.`,
+      `The API key lacks the scope ${scope}; use a key with this scope.`,
       challenge,
     );
   }
@@ -79,7 +79,7 @@ function readToken(header: string | undefined): string | undefined {
 }
 
 /**
- * The server's own keys contain a checksum: a wrong one needs no look-up. Keys of another form are looked up.
+ * Whether the token has the prefix of the server's own keys but a wrong checksum. Such a token needs no look-up.
  */
 function isMistyped(token: string): boolean {
   return token.startsWith(keyPrefix) && !isWellFormedKey(token);

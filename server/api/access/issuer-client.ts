@@ -4,8 +4,8 @@ import type { Clock } from "../../../lib/clock.ts";
 
 export interface IssuerClient {
   /**
-   * Returns the issuer's response about the license with this ID, not yet verified. @throws Error with the
-   * reason if there is no response
+   * Returns the issuer's response about the license with this ID. The response is not verified.
+   * @throws Error if the issuer sends no complete response.
    */
   ask(id: string): Promise<string>;
   close(): Promise<void>;
@@ -13,14 +13,14 @@ export interface IssuerClient {
 
 export interface IssuerClientOptions {
   readonly endpoint: string;
-  /** PEM certificate of the issuer's authority, if it is a private one. */
+  /** PEM certificate of the issuer's authority. Undefined for a public authority. */
   readonly authority: string | undefined;
-  /** Longest time for the whole response, including the connection. */
+  /** Longest time for the connection and the whole response. */
   readonly withinMs: number;
   readonly clock: Clock;
 }
 
-/** Sends the request over HTTPS. It contains only the license's ID; redirects are not followed. */
+/** Creates a client that sends the ID of the license over HTTPS. The client does not follow redirects. */
 export function createIssuerClient({
   endpoint,
   authority,
@@ -47,7 +47,7 @@ export function createIssuerClient({
         );
       } catch (error) {
         if (!signal.aborted) throw error;
-        throw new Error(`no complete response within ${withinMs} ms`, { cause: error });
+        throw new Error(`the license issuer sent no complete response within ${withinMs} ms`, { cause: error });
       } finally {
         cancel();
       }
@@ -59,13 +59,13 @@ export function createIssuerClient({
 async function readText({ statusCode, body }: Dispatcher.ResponseData): Promise<string> {
   if (statusCode !== 200) {
     body.on("error", () => undefined).destroy();
-    throw new Error(`it responded with status ${statusCode}`);
+    throw new Error(`the license issuer responded with status ${statusCode} instead of 200`);
   }
   const pieces: Buffer[] = [];
   let bytes = 0;
   for await (const piece of body as AsyncIterable<Buffer>) {
     bytes += piece.length;
-    if (bytes > maxResponseBytes) throw new Error(`its response is longer than ${maxResponseBytes} bytes`);
+    if (bytes > maxResponseBytes) throw new Error(`the response of the license issuer is longer than ${maxResponseBytes} bytes`);
     pieces.push(piece);
   }
   return Buffer.concat(pieces).toString("utf8");

@@ -14,11 +14,11 @@ export type CheckResult = "good" | "revoked" | "failed";
 
 /** The periodic online check of the license. */
 export interface LicenseCheck {
-  /** The responses for the license evaluation. */
+  /** Returns the issuer's response for the license evaluation. */
   facts(): OnlineCheck;
-  /** The applicable response, as signed. */
+  /** Returns the latest valid response in its signed form. */
   answer(): string | undefined;
-  /** Takes over the responses of the routing table, then sends a request whenever it is due. */
+  /** Reads the response of the routing table, and starts to send requests when they are due. */
   start(): Promise<void>;
   /** Reads the response of the routing table, which another pod may have received. */
   adopt(): Promise<void>;
@@ -27,27 +27,27 @@ export interface LicenseCheck {
 
 export interface CheckOptions {
   readonly issuer: IssuerClient;
-  /** How long a response is valid. */
+  /** Seconds for which a response is valid. */
   readonly intervalSeconds: number;
   /** ID of the current license. Undefined while there is no readable license. */
   readonly licenseId: () => string | undefined;
   readonly keys: () => JSONWebKeySet | undefined;
-  /** The response that the operator has stored. Undefined without an operator. */
+  /** Returns the response that the operator has stored. Undefined without an operator. */
   readonly kept: () => RoutingTable["licenseCheck"];
-  /** Called when a new response arrived. */
+  /** Called after a new valid response. */
   readonly onNews: () => void;
   readonly onResult: (result: CheckResult) => void;
   readonly clock: Clock;
-  /** Random from 0 to 1, so that pods that started together do not send at the same time. */
+  /** Returns a random number from 0 to 1, so that pods do not send requests at the same time. */
   readonly random: () => number;
   readonly log: Log;
 }
 
-/** Share of the interval after which the check is repeated. */
-const askAfter = { least: 0.8, most: 0.9 };
-/** How often the check evaluates whether a request is due. */
-const lookMs = 1000;
-/** Wait after the first failure. It doubles with each further one. */
+/** Share of the interval after which the next request is due. */
+const dueShare = { least: 0.8, most: 0.9 };
+/** Time between two checks whether a request is due. */
+const checkMs = 1000;
+/** Delay after the first failure. The delay doubles with each further failure. */
 const firstRetryMs = 30_000;
 const longestRetryMs = 3_600_000;
 
@@ -55,17 +55,17 @@ export function createLicenseCheck(options: CheckOptions): LicenseCheck {
   const { issuer, intervalSeconds, licenseId, keys, kept, onNews, onResult, clock, random, log } = options;
   const now = () => clock.nowMs();
   const startedAt = now();
-  const share = askAfter.least + (askAfter.most - askAfter.least) * random();
+  const share = dueShare.least + (dueShare.most - dueShare.least) * random();
   const intervalMs = intervalSeconds * 1000;
   let known: IssuerResponse | undefined;
   let failures = 0;
   let retryAt = 0;
-  let complaint: string | undefined;
-  let asking: Promise<void> | undefined;
+  let loggedError: string | undefined;
+  let pendingRequest: Promise<void> | undefined;
 
   const read = (text: string) => readLicenseAnswer(text, keys() ?? { keys: [] }, now());
 
-  const take = (answer: IssuerResponse): void => {
+  const accept = (answer: IssuerResponse): void => {
     const best = known?.jti === answer.jti ? newestResponse([known, answer], answer.jti) : answer;
     if (best === known) return;
     known = best;
@@ -76,37 +76,37 @@ export function createLicenseCheck(options: CheckOptions): LicenseCheck {
     const text = kept()?.answer;
     if (text === undefined || text === known?.text) return;
     const answer = await read(text).catch((error: Error) => {
-      log.warn({ err: error }, "the license issuer's response in the routing table is invalid");
+      log.warn({ err: error }, "the response of the license issuer in the routing table is invalid; it is ignored");
       return undefined;
     });
-    if (answer !== undefined && (known === undefined || answer.jti === licenseId())) take(answer);
+    if (answer !== undefined && (known === undefined || answer.jti === licenseId())) accept(answer);
   };
 
-  const ask = async (id: string) => {
+  const requestStatus = async (id: string) => {
     try {
       const answer = await read(await issuer.ask(id));
-      if (answer.jti !== id) throw new Error("the response is about another license");
+      if (answer.jti !== id) throw new Error(`the response is about the license ${answer.jti}, not ${id}`);
       failures = 0;
       retryAt = now() + Math.min(intervalMs / 10, longestRetryMs);
-      if (complaint !== undefined) log.info({}, "the license's issuer responds again");
-      complaint = undefined;
+      if (loggedError !== undefined) log.info({}, "the license issuer responds again");
+      loggedError = undefined;
       onResult(answer.status);
-      take(answer);
+      accept(answer);
     } catch (error) {
       failures += 1;
       retryAt = now() + retryMs(failures, intervalMs, random);
       const { message } = error as Error;
-      if (message !== complaint) log.warn({ err: error }, "the license's issuer sent no valid response");
-      complaint = message;
+      if (message !== loggedError) log.warn({ err: error }, "the license issuer sent no valid response; the request is repeated");
+      loggedError = message;
       onResult("failed");
     }
   };
 
-  const look = () => {
+  const sendIfDue = () => {
     const id = licenseId();
-    if (asking !== undefined || id === undefined || now() < Math.max(retryAt, dueAt(id))) return;
-    asking = ask(id).finally(() => {
-      asking = undefined;
+    if (pendingRequest !== undefined || id === undefined || now() < Math.max(retryAt, dueAt(id))) return;
+    pendingRequest = requestStatus(id).finally(() => {
+      pendingRequest = undefined;
     });
   };
   const dueAt = (id: string) => (known?.jti === id ? known.iat * 1000 + intervalMs * share : 0);
@@ -118,18 +118,18 @@ export function createLicenseCheck(options: CheckOptions): LicenseCheck {
     answer: () => known?.text,
     async start() {
       await adopt();
-      stop = every(clock, lookMs, look);
+      stop = every(clock, checkMs, sendIfDue);
     },
     adopt,
     async close() {
       stop?.();
       await issuer.close();
-      await asking;
+      await pendingRequest;
     },
   };
 }
 
-/** Doubles with each consecutive failure, with jitter. */
+/** Returns the delay after a failure. The delay doubles with each consecutive failure, and has jitter. */
 function retryMs(failures: number, intervalMs: number, random: () => number): number {
   const mostMs = Math.min(intervalMs / 4, longestRetryMs);
   return Math.min(firstRetryMs * 2 ** (failures - 1), mostMs) * (0.5 + random() / 2);

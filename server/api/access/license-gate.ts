@@ -16,7 +16,7 @@ export interface LicenseGate {
   verdict(): LicenseVerdict;
   /** @throws Failure `license_required` if the license does not allow synthesis with this model. */
   admit(modelId: ModelId): void;
-  /** Evaluates the license again, after one of its inputs changed. */
+  /** Evaluates the license again. Call this method after an input of the evaluation has changed. */
   refresh(): Promise<void>;
   close(): void;
 }
@@ -29,23 +29,23 @@ export interface LicenseSources {
   readonly gracePeriodSeconds: number;
   /** Time at which the operator observed that the license became invalid, in milliseconds since the epoch. */
   readonly failedAt: () => number | undefined;
-  /** Limits of the last valid license, as the operator knows it. */
+  /** Returns the models and the grace period of the last valid license that the operator has read. */
   readonly lastLicense?: () => Pick<LicenseClaims, "models" | "graceDays"> | undefined;
-  /** The online check. Undefined without one. */
+  /** Returns the state of the online check. Undefined if the online check is off. */
   readonly check?: (() => OnlineCheck | undefined) | undefined;
   readonly clock: Clock;
   readonly intervalMs: number;
   readonly log: Log;
 }
 
-/** Evaluates the license at the start, on a timer and on request. The last verdict applies in between. */
+/** Evaluates the license at the start, periodically, and after changes. The last verdict applies in between. */
 export async function createLicenseGate(sources: LicenseSources): Promise<LicenseGate> {
-  let verdict: LicenseVerdict = { state: "missing", message: "The license was not read yet." };
+  let verdict: LicenseVerdict = { state: "missing", message: "The license has not been read yet." };
   let lastGood: LicenseVerdict["claims"];
-  /** Time at which this process observed that synthesis was allowed no longer. It is used without an operator. */
-  let seenFailing: number | undefined;
+  /** Time at which this process observed that the license became invalid. Used if there is no operator. */
+  let observedFailureAt: number | undefined;
 
-  /** The terms that this process has read have priority over those that the operator reports. */
+  /** Returns the terms of the last valid license. Terms that this process has read have priority. */
   const last = () => lastGood ?? sources.lastLicense?.();
   const limits = () => (verdict.state === "not_required" ? undefined : (verdict.claims ?? last()));
   const judge = (failedAt: number | undefined) =>
@@ -60,7 +60,7 @@ export async function createLicenseGate(sources: LicenseSources): Promise<Licens
       check: sources.check?.(),
     });
 
-  /** There is one grace period: it does not start again when a license is deleted after its end. */
+  /** Returns the start of the grace period. A license that is deleted after the grace period gets no second one. */
   const graceStart = () => {
     const { graceUntil } = verdict;
     if (!mayServe(verdict)) return undefined;
@@ -71,8 +71,8 @@ export async function createLicenseGate(sources: LicenseSources): Promise<Licens
   const refresh = async () => {
     const plain = await judge(undefined);
     const isBad = hasTurnedBad(plain);
-    seenFailing = isBad ? (seenFailing ?? graceStart()) : undefined;
-    const next = isBad ? await judge(sources.failedAt() ?? seenFailing) : plain;
+    observedFailureAt = isBad ? (observedFailureAt ?? graceStart()) : undefined;
+    const next = isBad ? await judge(sources.failedAt() ?? observedFailureAt) : plain;
     if (!isBad) lastGood = plain.claims ?? lastGood;
     if (next.state !== verdict.state) {
       const level = next.state === "valid" || next.state === "not_required" ? "info" : "warn";
@@ -96,7 +96,10 @@ export async function createLicenseGate(sources: LicenseSources): Promise<Licens
   };
 }
 
-/** If only the online check failed (`unconfirmed`), its grace period has ended and does not start again. */
+/**
+ * Whether the license became invalid or missing, so that its grace period starts. With the cause `unconfirmed`, the
+ * grace period of the online check has already ended, and no second one starts.
+ */
 function hasTurnedBad({ state, cause }: LicenseVerdict): boolean {
   return (state === "invalid" || state === "missing") && cause !== "unconfirmed";
 }

@@ -4,16 +4,16 @@ import { Failure } from "../../contract/errors.ts";
 import type { ApiKey, KeyLimits } from "../../store/keys/key.ts";
 import type { SharedLimits } from "./shared-limits.ts";
 
-/** Remaining requests of a key. */
+/** The state of the rate limit of an API key. */
 export interface RateState {
-  /** Requests in a window. */
+  /** Allowed requests in a window. */
   readonly limit: number;
   readonly remaining: number;
   readonly resetSeconds: number;
   readonly isExceeded: boolean;
 }
 
-/** Enforces each key's limits, either in this process or across all API processes. */
+/** Enforces the limits of each API key, either in this process or across all API processes. */
 export interface Quotas {
   /** Counts one request. Undefined if the key has no limit. */
   count(key: ApiKey): Promise<RateState | undefined>;
@@ -26,22 +26,22 @@ export interface Quotas {
 }
 
 export interface QuotaOptions {
-  /** Limits of keys without limits of their own. */
+  /** Default limits of API keys. */
   readonly defaults: KeyLimits;
-  /** Undefined keeps the counts in this process. */
+  /** Counts that all API processes share. If undefined, each process counts by itself. */
   readonly shared: SharedLimits | undefined;
-  /** How often leases on streams are renewed. */
+  /** Interval between two renewals of the leases on streams. */
   readonly renewMs?: number;
 }
 
 export const windowSeconds = 60;
 const usualRenewMs = 10_000;
-/** Limits differ from key to key, so the library only counts and this module decides. */
+/** A limit that no count reaches. The limits differ between keys, so the library only counts the requests. */
 export const countOnly = Number.MAX_SAFE_INTEGER;
 
 /**
- * The local counts continue next to the shared ones: if those are unavailable, each process still knows its
- * own requests.
+ * Creates the quotas. The process counts its own requests even with shared counts, so that limits apply while the
+ * shared counts are unavailable.
  */
 export function createQuotas({ defaults, shared, renewMs = usualRenewMs }: QuotaOptions): Quotas {
   const requests = new RateLimiterMemory({ points: countOnly, duration: windowSeconds });
@@ -90,7 +90,7 @@ function stateOf(limit: number, { consumedPoints, msBeforeNext }: RateLimiterRes
 function tooMany(limit: number): Failure {
   return new Failure(
     "too_many_streams",
-    `This key may have ${limit} ${limit === 1 ? "stream" : "streams"} at once; try again when one has ended.`,
+    `This key has reached its limit of ${limit} concurrent ${limit === 1 ? "stream" : "streams"}; try again when a stream has ended.`,
     { retryAfterSeconds: 1 },
   );
 }

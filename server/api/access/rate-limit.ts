@@ -4,11 +4,11 @@ import type { ApiKey } from "../../store/keys/key.ts";
 import type { Quotas, RateState } from "./quotas.ts";
 
 /**
- * A hook that counts the request for its key's rate limit, and returns the remaining number in headers. It
- * runs after the authentication.
+ * Creates a hook that counts the request for the rate limit of its API key, and adds the remaining number to the
+ * headers. The hook runs after the authentication.
  *
- * The three headers are those that clients use today (drafts 3 to 6 of the IETF's RateLimit header fields).
- * The structured `RateLimit` of later drafts is still changing.
+ * The three headers follow drafts 3 to 6 of the IETF's RateLimit header fields, which clients support today. The
+ * structured header `RateLimit` of later drafts is still changing.
  */
 export function limitRate(quotas: Pick<Quotas, "count">) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
@@ -24,7 +24,7 @@ export function limitRate(quotas: Pick<Quotas, "count">) {
 }
 
 /**
- * Counts one synthesis on a socket as a request of its key.
+ * Counts one synthesis on a socket as a request of the API key.
  * @throws Failure `rate_limited`.
  */
 export async function countSynthesis(quotas: Pick<Quotas, "count">, apiKey: ApiKey): Promise<void> {
@@ -36,7 +36,7 @@ function refuseExceeded({ isExceeded, limit, resetSeconds }: RateState): void {
   if (!isExceeded) return;
   throw new Failure(
     "rate_limited",
-    `This key may send ${limit} requests a minute; try again in ${resetSeconds} s.`,
+    `This key has reached its limit of ${limit} requests per minute; try again in ${resetSeconds} s.`,
     { retryAfterSeconds: resetSeconds },
   );
 }

@@ -4,16 +4,16 @@ import { type Clock, systemClock } from "../../../lib/clock.ts";
 import type { Log } from "../../../lib/log.ts";
 
 /**
- * Counts that all API processes share, in Valkey or Redis. It never fails a request: a count that is not
- * available in time is undefined, and the process uses its own.
+ * Counts that all API processes share in Valkey or Redis. If a count is not available in time, the result is
+ * undefined, and the process uses its own count. The methods never throw.
  */
 export interface SharedLimits {
   /** Counts one request of this key. */
   count(id: string): Promise<RateLimiterRes | undefined>;
-  /** Takes a lease on one of the key's streams. False if all are taken. */
+  /** Takes a lease on one stream of the key. Returns false if the key has reached its limit. */
   take(id: string, lease: string, limit: number): Promise<boolean | undefined>;
   release(id: string, lease: string): Promise<void>;
-  /** Leases that are not renewed, such as those of a process that ended, expire. */
+  /** Renews leases. A lease that is not renewed expires, for example after the end of a process. */
   renew(leases: ReadonlyMap<string, ReadonlySet<string>>): Promise<void>;
   close(): Promise<void>;
 }
@@ -21,24 +21,24 @@ export interface SharedLimits {
 export interface SharedLimitsOptions {
   /** `redis://` or, with TLS, `rediss://`. It may contain a user name and a database number. */
   readonly url: string;
-  /** The current password, read for each connection. */
+  /** Returns the current password. It is called for each connection. */
   readonly password: () => string | undefined;
-  /** PEM certificate of the server's authority, if it is a private one. */
+  /** PEM certificate of the server's authority. Undefined for a public authority. */
   readonly authority: string | undefined;
   /** Prefix of every key. Deployments that share one Valkey need different prefixes. */
   readonly prefix: string;
   /** Window of the request count in seconds. */
   readonly windowSeconds: number;
-  /** A limit that the library requires and that no count reaches. */
+  /** A limit that no count reaches. The library requires a limit. */
   readonly points: number;
   readonly log: Log;
   readonly onAway: (isAway: boolean) => void;
   readonly leaseSeconds?: number;
-  /** The system's clock by default. */
+  /** Default: the clock of the system. */
   readonly clock?: Clock;
 }
 
-/** Longest wait for a response. After it no commands are sent for a while. */
+/** Longest wait for a response. After a timeout, no commands are sent for `askAgainAfterMs`. */
 const answerWithinMs = 50;
 const askAgainAfterMs = 1_000;
 const usualLeaseSeconds = 30;
@@ -46,7 +46,7 @@ const longestReconnectMs = 2_000;
 /** Longest wait for the first connection at the start. */
 const firstConnectionWithinMs = 2_000;
 
-/** Leases are in a set that is sorted by their end, on the server's own clock. */
+/** The leases of a key are a set that is sorted by expiry, according to the clock of the Valkey server. */
 const takeScript = `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -69,8 +69,8 @@ interface Scripts {
 }
 
 /**
- * Waits until the server is connected, has rejected the connection, or two seconds have passed, so that the
- * first requests use the shared counts.
+ * Connects to Valkey, and waits until the connection is ready or has failed, for at most two seconds. The wait lets
+ * the first requests use the shared counts.
  */
 export async function connectSharedLimits(options: SharedLimitsOptions): Promise<SharedLimits> {
   const { leaseSeconds = usualLeaseSeconds, prefix } = options;
@@ -89,8 +89,8 @@ export async function connectSharedLimits(options: SharedLimitsOptions): Promise
   return {
     count: (id) => ask(() => limiter.consume(id)),
     async take(id, lease, limit) {
-      const taken = await ask(() => redis.svcTake(streams(id), lease, String(limit), seconds));
-      return taken === undefined ? undefined : taken === 1;
+      const result = await ask(() => redis.svcTake(streams(id), lease, String(limit), seconds));
+      return result === undefined ? undefined : result === 1;
     },
     async release(id, lease) {
       await tell(() => redis.zrem(streams(id), lease));
@@ -107,13 +107,13 @@ export async function connectSharedLimits(options: SharedLimitsOptions): Promise
 function connect({ url, password, authority }: SharedLimitsOptions): Redis & Scripts {
   const secret = password();
   const redis = new Redis(url, {
-    protocol: 2, // Every server supports this protocol version, and no response here needs a newer one.
+    protocol: 2, // Every server supports this protocol version, which is sufficient for these commands.
     connectionName: "svc-tts",
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,
     maxRetriesPerRequest: 0,
     connectTimeout: 2_000,
-    socketTimeout: 5_000, // Commands must not accumulate while a server hangs.
+    socketTimeout: 5_000, // Ends the connection to a server that hangs, so that commands do not accumulate.
     ...(secret !== undefined && { password: secret }),
     ...(url.startsWith("rediss:") && { tls: authority === undefined ? {} : { ca: authority } }),
     retryStrategy: (attempt) => {
@@ -143,35 +143,34 @@ interface Link {
   /** Runs a command if the server is connected and responds in time. */
   ask<Answer>(command: () => Promise<Answer>): Promise<Answer | undefined>;
   /**
-   * Sends a command without waiting for its response, also while other commands are suspended: otherwise a
-   * released stream would stay occupied until its lease ends. A command that is lost with the connection is
-   * corrected when its lease ends.
+   * Sends a command without a time limit, also after a timeout of another command. A released stream must not stay
+   * occupied until its lease expires. If the connection is lost, the command is lost and the lease expires.
    */
   tell(command: () => Promise<unknown>): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Logs once when the server becomes unavailable, and once when it is back. */
+/** Sends commands to the server. Logs once when the server becomes unavailable, and once when it responds again. */
 function link(redis: Redis, options: SharedLimitsOptions): Link {
   const { log, onAway, clock = systemClock } = options;
   let connectionError: Error | undefined;
   redis.on("error", (error: Error) => {
-    connectionError = error; // Logged by the first command without a connection, not by each attempt to connect.
+    connectionError = error; // The next command logs this error. Attempts to connect are not logged.
   });
   let silentUntilMs = Number.NEGATIVE_INFINITY;
   let isAway = false;
-  const turn = (away: boolean, error?: unknown) => {
+  const setAway = (away: boolean, error?: unknown) => {
     if (away === isAway) return;
     isAway = away;
     onAway(away);
-    if (away) log.warn({ err: error }, "Valkey does not respond: limits apply to this process only");
-    else log.info({}, "Valkey responds again: limits are shared");
+    if (away) log.warn({ err: error }, "Valkey does not respond; the limits of API keys apply to this process only");
+    else log.info({}, "Valkey responds again; all API processes share the limits of API keys");
   };
   let closed = false;
-  const missed = (error: unknown) => {
+  const recordFailure = (error: unknown) => {
     if (closed) return;
     silentUntilMs = clock.monotonicMs() + askAgainAfterMs;
-    turn(true, error);
+    setAway(true, error);
   };
   return {
     async ask(command) {
@@ -179,10 +178,10 @@ function link(redis: Redis, options: SharedLimitsOptions): Link {
       try {
         if (redis.status !== "ready") throw connectionError ?? new Error(`the connection is ${redis.status}`);
         const answer = await within(answerWithinMs, command(), clock);
-        turn(false);
+        setAway(false);
         return answer;
       } catch (error) {
-        missed(error);
+        recordFailure(error);
         return undefined;
       }
     },
@@ -191,7 +190,7 @@ function link(redis: Redis, options: SharedLimitsOptions): Link {
       try {
         await command();
       } catch (error) {
-        missed(error);
+        recordFailure(error);
       }
     },
     async close() {
@@ -204,14 +203,14 @@ function link(redis: Redis, options: SharedLimitsOptions): Link {
 function within<Answer>(limitMs: number, promise: Promise<Answer>, clock: Clock): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const began = clock.monotonicMs();
-    const late = () => reject(new Error(`no answer within ${limitMs} ms`));
-    const judge = () => {
-      // A late timer means that this process was blocked: the response may be waiting to be read, or the
-      // command to be sent.
+    const late = () => reject(new Error(`Valkey sent no response within ${limitMs} ms`));
+    const checkTimer = () => {
+      // If the timer is late, this process was blocked. The command may not have been sent, or its response not
+      // read, so the wait starts again.
       if (clock.monotonicMs() - began < 1.2 * limitMs) late();
       else cancel = clock.after(limitMs, late);
     };
-    let cancel = clock.after(limitMs, judge);
+    let cancel = clock.after(limitMs, checkTimer);
     promise.then(resolve, reject).finally(() => cancel());
   });
 }

@@ -9,23 +9,23 @@ export interface StreamLimiter {
   enter(): () => void;
 }
 
-export function createStreamLimiter(places: number): StreamLimiter {
-  let taken = 0;
+export function createStreamLimiter(limit: number): StreamLimiter {
+  let occupied = 0;
   return {
     enter() {
-      if (taken >= places) {
+      if (occupied >= limit) {
         throw new Failure(
           "saturated",
-          `This server synthesizes at most ${places} requests at once; try again in a moment.`,
+          `This server has reached its limit of ${limit} concurrent streams; try again in a moment.`,
           {
             retryAfterSeconds: 1,
           },
         );
       }
-      taken += 1;
+      occupied += 1;
       let held = true;
       return () => {
-        if (held) taken -= 1;
+        if (held) occupied -= 1;
         held = false;
       };
     },

@@ -1,4 +1,4 @@
-/** The WebSockets as an AsyncAPI 3 document, for `docs/asyncapi.json`. Messages of v1 come from its protobuf schema. */
+/** Describes the WebSockets as an AsyncAPI 3 document. The messages of v1 come from the protobuf schema. */
 import { requestSchema, responseSchema } from "../sockets/v1/schema.ts";
 import {
   audioEvent,
@@ -25,47 +25,48 @@ interface Protocol {
 
 const requestDescriptions = {
   "WebSocketRequest.contextId": "At most 128 bytes. Empty or absent: `default`.",
-  "WebSocketConfig.authorization": "The API key, as `Bearer <key>`, where the upgrade had none.",
-  "WebSocketConfig.license": "Accepted, and without effect.",
+  "WebSocketConfig.authorization": "The API key as `Bearer <key>`, if the upgrade had no key.",
+  "WebSocketConfig.license": "Accepted, but has no effect.",
   "WebSocketConfig.defaults": "Parameters for each `start` that does not have them.",
-  SynthesisRequest: "How one context is spoken.",
-  "SynthesisRequest.language": "Must match the voice.",
-  "SynthesisRequest.speaker": "A voice, or an alias of one. Required here or in `config.defaults`.",
-  "SynthesisRequest.text": "The whole text. Empty or absent: text follows in messages of its own.",
+  SynthesisRequest: "The parameters of one context.",
+  "SynthesisRequest.language": "The language, which must match the voice.",
+  "SynthesisRequest.speaker": "A voice, or an alias of a voice. Required here or in `config.defaults`.",
+  "SynthesisRequest.text": "The whole text. If empty or absent, the client sends the text in `text` messages.",
   "SynthesisRequest.splitStrategy":
-    "Whether each text is a sentence, comes in pieces, or is spoken together.",
-  "SynthesisRequest.codaParameters": "Accepted, and without effect.",
+    "When text is synthesized. `SPLIT_STRATEGY_SENTENCE` (default): each text immediately, as a sentence. `SPLIT_STRATEGY_ACCUMULATE_SENTENCE`: each sentence when it is complete. `SPLIT_STRATEGY_NONE`: all text together, after `end`.",
+  "SynthesisRequest.codaParameters": "Accepted, but has no effect.",
   "SynthesisRequest.customLexicon": "Pronunciations of up to 500 words.",
   "AudioParameters.audioFormat":
     "`audio/pcm`, `audio/l16`, `audio/pcmu`, `audio/wav` (default), `audio/mpeg`, `audio/ogg;codecs=opus` or `audio/webm;codecs=opus`.",
-  "AudioParameters.samplingRate": "Hz; 24000 unless given.",
-  "AudioParameters.timeScaleFactor": "0.4 to 2.5; below 1 is faster.",
-  "PronunciationEntry.spelling": "The word, in any case.",
-  "PronunciationEntry.pronunciation": "Its sounds in X-SAMPA.",
-  "TimestampOptions.enable": "Word times in `done`.",
+  "AudioParameters.samplingRate": "Hz. Default: 24000.",
+  "AudioParameters.timeScaleFactor": "0.4 to 2.5. Below 1 is faster.",
+  "PronunciationEntry.spelling": "The word, in upper or lower case.",
+  "PronunciationEntry.pronunciation": "The sounds of the word in X-SAMPA.",
+  "TimestampOptions.enable": "Whether `done` contains word timestamps.",
 };
 
 const responseDescriptions = {
-  "WebSocketResponse.contextId": "The context. Absent where the message concerns the connection.",
-  "WebSocketStarted.requestId": "The id in the logs.",
-  "WebSocketError.kind": "The cause, for programs.",
-  "WebSocketError.message": "The cause, for people.",
-  "Timestamps.status": "`code` is 0 where there are word times.",
-  SpanTimestamp: "One word. Times count from the start of the context's audio, before `timeScaleFactor`.",
+  "WebSocketResponse.contextId": "The context. Absent if the message concerns the connection.",
+  "WebSocketStarted.requestId": "The request ID in the logs.",
+  "WebSocketError.kind": "The kind of the error. Programs can rely on it.",
+  "WebSocketError.message": "A description of the error for users.",
+  "Timestamps.status": "`code` is 0 if the message contains word timestamps.",
+  SpanTimestamp:
+    "The timestamps of one word, relative to the start of the context's audio at normal speed (without `timeScaleFactor`).",
 };
 
 const summaries: Readonly<Record<string, string>> = {
-  config: "The API key and defaults of the connection, once, before the first `start`.",
+  config: "The API key and the defaults of the connection. Sent at most once, before the first `start`.",
   start: "Opens a context.",
   text: "Adds text to an open context.",
-  end: "The text of the context is complete.",
-  cancel: "Stops the context at once.",
+  end: "Marks the text of the context as complete.",
+  cancel: "Stops the context immediately.",
   ready: "The first message of the server.",
-  started: "The context is accepted.",
+  started: "The server has accepted the context.",
   audio: "Audio in whole samples.",
-  done: "The last message of a context that was spoken.",
-  cancelled: "The last message of a context that was cancelled, also for an unknown id.",
-  error: "The last message of the context that it names. Without a context, it concerns the connection.",
+  done: "The last message of a context that was synthesized completely.",
+  cancelled: "The last message of a cancelled context. Also the response to `cancel` with an unknown ID.",
+  error: "The last message of a context that failed. Without `contextId`, the error concerns the connection.",
 };
 
 const requests = new ProtobufSchemas({ descriptions: requestDescriptions, ignoresUnknown: true });
@@ -82,7 +83,7 @@ const protocols: Readonly<Record<string, Protocol>> = {
     address: "/ws",
     title: "v1: several contexts on one socket",
     description:
-      "The messages in the JSON of proto3. With the subprotocol `rime.v1.binary` the server writes the same messages in protobuf. The segment of the path before `/ws` may name a model, as in `/coda/ws`.",
+      "Messages in the JSON mapping of proto3. With the subprotocol `rime.v1.binary`, the server sends the same messages in binary protobuf. The path segment before `/ws` may name a model, as in `/coda/ws`.",
     subprotocols: ["rime.v1.json", "rime.v1.binary"],
     requests: envelopes(requests.payloadsOf(requestSchema)),
     events: envelopes(responses.payloadsOf(responseSchema)),
@@ -90,7 +91,7 @@ const protocols: Readonly<Record<string, Protocol>> = {
   json: {
     address: "/ws3",
     title: "JSON",
-    description: "One voice for each socket, and one turn after the other.",
+    description: "One voice for each socket. Turns are synthesized one after the other.",
     query,
     requests: jsonRequests,
     events: jsonEventMessages,
@@ -98,7 +99,7 @@ const protocols: Readonly<Record<string, Protocol>> = {
   jsonWithFlag: {
     address: "/ws2",
     title: "JSON, with `done: true`",
-    description: "As `/ws3`, for clients that read `done.done`.",
+    description: "Like `/ws3`, for clients that read `done.done`.",
     query,
     requests: jsonRequests,
     events: { ...jsonEventMessages, done: flaggedDone },
@@ -107,7 +108,7 @@ const protocols: Readonly<Record<string, Protocol>> = {
     address: "/ws",
     title: "Text in, audio out",
     description:
-      "Served without a subprotocol of v1 where the query has `speaker`, `modelId` or `audioFormat`.",
+      "Applies if the client offers no subprotocol of v1, and the query has `speaker`, `modelId` or `audioFormat`.",
     query,
     requests: { text: textRequest },
     events: { audio: audioEvent },
@@ -129,7 +130,7 @@ function channelOf(protocol: Protocol): object {
   };
 }
 
-/** Both directions have a message `text` or `audio` in some protocol: a prefix keeps them apart. */
+/** Adds a prefix to the name of each message, because both directions may have a message of the same name. */
 function named(protocol: Protocol, direction: "requests" | "events"): Messages {
   const entries = Object.entries(protocol[direction]).map(([name, message]) => [
     messageName(direction, name),
@@ -156,10 +157,10 @@ function operationsOf(channel: string, protocol: Protocol): Messages {
   };
 }
 
-/** Version of the API, not of the program: the path contains 1, and additions increment the second number. */
+/** Version of the API, which differs from the version of the program. Additions increment the second number. */
 const version = "1.0.0";
 
-/** @returns a new value of plain JSON. */
+/** Creates the document. @returns a new object of plain JSON. */
 export function asyncapiDocument(): object {
   const entries = Object.entries(protocols);
   const document = {
@@ -168,7 +169,7 @@ export function asyncapiDocument(): object {
       title: "svc-tts WebSockets",
       version,
       description:
-        "Text to speech while the text is written. The paths are served under any prefix, for example `/v1/ws3`. A refused upgrade is an HTTP response in plain text.",
+        "Text to speech for text that arrives in pieces. The paths are available under any prefix, for example `/v1/ws3`. If the server rejects an upgrade, the response is plain text.",
       license: { name: "Apache-2.0" },
     },
     defaultContentType: "application/json",
@@ -176,7 +177,7 @@ export function asyncapiDocument(): object {
       api: {
         host: "{host}",
         protocol: "wss",
-        variables: { host: { default: "localhost:8000", description: "Where the API is published." } },
+        variables: { host: { default: "localhost:8000", description: "Host and port of the API." } },
         security: [{ $ref: "#/components/securitySchemes/key" }],
       },
     },
@@ -189,5 +190,6 @@ export function asyncapiDocument(): object {
       schemas: { ...requests.components, ...responses.components },
     },
   };
-  return JSON.parse(JSON.stringify(document)); // Removes the schema library's own properties.
+  // The conversion removes internal properties of the schema library.
+  return JSON.parse(JSON.stringify(document));
 }

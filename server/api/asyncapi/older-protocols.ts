@@ -7,7 +7,7 @@ import { socketFormats } from "../sockets/socket-settings.ts";
 
 const contextId = {
   type: ["string", "null"],
-  description: "The context of the turn. `null` where its texts have none.",
+  description: "The context of the turn. `null` if the texts of the turn name no context.",
 };
 const seconds = { type: "array", items: { type: "number", minimum: 0 } };
 
@@ -21,7 +21,7 @@ const closed = (properties: Readonly<Record<string, object>>, optional: readonly
 /** Messages of a client on `/ws2` and `/ws3`. Unknown fields are ignored. */
 export const jsonRequests = {
   text: {
-    summary: "Adds text to the turn. The context id holds for later texts without one.",
+    summary: "Adds text to the turn. The context ID also applies to later texts without a context ID.",
     payload: {
       type: "object",
       properties: {
@@ -35,7 +35,7 @@ export const jsonRequests = {
   },
   operation: {
     summary:
-      "`flush` speaks all text and ends the turn, `clear` stops the speech and discards all text, `eos` speaks all text and closes the socket.",
+      "`flush` synthesizes all text and ends the turn. `clear` stops the synthesis and discards all text. `eos` synthesizes all text and closes the socket.",
     payload: {
       type: "object",
       properties: { operation: { type: "string", enum: [...clientOperations] }, contextId },
@@ -55,7 +55,7 @@ export const jsonEventMessages = {
     }),
   },
   timestamps: {
-    summary: "Word times, once after each synthesis, in seconds from its start.",
+    summary: "Word timestamps in seconds from the start of a synthesis. Sent once after each synthesis.",
     payload: closed({
       type: { const: "timestamps" },
       word_timestamps: closed({
@@ -66,21 +66,21 @@ export const jsonEventMessages = {
       contextId,
     }),
   },
-  done: { summary: "The turn is over.", payload: closed({ type: { const: "done" }, contextId }) },
+  done: { summary: "The turn has ended.", payload: closed({ type: { const: "done" }, contextId }) },
   error: {
-    summary: "A message was not valid, or a synthesis failed. The socket stays open.",
+    summary: "A message was invalid, or a synthesis failed. The socket stays open.",
     payload: closed({ type: { const: "error" }, message: { type: "string" }, contextId }, ["contextId"]),
   },
 };
 
-/** The event of `/ws2` that differs from that of `/ws3`. */
+/** The event `done` of `/ws2`, which differs from the event of `/ws3`. */
 export const flaggedDone = {
-  summary: "The turn is over.",
+  summary: "The turn has ended.",
   payload: closed({ type: { const: "done" }, done: { const: true }, contextId }),
 };
 
 export const textRequest = {
-  summary: "Text to speak. A frame that is exactly `<FLUSH>`, `<CLEAR>` or `<EOS>` is a command.",
+  summary: "Text to synthesize. A frame with exactly `<FLUSH>`, `<CLEAR>` or `<EOS>` is an operation.",
   contentType: "text/plain",
   payload: { type: "string" },
 };
@@ -100,21 +100,21 @@ export const query = {
     speaker,
     modelId: {
       type: "string",
-      description: `${modelIds.map((id) => `\`${id}\``).join(", ")}, or an alias. Without it, the model of the voice.`,
+      description: `${modelIds.map((id) => `\`${id}\``).join(", ")}, or an alias. Default: the model of the voice.`,
     },
     lang,
     audioFormat: {
       type: "string",
       enum: [...socketFormats],
       default: "wav",
-      description: "Also by the media type.",
+      description: "The format, or its media type.",
     },
     samplingRate: { type: "integer", description: "Hz." },
     segment: {
       type: "string",
       enum: [...segmentModes],
       default: "bySentence",
-      description: "When text is spoken.",
+      description: "When the server starts to synthesize text.",
     },
     speedAlpha: {
       ...speedAlpha,
@@ -123,13 +123,13 @@ export const query = {
     },
     timeScaleFactor: {
       type: "number",
-      description: "0.4 to 2.5, below 1 is faster; ignored with `mistv2`.",
+      description: "0.4 to 2.5. Below 1 is faster. Ignored with `mistv2`.",
     },
     timestampBase: {
       type: "string",
       enum: ["synthesis", "stream"],
       default: "synthesis",
-      description: "`stream` counts word times from the last `done`.",
+      description: "Origin of word timestamps. `stream`: the last `done`. `synthesis`: the start of each synthesis.",
     },
     noTextNormalization,
     pauseBetweenBrackets,

@@ -11,29 +11,29 @@ const scalars: Readonly<Partial<Record<ScalarType, Schema>>> = {
   [ScalarType.BYTES]: { type: "string", contentEncoding: "base64" },
 };
 
-/** Messages that proto3's JSON writes in a form of their own. */
+/** Messages with a special form in the JSON mapping of proto3. */
 const wellKnown: Readonly<Record<string, Schema>> = {
   "google.protobuf.Duration": { type: "string", pattern: "^\\d+(\\.\\d+)?s$" },
 };
 
 export interface ProtobufSchemaOptions {
-  /** By `Message` or `Message.field`, in the names of JSON. */
+  /** Descriptions by `Message` or `Message.field`, with the field names of JSON. */
   readonly descriptions: Readonly<Record<string, string>>;
-  /** Whether a reader ignores fields that it does not know. */
+  /** Whether the receiver ignores unknown fields. */
   readonly ignoresUnknown: boolean;
 }
 
-/** JSON Schemas for proto3's JSON of protobuf messages. */
+/** Creates JSON Schemas for protobuf messages in the JSON mapping of proto3. */
 export class ProtobufSchemas {
   readonly #options: ProtobufSchemaOptions;
-  /** Every message that another one contains, by its name. */
+  /** Schemas of all nested messages, by name. */
   readonly components: Record<string, Schema> = {};
 
   constructor(options: ProtobufSchemaOptions) {
     this.#options = options;
   }
 
-  /** The forms of an envelope, which has one field of its oneof `payload` at a time. */
+  /** Returns one schema for each payload of an envelope. An envelope has one field of its oneof `payload`. */
   payloadsOf(envelope: DescMessage): ReadonlyMap<string, Schema> {
     const isPayload = ({ oneof }: DescField) => oneof?.name === "payload";
     const common = envelope.fields.filter((field) => !isPayload(field));
@@ -70,7 +70,7 @@ export class ProtobufSchemas {
       case "list":
         return { type: "array", items: this.#items(field) };
       case "map":
-        throw new Error(`the field ${field.name} is a map, which this protocol does not have`);
+        throw new Error(`the field ${field.name} is a map; maps are not supported`);
     }
   }
 
@@ -95,6 +95,6 @@ export class ProtobufSchemas {
 
 function scalarSchema(type: ScalarType): Schema {
   const schema = scalars[type];
-  if (!schema) throw new Error(`the scalar type ${ScalarType[type]} is not known`);
+  if (!schema) throw new Error(`the scalar type ${ScalarType[type]} is not supported`);
   return schema;
 }

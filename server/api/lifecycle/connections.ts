@@ -6,33 +6,33 @@ import { readSendQueues, type SendQueues } from "../../http/send-queues.ts";
 /** The open connections of a server. */
 export interface Connections {
   /**
-   * Resets all connections, so that clients detect an incomplete response, also if they recognize its end by
-   * the closed connection.
+   * Resets all connections. A reset shows clients that the response is incomplete, also if the end of the connection
+   * is the end of the body.
    */
   resetAll(): void;
   close(): void;
 }
 
 export interface ConnectionsOptions {
-  /** Longest time for which a client may read nothing while data waits for it. */
+  /** Longest time without progress while data waits for the client. */
   readonly stallMs: number;
   readonly onStall: () => void;
   readonly clock: Clock;
 }
 
 interface Watched {
-  /** Bytes of a response that the client has read, as far as known. */
+  /** The byte counts of the last check. They change when the client reads. */
   progress: string;
-  /** Consecutive checks in which bytes waited and none had left. */
-  idleLooks: number;
+  /** Consecutive checks without progress. */
+  idleChecks: number;
 }
 
-/** Checks until a client counts as stalled. */
-const looks = 4;
+/** Consecutive checks without progress after which a client counts as stalled. */
+const mostIdleChecks = 4;
 
 /**
- * Closes the connections of clients that read nothing. Slow clients are kept: the kernel accepts bytes in
- * steps of up to megabytes, which are minutes of speech at real time, so only acknowledged bytes count.
+ * Closes the connections of clients that read no data. The kernel accepts bytes in steps of up to megabytes, which
+ * are minutes of speech. Acknowledged bytes therefore also count as progress, so that slow clients stay connected.
  */
 export function watchConnections(
   server: Server,
@@ -40,11 +40,11 @@ export function watchConnections(
 ): Connections {
   const open = new Map<Socket, Watched>();
   server.on("connection", (socket: Socket) => {
-    open.set(socket, { progress: "", idleLooks: 0 });
+    open.set(socket, { progress: "", idleChecks: 0 });
     socket.once("close", () => open.delete(socket));
   });
 
-  const look = async () => {
+  const check = async () => {
     const blocked = [...open].filter(([socket, watched]) => isBlocked(socket, watched));
     if (blocked.length === 0) return;
     const queues = await readSendQueues();
@@ -54,9 +54,9 @@ export function watchConnections(
       onStall();
     }
   };
-  let looking = Promise.resolve();
-  const stop = every(clock, stallMs / looks, () => {
-    looking = looking.then(look);
+  let checking = Promise.resolve();
+  const stop = every(clock, stallMs / mostIdleChecks, () => {
+    checking = checking.then(check);
   });
 
   return {
@@ -67,22 +67,22 @@ export function watchConnections(
   };
 }
 
-/** Closes immediately. Without this option the first call would wait until all written data is sent. */
+/** Closes a connection with a reset. `resetAndDestroy` alone waits until all written data is sent. */
 function reset(socket: Socket): void {
   socket.resetAndDestroy();
   socket.destroy();
 }
 
-/** Whether bytes wait in this process because the kernel accepts no more. */
+/** Whether bytes wait in this process because the kernel accepts no more bytes. */
 function isBlocked({ writableLength }: Socket, watched: Watched): boolean {
   if (writableLength > 0) return true;
-  watched.idleLooks = 0;
+  watched.idleChecks = 0;
   return false;
 }
 
 function hasStalled(socket: Socket, watched: Watched, queues: SendQueues): boolean {
   const progress = `${socket.bytesWritten - socket.writableLength} ${queues(socket)}`;
-  watched.idleLooks = progress === watched.progress ? watched.idleLooks + 1 : 0;
+  watched.idleChecks = progress === watched.progress ? watched.idleChecks + 1 : 0;
   watched.progress = progress;
-  return watched.idleLooks >= looks;
+  return watched.idleChecks >= mostIdleChecks;
 }

@@ -5,18 +5,18 @@ import { Failure } from "../../contract/errors.ts";
 import { watchUnsentBytes } from "../../http/send-queues.ts";
 import type { GracefulClose } from "./graceful-close.ts";
 
-/** Whether this process accepts work. */
+/** The state of the shutdown of this process. */
 export interface Lifecycle {
-  /** The process will stop: it is not ready, and every response asks the client to open a new connection. */
+  /** Whether the process will stop. `/ready` fails, and every response has the header `Connection: close`. */
   isLeaving(): boolean;
-  /** It accepts only the next request on a connection that was announced to stay open. */
+  /** Whether the process accepts requests only on connections that the last response left open. */
   isDraining(): boolean;
-  /** It accepts no new work. */
+  /** Whether the process rejects all new requests. */
   isEnding(): boolean;
   startLeaving(): void;
   startDraining(): void;
   startEnding(): void;
-  /** Records that the response on this connection leaves it open. */
+  /** Records that the current response does not close the connection. */
   leaveOpen(connection: Socket): void;
   wasLeftOpen(connection: Socket): boolean;
 }
@@ -45,36 +45,37 @@ export function createLifecycle(): Lifecycle {
   };
 }
 
-/** A hook of every route that accepts work. */
+/** Creates a hook that rejects requests while the process drains. */
 export function refuseWhileDraining(lifecycle: Lifecycle) {
   return async ({ raw }: FastifyRequest): Promise<void> => {
     if (!lifecycle.isDraining()) return;
     if (lifecycle.wasLeftOpen(raw.socket) && !lifecycle.isEnding()) return;
-    throw new Failure("draining", "This server is shutting down; send the request again to reach another.", {
+    throw new Failure("draining", "This server is shutting down; send the request again to reach another server.", {
       retryAfterSeconds: 1,
     });
   };
 }
 
-/** Interval of checking whether a connection has ended. */
+/** Interval between two checks of the number of connections. */
 const pollMs = 100;
 
 export interface DrainOptions {
   /**
-   * How long clients may continue on their connections before these are closed. Closing a connection while
-   * its next request is on the way loses that request; a connection that was answered with `Connection:
-   * close` loses none.
+   * How long clients may send further requests on their connections, so that each client receives a response with
+   * `Connection: close`. If the server closed a connection earlier, a request that is already on its way would be
+   * lost.
    */
   readonly keepAliveGraceMs: number;
   /**
-   * How long a connection that was left open then waits for its next request, from the time when the client's
-   * kernel has the whole response: its reader may lag behind by that buffer, which is seconds of speech.
+   * How long a connection that the last response left open stays open for another request. The time starts when the
+   * client's kernel has acknowledged the response. The client may read seconds of speech from the buffer of its
+   * kernel after that.
    */
   readonly idleCloseMs: number;
   /** Longest duration of the whole drain. */
   readonly drainMs: number;
   readonly connections: GracefulClose;
-  /** Asks long-lived connections to end. */
+  /** Drains the WebSockets. */
   readonly endSockets?: () => void;
   /** Ends every connection immediately. */
   readonly cut: () => void;
@@ -82,12 +83,15 @@ export interface DrainOptions {
 }
 
 /**
- * Stops the server without interrupting a stream or losing a request on its way. For a last while all
- * requests are served, then no new connection is accepted and running requests finish. A stream that had
- * started before cannot be asked to close its connection, so the next request on it is also served, in the
- * first half of the time. A client at real time lags behind the written data, and unsent data is lost with
- * the pod's network: connections are closed after their last byte, and the drain waits until the kernel has
- * sent it. Requests that are not finished in time are aborted.
+ * Stops the server without interrupting a stream or losing a request:
+ *
+ * 1. For `keepAliveGraceMs`, all requests are served. Their responses close the connection.
+ * 2. The server accepts no new connections, and running requests finish. The headers of a stream that had started
+ *    before the drain did not close the connection. The next request on such a connection is served in the first
+ *    half of `drainMs`.
+ * 3. The drain waits until the kernel has sent all data, because a pod loses its network when the process ends.
+ *
+ * Requests that are still running after `drainMs` are aborted.
  */
 export async function drain(
   app: FastifyInstance,

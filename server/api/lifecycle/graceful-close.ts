@@ -5,44 +5,44 @@ import { readSendQueues } from "../../http/send-queues.ts";
 
 /** Closes each connection of a server when its client has received all written data. */
 export interface GracefulClose {
-  /** Records which connections are idle now, without even the start of a request: these get no pause. */
+  /** Records which connections are idle now. `finish` closes these connections without a pause. */
   begin(): Promise<void>;
   /**
-   * Accepts no new connections, and resolves when none is open.
-   * @param pauseMs how long to wait for the next request on a connection that was not announced to close,
-   * from when its last response was read.
+   * Stops accepting connections, and resolves when all connections are closed.
+   * @param pauseMs how long an open connection waits for another request. The time starts when the client has
+   * received the last response.
    */
   finish(pauseMs: number): Promise<void>;
 }
 
 /** State of a connection without a running request. */
 export interface IdleState {
-  /** This side of the connection is closed. */
+  /** Whether this side of the connection is closed. */
   readonly hasEnded: boolean;
   /** Bytes that the client has not acknowledged. */
   readonly waiting: number;
-  /** How long no bytes have moved in either direction. */
+  /** Time since the last byte in either direction. */
   readonly stillMs: number;
 }
 
 interface Connection {
-  /** Requests whose responses are not completely in the kernel. */
+  /** Number of requests with an incomplete response. */
   running: number;
-  /** Bytes in each direction so far, as far as known. */
-  seen: string;
+  /** The byte counts of the last check. */
+  byteCounts: string;
   movedAtMs: number;
-  /** Bytes that were read at the end of the last response. More bytes are the start of a request. */
+  /** Bytes received until the end of the last response. Further bytes are the start of a request. */
   readAtRest: number;
   hasEnded: boolean;
 }
 
 const pollMs = 100;
-/** A client that reads nothing for this long has disconnected or stopped reading. */
+/** A client that reads no data for this time counts as disconnected. */
 const deadMs = 30_000;
 
 /**
- * The end of the connection is sent after the written data. The client may keep its side open, and is not
- * waited for.
+ * Decides how to close an idle connection. `end` closes this side after the written data. The server then destroys
+ * the connection, because the client may keep its side open indefinitely.
  */
 export function nextStep(
   { hasEnded, waiting, stillMs }: IdleState,
@@ -54,15 +54,15 @@ export function nextStep(
 }
 
 /**
- * Replaces `server.close`, which destroys connections that its parser considers idle: also one whose finished
- * response still waits in this process for a slow client, which would then see it cut.
+ * Replaces `server.close`, which also destroys a connection with a finished response that waits in this process for a
+ * slow client. The client would receive an incomplete response.
  */
 export function watchForClose(server: Server, clock: Clock): GracefulClose {
   const open = new Map<Socket, Connection>();
   server.on("connection", (socket: Socket) => {
     open.set(socket, {
       running: 0,
-      seen: "0 0 0",
+      byteCounts: "0 0 0",
       movedAtMs: Number.NEGATIVE_INFINITY,
       readAtRest: 0,
       hasEnded: false,
@@ -79,41 +79,41 @@ export function watchForClose(server: Server, clock: Clock): GracefulClose {
     });
   });
 
-  // A socket is a request that runs until one side closes it.
+  // A WebSocket counts as a request that runs until the connection is closed.
   server.on("upgrade", (_request: IncomingMessage, socket: Socket) => {
     const connection = open.get(socket);
     if (connection) connection.running += 1;
   });
 
-  /** Connections without a running request. */
-  const look = async () => {
+  /** Lists the connections without a running request. */
+  const listIdle = async () => {
     const queues = await readSendQueues();
     const nowMs = clock.monotonicMs();
     return [...open].flatMap(([socket, connection]) => {
       const waiting = queues(socket) ?? 0;
-      const seen = `${socket.bytesRead} ${socket.bytesWritten - socket.writableLength} ${waiting}`;
+      const byteCounts = `${socket.bytesRead} ${socket.bytesWritten - socket.writableLength} ${waiting}`;
       const isRunning = connection.running > 0 || socket.writableLength > 0;
-      if (isRunning || seen !== connection.seen) connection.movedAtMs = nowMs;
-      connection.seen = seen;
+      if (isRunning || byteCounts !== connection.byteCounts) connection.movedAtMs = nowMs;
+      connection.byteCounts = byteCounts;
       const { hasEnded } = connection;
       return isRunning
         ? []
-        : [{ socket, connection, still: { hasEnded, waiting, stillMs: nowMs - connection.movedAtMs } }];
+        : [{ socket, connection, idleState: { hasEnded, waiting, stillMs: nowMs - connection.movedAtMs } }];
     });
   };
 
   return {
     begin: async () => {
-      for (const { socket, connection, still } of await look()) {
-        const isAtRest = still.waiting === 0 && socket.bytesRead === connection.readAtRest;
+      for (const { socket, connection, idleState } of await listIdle()) {
+        const isAtRest = idleState.waiting === 0 && socket.bytesRead === connection.readAtRest;
         if (isAtRest) connection.movedAtMs = Number.NEGATIVE_INFINITY;
       }
     },
     finish: async (pauseMs) => {
       NetServer.prototype.close.call(server);
       while (open.size > 0) {
-        for (const { socket, connection, still } of await look()) {
-          const step = nextStep(still, pauseMs);
+        for (const { socket, connection, idleState } of await listIdle()) {
+          const step = nextStep(idleState, pauseMs);
           if (step === "destroy") socket.destroy();
           if (step !== "end") continue;
           connection.hasEnded = true;

@@ -1,34 +1,34 @@
 import type { WebSocket } from "ws";
 import { type Clock, every } from "../../../lib/clock.ts";
 
-/** A socket that can be asked to end. */
+/** An open WebSocket that can be drained. */
 export interface OpenSocket {
-  /** Closes as soon as its client has received everything. */
+  /** Closes the socket as soon as the client has received all audio. */
   drain(): void;
-  /** Number of the client's open texts, which are synthesized or wait for more text. */
+  /** Returns the number of open contexts: texts that are synthesized or wait for more text. */
   countContexts(): number;
 }
 
-/** All sockets of one process. They are pinged, and ended together. */
+/** Pings, counts and drains all open WebSockets of this process. */
 export interface OpenSockets {
   /** @returns the number of open sockets. */
   count(): number;
   countContexts(): number;
   add(socket: WebSocket, open: OpenSocket): void;
   /**
-   * Ends each socket as soon as its client has received everything. Sockets that are added later end
-   * immediately.
+   * Drains all sockets. Sockets that are added later are drained immediately.
    */
   drain(): void;
   close(): void;
 }
 
 export const pingMs = 20_000;
-/** Consecutive pings without a pong or a message, after which the client counts as disconnected. */
+/** Consecutive pings without a response after which a client with an open context counts as disconnected. */
 const mostUnanswered = 2;
 /**
- * The same while no text is open, ten minutes: some clients keep sockets for later turns, and read nothing
- * from them until then (section 10 of the sockets' specification: never close an idle socket before 600 s).
+ * The same limit for a client without an open context, which is ten minutes. Some clients keep a socket for later
+ * turns and do not read from the socket in the meantime (specification of the WebSockets, section 10: an idle socket
+ * stays open for at least 600 s).
  */
 const mostUnansweredIdle = 30;
 
@@ -50,11 +50,11 @@ export function createOpenSockets(clock: Clock): OpenSockets {
     add(socket, entry) {
       const state = { entry, unanswered: 0 };
       open.set(socket, state);
-      const noteLife = () => {
+      const resetPings = () => {
         state.unanswered = 0;
       };
-      socket.on("pong", noteLife);
-      socket.on("message", noteLife);
+      socket.on("pong", resetPings);
+      socket.on("message", resetPings);
       socket.on("close", () => open.delete(socket));
       if (isDraining) entry.drain();
     },

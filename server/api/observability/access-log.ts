@@ -8,17 +8,17 @@ import { noSpan, type Tracing } from "../../tracing/span.ts";
 import type { Metrics } from "./metrics.ts";
 import type { SynthesisRecord } from "./synthesis-record.ts";
 
-/** Receivers of reports about requests, in addition to the log. */
+/** Destinations for reports about requests, in addition to the log. */
 interface ReportTargets {
   readonly metrics: Metrics;
   readonly tracing: Tracing;
-  /** Undefined without a database. */
+  /** Recorder of the usage of API keys. Undefined without a database. */
   readonly usage: UsageRecorder | undefined;
 }
 
-/** Writes one log line, one span and the metrics of each request at its end, without its text or key. */
+/** Writes a log line, a span and the metrics at the end of each request, without the text or the API key. */
 export function logRequests(app: FastifyInstance, { metrics, tracing, usage }: ReportTargets): void {
-  app.decorateRequest("span"); // The hook below sets an object of its own for each request.
+  app.decorateRequest("span"); // The hook below sets the span of each request.
   app.addHook("onRequest", async (request, reply) => {
     request.span = beginSpan(tracing, request);
     reply.raw.once("close", () => {
@@ -28,14 +28,14 @@ export function logRequests(app: FastifyInstance, { metrics, tracing, usage }: R
   });
 }
 
-/** One request of a key, or one synthesis on a socket. */
+/** One request with an API key, or one synthesis on a socket. */
 interface UseOfKey {
   readonly apiKey: ApiKey | undefined;
   readonly failure: Failure | undefined;
   readonly spoken: SynthesisRecord | undefined;
 }
 
-/** Runs after the report, which ends the record of the synthesis. */
+/** Records the usage of an API key. Call this function after the record of the synthesis has ended. */
 export function noteUse(usage: ReportTargets["usage"], { apiKey, failure, spoken }: UseOfKey): void {
   if (!apiKey) return;
   const use = { requests: 1, failed: failure ? 1 : 0, audioMs: (spoken?.audioSeconds ?? 0) * 1000 };
@@ -43,14 +43,15 @@ export function noteUse(usage: ReportTargets["usage"], { apiKey, failure, spoken
 }
 
 /**
- * The first audio of a JSON response is the whole audio, and is not timed. Characters count once there is
- * audio, because clients repeat a text after a rejection or a failure.
+ * Returns the speech for the usage statistics. The time to first audio of a JSON response does not count, because a
+ * JSON response is sent after the whole audio. Characters count only if the client received audio, because clients
+ * repeat a text after a rejection or a failure.
  */
 function speechOf({ name, team = "" }: ApiKey, use: Usage, spoken: SynthesisRecord): NotedSpeech {
   const { facts, firstAudioMs, audioSeconds } = spoken;
   const { model, voice, form } = facts;
-  const isHeard = audioSeconds > 0 && (form !== "json" || use.failed === 0);
-  const characters = isHeard ? spoken.characters : 0;
+  const hasAudio = audioSeconds > 0 && (form !== "json" || use.failed === 0);
+  const characters = hasAudio ? spoken.characters : 0;
   const waited = form === "json" ? undefined : firstAudioMs;
   return {
     ...{ key: name, team, model, voice, characters },
@@ -61,7 +62,7 @@ function speechOf({ name, team = "" }: ApiKey, use: Usage, spoken: SynthesisReco
   };
 }
 
-/** Requests whose client address is logged: rejected ones, and changes of keys, users and words. */
+/** Whether the log contains the client's address: for rejected requests, and for changes of keys, users and words. */
 function isForSecurity(method: string, endpoint: string | undefined, status: number): boolean {
   if (status === 401 || status === 403 || status === 429) return true;
   return method !== "GET" && method !== "HEAD" && /^\/(dashboard|v1\/keys)\b/.test(endpoint ?? "");
@@ -73,7 +74,7 @@ export function reportOnceOver(metrics: Metrics, request: FastifyRequest, reply:
 }
 
 function report(metrics: Metrics, request: FastifyRequest, reply: FastifyReply): void {
-  // The end of a socket by its client is not a failure.
+  // A client that closes its WebSocket is not a failure.
   const { isWhole, status } = request.isUpgraded ? { isWhole: true, status: 101 } : endOf(reply);
   const code = request.failure?.code;
   const endpoint = request.routeOptions.url;

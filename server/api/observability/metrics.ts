@@ -35,7 +35,7 @@ export interface Metrics {
   /** Counts a finished speech request. */
   spoken(facts: { model: ModelId; voice: string; outcome: RequestOutcome; ranDry: boolean }): void;
   admitted(facts: { model: ModelId; waitedSeconds: number }): void;
-  /** @param facts `traceId` is added as an exemplar, if it is given. */
+  /** @param facts `traceId` becomes an exemplar, if the trace is sampled. */
   firstAudio(facts: { model: ModelId; variant: string; seconds: number; traceId: string | undefined }): void;
   audioEncoded(facts: {
     model: ModelId;
@@ -48,7 +48,7 @@ export interface Metrics {
   poolStream(facts: PoolStreamFacts): void;
   streamStarted(model: ModelId): void;
   streamEnded(model: ModelId): void;
-  /** A synthesis on a WebSocket was stopped before its end. */
+  /** Counts a synthesis on a WebSocket that was stopped before its end. */
   socketCancelled(model: ModelId): void;
   sharedLimitsAway(isAway: boolean): void;
   oovsDropped(words: number): void;
@@ -57,7 +57,7 @@ export interface Metrics {
   exposition(accept: string | undefined): Promise<Exposition>;
 }
 
-/** Values that are read when the metrics are requested. */
+/** Sources of the values that are computed when the metrics are requested. */
 export interface MetricsSources {
   readonly capacity: number;
   readonly license: Pick<LicenseGate, "verdict">;
@@ -65,13 +65,13 @@ export interface MetricsSources {
   readonly checksLicense?: boolean;
   readonly prober: Pick<Prober, "configured" | "isReachable">;
   readonly load: Pick<LoadTracker, "read">;
-  /** Counts open WebSockets and their contexts. */
+  /** The open WebSockets and their contexts. */
   readonly sockets?: Pick<OpenSockets, "count" | "countContexts">;
-  /** Milliseconds since the epoch. */
+  /** Returns the current time in milliseconds since the epoch. */
   readonly now: () => number;
 }
 
-/** Far more than the server's own voices. */
+/** Highest number of values of the label `voice`. The server has fewer built-in voices. */
 const maxVoices = 500;
 
 export function createMetrics(sources: MetricsSources): Metrics {
@@ -91,7 +91,7 @@ export function createMetrics(sources: MetricsSources): Metrics {
   const speech = speechMetrics(registry);
   const voices = new BoundedLabel(maxVoices);
   for (const model of modelIds) {
-    speech.underruns.inc({ model }, 0); // An alert needs the value 0 while nothing happens.
+    speech.underruns.inc({ model }, 0); // An alert needs the value 0 before the first event.
     speech.streams.set({ model }, 0);
     speech.socketCancels.inc({ model }, 0);
   }
@@ -130,7 +130,7 @@ function speechMetrics(registry: TierRegistry) {
   return {
     requests: new Counter({
       name: "svc_tts_requests_total",
-      help: "Valid synthesis requests by outcome: ok, error, or gone (client disconnected)",
+      help: "Valid synthesis requests by outcome: ok, error, or gone (the client disconnected)",
       labelNames: ["model", "voice", "outcome"],
       registers,
     }),
@@ -144,7 +144,7 @@ function speechMetrics(registry: TierRegistry) {
     }),
     underruns: new Counter({
       name: "svc_tts_underruns_total",
-      help: "Streams whose audio arrived more than 100 ms late for real-time playback",
+      help: "Streams with audio that was more than 100 ms late for real-time playback",
       labelNames: ["model"],
       registers,
     }),
@@ -169,23 +169,23 @@ function speechMetrics(registry: TierRegistry) {
     }),
     retries: new Counter({
       name: "svc_tts_retries_total",
-      help: "Requests retried at another replica, by the error code of the previous replica",
+      help: "Requests retried on another replica, by the error code of the previous replica",
       labelNames: ["model", "error_message"],
       registers,
     }),
     sharedLimitsAway: new Gauge({
       name: "svc_tts_shared_limits_away",
-      help: "1 while Valkey does not respond and this process counts the limits of keys alone, else 0",
+      help: "1 while Valkey does not respond and each process enforces the limits of API keys by itself, else 0",
       registers,
     }),
     oovsDropped: new Counter({
       name: "svc_tts_oovs_dropped_total",
-      help: "Out-of-vocabulary words that were dropped: too many waited for the database, or a line of the spool was incomplete",
+      help: "Out-of-vocabulary words that were dropped, because too many words waited for the database or a line of the spool was incomplete",
       registers,
     }),
     socketCancels: new Counter({
       name: "svc_tts_socket_cancelled_total",
-      help: "Syntheses on WebSockets stopped before their end: cleared, cancelled, or the client disconnected",
+      help: "Syntheses on WebSockets that stopped before their end, because the client cancelled them or disconnected",
       labelNames: ["model"],
       registers,
     }),
@@ -198,29 +198,29 @@ function speechMetrics(registry: TierRegistry) {
   };
 }
 
-/** Number of pools and revisions that are shown. Beyond it, the pair that was idle the longest is removed. */
+/** Highest number of pairs of pool and revision. Beyond this limit, the least recently used pair is removed. */
 const mostRevisions = 32;
 
-/** There are few pools, but revisions come and go. */
+/** Creates the metrics of pools and revisions. Their number is bounded, because every rollout adds a revision. */
 function poolCounter(registry: TierRegistry): Metrics["poolStream"] {
   const registers = [registry];
   const labelNames = ["pool", "revision"];
   const spoken = new Counter({
     name: poolMetrics.spoken,
-    help: "Streams requested from replicas of a pool, by outcome: ok, error, refused (full, draining, or invalid request), or gone (client disconnected); revision names a canary and its attempt",
+    help: "Streams requested from replicas of a pool, by outcome: ok, error, refused (full, draining, or invalid request), or gone (the client disconnected); the label revision names a canary and its attempt",
     labelNames: [...labelNames, "outcome"],
     registers,
   });
   const firstAudio = new Histogram({
     name: poolMetrics.firstAudio,
-    help: "Time from the request to a replica of a pool to its first audio, including its queue",
+    help: "Time from an invocation of a replica to its first audio, including the queue of the replica",
     labelNames,
     buckets: firstAudioBuckets,
     registers,
   });
   const realTimeFactor = new Histogram({
     name: poolMetrics.realTimeFactor,
-    help: "Seconds of synthesis for each second of audio, for each stream of a pool",
+    help: "Real-time factor of the streams of a pool: seconds of synthesis for each second of audio",
     labelNames,
     buckets: realTimeBuckets,
     registers,
@@ -242,9 +242,9 @@ function poolCounter(registry: TierRegistry): Metrics["poolStream"] {
 }
 
 function watchSockets(registry: TierRegistry, { sockets }: MetricsSources): void {
-  const open = "WebSockets open at this process, active or idle";
+  const open = "Open WebSockets of this process, active or idle";
   watchedGauge(registry, "svc_tts_open_sockets", open, () => sockets?.count() ?? 0);
-  const contexts = "Contexts open on WebSockets, speaking or waiting for text";
+  const contexts = "Open contexts on WebSockets, in synthesis or waiting for text";
   watchedGauge(registry, "svc_tts_socket_contexts", contexts, () => sockets?.countContexts() ?? 0);
 }
 
@@ -280,7 +280,7 @@ function watchLicense(registry: TierRegistry, { license, now }: MetricsSources):
   });
 }
 
-/** Present only with online checks, so that no reader waits for values that never come. */
+/** Creates the metrics of online checks. They are absent if online checks are off. */
 function countChecks(
   registry: TierRegistry,
   { license, checksLicense = false }: MetricsSources,
@@ -288,7 +288,7 @@ function countChecks(
   if (!checksLicense) return undefined;
   new Gauge({
     name: "svc_tts_license_check_timestamp_seconds",
-    help: "Time of the last valid response of the license issuer, in seconds since the epoch; absent before the first one, and without online checks",
+    help: "Time of the last valid response of the license issuer, in seconds since the epoch; absent before the first response, and without online checks",
     registers: [registry],
     collect() {
       this.remove();
@@ -298,7 +298,7 @@ function countChecks(
   });
   const checks = new Counter({
     name: "svc_tts_license_checks_total",
-    help: "Requests to the license issuer by result; failed: there was no valid response",
+    help: "Requests to the license issuer by result: good, revoked, or failed (no valid response)",
     labelNames: ["result"],
     registers: [registry],
   });
@@ -309,7 +309,7 @@ function countChecks(
 function watchModels(registry: TierRegistry, { prober }: MetricsSources): void {
   new Gauge({
     name: "svc_tts_model_reachable",
-    help: "1 for a model of the routing table with a replica that responds, or with a pool that is scaled to zero, else 0",
+    help: "1 if a replica of the model responds or a pool of the model is scaled to zero, else 0; only for models of the routing table",
     labelNames: ["model"],
     registers: [registry],
     collect() {
@@ -321,7 +321,7 @@ function watchModels(registry: TierRegistry, { prober }: MetricsSources): void {
   });
 }
 
-/** There are few pools, and the routing table names them. */
+/** Creates the gauges of pools. The routing table bounds the number of pools. */
 function watchPools(registry: TierRegistry, { load }: MetricsSources): void {
   const gauge = (name: string, help: string, figure: (pool: PoolLoad) => number) =>
     new Gauge({
@@ -336,7 +336,7 @@ function watchPools(registry: TierRegistry, { load }: MetricsSources): void {
     });
   gauge(
     "svc_tts_pool_streams",
-    "Requests of this process to a pool: in progress, queued, or held until the pool has a replica",
+    "Requests of this process to a pool that are in progress, queued, or held until the pool has a replica",
     ({ streams, waiting }) => streams + waiting,
   );
   gauge(

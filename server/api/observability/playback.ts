@@ -1,17 +1,17 @@
-/** Milliseconds of silence that a listener notices. A player's buffer hides shorter gaps. */
+/** Shortest silence that a listener notices. The buffer of a player hides shorter gaps. */
 const noticedMs = 100;
 
-/** State of the connection to the client, in bytes of the wire. */
+/** State of the connection to the client. */
 export interface Wire {
-  /** Bytes given to the socket so far, and bytes that wait before it. */
+  /** Bytes of the response so far, including bytes that have not reached the socket. */
   sent(): number;
   /** Bytes that the kernel has not accepted yet. */
   pending(): number;
 }
 
 /**
- * Simulates a player that plays a stream as it arrives, from its first audio on, and detects whether the
- * audio that the socket has sent falls behind. Work and memory are constant for any length of the stream.
+ * Simulates a player that starts with the first audio, and detects whether the player runs out of audio. Work and
+ * memory do not depend on the length of the stream.
  */
 export class PlaybackClock {
   readonly #wire: Wire;
@@ -29,27 +29,27 @@ export class PlaybackClock {
   }
 
   /**
-   * Called before more audio is sent; evaluates the audio before it.
+   * Records further audio, before it is sent, and evaluates whether the previous audio was late.
    * @param nowMs of a monotonic clock.
    */
   encoded(audioMs: number, nowMs: number): void {
     this.#startedAtMs ??= nowMs;
-    if (!this.#ranDry) this.#judge(this.#takenMs(), nowMs);
+    if (!this.#ranDry) this.#judge(this.#acceptedMs(), nowMs);
     this.#encodedMs += audioMs;
   }
 
-  /** The socket has sent everything, the last part just now. */
+  /** Evaluates the last part of the audio, after the socket has sent the whole response. */
   finished(nowMs: number): void {
     this.#judge(this.#encodedMs, nowMs);
   }
 
-  #judge(takenMs: number, nowMs: number): void {
+  #judge(acceptedMs: number, nowMs: number): void {
     const playedMs = nowMs - (this.#startedAtMs ?? nowMs);
-    if (playedMs > takenMs + noticedMs) this.#ranDry = true;
+    if (playedMs > acceptedMs + noticedMs) this.#ranDry = true;
   }
 
-  /** Bytes are distributed almost evenly over the audio. */
-  #takenMs(): number {
+  /** Estimates the audio that the kernel has accepted. Bytes are distributed almost evenly over the audio. */
+  #acceptedMs(): number {
     const sent = this.#wire.sent();
     return sent > 0 ? this.#encodedMs * (1 - Math.min(1, this.#wire.pending() / sent)) : this.#encodedMs;
   }

@@ -7,7 +7,7 @@ import type { AnswerForm, AudioFormat } from "../request/variants.ts";
 import type { Metrics } from "./metrics.ts";
 import { PlaybackClock, type Wire } from "./playback.ts";
 
-/** A speech request for logs and metrics, without its text. */
+/** The properties of a speech request in logs and metrics, without the text. */
 export interface SynthesisFacts {
   readonly model: ModelId;
   readonly voice: string;
@@ -21,16 +21,16 @@ export interface SynthesisFacts {
 export interface Outlet {
   /** Time since the request arrived. */
   elapsedMs(): number;
-  /** Bytes given to the connection so far. */
+  /** Bytes written to the connection so far. */
   written(): number;
   /** Bytes that still wait in this process. */
   pending(): number;
 }
 
-/** Audio that is reported to the metrics at once, in samples per Hz: a second. */
-const toldAtOnce = 1;
+/** Seconds of audio between two reports to the metrics. */
+const reportedSeconds = 1;
 
-/** Collects the properties of one response piece by piece, and reports them to the metrics. */
+/** Records the progress of one response, and reports it to the metrics and the trace. */
 export class SynthesisRecord {
   readonly facts: SynthesisFacts;
   /** Unicode code points of the text. */
@@ -43,13 +43,13 @@ export class SynthesisRecord {
   #workMs = 0;
   readonly #playback: PlaybackClock | undefined;
   #samples = 0;
-  #untoldSamples = 0;
-  #untoldWorkMs = 0;
+  #unreportedSamples = 0;
+  #unreportedWorkMs = 0;
   #firstAudioMs: number | undefined;
-  /** Encoded bytes that wait for the response. */
+  /** The body of the response, which buffers encoded bytes. */
   #body: Readable | undefined;
 
-  /** @param span of the request, which includes the encoder's work. */
+  /** @param span the span of the request. The record adds a child span for the encoding. */
   constructor(
     { characters, ...facts }: SynthesisFacts & { readonly characters: number },
     { metrics, clock }: { readonly metrics: Metrics; readonly clock: Clock },
@@ -80,13 +80,13 @@ export class SynthesisRecord {
     return this.#firstAudioMs;
   }
 
-  /** @param body the source of the response. */
+  /** @param body the body of the response. Its buffered bytes count as pending. */
   follow(body: Readable): void {
     this.#body = body;
   }
 
   /**
-   * Called for each encoded piece before it is sent.
+   * Records an encoded piece before it is sent.
    * @param samples at the response's rate.
    * @param bytes may be 0, because encoders buffer.
    * @param workMs duration of resampling and encoding.
@@ -95,29 +95,30 @@ export class SynthesisRecord {
     this.#encoding ??= this.#span.child("encode");
     this.#workMs += workMs;
     this.#samples += samples;
-    this.#untoldSamples += samples;
-    this.#untoldWorkMs += workMs;
-    if (this.#untoldSamples >= toldAtOnce * this.facts.rate) this.#tellAudio();
+    this.#unreportedSamples += samples;
+    this.#unreportedWorkMs += workMs;
+    if (this.#unreportedSamples >= reportedSeconds * this.facts.rate) this.#reportAudio();
     if (bytes === 0 || !this.#playback) return;
-    if (this.#firstAudioMs === undefined) this.#tellFirstAudio();
+    if (this.#firstAudioMs === undefined) this.#reportFirstAudio();
     this.#playback.encoded((samples / this.facts.rate) * 1000, this.#clock.monotonicMs());
   }
 
-  /** Called when the encoded audio is discarded and the synthesis is repeated. */
+  /** Records that the encoded audio was discarded, and that the synthesis is repeated. */
   startAgain(): void {
-    this.#tellAudio();
+    this.#reportAudio();
     this.#samples = 0;
   }
 
   /**
-   * Called once when the response has ended. @param isWhole false if the client disconnected before its end.
+   * Records the end of the response. Call it once.
+   * @param isWhole false if the client disconnected before the end.
    */
   over(isWhole: boolean, code: ErrorCode | undefined): void {
     if (isWhole && !code) {
       this.#playback?.finished(this.#clock.monotonicMs());
-      if (!this.#playback) this.#tellFirstAudio();
+      if (!this.#playback) this.#reportFirstAudio();
     }
-    this.#tellAudio();
+    this.#reportAudio();
     this.#encoding?.set({ "svc.audio_seconds": this.audioSeconds, "svc.work_seconds": this.#workMs / 1000 });
     this.#encoding?.end(code);
     const { model, voice } = this.facts;
@@ -125,7 +126,7 @@ export class SynthesisRecord {
     this.#metrics.spoken({ model, voice, outcome, ranDry: this.#playback?.ranDry ?? false });
   }
 
-  #tellFirstAudio(): void {
+  #reportFirstAudio(): void {
     const { model, form, format } = this.facts;
     this.#firstAudioMs = this.#outlet.elapsedMs();
     this.#metrics.firstAudio({
@@ -136,19 +137,19 @@ export class SynthesisRecord {
     });
   }
 
-  #tellAudio(): void {
+  #reportAudio(): void {
     const { model, format, rate } = this.facts;
     this.#metrics.audioEncoded({
       model,
       format,
-      audioSeconds: this.#untoldSamples / rate,
-      workSeconds: this.#untoldWorkMs / 1000,
+      audioSeconds: this.#unreportedSamples / rate,
+      workSeconds: this.#unreportedWorkMs / 1000,
     });
-    this.#untoldSamples = 0;
-    this.#untoldWorkMs = 0;
+    this.#unreportedSamples = 0;
+    this.#unreportedWorkMs = 0;
   }
 
-  /** Bytes of this response on its connection, which may have had others before. */
+  /** Counts only the bytes of this response, because the connection may have had earlier responses. */
   #wire(): Wire {
     const before = this.#outlet.written();
     const waiting = () => this.#body?.readableLength ?? 0;

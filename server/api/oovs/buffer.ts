@@ -1,14 +1,13 @@
 import type { ObservedOov } from "../../store/oov-store.ts";
 
-/** A queue of words for the database. */
+/** A queue of out-of-vocabulary words that wait for the database. */
 export interface OovBuffer {
-  /** Never waits and never fails. Words beyond the limit are dropped and counted. */
+  /** Adds words to the queue. Words beyond the limit are dropped and counted. */
   add(words: readonly ObservedOov[]): void;
-  /** Highest number of batches of the waiting words. */
+  /** Returns an upper limit for the number of waiting batches. */
   batches(): number;
   /**
-   * Returns the next batch, or undefined if no words wait. Call it again after the batch was confirmed or
-   * returned.
+   * Returns the next batch. Undefined if no words wait. Call `done` or `putBack` of a batch before the next call.
    */
   next(): Promise<OovBatch | undefined>;
   close(): Promise<void>;
@@ -17,13 +16,13 @@ export interface OovBuffer {
 export interface OovBatch {
   /** Each word occurs once per key and language. */
   readonly words: readonly ObservedOov[];
-  /** The batch was written. */
+  /** Removes the batch, because the database has stored it. */
   done(): Promise<void>;
-  /** The batch was not written, and its words wait again. */
+  /** Returns the words to the queue, because the database has not stored them. */
   putBack(): void;
 }
 
-/** Each word occurs once per key and language. */
+/** A set of words, in which each word occurs once per key and language. */
 export class OovWordSet {
   readonly #words = new Map<string, ObservedOov>();
 
@@ -31,20 +30,20 @@ export class OovWordSet {
     return this.#words.size;
   }
 
-  has(met: ObservedOov): boolean {
-    return this.#words.has(placeOf(met));
+  has(oov: ObservedOov): boolean {
+    return this.#words.has(identityOf(oov));
   }
 
-  add(met: ObservedOov): void {
-    const place = placeOf(met);
-    const before = this.#words.get(place);
+  add(oov: ObservedOov): void {
+    const identity = identityOf(oov);
+    const before = this.#words.get(identity);
     const sum = before && {
-      ...met,
-      sentence: met.sentence ?? before.sentence,
-      count: before.count + met.count,
+      ...oov,
+      sentence: oov.sentence ?? before.sentence,
+      count: before.count + oov.count,
       firstSeen: before.firstSeen,
     };
-    this.#words.set(place, sum ?? met);
+    this.#words.set(identity, sum ?? oov);
   }
 
   /** Removes and returns all words, in the order in which they first occurred. */
@@ -55,6 +54,6 @@ export class OovWordSet {
   }
 }
 
-function placeOf({ keyId, language, word }: ObservedOov): string {
+function identityOf({ keyId, language, word }: ObservedOov): string {
   return JSON.stringify([keyId, language, word]);
 }

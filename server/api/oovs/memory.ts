@@ -2,23 +2,23 @@ import type { ObservedOov } from "../../store/oov-store.ts";
 import { type OovBuffer, OovWordSet } from "./buffer.ts";
 
 export interface MemoryOptions {
-  /** Number of different words that may wait. Further ones are dropped. */
+  /** Highest number of different words that may wait. Further words are dropped. */
   readonly maxWaiting?: number;
   readonly onDropped: (words: number) => void;
 }
 
 const usualMaxWaiting = 10_000;
 
-/** Words wait in this process, and are lost with it. */
+/** Creates a queue in memory. Its words are lost when the process ends. */
 export function waitInMemory({ maxWaiting = usualMaxWaiting, onDropped }: MemoryOptions): OovBuffer {
   const waiting = new OovWordSet();
-  const take = (met: ObservedOov) => {
-    if (waiting.size >= maxWaiting && !waiting.has(met)) onDropped(met.count);
-    else waiting.add(met);
+  const addWord = (oov: ObservedOov) => {
+    if (waiting.size >= maxWaiting && !waiting.has(oov)) onDropped(oov.count);
+    else waiting.add(oov);
   };
   return {
     add(words) {
-      for (const met of words) take(met);
+      for (const oov of words) addWord(oov);
     },
     batches: () => (waiting.size > 0 ? 1 : 0),
     async next() {
@@ -28,7 +28,7 @@ export function waitInMemory({ maxWaiting = usualMaxWaiting, onDropped }: Memory
         words,
         done: async () => undefined,
         putBack() {
-          for (const met of [...words, ...waiting.take()]) take(met);
+          for (const oov of [...words, ...waiting.take()]) addWord(oov);
         },
       };
     },

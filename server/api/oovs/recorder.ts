@@ -8,7 +8,7 @@ import { sentenceAround } from "./sentence.ts";
 
 /** Records out-of-vocabulary words for review. It never delays or fails a request. */
 export interface OovRecorder {
-  /** @param text that contains the words. */
+  /** @param text the text that contains the words. */
   note(key: ApiKey, language: string, words: readonly string[], text: string): void;
   /** Writes the remaining words. */
   close(): Promise<void>;
@@ -17,10 +17,10 @@ export interface OovRecorder {
 export interface OovRecorderOptions {
   readonly store: OovStore;
   readonly waiting: OovBuffer;
-  /** Whether the team keeps the sentences around its words. */
+  /** Whether the team stores the sentence of each word. */
   readonly keepsSentences: (team: string | undefined) => boolean;
   readonly clock: Clock;
-  /** How often words are written. */
+  /** Interval between two writes. */
   readonly writeMs?: number;
   /** Called with an error when writing fails, and with undefined when it succeeds again. */
   readonly onError: (error: Error | undefined) => void;
@@ -30,9 +30,9 @@ const usualWriteMs = 5_000;
 
 export function createOovRecorder(options: OovRecorderOptions): OovRecorder {
   const { store, waiting, keepsSentences, clock } = options;
-  const tell = reportChanges(options.onError);
+  const reportResult = reportChanges(options.onError);
 
-  /** @returns whether more batches may wait. */
+  /** Writes one batch. @returns whether more batches may wait. */
   const writeNext = async () => {
     const batch = await waiting.next();
     if (!batch) return false;
@@ -43,16 +43,16 @@ export function createOovRecorder(options: OovRecorderOptions): OovRecorder {
       throw error;
     }
     await batch.done();
-    tell(undefined);
+    reportResult(undefined);
     return true;
   };
   const write = async () => {
     try {
-      // Words that arrive in the meantime wait for the next interval. Otherwise each transaction would be
-      // followed by another immediately.
+      // Words that arrive during the writes wait for the next interval. Otherwise transactions would follow each
+      // other without a pause.
       for (let left = waiting.batches(); left > 0 && (await writeNext()); left--);
     } catch (error) {
-      tell(error as Error);
+      reportResult(error as Error);
     }
   };
   const writing = new PeriodicTask(clock, options.writeMs ?? usualWriteMs, write);
@@ -60,11 +60,11 @@ export function createOovRecorder(options: OovRecorderOptions): OovRecorder {
   return {
     note({ id, team }, language, words, text) {
       const at = clock.nowMs();
-      const isKept = keepsSentences(team);
+      const withSentence = keepsSentences(team);
       waiting.add(
         words.map((word) => ({
           ...{ keyId: id, team, language, word, count: 1, firstSeen: at, lastSeen: at },
-          ...(isKept && { sentence: sentenceAround(word, text, language) }),
+          ...(withSentence && { sentence: sentenceAround(word, text, language) }),
         })),
       );
     },

@@ -1,25 +1,25 @@
-/** Highest length of a sentence in characters. A longer one is cut around the word. */
+/** Highest length of a stored sentence in characters. A longer sentence is shortened around the word. */
 export const longestSentence = 240;
-/** Part of a text that is searched for words. */
+/** Number of characters at the start of a text in which words are searched. */
 const searched = 100_000;
 const letter = /[\p{L}\p{M}\p{N}]/u;
 
 /**
- * Returns the first sentence with the word, on one line, or undefined if it is not found.
+ * Returns the first sentence with the word, on one line. Undefined if the text does not contain the word.
  * @param language ISO 639-3.
  */
 export function sentenceAround(word: string, text: string, language: string): string | undefined {
-  const at = placeOf(word, text.slice(0, searched));
+  const at = positionOf(word, text.slice(0, searched));
   if (at === undefined) return undefined;
   const from = Math.max(0, at - longestSentence);
   const window = text.slice(from, at + word.length + longestSentence);
   const sentences = new Intl.Segmenter(language, { granularity: "sentence" }).segment(window);
-  const found = sentences.containing(at - from);
-  return found && cut(found.segment, at - from - found.index, word.length);
+  const sentence = sentences.containing(at - from);
+  return sentence && cut(sentence.segment, at - from - sentence.index, word.length);
 }
 
-/** Matches whole words only. */
-function placeOf(word: string, text: string): number | undefined {
+/** Returns the position of the word. Only whole words match. */
+function positionOf(word: string, text: string): number | undefined {
   for (let at = text.indexOf(word); at >= 0; at = text.indexOf(word, at + 1)) {
     if (!isLetter(before(text, at)) && !isLetter(text.slice(at + word.length, at + word.length + 2)))
       return at;
@@ -42,10 +42,10 @@ function cut(sentence: string, at: number, length: number): string {
       .trim()
       .toWellFormed();
   if (sentence.length <= longestSentence) return plain(sentence);
-  const room = Math.max(0, longestSentence - length) / 2;
+  const margin = Math.max(0, longestSentence - length) / 2;
   const [from, to] = [
-    Math.max(0, at - Math.ceil(room)),
-    Math.min(sentence.length, at + length + Math.floor(room)),
+    Math.max(0, at - Math.ceil(margin)),
+    Math.min(sentence.length, at + length + Math.floor(margin)),
   ];
   return `${from > 0 ? "…" : ""}${plain(sentence.slice(from, to))}${to < sentence.length ? "…" : ""}`;
 }

@@ -11,32 +11,32 @@ import { waitInMemory } from "./memory.ts";
 export interface SpoolOptions {
   /** A folder that only this process uses. */
   readonly folder: string;
-  /** Limit for all files. Later words are dropped, and earlier ones are kept. */
+  /** Limit for the size of all files. When it is reached, new words are dropped. */
   readonly maxBytes?: number;
-  /** Approximate size of one file, which is written to the database at once. */
+  /** Approximate size of one file. The words of one file are one batch for the database. */
   readonly fileBytes?: number;
   readonly onDropped: (words: number) => void;
   /**
-   * Called with an error when the folder is not writable, so that words wait in memory, and with undefined
-   * when it is again.
+   * Called with an error when the folder becomes unwritable, and with undefined when the folder is writable again.
+   * In the meantime, words wait in memory.
    */
   readonly onError: (error: Error | undefined) => void;
   /**
-   * Called for a file that cannot be read. It stays, its bytes count, and it is not read again before the
-   * next process.
+   * Called for a file that cannot be read. The file is kept, and its size counts. The next process tries to read the
+   * file again.
    */
   readonly onUnreadable: (error: Error, path: string) => void;
 }
 
-/** Ten minutes with a thousand words per second, without sentences. */
+/** Sufficient for ten minutes with a thousand words per second, without sentences. */
 const usualMaxBytes = 128 * 1024 * 1024;
 const usualFileBytes = 1024 * 1024;
 const fileName = /^words-(\d{8})\.jsonl$/;
 
 /**
- * Words wait in files with one line each until the database has them. Lines that the operating system has
- * accepted survive the process, but not a power failure. If a process is killed after the database has
- * accepted a file and before the file is deleted, its words are counted twice.
+ * Opens a queue of words in files, with one line for each word. Lines survive the end of the process, but may be lost
+ * in a power failure. If a process is killed after the database has stored a file and before the file is deleted, the
+ * words of the file are counted twice.
  */
 export async function openSpool(options: SpoolOptions): Promise<OovBuffer> {
   const spool = new Spool(options);
@@ -44,13 +44,13 @@ export async function openSpool(options: SpoolOptions): Promise<OovBuffer> {
   return spool;
 }
 
-interface Written {
+interface SpoolFile {
   readonly path: string;
   readonly bytes: number;
 }
 
 interface Line {
-  readonly met: ObservedOov;
+  readonly oov: ObservedOov;
   readonly text: string;
   readonly bytes: number;
 }
@@ -60,44 +60,44 @@ class Spool implements OovBuffer {
   readonly #maxBytes: number;
   readonly #fileBytes: number;
   readonly #onDropped: (words: number) => void;
-  readonly #tell: (error: Error | undefined) => void;
+  readonly #reportResult: (error: Error | undefined) => void;
   readonly #onUnreadable: (error: Error, path: string) => void;
-  /** Lines that the folder does not accept. */
+  /** Words that could not be written to the folder. */
   readonly #memory: OovBuffer;
-  /** Complete files, the oldest first. */
-  #files: Written[] = [];
-  #current: (Written & { readonly handle: FileHandle }) | undefined;
+  /** Complete files, with the oldest first. */
+  #files: SpoolFile[] = [];
+  #current: (SpoolFile & { readonly handle: FileHandle }) | undefined;
   #number = 0;
   #isAdopted = false;
-  /** Bytes of complete files, of unreadable files, of the current file and of the lines. */
+  /** Total size of the complete files, the unreadable files, the current file and the unwritten lines. */
   #bytes = 0;
   #lines: Line[] = [];
-  /** The current write, or the last one. */
+  /** The current write. If no write runs, the last write. */
   #writing: Promise<void> = Promise.resolve();
-  /** The write that starts after it. */
+  /** The write that starts after the current write. */
   #nextWrite: Promise<void> | undefined;
   /** Whether the next write completes its file. */
-  #isAsked = false;
+  #endsFile = false;
 
   constructor({ folder, maxBytes, fileBytes, onDropped, onError, onUnreadable }: SpoolOptions) {
     this.#folder = folder;
     this.#maxBytes = maxBytes ?? usualMaxBytes;
     this.#fileBytes = fileBytes ?? usualFileBytes;
     this.#onDropped = onDropped;
-    this.#tell = reportChanges(onError);
+    this.#reportResult = reportChanges(onError);
     this.#onUnreadable = onUnreadable;
     this.#memory = waitInMemory({ onDropped });
   }
 
   /**
-   * Takes over the files of an earlier process. If the folder is not readable now, this happens before the
-   * first file is created.
+   * Adopts the files of an earlier process. If the folder is not readable now, the files are adopted before the first
+   * new file is created.
    */
   async adopt(): Promise<void> {
     try {
       await this.#adoptFiles();
     } catch (error) {
-      this.#tell(error as Error);
+      this.#reportResult(error as Error);
     }
   }
 
@@ -105,36 +105,36 @@ class Spool implements OovBuffer {
     await this.#makeFolder();
     const entries = await readdir(this.#folder, { withFileTypes: true });
     const names = entries.filter((entry) => entry.isFile() && fileName.test(entry.name));
-    const found: Written[] = [];
+    const existing: SpoolFile[] = [];
     for (const { name } of names.toSorted((a, b) => (a.name < b.name ? -1 : 1))) {
       const path = join(this.#folder, name);
-      // Its error is reported when it is read.
-      found.push({ path, bytes: await sizeOf(path).catch(() => 0) });
+      // An error is reported later, when the file is read.
+      existing.push({ path, bytes: await sizeOf(path).catch(() => 0) });
       this.#number = Number(fileName.exec(name)?.[1]);
     }
-    this.#files.push(...found);
-    this.#bytes += found.reduce((sum, { bytes }) => sum + bytes, 0);
+    this.#files.push(...existing);
+    this.#bytes += existing.reduce((sum, { bytes }) => sum + bytes, 0);
     this.#isAdopted = true;
   }
 
   add(words: readonly ObservedOov[]): void {
-    for (const met of words) {
-      const text = `${JSON.stringify(met)}\n`;
+    for (const oov of words) {
+      const text = `${JSON.stringify(oov)}\n`;
       const bytes = Buffer.byteLength(text);
-      if (this.#bytes + bytes > this.#maxBytes) this.#onDropped(met.count);
+      if (this.#bytes + bytes > this.#maxBytes) this.#onDropped(oov.count);
       else {
         this.#bytes += bytes;
-        this.#lines.push({ met, text, bytes });
+        this.#lines.push({ oov, text, bytes });
       }
     }
-    void this.#write(); // It never fails, because unwritten lines wait in memory.
+    void this.#write(); // The write never throws. After an error, the words wait in memory.
   }
 
   batches(): number {
     return this.#memory.batches() + this.#files.length + 1;
   }
 
-  /** Words in memory first, because they would be lost with the process. */
+  /** Returns words in memory first, because they would be lost at the end of the process. */
   async next(): Promise<OovBatch | undefined> {
     const batch = (await this.#memory.next()) ?? (await this.#oldest());
     if (batch) return batch;
@@ -146,7 +146,7 @@ class Spool implements OovBuffer {
     await this.#flush();
   }
 
-  /** The oldest readable file. */
+  /** Returns the words of the oldest readable file. */
   async #oldest(): Promise<OovBatch | undefined> {
     for (let [file] = this.#files; file; [file] = this.#files) {
       const oldest = file;
@@ -161,13 +161,13 @@ class Spool implements OovBuffer {
     return undefined;
   }
 
-  /** Completes a file with the lines that wait now, and none that follow. */
+  /** Writes the waiting lines, and completes the file. Later lines are written to a new file. */
   #flush(): Promise<void> {
-    this.#isAsked = true;
+    this.#endsFile = true;
     return this.#write();
   }
 
-  /** Only one write runs at a time. Resolves when the lines that wait now are written. */
+  /** Resolves when the lines that wait now are written. Only one write runs at a time. */
   #write(): Promise<void> {
     if (!this.#nextWrite) {
       this.#nextWrite = this.#writing.then(() => this.#writeLines());
@@ -178,22 +178,22 @@ class Spool implements OovBuffer {
 
   async #writeLines(): Promise<void> {
     this.#nextWrite = undefined;
-    const isAsked = this.#isAsked;
-    this.#isAsked = false;
+    const endsFile = this.#endsFile;
+    this.#endsFile = false;
     const lines = this.#lines;
     this.#lines = [];
     try {
       if (lines.length > 0) {
         await this.#append(lines);
-        this.#tell(undefined);
+        this.#reportResult(undefined);
       }
     } catch (error) {
       this.#bytes -= lines.reduce((sum, { bytes }) => sum + bytes, 0);
-      this.#memory.add(lines.map(({ met }) => met));
-      this.#tell(error as Error);
+      this.#memory.add(lines.map(({ oov }) => oov));
+      this.#reportResult(error as Error);
       await this.#endFile();
     }
-    if (isAsked) await this.#endFile();
+    if (endsFile) await this.#endFile();
   }
 
   async #append(lines: readonly Line[]): Promise<void> {
@@ -202,8 +202,8 @@ class Spool implements OovBuffer {
     try {
       await handle.appendFile(lines.map(({ text }) => text).join(""));
     } catch (error) {
-      // A part of the lines may be in the file, and will be written elsewhere. If it cannot be truncated,
-      // that part is counted twice.
+      // A part of the lines may already be in the file. The file is truncated, because all lines are kept in memory.
+      // If truncating fails, this part is counted twice.
       await handle.truncate(bytes).catch(() => undefined);
       throw error;
     }
@@ -213,7 +213,7 @@ class Spool implements OovBuffer {
   }
 
   async #newFile() {
-    // A number of an earlier process would sort new words before old ones.
+    // The files of an earlier process must be adopted first, because new files need higher numbers.
     if (this.#isAdopted) await this.#makeFolder();
     else await this.#adoptFiles();
     this.#number += 1;
@@ -235,29 +235,29 @@ class Spool implements OovBuffer {
       await handle.close();
       if (bytes === 0) await unlink(path);
     } catch (error) {
-      this.#tell(error as Error);
+      this.#reportResult(error as Error);
     }
   }
 
-  async #remove(file: Written): Promise<void> {
+  async #remove(file: SpoolFile): Promise<void> {
     this.#files = this.#files.filter((one) => one !== file);
     this.#bytes -= file.bytes;
     try {
       await readIfExists(unlink(file.path));
     } catch (error) {
-      this.#tell(error as Error);
+      this.#reportResult(error as Error);
     }
   }
 
-  /** A line that cannot be parsed, such as the last one of a killed process, is dropped. */
+  /** Parses the lines of a file. An invalid line is dropped, such as the last line of a killed process. */
   #read(text: string): ObservedOov[] {
-    const gathered = new OovWordSet();
+    const words = new OovWordSet();
     for (const line of text.split("\n").filter((one) => one !== "")) {
-      const met = readLine(line);
-      if (met) gathered.add(met);
+      const oov = readLine(line);
+      if (oov) words.add(oov);
       else this.#onDropped(1);
     }
-    return gathered.take();
+    return words.take();
   }
 }
 
@@ -281,13 +281,13 @@ const checker = Compile(lineSchema);
 function readLine(line: string): ObservedOov | undefined {
   try {
     const value: unknown = JSON.parse(line);
-    return checker.Check(value) ? toMet(value) : undefined;
+    return checker.Check(value) ? toOov(value) : undefined;
   } catch {
-    return undefined; // The line was cut off.
+    return undefined; // The line is incomplete.
   }
 }
 
-function toMet({
+function toOov({
   keyId,
   team,
   language,

@@ -1,6 +1,6 @@
 import type { Failure } from "../../contract/errors.ts";
 
-/** An error in the format of OpenAI's clients, next to the problem document or instead of it. */
+/** An error in the format of OpenAI's clients. A problem document contains it as `error`, and an event as data. */
 export interface OpenaiError {
   readonly message: string;
   readonly type: string;

@@ -1,8 +1,8 @@
 import type { ModelId } from "../../../config/contract/models.ts";
 
 /**
- * OpenAI's names that its clients send, and their meaning here: a documented table without guesses. All of
- * OpenAI's models accept texts of 4,096 characters, which only arcana does.
+ * The models of this server for the model names that OpenAI's clients send. All OpenAI models accept texts of 4,096
+ * characters. Only arcana accepts such long texts.
  */
 export const openaiModels = {
   "tts-1": "arcana",
@@ -10,7 +10,7 @@ export const openaiModels = {
   "gpt-4o-mini-tts": "arcana",
 } as const satisfies Record<string, ModelId>;
 
-/** OpenAI's voices as voices of arcana, with the same gender. */
+/** The voices of arcana for OpenAI's voice names, with the same gender. */
 export const openaiVoices = {
   alloy: "fern",
   ash: "atrium",

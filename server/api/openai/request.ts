@@ -14,25 +14,25 @@ import {
 import { type HttpFormat, streamTypes } from "../request/variants.ts";
 import { type OpenaiFormat, openaiFormats, openaiModels, openaiVoices } from "./names.ts";
 
-/** The supported fields of OpenAI's `POST /v1/audio/speech`. Others are ignored. */
+/** The supported fields of OpenAI's `POST /v1/audio/speech`. Other fields are ignored. */
 export const openaiFields = {
   model: Type.Enum([...modelIds, ...Object.keys(openaiModels)], {
-    description: `A model of this server, or an OpenAI name for one: ${Object.keys(openaiModels).join(", ")} select \`arcana\`.`,
+    description: `A model of this server, or an OpenAI model: ${Object.keys(openaiModels).join(", ")} select \`arcana\`.`,
   }),
   input: fields.text,
   voice: Type.String({
     minLength: 1,
     maxLength: 200,
-    description: "A voice of the model, or with `arcana` one of OpenAI's names.",
+    description: "A voice of the model. With `arcana`, also a name of an OpenAI voice.",
   }),
   speed: Type.Number({ minimum: 0.25, maximum: 4, description: "Above 1 is faster. Default: 1." }),
   response_format: Type.Enum([...openaiFormats], {
-    description: "Default: `mp3`. All formats are at 24 kHz.",
+    description: "Default: `mp3`. The sampling rate is always 24 kHz.",
   }),
   stream_format: Type.Enum(["audio", "sse"], { description: "Default: `audio`." }),
 } as const;
 
-/** Sampling rate in Hz of OpenAI's service. Its clients play raw PCM at this rate without requesting it. */
+/** Sampling rate in Hz of OpenAI's service. OpenAI's clients cannot request a rate, and play PCM at this rate. */
 const openaiRate = 24_000;
 
 export interface OpenaiRequest extends SpeechRequest {
@@ -48,7 +48,7 @@ const formats: Readonly<Record<OpenaiFormat, HttpFormat>> = {
 };
 
 /**
- * Validates a body of the OpenAI-compatible API by the rules of the native one.
+ * Validates a body of the OpenAI-compatible API by the rules of the native API.
  * @throws Failure `invalid_request` with JSON pointers.
  */
 export function readOpenaiRequest(
@@ -100,7 +100,7 @@ function readVoice(
   if (!voice) {
     reader.refuse(
       "voice",
-      `must be a voice of ${modelId}, such as ${someVoices(modelId, voices)}; ${formatValue(name)} is none. GET /v1/voices lists them`,
+      `must be a voice of ${modelId}, such as ${someVoices(modelId, voices)}, not ${formatValue(name)}. GET /v1/voices lists the voices`,
     );
   }
   return voice;
@@ -109,7 +109,7 @@ function readVoice(
 function readSpeed(reader: FieldReader, modelId: ModelId, profile: Profile): number {
   const speed = reader.read<number>("speed", openaiFields.speed) ?? 1;
   if (speed !== 1 && modelId === "arcana" && profile === "cloud") {
-    reader.refuse("speed", "is for self-hosted arcana only; leave it out on the cloud profile");
+    reader.refuse("speed", "is not supported by arcana with the profile cloud; leave it out");
   }
   return speed;
 }

@@ -15,14 +15,14 @@ function object(properties: Readonly<Record<string, object>>, optional: readonly
 const list = (items: object) => ({ type: "array", items });
 
 const problem = {
-  type: { type: "string", format: "uri", description: "The code's section in the documentation of errors." },
+  type: { type: "string", format: "uri", description: "Link to the section of the error code in the documentation." },
   title: text,
   status: integer,
-  detail: { type: "string", description: "What happened and what to do." },
+  detail: { type: "string", description: "What happened, and what the client can do." },
   code: { type: "string", enum: errorCodes },
   requestId: text,
   errors: list(
-    object({ pointer: { type: "string", description: "RFC 6901, into the body." }, detail: text }),
+    object({ pointer: { type: "string", description: "JSON pointer (RFC 6901) to the field in the body." }, detail: text }),
   ),
 };
 
@@ -38,12 +38,12 @@ export const answerSchemas = {
   SpeechEvents: {
     type: "string",
     description:
-      'Server-sent events: `chunk` with `{"data": base64}`, at least one, each decodable by itself and all together the file; one `timestamps` with `{"word_timestamps": {"words", "start", "end"}}` in seconds; `done` with `{"done": true}`. A failure during the stream is an `error` event with a problem document, and no `done`.',
+      'Server-sent events. At least one `chunk` with `{"data": base64}`: each chunk can be decoded separately, and the decoded chunks form the file. Then one `timestamps` with `{"word_timestamps": {"words", "start", "end"}}` in seconds, and `done` with `{"done": true}`. If the synthesis fails during the stream, the last event is `error` with a problem document.',
   },
   OpenaiSpeechEvents: {
     type: "string",
     description:
-      "Server-sent events of the OpenAI-compatible API: `speech.audio.delta` with `audio` in base64, then `speech.audio.done`, whose `usage` counts characters; `error` if it fails during the stream.",
+      "Server-sent events of the OpenAI-compatible API: `speech.audio.delta` with `audio` in base64, then `speech.audio.done` with `usage` in characters. If the synthesis fails during the stream, the last event is `error`.",
   },
   Problem: object(problem, ["errors"]),
   OpenaiProblem: object({ ...problem, error: openaiError }, ["errors"]),
@@ -59,13 +59,13 @@ export const answerSchemas = {
           engine: {
             type: "string",
             description:
-              "The engine that speaks it, once a model tier has reported it. `X-Voice-Engine` has it for each answer.",
+              "The engine of the voice. Absent until a model tier has reported it. The header `X-Voice-Engine` names the engine of each response.",
           },
           engines: {
             type: "object",
             additionalProperties: text,
             description:
-              "Instead of `engine`, the engine by model, if the models of the voice have different ones.",
+              "The engine by model. Present instead of `engine` if the models of the voice use different engines.",
           },
         },
         ["engine", "engines"],
@@ -80,15 +80,15 @@ export const answerSchemas = {
         object: { type: "string", const: "model" },
         owned_by: text,
         reachable: { type: "boolean" },
-        maxTextLength: { type: ["integer", "null"], description: "Characters; null is unlimited." },
+        maxTextLength: { type: ["integer", "null"], description: "Limit in characters. Null means unlimited." },
         defaultSamplingRate: integer,
         defaultPcmSamplingRate: integer,
-        engines: { ...list(text), description: "The engines that speak its voices." },
+        engines: { ...list(text), description: "The engines of the model's voices." },
         mountedEngines: list(
           object(
             {
               engine: text,
-              variant: { type: "string", description: "Variant of the model, if it has several." },
+              variant: { type: "string", description: "Variant of the engine, if the engine has several variants." },
             },
             ["variant"],
           ),

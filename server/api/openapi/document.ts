@@ -1,6 +1,6 @@
 /**
- * The API as an OpenAPI 3.1 document, for `GET /openapi.json` and `docs/openapi.json`. Request fields use the
- * same schemas that validate requests.
+ * Describes the API as an OpenAPI 3.1 document, for `GET /openapi.json` and `docs/openapi.json`. The same schemas
+ * describe and validate the fields of requests.
  */
 import Type, { type TSchema } from "typebox";
 import { modelIds } from "../../../config/contract/models.ts";
@@ -18,10 +18,10 @@ const samplingRate = (highestRate: number) =>
     minimum: 1,
     maximum: highestRate,
     description:
-      "Hz. `mist`, `mistv2`: 4000 to 44100. `ogg`: required, one of 8000, 12000, 16000, 24000. `arcana`: any; on the cloud profile one of 8000, 16000, 22050, 24000, 44100, 48000, 96000. MP3 uses the next rate that the format supports; the header `X-Sampling-Rate` has it.",
+      "Sampling rate in Hz. `mist`, `mistv2`: 4000 to 44100. `ogg`: required, one of 8000, 12000, 16000, 24000. `arcana`: any value; with the profile `cloud`, one of 8000, 16000, 22050, 24000, 44100, 48000, 96000. MP3 uses the next rate that the format supports. The header `X-Sampling-Rate` contains the rate of the response.",
   });
 
-/** `null` means absent, except for required fields. Unknown fields are ignored. */
+/** Describes a body. `null` means absent, except for required fields. Unknown fields are ignored. */
 function requestBody(properties: Readonly<Record<string, TSchema>>, required: readonly string[]) {
   const described = Object.entries(properties).map(([name, schema]) => {
     const { description, ...rest } = schema as TSchema & { description?: string };
@@ -37,33 +37,33 @@ const answerHeaders = Object.fromEntries(
   [
     [
       "X-Request-Id",
-      "The request's ID: from the request, or generated. Also in the logs.",
+      "The ID of the request, from the same header of the request or generated. The logs contain the ID.",
       { type: "string" },
     ],
-    ["X-Sampling-Rate", "Hz of the audio.", { type: "integer" }],
+    ["X-Sampling-Rate", "Sampling rate of the audio in Hz.", { type: "integer" }],
     ["X-Model", "The model that synthesized the speech.", { type: "string", enum: [...modelIds] }],
     ["X-Voice", "The voice of the speech.", { type: "string" }],
     ["X-Voice-Engine", "The engine that synthesized the speech.", { type: "string" }],
-    ["Server-Timing", "Milliseconds to the first audio.", { type: "string" }],
+    ["Server-Timing", "Time to first audio in milliseconds.", { type: "string" }],
   ].map(([name, description, of]) => [name, { description, schema: of }]),
 );
 
-/** One response for each status of these codes. */
+/** Describes one response for each status of these error codes. */
 function problems(codes: readonly ErrorCode[], of: string) {
   const byStatus = Map.groupBy(codes, (code) => String(new Failure(code, "").status));
   return Object.fromEntries(
-    [...byStatus].map(([status, meant]) => [
+    [...byStatus].map(([status, statusCodes]) => [
       status,
       {
-        description: meant.map((code) => `\`${code}\``).join(", "),
+        description: statusCodes.map((code) => `\`${code}\``).join(", "),
         content: { "application/problem+json": { schema: schema(of) } },
       },
     ]),
   );
 }
 
-/** Codes that a POST to an existing path never returns. */
-const elsewhere: readonly ErrorCode[] = [
+/** Error codes that the speech routes never return. */
+const otherRouteCodes: readonly ErrorCode[] = [
   "not_found",
   "method_not_allowed",
   "cross_site",
@@ -71,15 +71,16 @@ const elsewhere: readonly ErrorCode[] = [
   "upgrade_required",
   "too_many_sockets",
 ];
-const speechCodes = errorCodes.filter((code) => !elsewhere.includes(code));
+const speechCodes = errorCodes.filter((code) => !otherRouteCodes.includes(code));
 const openaiCodes = speechCodes.filter((code) => code !== "not_acceptable" && code !== "audio_too_large");
 
-/** Audio is bytes, which a schema describes only by their type. */
+/** Describes binary audio. It has a media type but no schema. */
 const audioContent = (types: readonly string[]) => Object.fromEntries(types.map((type) => [type, {}]));
 
 const speech = {
   summary: "Synthesize speech",
-  description: "`Accept` selects the form of the response. `audio/*` types are streamed during synthesis.",
+  description:
+    "`Accept` selects the form of the response. Audio of the types `audio/*` is streamed during the synthesis.",
   operationId: "speak",
   security: [{ key: [] }],
   requestBody: { required: true, content: json("SpeechRequest") },
@@ -115,7 +116,7 @@ const openaiSpeech = {
   },
 };
 
-/** Codes of a GET that requires a key. */
+/** Error codes of a GET route that requires an API key. */
 const oovCodes: readonly ErrorCode[] = [
   "malformed_http",
   "invalid_request",
@@ -155,7 +156,7 @@ const oovs = {
   },
 };
 
-/** Codes of every operation on keys. The operations exist only with a database. */
+/** Error codes of every operation on API keys. The operations exist only with a database. */
 const keyCodes: readonly ErrorCode[] = [...oovCodes, "not_found", "rate_limited", "draining"];
 const keyBodyCodes: readonly ErrorCode[] = [
   ...keyCodes,
@@ -239,10 +240,14 @@ function read({ summary, operationId, answers }: Read) {
 
 const plain = { "text/plain": { schema: { type: "string" } } };
 
-/** Version of the API, not of the program: the path contains 1, and additions increment the second number. */
+/** Version of the API, which differs from the version of the program. Additions increment the second number. */
 const version = "1.0.0";
 
-/** @param highestRate Hz of a self-hosted arcana. @returns a new value of plain JSON. */
+/**
+ * Creates the document.
+ * @param highestRate highest sampling rate in Hz of a self-hosted arcana.
+ * @returns a new object of plain JSON.
+ */
 export function openapiDocument(highestRate: number): object {
   const document = {
     openapi: "3.1.0",
@@ -320,5 +325,6 @@ export function openapiDocument(highestRate: number): object {
       },
     },
   };
-  return JSON.parse(JSON.stringify(document)); // Removes the schema library's own properties.
+  // The conversion removes internal properties of the schema library.
+  return JSON.parse(JSON.stringify(document));
 }

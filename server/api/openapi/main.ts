@@ -1,4 +1,4 @@
-/** Prints the OpenAPI document; `make generate` keeps it in docs/openapi.json. */
+/** Prints the OpenAPI document. `make generate` writes it to docs/openapi.json. */
 import { defaultLimits } from "../request/limits.ts";
 import { openapiDocument } from "./document.ts";
 

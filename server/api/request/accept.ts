@@ -1,16 +1,16 @@
 /** Parses `Accept` (RFC 9110, section 12.5.1). */
 
 export interface MediaRange {
-  /** Lower case, for example `audio/wav`. A range has stars. Parameters except `q` are removed. */
+  /** The media type in lower case, without parameters. It may contain wildcards, for example `audio/*`. */
   readonly type: string;
-  /** From 0 to 1. */
+  /** The weight (`q`) of the range, from 0 to 1. */
   readonly quality: number;
 }
 
-/** Bounds the work for a hostile header. */
+/** Highest number of ranges that are read, so that the work for a hostile header is bounded. */
 const maxRanges = 100;
 
-/** Ranges in the order of the header. Invalid parts are ignored. */
+/** Returns the ranges in the order of the header. Invalid ranges are ignored. */
 export function parseAccept(header: string): readonly MediaRange[] {
   return header
     .split(",", maxRanges)
@@ -26,8 +26,8 @@ function parseRange(text: string): MediaRange | undefined {
 }
 
 /**
- * A weight may have more than three digits, as some clients send. A malformed one counts as 1, as if it were
- * absent.
+ * Parses a weight. Some clients send more than three digits, which is accepted. An invalid weight counts as 1, the
+ * default of RFC 9110.
  */
 function parseWeight(text: string): number {
   return /^(\d+(\.\d*)?|\.\d+)$/.test(text) ? Math.min(1, Number(text)) : 1;
@@ -35,13 +35,13 @@ function parseWeight(text: string): number {
 
 export interface Match {
   readonly quality: number;
-  /** 3 is the type itself, 2 its family, 1 any type. */
+  /** 3 for an exact type, 2 for a range such as `audio/*`, 1 for any type. */
   readonly specificity: number;
   /** Position in the header. */
   readonly position: number;
 }
 
-/** The most specific range that matches one of the types. */
+/** Returns the most specific range that matches one of the types. */
 export function matchTypes(ranges: readonly MediaRange[], types: readonly string[]): Match | undefined {
   let best: Match | undefined;
   for (const [position, { type, quality }] of ranges.entries()) {

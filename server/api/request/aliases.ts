@@ -1,14 +1,14 @@
 import { type ModelId, modelIds } from "../../../config/contract/models.ts";
 import type { ListedVoice } from "../../../config/contract/voices.ts";
 
-/** Names that clients send for models and voices with other names here. */
+/** Names of models and voices that clients send, and that this server translates to its own names. */
 export interface Aliases {
   readonly models: Readonly<Record<string, ModelId>>;
-  /** Voices that may replace each name. The first one that the model has is used. */
+  /** Replacement voices for each name. The first voice that the model supports is used. */
   readonly voices: Readonly<Record<string, readonly string[]>>;
 }
 
-/** The aliases without configuration: names that published clients send. */
+/** The default aliases: names that published clients send. */
 export const defaultAliases: Aliases = {
   models: { coda: "arcana", mistv3: "mist", mistv1: "mist" },
   voices: {
@@ -22,8 +22,8 @@ export const defaultAliases: Aliases = {
 };
 
 /**
- * The model of a request. If it is absent or unknown, the speaker's model is used: `mist` if the speaker has
- * several.
+ * Returns the model of a request. If the requested model is absent or unknown, the model of the speaker is used. If
+ * the speaker has several models, `mist` has priority.
  */
 export function resolveModel(
   requested: string | undefined,
@@ -36,12 +36,12 @@ export function resolveModel(
   const names = [speaker, ...(lookUp(aliases.voices, speaker) ?? [])];
   const voice = names
     .map((name) => voices.find(({ id }) => id === name))
-    .find((found) => found !== undefined);
+    .find((match) => match !== undefined);
   const owners = voice?.models ?? [];
   return owners.includes("mist") ? "mist" : (owners[0] ?? "mist");
 }
 
-/** The first of the names that is a model or an alias of one. */
+/** Returns the first name that is a model or an alias of a model. */
 export function firstKnownModel(
   names: readonly (string | undefined)[],
   { models }: Aliases,
@@ -49,7 +49,7 @@ export function firstKnownModel(
   return names.find((name) => modelIds.some((id) => id === name) || lookUp(models, name) !== undefined);
 }
 
-/** The model's voice with this name or alias, or the name itself if there is none. */
+/** Returns the voice of the model with this name or alias. If no voice matches, returns the name unchanged. */
 export function resolveSpeaker(
   speaker: string | undefined,
   model: ModelId,
@@ -61,10 +61,7 @@ export function resolveSpeaker(
   return lookUp(aliases.voices, speaker)?.find(isVoice) ?? speaker;
 }
 
-/**
- * Speed has two directions: on the older mist models a higher `speedAlpha` is slower, on the others it is
- * faster.
- */
+/** Whether a higher `speedAlpha` is faster. On the older mist models, a higher value is slower. */
 export function isHigherFaster(model: string): boolean {
   return ["mistv3", "coda", "arcana"].includes(model);
 }

@@ -8,7 +8,7 @@ import type { MemoryBudget, MemoryReservation } from "./memory-budget.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
-    /** The part of the shared memory budget that this request holds. */
+    /** The reservation of this request in the shared memory budget. */
     memory: MemoryReservation;
   }
 }
@@ -17,24 +17,30 @@ export interface BodyOptions {
   /** Largest body. */
   readonly limitBytes: number;
   readonly clock: Clock;
-  /** How long memory is reserved for bytes that a client announced and has not sent. */
+  /** How long memory is reserved for bytes that a client has announced but not sent. */
   readonly promiseMs: number;
 }
 
-/** One third of the wait for memory, so that waiting requests get memory that was announced and not used. */
+/**
+ * Computes the options from the limits. An announced body reserves memory for a third of the longest wait, so that
+ * requests in the queue get the memory if the client does not send the body.
+ */
 export function bodyOptions(limits: ApiLimits, clock: Clock): BodyOptions {
   return { limitBytes: limits.bodyBytes, clock, promiseMs: limits.heldWaitMs / 3 };
 }
 
 /**
- * Bodies up to this size are not counted: the number of connections bounds them, and they do not wait behind
- * large ones. Unauthenticated clients may not send more.
+ * Bodies up to this size need no reservation, so they do not wait for large bodies. The number of connections
+ * bounds their memory. A body of an unauthenticated client must not be larger.
  */
 const smallBytes = 64 * 1024;
-/** A body is held as bytes, as text, as the text to synthesize, and as the request to the model tier. */
+/**
+ * Copies of a body that exist at the same time: the bytes, the JSON text, the text to synthesize, and the
+ * invocation.
+ */
 export const bodyCopies = 4;
 
-/** Bodies are uncompressed JSON in UTF-8. Their keys are only read by name. */
+/** Makes the server accept only bodies of uncompressed JSON in UTF-8. */
 export function takeJsonOnly(
   app: FastifyInstance,
   options: BodyOptions & { readonly budget: MemoryBudget },
@@ -46,11 +52,11 @@ export function takeJsonOnly(
     reply.raw.once("close", () => memory.free());
   });
   app.addHook("preParsing", async (request, reply) => {
-    if (isContinueExpected(request)) reply.raw.writeContinue(); // The key is already verified.
+    if (isContinueExpected(request)) reply.raw.writeContinue(); // The API key was verified before.
   });
-  // The client sends its body only after the request was accepted.
+  // A client with `Expect: 100-continue` sends its body only after the server has accepted the headers.
   app.server.on("checkContinue", (request, response) => app.server.emit("request", request, response));
-  // Other expectations of a client are ignored, which RFC 9110 (10.1.1) allows.
+  // The server ignores other expectations, as RFC 9110 (10.1.1) allows.
   app.server.on("checkExpectation", (request, response) => app.server.emit("request", request, response));
   app.removeAllContentTypeParsers();
   addJsonParser(app, options);
@@ -85,65 +91,65 @@ async function readBody(
   const limitBytes = request.apiKey ? most : Math.min(most, smallBytes);
   const declared = Number(request.headers["content-length"] ?? Number.NaN);
   if (declared > limitBytes) throw tooLarge(limitBytes);
-  const room = new BodyRoom({ memory: request.memory, declared, limitBytes, clock, promiseMs });
+  const bodyMemory = new BodyMemory({ memory: request.memory, declared, limitBytes, clock, promiseMs });
   const pieces: Buffer[] = [];
   let bytes = 0;
   try {
     for await (const piece of arriving(payload)) {
       bytes += piece.length;
       if (bytes > limitBytes) throw tooLarge(limitBytes);
-      await room.growTo(bytes);
+      await bodyMemory.growTo(bytes);
       pieces.push(piece);
     }
   } finally {
-    room.shrink();
+    bodyMemory.shrink();
   }
   return Buffer.concat(pieces, bytes);
 }
 
-interface BodyRoomOptions extends BodyOptions {
+interface BodyMemoryOptions extends BodyOptions {
   readonly memory: MemoryReservation;
-  /** NaN if the client did not send it. */
+  /** Value of `Content-Length`. NaN if the client did not send this header. */
   readonly declared: number;
 }
 
 /**
- * Reserves memory for a body while it arrives. Nothing is reserved before the client has sent more than a
- * small body. Then the announced size is reserved at once, so that large bodies take turns instead of all
- * being incomplete when the memory is full. Bytes that have not arrived in time are released, and the
- * reservation then grows with the bytes.
+ * Reserves memory for a body while the body arrives. The first `smallBytes` need no reservation. For a larger body,
+ * the announced size is reserved at once, so that large bodies are received one after the other when memory is
+ * scarce. If the client does not send the announced bytes in time, the unused memory is released. After that, the
+ * reservation grows with the received bytes.
  */
-class BodyRoom {
-  readonly #options: BodyRoomOptions;
+class BodyMemory {
+  readonly #options: BodyMemoryOptions;
   #arrived = 0;
   #reserved = 0;
-  #isPromised: boolean;
+  #isAnnounced: boolean;
   #cancelLapse = (): void => undefined;
 
-  constructor(options: BodyRoomOptions) {
+  constructor(options: BodyMemoryOptions) {
     this.#options = options;
-    this.#isPromised = !Number.isNaN(options.declared);
+    this.#isAnnounced = !Number.isNaN(options.declared);
   }
 
   async growTo(bytes: number): Promise<void> {
     this.#arrived = bytes;
     if (bytes <= Math.max(smallBytes, this.#reserved)) return;
     const { memory, declared, limitBytes, clock, promiseMs } = this.#options;
-    const wanted = this.#isPromised ? declared : Math.min(limitBytes, 2 * bytes);
-    await memory.take(bodyCopies * (wanted - this.#reserved));
-    this.#reserved = wanted;
-    if (!this.#isPromised) return;
+    const neededBytes = this.#isAnnounced ? declared : Math.min(limitBytes, 2 * bytes);
+    await memory.take(bodyCopies * (neededBytes - this.#reserved));
+    this.#reserved = neededBytes;
+    if (!this.#isAnnounced) return;
     this.#cancelLapse = clock.after(
       promiseMs,
       () => {
-        this.#isPromised = false;
+        this.#isAnnounced = false;
         this.shrink();
       },
       { isBackground: true },
     );
   }
 
-  /** Keeps only the memory of the bytes that have arrived. */
+  /** Releases the memory of bytes that have not arrived. */
   shrink(): void {
     this.#cancelLapse();
     const unused = Math.max(0, this.#reserved - this.#arrived);
@@ -152,7 +158,7 @@ class BodyRoom {
   }
 }
 
-/** The body's bytes. An abandoned read leaves the connection open for the response. */
+/** Yields the bytes of the body. The connection stays open for the response if the read stops early. */
 async function* arriving(payload: Readable): AsyncGenerator<Buffer, void, void> {
   try {
     for await (const piece of payload.iterator({ destroyOnReturn: false })) yield piece as Buffer;
@@ -164,7 +170,7 @@ async function* arriving(payload: Readable): AsyncGenerator<Buffer, void, void> 
 function tooLarge(limitBytes: number): Failure {
   return new Failure(
     "body_too_large",
-    `The body may have ${limitBytes} bytes and has more; send less text at once.`,
+    `The body is larger than ${limitBytes} bytes; send less text at once.`,
   );
 }
 
@@ -172,7 +178,7 @@ function parseJson(body: Buffer): unknown {
   try {
     return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body));
   } catch {
-    // The cause would quote the body with the text to synthesize.
+    // The error has no cause, because the cause would quote the text to synthesize.
     throw new Failure("malformed_json", "The body is not JSON in UTF-8; check quotes and commas.");
   }
 }

@@ -6,12 +6,12 @@ import { describe } from "./fields.ts";
 /** Reads fields one by one and collects the errors. */
 export class FieldReader {
   readonly #body: Readonly<Record<string, unknown>>;
-  /** Fields with text to synthesize, which no error may repeat. */
+  /** Fields with text to synthesize. No error message may quote these fields. */
   readonly #spoken: readonly string[];
   readonly #errors: FieldError[] = [];
 
   /**
-   * @param spoken names of fields whose values are never repeated.
+   * @param spoken names of the fields with text to synthesize. Error messages never quote them.
    * @throws Failure `invalid_request` if the body is not an object.
    */
   constructor(body: unknown, spoken: readonly string[]) {
@@ -24,13 +24,13 @@ export class FieldReader {
     this.#spoken = spoken;
   }
 
-  /** The field's value, or undefined if it is absent, null or invalid. */
+  /** Returns the value of the field. Undefined if the value is absent, null or invalid. */
   read<Type>(name: string, schema: TSchema): Type | undefined {
     const value = Object.hasOwn(this.#body, name) ? this.#body[name] : undefined;
     if (value === undefined || value === null) return undefined;
     if (Value.Check(schema, value)) return value as Type;
-    const given = this.#spoken.includes(name) ? kindOf(value) : formatValue(value);
-    this.refuse(name, `must be ${describe(schema)}, not ${given}`);
+    const shown = this.#spoken.includes(name) ? kindOf(value) : formatValue(value);
+    this.refuse(name, `must be ${describe(schema)}, not ${shown}`);
     return undefined;
   }
 
@@ -58,18 +58,18 @@ export class FieldReader {
   }
 }
 
-/** Description of a value with text to synthesize. */
+/** Describes a value with text to synthesize, without quoting the text. */
 function kindOf(value: unknown): string {
-  if (value === "") return "an empty text";
+  if (value === "") return "an empty string";
   if (typeof value === "string") return "this text";
   return typeof value === "object" ? formatValue(value) : `a ${typeof value}`;
 }
 
-/** A value in the form that an error may repeat: short, and never the text to synthesize. */
+/** Formats a value for an error message, in at most 61 characters. */
 export function formatValue(value: unknown): string {
   if (Array.isArray(value)) return "a list";
   if (typeof value === "object") return "an object";
-  if (typeof value === "number" && !Number.isFinite(value)) return "a number too large to hold";
+  if (typeof value === "number" && !Number.isFinite(value)) return "a number that is too large";
   const text = JSON.stringify(value) ?? String(value);
   return text.length > 60 ? `${text.slice(0, 60)}…` : text;
 }

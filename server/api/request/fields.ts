@@ -7,9 +7,7 @@ import { audioFormats, eventFormats, type RateRule } from "./variants.ts";
  * API. Fields that depend on model, variant or profile are functions.
  */
 
-/**
- * Limits of both `speedAlpha` and `inlineSpeedAlpha`. Beyond them speech is not intelligible with any engine.
- */
+/** Limits of `speedAlpha` and `inlineSpeedAlpha`. Speech beyond these limits is not intelligible. */
 export const slowest = 10;
 export const quickest = 0.1;
 
@@ -29,23 +27,23 @@ export const fields = {
   }),
   audioFormat: Type.Enum([...audioFormats], {
     description:
-      "Required with `Accept: application/json`. An event stream takes `mp3` (its default), `mulaw` and `pcm`. Ignored where `Accept` fixes the format.",
+      "Required with `Accept: application/json`. An event stream supports `mp3` (default), `mulaw` and `pcm`. Ignored if `Accept` determines the format.",
   }),
   lang: Type.String({
     minLength: 2,
     maxLength: 35,
-    description: "The language of the voice (ISO 639-1, ISO 639-3 or a tag). Must match the voice.",
+    description: "The language (ISO 639-1, ISO 639-3 or a BCP 47 tag). It must match the language of the voice.",
   }),
   speedAlpha: Type.Number({
     minimum: quickest,
     maximum: slowest,
     description: "`mist`, `mistv2`: below 1 is faster. `arcana`, self-hosted only: above 1 is faster.",
   }),
-  noTextNormalization: Type.Boolean({ description: "`mist`, `mistv2`: speak the text as it is written." }),
+  noTextNormalization: Type.Boolean({ description: "`mist`, `mistv2`: do not expand numbers, dates and abbreviations." }),
   reduceLatency: Type.Boolean({ description: "Alias of `noTextNormalization`, which takes precedence." }),
   pauseBetweenBrackets: Type.Boolean({
     description:
-      "`mist`, `mistv2`: `<N>` in the text is N milliseconds of silence: at most 60000, and at most 600000 in the whole text.",
+      "`mist`, `mistv2`: `<N>` in the text is N milliseconds of silence. N is at most 60000, and the sum in one text at most 600000.",
   }),
   phonemizeBetweenBrackets: Type.Boolean({
     description: "`mist`, `mistv2`: a word in curly brackets is read as phonemes.",
@@ -57,7 +55,7 @@ export const fields = {
   }),
   saveOovs: Type.Boolean({
     description:
-      "`mist`, `mistv2`: keep words that the dictionary lacks for review. Ignored on an event stream.",
+      "`mist`, `mistv2`: save out-of-vocabulary words for review. Ignored on an event stream.",
   }),
   repetition_penalty: Type.Number({
     exclusiveMinimum: 0,
@@ -67,7 +65,7 @@ export const fields = {
   top_p: Type.Number({
     exclusiveMinimum: 0,
     maximum: 1,
-    description: "`arcana`: share of the probability that is sampled from. Default: 1.",
+    description: "`arcana`: sample only from the most likely tokens with this total probability. Default: 1.",
   }),
   max_tokens: Type.Integer({ minimum: 200, maximum: 5000, description: "`arcana`. Default: 1200." }),
 } as const;
@@ -81,12 +79,12 @@ export function rateField(rule: RateRule): TSchema {
     : Type.Integer({ minimum: rule.from, maximum: rule.to });
 }
 
-/** Describes the values that a schema allows. */
+/** Describes the values that a schema allows, for an error message. */
 export function describe(schema: TSchema): string {
   const facts: Partial<Record<string, unknown>> = { ...schema };
   if (Array.isArray(facts.enum)) return `one of ${facts.enum.join(", ")}`;
   if (facts.type === "boolean") return "true or false";
-  if (facts.type === "string") return "a text that is not empty";
+  if (facts.type === "string") return "a non-empty string";
   const noun = facts.type === "integer" ? "an integer" : "a number";
   return [noun, lowerBound(facts), upperBound(facts)].filter((part) => part !== "").join(" ");
 }

@@ -13,14 +13,14 @@ type CreateEncoder = (rate: number) => Encoder | Promise<Encoder>;
 
 /** The encoding of one audio format. */
 export interface Format {
-  /** A streaming encoder for samples at `rate` Hz. */
+  /** Creates a streaming encoder for samples at `rate` Hz. */
   readonly createEncoder: CreateEncoder;
-  /** The header of a response with a known length, if it differs from the stream's. */
+  /** The encoder and the header of a response with a known length, if they differ from those of a stream. */
   readonly file?: {
     readonly createEncoder: CreateEncoder;
     readonly header: (rate: number, audio: Uint8Array, samples: number) => Uint8Array;
   };
-  /** The rate of the encoder for a requested `rate` in Hz. Absent if it is the same. */
+  /** Returns the encoder's rate for a requested `rate` in Hz. Absent if the encoder supports every rate. */
   readonly rateFor?: (rate: number) => number;
 }
 
@@ -40,7 +40,7 @@ export const formats: Readonly<Record<AudioFormat, Format>> = {
   pcm: { createEncoder: createPcmEncoder },
 };
 
-/** The format of a response's audio. That of a JSON response is a file format. */
+/** Returns the encoder of a response. A JSON response contains a complete file. */
 export function encoderOf(format: AudioFormat, form: AnswerForm): CreateEncoder {
   const { createEncoder, file } = formats[format];
   return form === "json" && file ? file.createEncoder : createEncoder;

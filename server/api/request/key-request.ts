@@ -35,15 +35,16 @@ export const rotationFields = {
 
 const usualOverlapHours = 24;
 const hourMs = 3_600_000;
-/** One line that fits into a URL, a table and a log. */
+/** A name of one line that is safe in a URL, a table and a log. */
 const plainName = /^[\p{L}\p{N}][\p{L}\p{N} ._@:+-]{0,63}$/u;
 
 /**
- * @param body of the request. @param now milliseconds since the epoch.
- * @param team whose keys the client may create; undefined means any team. A team's own users and keys may
- * grant neither `admin` nor more than the server's limits.
- * @param serverLimits of keys without limits of their own.
- * @throws Failure `invalid_request` naming every invalid field.
+ * Validates a request for a new API key.
+ * @param now milliseconds since the epoch.
+ * @param team the team of the client, which may create keys only for this team, without the scope `admin` and
+ * within the server's limits. Undefined if the client may create keys for any team.
+ * @param serverLimits the default limits of API keys.
+ * @throws Failure `invalid_request` with all invalid fields.
  */
 export function readKeyFacts(
   body: unknown,
@@ -53,12 +54,12 @@ export function readKeyFacts(
 ): KeyFacts {
   const reader = new FieldReader(body, []);
   const name = readName(reader, "name", reader.readRequired<string>("name", keyFields.name)) ?? "";
-  const wanted = reader.read<readonly Scope[]>("scopes", keyFields.scopes) ?? ["tts:write"];
-  const named = readName(reader, "team", reader.read<string>("team", keyFields.team));
-  if (team !== undefined && named !== undefined && named !== team) {
-    reader.refuse("team", `must be ${team}, or be left out; it is ${formatValue(named)}`);
+  const requestedScopes = reader.read<readonly Scope[]>("scopes", keyFields.scopes) ?? ["tts:write"];
+  const requestedTeam = readName(reader, "team", reader.read<string>("team", keyFields.team));
+  if (team !== undefined && requestedTeam !== undefined && requestedTeam !== team) {
+    reader.refuse("team", `must be ${team} or absent; the value is ${formatValue(requestedTeam)}`);
   }
-  if (team !== undefined && wanted.includes("admin")) {
+  if (team !== undefined && requestedScopes.includes("admin")) {
     reader.refuse("scopes", "may contain admin only if an owner, or a key without a team, creates the key");
   }
   const expiresAt = readExpiry(reader, now);
@@ -66,17 +67,17 @@ export function readKeyFacts(
     const value = reader.read<number>(name, keyFields[name]);
     const most = team === undefined ? undefined : serverLimits[name];
     if (value === undefined || most === undefined || value <= most) return value;
-    reader.refuse(name, `may be ${most} at most, as the server's own limit; an owner may give more`);
+    reader.refuse(name, `must be at most ${most}, the server's limit; an owner may set a higher value`);
     return undefined;
   };
   const requestsPerMinute = readLimit("requestsPerMinute");
   const streams = readLimit("streams");
   reader.finish();
-  const owner = team ?? named;
+  const keyTeam = team ?? requestedTeam;
   return {
     name,
-    scopes: scopes.filter((scope) => wanted.includes(scope)),
-    ...(owner !== undefined && { team: owner }),
+    scopes: scopes.filter((scope) => requestedScopes.includes(scope)),
+    ...(keyTeam !== undefined && { team: keyTeam }),
     ...(expiresAt !== undefined && { expiresAt }),
     limits: {
       ...(requestsPerMinute !== undefined && { requestsPerMinute }),
@@ -94,12 +95,12 @@ export function readRotation(body: unknown, now: number): KeyRotation {
   return { endOfOthers: now + hours * hourMs, ...(expiresAt !== undefined && { expiresAt }) };
 }
 
-/** Name of a key or of a team. */
+/** Reads the name of a key or of a team. */
 function readName(reader: FieldReader, field: string, value: string | undefined): string | undefined {
   if (value === undefined || plainName.test(value)) return value;
   reader.refuse(
     field,
-    `must be 1 to 64 letters, digits, spaces and ._@:+-, a letter or digit first; it is ${formatValue(value)}`,
+    `must be 1 to 64 letters, digits, spaces and ._@:+-, and start with a letter or digit; the value is ${formatValue(value)}`,
   );
   return undefined;
 }
@@ -111,7 +112,7 @@ function readExpiry(reader: FieldReader, now: number): number | undefined {
   if (time > now) return time;
   reader.refuse(
     "expiresAt",
-    `must be a future time, such as 2027-01-31T00:00:00Z; it is ${formatValue(given)}`,
+    `must be a future time, such as 2027-01-31T00:00:00Z; the value is ${formatValue(given)}`,
   );
   return undefined;
 }

@@ -1,8 +1,8 @@
 export interface ApiLimits {
   readonly bodyBytes: number;
-  /** Limit for all bodies and JSON responses that are held at once. */
+  /** Limit for the total size of all bodies and JSON responses in memory. */
   readonly heldBytes: number;
-  /** Longest wait for memory. */
+  /** Longest wait of a request for memory. */
   readonly heldWaitMs: number;
   /** Limit for the audio of one JSON response. */
   readonly jsonAudioBytes: number;
@@ -11,9 +11,9 @@ export interface ApiLimits {
   readonly headerBytes: number;
   /** Longest time for a request to arrive. */
   readonly requestTimeoutMs: number;
-  /** Longest time for which a client may read nothing while data waits for it. */
+  /** Longest time without progress while data waits for the client. */
   readonly stallMs: number;
-  /** Silence in an event stream before a comment is sent to keep the connection. */
+  /** Time without an event after which a comment is sent, so that no proxy closes the event stream. */
   readonly heartbeatMs: number;
 }
 

@@ -2,26 +2,26 @@ import { type Clock, systemClock } from "../../../lib/clock.ts";
 import { Failure } from "../../contract/errors.ts";
 
 /**
- * Limits the memory of all requests of this process for whole bodies and whole responses. A request that
- * needs more waits in a queue for a bounded time. To avoid a deadlock, the last of the requests that hold
- * memory and need more does not wait but releases its memory.
+ * Limits the memory that all requests of this process hold for whole bodies and whole responses. A request that
+ * needs more memory waits in a queue for a bounded time. To avoid a deadlock, the newest request that holds memory
+ * fails instead of waiting, and releases its memory.
  */
 export interface MemoryBudget {
-  /** The memory of one request, initially 0. */
+  /** Creates the reservation of one request, initially 0 bytes. */
   open(): MemoryReservation;
   heldBytes(): number;
 }
 
 export interface MemoryReservation {
   /**
-   * Reserves this many additional bytes when others have released enough.
+   * Reserves additional bytes, and waits until enough memory is free.
    * @throws Failure `overloaded` if the wait exceeds its limit, the bytes do not fit into the budget, or the
-   * request has ended. The request's memory is then released.
+   * request has ended. In this case all memory of the request is released.
    */
   take(bytes: number): Promise<void>;
-  /** Releases this many bytes that are not needed. */
+  /** Releases bytes that the request no longer needs. */
   release(bytes: number): void;
-  /** Releases everything. It may be called more than once. */
+  /** Releases all memory of the request. Further calls have no effect. */
   free(): void;
 }
 
@@ -36,21 +36,21 @@ export function createMemoryBudget(
   clock: Clock = systemClock,
 ): MemoryBudget {
   let held = 0;
-  const line: Waiting[] = [];
-  /** In the order of arrival. */
+  const queue: Waiting[] = [];
+  /** Requests that hold memory, in the order of arrival. */
   const holders = new Set<MemoryReservation>();
 
-  /** Strictly in order, so that small requests do not overtake a large one indefinitely. */
+  /** Grants memory strictly in order, so that small requests do not delay a large request indefinitely. */
   const serve = () => {
-    for (let first = line[0]; first && held + first.bytes <= totalBytes; first = line[0]) {
-      line.shift();
+    for (let first = queue[0]; first && held + first.bytes <= totalBytes; first = queue[0]) {
+      queue.shift();
       first.grant();
     }
   };
   const leave = (waiting: Waiting) => {
-    const place = line.indexOf(waiting);
-    if (place >= 0) line.splice(place, 1);
-    serve(); // A request behind it may fit.
+    const position = queue.indexOf(waiting);
+    if (position >= 0) queue.splice(position, 1);
+    serve(); // The next request may fit.
   };
 
   return {
@@ -58,24 +58,24 @@ export function createMemoryBudget(
     open() {
       let own = 0;
       const over = new AbortController();
-      const isLastToCome = () => own > 0 && [...holders].at(-1) === allotment;
+      const isNewestHolder = () => own > 0 && [...holders].at(-1) === reservation;
       const get = async (bytes: number) => {
         const hold = () => {
           held += bytes;
           own += bytes;
-          holders.add(allotment);
+          holders.add(reservation);
         };
         if (over.signal.aborted || own + bytes > totalBytes) throw overloaded();
-        if (line.length === 0 && held + bytes <= totalBytes) return hold();
-        if (isLastToCome()) throw overloaded();
-        await joinLine(line, { bytes, hold, leave, waitMs, clock, abandoned: over.signal });
+        if (queue.length === 0 && held + bytes <= totalBytes) return hold();
+        if (isNewestHolder()) throw overloaded();
+        await waitInQueue(queue, { bytes, hold, leave, waitMs, clock, abandoned: over.signal });
       };
-      const allotment: MemoryReservation = {
+      const reservation: MemoryReservation = {
         async take(bytes) {
           try {
             await get(bytes);
           } catch (error) {
-            allotment.free();
+            reservation.free();
             throw error;
           }
         },
@@ -87,22 +87,22 @@ export function createMemoryBudget(
         },
         free() {
           over.abort();
-          holders.delete(allotment);
+          holders.delete(reservation);
           held -= own;
           own = 0;
           serve();
         },
       };
-      return allotment;
+      return reservation;
     },
   };
 }
 
-interface Place {
+interface QueueEntry {
   readonly bytes: number;
   /** Called when the bytes are granted. */
   readonly hold: () => void;
-  /** Called when the wait is abandoned. */
+  /** Called when the wait ends without the bytes. */
   readonly leave: (waiting: Waiting) => void;
   readonly waitMs: number;
   readonly clock: Clock;
@@ -110,10 +110,10 @@ interface Place {
 }
 
 /**
- * Resolves when the bytes are granted. @throws Failure `overloaded` after the wait, or when the request is
- * abandoned.
+ * Resolves when the bytes are granted.
+ * @throws Failure `overloaded` after the longest wait, or when the request has ended.
  */
-function joinLine(line: Waiting[], { bytes, hold, leave, waitMs, clock, abandoned }: Place): Promise<void> {
+function waitInQueue(queue: Waiting[], { bytes, hold, leave, waitMs, clock, abandoned }: QueueEntry): Promise<void> {
   return new Promise((resolve, reject) => {
     const end = (settle: () => void) => {
       cancelTimer();
@@ -131,7 +131,7 @@ function joinLine(line: Waiting[], { bytes, hold, leave, waitMs, clock, abandone
     const waiting = { bytes, grant };
     const cancelTimer = clock.after(waitMs, giveUp);
     abandoned.addEventListener("abort", giveUp);
-    line.push(waiting);
+    queue.push(waiting);
   });
 }
 

@@ -1,16 +1,16 @@
 import { type Aliases, defaultAliases } from "./aliases.ts";
 
-/** The scope of `clear`: `abort` discards everything, `buffer` only text that was not committed. */
+/** Values of the scope of `clear`: `abort` discards everything, `buffer` only text that is not committed yet. */
 export const clearModes = ["abort", "buffer"] as const;
 export type ClearMode = (typeof clearModes)[number];
 
-/** Settings of an administrator for all sockets. */
+/** Settings of all WebSockets. */
 export interface SocketOptions {
   readonly aliases: Aliases;
   readonly clearMode: ClearMode;
-  /** Sockets that one key may have open in this process. */
+  /** Highest number of open sockets of one API key in this process. */
   readonly perKey: number;
-  /** Sockets that one key may open in this process per second. */
+  /** Highest number of new sockets per second of one API key in this process. */
   readonly newPerSecond: number;
 }
 

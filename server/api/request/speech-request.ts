@@ -15,7 +15,7 @@ export interface SpeechRequest {
   readonly rate: number;
 }
 
-/** The rules of this deployment, for all requests. */
+/** The rules that this deployment applies to all requests. */
 export interface RequestRules {
   readonly profile: Profile;
   readonly voices: readonly ListedVoice[];
@@ -25,22 +25,22 @@ export interface RequestRules {
 
 interface ValidationOptions extends RequestRules {
   readonly variant: Variant;
-  /** Origin of the request; the API by default. */
+  /** Source of the request. Default: the API. */
   readonly place?: Place;
 }
 
-/** The dashboard has other text limits (specification part 8). */
+/** The source of a request. The dashboard has other text limits (specification part 8). */
 export type Place = "api" | "dashboard";
 
-/** Far more words than the longest text of mist has. */
+/** Highest number of values in `inlineSpeedAlpha`. The longest text of mist has fewer words. */
 const maxInlineValues = 500;
 
-/** Decimal numbers only; JavaScript would also accept `0x1` and an empty text. */
+/** A decimal number. `Number` would also accept `0x1` and an empty string. */
 const decimal = /^\s*(\d+(\.\d*)?|\.\d+)\s*$/;
 
 /**
- * Validates a body by the specification (parts 2.1 and 8). Unknown fields are ignored, `null` means absent,
- * and values are never clamped. All invalid fields are reported at once.
+ * Validates a body according to the specification (parts 2.1 and 8). Unknown fields are ignored, and `null` means
+ * absent. Values out of range are rejected, not clamped. The error contains all invalid fields.
  * @throws Failure `invalid_request` with JSON pointers.
  */
 export function readRequest(body: unknown, options: ValidationOptions): SpeechRequest {
@@ -73,7 +73,7 @@ function defaultModel(variant: Variant): ModelId {
   return variant.form === "stream" ? variant.defaultModel : "mist";
 }
 
-/** `audioFormat` is ignored if `Accept` determines the format. */
+/** Reads `audioFormat`. The field is ignored if `Accept` determines the format. */
 function readFormat(reader: FieldReader, variant: Variant): AudioFormat {
   if (variant.form === "stream") return variant.format;
   if (variant.form === "events") return reader.read<AudioFormat>("audioFormat", eventFormatField) ?? "mp3";
@@ -107,23 +107,23 @@ function readVoice(
   return voice;
 }
 
-/** Most often the model is absent, and the default model does not have the voice. */
+/** Explains an unknown voice. Most often `modelId` is absent, and the default model does not have the voice. */
 function noSuchVoice(speaker: string, modelId: ModelId, voices: readonly ListedVoice[]): string {
   const others = voices.find(({ id }) => id === speaker)?.models ?? [];
   const hint =
     others.length > 0
-      ? `speaks with ${others.join(" and ")}: set modelId to ${others[0]}`
-      : "is none. GET /v1/voices lists them";
+      ? `is a voice of ${others.join(" and ")}: set modelId to ${others[0]}`
+      : "is unknown. GET /v1/voices lists the voices";
   return `must be a voice of ${modelId}, such as ${someVoices(modelId, voices)}; ${formatValue(speaker)} ${hint}`;
 }
 
-/** A few voices with similar names. */
+/** Returns the names of up to three voices of the model, as examples. */
 export function someVoices(modelId: ModelId, voices: readonly ListedVoice[]): string {
   const ids = voices.filter((voice) => voice.models.includes(modelId)).map((voice) => voice.id);
   return ids.slice(0, 3).join(", ");
 }
 
-/** @param name of the field, as the client knows it. */
+/** @param name the name of the field in the client's API. */
 export function readText(reader: FieldReader, name: string, modelId: ModelId, place: Place = "api"): string {
   const text = reader.readRequired<string>(name, fields.text);
   if (text === undefined) return "";
@@ -131,14 +131,14 @@ export function readText(reader: FieldReader, name: string, modelId: ModelId, pl
   const limit = place === "api" ? maxTextLength : maxDashboardTextLength;
   const length = limit === undefined ? 0 : countCodePoints(text);
   if (limit !== undefined && length > limit) reader.refuse(name, tooLong(modelId, place, limit, length));
-  if (text.trim() === "") reader.refuse(name, "must contain something to speak");
+  if (text.trim() === "") reader.refuse(name, "must contain more than white space");
   return text.toWellFormed();
 }
 
 function tooLong(modelId: ModelId, place: Place, limit: number, length: number): string {
-  const where = place === "api" ? `with ${modelId}` : `with ${modelId} at the dashboard`;
-  const way = place === "api" ? "use arcana, which has no limit" : "send it through the API";
-  return `may have ${limit} characters ${where} and has ${length}; split it, or ${way}`;
+  const where = place === "api" ? `with ${modelId}` : `with ${modelId} in the dashboard`;
+  const alternative = place === "api" ? "use arcana, which has no limit" : "send the text through the API";
+  return `has ${length} characters; the limit ${where} is ${limit}. Split the text, or ${alternative}`;
 }
 
 function readRate(
@@ -165,12 +165,12 @@ function variantRate(variant: Variant, modelId: ModelId): number {
   return variant.form === "stream" ? variant.defaultRate(modelId) : models[modelId].defaultRate;
 }
 
-/** A value below 1 is faster on mist and slower on arcana (specification 2.1). */
+/** Reads `speedAlpha`. A value below 1 is faster on mist and slower on arcana (specification 2.1). */
 function readStretch(reader: FieldReader, modelId: ModelId, profile: Profile): number {
   const alpha = reader.read<number>("speedAlpha", fields.speedAlpha) ?? 1;
   if (modelId !== "arcana") return alpha;
   if (profile === "cloud" && alpha !== 1) {
-    reader.refuse("speedAlpha", "is for self-hosted arcana only; leave it out on the cloud profile");
+    reader.refuse("speedAlpha", "is not supported by arcana with the profile cloud; leave it out");
   }
   return 1 / alpha;
 }
@@ -187,7 +187,7 @@ export const plainMarkup: Markup = {
   inlineStretch: [],
 };
 
-/** Fields of the mist models. arcana ignores them, because both share one body. */
+/** Reads the fields of the mist models. arcana ignores these fields. */
 function readMarkup(reader: FieldReader, modelId: ModelId, { form }: Variant): Markup {
   if (modelId === "arcana") return plainMarkup;
   const read = (name: keyof typeof fields) => reader.read<boolean>(name, fields[name]);
@@ -215,12 +215,12 @@ function readInlineStretch(reader: FieldReader): readonly number[] {
     );
   }
   if (values.length > maxInlineValues) {
-    reader.refuse("inlineSpeedAlpha", `may have at most ${maxInlineValues} numbers`);
+    reader.refuse("inlineSpeedAlpha", `must have at most ${maxInlineValues} numbers`);
   }
   return values;
 }
 
-/** Fields of arcana. The mist models ignore them. */
+/** Reads the fields of arcana. The mist models ignore these fields. */
 function readSampling(reader: FieldReader, modelId: ModelId): Invocation["sampling"] {
   if (modelId !== "arcana") return samplingDefaults;
   const read = (name: keyof typeof fields) => reader.read<number>(name, fields[name]);
@@ -233,14 +233,13 @@ function readSampling(reader: FieldReader, modelId: ModelId): Invocation["sampli
 }
 
 /**
- * The base language of a tag in ISO 639-1 if possible, so that `en`, `eng` and `en-US` are the same.
- * Undefined if the text is not a language tag.
+ * Returns the base language of a tag: `en` for `en`, `eng` and `en-US`. Undefined if the text is not a language tag.
  */
 function baseLanguage(tag: string): string | undefined {
   try {
     return new Intl.Locale(tag).language;
   } catch {
-    return undefined; // Intl throws RangeError only in this case.
+    return undefined; // `Intl.Locale` throws a RangeError for an invalid tag.
   }
 }
 

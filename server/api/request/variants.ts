@@ -6,12 +6,15 @@ import { type MediaRange, matchTypes, parseAccept } from "./accept.ts";
 /** Values of `audioFormat` in the specification (parts 2.1 and 4). */
 export const audioFormats = ["wav", "ogg", "mp3", "mulaw", "pcm"] as const;
 export type HttpFormat = (typeof audioFormats)[number];
-/** Clients of WebSockets also ask for WebM. */
+/** WebSockets also support WebM. */
 export type AudioFormat = HttpFormat | "webm";
-/** Formats of an event stream (specification 4.1), with the default first. */
+/** Formats of an event stream (specification 4.1). The first format is the default. */
 export const eventFormats = ["mp3", "mulaw", "pcm"] as const satisfies readonly AudioFormat[];
 
-/** The media types by which `Accept` asks for a stream of a format. The response has the first one; the others are aliases. */
+/**
+ * The media types with which `Accept` requests a stream of a format. The response has the first type; the other
+ * types are aliases.
+ */
 export const streamTypes: Readonly<Record<HttpFormat, readonly [mediaType: string, ...aliases: string[]]>> = {
   wav: ["audio/wav", "audio/x-wav", "audio/wave", "audio/vnd.wave"],
   ogg: ["audio/ogg"],
@@ -21,9 +24,9 @@ export const streamTypes: Readonly<Record<HttpFormat, readonly [mediaType: strin
 };
 
 export type Variant =
-  /** `{"audioContent": base64}`; without `formatRequired`, `audioFormat` is `wav` by default. */
+  /** `{"audioContent": base64}`. If `formatRequired` is false, `audioFormat` is `wav` by default. */
   | { readonly form: "json"; readonly formatRequired: boolean }
-  /** Server-sent events (specification 4.1); `audioFormat` is `mp3` by default. */
+  /** Server-sent events (specification 4.1). `audioFormat` is `mp3` by default. */
   | { readonly form: "events" }
   | StreamVariant;
 
@@ -33,7 +36,7 @@ export interface StreamVariant {
   readonly format: AudioFormat;
   readonly defaultModel: ModelId;
   readonly defaultRate: (model: ModelId) => number;
-  /** Sampling rate in Hz, if the media type determines it. */
+  /** Sampling rate in Hz, if the media type determines the rate. */
   readonly fixedRate?: number;
 }
 
@@ -41,7 +44,7 @@ export interface StreamVariant {
 export type AnswerForm = Variant["form"] | "socket";
 
 interface Offer {
-  /** The media type of the response first, then its aliases. */
+  /** The media type of the response, followed by its aliases. */
   readonly types: readonly string[];
   readonly variant: (specificity: number) => Variant;
 }
@@ -54,7 +57,7 @@ function stream(types: readonly string[], variant: Partial<StreamVariant> & { fo
   return { types, variant: () => whole };
 }
 
-/** In the server's order of preference, which decides if `Accept` does not. */
+/** The variants in the server's order of preference, which decides if `Accept` allows several variants equally. */
 const offers: readonly Offer[] = [
   {
     types: ["application/json"],
@@ -71,7 +74,7 @@ const offers: readonly Offer[] = [
 
 const jsonFallback: Variant = { form: "json", formatRequired: false };
 
-/** Every media type of a response. */
+/** All media types of responses. */
 export const offeredTypes: readonly string[] = offers.map((offer) => offer.types[0] as string);
 
 /**
@@ -96,7 +99,7 @@ export function chooseVariant(accept: string | undefined): Variant {
   throw new Failure("not_acceptable", `Accept one of ${offeredTypes.join(", ")}.`);
 }
 
-/** An unknown type that is not audio, such as a browser's `text/html`. */
+/** Whether the client accepts a type other than audio, such as `text/html` of a browser. */
 function meansAnything({ type, quality }: MediaRange): boolean {
   return quality > 0 && !type.startsWith("audio/");
 }
@@ -112,7 +115,7 @@ export type RateRule =
 
 const cloudRates = [8000, 16_000, 22_050, 24_000, 44_100, 48_000, 96_000];
 
-/** @param highestRate Hz, for a self-hosted arcana, for which the specification allows "any value". */
+/** @param highestRate Hz, the limit of a self-hosted arcana. The specification allows "any value" there. */
 export function rateRule(
   model: ModelId,
   format: AudioFormat,

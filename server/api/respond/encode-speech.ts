@@ -3,27 +3,29 @@ import { createRateConverter } from "../../audio/resample.ts";
 import type { WordTimestamp } from "../../contract/speech.ts";
 import type { SynthesisStream } from "../upstream/model-client.ts";
 
-/** Reports about the encoded audio. */
+/** Receives reports about the encoded audio. */
 export interface Listener {
   /**
-   * The encoder converted this many samples, at the response's rate, to this many bytes (0 while it buffers)
-   * in this many milliseconds.
+   * Called after each step of the encoding.
+   * @param samples encoded samples at the rate of the response.
+   * @param bytes encoded bytes, 0 while the encoder buffers.
+   * @param workMs duration of the step.
    */
   onEncoded(samples: number, bytes: number, workMs: number): void;
-  /** Word timestamps are seconds, which do not change with the sampling rate. */
+  /** Called with word timestamps in seconds. */
   onWords?(words: readonly WordTimestamp[]): void;
 }
 
-/** Speech that has started, and its encoder. */
+/** A synthesis with its first audio, and the encoder of its response. */
 export interface Speaking {
   readonly speech: SynthesisStream;
-  /** An encoder of this response, at its rate. */
+  /** The encoder of this response, at the rate of the response. */
   readonly encoder: Encoder;
 }
 
 /**
- * Speech as the bytes of its response: resampled, encoded, and pulled piece by piece.
- * @param rate Hz of the response.
+ * Resamples and encodes speech, and yields the bytes of the response piece by piece.
+ * @param rate sampling rate in Hz of the response.
  * @throws Failure if the model fails during the stream.
  */
 export async function* encodeSpeech(

@@ -6,24 +6,24 @@ import { encodeSpeech, type Listener, type Speaking } from "./encode-speech.ts";
 
 export const eventStreamType = "text/event-stream";
 
-/** Formats events for one family of clients. Each function returns the text of one event, or none. */
+/** Formats the events of one protocol. Each method returns the text of one or more events. */
 export interface EventShape {
-  /** @param base64 can be decoded by itself. The decoded chunks together are the file. */
+  /** @param base64 the encoded chunk. Each chunk can be decoded separately, and the decoded chunks form the file. */
   chunk(base64: string): string;
-  /** After the last chunk. */
+  /** Formats the events after the last chunk. */
   finished(words: readonly WordTimestamp[]): string;
-  /** Instead of `finished`, if the model failed during the stream. */
+  /** Formats the event that replaces `finished` if the model fails during the stream. */
   failed(failure: Failure): string;
 }
 
-/** A server-sent event with one line of JSON. */
+/** Formats a server-sent event with one line of JSON. */
 export function eventText(name: string, data: unknown): string {
   return `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
 }
 
 /**
- * The events of specification 2.2 and 4.1, and `error` with a problem document, which the specification does
- * not define.
+ * Formats the events of specification 2.2 and 4.1. The specification defines no error event, so `error` contains a
+ * problem document.
  */
 export function speechEvents(requestId: string): EventShape {
   return {
@@ -49,7 +49,7 @@ export interface EventsOptions {
   readonly onFailure: (failure: Failure) => void;
 }
 
-/** Speech as events: at least one chunk, and then the final event or the error. */
+/** Yields speech as events: at least one chunk, and then the final events or the error. */
 export async function* respondEvents(
   speaking: Speaking,
   { rate }: Pick<SpeechRequest, "rate">,
@@ -76,12 +76,12 @@ export async function* respondEvents(
   yield shape.finished(words);
 }
 
-/** A comment, which clients ignore. */
+/** A comment of an event stream. Clients ignore comments. */
 const heartbeat = ":\n\n";
 
 /**
- * The same events, with a comment after each period of silence, so that no proxy closes the connection. There
- * is no comment before the first event, because the response can still become an error until then.
+ * Yields the same events, and a comment after each period without an event, so that no proxy closes the connection.
+ * No comment is sent before the first event, because the response can still become an error until then.
  */
 export async function* withHeartbeats(
   events: AsyncIterable<string>,
@@ -99,7 +99,8 @@ export async function* withHeartbeats(
       ({ done, value } = await next);
     }
   } finally {
-    next.catch(() => undefined); // A client that disconnected does not wait for it.
+    // After the client has disconnected, an error of this promise would have no handler.
+    next.catch(() => undefined);
     await iterator.return?.();
   }
 }

@@ -9,19 +9,22 @@ import { bodyOf } from "./stream.ts";
 interface JsonOptions {
   /** Highest number of bytes of audio. */
   readonly maxBytes: number;
-  /** Memory for the audio until it is sent. */
+  /** Reserves memory for the audio until the response is sent. */
   readonly hold: Hold;
   readonly listener: Listener;
 }
 
-/** Reserves this many bytes in total. @throws Failure `overloaded` if other requests hold too much. */
+/**
+ * Reserves memory up to this total number of bytes.
+ * @throws Failure `overloaded` if other requests hold too much memory.
+ */
 type Hold = (bytes: number) => Promise<void>;
 
-/** Reserves memory in steps. A repeated synthesis uses the memory of the discarded one. */
+/** Reserves memory in steps. A repeated synthesis reuses the memory of the discarded audio. */
 export function holdIn(memory: MemoryReservation): Hold {
-  let room = 0;
+  let reserved = 0;
   return async (bytes) => {
-    for (; bytes > room; room += stepBytes) await memory.take(stepBytes);
+    for (; bytes > reserved; reserved += stepBytes) await memory.take(stepBytes);
   };
 }
 
@@ -33,13 +36,14 @@ export interface JsonAnswer {
 
 const opening = '{"audioContent":"';
 const closing = '"}';
-/** Steps of the reservation. */
+/** Size of one step of the reservation. */
 const stepBytes = 256 * 1024;
 
 /**
- * The response `{"audioContent": base64}`, whose audio is a whole file (specification 4.2 and 4.3). The audio
- * is held until it is complete; its base64 text is not.
- * @throws Failure `audio_too_large` above `maxBytes` of audio, `overloaded` if other requests hold too much.
+ * Creates the response `{"audioContent": base64}` with a complete audio file (specification 4.2 and 4.3). The whole
+ * audio is kept in memory, but the base64 text is created piece by piece.
+ * @throws Failure `audio_too_large` if the audio exceeds `maxBytes`, `overloaded` if other requests hold too much
+ * memory.
  */
 export async function respondJson(
   speaking: Speaking,
@@ -80,21 +84,21 @@ async function collect(pieces: AsyncIterable<Uint8Array>, maxBytes: number, hold
 function tooLarge(maxBytes: number): Failure {
   return new Failure(
     "audio_too_large",
-    `The speech is longer than ${maxBytes} bytes of audio, the most in one JSON answer; stream it with Accept: audio/wav or audio/pcm.`,
+    `The audio is larger than ${maxBytes} bytes, the limit of one JSON response; request a stream with Accept: audio/wav or audio/pcm.`,
   );
 }
 
-/** Bytes that are encoded at once. A multiple of three, so that the texts can be joined. */
+/** Bytes of one step of base64: a multiple of three, so that the texts can be concatenated. */
 const encodedStepBytes = 3 * 16 * 1024;
 
-/** Length of the base64 text of this many bytes. */
+/** Returns the length of the base64 text for a number of bytes. */
 export function base64Length(bytes: number): number {
   return 4 * Math.ceil(bytes / 3);
 }
 
-/** Encodes all parts as one base64 text, piece by piece. */
+/** Encodes all parts as one base64 text, and yields the text piece by piece. */
 export function* base64Of(parts: Iterable<Uint8Array>): Generator<string, void, void> {
-  let rest: Buffer = Buffer.alloc(0); // Fewer than three bytes remain.
+  let rest: Buffer = Buffer.alloc(0); // Up to two bytes that wait for the next part.
   for (const part of parts) {
     const missing = (3 - rest.length) % 3;
     const first = Buffer.concat([rest, part.subarray(0, missing)]);

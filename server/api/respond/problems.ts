@@ -6,34 +6,34 @@ import { toOpenaiError } from "../openai/errors.ts";
 
 declare module "fastify" {
   interface FastifyContextConfig {
-    /** Problem documents of the route also contain `error`, for OpenAI's clients. */
+    /** Whether problem documents of the route also contain `error`, for OpenAI's clients. */
     readonly openaiErrors?: boolean;
   }
 }
 
 const problemType = "application/problem+json";
-/** Default of Retry-After in seconds, for temporary failures without a value of their own. */
+/** Default of Retry-After in seconds for status 503. */
 const defaultRetryAfter = 1;
 
-/** Fastify's own errors, by their meaning for a client. */
+/** The public error code and message for errors of Fastify. */
 const frameworkCodes: Readonly<Record<string, readonly [ErrorCode, string]>> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: [
     "unsupported_media_type",
     "Send the body as JSON with the header Content-Type: application/json.",
   ],
-  FST_ERR_CTP_BODY_TOO_LARGE: ["body_too_large", "This form is too large; send less."],
-  FST_ERR_MAX_PARAM_LENGTH: ["not_found", "The path is longer than any name here."],
-  FST_ERR_BAD_URL: ["not_found", "The path is not a valid URL path."],
+  FST_ERR_CTP_BODY_TOO_LARGE: ["body_too_large", "The form is too large; send less data."],
+  FST_ERR_MAX_PARAM_LENGTH: ["not_found", "A name in the path is too long; check the URL."],
+  FST_ERR_BAD_URL: ["not_found", "The path is not valid; check the percent-encoding of the URL."],
 };
 
-/** The public form of every failure. An unexpected one is `internal` and reveals no details. */
+/** Converts an error to a failure for the client. An unexpected error becomes `internal`, without details. */
 export function toFailure(error: unknown): Failure {
   if (error instanceof Failure) return error;
   const known = frameworkCodes[(error as FastifyError | undefined)?.code ?? ""];
   if (known) return new Failure(known[0], known[1], { cause: error });
   return new Failure(
     "internal",
-    "An unexpected error occurred; search the server's logs for the request ID.",
+    "An unexpected error occurred; the administrator finds the cause in the server's log by the request ID.",
     {
       cause: error,
     },
@@ -55,7 +55,7 @@ export function sendProblem(reply: FastifyReply, request: FastifyRequest, error:
     .send(Buffer.from(JSON.stringify(problem))); // Fastify would add a charset to a string.
 }
 
-/** Headers of an error response in any format. */
+/** Returns the headers of an error response. They do not depend on the format of the body. */
 export function problemHeaders(failure: Failure): Record<string, string> {
   const headers: Record<string, string> = { "cache-control": "no-store" };
   const retryAfter = failure.retryAfterSeconds ?? (failure.status === 503 ? defaultRetryAfter : undefined);
@@ -65,7 +65,8 @@ export function problemHeaders(failure: Failure): Record<string, string> {
 }
 
 /**
- * Responds with 404, or with 405 and `Allow` if the path supports another method. A body is not read first.
+ * Responds to requests without a route: with 405 and `Allow` if the path supports another method, otherwise with 404.
+ * The body of the request is not read.
  */
 export function addNotFound(app: FastifyInstance): void {
   const methods = new Map<string, Set<string>>();
@@ -77,21 +78,21 @@ export function addNotFound(app: FastifyInstance): void {
   app.addHook("onRequest", async (request, reply) => {
     if (!request.is404) return;
     const allowed = methods.get(request.url.split("?", 1)[0] ?? "");
-    if (!allowed) throw new Failure("not_found", "This path does not exist.");
+    if (!allowed) throw new Failure("not_found", "This path does not exist; check the URL.");
     const list = [...allowed].join(", ");
     void reply.header("allow", list);
-    throw new Failure("method_not_allowed", `This path accepts ${list}.`);
+    throw new Failure("method_not_allowed", `This path does not support ${request.method}; use ${list}.`);
   });
 }
 
 const clientErrors: Readonly<Record<string, readonly [ErrorCode, string]>> = {
-  HPE_HEADER_OVERFLOW: ["headers_too_large", "Send fewer or shorter headers."],
-  ERR_HTTP_REQUEST_TIMEOUT: ["request_timeout", "Send the whole request faster."],
+  HPE_HEADER_OVERFLOW: ["headers_too_large", "The headers are too large; send fewer or shorter headers."],
+  ERR_HTTP_REQUEST_TIMEOUT: ["request_timeout", "The request did not arrive in time; send the whole request again."],
 };
 
 /**
- * Responds to invalid HTTP on the bare socket, unless a response is in progress.
- * @param refuse called with the failure; returns the request's ID.
+ * Responds to invalid HTTP on the bare connection. If another response is in progress, nothing is sent.
+ * @param refuse receives the failure, and returns the ID of the request.
  */
 export function answerClientError(
   error: NodeJS.ErrnoException,
@@ -116,7 +117,7 @@ export function answerClientError(
 function clientFailure(error: NodeJS.ErrnoException): Failure {
   const [code, detail] = clientErrors[error.code ?? ""] ?? [
     "malformed_http",
-    "The request is not valid HTTP/1.1.",
+    "The request is not valid HTTP/1.1; check the client or the proxy.",
   ];
   return new Failure(code, detail);
 }

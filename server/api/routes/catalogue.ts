@@ -10,7 +10,7 @@ interface CatalogueOptions {
   readonly prober: Pick<Prober, "configured" | "isReachable">;
 }
 
-/** `GET /v1/voices` and `GET /v1/models`. They are public, because they reveal nothing about users. */
+/** `GET /v1/voices` and `GET /v1/models`. They need no API key, because they reveal nothing about users. */
 export const catalogueRoutes: FastifyPluginAsync<CatalogueOptions> = async (app, { voices, prober }) => {
   app.get("/v1/voices", async () => ({
     voices: voices.all().map((voice) => ({
@@ -38,14 +38,14 @@ export const catalogueRoutes: FastifyPluginAsync<CatalogueOptions> = async (app,
   }));
 };
 
-/** `engine` if all models of the voice have the same, else `engines`. Neither before a model tier has reported. */
+/** Returns `engine` if all models of the voice use the same engine, otherwise `engines`. Empty if none is known. */
 function enginesOf({ engines }: DirectoryVoice): { engine?: string; engines?: DirectoryVoice["engines"] } {
   const [engine, ...more] = new Set(Object.values(engines));
   if (engine === undefined) return {};
   return more.length === 0 ? { engine } : { engines };
 }
 
-/** `GET /openapi.json`: the API for people and for generators of clients. Public. */
+/** `GET /openapi.json`. The document needs no API key. */
 export const openapiRoute: FastifyPluginAsync<Pick<RequestRules, "highestRate">> = async (
   app,
   { highestRate },

@@ -9,14 +9,14 @@ import type { ReplicaDirectory } from "../upstream/replicas.ts";
 interface HealthSources {
   readonly license: Pick<LicenseGate, "verdict">;
   readonly prober: Pick<Prober, "configured" | "isReachable">;
-  /** Milliseconds since the epoch. */
+  /** Returns the current time in milliseconds since the epoch. */
   readonly now: () => number;
 }
 
 interface ReadinessSources {
   readonly directory: Pick<ReplicaDirectory, "table">;
   readonly lifecycle: Pick<Lifecycle, "isLeaving">;
-  /** Whether API keys are available. False if they are in a database only that was never read. */
+  /** False if the database is the only store of API keys, and was never read. */
   readonly hasKeys: () => boolean;
 }
 
@@ -24,7 +24,7 @@ interface HealthOptions extends HealthSources, ReadinessSources {
   readonly metrics: Pick<Metrics, "exposition">;
 }
 
-/** Health, probes and metrics (specification 2.3 and 4.6). None requires a key. */
+/** Health, probes and metrics (specification 2.3 and 4.6). These routes need no API key. */
 export const healthRoutes: FastifyPluginAsync<HealthOptions> = async (app, options) => {
   app.get("/health", async (_request, reply) => {
     const { healthy, body } = health(options);
@@ -47,7 +47,7 @@ export const healthRoutes: FastifyPluginAsync<HealthOptions> = async (app, optio
   });
 };
 
-/** 200 while any model can serve, including the grace period. The fields have the details. */
+/** Computes the health. The server is healthy while a model can serve, also in the grace period of the license. */
 function health({ license, prober, now }: HealthSources) {
   const verdict = license.verdict();
   const configured = prober.configured();
@@ -66,7 +66,7 @@ function health({ license, prober, now }: HealthSources) {
 
 function whyNotReady({ directory, lifecycle, hasKeys }: ReadinessSources): string | undefined {
   if (lifecycle.isLeaving()) return "draining";
-  if (!directory.table()) return "the routing table was not read yet";
-  // Other processes may have read the keys before the database became unavailable, and still serve.
-  return hasKeys() ? undefined : "the database with the API keys was not read yet";
+  if (!directory.table()) return "the routing table has not been read yet";
+  // A process that has never read the keys rejects every request. Other processes may have read the keys earlier.
+  return hasKeys() ? undefined : "the API keys have not been read from the database yet";
 }

@@ -10,15 +10,15 @@ import { readKeyFacts, readRotation } from "../request/key-request.ts";
 interface KeyRouteOptions {
   readonly guard: Guard;
   readonly keyBook: (user: KeyTableUser) => KeyManager;
-  /** Limits of keys without limits of their own. */
+  /** Default limits of API keys. */
   readonly keyLimits: KeyLimits;
-  /** Milliseconds since the epoch. */
+  /** Returns the current time in milliseconds since the epoch. */
   readonly now: () => number;
 }
 
 /**
- * `/v1/keys`: API keys of the database, for keys with the scope `admin`. A key of a team can list and change
- * only that team's keys. Without a database these paths do not exist.
+ * `/v1/keys`: manages the API keys in the database. The routes need the scope `admin`. A key of a team manages only
+ * the keys of its team. Without a database, these paths do not exist.
  */
 export const keyRoutes: FastifyPluginAsync<KeyRouteOptions> = async (app, options) => {
   const { guard: onRequest, keyBook, keyLimits, now } = options;
@@ -49,7 +49,10 @@ export const keyRoutes: FastifyPluginAsync<KeyRouteOptions> = async (app, option
   });
 };
 
-/** @throws Failure `not_found`, `name_taken`, `insufficient_scope` or `store_unavailable`. */
+/**
+ * Runs an operation on API keys, and converts its errors.
+ * @throws Failure `not_found`, `name_taken`, `insufficient_scope` or `store_unavailable`.
+ */
 export async function inBook<Result>(
   book: KeyManager,
   work: (book: KeyManager) => Promise<Result>,
@@ -61,7 +64,7 @@ export async function inBook<Result>(
       throw failureOf(cause);
     }
     if (!(cause instanceof StoreFailure)) throw cause;
-    throw new Failure("store_unavailable", "Keys cannot be read or changed now; try again in a moment.", {
+    throw new Failure("store_unavailable", "The database with the API keys is not available; try again in a moment.", {
       retryAfterSeconds: 5,
       cause,
     });
@@ -75,7 +78,7 @@ function failureOf(cause: KeyManagerError): Failure {
         cause,
       });
     case "missing":
-      return new Failure("not_found", "No key has this name.", { cause });
+      return new Failure("not_found", "No key with this name exists; check the name.", { cause });
     case "forbidden":
       return new Failure("insufficient_scope", "Only an owner may rotate a key with the scope admin.", {
         cause,

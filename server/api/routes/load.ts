@@ -9,32 +9,32 @@ import type { LoadTracker } from "../upstream/load-tracker.ts";
 
 interface LoadRouteOptions {
   readonly load: Pick<LoadTracker, "read">;
-  /** The issuer's last response, as signed. */
+  /** Returns the latest response of the license issuer in its signed form. */
   readonly licenseAnswer: () => string | undefined;
-  /** The token with which the operator reads the load. Undefined while there is none. */
+  /** Returns the internal token. Undefined without a token. */
   readonly internalToken: () => string | undefined;
   readonly lifecycle: Pick<Lifecycle, "isLeaving">;
   readonly clock: Clock;
 }
 
-/** Longest delay of a reported change. */
-const lookMs = 200;
+/** Interval between two checks for changes. */
+const checkMs = 200;
 
-/** The load of the pools, by which the operator scales them. Only the operator may read it. */
+/** The load of the pools. The operator scales the pools by this load, and authenticates with the internal token. */
 export const loadRoute: FastifyPluginAsync<LoadRouteOptions> = async (app, options) => {
   const onRequest = async (request: FastifyRequest, reply: FastifyReply) => {
     if (!isInternal(request.headers.authorization, options.internalToken())) {
       void reply.header("www-authenticate", 'Bearer realm="svc-tts"');
-      throw new Failure("unauthorized", "This route is for the operator, with the internal token.");
+      throw new Failure("unauthorized", "The internal token is missing or wrong; only the operator may use this path.");
     }
   };
   app.get(loadPath, { onRequest }, async (_request, reply) => {
-    const lines = Readable.from(tellLoad(options), { objectMode: false, highWaterMark: 1 });
+    const lines = Readable.from(streamLoad(options), { objectMode: false, highWaterMark: 1 });
     return reply.type(loadType).header("cache-control", "no-store").send(lines);
   });
 };
 
-/** Compares in constant time. */
+/** Whether the header contains the internal token. The comparison takes constant time. */
 function isInternal(header: string | undefined, token: string | undefined): boolean {
   const given = /^Bearer +(\S+) *$/i.exec(header ?? "")?.[1];
   if (given === undefined || token === undefined || token === "") return false;
@@ -45,25 +45,25 @@ function digest(token: string): Buffer {
   return createHash("sha256").update(token).digest();
 }
 
-/** Ends when the server drains, so that it does not delay the drain, and when the client disconnects. */
-async function* tellLoad({
+/** Yields the load after each change and at each heartbeat. The stream ends when the server starts to drain. */
+async function* streamLoad({
   load,
   licenseAnswer,
   lifecycle,
   clock,
 }: LoadRouteOptions): AsyncGenerator<string, void, void> {
-  let told = "";
-  let toldAt = 0;
+  let sentLine = "";
+  let sentAtMs = 0;
   while (!lifecycle.isLeaving()) {
     const answer = licenseAnswer();
-    const whole: ApiLoad = { ...load.read(), ...(answer !== undefined && { licenseAnswer: answer }) };
-    const line = JSON.stringify(whole);
+    const report: ApiLoad = { ...load.read(), ...(answer !== undefined && { licenseAnswer: answer }) };
+    const line = JSON.stringify(report);
     const now = clock.monotonicMs();
-    if (line !== told || now - toldAt >= loadHeartbeatMs) {
+    if (line !== sentLine || now - sentAtMs >= loadHeartbeatMs) {
       yield `${line}\n`;
-      told = line;
-      toldAt = now;
+      sentLine = line;
+      sentAtMs = now;
     }
-    await sleep(clock, lookMs);
+    await sleep(clock, checkMs);
   }
 }

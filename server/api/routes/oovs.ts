@@ -11,7 +11,8 @@ interface OovsRouteOptions {
 }
 
 /**
- * `GET /v1/oovs`: out-of-vocabulary words that `saveOovs` recorded, of the client's team or else of the key.
+ * `GET /v1/oovs`: the out-of-vocabulary words that `saveOovs` recorded for the team of the API key. For a key without
+ * a team, only the words of this key.
  */
 export const oovsRoute: FastifyPluginAsync<OovsRouteOptions> = async (app, { guard, oovs }) => {
   app.get("/v1/oovs", { onRequest: guard }, async (request, reply) => {
@@ -28,7 +29,7 @@ async function list(store: OovStore, ...question: Parameters<OovStore["list"]>):
   try {
     return await store.list(...question);
   } catch (cause) {
-    throw new Failure("store_unavailable", "The words cannot be read now; try again in a moment.", {
+    throw new Failure("store_unavailable", "The database with the words is not available; try again in a moment.", {
       retryAfterSeconds: 5,
       cause,
     });
@@ -46,7 +47,7 @@ function readFilter(query: unknown): { readonly language?: string; readonly limi
 function readLanguage(given: unknown): string {
   const code = typeof given === "string" ? languageOf(given.toLowerCase()) : undefined;
   if (code !== undefined) return code;
-  throw invalid("language must be a language of GET /v1/voices, such as eng or en.");
+  throw invalid("language must be the language of a voice, such as eng or en; GET /v1/voices lists the languages.");
 }
 
 function readLimit(given: unknown): number {

@@ -6,7 +6,7 @@ import { type EventShape, eventText } from "../respond/events.ts";
 import { type SpeechServices, sendEvents, sendStream, startSynthesis } from "../synthesis/http-exchange.ts";
 import type { SpeechRouteOptions } from "./speech.ts";
 
-/** `POST /v1/audio/speech`, the OpenAI-compatible API. OpenAI's clients need only another base URL. */
+/** `POST /v1/audio/speech`, the OpenAI-compatible API. OpenAI's clients need only a different base URL. */
 export const openaiSpeechRoute: FastifyPluginAsync<SpeechRouteOptions> = async (app, { guard, speech }) => {
   const options = { onRequest: guard, config: { openaiErrors: true } };
   app.post("/v1/audio/speech", options, (request, reply) => speak(speech, request, reply));
@@ -17,16 +17,16 @@ async function speak(
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<unknown> {
-  const wanted = readOpenaiRequest(request.body, services.rules());
-  const exchange = { request, reply, wanted, form: wanted.form };
+  const speechRequest = readOpenaiRequest(request.body, services.rules());
+  const exchange = { request, reply, speechRequest, form: speechRequest.form };
   const speaking = await startSynthesis(services, exchange);
-  if (wanted.form === "stream") return sendStream(exchange, speaking, wanted.mediaType);
-  return sendEvents(services, exchange, speaking, openaiEvents(wanted.invocation.text));
+  if (speechRequest.form === "stream") return sendStream(exchange, speaking, speechRequest.mediaType);
+  return sendEvents(services, exchange, speaking, openaiEvents(speechRequest.invocation.text));
 }
 
 /**
- * OpenAI's events have their name in the data. `usage` counts characters instead of tokens; its clients
- * require the three numbers.
+ * Formats the events of OpenAI's protocol, which repeat the name of the event in the data. `usage` counts characters
+ * instead of tokens, because OpenAI's clients require the three numbers.
  */
 function openaiEvents(text: string): EventShape {
   const event = (type: string, more: object) => eventText(type, { type, ...more });

@@ -31,7 +31,7 @@ import { ContextSocket, type ContextSocketServices } from "../sockets/v1/context
 const longestMessage = 16 * 1024;
 const longestV1Message = 128 * 1024;
 
-/** A connection whose client requested a WebSocket. */
+/** The upgrade of a connection to a WebSocket. */
 interface Upgrade {
   readonly socket: Socket;
   /** Bytes that the client sent after its request. */
@@ -43,20 +43,20 @@ interface Upgrade {
 /** Headers of the response to an upgrade, by its request. */
 type AnswerHeaders = WeakMap<IncomingMessage, Readonly<Record<string, string>>>;
 
-/** Every other upgrade, for example to HTTP/2, is handled like a request without one. */
+/** Whether the client requests a WebSocket. The server ignores other upgrades, for example to HTTP/2. */
 export function isSocketUpgrade({ headers }: IncomingMessage): boolean {
   return headers.upgrade?.toLowerCase() === "websocket";
 }
 
 interface SocketRouteOptions extends ContextSocketServices {
-  /** Read for each socket and context, because voices come and go. */
+  /** Returns the current rules. It is called for each socket and context, because the available voices change. */
   readonly rules: () => RequestRules;
   readonly sockets: SocketOptions & { readonly open: OpenSockets };
   readonly lifecycle: Pick<Lifecycle, "isLeaving">;
   readonly tracing: Tracing;
 }
 
-/** `/ws`, `/ws2` and `/ws3` under any prefix. Upgrades run the same hooks as other requests. */
+/** `/ws`, `/ws2` and `/ws3` under any prefix. The hooks of other requests also run for upgrades. */
 export const socketRoutes: FastifyPluginAsync<SocketRouteOptions> = async (app, parts) => {
   const upgrades = new WeakMap<IncomingMessage, Upgrade>();
   const answerHeaders: AnswerHeaders = new WeakMap();
@@ -83,14 +83,14 @@ export const socketRoutes: FastifyPluginAsync<SocketRouteOptions> = async (app, 
       errorHandler: (error, request, reply) => sendPlainError(error, request, reply),
       handler: (request, reply) => {
         const upgrade = upgrades.get(request.raw);
-        if (!upgrade) throw new Failure("upgrade_required", "Connect with a WebSocket client.");
+        if (!upgrade) throw new Failure("upgrade_required", "This path accepts only WebSocket connections; use a WebSocket client.");
         accept({ parts, servers, limits, answerHeaders }, request, reply, upgrade);
       },
     });
   }
 };
 
-/** Browsers cannot set a header: on a socket of v1 the key may come in the first message. */
+/** Whether a message contains the API key. Browsers cannot set headers, so v1 allows the key in the first message. */
 function sendsKeyLater({ headers }: FastifyRequest, upgrade: Upgrade | undefined): boolean {
   return upgrade?.endpoint.protocol === "v1" && headers.authorization === undefined;
 }
@@ -99,7 +99,7 @@ function createServer(answerHeaders: AnswerHeaders, maxPayload: number): WebSock
   const server = new WebSocketServer({
     noServer: true,
     clientTracking: false,
-    perMessageDeflate: false, // Compressing base64 audio saves little, and delays it.
+    perMessageDeflate: false, // The compression of base64 audio saves little, and adds latency.
     maxPayload,
     handleProtocols: (offered) => selectSubprotocol(offered) ?? false,
   });
@@ -110,19 +110,19 @@ function createServer(answerHeaders: AnswerHeaders, maxPayload: number): WebSock
   return server;
 }
 
-/** New sockets would have to end immediately. */
+/** Creates a hook that rejects new sockets during the drain, because they would be closed immediately. */
 function refuseWhileLeaving(lifecycle: Pick<Lifecycle, "isLeaving">) {
   return async (): Promise<void> => {
     if (!lifecycle.isLeaving()) return;
-    throw new Failure("draining", "This server is shutting down; connect again to reach another.", {
+    throw new Failure("draining", "This server is shutting down; connect again to reach another server.", {
       retryAfterSeconds: 1,
     });
   };
 }
 
 /**
- * Passes an upgrade to the route of its endpoint. Some clients send it as POST, with the older scheme
- * `Api-Key`, or under a prefix that their user selected. Routes and hooks see it in the usual form.
+ * Passes an upgrade to the route of its endpoint, in a normalized form. Some clients send the upgrade as POST, with
+ * the older scheme `Api-Key`, or under a prefix of the path.
  */
 function routeUpgrade(
   app: FastifyInstance,
@@ -162,16 +162,19 @@ interface Acceptance {
   readonly answerHeaders: AnswerHeaders;
 }
 
-/** How the connection goes on once it is a WebSocket. */
+/** The handler of a connection after its upgrade to a WebSocket. */
 interface Serving {
   readonly server: WebSocketServer;
-  /** Headers of the answer to the upgrade, besides the id of its request. */
+  /** Headers of the response to the upgrade, in addition to `X-Request-Id`. */
   readonly headers: Readonly<Record<string, string>>;
-  /** @param leave takes the connection from the count that it entered. */
+  /** @param leave removes the connection from the count of its API key. */
   readonly serve: (webSocket: WebSocket, leave: () => void) => OpenSocket;
 }
 
-/** @throws Failure if the socket is rejected. */
+/**
+ * Upgrades the connection to a WebSocket.
+ * @throws Failure if the socket is rejected.
+ */
 function accept(
   acceptance: Acceptance,
   request: FastifyRequest,
@@ -187,14 +190,14 @@ function accept(
   request.isUpgraded = true;
   acceptance.answerHeaders.set(request.raw, { "x-request-id": request.id, ...serving.headers });
   serving.server.handleUpgrade(request.raw, socket, head, (webSocket) => {
-    webSocket.on("error", (err) => request.log.debug({ err }, "a socket broke a rule of its protocol"));
+    webSocket.on("error", (err) => request.log.debug({ err }, "a WebSocket failed, or its client violated the protocol"));
     acceptance.parts.sockets.open.add(webSocket, serving.serve(webSocket, leave));
   });
 }
 
 /**
- * Counts the connection for its key, or among those without one, until it closes.
- * @returns takes it from the count before that.
+ * Counts the connection for its API key until the connection closes. Connections without a key share one count.
+ * @returns a function that removes the connection from the count earlier.
  * @throws Failure `too_many_sockets`.
  */
 function enter({ limits }: Acceptance, socket: Socket, apiKey: ApiKey | undefined): () => void {
@@ -204,7 +207,7 @@ function enter({ limits }: Acceptance, socket: Socket, apiKey: ApiKey | undefine
   return leave;
 }
 
-/** @throws Failure where a parameter of the query is wrong. */
+/** @throws Failure `invalid_request` if a parameter of the query is invalid, or `license_required`. */
 function serveText({ parts, servers }: Acceptance, request: FastifyRequest, upgrade: Upgrade): Serving {
   const { socket, endpoint, parameters } = upgrade;
   const settings = readSettings(parameters, rulesOf(parts));
@@ -250,13 +253,13 @@ function rulesOf({ rules, sockets: { aliases } }: SocketRouteOptions): SocketRul
   return { ...rules(), aliases };
 }
 
-/** The same validation as in `ws`, but before the socket counts for its key. */
+/** Validates the handshake as `ws` does, but before the socket counts for its API key. */
 function checkHandshake({ headers }: FastifyRequest): void {
   const isValid =
     /^[+/0-9A-Za-z]{22}==$/.test(headers["sec-websocket-key"] ?? "") &&
     ["8", "13"].includes(String(headers["sec-websocket-version"]));
   if (!isValid)
-    throw new Failure("malformed_http", "The handshake of the WebSocket is not valid (RFC 6455).");
+    throw new Failure("malformed_http", "The WebSocket handshake is not valid (RFC 6455); use a WebSocket client.");
 }
 
 function headersOf({ speech }: SocketSettings): Readonly<Record<string, string>> {

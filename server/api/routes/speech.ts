@@ -17,7 +17,7 @@ import {
 } from "../synthesis/http-exchange.ts";
 import { isWorthAnotherReplica } from "../upstream/model-client.ts";
 
-/** Options of a route whose clients send text to synthesize. */
+/** Options of a route that synthesizes speech. */
 export interface SpeechRouteOptions {
   readonly guard: Guard;
   readonly speech: SpeechServices;
@@ -34,7 +34,7 @@ async function varyByAccept(_request: FastifyRequest, reply: FastifyReply): Prom
   void reply.header("vary", "Accept");
 }
 
-/** Responds to an authenticated request. */
+/** Responds to an authenticated speech request. */
 export async function answerSpeechRequest(
   services: SpeechServices,
   request: FastifyRequest,
@@ -42,8 +42,8 @@ export async function answerSpeechRequest(
   place: Place,
 ): Promise<unknown> {
   const variant = chooseVariant(request.headers.accept);
-  const wanted = readRequest(request.body, { ...services.rules(), variant, place });
-  const exchange: HttpExchange = { request, reply, wanted, form: variant.form };
+  const speechRequest = readRequest(request.body, { ...services.rules(), variant, place });
+  const exchange: HttpExchange = { request, reply, speechRequest, form: variant.form };
   const speaking = await startSynthesis(services, exchange);
   switch (variant.form) {
     case "json": {
@@ -58,25 +58,25 @@ export async function answerSpeechRequest(
 }
 
 /**
- * No byte is sent before the audio is complete, so if a model fails, another replica repeats the synthesis
- * once.
+ * Creates a JSON response. No byte is sent before the audio is complete, so a synthesis that fails is repeated once
+ * on another replica.
  */
 async function wholeAnswer(
   services: SpeechServices,
   exchange: HttpExchange,
   speaking: Speaking,
 ): Promise<JsonAnswer> {
-  const { request, reply, wanted } = exchange;
+  const { request, reply, speechRequest } = exchange;
   const options = {
     maxBytes: services.limits.jsonAudioBytes,
     hold: holdIn(request.memory),
     listener: responseTarget(request),
   };
   try {
-    return await respondJson(speaking, wanted, options);
+    return await respondJson(speaking, speechRequest, options);
   } catch (error) {
     const isRepeatable = error instanceof Failure && isWorthAnotherReplica(error) && !reply.raw.destroyed;
     if (!isRepeatable) throw error;
-    return await respondJson(await retrySynthesis(services, exchange, speaking, error), wanted, options);
+    return await respondJson(await retrySynthesis(services, exchange, speaking, error), speechRequest, options);
   }
 }

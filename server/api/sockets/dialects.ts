@@ -3,9 +3,12 @@ import type { SocketEndpoint } from "./endpoint.ts";
 import { type ClientMessage, jsonEvents, readJsonFrame, readTextFrame } from "./messages.ts";
 import type { ContextId } from "./text-session.ts";
 
-/** The messages of each of the older protocols. Undefined if the protocol has no such message. */
+/**
+ * Reads and formats the messages of one of the older protocols. A method returns undefined if the protocol does not
+ * have the message.
+ */
 export interface Dialect {
-  /** A comma also ends a segment. */
+  /** Whether a comma also ends a segment. */
   readonly cutsAtCommas: boolean;
   read(frame: string): ClientMessage;
   chunk(audio: Uint8Array, contextId: ContextId): string | Uint8Array;

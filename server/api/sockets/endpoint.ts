@@ -1,26 +1,26 @@
 /**
- * Selects the protocol of a socket by the path and the subprotocols of its upgrade (specification of the
- * sockets, section 2).
+ * Selects the protocol of a socket by the path, the query and the subprotocols of the upgrade (specification of the
+ * WebSockets, section 2).
  */
 
 export type SocketProtocol = "json" | "binary" | "v1";
 
 export interface SocketEndpoint {
-  /** The route that serves it. */
+  /** The route of the socket. */
   readonly route: "/ws" | "/ws2" | "/ws3";
   readonly protocol: SocketProtocol;
   /** The path segment before `/ws`, which may name a model. */
   readonly pathModel?: string;
 }
 
-/** Subprotocols of v1: they choose how the server writes its messages. */
+/** Subprotocols of v1. They determine the encoding of the server's messages. */
 const v1Subprotocols = ["rime.v1.binary", "rime.v1.json"] as const;
 export type V1Subprotocol = (typeof v1Subprotocols)[number];
 
-/** A query with one of these belongs to the older protocol of `/ws`; v1 has none of them. */
+/** Parameters of the older protocol of `/ws`. v1 does not have these parameters. */
 const legacyParameters = ["speaker", "modelId", "audioFormat"];
 
-/** @returns undefined if no socket is served at the path, with any prefix. */
+/** @returns undefined if the path does not end with `/ws`, `/ws2` or `/ws3`. */
 export function resolveEndpoint(
   path: string,
   subprotocols: readonly string[],
@@ -37,7 +37,7 @@ export function resolveEndpoint(
   return { route: "/ws", protocol: "v1", ...(pathModel !== undefined && { pathModel }) };
 }
 
-/** The first of the client's offers that is known. */
+/** Returns the first subprotocol of the client's offers that the server supports. */
 export function selectSubprotocol(offered: Iterable<string>): V1Subprotocol | undefined {
   for (const name of offered) {
     const known = v1Subprotocols.find((subprotocol) => subprotocol === name);
@@ -46,7 +46,7 @@ export function selectSubprotocol(offered: Iterable<string>): V1Subprotocol | un
   return undefined;
 }
 
-/** Names in the header `Sec-WebSocket-Protocol`. */
+/** Returns the names in the header `Sec-WebSocket-Protocol`. */
 export function readSubprotocols(header: string | undefined): string[] {
   return (header ?? "")
     .split(",")

@@ -1,7 +1,7 @@
 import type { WordTimestamp } from "../../contract/speech.ts";
 import type { ArrivedText, ContextId, TextMarkup } from "./text-session.ts";
 
-/** Messages of a client of a JSON or text socket. */
+/** A message from a client of a JSON or text socket. */
 export type ClientMessage =
   | ({ readonly kind: "text" } & Required<ArrivedText>)
   | { readonly kind: "operation"; readonly operation: Operation }
@@ -10,7 +10,7 @@ export type ClientMessage =
 export const clientOperations = ["flush", "clear", "eos"] as const;
 export type Operation = (typeof clientOperations)[number];
 
-/** Operations of the binary socket, and of very old clients on `/ws2`. */
+/** Operations as plain text. Clients of `/ws` send them, and old clients of `/ws2`. */
 const tokens: ReadonlyMap<string, Operation> = new Map([
   ["<FLUSH>", "flush"],
   ["<CLEAR>", "clear"],
@@ -18,8 +18,7 @@ const tokens: ReadonlyMap<string, Operation> = new Map([
 ]);
 
 /**
- * Parses a frame of `/ws`: a frame that is exactly one of the tokens is an operation, every other frame is
- * text.
+ * Parses a frame of `/ws`. A frame that contains only a token is an operation. Every other frame is text.
  */
 export function readTextFrame(frame: string): ClientMessage {
   const operation = tokens.get(frame.trim());
@@ -50,7 +49,7 @@ function readOperation(operation: unknown): ClientMessage {
     : { kind: "malformed", problem: `operation must be one of ${clientOperations.join(", ")}.` };
 }
 
-/** Two options that a client may set for one text. The others apply to the whole socket. */
+/** Reads the two options that a client may set for one text. Other options apply to the whole socket. */
 function readMarkup({ phonemizeBetweenBrackets, inlineSpeedAlpha }: JsonObject): TextMarkup {
   return {
     ...(typeof phonemizeBetweenBrackets === "boolean" && { phonemizeBetweenBrackets }),
@@ -76,7 +75,7 @@ function isAbsent(value: unknown): value is null | undefined {
 }
 
 /**
- * Events of a JSON socket. Other types must never be sent, because clients treat an unknown type as a broken
+ * Events of a JSON socket. The server must not send other types, because clients treat an unknown type as a broken
  * connection.
  */
 export const jsonEvents = {

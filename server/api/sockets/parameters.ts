@@ -1,6 +1,6 @@
-/** Parses the query of an upgrade, including common errors of clients. */
+/** Parses the query of an upgrade, and tolerates common errors of clients. */
 
-/** Clients write an absent value in these ways. */
+/** Values with which clients mark an absent parameter. */
 const absentValues = new Set(["", "null", "None", "undefined"]);
 const decimal = /^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/i;
 const truths: ReadonlyMap<string, boolean> = new Map([
@@ -11,8 +11,8 @@ const truths: ReadonlyMap<string, boolean> = new Map([
 ]);
 
 /**
- * The parameters by name. The first value of a repeated name counts. A value that is not URL-encoded is kept
- * unchanged: some clients send brackets, commas and spaces raw, and a bad percent-escape is not an error.
+ * Returns the parameters by name. If a name is repeated, the first value counts. Some clients do not encode brackets,
+ * commas and spaces, so a value with an invalid percent-escape is kept unchanged.
  */
 export function readParameters(query: string): ReadonlyMap<string, string> {
   const parameters = new Map<string, string>();
@@ -33,12 +33,12 @@ function decode(text: string): string {
   }
 }
 
-/** The number of a parameter. Any other value is returned unchanged, so that the validation reports it. */
+/** Returns the value as a number. A value that is no number is returned unchanged, and the validation rejects it. */
 export function numberOrText(text: string | undefined): number | string | undefined {
   return text !== undefined && decimal.test(text.trim()) ? Number(text) : text;
 }
 
-/** The same for a boolean; Python clients write `True`. */
+/** Returns the value as a boolean, also `True` of Python clients. Other values are returned unchanged. */
 export function booleanOrText(text: string | undefined): boolean | string | undefined {
   return text === undefined ? undefined : (truths.get(text.trim().toLowerCase()) ?? text);
 }

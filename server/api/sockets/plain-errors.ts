@@ -2,12 +2,12 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Failure } from "../../contract/errors.ts";
 import { problemHeaders, toFailure } from "../respond/problems.ts";
 
-/** Default of Retry-After in seconds for a client over a limit. */
+/** Default of Retry-After in seconds for status 429. */
 const defaultRetryAfter = 1;
 
 /**
- * A rejected upgrade is a short plain text: clients of these protocols show or match it, and read no problem
- * document.
+ * Responds to a rejected upgrade with a short plain text instead of a problem document, because published clients
+ * show or compare this text.
  */
 export function sendPlainError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
   const failure = toFailure(error);

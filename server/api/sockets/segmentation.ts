@@ -1,7 +1,7 @@
 import { sentenceEnds } from "../../text/planning/sentence-ends.ts";
 import { countCodePoints } from "../request/code-points.ts";
 
-/** When text that arrives over a socket is synthesized: values of the query parameter `segment`. */
+/** Values of the query parameter `segment`, which determines when received text is synthesized. */
 export const segmentModes = ["bySentence", "immediate", "never"] as const;
 export type SegmentMode = (typeof segmentModes)[number];
 
@@ -9,7 +9,7 @@ export interface SegmentationOptions {
   readonly mode: SegmentMode;
   /** Language of the voice, ISO 639-3. */
   readonly language: string;
-  /** A comma also ends a segment, as on the binary socket. */
+  /** Whether a comma also ends a segment, as on `/ws`. */
   readonly commas: boolean;
   /** Highest number of characters of one synthesis. */
   readonly longestText: number;
@@ -21,7 +21,7 @@ export interface Split {
   readonly rest: string;
 }
 
-/** Splits text that may still continue. */
+/** Splits text that later messages may continue. */
 export function splitReady(text: string, { mode, ...options }: SegmentationOptions): Split {
   switch (mode) {
     case "never":
@@ -36,8 +36,8 @@ export function splitReady(text: string, { mode, ...options }: SegmentationOptio
 }
 
 /**
- * Divides text into as few parts as possible for one synthesis each, only between sentences. A single
- * sentence above the limit stays whole. Blank text has no parts.
+ * Divides text between sentences into parts of at most `longestText` characters. Each part is one synthesis. A
+ * sentence above the limit is not divided. Blank text has no parts.
  */
 export function divide(text: string, { language, longestText }: SegmentationOptions): string[] {
   const whole = text.trim();

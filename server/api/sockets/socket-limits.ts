@@ -1,7 +1,7 @@
 import type { Clock } from "../../../lib/clock.ts";
 import { Failure } from "../../contract/errors.ts";
 
-/** Limits the sockets of each key: the number of open ones, and of new ones per second. */
+/** Limits the number of open sockets and of new sockets per second for each API key. */
 export interface SocketLimits {
   /**
    * Counts one socket until the returned function is called.
@@ -18,7 +18,7 @@ export interface SocketLimitOptions {
 
 interface KeyUse {
   open: number;
-  /** New sockets that the key may open now: a token bucket that refills within a second. */
+  /** Number of sockets that the key may open now. The token bucket is full again after one second. */
   allowance: number;
   refilledAtMs: number;
 }
@@ -33,8 +33,8 @@ export function createSocketLimits({ perKey, newPerSecond, clock }: SocketLimitO
       const refill = ((nowMs - use.refilledAtMs) / 1000) * newPerSecond;
       use.allowance = Math.min(newPerSecond, use.allowance + refill);
       use.refilledAtMs = nowMs;
-      if (use.open >= perKey) throw tooMany(`This key may have ${perKey} sockets open at once.`);
-      if (use.allowance < 1) throw tooMany(`This key may open ${newPerSecond} sockets a second.`);
+      if (use.open >= perKey) throw tooMany(`This key has reached its limit of ${perKey} open sockets.`);
+      if (use.allowance < 1) throw tooMany(`This key has reached its limit of ${newPerSecond} new sockets per second.`);
       use.allowance -= 1;
       use.open += 1;
       let isOpen = true;

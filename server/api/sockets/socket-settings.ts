@@ -8,14 +8,14 @@ import { booleanOrText, numberOrText } from "./parameters.ts";
 import { type SegmentMode, segmentModes } from "./segmentation.ts";
 import type { Synthesis, TextMarkup } from "./text-session.ts";
 
-/** Settings of one socket while it is open. */
+/** Settings of one socket, which do not change while the socket is open. */
 export interface SocketSettings {
   readonly segment: SegmentMode;
   /** Origin of word timestamps: the start of each synthesis, or of all audio since the last `done`. */
   readonly timestampBase: "synthesis" | "stream";
-  /** Duration of the speech relative to the usual duration. `speech` contains this factor. */
+  /** Duration of the speech relative to the usual duration. `speech.invocation.stretch` includes this factor. */
   readonly timeScale: number;
-  /** Voice, model, format and rate. Its text is a placeholder. */
+  /** Voice, model, format and rate. The text is a placeholder. */
   readonly speech: SpeechRequest;
   readonly parameters: ReadonlyMap<string, string>;
   readonly rules: SocketRules;
@@ -29,7 +29,7 @@ export interface SocketRules {
   readonly aliases: Aliases;
 }
 
-/** Characters of one synthesis by the mist models on a socket. */
+/** Highest number of characters of one synthesis by the mist models on a socket. */
 const longestMistText = 1000;
 const opusRate = 24_000;
 const timeScales = { least: 0.4, most: 2.5 };
@@ -45,8 +45,7 @@ const formatNames: Readonly<Record<AudioFormat, readonly string[]>> = {
 export const socketFormats = Object.keys(formatNames) as readonly AudioFormat[];
 
 /**
- * Validates the query of an upgrade by the rules of an HTTP request, after translating the names and values
- * of clients.
+ * Translates the names and values of the query, and validates them by the rules of an HTTP request.
  * @throws Failure `invalid_request` with a sentence about the first invalid parameter.
  */
 export function readSettings(parameters: ReadonlyMap<string, string>, rules: SocketRules): SocketSettings {
@@ -115,13 +114,13 @@ function readBody(
   };
 }
 
-/** The direction of `speedAlpha` follows the model that the client named, whichever model is used. */
+/** Converts `speedAlpha` if the requested model and the used model have opposite directions of speed. */
 function readSpeed(alpha: number | string | undefined, requested: string, modelId: ModelId) {
   const isTurned = isHigherFaster(requested) !== isHigherFaster(modelId);
   return typeof alpha === "number" && alpha !== 0 && isTurned ? 1 / alpha : alpha;
 }
 
-/** A value below 1 is faster. Values out of range are clamped, and `mistv2` does not support it. */
+/** Reads `timeScaleFactor`. Below 1 is faster. Values out of range are clamped, and `mistv2` ignores the factor. */
 function readTimeScale(parameters: ReadonlyMap<string, string>, requested: string): number {
   const factor = numberOrText(parameters.get("timeScaleFactor"));
   if (typeof factor === "string") throw invalid("timeScaleFactor", "must be a number");
@@ -131,20 +130,20 @@ function readTimeScale(parameters: ReadonlyMap<string, string>, requested: strin
 
 function readFormat(name: string | undefined): AudioFormat {
   if (name === undefined) return "wav";
-  const wanted = name.toLowerCase().replaceAll(" ", "");
-  const found = socketFormats.find((format) => formatNames[format].includes(wanted));
-  if (found) return found;
+  const normalized = name.toLowerCase().replaceAll(" ", "");
+  const match = socketFormats.find((format) => formatNames[format].includes(normalized));
+  if (match) return match;
   throw invalid("audioFormat", `must be one of ${socketFormats.join(", ")}`);
 }
 
-/** Highest number of characters of one synthesis. arcana accepts any length. */
+/** Returns the highest number of characters of one synthesis. arcana accepts any length. */
 export function longestTextOf({ speech }: SocketSettings): number {
   const isBounded = models[speech.invocation.modelId].maxTextLength !== undefined;
   return isBounded ? longestMistText : Number.POSITIVE_INFINITY;
 }
 
 /**
- * The request for one synthesis.
+ * Creates the request for one synthesis.
  * @throws Failure `invalid_request` if the markup of its text is invalid.
  */
 export function speechRequestFor(settings: SocketSettings, { text, markup }: Synthesis): SpeechRequest {
@@ -166,14 +165,14 @@ function withMarkup({ parameters }: SocketSettings, markup: TextMarkup): Readonl
   return new Map([...parameters, ...own]);
 }
 
-/** Some clients write 200 milliseconds as `<200.0>`. */
+/** Rounds the durations of pauses, because some clients write 200 milliseconds as `<200.0>`. */
 function withWholePauses(text: string): string {
   return text.replace(/<(\d+\.\d*)>/g, (_, duration: string) => `<${Math.round(Number(duration))}>`);
 }
 
 /**
- * One value for each word in square brackets. On a socket the values apply to future texts, so their number
- * may differ from the number of brackets. Missing values leave the speed unchanged.
+ * Returns one value for each word in square brackets. The values of a socket apply to all its texts, so their number
+ * may differ from the number of brackets. A word without a value keeps its speed.
  */
 function pairWithBrackets(text: string, values: readonly number[]): readonly number[] {
   if (values.length === 0) return values;

@@ -16,45 +16,45 @@ import { encodeSpeech } from "../respond/encode-speech.ts";
 import { toFailure } from "../respond/problems.ts";
 import type { Synthesizer } from "../synthesis/synthesizer.ts";
 
-/** Services of every synthesis on a socket. */
+/** Services for all syntheses on sockets. */
 export interface SocketSynthesisServices {
   readonly synthesizer: Pick<Synthesizer, "start">;
   readonly quotas: Pick<Quotas, "count">;
   readonly metrics: Metrics;
-  /** Undefined without a database. */
+  /** Recorder of the usage of API keys. Undefined without a database. */
   readonly usage: UsageRecorder | undefined;
   readonly log: Log;
   readonly clock: Clock;
 }
 
-/** The socket of a synthesis, for limits, logs and metrics. */
+/** The client and the connection of a synthesis, for limits, logs and metrics. */
 export interface SocketCaller {
   readonly requestId: string;
   readonly endpoint: string;
-  /** Undefined if the upgrade had no key. The first message of v1 may contain one. */
+  /** Undefined if the upgrade had no API key. The first message of v1 may contain the key. */
   readonly apiKey: ApiKey | undefined;
-  /** The span of one synthesis, in the client's trace. */
+  /** Starts the span of one synthesis, in the client's trace. */
   beginSpan(requestId: string): Span;
-  /** Bytes on the connection. */
+  /** Counts the bytes of the connection. */
   readonly connection: Omit<Outlet, "elapsedMs">;
 }
 
 /** One text to synthesize on a socket. */
 export interface SocketOrder {
-  /** Index of this synthesis among those of the same request. */
+  /** Index of this synthesis among the syntheses of the same request. */
   readonly number: number;
-  readonly wanted: SpeechRequest;
-  /** The encoder of the speech. Default: a new one. */
+  readonly speechRequest: SpeechRequest;
+  /** Creates the encoder. Default: a new encoder of the requested format. */
   readonly createEncoder?: () => Promise<Encoder>;
 }
 
-/** Bytes of audio in one message: a multiple of two for whole samples, and of three for base64. */
+/** Highest number of bytes of audio in one message: a multiple of two for whole samples, and of three for base64. */
 const longestChunk = 48 * 1024;
 
-/** One error for all, because the default reason of an abort captures a stack trace each time. */
+/** The reason of every abort. The default reason would capture a stack trace each time. */
 const synthesisEnded = new Error("the synthesis ended, or the client disconnected");
 
-/** One text synthesized on a socket. It is admitted, counted and logged like an HTTP request of its own. */
+/** The synthesis of one text on a socket. It is admitted, counted and logged like an HTTP request. */
 export class SocketSynthesis {
   readonly #parts: SocketSynthesisServices;
   readonly #caller: SocketCaller;
@@ -64,7 +64,7 @@ export class SocketSynthesis {
   readonly #spoken: SynthesisRecord;
   readonly #span: Span;
   readonly #words: WordTimestamp[] = [];
-  /** Samples at the response's rate that the encoder has accepted, and that were sent. */
+  /** Samples at the response's rate: accepted by the encoder, and sent to the client. */
   #encodedSamples = 0;
   #sentSamples = 0;
   #isStopped = false;
@@ -75,7 +75,7 @@ export class SocketSynthesis {
     this.#order = order;
     this.#requestId = `${caller.requestId}.${order.number}`;
     this.#span = caller.beginSpan(this.#requestId);
-    const { invocation, format, rate } = order.wanted;
+    const { invocation, format, rate } = order.speechRequest;
     const startedAtMs = parts.clock.monotonicMs();
     this.#spoken = new SynthesisRecord(
       {
@@ -92,51 +92,51 @@ export class SocketSynthesis {
     return this.#isStopped;
   }
 
-  /** Seconds of audio that were sent. */
+  /** Seconds of audio that the client was sent. */
   get audioSeconds(): number {
-    return this.#sentSamples / this.#order.wanted.rate;
+    return this.#sentSamples / this.#order.speechRequest.rate;
   }
 
-  /** The same with the audio that its encoder still holds back. */
+  /** Seconds of audio that the encoder accepted, including audio that the encoder has not output yet. */
   get encodedSeconds(): number {
-    return this.#encodedSamples / this.#order.wanted.rate;
+    return this.#encodedSamples / this.#order.speechRequest.rate;
   }
 
-  /** Words that the client can have played completely. */
+  /** The words of the speech. After a stop, only words that the client can have played completely. */
   get words(): readonly WordTimestamp[] {
     return this.#isStopped ? this.#words.filter(({ end }) => end <= this.audioSeconds) : this.#words;
   }
 
-  /** Frees the engine. Nothing more is sent. */
+  /** Stops the synthesis. No further audio is sent. */
   stop(): void {
     this.#isStopped = true;
     this.#controller.abort(synthesisEnded);
   }
 
   /**
-   * Synthesizes to the end, or until it is stopped.
-   * @param send resolves when the client can receive more.
-   * @throws Failure if the synthesis fails; never after it was stopped.
+   * Synthesizes the text until its end, or until `stop` is called.
+   * @param send resolves when the client can receive more audio.
+   * @throws Failure if the synthesis fails before `stop` is called.
    */
   async run(send: (audio: Uint8Array) => Promise<void>): Promise<void> {
     let error: unknown;
     try {
       await this.#speak(send);
-    } catch (thrown) {
-      error = thrown;
+    } catch (caught) {
+      error = caught;
     }
     const failure = error === undefined || this.#isStopped ? undefined : toFailure(error);
     this.#report(failure);
-    this.#controller.abort(synthesisEnded); // Releases its slots.
+    this.#controller.abort(synthesisEnded); // Releases the slots of the synthesis.
     if (failure) throw failure;
   }
 
   async #speak(send: (audio: Uint8Array) => Promise<void>): Promise<void> {
     const { apiKey } = this.#caller;
-    const { wanted, createEncoder } = this.#order;
+    const { speechRequest, createEncoder } = this.#order;
     if (apiKey) await countSynthesis(this.#parts.quotas, apiKey);
     const speaking = await this.#parts.synthesizer.start({
-      wanted,
+      speechRequest,
       ...(createEncoder && { createEncoder }),
       form: "socket",
       requestId: this.#requestId,
@@ -144,7 +144,7 @@ export class SocketSynthesis {
       span: this.#span,
       signal: this.#controller.signal,
     });
-    const pieces = encodeSpeech(speaking, wanted.rate, {
+    const pieces = encodeSpeech(speaking, speechRequest.rate, {
       onEncoded: (samples, bytes, workMs) => {
         this.#encodedSamples += samples;
         this.#spoken.encoded(samples, bytes, workMs);
@@ -152,7 +152,7 @@ export class SocketSynthesis {
       onWords: (words) => this.#words.push(...words),
     });
     for await (const piece of pieces) {
-      // A header without audio needs no chunk.
+      // The client is sent no chunk with only a header.
       const audio = this.#encodedSamples > 0 ? piece : new Uint8Array();
       for (let at = 0; at < audio.length && !this.#isStopped; at += longestChunk) {
         await send(audio.subarray(at, at + longestChunk));

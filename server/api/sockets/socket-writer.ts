@@ -1,11 +1,11 @@
 import type { WebSocket } from "ws";
 
-/** Limit of audio that waits for the client. Beyond it, the engine waits too. */
+/** Largest amount of audio that waits for the client. Beyond this limit, the engine waits. */
 const mostWaitingBytes = 512 * 1024;
 const mostWaitingSeconds = 2;
 const bytesPerSample = 2;
 
-/** Sends frames, and makes the sender wait while the client does not read them. */
+/** Sends frames, and delays the sender while the client reads too slowly. */
 export class SocketWriter {
   readonly #socket: WebSocket;
 
@@ -14,8 +14,8 @@ export class SocketWriter {
   }
 
   /**
-   * @param rate of the audio, in Hz.
-   * @returns when the client can receive more, or at once if the socket is closed.
+   * Sends a frame. Resolves when the client can receive more, or immediately if the socket is closed.
+   * @param rate sampling rate of the audio in Hz.
    */
   async send(frame: string | Uint8Array, rate: number): Promise<void> {
     const socket = this.#socket;

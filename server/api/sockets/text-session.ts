@@ -2,16 +2,16 @@ import { countCodePoints } from "../request/code-points.ts";
 import type { ClearMode } from "../request/socket-options.ts";
 import { divide, type SegmentationOptions, splitReady } from "./segmentation.ts";
 
-/** A client's name of its current text; null before it gave one. */
+/** The client's ID of a context. Null if the client has not sent an ID. */
 export type ContextId = string | null;
 
-/** Interpretation of the brackets in one text, if it differs from the socket's settings. */
+/** Options for the brackets in one text that override the settings of the socket. */
 export interface TextMarkup {
   readonly phonemizeBetweenBrackets?: boolean;
   readonly inlineSpeedAlpha?: string;
 }
 
-/** One request to the model tier. */
+/** A text for one invocation of the model tier. */
 export interface Synthesis {
   readonly number: number;
   readonly contextId: ContextId;
@@ -19,34 +19,34 @@ export interface Synthesis {
   readonly markup: TextMarkup;
 }
 
-/** An action for the connection. Actions are executed in the order in which they were returned. */
+/** An action for the connection. The connection executes the actions in order. */
 export type SessionAction =
   | { readonly kind: "speak"; readonly synthesis: Synthesis }
-  /** Stops the running synthesis. Nothing more of it is sent. */
+  /** Stops the running synthesis. No further audio of this synthesis is sent. */
   | { readonly kind: "stop" }
   | { readonly kind: "done"; readonly contextId: ContextId }
   | { readonly kind: "close"; readonly reason: CloseReason };
 
-/** `ended`: the client sent `eos`. `draining`: the server shuts down. `tooLong`: the text exceeds a limit. */
+/** `ended`: the client sent `eos`. `draining`: the server shuts down. `tooLong`: the text is above a limit. */
 export type CloseReason = "ended" | "draining" | "tooLong";
 
 export interface SessionOptions extends SegmentationOptions {
   readonly clearMode: ClearMode;
-  /** Highest number of waiting characters, committed or not. */
+  /** Highest number of characters that wait for synthesis, in the buffer and in the queue. */
   readonly longestBacklog: number;
 }
 
 export interface ArrivedText {
   readonly text: string;
-  /** Null continues the current context. */
+  /** Context of the text. Null means the current context. */
   readonly contextId: ContextId;
   readonly markup?: TextMarkup;
 }
 
-/** Everything that ends in one `done`: the texts of one context up to a flush. */
+/** The texts of one context up to a flush. The server sends one `done` at the end of a turn. */
 interface Turn {
   readonly contextId: ContextId;
-  /** No more text can be added. `done` follows its last audio. */
+  /** Whether no more text can be added. `done` is sent after the last audio. */
   isClosed: boolean;
   /** Syntheses that are queued or running. */
   unfinished: number;
@@ -66,9 +66,8 @@ interface CommittedText {
 }
 
 /**
- * The state of one socket with streamed text: text is buffered, committed to a queue and synthesized, one
- * synthesis at a time. Each method handles one event and returns the resulting actions. It uses no network
- * and no clock.
+ * The state of one socket with streamed text. Text is buffered, committed to a queue and synthesized, one synthesis
+ * at a time. Each method handles one event and returns the resulting actions. The class uses no network and no clock.
  */
 export class TextSession {
   readonly #options: SessionOptions;
@@ -78,9 +77,9 @@ export class TextSession {
   #running: CommittedText | undefined;
   #contextId: ContextId = null;
   #syntheses = 0;
-  /** The client sent `eos`. */
+  /** Whether the client sent `eos`. */
   #isEnding = false;
-  /** Whether a `done` was sent since then, because the last event before the close is always one. */
+  /** Whether a `done` was sent after `eos`. The last event before the close is always `done`. */
   #hasEndedWithDone = false;
   #isDraining = false;
   #isClosed = false;
@@ -89,12 +88,12 @@ export class TextSession {
     this.#options = options;
   }
 
-  /** Nothing is being synthesized, waiting, or still to be sent. */
+  /** Whether no turn is open, so that no text waits and no event is pending. */
   get isIdle(): boolean {
     return this.#turns.length === 0;
   }
 
-  /** Text arrived. A new context ID ends the previous turn. */
+  /** Handles text of the client. A new context ID ends the previous turn. */
   text({ text, contextId, markup = {} }: ArrivedText): SessionAction[] {
     if (this.#isClosed || this.#isEnding) return [];
     const isNewContext = contextId !== null && contextId !== this.#contextId;
@@ -107,7 +106,7 @@ export class TextSession {
     return isFull ? this.#close("tooLong", actions) : actions;
   }
 
-  /** Everything in the buffer is synthesized, and its turn ends. */
+  /** Handles `flush`: commits all buffered text, and closes the turn. */
   flush(): SessionAction[] {
     if (this.#isClosed || this.#isEnding) return [];
     this.#commitBuffer();
@@ -115,13 +114,13 @@ export class TextSession {
     return this.#advance();
   }
 
-  /** Discards text that is not synthesized yet; with `abort` also the running synthesis. */
+  /** Handles `clear`: discards text that is not synthesized yet. With `abort`, the running synthesis also stops. */
   clear(): SessionAction[] {
     if (this.#isClosed || this.isIdle) return [];
     return this.#options.clearMode === "abort" ? this.#abort() : this.#clearBuffer();
   }
 
-  /** The client sends no more text. The socket closes after everything is synthesized. */
+  /** Handles `eos`: the client sends no more text. The socket closes after all text is synthesized. */
   eos(): SessionAction[] {
     if (this.#isClosed || this.#isEnding) return [];
     this.#commitBuffer();
@@ -130,21 +129,21 @@ export class TextSession {
     return this.#advance();
   }
 
-  /** The client was silent for long: a turn that still waits for its flush ends without one. */
+  /** Handles a long silence of the client: closes the turn without a flush. */
   silence(): SessionAction[] {
     const turn = this.#openTurnNow();
     if (this.#isClosed || !turn || !this.#endsBySilence(turn)) return [];
     return this.flush();
   }
 
-  /** The server shuts down: the socket closes as soon as the client has received everything. */
+  /** Handles the drain of the server: the socket closes after all text is synthesized. */
   drain(): SessionAction[] {
     if (this.#isClosed) return [];
     this.#isDraining = true;
     return this.#advance();
   }
 
-  /** The synthesis is complete. Reports about a stopped one are ignored. */
+  /** Handles the end of a synthesis. Reports about a stopped synthesis are ignored. */
   finished(number: number): SessionAction[] {
     const running = this.#takeRunning(number);
     if (!running) return [];
@@ -152,7 +151,7 @@ export class TextSession {
     return this.#advance();
   }
 
-  /** The synthesis failed, and the client was sent an error, which replaces the `done` of its turn. */
+  /** Handles a failed synthesis. The client has received an error, which replaces the `done` of the turn. */
   failed(number: number): SessionAction[] {
     const running = this.#takeRunning(number);
     if (!running) return [];
@@ -191,15 +190,15 @@ export class TextSession {
     else if (turn && !isBlank) this.#buffer.push({ turn, markup, text });
   }
 
-  /** Waiting characters. A turn without text counts as one, so that empty turns are bounded too. */
+  /** Returns the number of waiting characters. Each turn counts as one more, so that empty turns are bounded. */
   #backlog(): number {
     const queued = this.#queue.map(({ synthesis }) => synthesis);
     return [...queued, ...this.#buffer].reduce((sum, { text }) => sum + text.length, this.#turns.length);
   }
 
   /**
-   * Silence ends a turn with a name. While the server drains it ends every turn, so that the socket can
-   * close.
+   * Whether silence of the client ends the turn. Silence ends a turn with a context ID. While the server drains,
+   * silence ends every turn, so that the socket can close.
    */
   #endsBySilence(turn: Turn): boolean {
     if (this.#isDraining) return true;
@@ -220,12 +219,12 @@ export class TextSession {
     }
   }
 
-  /** While no synthesis runs or waits, commits as much of the buffer as the mode allows. */
+  /** Commits as much of the buffer as the mode allows, if no synthesis runs or waits. */
   #commitReady(): void {
     while (!this.#running && this.#queue.length === 0) {
       const [first, second] = this.#buffer;
       if (!first) return;
-      // Text that cannot continue does not wait for the end of its sentence.
+      // No more text can follow in this turn, so the text does not wait for the end of a sentence.
       const isComplete = (second !== undefined || first.turn.isClosed) && this.#options.mode !== "never";
       const { ready, rest } = isComplete
         ? { ready: first.text, rest: "" }
@@ -254,7 +253,7 @@ export class TextSession {
     return this.#isDraining ? this.#close("draining", actions) : actions;
   }
 
-  /** Without a context ID, `done` follows as soon as all received text is synthesized. */
+  /** Closes a turn without a context ID as soon as all received text is synthesized. */
   #closeAnonymousTurn(): void {
     const turn = this.#openTurnNow();
     const isSpoken = turn?.hasSpoken && turn.unfinished === 0 && this.#buffer.length === 0;
@@ -296,14 +295,14 @@ export class TextSession {
     return [...actions, ...this.#advance()];
   }
 
-  /** A turn without committed text is forgotten together with its text, as in the original service. */
+  /** Discards the buffer, and turns without committed text. The original service behaves in the same way. */
   #clearBuffer(): SessionAction[] {
     this.#buffer.length = 0;
     this.#removeTurns((turn) => turn.hasSpoken);
     return this.#advance();
   }
 
-  /** Removes a turn with all of its waiting text. */
+  /** Removes a turn and its waiting text. */
   #drop(turn: Turn): void {
     const keep = <Waiting extends { readonly turn: Turn }>(list: Waiting[]) =>
       list.splice(0, list.length, ...list.filter((waiting) => waiting.turn !== turn));

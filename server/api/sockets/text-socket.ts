@@ -11,7 +11,7 @@ import { type SocketCaller, SocketSynthesis, type SocketSynthesisServices } from
 import { SocketWriter } from "./socket-writer.ts";
 import { type CloseReason, type SessionAction, type Synthesis, TextSession } from "./text-session.ts";
 
-/** Reasons are sent unchanged: at most 123 bytes, and never the client's text. */
+/** Close codes and reasons. A reason has at most 123 bytes, and never contains the client's text. */
 const closings: Readonly<Record<CloseReason, readonly [code: number, reason: string]>> = {
   ended: [1000, ""],
   draining: [1001, "going away"],
@@ -21,7 +21,7 @@ const overloaded = [1013, "503: try again later"] as const;
 const broken = 1011;
 
 const longestBacklog = 10_000;
-/** A context that its client did not flush ends after this much silence. */
+/** A turn that the client does not flush ends after this time without a message. */
 const silenceMs = 30_000;
 
 export interface TextSocketOptions {
@@ -33,7 +33,7 @@ export interface TextSocketOptions {
   readonly clearMode: ClearMode;
 }
 
-/** A socket of `/ws`, `/ws2` or `/ws3`, which executes the session's actions. */
+/** A socket of `/ws`, `/ws2` or `/ws3`. It executes the actions of a text session. */
 export class TextSocket implements OpenSocket {
   readonly #options: TextSocketOptions;
   readonly #session: TextSession;
@@ -41,7 +41,7 @@ export class TextSocket implements OpenSocket {
   readonly #writer: SocketWriter;
   #running: { readonly synthesis: Synthesis; readonly speech: SocketSynthesis } | undefined;
   #cancelSilence: () => void = () => undefined;
-  /** End of the last synthesis, relative to the last `done`. */
+  /** Seconds of audio since the last `done`. */
   #streamSeconds = 0;
   #isClosed = false;
 
@@ -109,8 +109,8 @@ export class TextSocket implements OpenSocket {
     const { parts, settings, caller, dialect } = this.#options;
     const { number, contextId } = synthesis;
     try {
-      const wanted = speechRequestFor(settings, synthesis);
-      const speech = new SocketSynthesis(parts, caller, { number, wanted });
+      const speechRequest = speechRequestFor(settings, synthesis);
+      const speech = new SocketSynthesis(parts, caller, { number, speechRequest });
       this.#running = { synthesis, speech };
       await speech.run((audio) => this.#send(dialect.chunk(audio, contextId)));
       if (speech.isStopped) return;
@@ -144,7 +144,7 @@ export class TextSocket implements OpenSocket {
   }
 
   /**
-   * Words that were played completely keep their times, because the client needs them to know what was said.
+   * Stops the running synthesis. The client receives the timestamps of the words that it can have played completely.
    */
   #stop(): void {
     const running = this.#running;
@@ -154,7 +154,7 @@ export class TextSocket implements OpenSocket {
     if (running.speech.words.length > 0) this.#sendTimestamps(running.speech, running.synthesis);
   }
 
-  /** @returns when the client can receive more. */
+  /** Sends a frame. Resolves when the client can receive more. */
   async #send(frame: string | Uint8Array | undefined): Promise<void> {
     if (frame !== undefined) await this.#writer.send(frame, this.#options.settings.speech.rate);
   }
@@ -164,7 +164,7 @@ export class TextSocket implements OpenSocket {
     this.#options.socket.close(code, reason);
   }
 
-  /** A client that disconnects cancels its synthesis. */
+  /** Stops all work of the socket. A disconnected client also stops its synthesis. */
   #end(): void {
     this.#isClosed = true;
     this.#cancelSilence();

@@ -16,7 +16,7 @@ import type { SynthesisOrder, Synthesizer } from "./synthesizer.ts";
 
 /** Services of a route that responds with speech. */
 export interface SpeechServices {
-  /** Read for each request, because voices come and go. */
+  /** Returns the current rules. It is called for each request, because the available voices change. */
   readonly rules: () => RequestRules;
   readonly synthesizer: Synthesizer;
   readonly metrics: Metrics;
@@ -28,13 +28,13 @@ export interface SpeechServices {
 export interface HttpExchange {
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
-  readonly wanted: SpeechRequest;
+  readonly speechRequest: SpeechRequest;
   readonly form: Variant["form"];
 }
 
 /**
- * Admits the request and starts its synthesis. Resolves once the first audio exists, and its headers are set.
- * @throws Failure before the first byte, which can still become a problem document.
+ * Admits the request and starts its synthesis. Resolves after the first audio, with the headers of the response set.
+ * @throws Failure, which can still become a problem document.
  */
 export async function startSynthesis(services: SpeechServices, exchange: HttpExchange): Promise<Speaking> {
   exchange.request.spoken = createRecord(services, exchange);
@@ -44,9 +44,9 @@ export async function startSynthesis(services: SpeechServices, exchange: HttpExc
 }
 
 /**
- * Repeats the synthesis on another replica, for a response of which no byte was sent.
- * @param failure of the first replica.
- * @throws the same Failure if no other replica accepts the request.
+ * Repeats the synthesis on another replica. No byte of the response may have been sent.
+ * @param failure the failure of the first replica.
+ * @throws `failure` if no other replica accepts the request.
  */
 export async function retrySynthesis(
   { synthesizer }: SpeechServices,
@@ -61,16 +61,16 @@ export async function retrySynthesis(
   return speaking;
 }
 
-function orderOf({ request, reply, wanted, form }: HttpExchange): SynthesisOrder {
+function orderOf({ request, reply, speechRequest, form }: HttpExchange): SynthesisOrder {
   const { id: requestId, apiKey, span } = request;
-  return { wanted, form, requestId, apiKey, span, signal: whenClosed(reply.raw) };
+  return { speechRequest, form, requestId, apiKey, span, signal: whenClosed(reply.raw) };
 }
 
 function createRecord(
   services: SpeechServices,
-  { request, reply, wanted, form }: HttpExchange,
+  { request, reply, speechRequest, form }: HttpExchange,
 ): SynthesisRecord {
-  const { invocation, format, rate } = wanted;
+  const { invocation, format, rate } = speechRequest;
   return new SynthesisRecord(
     {
       ...{ model: invocation.modelId, voice: invocation.speaker, format, form, rate },
@@ -101,8 +101,8 @@ function whenClosed(response: ServerResponse): AbortSignal {
   return controller.signal;
 }
 
-function setFirstAudioHeaders({ reply, wanted }: HttpExchange, { speech }: Speaking): void {
-  const { invocation, rate } = wanted;
+function setFirstAudioHeaders({ reply, speechRequest }: HttpExchange, { speech }: Speaking): void {
+  const { invocation, rate } = speechRequest;
   void reply.headers({
     "x-sampling-rate": String(rate),
     "x-model": invocation.modelId,
@@ -113,29 +113,29 @@ function setFirstAudioHeaders({ reply, wanted }: HttpExchange, { speech }: Speak
   });
 }
 
-/** Counts the sent bytes. */
+/** Creates a listener that records the encoded audio of the request. */
 export function responseTarget({ spoken }: FastifyRequest): Listener {
   return { onEncoded: (samples, bytes, workMs) => spoken?.encoded(samples, bytes, workMs) };
 }
 
-/** The response as a stream of audio. A failure during the stream aborts it. */
+/** Sends the response as a stream of audio. A failure of the model aborts the stream. */
 export function sendStream(
-  { request, reply, wanted }: HttpExchange,
+  { request, reply, speechRequest }: HttpExchange,
   speaking: Speaking,
   mediaType: string,
 ): FastifyReply {
-  const body = respondStream(speaking, wanted, responseTarget(request));
+  const body = respondStream(speaking, speechRequest, responseTarget(request));
   return withoutProxyBuffering(reply).type(mediaType).send(recordStreamFailure(request, body));
 }
 
-/** The response as server-sent events. A failure during the stream is an event. */
+/** Sends the response as server-sent events. A failure of the model becomes an event. */
 export function sendEvents(
   { limits, clock }: SpeechServices,
-  { request, reply, wanted }: HttpExchange,
+  { request, reply, speechRequest }: HttpExchange,
   speaking: Speaking,
   shape: EventShape,
 ): FastifyReply {
-  const events = respondEvents(speaking, wanted, {
+  const events = respondEvents(speaking, speechRequest, {
     shape,
     listener: responseTarget(request),
     onFailure: (failure) => {
@@ -146,17 +146,17 @@ export function sendEvents(
   return withoutProxyBuffering(reply).type(eventStreamType).send(recordStreamFailure(request, body));
 }
 
-/** nginx would buffer the response. */
+/** Disables the buffering of the response in nginx. */
 function withoutProxyBuffering(reply: FastifyReply): FastifyReply {
   return reply.header("x-accel-buffering", "no");
 }
 
-/** Reports the failure of a stream to logs and metrics, because its status was already sent. */
+/** Records a failure during the stream for logs and metrics. The status of the response was already sent. */
 function recordStreamFailure(request: FastifyRequest, body: Readable): Readable {
   request.spoken?.follow(body);
   return body.once("error", (error) => {
     if (error instanceof Failure) request.failure = error;
-    // In HTTP/1.0 the end of the connection ends a body, and this one must not look complete.
+    // In HTTP/1.0, the end of the connection ends the body. A reset shows that this body is incomplete.
     if (request.raw.httpVersion === "1.0") request.raw.socket.resetAndDestroy();
   });
 }

@@ -20,14 +20,14 @@ import type { CallContext, ModelClient } from "../upstream/model-client.ts";
 
 /** One text to synthesize, from any route. */
 export interface SynthesisOrder {
-  readonly wanted: SpeechRequest;
+  readonly speechRequest: SpeechRequest;
   readonly form: AnswerForm;
   readonly requestId: string;
   readonly apiKey: ApiKey | undefined;
   readonly span: Span;
-  /** Aborts when the response has ended or the client has disconnected. Until then the order holds its slots. */
+  /** Aborts when the response has ended or the client has disconnected. The order then releases its slots. */
   readonly signal: AbortSignal;
-  /** The encoder of the speech. Default: a new one. */
+  /** Creates the encoder. Default: a new encoder of the requested format. */
   readonly createEncoder?: () => Promise<Encoder>;
 }
 
@@ -43,7 +43,7 @@ interface SynthesizerOptions {
   readonly clock: Clock;
 }
 
-/** Admits orders, and starts their synthesis in a model tier. */
+/** Admits orders, and starts their synthesis in the model tier. */
 export class Synthesizer {
   readonly #options: SynthesizerOptions;
 
@@ -52,33 +52,34 @@ export class Synthesizer {
   }
 
   /**
-   * Admits the order and starts its synthesis. Resolves once the first audio exists.
-   * @throws Failure if it is not admitted, or fails before its first audio.
+   * Admits the order and starts its synthesis. Resolves with the first audio.
+   * @throws Failure if the order is not admitted, or the synthesis fails before its first audio.
    */
   async start(order: SynthesisOrder): Promise<Speaking> {
     const { license, metrics } = this.#options;
-    const { signal, wanted } = order;
-    const model = wanted.invocation.modelId;
+    const { signal, speechRequest } = order;
+    const model = speechRequest.invocation.modelId;
     license.admit(model);
-    const untilOver = (leave: () => void) => {
+    const onRelease = (leave: () => void) => {
       if (signal.aborted) leave();
       else signal.addEventListener("abort", leave, { once: true });
     };
-    await this.#admit(order, untilOver);
+    await this.#admit(order, onRelease);
     metrics.streamStarted(model);
-    untilOver(() => metrics.streamEnded(model));
+    onRelease(() => metrics.streamEnded(model));
     return this.begin(order);
   }
 
   /**
-   * Begins the synthesis of an admitted order.
-   * @param after the replica that failed, and its failure, if another replica repeats the synthesis.
-   * @throws Failure if it fails before its first audio, or `after.failure` if no replica accepts the order.
+   * Starts the synthesis of an admitted order.
+   * @param after the replica that failed and its failure, if the synthesis is repeated on another replica.
+   * @throws Failure if the synthesis fails before its first audio, or `after.failure` if no replica accepts the
+   * order.
    */
   async begin(order: SynthesisOrder, after?: CallContext["after"]): Promise<Speaking> {
     const { models: client, oovRecorder, metrics } = this.#options;
-    const { wanted, requestId, apiKey, signal, span } = order;
-    const { modelId: model, lang, text } = wanted.invocation;
+    const { speechRequest, requestId, apiKey, signal, span } = order;
+    const { modelId: model, lang, text } = speechRequest.invocation;
     const begun = client.speak(this.#withLexicon(order), {
       requestId,
       caller: apiKey?.id ?? "",
@@ -97,43 +98,44 @@ export class Synthesizer {
       const [speech, encoder] = await Promise.all([begun, prepared]);
       return { speech, encoder };
     } catch (error) {
-      (await prepared).close?.(); // Encoders are a limited resource, which rejected requests must not use up.
+      // The number of encoders is limited, so a rejected request releases its encoder.
+      (await prepared).close?.();
       throw error;
     }
   }
 
   /** @throws Failure `saturated` or `too_many_streams`. */
   async #admit(
-    { apiKey, span, wanted }: SynthesisOrder,
-    untilOver: (leave: () => void) => void,
+    { apiKey, span, speechRequest }: SynthesisOrder,
+    onRelease: (leave: () => void) => void,
   ): Promise<void> {
     const { streamLimiter, quotas, metrics, clock } = this.#options;
     const admissionSpan = span.child("admission");
     const arrivedAtMs = clock.monotonicMs();
     try {
-      untilOver(streamLimiter.enter());
-      if (apiKey) untilOver(await quotas.enter(apiKey));
+      onRelease(streamLimiter.enter());
+      if (apiKey) onRelease(await quotas.enter(apiKey));
       admissionSpan.end();
     } catch (error) {
       admissionSpan.end(error instanceof Failure ? error.code : "internal");
       throw error;
     }
     const waitedSeconds = (clock.monotonicMs() - arrivedAtMs) / 1000;
-    metrics.admitted({ model: wanted.invocation.modelId, waitedSeconds });
+    metrics.admitted({ model: speechRequest.invocation.modelId, waitedSeconds });
   }
 
-  /** Applies the team's lexicon to the mist models. Entries of the request itself override it. */
-  #withLexicon({ apiKey, wanted }: SynthesisOrder): Invocation {
-    const { modelId, lang, text, lexicon: own } = wanted.invocation;
-    if (!apiKey || models[modelId].tier !== "mist") return wanted.invocation;
+  /** Adds the team's lexicon to an invocation of the mist models. Entries of the request have priority. */
+  #withLexicon({ apiKey, speechRequest }: SynthesisOrder): Invocation {
+    const { modelId, lang, text, lexicon: own } = speechRequest.invocation;
+    if (!apiKey || models[modelId].tier !== "mist") return speechRequest.invocation;
     const entries = this.#options.lexicon?.find(apiKey.team, lang, text);
-    return entries ? { ...wanted.invocation, lexicon: { ...entries, ...own } } : wanted.invocation;
+    return entries ? { ...speechRequest.invocation, lexicon: { ...entries, ...own } } : speechRequest.invocation;
   }
 }
 
-/** Some encoders take milliseconds to create, which pass while the model makes its first audio. */
-async function prepareEncoder({ wanted, form, createEncoder }: SynthesisOrder): Promise<Encoder> {
-  await nextTurn(); // The invocation is sent first.
+/** Creates the encoder while the model synthesizes the first audio. Some encoders take milliseconds to create. */
+async function prepareEncoder({ speechRequest, form, createEncoder }: SynthesisOrder): Promise<Encoder> {
+  await nextTurn(); // The invocation must be sent first.
   if (createEncoder) return createEncoder();
-  return encoderOf(wanted.format, form)(wanted.rate);
+  return encoderOf(speechRequest.format, form)(speechRequest.rate);
 }

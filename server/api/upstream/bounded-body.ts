@@ -1,4 +1,4 @@
-/** Another tier's response as text. Undefined if it is longer than any valid response. */
+/** Reads the response of another tier as text. Returns undefined if the response exceeds the limit. */
 export async function readBounded(
   body: AsyncIterable<Buffer>,
   limitBytes: number,

@@ -5,7 +5,7 @@ import { callerHeader, noQueueHeader, orcaHeader, wireType } from "../../contrac
 import { readBounded } from "./bounded-body.ts";
 import { type LoadReport, readLoadReport } from "./load-report.ts";
 
-/** Limit of a model tier's error body, which is a small problem document. */
+/** Limit of the body of an error response, which is a small problem document. */
 const maxProblemBytes = 64 * 1024;
 
 /** One request to one replica. */
@@ -13,29 +13,29 @@ export interface ReplicaCall {
   readonly agent: Dispatcher;
   /** Base URL of the replica. */
   readonly url: string;
-  /** The internal token, if there is one. */
+  /** The internal token. Undefined without a token. */
   readonly secret: string | undefined;
   readonly requestId: string;
   /** ID of the client's key. */
   readonly caller: string;
   readonly signal: AbortSignal;
-  /** Whether the replica may queue the request. Otherwise it rejects the request if it has no free slot. */
+  /** Whether the replica may queue the request. If false, a replica without a free slot rejects the request. */
   readonly mayQueue: boolean;
-  /** Called with the replica's load, for every response that contains it. */
+  /** Called with the load of the replica, for every response that contains a report. */
   readonly onLoad: (report: LoadReport) => void;
   /** Headers that continue the request's trace. */
   readonly traceHeaders: Readonly<Record<string, string>>;
 }
 
 /**
- * Sends an invocation to a replica. Resolves with the frames' bytes when the response has started.
- * @throws Failure of the model tier, or the connection's error.
+ * Sends an invocation to a replica. Resolves with the body of the response when the response has started.
+ * @throws Failure if the replica rejects the invocation, or the error of the connection.
  */
 export async function invoke(
   { agent, url, secret, requestId, caller, signal, mayQueue, onLoad, traceHeaders }: ReplicaCall,
   invocation: Invocation,
 ): Promise<Dispatcher.ResponseData["body"]> {
-  const answer = await agent.request({
+  const response = await agent.request({
     origin: url,
     path: "/invocations",
     method: "POST",
@@ -51,20 +51,20 @@ export async function invoke(
     body: JSON.stringify(invocation),
     signal,
   });
-  const report = readLoadReport(answer.headers[orcaHeader]);
+  const report = readLoadReport(response.headers[orcaHeader]);
   if (report) onLoad(report);
-  if (answer.statusCode !== 200) throw await readProblem(answer);
-  return answer.body;
+  if (response.statusCode !== 200) throw await readProblem(response);
+  return response.body;
 }
 
-/** The failure of a model tier, from its problem document. */
+/** Reads the failure from the problem document of a model tier. */
 async function readProblem({ statusCode, body, headers }: Dispatcher.ResponseData): Promise<Failure> {
   const problem = parseProblem(await readBounded(body, maxProblemBytes));
   const code = problem.code;
   if (!isErrorCode(code) || code === "unauthorized") {
     return new Failure(
       "model_failed",
-      "The model tier refused the API tier; the reason is in the model tier's log.",
+      "The model tier rejected the API tier's request; the administrator finds the reason in the model tier's log.",
       {
         cause: new Error(`the model tier responded with ${statusCode} ${String(code ?? "")}`),
       },
@@ -85,6 +85,6 @@ function parseProblem(text: string | undefined): Partial<Record<"code" | "detail
   try {
     return JSON.parse(text ?? "") ?? {};
   } catch {
-    return {}; // Not a problem document of the server; only the status is used.
+    return {}; // The body is no problem document, so only the status is used.
   }
 }

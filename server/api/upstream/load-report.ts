@@ -1,8 +1,8 @@
-/** The load of a replica, from the header of each response. */
+/** The load of a replica. The replica sends it in a header of each response. */
 export interface LoadReport {
   /** Requests that are in progress or queued. */
   readonly streams: number;
-  /** Requests that it synthesizes at once. */
+  /** Highest number of requests that the replica synthesizes at the same time. */
   readonly capacity: number;
 }
 
@@ -10,7 +10,7 @@ const longestReport = 1024;
 
 /**
  * Parses an Open Request Cost Aggregation report in the text form of its header (`TEXT name=value, …`).
- * Undefined if required values are missing, as from an older replica.
+ * Returns undefined if required values are missing. A replica of an older version does not send all of them.
  */
 export function readLoadReport(header: string | string[] | undefined): LoadReport | undefined {
   if (typeof header !== "string" || header.length > longestReport || !header.startsWith("TEXT "))
@@ -21,10 +21,10 @@ export function readLoadReport(header: string | string[] | undefined): LoadRepor
       .split(",")
       .map((pair) => pair.trim().split("=", 2) as [string, string | undefined]),
   );
-  const [speaking, queue, capacity] = ["streams", "queue", "capacity"].map((name) =>
+  const [streams, queue, capacity] = ["streams", "queue", "capacity"].map((name) =>
     Number(metrics.get(`named_metrics.${name}`) ?? Number.NaN),
   ) as [number, number, number];
   const isCount = (value: number) => Number.isInteger(value) && value >= 0;
-  if (![speaking, queue, capacity].every(isCount) || capacity === 0) return undefined;
-  return { streams: speaking + queue, capacity };
+  if (![streams, queue, capacity].every(isCount) || capacity === 0) return undefined;
+  return { streams: streams + queue, capacity };
 }

@@ -2,41 +2,41 @@ import type { ApiLoad, PoolLoad } from "../../../config/contract/load.ts";
 import { modelIds } from "../../../config/contract/models.ts";
 import type { Replica, ReplicaDirectory } from "./replicas.ts";
 
-/** The demand for each pool by way of this process, by which pools are scaled. */
+/** Tracks the demand for each pool in this process. The operator scales pools by the demand. */
 export interface LoadTracker {
   /** Counts a request in progress at a replica until the returned function is called. */
   occupy(replica: Replica): () => void;
   /** Counts a held request of the pool until the returned function is called. */
   hold(pool: string): () => void;
-  /** @param latencyMs from the request to the model to its first audio, including the queue. */
+  /** @param latencyMs time from the invocation to the first audio, including the queue of the replica. */
   firstAudio(pool: string, latencyMs: number): void;
   read(): ApiLoad;
 }
 
-/** Older latencies do not count. */
+/** Latencies older than this do not count. */
 const recentMs = 30_000;
 const mostLatencies = 256;
 /** The quantile of the reported latency. */
 const quantile = 0.9;
 
-interface Heard {
+interface LatencySample {
   readonly atMs: number;
   readonly latencyMs: number;
 }
 
-/** @param now milliseconds of a monotonic clock. */
+/** @param now returns milliseconds of a monotonic clock. */
 export function createLoadTracker(
   directory: Pick<ReplicaDirectory, "table">,
   now: () => number,
 ): LoadTracker {
   const streams = new Map<string, Counts>();
   const waiting = new Counts();
-  const heard = new Map<string, Heard[]>();
+  const latencies = new Map<string, LatencySample[]>();
 
   const latencyOf = (pool: string): number | undefined => {
-    const recent = (heard.get(pool) ?? []).filter(({ atMs }) => now() - atMs <= recentMs);
-    if (recent.length === 0) heard.delete(pool);
-    else heard.set(pool, recent);
+    const recent = (latencies.get(pool) ?? []).filter(({ atMs }) => now() - atMs <= recentMs);
+    if (recent.length === 0) latencies.delete(pool);
+    else latencies.set(pool, recent);
     const sorted = recent.map(({ latencyMs }) => latencyMs).sort((a, b) => a - b);
     return sorted[Math.ceil(quantile * sorted.length) - 1];
   };
@@ -59,14 +59,14 @@ export function createLoadTracker(
     },
     hold: (pool) => waiting.add(pool),
     firstAudio(pool, latencyMs) {
-      const list = heard.get(pool) ?? [];
+      const list = latencies.get(pool) ?? [];
       list.push({ atMs: now(), latencyMs });
       if (list.length > mostLatencies) list.shift();
-      heard.set(pool, list);
+      latencies.set(pool, list);
     },
     read() {
       const routed = modelIds.flatMap((id) => (directory.table()?.models[id] ?? []).map(({ pool }) => pool));
-      for (const pool of heard.keys()) if (!routed.includes(pool)) heard.delete(pool);
+      for (const pool of latencies.keys()) if (!routed.includes(pool)) latencies.delete(pool);
       for (const [pool, { total }] of streams) {
         if (total === 0 && !routed.includes(pool)) streams.delete(pool);
       }
@@ -92,13 +92,13 @@ class Counts {
     return Object.fromEntries(this.#counts);
   }
 
-  /** Counts one until the returned function is called. */
+  /** Counts one request until the returned function is called. */
   add(name: string): () => void {
     this.#counts.set(name, this.of(name) + 1);
-    let held = true;
+    let isCounted = true;
     return () => {
-      if (!held) return;
-      held = false;
+      if (!isCounted) return;
+      isCounted = false;
       const left = this.of(name) - 1;
       if (left > 0) this.#counts.set(name, left);
       else this.#counts.delete(name);

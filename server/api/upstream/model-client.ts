@@ -11,27 +11,27 @@ import type { Replica, ReplicaSelector } from "./replicas.ts";
 import type { RequestHold } from "./request-hold.ts";
 import { awaitFirstAudio, type StartedSpeech } from "./speech-frames.ts";
 
-/** Speech from a model tier, which is pulled, never pushed. */
+/** Speech from a model tier. The reader pulls the frames, so that a slow client slows the model. */
 export interface SynthesisStream extends StartedSpeech {
   /** Base URL of the replica. */
   readonly replica: string;
-  /** Stops the synthesis and frees its replica. It may be called at any time and more than once. */
+  /** Stops the synthesis and frees the replica. Further calls have no effect. */
   close(): void;
 }
 
 export interface CallContext {
   readonly requestId: string;
-  /** ID of the client's key, because model tiers serve keys in turn. */
+  /** ID of the client's API key, for the fair queue of the model tier. */
   readonly caller: string;
   /** Aborts when the client disconnects. */
   readonly signal: AbortSignal;
-  /** Span of the request. Each call of a replica is a part of it. */
+  /** Span of the request. Each invocation of a replica has a child span. */
   readonly span: Span;
   /** Called with out-of-vocabulary words of the text. */
   readonly onOovs?: (words: readonly string[]) => void;
-  /** The replica that failed after its first audio, and its failure. It is not tried again. */
+  /** A replica that failed after its first audio, and its failure. The replica is not tried again. */
   readonly after?: { readonly replica: string; readonly failure: Failure };
-  /** Called for each replica that is tried, with the failure of the one before. */
+  /** Called before each attempt, with the error code of the previous attempt. */
   readonly onAttempt: (failed: ErrorCode | undefined) => void;
 }
 
@@ -41,9 +41,9 @@ export interface ModelClientOptions {
   readonly requestHold: RequestHold;
   /** Called for each finished stream of a replica. */
   readonly onPoolStream: (facts: PoolStreamFacts) => void;
-  /** Base URLs of the replicas without a voice. */
+  /** Returns the base URLs of the replicas that do not have this voice. */
   readonly replicasWithout: (voiceId: string) => ReadonlySet<string>;
-  /** The current internal token. Undefined while there is none. */
+  /** Returns the current internal token. Undefined without a token. */
   readonly token: () => string | undefined;
   /** Longest wait for the first audio. */
   readonly firstAudioTimeoutMs: number;
@@ -54,20 +54,22 @@ export interface ModelClientOptions {
 
 export interface ModelClient {
   /**
-   * Starts a synthesis. Resolves with the first audio. Failures before it are retried on another replica.
-   * @throws Failure for the client.
+   * Starts a synthesis. Resolves with the first audio. A failure before the first audio is retried on another
+   * replica.
+   * @throws Failure with a message for the client.
    */
   speak(invocation: Invocation, context: CallContext): Promise<SynthesisStream>;
   close(): Promise<void>;
 }
 
-/** Replicas that are tried for one request. */
+/** Highest number of replicas that are tried for one request. */
 const maxAttempts = 3;
 /**
- * Replicas that may fail for one request, because a text that crashes engines would stop one after the other.
+ * Highest number of replicas that may fail for one request. A text that crashes engines must not reach every
+ * replica.
  */
 const mostBroken = 2;
-/** Replicas that may report that they are full before the request waits at one. */
+/** Highest number of full replicas that are tried before the request waits in the queue of a replica. */
 const mostFull = 8;
 
 export function createModelClient(options: ModelClientOptions): ModelClient {
@@ -117,11 +119,11 @@ async function speakSomewhere(
 
 interface FoundReplica {
   readonly replica: Replica;
-  /** No other replica has a free slot, so the request waits there. */
+  /** Whether the request may wait in the queue of the replica, because no other replica has a free slot. */
   readonly mayQueue: boolean;
 }
 
-/** Base URLs of replicas that can serve the invocation and were not tried. */
+/** Finds replicas for one invocation, and skips replicas that were tried. */
 class Search {
   readonly #caller: Caller;
   readonly #modelId: Invocation["modelId"];
@@ -132,7 +134,7 @@ class Search {
   #failure: Failure | undefined;
   #broken = 0;
   #mayBeStale = true;
-  /** Its connection was stale. */
+  /** The replica to try again, because the connection to it was stale. */
   #again: FoundReplica | undefined;
   #deadlineMs: number | undefined;
 
@@ -145,17 +147,17 @@ class Search {
     if (after?.failure.code === "model_failed") this.#broken++;
   }
 
-  /** Failure of the last tried replica. */
+  /** Failure of the last attempt. */
   get failure(): Failure | undefined {
     return this.#failure;
   }
 
-  /** Whether another replica may succeed, and may be tried. */
+  /** Whether another replica may be tried, and may succeed. */
   get mayGoOn(): boolean {
     return this.#broken < mostBroken && (!this.#failure || isWorthAnotherReplica(this.#failure));
   }
 
-  /** Returns the next replica, and waits for one if the pool is starting. Undefined if none is left. */
+  /** Returns the next replica, and waits for a replica if the pool is starting. Undefined if no replica is left. */
   async next(signal: AbortSignal): Promise<FoundReplica | undefined> {
     if (this.#tried.size >= maxAttempts) return undefined;
     const found = this.#again ?? this.#find();
@@ -163,13 +165,13 @@ class Search {
     const { requestHold } = this.#caller;
     this.#deadlineMs ??= requestHold.deadline();
     const until = { deadlineMs: this.#deadlineMs, signal };
-    const came = await requestHold.wait(this.#modelId, () => this.#choose() !== undefined, until);
-    return came ? this.#find() : undefined;
+    const isStarted = await requestHold.wait(this.#modelId, () => this.#choose() !== undefined, until);
+    return isStarted ? this.#find() : undefined;
   }
 
   /**
-   * A replica failed before its first audio. A stale connection is not the replica's failure, so it is tried
-   * once more.
+   * Records that a replica failed before its first audio. A stale connection is no failure of the replica, so the
+   * same replica is tried once more.
    */
   failed(found: FoundReplica, error: unknown, signal: AbortSignal) {
     const { replica, mayQueue } = found;
@@ -186,13 +188,16 @@ class Search {
     return { failure, isStale };
   }
 
-  /** Returns a replica that may have a free slot, or else a replica in whose queue the request may wait. */
+  /** Returns a replica that may have a free slot, otherwise a replica that may queue the request. */
   #find(): FoundReplica | undefined {
-    return this.#withRoom() ?? this.#toQueueAt();
+    return this.#withFreeSlot() ?? this.#toQueueAt();
   }
 
-  /** A replica that may have a free slot, while another one is left to try. */
-  #withRoom(): FoundReplica | undefined {
+  /**
+   * Returns a replica that may have a free slot. A replica may queue the request if it is the only candidate.
+   * Undefined if too many replicas reported that they are full.
+   */
+  #withFreeSlot(): FoundReplica | undefined {
     if (this.#full.size >= mostFull) return undefined;
     const replica = this.#choose(this.#full);
     const isOnly = this.#full.size === 0 && replica && !this.#choose(new Set([replica.url]));
@@ -210,7 +215,7 @@ class Search {
   }
 }
 
-/** The tried replica is stopping, and another one may be starting in its place. */
+/** Whether the replica is stopping. A new replica may be starting at the same time. */
 function mayBeGone({ code }: Failure): boolean {
   return code === "draining" || code === "model_unreachable";
 }
@@ -218,21 +223,21 @@ function mayBeGone({ code }: Failure): boolean {
 function unreachable({ modelId }: Invocation): Failure {
   return new Failure(
     "model_unreachable",
-    `No replica of ${modelId} takes requests now; try again in a moment.`,
+    `No replica of ${modelId} accepts requests now; try again in a moment.`,
     { retryAfterSeconds: 2 },
   );
 }
 
 /**
- * The other side closed a kept-alive connection during the write. This is not the replica's failure, so it is
- * tried once more.
+ * Whether the replica closed a kept-alive connection while the request was written. This is no failure of the
+ * replica.
  */
 function isStaleConnection(error: unknown): boolean {
   const { code } = error as { code?: unknown };
   return code === "UND_ERR_SOCKET" || code === "ECONNRESET" || code === "EPIPE";
 }
 
-/** Failures that another replica may not have. An invalid request stays invalid. */
+/** Whether another replica may succeed. An invalid request fails on every replica. */
 export function isWorthAnotherReplica({ code }: Failure): boolean {
   return ["model_failed", "model_unreachable", "saturated", "draining"].includes(code);
 }
@@ -263,8 +268,8 @@ function isTimeout(error: unknown, code: unknown): boolean {
 }
 
 /**
- * One error for all, because the default reason of an abort captures the stack each time, and every stream
- * ends with one.
+ * The reason of every abort. Every stream ends with an abort, and the default reason would capture a stack trace
+ * each time.
  */
 const streamEnded = new Error("the stream ended, or the client disconnected");
 
@@ -274,14 +279,14 @@ async function speakOn(
   invocation: Invocation,
   context: CallContext,
 ): Promise<SynthesisStream> {
-  const places = [caller.chooser.occupy(replica), caller.load.occupy(replica)];
+  const releases = [caller.chooser.occupy(replica), caller.load.occupy(replica)];
   const stop = new AbortController();
   const span = context.span.child("POST /invocations", replicaAttributes(replica), "client");
   const close = () => {
     stop.abort(streamEnded);
     span.end();
     context.signal.removeEventListener("abort", close);
-    for (const free of places) free();
+    for (const release of releases) release();
   };
   context.signal.addEventListener("abort", close, { once: true });
   const cancelDeadline = caller.clock.after(caller.firstAudioTimeoutMs, () =>

@@ -3,17 +3,17 @@ import type { Clock } from "../../../lib/clock.ts";
 import { type ErrorCode, Failure } from "../../contract/errors.ts";
 import type { Replica } from "./replicas.ts";
 
-/** The outcome of one stream of a replica. A request may have several. */
+/** The outcome of one stream of a replica. A request that is retried has several streams. */
 export interface PoolStreamFacts {
   readonly pool: string;
   readonly revision: string;
   readonly outcome: PoolOutcome;
   readonly firstAudioSeconds: number | undefined;
-  /** Seconds of work for each second of audio, as the model tier reports it. */
+  /** Seconds of work for each second of audio, as reported by the model tier. */
   readonly realTimeFactor: number | undefined;
 }
 
-/** Failures of the replica itself. Other error codes are about the request, or about the replica's load. */
+/** Error codes that the replica caused. The other codes result from the request, or from the load of the replica. */
 const faults = new Set<ErrorCode>(["model_failed", "model_unreachable", "deadline_exceeded", "internal"]);
 
 interface PoolStreamOptions {
@@ -21,33 +21,33 @@ interface PoolStreamOptions {
   readonly onPoolStream: (facts: PoolStreamFacts) => void;
 }
 
-/** Follows one stream and reports its end once. */
+/** Observes one stream, and reports its end exactly once. */
 export class PoolStream {
   readonly #replica: Replica;
   readonly #signal: AbortSignal;
-  readonly #tell: (facts: PoolStreamFacts) => void;
+  readonly #onEnd: (facts: PoolStreamFacts) => void;
   readonly #clock: Clock;
   readonly #startedAtMs: number;
   #firstAudioSeconds: number | undefined;
-  #told = false;
+  #isReported = false;
 
-  /** @param signal aborts when the client disconnects; a failure after it has no cause in the replica. */
+  /** @param signal aborts when the client disconnects. Later failures do not count as failures of the replica. */
   constructor(replica: Replica, signal: AbortSignal, { clock, onPoolStream }: PoolStreamOptions) {
     this.#clock = clock;
     this.#startedAtMs = clock.monotonicMs();
     this.#signal = signal;
     this.#replica = replica;
-    this.#tell = onPoolStream;
+    this.#onEnd = onPoolStream;
   }
 
-  /** @returns milliseconds since the replica was called. */
+  /** Records the first audio. @returns milliseconds since the invocation. */
   firstAudio(): number {
     const ms = this.#clock.monotonicMs() - this.#startedAtMs;
     this.#firstAudioSeconds = ms / 1000;
     return ms;
   }
 
-  /** @param audioMs of audio that took the model `workMs` to make. */
+  /** @param audioMs duration of the audio. @param workMs time that the model needed for the audio. */
   ended(audioMs: number, workMs: number | undefined): void {
     this.#end("ok", audioMs > 0 && workMs !== undefined ? workMs / audioMs : undefined);
   }
@@ -57,15 +57,15 @@ export class PoolStream {
     else this.#end(!(error instanceof Failure) || faults.has(error.code) ? "error" : "refused");
   }
 
-  /** The client disconnected, or the replica did not cause the failure. */
+  /** Records that the client disconnected, or that the replica did not cause the failure. */
   left(): void {
     this.#end("gone");
   }
 
   #end(outcome: PoolOutcome, realTimeFactor?: number): void {
-    if (this.#told) return;
-    this.#told = true;
+    if (this.#isReported) return;
+    this.#isReported = true;
     const { pool, revision = "" } = this.#replica;
-    this.#tell({ pool, revision, outcome, firstAudioSeconds: this.#firstAudioSeconds, realTimeFactor });
+    this.#onEnd({ pool, revision, outcome, firstAudioSeconds: this.#firstAudioSeconds, realTimeFactor });
   }
 }

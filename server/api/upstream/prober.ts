@@ -7,11 +7,10 @@ import type { ReplicaDirectory } from "./replicas.ts";
 /** Calls every replica's `/ready` periodically. `/health` reports the results. */
 export interface Prober {
   /**
-   * Whether this model has a replica that was ready within the last interval, or a pool that is idle by
-   * intention.
+   * Whether this model has a replica that was ready at the last probe, or a pool that is scaled to zero.
    */
   isReachable(modelId: ModelId): boolean;
-  /** Models of the routing table. */
+  /** Returns the models of the routing table. */
   configured(): readonly ModelId[];
   close(): Promise<void>;
 }
@@ -21,56 +20,58 @@ export interface ProberOptions {
   readonly intervalMs: number;
   readonly timeoutMs: number;
   /**
-   * How long a starting pool counts as reachable before its first replica is ready, while requests are held.
+   * How long a starting pool counts as reachable before its first replica is ready. The API tier holds requests
+   * during this time.
    */
-  readonly wakingMs: number;
+  readonly startingMs: number;
   readonly clock: Clock;
 }
 
 export function createProber(options: ProberOptions): Prober {
-  const { directory, intervalMs, timeoutMs, wakingMs, clock } = options;
+  const { directory, intervalMs, timeoutMs, startingMs, clock } = options;
   const now = () => clock.monotonicMs();
   const agent = new Agent({ headersTimeout: timeoutMs, bodyTimeout: timeoutMs, connectTimeout: timeoutMs });
-  const answered = new Map<string, number>();
+  const readyAt = new Map<string, number>();
   const routes = (modelId: ModelId) => directory.table()?.models[modelId] ?? [];
   const replicas = () =>
     new Set(modelIds.flatMap((id) => routes(id).flatMap((route) => directory.replicas(route))));
 
   const probe = async (url: string) => {
-    if (await isReady(agent, url)) answered.set(url, now());
-    else answered.delete(url);
+    if (await isReady(agent, url)) readyAt.set(url, now());
+    else readyAt.delete(url);
   };
   const probeAll = () => {
     const urls = replicas();
-    for (const url of answered.keys()) if (!urls.has(url)) answered.delete(url);
+    for (const url of readyAt.keys()) if (!urls.has(url)) readyAt.delete(url);
     for (const url of urls) void probe(url);
   };
+  /** Pools that are scaled to zero. */
   const idle = new Set<string>();
-  /** By pool that was idle by intention before. */
-  const wokeAt = new Map<string, number>();
-  const noteIdle = () => {
+  /** The time at which a pool was last scaled up from zero, by pool. */
+  const startedAt = new Map<string, number>();
+  const recordIdlePools = () => {
     for (const route of modelIds.flatMap(routes)) {
       if (route.idle) idle.add(route.pool);
-      else if (idle.delete(route.pool)) wokeAt.set(route.pool, now());
+      else if (idle.delete(route.pool)) startedAt.set(route.pool, now());
     }
-    for (const [pool, at] of wokeAt) if (now() - at > wakingMs) wokeAt.delete(pool);
+    for (const [pool, at] of startedAt) if (now() - at > startingMs) startedAt.delete(pool);
   };
   const stop = every(clock, intervalMs, probeAll);
-  directory.onChange(noteIdle);
+  directory.onChange(recordIdlePools);
   directory.onChange(probeAll);
-  noteIdle();
+  recordIdlePools();
   probeAll();
 
   const isFresh = (url: string) =>
-    now() - (answered.get(url) ?? Number.NEGATIVE_INFINITY) <= intervalMs + timeoutMs;
-  const isWaking = ({ pool, wakes }: Route) => {
-    const since = wokeAt.get(pool);
-    return wakes === true && since !== undefined && now() - since <= wakingMs;
+    now() - (readyAt.get(url) ?? Number.NEGATIVE_INFINITY) <= intervalMs + timeoutMs;
+  const isStarting = ({ pool, wakes }: Route) => {
+    const since = startedAt.get(pool);
+    return wakes === true && since !== undefined && now() - since <= startingMs;
   };
   return {
     isReachable: (modelId) =>
       routes(modelId).some(
-        (route) => route.idle || isWaking(route) || directory.replicas(route).some(isFresh),
+        (route) => route.idle || isStarting(route) || directory.replicas(route).some(isFresh),
       ),
     configured: () => modelIds.filter((id) => routes(id).length > 0),
     close: () => {
@@ -80,7 +81,7 @@ export function createProber(options: ProberOptions): Prober {
   };
 }
 
-/** A replica that does not respond is not ready. */
+/** Returns false for a replica that does not respond. */
 async function isReady(agent: Agent, origin: string): Promise<boolean> {
   try {
     const { statusCode, body } = await agent.request({ origin, path: "/ready", method: "GET" });

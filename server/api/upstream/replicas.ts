@@ -2,11 +2,11 @@ import type { ModelId } from "../../../config/contract/models.ts";
 import type { Route, RoutingTable } from "../../../config/contract/routing.ts";
 import type { LoadReport } from "./load-report.ts";
 
-/** The API tier's view of pools and replicas, from any source. */
+/** The pools and replicas that the API tier knows, from a file or from the cluster. */
 export interface ReplicaDirectory {
-  /** Undefined until it was read for the first time. */
+  /** Returns the routing table. Undefined until the first read. */
   table(): RoutingTable | undefined;
-  /** Base URLs of the route's replicas that accept requests now, for example `http://10.0.0.7:8080`. */
+  /** Returns the base URLs of the route's replicas that accept requests, for example `http://10.0.0.7:8080`. */
   replicas(route: Route): readonly string[];
   onChange(listener: () => void): void;
   close(): void;
@@ -15,40 +15,43 @@ export interface ReplicaDirectory {
 export interface Replica {
   readonly url: string;
   readonly pool: string;
-  /** Label of the pool, if it is a canary. */
+  /** Revision of the canary. Undefined if the pool is no canary. */
   readonly revision?: string | undefined;
 }
 
 export interface ReplicaSelector {
   /**
-   * Selects the replica with the fewest known streams, in a pool selected by weight. A replica that failed
-   * recently is used only if no other is left. Undefined if none is left.
+   * Selects a pool by weight, and in this pool the replica with the fewest known streams. A replica that failed
+   * recently is selected only if no other replica is left. Returns undefined if no replica is left.
    * @param tried base URLs to exclude.
    */
   choose(modelId: ModelId, tried: ReadonlySet<string>): Replica | undefined;
   /** Counts one stream of the replica until the returned function is called. */
   occupy(replica: Replica): () => void;
-  /** Records the load that the replica reported, including other API processes' streams. */
+  /** Records the load that the replica reported. The load includes the streams of other API processes. */
   reported(replica: Replica, report: LoadReport): void;
   /** Records that the replica failed a request. */
   failed(replica: Replica): void;
 }
 
-/** A report loses its weight over this time. This process's streams since then are added to it. */
+/** A report is valid for this time. Streams that this process started since the report are added to the load. */
 const reportMs = 1_000;
-/** A replica that fails immediately always has the fewest streams, so it is used last for this time. */
+/**
+ * For this time after a failure, a replica is selected last. Otherwise a replica that fails immediately would get
+ * all requests, because it has the fewest streams.
+ */
 const penaltyMs = 5_000;
 
-interface Heard {
+interface ReceivedReport {
   readonly atMs: number;
   readonly streams: number;
-  /** This process's streams on the replica at the time of its report. */
+  /** Streams of this process on the replica at the time of the report. */
   readonly own: number;
 }
 
 /**
- * @param random 0 to below 1.
- * @param now milliseconds of a monotonic clock.
+ * @param random returns a number from 0 to below 1.
+ * @param now returns milliseconds of a monotonic clock.
  */
 export function createReplicaSelector(
   directory: ReplicaDirectory,
@@ -56,18 +59,18 @@ export function createReplicaSelector(
   now: () => number,
 ): ReplicaSelector {
   const streams = new Map<string, number>();
-  const reports = new Map<string, Heard>();
+  const reports = new Map<string, ReceivedReport>();
   const failures = new Map<string, number>();
   const streamsOn = (url: string) => streams.get(url) ?? 0;
-  /** The larger of this process's own count and the reported load. */
+  /** Returns the own count of this process or the reported load, whichever is larger. */
   const loadOf = (url: string): number => {
     const own = streamsOn(url);
-    const heard = reports.get(url);
-    if (!heard || now() - heard.atMs > reportMs) return own;
-    return Math.max(own, heard.streams + own - heard.own);
+    const report = reports.get(url);
+    if (!report || now() - report.atMs > reportMs) return own;
+    return Math.max(own, report.streams + own - report.own);
   };
   const hasFailed = (url: string) => now() - (failures.get(url) ?? Number.NEGATIVE_INFINITY) < penaltyMs;
-  /** Replicas come and go, so old entries are removed. */
+  /** Removes old entries, because replicas are created and deleted. */
   const forgetOld = () => {
     for (const [url, { atMs }] of reports) if (now() - atMs > reportMs) reports.delete(url);
     for (const [url, atMs] of failures) if (now() - atMs >= penaltyMs) failures.delete(url);
@@ -83,8 +86,8 @@ export function createReplicaSelector(
         .filter(({ route, urls }) => route.weight > 0 && urls.length > 0);
       const chosen = drawByWeight(pools, random());
       if (!chosen) return undefined;
-      const sound = chosen.urls.filter((url) => !hasFailed(url));
-      const urls = sound.length > 0 ? sound : chosen.urls;
+      const healthy = chosen.urls.filter((url) => !hasFailed(url));
+      const urls = healthy.length > 0 ? healthy : chosen.urls;
       const least = Math.min(...urls.map(loadOf));
       const idlest = urls.filter((url) => loadOf(url) === least);
       const url = idlest[Math.floor(random() * idlest.length)];
@@ -93,10 +96,10 @@ export function createReplicaSelector(
     },
     occupy({ url }) {
       streams.set(url, streamsOn(url) + 1);
-      let held = true;
+      let isCounted = true;
       return () => {
-        if (!held) return;
-        held = false;
+        if (!isCounted) return;
+        isCounted = false;
         const left = streamsOn(url) - 1;
         if (left > 0) streams.set(url, left);
         else streams.delete(url);

@@ -8,14 +8,14 @@ import type { ReplicaDirectory } from "./replicas.ts";
 /** Holds requests for the first replica of a pool that is scaled to zero. */
 export interface RequestHold {
   /**
-   * Resolves when `isThere` returns true, or at once if it already does.
-   * @param deadlineMs of the monotonic clock, see {@link deadline}.
+   * Resolves when `isAvailable` returns true.
+   * @param until the deadline in milliseconds of the monotonic clock, see {@link deadline}.
    * @returns false if no pool of the model can start.
-   * @throws Failure `model_starting` if too many requests wait already, or the deadline passes.
+   * @throws Failure `model_starting` if too many requests are waiting, or the deadline passes.
    */
   wait(
     modelId: ModelId,
-    isThere: () => boolean,
+    isAvailable: () => boolean,
     until: { deadlineMs: number; signal: AbortSignal },
   ): Promise<boolean>;
   /** The deadline of a request that starts to wait now. */
@@ -30,7 +30,7 @@ export interface HoldLimits {
 
 export const defaultHoldLimits: HoldLimits = { places: 256, longestMs: 60_000 };
 
-/** Retry-After of a rejected request. */
+/** Value of Retry-After for a rejected request. */
 const retryAfterSeconds = 5;
 
 export function createRequestHold(
@@ -46,16 +46,16 @@ export function createRequestHold(
 
   return {
     deadline: () => clock.monotonicMs() + longestMs,
-    async wait(modelId, isThere, { deadlineMs, signal }) {
-      const route = wakingRoute(directory.table()?.models[modelId] ?? []);
+    async wait(modelId, isAvailable, { deadlineMs, signal }) {
+      const route = startingRoute(directory.table()?.models[modelId] ?? []);
       if (route === undefined || places === 0 || longestMs === 0) return false;
-      if (isThere()) return true;
+      if (isAvailable()) return true;
       if (waiting.size >= places) throw tooMany(modelId, places);
       const leave = load.hold(route.pool);
       try {
         const within = { clock, withinMs: deadlineMs - clock.monotonicMs() };
-        const came = await untilThere(waiting, isThere, within, signal);
-        if (!came) throw tooLate(modelId, longestMs);
+        const isStarted = await waitForReplica(waiting, isAvailable, within, signal);
+        if (!isStarted) throw tooLate(modelId, longestMs);
         return true;
       } finally {
         leave();
@@ -64,15 +64,18 @@ export function createRequestHold(
   };
 }
 
-/** If several pools are scaled to zero, the first one of the spec starts. */
-function wakingRoute(routes: readonly Route[]): Route | undefined {
+/** Returns the route of the pool that starts. If several pools are scaled to zero, the first pool starts. */
+function startingRoute(routes: readonly Route[]): Route | undefined {
   return routes.find(({ wakes, weight }) => wakes && weight > 0);
 }
 
-/** False when the time is up. @throws the signal's reason when the client disconnects. */
-function untilThere(
+/**
+ * Resolves with false after the time limit.
+ * @throws the reason of the signal, if the client disconnects.
+ */
+function waitForReplica(
   waiting: Set<() => void>,
-  isThere: () => boolean,
+  isAvailable: () => boolean,
   { clock, withinMs }: { clock: Clock; withinMs: number },
   signal: AbortSignal,
 ): Promise<boolean> {
@@ -80,14 +83,14 @@ function untilThere(
     const end = () => {
       cancel();
       waiting.delete(look);
-      signal.removeEventListener("abort", gone);
+      signal.removeEventListener("abort", disconnect);
     };
     const look = () => {
-      if (!isThere()) return;
+      if (!isAvailable()) return;
       end();
       resolve(true);
     };
-    const gone = () => {
+    const disconnect = () => {
       end();
       reject(signal.reason as Error);
     };
@@ -96,15 +99,15 @@ function untilThere(
       resolve(false);
     });
     waiting.add(look);
-    signal.addEventListener("abort", gone, { once: true });
-    if (signal.aborted) gone();
+    signal.addEventListener("abort", disconnect, { once: true });
+    if (signal.aborted) disconnect();
   });
 }
 
 function tooMany(modelId: ModelId, places: number): Failure {
   return new Failure(
     "model_starting",
-    `${modelId} is being started and ${places} requests wait for it already; try again in a moment.`,
+    `${modelId} is starting and ${places} requests already wait for the model; try again in a moment.`,
     { retryAfterSeconds },
   );
 }
@@ -112,7 +115,7 @@ function tooMany(modelId: ModelId, places: number): Failure {
 function tooLate(modelId: ModelId, longestMs: number): Failure {
   return new Failure(
     "model_starting",
-    `${modelId} is being started and was not ready within ${longestMs / 1000} s; try again in a moment.`,
+    `${modelId} is starting and was not ready within ${longestMs / 1000} s; try again in a moment.`,
     { retryAfterSeconds },
   );
 }

@@ -5,7 +5,7 @@ import type { Log } from "../../../lib/log.ts";
 import { watchFile } from "../../../lib/watched-file.ts";
 import type { ReplicaDirectory } from "./replicas.ts";
 
-/** @throws Error with the defect, for the author of the table. */
+/** @throws Error with the invalid field and its expected value. */
 export function parseRoutingTable(text: string): RoutingTable {
   const table = JSON.parse(text) as Partial<RoutingTable> | null;
   if (table?.version !== 1) {
@@ -22,7 +22,7 @@ export function parseRoutingTable(text: string): RoutingTable {
   }
   for (const [modelId, routes] of Object.entries(table.models ?? {})) {
     if (!modelIds.includes(modelId as ModelId))
-      throw new Error(`models.${modelId} is none of ${modelIds.join(", ")}`);
+      throw new Error(`models has the unknown key ${modelId}; allowed keys are ${modelIds.join(", ")}`);
     if (!Array.isArray(routes)) throw new Error(`models.${modelId} must be a list of routes`);
     for (const [index, route] of routes.entries()) checkRoute(route, `models.${modelId}[${index}]`);
   }
@@ -52,8 +52,8 @@ function checkRoute(route: Partial<Route> | null, where: string): void {
 }
 
 /**
- * The routing table as a file, outside Kubernetes: a route's service is its only replica. Changes apply
- * within a second.
+ * Reads the routing table from a file, for use outside Kubernetes. The service of a route is its only replica.
+ * Changes of the file apply within a second.
  */
 export function createFileDirectory(path: string, log: Log, clock: Clock): ReplicaDirectory {
   const file = watchFile<RoutingTable>({
@@ -62,9 +62,9 @@ export function createFileDirectory(path: string, log: Log, clock: Clock): Repli
     whenAbsent: "keep",
     clock,
     onError: (error) =>
-      log.error({ err: error }, "the routing file is invalid; the last valid one stays in use"),
+      log.error({ err: error }, "the routing file is invalid; the last valid routing table stays in use"),
   });
-  if (!file.current()) log.warn({ path }, "the routing file does not exist yet; waiting for it");
+  if (!file.current()) log.warn({ path }, "the routing file does not exist; waiting until the file is created");
   return {
     table: () => file.current(),
     replicas: (route) => (route.idle ? [] : [new URL(route.service).origin]),

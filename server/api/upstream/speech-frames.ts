@@ -2,7 +2,7 @@ import { Failure } from "../../contract/errors.ts";
 import { decodeFrames, type WireFrame } from "../../contract/wire.ts";
 import type { PoolStream } from "./pool-stream.ts";
 
-/** The parts of speech on its way through this tier. */
+/** The frames that this tier encodes for the client. */
 export type SpeechFrame = Extract<WireFrame, { kind: "audio" | "words" }>;
 
 type SpokenFrame = Exclude<WireFrame, { kind: "oovs" }>;
@@ -12,18 +12,18 @@ export interface StartedSpeech {
   readonly rate: number;
   readonly engine: string;
   /**
-   * Audio and word timestamps in order, starting with the first audio, which has already arrived. Ends when
-   * the speech is complete.
-   * @throws Failure if the model fails or its stream is cut.
+   * Audio and word timestamps in order. The first audio has already arrived. The iteration ends when the speech is
+   * complete.
+   * @throws Failure if the model fails or its stream is interrupted.
    */
   readonly frames: AsyncIterable<SpeechFrame>;
 }
 
 /**
  * Reads a model tier's stream up to its first audio.
- * @param stream notified of its end.
+ * @param stream records the end of the stream.
  * @param onOovs called with out-of-vocabulary words of the text.
- * @throws Failure if the model fails before it.
+ * @throws Failure if the model fails before the first audio.
  */
 export async function awaitFirstAudio(
   body: AsyncIterable<Uint8Array>,
@@ -53,7 +53,7 @@ export async function awaitFirstAudio(
 
 type OnOovs = (words: readonly string[]) => void;
 
-/** Out-of-vocabulary words are not part of the speech. */
+/** Removes the frames with out-of-vocabulary words, and passes the words to the callback. */
 async function* withoutOovs(
   wire: AsyncIterable<WireFrame>,
   onOovs: OnOovs | undefined,
@@ -64,7 +64,7 @@ async function* withoutOovs(
   }
 }
 
-/** The text has no words. */
+/** The frames of a stream that ended before any audio, because the text has no words. */
 async function* endedEarly(
   before: readonly SpeechFrame[],
   stream: PoolStream,
@@ -73,21 +73,21 @@ async function* endedEarly(
   yield* before;
 }
 
-interface Heard {
+interface StreamSource {
   readonly stream: PoolStream;
-  /** Hz. */
+  /** Sampling rate in Hz. */
   readonly rate: number;
 }
 
 async function* frames(
   before: readonly SpeechFrame[],
   wire: AsyncGenerator<SpokenFrame, void, void>,
-  heard: Heard,
+  source: StreamSource,
 ): AsyncGenerator<SpeechFrame, void, void> {
   try {
-    yield* whole(before, wire, heard);
+    yield* whole(before, wire, source);
   } catch (error) {
-    heard.stream.failed(error);
+    source.stream.failed(error);
     throw error;
   }
 }
@@ -95,7 +95,7 @@ async function* frames(
 async function* whole(
   before: readonly SpeechFrame[],
   wire: AsyncGenerator<SpokenFrame, void, void>,
-  { stream, rate }: Heard,
+  { stream, rate }: StreamSource,
 ): AsyncGenerator<SpeechFrame, void, void> {
   let received = 0;
   const counted = (frame: SpeechFrame) => {
@@ -111,7 +111,7 @@ async function* whole(
   }
 }
 
-/** The same frames. An error of the socket becomes a failure for the client. */
+/** Yields the same frames. An error of the connection becomes a failure for the client. */
 async function* mapSocketErrors(wire: AsyncIterable<SpokenFrame>): AsyncGenerator<SpokenFrame, void, void> {
   try {
     yield* wire;

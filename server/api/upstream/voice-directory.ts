@@ -7,25 +7,25 @@ import { type Clock, every } from "../../../lib/clock.ts";
 import { readBounded } from "./bounded-body.ts";
 import type { ReplicaDirectory } from "./replicas.ts";
 
-/** The voices that clients may use: the server's own, and those that model tiers report. */
+/** The voices that clients may use: the server's own voices, and the mounted voices that model tiers report. */
 export interface VoiceDirectory {
-  /** Natural voices first, then the server's own, then other mounted voices. */
+  /** Returns natural voices first, then the server's own voices, then other mounted voices. */
   all(): readonly DirectoryVoice[];
-  /** The mounted models that serve a model's voices, with their variants. */
+  /** Returns the mounted engines that serve voices of this model, with their variants. */
   mountedEngines(model: ModelId): readonly MountedEngine[];
-  /** Base URLs of the replicas without this voice. Empty for the server's own voices. */
+  /** Returns the base URLs of the replicas that do not have this voice. Empty for the server's own voices. */
   replicasWithout(voiceId: string): ReadonlySet<string>;
   close(): Promise<void>;
 }
 
 export interface DirectoryVoice extends ListedVoice {
-  /** The engine in each of its models, as far as model tiers have reported it. */
+  /** The engine of the voice by model. A model is absent until a model tier has reported its engine. */
   readonly engines: Readonly<Partial<Record<ModelId, string>>>;
 }
 
 export interface MountedEngine {
   readonly engine: string;
-  /** Variant of the engine, if it has several. */
+  /** Variant of the engine, if the engine has several variants. */
   readonly variant?: string | undefined;
 }
 
@@ -77,11 +77,12 @@ type VoiceList = Static<typeof listSchema>;
 const voiceList = Compile(listSchema);
 const maxListBytes = 4 * 1024 * 1024;
 const none: ReadonlySet<string> = new Set();
-/** Engines whose voices are listed first, because they have the best quality. */
+/** Engines with the best quality. Their voices are listed first. */
 const naturalEngines = ["kokoro"];
 
 /**
- * Calls every replica periodically. A replica that does not respond keeps its last voices while it exists.
+ * Requests the voices of every replica periodically. If a replica does not respond, its last reported voices stay
+ * in use until the replica is deleted.
  */
 export function createVoiceDirectory(options: VoiceDirectoryOptions): VoiceDirectory {
   const { own, directory, intervalMs, timeoutMs, clock } = options;
@@ -93,28 +94,28 @@ export function createVoiceDirectory(options: VoiceDirectoryOptions): VoiceDirec
   const join = () => {
     joined = joinedVoices(own, [...mounted.values()]);
   };
-  const ask = async (url: string) => {
-    const found = await readList(agent, url);
-    if (!found) return;
-    mounted.set(url, found);
+  const requestVoices = async (url: string) => {
+    const list = await readList(agent, url);
+    if (!list) return;
+    mounted.set(url, list);
     join();
   };
-  const askAll = () => {
+  const requestAll = () => {
     const urls = replicasOf(directory);
     for (const url of mounted.keys()) if (!urls.has(url)) mounted.delete(url);
     join();
-    for (const url of urls) void ask(url);
+    for (const url of urls) void requestVoices(url);
   };
-  const stop = every(clock, intervalMs, askAll);
-  directory.onChange(askAll);
-  askAll();
+  const stop = every(clock, intervalMs, requestAll);
+  directory.onChange(requestAll);
+  requestAll();
 
   return {
     all: () => joined,
     mountedEngines: (model) => {
       const reported = [...mounted.values()].flatMap(({ models = [] }) => models);
-      const speaking = reported.filter(({ models }) => models.includes(model));
-      const byName = new Map(speaking.map((found) => [`${found.engine} ${found.variant}`, found]));
+      const serving = reported.filter(({ models }) => models.includes(model));
+      const byName = new Map(serving.map((entry) => [`${entry.engine} ${entry.variant}`, entry]));
       return [...byName.values()].map(({ engine, variant }) => ({ engine, ...(variant && { variant }) }));
     },
     replicasWithout: (voiceId) => {
@@ -129,11 +130,11 @@ export function createVoiceDirectory(options: VoiceDirectoryOptions): VoiceDirec
   };
 }
 
-/** A built-in voice that a mounted one replaces keeps its ID and its position. */
+/** Joins all voices. A built-in voice that a mounted voice replaces keeps its ID and its position. */
 function joinedVoices(own: readonly ListedVoice[], reports: readonly VoiceList[]): DirectoryVoice[] {
   const ownIds = new Set(own.map(({ id }) => id));
   const builtIn = reports.flatMap(speakersOf);
-  const spokenNow = own.map((voice): DirectoryVoice => {
+  const builtInVoices = own.map((voice): DirectoryVoice => {
     const speakers = builtIn.filter(({ id }) => id === voice.id);
     const licenses = [...new Set(speakers.map(({ license }) => license))];
     return {
@@ -146,12 +147,12 @@ function joinedVoices(own: readonly ListedVoice[], reports: readonly VoiceList[]
   const others = [...byId.values()].filter(({ id }) => !ownIds.has(id)).map(asDirectoryVoice);
   const isNatural = ({ engines }: DirectoryVoice) =>
     Object.values(engines).some((engine) => naturalEngines.includes(engine));
-  return [...others.filter(isNatural), ...spokenNow, ...others.filter((voice) => !isNatural(voice))];
+  return [...others.filter(isNatural), ...builtInVoices, ...others.filter((voice) => !isNatural(voice))];
 }
 
 type BuiltInSpeaker = NonNullable<VoiceList["builtIn"]>[number];
 
-/** A model tier of an earlier version reports only the voices that are replaced in all of their models. */
+/** Model tiers of older versions do not send `builtIn`. Their mounted voices name the voices that they replace. */
 function speakersOf({ builtIn, voices }: VoiceList): readonly BuiltInSpeaker[] {
   if (builtIn) return builtIn;
   return voices.flatMap(({ replaces = [], models, engine, license }) => {
@@ -177,7 +178,7 @@ function replicasOf(directory: ReplicaDirectory): Set<string> {
   return new Set(routes.flatMap((route) => directory.replicas(route)));
 }
 
-/** A missing or invalid response changes nothing: a tier of an older version has no such list. */
+/** Returns undefined for a missing or invalid response. Model tiers of older versions have no such list. */
 async function readList(agent: Agent, origin: string): Promise<VoiceList | undefined> {
   try {
     const { statusCode, body } = await agent.request({ origin, path: "/voices", method: "GET" });

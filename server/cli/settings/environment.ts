@@ -2,9 +2,9 @@ import { UsageError } from "../../../lib/usage-error.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Reads variables; each throws `UsageError` naming the variable, its value and what is allowed. */
+/** Creates functions that read variables. A `UsageError` contains the variable, its value and the allowed values. */
 export function readers(environment: Environment) {
-  /** An empty variable counts as unset, because Kubernetes and shells pass empty ones. */
+  /** Reads a text. An empty variable counts as unset, because Kubernetes and shells may set empty variables. */
   const text = (name: string): string | undefined => environment[name] || undefined;
   const optionalInteger = (name: string, from: number, to: number): number | undefined => {
     const given = text(name);

@@ -6,12 +6,12 @@ import { type Environment, readers } from "./environment.ts";
 import { readProviders } from "./providers.ts";
 
 /**
- * Variables that vLLM must not get: the server's own settings with their secrets, and the variables that
- * Kubernetes sets for a Service named `vllm`, which vLLM would take for its settings.
+ * Variables that vLLM must not receive: the server's own settings, which include secrets, and the variables that
+ * Kubernetes sets for a Service named `vllm`. vLLM would read these variables as its own settings.
  */
 const notForVllm = /^(SVC_TTS_|GENERATOR_|VLLM_(PORT|SERVICE_))/u;
 
-/** @throws UsageError naming the variable, its value and what is allowed. */
+/** @throws UsageError with the variable, its value and the allowed values. */
 export function readGeneratorSettings(environment: Environment): GeneratorSettings {
   const { text, integer, optionalInteger } = readers(environment);
   return {
@@ -54,7 +54,10 @@ function readServer(environment: Environment): ServerSettings {
   };
 }
 
-/** The operator writes `engine.parameters` of a pool into the same variable, so this also holds for objects older than the rule of the CRD. */
+/**
+ * Reads the arguments of vLLM, and rejects arguments that the server sets itself. The operator writes
+ * `engine.parameters` into the same variable. Objects that are older than the rule of the CRD need this check.
+ */
 function readVllmArguments(given: string): string[] {
   const args = given.split(/\s+/u).filter((argument) => argument !== "");
   const rejected = rejectVllmArguments(args);

@@ -4,7 +4,7 @@ import type { GroupGrant, OidcSettings } from "../../dashboard/oidc/settings.ts"
 import { isTeamName, roles } from "../../store/accounts/accounts.ts";
 import { type Environment, readers } from "./environment.ts";
 
-/** @throws UsageError naming the variable, its value and what is allowed. */
+/** @throws UsageError with the variable, its value and the allowed values. */
 export function readOidc(environment: Environment): OidcSettings | undefined {
   const { text } = readers(environment);
   const issuer = text(names.oidcIssuer);
@@ -13,13 +13,13 @@ export function readOidc(environment: Environment): OidcSettings | undefined {
   const clientId = text(names.oidcClientId);
   if (clientId === undefined) {
     throw new UsageError(
-      `${names.oidcIssuer} needs ${names.oidcClientId}: the name by which the provider knows this server.`,
+      `${names.oidcIssuer} needs ${names.oidcClientId}: the client ID of this server at the provider.`,
     );
   }
   const scopes = text(names.oidcScopes) ?? "openid profile email";
   if (!scopes.split(" ").includes("openid")) {
     throw new UsageError(
-      `${names.oidcScopes} must have openid among its words; it is ${JSON.stringify(scopes)}.`,
+      `${names.oidcScopes} must contain the scope openid; it is ${JSON.stringify(scopes)}.`,
     );
   }
   return {
@@ -34,7 +34,7 @@ export function readOidc(environment: Environment): OidcSettings | undefined {
   };
 }
 
-/** Plain HTTP is allowed only for addresses of this machine, whose traffic never leaves it. */
+/** Requires https. Plain HTTP is allowed only for addresses of this machine. */
 function requireIssuer(issuer: string): void {
   const url = URL.canParse(issuer) ? new URL(issuer) : undefined;
   const isLocal = url?.protocol === "http:" && /^(127\.0\.0\.1|\[::1\]|localhost)$/.test(url.hostname);
@@ -56,7 +56,7 @@ function readGroups(text: string | undefined): readonly GroupGrant[] {
   const grants = toGroups(text);
   if (grants) return grants;
   throw new UsageError(
-    `${names.oidcGroups} must be a JSON list of groups and their roles, such as [{"group": "speech", "role": "member", "team": "blue"}]; the role is one of ${roles.join(", ")}, and only an owner needs no team. It is ${JSON.stringify(text)}.`,
+    `${names.oidcGroups} must be a JSON list of groups and their roles, such as [{"group": "speech", "role": "member", "team": "blue"}]; the role must be one of ${roles.join(", ")}, and every role except owner needs a team. The value is ${JSON.stringify(text)}.`,
   );
 }
 

@@ -29,7 +29,7 @@ const logLevels = ["trace", "debug", "info", "warn", "error", "fatal", "silent"]
 const day = 86_400;
 const mebibyte = 1024 * 1024;
 
-/** @throws UsageError naming the variable, its value and what is allowed. */
+/** @throws UsageError with the variable, its value and the allowed values. */
 export function readApiSettings(environment: Environment): ApiSettings {
   const { text, integer, optionalInteger } = readers(environment);
   return {
@@ -67,15 +67,15 @@ export function readApiSettings(environment: Environment): ApiSettings {
   };
 }
 
-/** 95 random bits in base62 need 16 characters; the keys of `svc-tts keys create` have 42. */
+/** Shortest accepted API key: 16 characters of base62 have 95 random bits. `svc-tts keys create` uses 42. */
 const shortestApiKey = 16;
 
 function readApiKey(environment: Environment): string | undefined {
   const key = readers(environment).text(names.apiKey);
   if (key === undefined || key.length >= shortestApiKey) return key;
-  // the value is a secret, so it is not repeated
+  // The value is a secret, so the message does not quote it.
   throw new UsageError(
-    `${names.apiKey} must have at least ${shortestApiKey} characters, because a shorter key can be guessed; it has ${key.length}. \`svc-tts keys create\` makes keys.`,
+    `${names.apiKey} must have at least ${shortestApiKey} characters, because a shorter key can be guessed; it has ${key.length}. Create a key with \`svc-tts keys create\`.`,
   );
 }
 
@@ -85,7 +85,7 @@ function readTrustedProxies(environment: Environment): string[] {
   const wrong = networks.find((network) => network !== "" && !isNetwork(network));
   if (wrong === undefined) return networks.filter((network) => network !== "");
   throw new UsageError(
-    `${names.trustedProxies} must be addresses and networks separated by commas, such as 10.0.0.0/8,2001:db8::/32, and not all addresses; it has ${JSON.stringify(wrong)}.`,
+    `${names.trustedProxies} must be addresses and networks separated by commas, such as 10.0.0.0/8,2001:db8::/32, and must not cover all addresses; it contains ${JSON.stringify(wrong)}.`,
   );
 }
 
@@ -112,7 +112,7 @@ function readDashboard(environment: Environment): DashboardSettings | undefined 
   }
   if (url.protocol === "http:" && !/^(127(\.\d+){3}|\[::1\]|localhost)$/u.test(url.hostname)) {
     throw new UsageError(
-      `${names.dashboardUrl} must start with https://, unless it is an address of this machine: passwords and sessions would be readable on the way. Put TLS in front of the server, and name its https URL.`,
+      `${names.dashboardUrl} must start with https://, because plain HTTP does not protect passwords and sessions. Plain HTTP is allowed only for an address of this machine. Terminate TLS in front of the server, and set the https URL.`,
     );
   }
   if (text(names.database) === undefined) {
@@ -130,7 +130,7 @@ function readLimits(environment: Environment): Partial<ApiLimits> {
   const { integer } = readers(environment);
   const bodyBytes = integer(names.maxBodyBytes, defaultLimits.bodyBytes, 1024, 48 * mebibyte);
   const jsonAudioBytes = integer(names.maxJsonAudioBytes, defaultLimits.jsonAudioBytes, 1024, 256 * mebibyte);
-  // One request of the largest allowed size must fit.
+  // The memory must be sufficient for one request of the largest allowed size.
   const least = bodyCopies * bodyBytes + jsonAudioBytes;
   return {
     bodyBytes,
@@ -166,7 +166,7 @@ function readValkey(environment: Environment): ValkeySettings | undefined {
   const { text } = readers(environment);
   const url = text(names.valkeyUrl);
   if (url === undefined) return undefined;
-  // The value may contain a password, so the message does not repeat it.
+  // The value may contain a password, so the message does not quote it.
   if (!URL.canParse(url) || !/^rediss?:$/.test(new URL(url).protocol)) {
     throw new UsageError(
       `${names.valkeyUrl} must be a redis:// URL, such as redis://valkey:6379, or a rediss:// URL for TLS.`,
@@ -181,7 +181,7 @@ function readValkey(environment: Environment): ValkeySettings | undefined {
   };
 }
 
-/** @throws UsageError naming the variable, its value and what is allowed. */
+/** @throws UsageError with the variable, its value and the allowed values. */
 export function readModelSettings(tier: ModelKind, environment: Environment): ModelTierOptions {
   const { text, integer } = readers(environment);
   const generator = readGenerator(tier, environment);
@@ -209,15 +209,15 @@ function readGenerator(
   tier: ModelKind,
   environment: Environment,
 ): Pick<ModelTierOptions, "generator" | "model"> {
-  const wanted = readers(environment).text(names.arcanaGenerator);
-  if (wanted === undefined) return {};
-  const generator = arcanaEngines.find((name) => name === wanted);
+  const value = readers(environment).text(names.arcanaGenerator);
+  if (value === undefined) return {};
+  const generator = arcanaEngines.find((name) => name === value);
   if (generator === "vllm" && tier === "arcana") {
     return { generator, model: readGeneratorSettings(environment) };
   }
   if (generator) return { generator };
   throw new UsageError(
-    `${names.arcanaGenerator} must be one of ${arcanaEngines.join(", ")}; it is ${JSON.stringify(wanted)}.`,
+    `${names.arcanaGenerator} must be one of ${arcanaEngines.join(", ")}; it is ${JSON.stringify(value)}.`,
   );
 }
 
@@ -236,7 +236,7 @@ function readRouting(environment: Environment): RoutingSource {
   const configMap = text(names.routingConfigMap);
   if ((path === undefined) === (configMap === undefined)) {
     throw new UsageError(
-      `Set one of ${names.routingFile} (a routing table file) and ${names.routingConfigMap} (a ConfigMap, inside Kubernetes); ${path === undefined ? "neither" : "both"} is set.`,
+      `Set either ${names.routingFile} (a file) or ${names.routingConfigMap} (a ConfigMap in Kubernetes); ${path === undefined ? "none of them is" : "both are"} set.`,
     );
   }
   if (path !== undefined) return { kind: "file", path };

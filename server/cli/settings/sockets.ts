@@ -8,7 +8,7 @@ import { type Environment, readers } from "./environment.ts";
 
 const mostSockets = 1_000_000;
 
-/** @throws UsageError naming the variable, its value and what is allowed. */
+/** @throws UsageError with the variable, its value and the allowed values. */
 export function readSocketOptions(environment: Environment): SocketOptions {
   const { integer, oneOf } = readers(environment);
   const { perKey, newPerSecond, clearMode } = defaultSocketOptions;
@@ -20,7 +20,7 @@ export function readSocketOptions(environment: Environment): SocketOptions {
   };
 }
 
-/** Returns the default aliases and those of the environment, which replace defaults with the same name. */
+/** Merges the aliases of the environment over the default aliases. */
 function readAliases(environment: Environment): Aliases {
   const { text } = readers(environment);
   const models = readMap(names.modelAliases, text(names.modelAliases), toModel, '{"coda": "arcana"}');
@@ -40,7 +40,7 @@ function toModel(value: unknown): ModelId | undefined {
   return modelIds.find((id) => id === value);
 }
 
-/** Reads one voice, or a list of voices. The first one that the model has is used. */
+/** Reads one voice, or a list of voices. The server uses the first voice that the model supports. */
 function toVoices(value: unknown): readonly string[] | undefined {
   const list: readonly unknown[] = Array.isArray(value) ? value : [value];
   const voices = list.filter((voice) => typeof voice === "string" && voice !== "");

@@ -10,9 +10,8 @@ const defaultIntervalMs = 15_000;
 const metricsPath = "/v1/metrics";
 
 /**
- * Returns the destination of arcana's metrics (specification 6.4), or undefined if `OTEL_COLLECTOR_ENDPOINT`
- * is not set.
- * @throws UsageError naming the variable and what is allowed.
+ * Reads the destination of arcana's metrics (specification 6.4). Undefined if `OTEL_COLLECTOR_ENDPOINT` is not set.
+ * @throws UsageError with the variable and the allowed values.
  */
 export function readTelemetry(environment: Environment): TelemetrySettings | undefined {
   const { text, integer, oneOf } = readers(environment);
@@ -32,9 +31,9 @@ export function readTelemetry(environment: Environment): TelemetrySettings | und
 }
 
 /**
- * A host with a port is enough, and means plain HTTP. The default port is OTLP's own, or 443 with TLS. The
- * path of metrics is appended for HTTP if it is missing; gRPC has no path. The address may contain a
- * password, so the error does not repeat it.
+ * Returns the URL of the collector. An address without a scheme uses plain HTTP. The default port is the port of
+ * OTLP, or 443 with TLS. With HTTP, the path of metrics is appended if it is missing; gRPC has no path. The address
+ * may contain a password, so the error message does not quote the address.
  */
 function collectorUrl(given: string, protocol: TelemetrySettings["protocol"]): string {
   const text = given.includes("://") ? given : `http://${given}`;

@@ -9,9 +9,9 @@ const defaultEndpoint = "http://localhost:4318";
 const tracesPath = "v1/traces";
 
 /**
- * Reads OpenTelemetry's standard variables for traces. Undefined if traces are off, which is the default
- * unless `OTEL_TRACES_EXPORTER` is `otlp`.
- * @throws UsageError naming the variable, its value and what is allowed.
+ * Reads OpenTelemetry's standard variables for traces. Traces are on only if `OTEL_TRACES_EXPORTER` is `otlp`;
+ * otherwise the result is undefined.
+ * @throws UsageError with the variable, its value and the allowed values.
  */
 export function readTracing(environment: Environment, tier: string): TracingSettings | undefined {
   const { text, oneOf } = readers(environment);
@@ -31,7 +31,7 @@ export function readTracing(environment: Environment, tier: string): TracingSett
   };
 }
 
-/** The endpoint of traces is used unchanged. The path is appended to the common endpoint. */
+/** Returns the endpoint of traces unchanged. If it is not set, appends the path of traces to the common endpoint. */
 function readUrl(environment: Environment): string {
   const { text } = readers(environment);
   const own = text(names.tracesEndpoint);
@@ -41,7 +41,7 @@ function readUrl(environment: Environment): string {
   return base.href;
 }
 
-/** The value may contain a password, so the message does not repeat it. */
+/** Parses a URL. The value may contain a password, so the error message does not quote the value. */
 function httpUrl(name: string, value: string): URL {
   const url = URL.canParse(value) ? new URL(value) : undefined;
   if (url && /^https?:$/.test(url.protocol)) return url;

@@ -5,13 +5,13 @@ import type { ModelTierOptions } from "../../model/settings.ts";
 import { type Environment, readers } from "./environment.ts";
 import { readProviders } from "./providers.ts";
 
-/** Replacements of a mounted model at capacity. */
+/** The engines that replace a mounted model at capacity. */
 const fallbacks = ["none", "builtin"] as const;
 
 /**
- * Settings of mounted and installed models. Undefined without a folder.
- * @param options the tier's other settings that matter here.
- * @throws UsageError naming the variable, its value and what is allowed.
+ * Reads the settings of mounted and installed models. The result is empty if no folder is set.
+ * @param options the settings of the tier's generator.
+ * @throws UsageError with the variable, its value and the allowed values.
  */
 export function readVoicesFolder(
   tier: ModelKind,
@@ -45,7 +45,7 @@ export function readVoicesFolder(
   };
 }
 
-/** `mistv2` is the model for the lowest latency, so no setting changes its engine. */
+/** Returns the models that prefer natural voices. `mistv2` is the model for the lowest latency, so it is excluded. */
 function naturalModels(
   tier: ModelKind,
   isKokoro: boolean,

@@ -1,6 +1,6 @@
 /**
- * The request in the form of a program. The page has no API key: the example reads it from the environment.
- * @param mediaType of the format that is chosen.
+ * Returns the request as a program. The program reads the API key from the environment, because the page has no key.
+ * @param mediaType the media type of the selected format.
  */
 export function asCode(kind, origin, fields, mediaType) {
   const { audioFormat = "wav", ...rest } = fields;

@@ -1,4 +1,4 @@
-/** Plays 16-bit PCM as it arrives, each piece right after the previous one. */
+/** Creates a player for 16-bit PCM. It plays each piece directly after the previous piece. */
 export function createPlayer() {
   let context;
   let rate = 24000;
@@ -36,7 +36,7 @@ export function createPlayer() {
   };
 
   return {
-    /** @param samplingRate Hz. */
+    /** Starts a new stream. @param samplingRate Hz. */
     start(samplingRate) {
       stop();
       context = new AudioContext();
@@ -46,7 +46,7 @@ export function createPlayer() {
       odd = new Uint8Array(0);
       tick();
     },
-    /** @returns the samples, from -1 to 1. */
+    /** Plays a piece of audio. @returns the samples, from -1 to 1. */
     add(base64) {
       const samples = decode(base64);
       if (!context || samples.length === 0) return samples;
@@ -56,10 +56,10 @@ export function createPlayer() {
       source.buffer = buffer;
       source.connect(context.destination);
       const now = context.currentTime;
-      begin ??= now + 0.05; // A short delay, so that the next piece arrives in time.
+      begin ??= now + 0.05; // The playback starts with a short delay, so that the next piece arrives in time.
       if (samplesSoFar === 0) end = begin;
       if (end < now) {
-        begin += now - end; // The player ran out of audio: words are highlighted later by the same time.
+        begin += now - end; // The player ran out of audio, so the words are highlighted later by this time.
         end = now;
       }
       source.start(end);
@@ -68,13 +68,13 @@ export function createPlayer() {
       return samples;
     },
     seconds: () => samplesSoFar / rate,
-    /** @param tell called with the played seconds at each frame of the screen. */
-    onTime(tell) {
-      listener = tell;
+    /** @param callback called with the played seconds at each frame of the screen. */
+    onTime(callback) {
+      listener = callback;
     },
-    whenOver(tell) {
+    whenOver(callback) {
       const left = context ? Math.max(0, end - context.currentTime) : 0;
-      overTimer = setTimeout(tell, left * 1000);
+      overTimer = setTimeout(callback, left * 1000);
     },
     stop,
   };

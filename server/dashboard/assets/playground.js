@@ -5,7 +5,7 @@ import { brokenOff, client, fill, LocalizedError, messageOf, send, tenths, whole
 import { chart } from "./waveform.js";
 
 /**
- * The playground: synthesizes a text, draws the audio as it arrives, and highlights each word as it plays.
+ * The playground synthesizes a text, draws the waveform, and highlights each word during the playback.
  */
 const form = document.getElementById("playground");
 const $ = (id) => document.getElementById(id);
@@ -21,8 +21,8 @@ let current;
 
 const isArcana = () => form.elements.modelId.value === "arcana";
 
-/** Shows the voices and options of the selected model, and how much text is left. */
-function follow() {
+/** Shows the voices and options of the selected model, the length of the text, and the request as code. */
+function update() {
   const model = form.elements.modelId.value;
   const language = form.elements.lang.value;
   const { speaker } = form.elements;
@@ -47,38 +47,38 @@ function follow() {
   $("code").textContent = asCode($("code-kind").value, location.origin, body(), mediaType());
 }
 
-/** The media type of the chosen format, which the server wrote into the page. */
+/** Returns the media type of the selected format. The server writes it into the page. */
 function mediaType() {
   return form.elements.audioFormat.selectedOptions[0].dataset.mediaType;
 }
 
-/** Counted in characters, like on the server. */
+/** Returns the number of characters as the server counts it, and the limit of the model. */
 function measure(text, model) {
   return { length: [...text].length, limit: limits[model] };
 }
 
-/** The request in the form of the API. Options with their default value are left out. */
+/** Returns the body of the request. Options with their default value are omitted. */
 function body() {
   return Object.fromEntries(
     [...form.elements]
-      .filter(isAsked)
-      .map((element) => [element.name, given(element)])
+      .filter(isRequestField)
+      .map((element) => [element.name, valueOf(element)])
       .filter(([, value]) => value !== undefined),
   );
 }
 
-function isAsked(element) {
+function isRequestField(element) {
   const isField = element.name !== "" && element.name !== undefined && element.name !== "csrf";
   return isField && element.dataset.local === undefined && !element.matches(":disabled");
 }
 
-function given(element) {
+function valueOf(element) {
   if (element.type === "checkbox") return element.checked || undefined;
   if (element.value === "" || element.value === element.dataset.usual) return undefined;
   return element.type === "number" ? Number(element.value) : element.value;
 }
 
-async function ask(fields, accept, signal) {
+async function requestSpeech(fields, accept, signal) {
   const { modelId: model, text = "" } = fields;
   const { length, limit } = measure(text, model);
   if (length > limit) {
@@ -92,54 +92,54 @@ async function ask(fields, accept, signal) {
   });
 }
 
-async function refusal(answer) {
-  const problem = await answer.json().catch(() => ({}));
-  return problem.detail ?? fill(client.answered, { status: answer.status });
+async function problemOf(response) {
+  const problem = await response.json().catch(() => ({}));
+  return problem.detail ?? fill(client.answered, { status: response.status });
 }
 
-function say(message, isProblem = false) {
+function showStatus(message, isProblem = false) {
   $("status").textContent = isProblem ? "" : message;
   $("problem").textContent = isProblem ? message : "";
   $("problem").hidden = !isProblem;
 }
 
-/** The selected voice, with a sentence in its language and without options. */
+/** Plays a sample sentence with the selected voice, without options. */
 function sample() {
   const { modelId, speaker } = form.elements;
   const text = speaker.selectedOptions[0]?.dataset.sample;
   void speak({ modelId: modelId.value, speaker: speaker.value, text }, () => undefined);
 }
 
-/** @param keep called with each synthesized request. */
-async function speak(asked, keep) {
+/** Synthesizes and plays a request. @param onSuccess called with the request after its synthesis. */
+async function speak(request, onSuccess) {
   stop();
   const run = { cancel: new AbortController(), begun: performance.now() };
   current = run;
-  const { audioFormat: _, ...fields } = asked;
+  const { audioFormat: _, ...fields } = request;
   $("stop").disabled = false;
   $("words").textContent = fields.text ?? "";
-  say(client.speaking);
+  showStatus(client.speaking);
   try {
-    const answer = await ask({ ...fields, audioFormat: "pcm" }, "text/event-stream", run.cancel.signal);
-    if (!answer.ok) throw new LocalizedError(await refusal(answer));
+    const response = await requestSpeech({ ...fields, audioFormat: "pcm" }, "text/event-stream", run.cancel.signal);
+    if (!response.ok) throw new LocalizedError(await problemOf(response));
     drawing.clear();
-    player.start(Number(answer.headers.get("x-sampling-rate")));
-    for await (const event of readEvents(answer.body)) hear(run, event);
+    player.start(Number(response.headers.get("x-sampling-rate")));
+    for await (const event of readEvents(response.body)) handleEvent(run, event);
     const figures = {
       ms: whole(run.firstMs),
       seconds: tenths(player.seconds()),
       whole: whole(performance.now() - run.begun),
     };
-    say(fill(client.spoken, figures));
-    keep(fields);
-    player.whenOver(() => rest(run));
+    showStatus(fill(client.spoken, figures));
+    onSuccess(fields);
+    player.whenOver(() => disableStop(run));
   } catch (error) {
-    if (current === run) say(messageOf(error), true);
-    rest(run);
+    if (current === run) showStatus(messageOf(error), true);
+    disableStop(run);
   }
 }
 
-function hear(run, { name, data }) {
+function handleEvent(run, { name, data }) {
   if (name === "error") throw new LocalizedError(brokenOff(data.detail));
   if (name === "timestamps") showWords(data.word_timestamps);
   if (name !== "chunk") return;
@@ -147,10 +147,10 @@ function hear(run, { name, data }) {
   drawing.add(samples);
   if (run.firstMs !== undefined || samples.length === 0) return;
   run.firstMs = performance.now() - run.begun;
-  say(fill(client.firstAudio, { ms: whole(run.firstMs) }));
+  showStatus(fill(client.firstAudio, { ms: whole(run.firstMs) }));
 }
 
-function rest(run) {
+function disableStop(run) {
   if (current === run) $("stop").disabled = true;
 }
 
@@ -168,11 +168,11 @@ function showWords({ words, start, end }) {
     return span;
   });
   $("words").replaceChildren(...spans.flatMap((span) => [span, " "]));
-  const light = (at) => {
+  const highlight = (at) => {
     for (const [i, span] of spans.entries()) span.classList.toggle("lit", at >= start[i] && at < end[i]);
     drawing.mark(at / Math.max(player.seconds(), 0.001));
   };
-  player.onTime(light);
+  player.onTime(highlight);
 }
 
 async function download() {
@@ -180,24 +180,24 @@ async function download() {
   const format = fields.audioFormat ?? "wav";
   delete fields.audioFormat;
   if (format === "ogg" && fields.samplingRate === undefined) fields.samplingRate = 24000;
-  say(client.making);
-  const answer = await ask(fields, mediaType());
-  if (!answer.ok) return say(await refusal(answer), true);
+  showStatus(client.making);
+  const response = await requestSpeech(fields, mediaType());
+  if (!response.ok) return showStatus(await problemOf(response), true);
   const link = document.createElement("a");
-  link.href = URL.createObjectURL(await answer.blob());
+  link.href = URL.createObjectURL(await response.blob());
   link.download = `speech.${format}`;
   link.click();
   URL.revokeObjectURL(link.href);
-  const rate = whole(Number(answer.headers.get("x-sampling-rate")));
-  return say(fill(client.made, { file: link.download, rate }));
+  const rate = whole(Number(response.headers.get("x-sampling-rate")));
+  return showStatus(fill(client.made, { file: link.download, rate }));
 }
 
-/** The history stays in this browser. */
+/** Reads the recent requests, which are stored only in this browser. */
 function readHistory() {
   try {
     return JSON.parse(localStorage.getItem(historyKey) ?? "[]");
   } catch {
-    return []; // Another page wrote the entry.
+    return []; // The stored value is not valid JSON.
   }
 }
 
@@ -213,7 +213,7 @@ function showHistory() {
     button.type = "button";
     button.className = "plain";
     button.textContent = `${fields.speaker}: ${fields.text.slice(0, 60)}`;
-    button.addEventListener("click", () => putBack(fields));
+    button.addEventListener("click", () => restore(fields));
     const item = document.createElement("li");
     item.append(button);
     return item;
@@ -222,14 +222,14 @@ function showHistory() {
   $("forget").hidden = items.length === 0;
 }
 
-function putBack(fields) {
+function restore(fields) {
   form.reset();
   for (const [name, value] of Object.entries(fields)) {
     const element = form.elements[name];
     if (element?.type === "checkbox") element.checked = value === true;
     else if (element) element.value = String(value);
   }
-  follow();
+  update();
   form.elements.text.focus();
 }
 
@@ -237,20 +237,20 @@ form.addEventListener("submit", (event) => {
   event.preventDefault();
   void speak(body(), remember);
 });
-form.addEventListener("input", follow);
+form.addEventListener("input", update);
 $("stop").addEventListener("click", stop);
 $("sample").addEventListener("click", sample);
 $("download").addEventListener("click", () => {
-  download().catch((error) => say(messageOf(error), true));
+  download().catch((error) => showStatus(messageOf(error), true));
 });
 $("copy").addEventListener("click", async () => {
   await navigator.clipboard.writeText($("code").textContent);
-  say(client.copied);
+  showStatus(client.copied);
 });
 $("forget").addEventListener("click", () => {
   localStorage.removeItem(historyKey);
   showHistory();
 });
-$("copy").hidden = !navigator.clipboard; // Browsers do not offer this on a page without TLS.
-follow();
+$("copy").hidden = !navigator.clipboard; // Browsers have no clipboard API on pages without TLS.
+update();
 showHistory();

@@ -1,4 +1,4 @@
-/** Messages that the server sent with the page, with numbers in the reader's format. */
+/** The messages of the page. The server sends them in the language of the user. */
 export const client = JSON.parse(document.getElementById("content").dataset.words);
 const { lang } = document.documentElement;
 const wholes = new Intl.NumberFormat(lang, { maximumFractionDigits: 0 });
@@ -7,7 +7,7 @@ const oneDigit = new Intl.NumberFormat(lang, { minimumFractionDigits: 1, maximum
 export const whole = (number) => wholes.format(number);
 export const tenths = (number) => oneDigit.format(number);
 
-/** @param text with names in braces. @param values by these names. */
+/** Replaces names in braces. @param text the text with the names. @param values the values by name. */
 export function fill(text, values) {
   return text.replace(/\{(\w+)\}/g, (_, name) => values[name]);
 }
@@ -15,7 +15,7 @@ export function fill(text, values) {
 /** An error with a message in the language of the page. */
 export class LocalizedError extends Error {}
 
-/** Like `fetch`, which throws a TypeError without a response. */
+/** Calls `fetch`. Without a response, `fetch` throws a TypeError, which becomes a localized error. */
 export async function send(url, init) {
   try {
     return await fetch(url, init);
@@ -25,8 +25,7 @@ export async function send(url, init) {
 }
 
 /**
- * Errors in the middle of a stream are in English, and browsers have their own texts: only a page in English
- * shows them.
+ * Returns the message for an interrupted stream. The given message is in English, so only an English page shows it.
  */
 export function brokenOff(message) {
   return (lang.startsWith("en") && message) || client.brokeOff;

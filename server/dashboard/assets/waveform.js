@@ -1,4 +1,4 @@
-/** Draws the loudness of speech, piece by piece, on one canvas. */
+/** Creates a chart of the loudness of speech on a canvas. */
 export function chart(canvas) {
   const perBar = 512;
   let bars = [];
@@ -14,8 +14,8 @@ export function chart(canvas) {
     const step = width / Math.max(bars.length, 200);
     bars.forEach((bar, i) => {
       pen.fillStyle = style.getPropertyValue(i / bars.length < at ? "--accent" : "--quiet");
-      const tall = Math.max(1, bar * height);
-      pen.fillRect(i * step, (height - tall) / 2, Math.max(step * 0.7, 0.5), tall);
+      const barHeight = Math.max(1, bar * height);
+      pen.fillRect(i * step, (height - barHeight) / 2, Math.max(step * 0.7, 0.5), barHeight);
     });
   };
 
@@ -27,7 +27,7 @@ export function chart(canvas) {
       at = 0;
       draw();
     },
-    /** @param samples from -1 to 1. */
+    /** Draws further samples. @param samples values from -1 to 1. */
     add(samples) {
       for (const sample of samples) {
         peak = Math.max(peak, Math.abs(sample));
@@ -39,7 +39,7 @@ export function chart(canvas) {
       }
       draw();
     },
-    /** @param share of the audio that was played, from 0 to 1. */
+    /** Marks the played part. @param share the played share of the audio, from 0 to 1. */
     mark(share) {
       at = share;
       draw();

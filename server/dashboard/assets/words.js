@@ -2,14 +2,14 @@ import { readEvents } from "./events.js";
 import { createPlayer } from "./player.js";
 import { brokenOff, client, fill, LocalizedError, messageOf, send, tenths } from "./says.js";
 
-/** Plays each pronunciation before it is saved. */
+/** The player for pronunciations that are not saved yet. */
 const player = createPlayer();
 
 async function listen(form) {
   const status = form.querySelector("[role=status]");
   const sounds = form.elements.phonemes.value.replace(/^\{|\}$/g, "");
   status.textContent = "";
-  const answer = await send(form.dataset.speech, {
+  const response = await send(form.dataset.speech, {
     method: "POST",
     headers: {
       "content-type": "application/json",
@@ -24,13 +24,13 @@ async function listen(form) {
       audioFormat: "pcm",
     }),
   });
-  if (!answer.ok) {
-    const problem = await answer.json();
+  if (!response.ok) {
+    const problem = await response.json();
     status.textContent = problem.detail;
     return;
   }
-  player.start(Number(answer.headers.get("x-sampling-rate")));
-  for await (const { name, data } of readEvents(answer.body)) {
+  player.start(Number(response.headers.get("x-sampling-rate")));
+  for await (const { name, data } of readEvents(response.body)) {
     if (name === "chunk") player.add(data.data);
     if (name === "error") throw new LocalizedError(brokenOff(data.detail));
   }

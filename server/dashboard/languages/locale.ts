@@ -11,26 +11,26 @@ export const uiLanguages = {
 
 export type UiLanguage = keyof typeof uiLanguages;
 
-/** The reader's language, with the formats of numbers and dates of the reader's region. */
+/** The language of a page, and the formats of numbers and dates in the user's region. */
 export interface Locale {
   readonly language: UiLanguage;
-  /** BCP 47, for example `de-AT`. */
+  /** Language tag (BCP 47), for example `de-AT`. */
   readonly tag: string;
   readonly words: Texts;
   whole(value: number): string;
-  /** With one decimal digit. */
+  /** Formats a number with one decimal digit. */
   tenths(value: number): string;
-  /** Rounded to minutes, in UTC. @param timeMs since the epoch. */
+  /** Formats a time in UTC, without seconds. @param timeMs milliseconds since the epoch. */
   time(timeMs: number): string;
-  /** @param day in UTC, for example `2030-01-31`. */
+  /** Formats a date. @param day a day in UTC, for example `2030-01-31`. */
   day(day: string): string;
-  /** Name of a language of the voices. @param code ISO 639-3. */
+  /** Returns the name of a language of the voices. @param code ISO 639-3. */
   languageName(code: string): string;
 }
 
 declare module "fastify" {
   interface FastifyRequest {
-    /** Undefined until {@link localeOf} is called. */
+    /** The locale of the request. Undefined until the first call of {@link localeOf}. */
     locale: Locale | undefined;
   }
 }
@@ -40,40 +40,41 @@ export function isLanguage(value: string | undefined): value is UiLanguage {
 }
 
 /**
- * The cookie contains a language and nothing else, so another site of the domain can only change the
- * language.
+ * The cookie with the selected language. It contains no other data, so another site of the domain could change only
+ * the language.
  */
 export const languageCookie = "svc-tts-language";
 
 export function localeOf(request: FastifyRequest): Locale {
   const { headers, cookies } = request;
-  // The cookies of a request that was rejected early are not parsed.
+  // `cookies` is undefined if the request was rejected before the cookies were parsed.
   request.locale ??= chooseLocale(headers["accept-language"], cookies?.[languageCookie]);
   return request.locale;
 }
 
 /**
- * @param accepted the header `Accept-Language`, which selects the language without a chosen one, and the
- * region.
- * @param chosen by the user.
+ * Selects the language and the region of a page.
+ * @param accepted the header `Accept-Language`. It determines the region, and the language if the user has selected
+ * none.
+ * @param chosen the language that the user has selected.
  */
 export function chooseLocale(accepted: string | undefined, chosen: string | undefined): Locale {
-  const wanted = wantedBy(accepted ?? "");
-  const language = isLanguage(chosen) ? chosen : (wanted[0]?.language ?? "en");
-  return createLocale(language, wanted.find((one) => one.language === language)?.tag ?? language);
+  const preferences = readPreferences(accepted ?? "");
+  const language = isLanguage(chosen) ? chosen : (preferences[0]?.language ?? "en");
+  return createLocale(language, preferences.find((one) => one.language === language)?.tag ?? language);
 }
 
-interface Wanted {
+interface LanguagePreference {
   readonly language: UiLanguage;
   readonly tag: string;
   readonly quality: number;
 }
 
-/** Bounds the work for a hostile header. */
+/** Highest number of ranges that are read, so that the work for a hostile header is bounded. */
 const maxRanges = 100;
 
-/** The supported languages of `Accept-Language` (RFC 9110, section 12.5.4), by descending weight. */
-function wantedBy(header: string): Wanted[] {
+/** Returns the supported languages of `Accept-Language` (RFC 9110, section 12.5.4), by descending weight. */
+function readPreferences(header: string): LanguagePreference[] {
   return header
     .split(",", maxRanges)
     .map(readRange)
@@ -83,7 +84,7 @@ function wantedBy(header: string): Wanted[] {
 
 const range = /^\s*([a-z]{2,8})(?:-[a-z]{4})?(?:-([a-z]{2}))?(?:-[a-z\d-]*)?\s*(?:;\s*q=([\d.]{1,5})\s*)?$/i;
 
-function readRange(text: string): Wanted | undefined {
+function readRange(text: string): LanguagePreference | undefined {
   const [, name, region, weight = "1"] = range.exec(text) ?? [];
   const language = name?.toLowerCase();
   const quality = Number(weight);
@@ -117,11 +118,11 @@ function createLocale(language: UiLanguage, tag: string): Locale {
   };
 }
 
-/** Formatters are created when they are first used, because they are expensive. */
-function once<Value>(make: () => Value): () => Value {
-  let made: Value | undefined;
+/** Creates a value on the first call. Formatters are expensive, so only used formatters are created. */
+function once<Value>(create: () => Value): () => Value {
+  let value: Value | undefined;
   return () => {
-    made ??= make();
-    return made;
+    value ??= create();
+    return value;
   };
 }

@@ -3,7 +3,7 @@ import { AccountError } from "../../store/accounts/accounts.ts";
 import { LexiconError } from "../../store/lexicon.ts";
 import { englishTexts, type Texts } from "./english.ts";
 
-/** A rejection by the dashboard, with a text in the reader's language. */
+/** A failure of the dashboard with a message in the language of the page. */
 export class Refusal extends Failure {
   readonly say: (words: Texts) => string;
 
@@ -15,14 +15,15 @@ export class Refusal extends Failure {
 }
 
 /**
- * The error of an invalid form field, or of the stores. Undefined for an error that the user cannot correct.
+ * Returns the message of an error that the user can correct: an invalid form field, or an error of the stores.
+ * Undefined for other errors.
  */
 export function problemIn(error: unknown, words: Texts): string | undefined {
-  if (error instanceof AccountError) return words.people.refused(error);
+  if (error instanceof AccountError) return words.users.refused(error);
   if (error instanceof LexiconError) return words.words.refused(error);
   return error instanceof Refusal && error.code === "invalid_request" ? error.say(words) : undefined;
 }
 
-export function sayFailure(failure: Failure, words: Texts): string {
-  return failure instanceof Refusal ? failure.say(words) : words.failures.said(failure);
+export function describeFailure(failure: Failure, words: Texts): string {
+  return failure instanceof Refusal ? failure.say(words) : words.failures.describe(failure);
 }

@@ -5,7 +5,10 @@ import type { GroupGrant, OidcSettings } from "./settings.ts";
 /** The claims of a provider about a user (OpenID Connect Core 1.0, section 5.1). */
 export type Claims = Readonly<Record<string, unknown>> & { readonly iss: string; readonly sub: string };
 
-/** An address that the provider has not verified may belong to another person, and is ignored. */
+/**
+ * Reads the identity of a user from the claims. An e-mail address that the provider has not verified is ignored,
+ * because it may belong to another person.
+ */
 export function readClaims(
   claims: Claims,
   { groups, groupsClaim }: Pick<OidcSettings, "groups" | "groupsClaim">,
@@ -30,8 +33,8 @@ function namesOf(value: unknown): readonly unknown[] {
 }
 
 function grantOf(grants: readonly GroupGrant[], names: readonly unknown[]): RoleGrant | undefined {
-  const found = grants.find(({ group }) => names.includes(group));
-  if (!found) return undefined;
-  const { role, team } = found;
+  const grant = grants.find(({ group }) => names.includes(group));
+  if (!grant) return undefined;
+  const { role, team } = grant;
   return { role, ...(team !== undefined && { team }) };
 }

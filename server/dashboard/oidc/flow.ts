@@ -1,6 +1,6 @@
 import { createHmac, randomBytes } from "node:crypto";
 
-/** One sign-in in progress, bound to its browser. */
+/** The state of one sign-in in progress. Only the browser that started the sign-in can finish it. */
 export interface Flow {
   readonly state: string;
   readonly nonce: string;
@@ -15,8 +15,8 @@ export const longestFlowMs = 600_000;
 const cookieForm = /^(\d{13})\.([\w-]{43})(?:\.([\w-]{43}))?$/;
 
 /**
- * The browser stores one secret, from which all other values are derived: any replica can finish a sign-in
- * that another started, and unauthenticated requests fill no table.
+ * Starts a sign-in. The browser stores one secret in a cookie, and all other values are derived from this secret. Any
+ * replica can therefore finish the sign-in, and unauthenticated requests add no rows to the database.
  */
 export function beginFlow(
   link: string | undefined,
@@ -29,7 +29,7 @@ export function beginFlow(
   };
 }
 
-/** @returns undefined if it is invalid or too old. */
+/** Reads the sign-in from the cookie. @returns undefined if the cookie is invalid or too old. */
 export function readFlow(cookie: string, now: number): Flow | undefined {
   const [, begun, secret, link] = cookieForm.exec(cookie) ?? [];
   if (secret === undefined || now - Number(begun) > longestFlowMs) return undefined;
@@ -37,6 +37,6 @@ export function readFlow(cookie: string, now: number): Flow | undefined {
 }
 
 function flowOf(secret: string, link: string | undefined): Flow {
-  const derive = (what: string) => createHmac("sha256", secret).update(what).digest("base64url");
+  const derive = (purpose: string) => createHmac("sha256", secret).update(purpose).digest("base64url");
   return { state: derive("state"), nonce: derive("nonce"), verifier: derive("verifier"), link };
 }

@@ -8,16 +8,17 @@ import type { Flow } from "./flow.ts";
 import type { OidcSettings } from "./settings.ts";
 import { SignInError, signInErrorOf } from "./sign-in-error.ts";
 
-/** The OpenID Connect provider, used by the authorization code flow with PKCE. */
+/** A client of the OpenID Connect provider. It uses the authorization code flow with PKCE. */
 export interface Provider {
-  /** URL of the provider's sign-in page. @throws SignInTrouble */
+  /** Returns the URL of the provider's sign-in page. @throws SignInError */
   begin(flow: Flow): Promise<URL>;
-  /** @param callback URL to which the browser returned. @throws SignInTrouble */
+  /** Returns the claims of the user. @param callback the URL to which the browser returned. @throws SignInError */
   finish(callback: URL, flow: Flow): Promise<Claims>;
 }
 
-/** How long its discovery document is cached, and the longest wait for each response. */
+/** Time for which the discovery document is cached. */
 const freshMs = 3_600_000;
+/** Longest wait for a response of the provider. */
 const withinSeconds = 10;
 
 interface Discovered {
@@ -27,22 +28,23 @@ interface Discovered {
 }
 
 /**
- * The provider is first contacted at the first sign-in, so that an unreachable provider does not prevent a
- * start. @param now milliseconds.
+ * Creates a client. The first request is sent at the first sign-in, so that the server also starts while the provider
+ * is unreachable.
+ * @param now milliseconds.
  */
 export function createProvider(settings: OidcSettings, redirectUri: string, now: () => number): Provider {
   let known: Discovered | undefined;
   const configuration = async (): Promise<oidc.Configuration> => {
     const secret = await readSecret(settings);
     if (known && known.secret === secret && now() - known.at < freshMs) return known.config;
-    const mine: Discovered = { secret, at: now(), config: discover(settings, secret) };
-    known = mine;
-    mine.config.catch(() => {
-      if (known === mine) known = undefined;
+    const attempt: Discovered = { secret, at: now(), config: discover(settings, secret) };
+    known = attempt;
+    attempt.config.catch(() => {
+      if (known === attempt) known = undefined;
     });
-    return mine.config;
+    return attempt.config;
   };
-  const telling = async <Result>(work: () => Promise<Result>): Promise<Result> => {
+  const withSignInErrors = async <Result>(work: () => Promise<Result>): Promise<Result> => {
     try {
       return await work();
     } catch (error) {
@@ -51,7 +53,7 @@ export function createProvider(settings: OidcSettings, redirectUri: string, now:
   };
   return {
     begin: ({ state, nonce, verifier }) =>
-      telling(async () =>
+      withSignInErrors(async () =>
         oidc.buildAuthorizationUrl(await configuration(), {
           redirect_uri: redirectUri,
           scope: settings.scopes,
@@ -62,7 +64,7 @@ export function createProvider(settings: OidcSettings, redirectUri: string, now:
         }),
       ),
     finish: (callback, { state, nonce, verifier }) =>
-      telling(async () => {
+      withSignInErrors(async () => {
         const config = await configuration();
         const tokens = await oidc.authorizationCodeGrant(config, callback, {
           expectedState: state,
@@ -78,13 +80,13 @@ export function createProvider(settings: OidcSettings, redirectUri: string, now:
   };
 }
 
-/** A provider with many tenants lets each one name itself. Only the configured tenant is accepted. */
+/** Requires the configured issuer. A provider with many tenants has a different issuer for each tenant. */
 function requireIssuer(claims: oidc.IDToken | undefined, { issuer, name }: OidcSettings): oidc.IDToken {
   if (claims && new URL(claims.iss).href === new URL(issuer).href) return claims;
-  throw new SignInError(400, (words) => words.provider.otherIssuer(name), "another issuer");
+  throw new SignInError(400, (words) => words.provider.otherIssuer(name), "the token is from another issuer");
 }
 
-/** Read each time, so that it can be replaced. */
+/** Reads the client secret. It is read for each sign-in, because the file may change. */
 async function readSecret(settings: OidcSettings): Promise<string | undefined> {
   const { clientSecretFile } = settings;
   return clientSecretFile === undefined ? undefined : readSetting(clientSecretFile, clientSecret, settings);
@@ -96,18 +98,18 @@ interface Setting {
 }
 
 const clientSecret: Setting = {
-  what: "the client's secret",
+  what: "the file with the client secret",
   say: ({ provider }, name) => provider.lacksSecret(name),
 };
 const authority: Setting = {
-  what: "its authority's certificate",
+  what: "the file with the certificate of the provider's authority",
   say: ({ provider }, name) => provider.lacksAuthority(name),
 };
 
 async function readSetting(path: string, { what, say }: Setting, { name }: OidcSettings): Promise<string> {
   const text = (await readIfExists(readFile(path, "utf8")))?.trimEnd();
   if (text) return text;
-  throw new SignInError(503, (words) => say(words, name), `${what} is not there`);
+  throw new SignInError(503, (words) => say(words, name), `${what} is missing or empty`);
 }
 
 async function discover(settings: OidcSettings, secret: string | undefined): Promise<oidc.Configuration> {
@@ -127,8 +129,8 @@ async function discover(settings: OidcSettings, secret: string | undefined): Pro
 }
 
 /**
- * The client authenticates by `Authorization` unless the provider supports only the body (OpenID Connect
- * Discovery 1.0, section 3: the former is the default).
+ * Selects how the client authenticates: with the header `Authorization`, which is the default of OpenID Connect
+ * Discovery 1.0 (section 3), or in the body if the provider does not support the header.
  */
 function clientAuth(secret: string | undefined): oidc.ClientAuth {
   if (secret === undefined) return oidc.None();
@@ -141,7 +143,7 @@ function clientAuth(secret: string | undefined): oidc.ClientAuth {
 
 function trusting(authority: string): oidc.CustomFetch {
   const dispatcher = new Agent({ connect: { ca: authority } });
-  // undici's types and Node's describe the same standard, but are not identical.
+  // The types of undici and Node describe the same standard, but are not identical.
   const send = fetchBy as unknown as (url: string, init: object) => Promise<Response>;
   return (url, options) => send(url, { ...options, dispatcher });
 }

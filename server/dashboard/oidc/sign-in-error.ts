@@ -2,13 +2,13 @@ import * as oidc from "openid-client";
 import { unknownActor } from "../../store/unknown-actor.ts";
 import { englishTexts, type Texts } from "../languages/english.ts";
 
-/** A failed sign-in: a status, a sentence for the user, and a log message for the administrator. */
+/** A failed sign-in, with a status, a message for the user, and a reason for the log. */
 export class SignInError extends Error {
   readonly status: 400 | 403 | 502 | 503;
   readonly say: (words: Texts) => string;
-  /** Short and without secrets. */
+  /** The reason for the administrator. It contains no secrets. */
   readonly reason: string;
-  /** The user, as far as proved. */
+  /** Name of the user in the audit log, if the provider has confirmed the identity. */
   readonly who: string;
 
   constructor(
@@ -26,7 +26,10 @@ export class SignInError extends Error {
   }
 }
 
-/** Only the kind of the error is logged, because its other fields may quote a code, a token or a claim. */
+/**
+ * Converts an error of the OpenID Connect library. The reason contains only the kind of the error, because other
+ * fields may contain a code, a token or a claim.
+ */
 export function signInErrorOf(error: unknown, provider: string): unknown {
   if (error instanceof oidc.AuthorizationResponseError) {
     const reason = codeOf(error.error);
@@ -36,7 +39,7 @@ export function signInErrorOf(error: unknown, provider: string): unknown {
   if (error instanceof oidc.WWWAuthenticateChallengeError)
     return ofTokenEndpoint(`status ${error.status}`, provider);
   if (isUnreachable(error)) {
-    const reason = `not reachable: ${systemCode(error)}`;
+    const reason = `the provider is not reachable: ${systemCode(error)}`;
     return new SignInError(503, (words) => words.provider.unreachable(provider), reason);
   }
   if (error instanceof oidc.ClientError) return ofAnswer(error, provider);
@@ -65,7 +68,7 @@ function ofAnswer({ code, message }: oidc.ClientError, provider: string): SignIn
   return new SignInError(400, (words) => words.provider.unfitting(provider), reason);
 }
 
-/** The outer error of `fetch` has no details; they are in its cause. */
+/** Whether the provider is unreachable. The details of an error of `fetch` are in its cause. */
 function isUnreachable(error: unknown): error is Error {
   if (error instanceof oidc.ClientError)
     return error.code === "OAUTH_TIMEOUT" || error.code === "OAUTH_ABORT";
@@ -74,10 +77,10 @@ function isUnreachable(error: unknown): error is Error {
 
 function systemCode({ cause }: Error): string {
   const { code } = (cause ?? {}) as { readonly code?: unknown };
-  return typeof code === "string" ? code : "no answer in time";
+  return typeof code === "string" ? code : "no response in time";
 }
 
-/** The error code of a query or a body, if it has the form of an OAuth error code. */
+/** Returns an error code of OAuth. Text of another form becomes `unknown`. */
 function codeOf(text: string): string {
   return /^[a-z_]{1,64}$/.test(text) ? text : "unknown";
 }

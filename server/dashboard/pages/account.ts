@@ -12,7 +12,7 @@ import { noteRefused } from "./sign-in.ts";
 const place = `${base}/account`;
 
 /**
- * The account page: sessions and their end, for a lost machine or a forgotten sign-out, and a new password.
+ * The page of the user's account: a list of sessions that the user can end, and a form for a new password.
  */
 export function addAccountPage(scope: FastifyInstance, parts: DashboardContext): void {
   const { accounts, sessions } = parts;
@@ -20,10 +20,10 @@ export function addAccountPage(scope: FastifyInstance, parts: DashboardContext):
   const show = async (request: FastifyRequest, reply: FastifyReply, above: Content) => {
     const { person, secret, csrf } = sessionOf(request);
     const locale = localeOf(request);
-    const [listed, found] = await Promise.all([sessions.list(person.id), accounts.find(person.name)]);
+    const [listed, account] = await Promise.all([sessions.list(person.id), accounts.find(person.name)]);
     const content = html`${above}
 ${sessionTable(listed, sessionId(secret), csrf, locale)}
-${passwordForm(found?.password !== undefined, csrf, locale)}`;
+${passwordForm(account?.password !== undefined, csrf, locale)}`;
     return sendPage(reply, { title: locale.words.account.title, place, content });
   };
 
@@ -55,7 +55,11 @@ ${passwordForm(found?.password !== undefined, csrf, locale)}`;
   });
 }
 
-/** A person who finds an open browser must not be able to take over the account. @throws Refusal */
+/**
+ * Changes the password. The current password is required, so that a person at an open browser cannot take over the
+ * account.
+ * @throws Refusal
+ */
 async function changePassword(parts: DashboardContext, request: FastifyRequest): Promise<void> {
   const { accounts, passwords, throttle } = parts;
   const { id, name } = sessionOf(request).person;

@@ -9,30 +9,30 @@ import { base, sendPage, time } from "./layout.ts";
 import { requireSession } from "./session.ts";
 
 const place = `${base}/changes`;
-const changesOfPage = 200;
+const entriesPerPage = 200;
 /** A position in the audit log, in the link to older entries. */
 const placeForm = /^(\d{1,16})-([0-9a-f-]{36})$/;
 
-/** The audit log, for owners. */
+/** The page of the audit log. Only owners may open it. */
 export function addAuditLogPage(scope: FastifyInstance, parts: DashboardContext): void {
   scope.get("/changes", { onRequest: requireSession(parts, "owner") }, async (request, reply) => {
-    // One more entry than shown is read, to detect whether older ones exist.
-    const found = await parts.changes(changesOfPage + 1, readPlace(request.query));
-    const entries = found.slice(0, changesOfPage);
-    const last = found.length > changesOfPage ? entries.at(-1) : undefined;
+    // The page reads one entry more than it shows, to detect whether older entries exist.
+    const newest = await parts.auditLog(entriesPerPage + 1, readPlace(request.query));
+    const entries = newest.slice(0, entriesPerPage);
+    const last = newest.length > entriesPerPage ? entries.at(-1) : undefined;
     const locale = localeOf(request);
-    const { changes } = locale.words;
+    const { auditLog } = locale.words;
     const rows = entries.map(
       (entry) =>
-        html`<tr><td>${time(entry.at, locale)}</td><td>${actorOf(entry, locale)}</td><td>${changes.actions[entry.action] ?? entry.action}</td><td>${subjectOf(entry, locale)}</td><td>${detailOf(entry, locale)}</td></tr>`,
+        html`<tr><td>${time(entry.at, locale)}</td><td>${actorOf(entry, locale)}</td><td>${auditLog.actions[entry.action] ?? entry.action}</td><td>${subjectOf(entry, locale)}</td><td>${detailOf(entry, locale)}</td></tr>`,
     );
-    const content = html`<div class="scroll" tabindex="0" role="region" aria-label="${changes.title}"><table>
-<caption>${changes.caption(locale.whole(changesOfPage))}</caption>
-<thead><tr><th scope="col">${changes.when}</th><th scope="col">${changes.who}</th><th scope="col">${changes.what}</th><th scope="col">${changes.of}</th><th scope="col">${changes.more}</th></tr></thead>
+    const content = html`<div class="scroll" tabindex="0" role="region" aria-label="${auditLog.title}"><table>
+<caption>${auditLog.caption(locale.whole(entriesPerPage))}</caption>
+<thead><tr><th scope="col">${auditLog.when}</th><th scope="col">${auditLog.who}</th><th scope="col">${auditLog.what}</th><th scope="col">${auditLog.of}</th><th scope="col">${auditLog.more}</th></tr></thead>
 <tbody>${rows}</tbody>
 </table></div>
-${last && html`<p><a href="${place}?older=${last.at}-${last.id}">${changes.older}</a></p>`}`;
-    return sendPage(reply, { title: changes.title, place, content });
+${last && html`<p><a href="${place}?older=${last.at}-${last.id}">${auditLog.older}</a></p>`}`;
+    return sendPage(reply, { title: auditLog.title, place, content });
   });
 }
 
@@ -42,41 +42,41 @@ function readPlace(query: unknown): AuditPlace | undefined {
   return at === undefined || id === undefined ? undefined : { at: Number(at), id };
 }
 
-/** The stores write English; their own phrases are translated into the reader's language. */
+/** Translates the fixed phrases of the stores, which are in English, into the language of the page. */
 function actorOf({ actor }: ListedEntry, { words }: Locale): string {
-  if (actor === "the command line") return words.changes.commandLine;
-  if (actor === unknownActor) return words.changes.somebody;
+  if (actor === "the command line") return words.auditLog.commandLine;
+  if (actor === unknownActor) return words.auditLog.unknownUser;
   const [, key] = /^the key (.+)$/s.exec(actor) ?? [];
-  return key === undefined ? actor : words.changes.key(key);
+  return key === undefined ? actor : words.auditLog.key(key);
 }
 
 function subjectOf({ subject }: ListedEntry, { words }: Locale): string {
   if (subject === "keys without a team") return words.words.noTeam;
-  return subject === unknownActor ? words.changes.somebody : subject;
+  return subject === unknownActor ? words.auditLog.unknownUser : subject;
 }
 
 function detailOf({ action, detail }: ListedEntry, locale: Locale): Content {
-  const { changes } = locale.words;
+  const { auditLog } = locale.words;
   switch (action) {
     case "person added":
     case "person changed":
-      return detail === "the first owner" ? changes.firstOwner : roleIn(detail, locale);
+      return detail === "the first owner" ? auditLog.firstOwner : roleIn(detail, locale);
     case "words imported": {
       const count = Number.parseInt(detail, 10);
-      return changes.wordCount(count, locale.whole(count));
+      return auditLog.wordCount(count, locale.whole(count));
     }
     case "key created": {
       const [, scopes, team] = /^([a-z: ]+?) of (.+)$/s.exec(detail) ?? [];
-      return scopes === undefined || team === undefined ? detail : changes.scopesOf(scopes, team);
+      return scopes === undefined || team === undefined ? detail : auditLog.scopesOf(scopes, team);
     }
     case "signed in":
     case "sign-in refused": {
-      // The reason is shown as it was written.
+      // The reason is in English, and is not translated.
       const [, provider, reason = ""] = /^by (.*?)(: .*)?$/s.exec(detail) ?? [];
       const [, address] = /^from (\S+)$/.exec(detail) ?? [];
-      if (address !== undefined) return changes.from(address);
-      const told = locale.language === "en" ? reason : html`<span lang="en">${reason}</span>`;
-      return provider === undefined ? detail : changes.by(provider, told);
+      if (address !== undefined) return auditLog.from(address);
+      const marked = locale.language === "en" ? reason : html`<span lang="en">${reason}</span>`;
+      return provider === undefined ? detail : auditLog.by(provider, marked);
     }
     default:
       return detail;
@@ -86,6 +86,6 @@ function detailOf({ action, detail }: ListedEntry, locale: Locale): Content {
 function roleIn(detail: string, { words }: Locale): string {
   const [, role, team, byGroup] = /^(\w+)(?: of (.*?))?(, by a group)?$/s.exec(detail) ?? [];
   if (!isRole(role)) return detail;
-  const said = words.frame.role(role, team);
-  return byGroup === undefined ? said : words.changes.byGroup(said);
+  const roleName = words.frame.role(role, team);
+  return byGroup === undefined ? roleName : words.auditLog.byGroup(roleName);
 }

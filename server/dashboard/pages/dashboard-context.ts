@@ -14,7 +14,7 @@ import type { OidcSettings } from "../oidc/settings.ts";
 import type { Passwords } from "../sign-in/passwords.ts";
 import type { Throttle, UnknownNameLimiter } from "../sign-in/throttle.ts";
 
-/** Everything that the dashboard needs, injected by the start-up. */
+/** The services of the dashboard's pages. */
 export interface DashboardContext {
   /** URL of the server, without a path: `https://tts.example.com`. */
   readonly url: string;
@@ -25,7 +25,7 @@ export interface DashboardContext {
   readonly strangers: UnknownNameLimiter;
   /** Undefined if users sign in with passwords only. */
   readonly singleSignOn: SingleSignOn | undefined;
-  /** Token in the first owner's link. Undefined if there is none, or not any more. */
+  /** Returns the token of the link that creates the first owner. Undefined without a token. */
   readonly setupToken: () => Promise<string | undefined>;
   readonly keyBook: (user: KeyTableUser) => KeyManager;
   readonly lexicon: {
@@ -33,17 +33,17 @@ export interface DashboardContext {
     readonly lexicon: CachedLexicon;
     readonly sentences: SentenceSetting;
   };
-  /** Usage since a day in UTC. */
+  /** Returns the usage since a day in UTC. */
   readonly usage: (since: string) => Promise<readonly DayOfUsage[]>;
   readonly voiceUsage: {
     sums(view: UsageView, by: UsageBy, limit: number): Promise<readonly UsageSum[]>;
-    /** The newest first. */
+    /** Returns the rows with the newest day first. */
     rows(view: UsageView, limit: number): Promise<readonly VoiceUsage[]>;
     count(view: UsageView): Promise<number>;
   };
-  /** The newest entries, or those older than a position. */
-  readonly changes: (limit: number, after?: AuditPlace) => Promise<readonly ListedEntry[]>;
-  /** Milliseconds since the epoch. */
+  /** Returns entries of the audit log with the newest first. `after` selects entries older than a position. */
+  readonly auditLog: (limit: number, after?: AuditPlace) => Promise<readonly ListedEntry[]>;
+  /** Returns the current time in milliseconds since the epoch. */
   readonly now: () => number;
 }
 

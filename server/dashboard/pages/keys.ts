@@ -7,17 +7,17 @@ import type { ListedKey } from "../../store/keys/key-manager.ts";
 import { type DayOfUsage, dayOf } from "../../store/usage.ts";
 import { type Content, type Html, html } from "../html/html.ts";
 import { type Locale, localeOf } from "../languages/locale.ts";
-import { sayFailure } from "../languages/refusal.ts";
+import { describeFailure } from "../languages/refusal.ts";
 import type { DashboardContext } from "./dashboard-context.ts";
 import { alert, base, csrfField, type SignedInUser, sendPage, time } from "./layout.ts";
 import { field, requireCsrf, requireSession, sessionOf } from "./session.ts";
 
 const place = `${base}/keys`;
 const dayMs = 86_400_000;
-/** Number of days of usage that are shown, including today. */
+/** Number of days in the table of usage, including today. */
 const shownDays = 30;
 
-/** The page of API keys, where keys are created, rotated and revoked. A secret is shown once. */
+/** The page of the API keys: it creates, rotates and revokes keys. A secret is shown only once. */
 export function addKeyPages(scope: FastifyInstance, parts: DashboardContext, keyLimits: KeyLimits): void {
   const look = { onRequest: requireSession(parts, "owner", "member", "viewer") };
   const change = { onRequest: requireSession(parts, "owner", "member"), preHandler: requireCsrf };
@@ -54,8 +54,8 @@ ${mayChange && createForm(visitor, locale, form)}`;
       const key = createKey();
       await inBook(bookOf(request), (book) => book.create(key, facts));
       const locale = localeOf(request);
-      const said = locale.words.keys.made(facts.name);
-      return await show(request, reply, secretCard(locale, said, key, parts.url));
+      const message = locale.words.keys.made(facts.name);
+      return await show(request, reply, secretCard(locale, message, key, parts.url));
     } catch (error) {
       if (!isForPerson(error)) throw error;
       return show(request, reply.code(error.status), undefined, { request, failure: error });
@@ -66,8 +66,8 @@ ${mayChange && createForm(visitor, locale, form)}`;
     const [key, name] = [createKey(), field(request, "key")];
     await inBook(bookOf(request), (book) => book.rotate(name, key, rotation));
     const locale = localeOf(request);
-    const said = locale.words.keys.rotated(name, time(rotation.endOfOthers, locale));
-    return show(request, reply, secretCard(locale, said, key, parts.url));
+    const message = locale.words.keys.rotated(name, time(rotation.endOfOthers, locale));
+    return show(request, reply, secretCard(locale, message, key, parts.url));
   });
   scope.post("/keys/revoke", change, async (request, reply) => {
     await inBook(bookOf(request), (book) => book.revoke(field(request, "key")));
@@ -75,7 +75,7 @@ ${mayChange && createForm(visitor, locale, form)}`;
   });
 }
 
-/** Only an owner may have no team. An owner sees all teams. */
+/** Returns the team of a user. Every user except an owner has a team. */
 function teamOf(request: FastifyRequest): string {
   return sessionOf(request).person.team ?? "";
 }
@@ -108,10 +108,10 @@ function wholeNumber(text: string): number | string | undefined {
   return /^\d{1,9}$/.test(text) ? Number(text) : text;
 }
 
-function secretCard({ words }: Locale, said: Content, key: string, url: string): Html {
+function secretCard({ words }: Locale, message: Content, key: string, url: string): Html {
   const body = `{"speaker":"alan","modelId":"mist","text":"It works."}`;
   const curl = `curl -sS ${url}/v1/svc-tts -H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json' -H 'Accept: audio/wav' -d '${body}' -o speech.wav`;
-  return html`<div class="done" role="status"><p>${said} ${words.keys.copyNow}</p>
+  return html`<div class="done" role="status"><p>${message} ${words.keys.copyNow}</p>
 <code class="secret" id="new-key">${key}</code>
 <details><summary>${words.keys.tryIt}</summary><pre tabindex="0">${curl}</pre></details></div>`;
 }
@@ -200,8 +200,8 @@ function createForm({ csrf, person }: SignedInUser, { words }: Locale, state: Fo
   const { keys } = words;
   const kept = (name: string) => (state ? field(state.request, name) : "");
   const wrong = (name: string) => {
-    const found = state?.failure.fields.find(({ pointer }) => pointer === `/${name}`);
-    return found && keys.wrongField(found);
+    const fieldError = state?.failure.fields.find(({ pointer }) => pointer === `/${name}`);
+    return fieldError && keys.wrongField(fieldError);
   };
   const input = (name: string, label: string, attributes: Html, help?: string) => {
     const problem = wrong(name);
@@ -217,7 +217,7 @@ ${described && html`<p id="${name}-help" class="${problem === undefined ? "help"
   );
   const wrongScopes = wrong("scopes");
   return html`<h2>${keys.makeKey}</h2>
-${alert(state && sayFailure(state.failure, words))}
+${alert(state && describeFailure(state.failure, words))}
 <form method="post" action="${place}" class="card">${csrfField(csrf)}
 <div class="grid">
 ${input("name", keys.name, html`required maxlength="64" autocomplete="off"`, keys.nameHelp)}

@@ -7,7 +7,7 @@ import { field, sessionCookie } from "./session.ts";
 
 const yearSeconds = 365 * 86_400;
 
-/** Changes the language, also before the sign-in. The browser stores it. */
+/** The route that changes the language. It works without a session, and stores the language in a cookie. */
 export function addLanguageSwitch(scope: FastifyInstance, parts: DashboardContext): void {
   const { options } = sessionCookie(parts);
   scope.post("/language", async (request, reply) => {
@@ -21,7 +21,7 @@ export function addLanguageSwitch(scope: FastifyInstance, parts: DashboardContex
   });
 }
 
-/** A path of the dashboard. Any other target is replaced by the first page. */
+/** Returns the target of the redirect. A target outside the dashboard is replaced by the first page. */
 function pathHere(back: string): string {
   const here = "http://here";
   if (!URL.canParse(back, here)) return base;

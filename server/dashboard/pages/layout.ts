@@ -6,16 +6,16 @@ import { type Locale, localeOf, type UiLanguage, uiLanguages } from "../language
 
 export interface Page {
   readonly title: string;
-  /** Path of its entry in the navigation. */
+  /** Path of the page in the navigation. */
   readonly place?: string;
   readonly content: Content;
-  /** A module of the assets, which reads its texts from the content. */
+  /** File name of a script in `assets`. The script reads its texts from the page. */
   readonly script?: string;
 }
 
 export interface SignedInUser {
   readonly person: User;
-  /** Sent by every form of this session. */
+  /** CSRF token of the session. Every form contains it. */
   readonly csrf: string;
 }
 
@@ -32,11 +32,11 @@ const places: readonly Place[] = [
   { path: `${base}/playground`, name: ({ frame }) => frame.playground, roles: ["owner", "member"] },
   { path: `${base}/words`, name: ({ frame }) => frame.words, roles: ["owner", "member"] },
   { path: `${base}/usage`, name: ({ frame }) => frame.usage, roles: ["owner", "member", "viewer"] },
-  { path: `${base}/people`, name: ({ frame }) => frame.people, roles: ["owner"] },
-  { path: `${base}/changes`, name: ({ frame }) => frame.changes, roles: ["owner"] },
+  { path: `${base}/people`, name: ({ frame }) => frame.users, roles: ["owner"] },
+  { path: `${base}/changes`, name: ({ frame }) => frame.auditLog, roles: ["owner"] },
 ];
 
-/** A whole page in the reader's language, with the navigation of the signed-in user. */
+/** Sends a page in the user's language, with the navigation for the role of the signed-in user. */
 export function sendPage(reply: FastifyReply, { title, place, content, script }: Page): FastifyReply {
   const { request } = reply;
   const { visit: visitor } = request;
@@ -88,7 +88,7 @@ ${csrfField(csrf)}
 </form>`;
 }
 
-/** Each other language by its own name, so that its readers recognize it. */
+/** Creates a button for each other language. A button shows the name of the language in the language itself. */
 function languageSwitch(request: FastifyRequest, place: string | undefined, current: UiLanguage): Html {
   const others = Object.entries(uiLanguages).filter(([code]) => code !== current);
   return html`<form method="post" action="${base}/language" class="languages">
@@ -98,8 +98,8 @@ ${others.map(([code, { name }]) => html`<button class="plain" name="language" va
 }
 
 /**
- * The address of this page. It leaves out a provider's response, which is valid once, and the fields of a
- * form.
+ * Returns the address of this page for the language switch. The response to a form and the callback of single sign-on
+ * cannot be loaded again, so `place` replaces their address.
  */
 function addressOf({ method, url }: FastifyRequest, place: string | undefined): string {
   return method === "GET" && !url.startsWith(`${base}/oidc/`) ? url : (place ?? base);
@@ -109,12 +109,12 @@ export function csrfField(csrf: string): Html {
   return html`<input type="hidden" name="csrf" value="${csrf}">`;
 }
 
-/** An error, which screen readers announce immediately. */
+/** Shows an error. Screen readers announce it immediately. */
 export function alert(message: string | undefined): Content {
   return message !== undefined && html`<p class="alert" role="alert">${message}</p>`;
 }
 
-/** Rounded to minutes, in UTC; a dash without a time. */
+/** Shows a time in UTC without seconds, or a dash if there is no time. */
 export function time(timeMs: number | undefined, locale: Locale): Html {
   if (timeMs === undefined) return html`–`;
   return html`<time datetime="${new Date(timeMs).toISOString()}">${locale.time(timeMs)}</time>`;

@@ -21,17 +21,17 @@ import { csrfField, sendPage } from "./layout.ts";
 import { field, requireCsrf, requireSession, sessionOf } from "./session.ts";
 import { pageOf, place, teamOf } from "./team-words.ts";
 
-/** A full lexicon of long words has about half this size. */
+/** Limit of a file. A full lexicon of long words has about half this size. */
 const maxFileBytes = 2 * 1024 * 1024;
 const formLimits = { fileSize: maxFileBytes, files: 1, fields: 4, parts: 5, fieldSize: 1_000 };
 
-/** Exports and imports a team's lexicon as files of the Pronunciation Lexicon Specification. */
+/** The routes that export and import a lexicon as files of the Pronunciation Lexicon Specification (PLS). */
 export function addLexiconFiles(scope: FastifyInstance, parts: DashboardContext): void {
   const { lexicon, table } = parts.lexicon;
   const onRequest = requireSession(parts, "owner", "member");
 
   scope.get("/words/export", { onRequest }, async (request, reply) => {
-    const { team, language, alphabet } = readQuestion(request);
+    const { team, language, alphabet } = readExportQuery(request);
     const words = (await table.list(team)).filter((entry) => entry.language === language);
     return reply
       .type("application/pls+xml; charset=utf-8")
@@ -56,7 +56,7 @@ export function addLexiconFiles(scope: FastifyInstance, parts: DashboardContext)
   void scope.register(uploads);
 }
 
-function readQuestion(request: FastifyRequest) {
+function readExportQuery(request: FastifyRequest) {
   const { team, language, alphabet } = request.query as Readonly<Record<string, unknown>>;
   if (typeof language !== "string" || !Object.hasOwn(languages, language)) {
     throw new Refusal("invalid_request", ({ words }) => words.noSuchLanguage);
@@ -67,7 +67,7 @@ function readQuestion(request: FastifyRequest) {
   return { team: teamOf(request, typeof team === "string" ? team : ""), language, alphabet };
 }
 
-/** A hook that reads a form with a file into the body, within the limits. */
+/** A hook that reads a form with a file into the body. @throws Refusal if the form exceeds the limits. */
 async function readForm(request: FastifyRequest): Promise<void> {
   const body: Record<string, unknown> = {};
   try {
@@ -119,7 +119,7 @@ ${more > 0 && html`<p>${files.more(whole(more))}</p>`}</div>
   return sendPage(reply, { title: files.import, place, content });
 }
 
-/** The result of an import, on the page that it redirects to. */
+/** Shows the result of an import. The import redirects to the page with this message. */
 export function importedNote(request: FastifyRequest): Content {
   const { imported } = request.query as { readonly imported?: unknown };
   if (typeof imported !== "string" || !/^\d{1,5}$/.test(imported)) return undefined;

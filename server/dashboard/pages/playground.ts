@@ -33,7 +33,8 @@ export interface PlaygroundServices {
 }
 
 /**
- * The playground, and its synthesis route, which is the API's own route with a session instead of an API key.
+ * The page of the playground and its synthesis route. The route works like the route of the API, but requires a
+ * session instead of an API key.
  */
 export function addPlayground(
   scope: FastifyInstance,
@@ -66,14 +67,14 @@ export function addPlayground(
   void scope.register(speechRoute);
 }
 
-/** Invalid fields of a speech request, by their names on the page. */
+/** Converts a failure with invalid fields to a message in the language of the page. */
 function sayFields(error: unknown): never {
   if (!(error instanceof Failure) || error.fields.length === 0) throw error;
   const { code, fields } = error;
   throw new Refusal(code, ({ playground }) => playground.refused(error), { fields, cause: error });
 }
 
-/** The identity for limits, queues, logs and words, instead of an API key. */
+/** Returns the identity of the user for limits, queues, logs and words. It replaces an API key. */
 function keyOf({ id, name, team }: User): ApiKey {
   return {
     id: `person:${id}`,
@@ -158,7 +159,7 @@ function engineName(engine: string): string {
   return engineNames[engine] ?? engine;
 }
 
-/** @param bounds attributes with the specification's limits. */
+/** @param bounds attributes with the limits of the specification. */
 function number(name: string, label: string, bounds: string, usual: number | undefined, help?: string): Html {
   const attributes = [...bounds.matchAll(/(\w+)="([\d.]+)"/g)].map(
     ([, key, value]) => html` ${key}="${value}"`,
@@ -172,7 +173,7 @@ function check(name: string, label: string): Html {
   return html`<label class="choice"><input type="checkbox" name="${name}"> ${label}</label>`;
 }
 
-/** The sample sentence of a voice, by its language (ISO 639-3): "Hello, I am glad to read this to you." */
+/** The sample sentence "Hello, I am glad to read this to you." in each language, by ISO 639-3 code. */
 export const samples: Readonly<Record<string, string>> = {
   eng: "Hello, I am glad to read this to you.",
   spa: "Hola, me alegra leerle esto.",

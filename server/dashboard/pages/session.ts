@@ -6,7 +6,7 @@ import type { DashboardContext } from "./dashboard-context.ts";
 import { base, type SignedInUser } from "./layout.ts";
 
 export interface SessionContext extends SignedInUser {
-  /** ID of the session. */
+  /** Secret of the session, which the cookie contains. */
   readonly secret: string;
 }
 
@@ -18,7 +18,10 @@ declare module "fastify" {
 
 const secretForm = /^[\w-]{43}$/;
 
-/** The cookie of a session. Scripts cannot read it, and other sites send it only when a link is followed. */
+/**
+ * Returns the name and the options of the session cookie. Scripts cannot read the cookie. A request from another site
+ * includes the cookie only if the user follows a link.
+ */
 export function sessionCookie({ url }: DashboardContext) {
   const secure = url.startsWith("https:");
   return {
@@ -28,7 +31,7 @@ export function sessionCookie({ url }: DashboardContext) {
   };
 }
 
-/** A hook that accepts signed-in users with one of these roles, and redirects others to the sign-in. */
+/** Creates a hook that requires a user with one of these roles. Without a session, it redirects to the sign-in. */
 export function requireSession(parts: DashboardContext, ...roles: readonly Role[]) {
   const { name } = sessionCookie(parts);
   return async (request: FastifyRequest, reply: FastifyReply): Promise<unknown> => {
@@ -46,9 +49,9 @@ export function requireSession(parts: DashboardContext, ...roles: readonly Role[
   };
 }
 
-/** The signed-in user, who exists behind `requireSession`. */
+/** Returns the signed-in user of a request. The route must use `requireSession`. */
 export function sessionOf({ visit }: FastifyRequest): SessionContext {
-  if (!visit) throw new Error("this route does not require a session");
+  if (!visit) throw new Error("the route must use requireSession before it reads the session");
   return visit;
 }
 
@@ -56,7 +59,7 @@ function isPage({ headers }: FastifyRequest): boolean {
   return headers.accept?.includes("text/html") ?? false;
 }
 
-/** A hook that rejects forms of other sites, by the browser's headers, with or without a session. */
+/** A hook that rejects forms of other sites. It uses the headers of the browser, so it needs no session. */
 export async function refuseOtherSites({ method, headers }: FastifyRequest): Promise<void> {
   if (method === "GET" || method === "HEAD") return;
   if (isFromHere(headers, headers.origin)) return;
@@ -64,9 +67,9 @@ export async function refuseOtherSites({ method, headers }: FastifyRequest): Pro
 }
 
 /**
- * Whether a page of this host led here.
- * @param sender the page or its origin, which is used if the browser does not send `Sec-Fetch-Site` (over
- * plain HTTP, or an old browser).
+ * Whether a page of this host sent the request.
+ * @param sender the URL or the origin of the page. It is used if the browser does not send `Sec-Fetch-Site`, for
+ * example over plain HTTP.
  */
 export function isFromHere(headers: FastifyRequest["headers"], sender: string | undefined): boolean {
   const site = headers["sec-fetch-site"];
@@ -78,13 +81,13 @@ function hostOf(origin: string | undefined): string | undefined {
   return origin !== undefined && URL.canParse(origin) ? new URL(origin).host : undefined;
 }
 
-/** A hook after the body: a request that changes data must contain the session's token. */
+/** A hook that requires the CSRF token of the session in requests that change data. It needs the parsed body. */
 export async function requireCsrf(request: FastifyRequest): Promise<void> {
   if (request.method === "GET" || request.method === "HEAD") return;
-  const given = request.headers["x-csrf-token"] ?? field(request, "csrf");
-  const wanted = Buffer.from(sessionOf(request).csrf);
-  const shown = Buffer.from(typeof given === "string" ? given : "");
-  if (shown.length === wanted.length && timingSafeEqual(shown, wanted)) return;
+  const token = request.headers["x-csrf-token"] ?? field(request, "csrf");
+  const expected = Buffer.from(sessionOf(request).csrf);
+  const actual = Buffer.from(typeof token === "string" ? token : "");
+  if (actual.length === expected.length && timingSafeEqual(actual, expected)) return;
   throw new Refusal("cross_site", ({ failures }) => failures.earlierSession);
 }
 
@@ -92,12 +95,12 @@ function csrfOf(secret: string): string {
   return createHmac("sha256", secret).update("csrf").digest("base64url");
 }
 
-/** Returns a field of a form without surrounding spaces, or an empty text if it is missing or repeated. */
+/** Returns a form field without surrounding spaces. A missing or repeated field becomes an empty string. */
 export function field({ body }: FastifyRequest, name: string): string {
   return untrimmed(body, name).trim();
 }
 
-/** Unchanged, with spaces. */
+/** Returns the password field unchanged, including spaces. */
 export function password({ body }: FastifyRequest, name = "password"): string {
   return untrimmed(body, name);
 }

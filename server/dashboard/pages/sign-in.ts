@@ -11,13 +11,12 @@ import type { DashboardContext } from "./dashboard-context.ts";
 import { alert, base, sendPage } from "./layout.ts";
 import { field, password, requireCsrf, requireSession, sessionCookie, sessionOf } from "./session.ts";
 
-/** Path below `/dashboard`. */
+/** Paths of single sign-on, relative to `/dashboard`. */
 export const startPath = "/oidc/start";
 export const callbackPath = "/oidc/callback";
 
 /**
- * The page of the first owner, sign-in and sign-out, and the page of a link by which a user chooses a
- * password.
+ * The pages for the first owner, for the sign-in and the sign-out, and for an invitation link.
  */
 export function addSignInPages(scope: FastifyInstance, parts: DashboardContext): void {
   addSetup(scope, parts);
@@ -37,8 +36,7 @@ function addSetup(scope: FastifyInstance, parts: DashboardContext): void {
   });
   scope.post("/setup", async (request, reply) => {
     const [token, name] = [field(request, "token"), field(request, "name")];
-    // After an owner exists there is nothing to guess here, so invalid requests are rejected before they are
-    // counted.
+    // After the first owner exists, the token is useless. Attempts are then rejected without being counted.
     const isSetUp = await accounts.isSetUp();
     if (!isSetUp) await throttle.enter("setup", "the first owner", request.ip);
     try {
@@ -60,10 +58,10 @@ function addSetup(scope: FastifyInstance, parts: DashboardContext): void {
   });
 }
 
-/** @throws Refusal if it is another one. */
-function requireToken(given: string, wanted: string | undefined): void {
-  const [a, b] = [given, wanted ?? ""].map((text) => createHash("sha256").update(text).digest());
-  if (wanted && a && b && timingSafeEqual(a, b)) return;
+/** @throws Refusal if the token is wrong. */
+function requireToken(given: string, expected: string | undefined): void {
+  const [a, b] = [given, expected ?? ""].map((text) => createHash("sha256").update(text).digest());
+  if (expected && a && b && timingSafeEqual(a, b)) return;
   throw new Refusal("invalid_request", ({ signIn }) => signIn.wrongLink);
 }
 
@@ -76,20 +74,20 @@ function addLogin(scope: FastifyInstance, parts: DashboardContext): void {
   scope.post("/login", async (request, reply) => {
     const name = field(request, "name").toLowerCase().slice(0, 64);
     await throttle.enter("login", name, request.ip);
-    const found = await accounts.find(name);
-    if (!(await passwords.verify(password(request), found?.password)) || !found) {
+    const account = await accounts.find(name);
+    if (!(await passwords.verify(password(request), account?.password)) || !account) {
       const { words } = localeOf(request);
       const form = loginForm(parts, words, { name, problem: words.signIn.wrong });
       page(reply.code(401), words.signIn.signIn, form);
-      // Written after the response, whose time would otherwise reveal whether the name exists: not every
-      // rejection is written.
-      await noteRefused(parts, request, found && name);
+      // The audit log is written after the response. Not every rejection is written, so the duration of the
+      // response would otherwise reveal whether the name exists.
+      await noteRefused(parts, request, account && name);
       return reply;
     }
     await throttle.passed("login", name, request.ip);
     await accounts.note({ actor: name, action: "signed in", subject: name });
-    request.log.info({ person: name, source: request.ip }, "a person signed in");
-    return signIn(parts, reply, found.person);
+    request.log.info({ person: name, source: request.ip }, "a user signed in");
+    return signIn(parts, reply, account.person);
   });
   scope.post(
     "/logout",
@@ -103,16 +101,16 @@ function addLogin(scope: FastifyInstance, parts: DashboardContext): void {
 }
 
 /**
- * Writes a rejected sign-in into the log and the audit log. An unknown name is not written, because users
- * type passwords into the wrong field.
- * @param name of the account; undefined if the given name does not exist.
+ * Records a rejected sign-in in the log and the audit log. An unknown name is not recorded, because users sometimes
+ * type their password into the field for the name.
+ * @param name the name of the account. Undefined if no account has the given name.
  */
 export async function noteRefused(
   { accounts, strangers }: DashboardContext,
   { log, ip }: FastifyRequest,
   name: string | undefined,
 ): Promise<void> {
-  log.warn({ source: ip, ...(name !== undefined && { person: name }) }, "a sign-in was refused");
+  log.warn({ source: ip, ...(name !== undefined && { person: name }) }, "a sign-in was rejected");
   if (name === undefined && !(await strangers.isNoted())) return;
   const who = name ?? unknownActor;
   await accounts.note({ actor: who, action: "sign-in refused", subject: who, detail: `from ${ip}` });
@@ -148,14 +146,14 @@ function addJoin(scope: FastifyInstance, parts: DashboardContext): void {
   });
 }
 
-/** Converts errors that the user can correct, and passes all others on. */
+/** Returns the message of an error that the user can correct. Other errors are thrown again. */
 function problemOf(error: unknown, words: Texts): string {
   const problem = problemIn(error, words);
   if (problem === undefined) throw error;
   return problem;
 }
 
-/** Each sign-in gets a new session, so that a session ID that another person knew is worthless afterwards. */
+/** Starts a new session for each sign-in, so that an earlier session ID cannot be reused. */
 export async function signIn(
   parts: DashboardContext,
   reply: FastifyReply,
@@ -174,7 +172,7 @@ export function showSignIn(
   return page(reply, words.signIn.signIn, loginForm(parts, words, { name: "", problem }));
 }
 
-/** @param place address of the page that responds to a form. */
+/** @param place the address of the page with the form. */
 function page(reply: FastifyReply, title: string, content: Html, place = base): FastifyReply {
   return sendPage(reply, { title, place, content: html`<div class="narrow">${content}</div>` });
 }
@@ -229,7 +227,7 @@ ${newPasswordField(words)}
 </form>`;
 }
 
-/** A link instead of a form, because the content security policy allows no form to another host. */
+/** Returns a link and not a form, because the content security policy blocks forms that redirect to another host. */
 function providerLink(
   { singleSignOn }: DashboardContext,
   say: (provider: string) => string,

@@ -10,22 +10,22 @@ import { callbackPath, showSignIn, signIn, startPath } from "./sign-in.ts";
 
 const linkForm = /^[\w-]{43}$/;
 
-/** Redirects to the provider, and the return from it. */
+/** The routes of single sign-on: the redirect to the provider, and the callback. */
 export function addSingleSignOn(scope: FastifyInstance, parts: DashboardContext): void {
   const { singleSignOn, accounts, throttle, strangers, now } = parts;
   if (!singleSignOn) return;
   const { provider, identities, settings } = singleSignOn;
   const { name: cookieName, options } = flowCookie(parts);
-  const refuse = async (request: FastifyRequest, reply: FastifyReply, trouble: SignInError) => {
-    const { reason, who } = trouble;
-    request.log.warn({ reason, source: request.ip }, "a single sign-on was refused");
+  const refuse = async (request: FastifyRequest, reply: FastifyReply, error: SignInError) => {
+    const { reason, who } = error;
+    request.log.warn({ reason, source: request.ip }, "a single sign-on was rejected");
     if (await strangers.isNoted()) {
       const detail = `by ${settings.name}: ${reason}`;
       await accounts.note({ actor: who, action: "sign-in refused", subject: who, detail });
     }
-    return showSignIn(parts, reply.code(trouble.status), trouble.say(localeOf(request).words));
+    return showSignIn(parts, reply.code(error.status), error.say(localeOf(request).words));
   };
-  const telling = async (request: FastifyRequest, reply: FastifyReply, work: () => Promise<FastifyReply>) => {
+  const withSignInErrors = async (request: FastifyRequest, reply: FastifyReply, work: () => Promise<FastifyReply>) => {
     try {
       return await work();
     } catch (error) {
@@ -35,7 +35,7 @@ export function addSingleSignOn(scope: FastifyInstance, parts: DashboardContext)
   };
 
   scope.get(startPath, (request, reply) =>
-    telling(request, reply, async () => {
+    withSignInErrors(request, reply, async () => {
       await throttle.enterAddress("provider", request.ip);
       const { cookie, flow } = beginFlow(readLink(request), now());
       const target = await provider.begin(flow);
@@ -45,22 +45,22 @@ export function addSingleSignOn(scope: FastifyInstance, parts: DashboardContext)
     }),
   );
   scope.get(callbackPath, (request, reply) =>
-    telling(request, reply, async () => {
+    withSignInErrors(request, reply, async () => {
       await throttle.enterAddress("provider", request.ip);
       void reply.clearCookie(cookieName, options);
       const flow = readFlow(request.cookies[cookieName] ?? "", now());
       if (!flow) throw notBegunHere();
       const { search } = new URL(request.url, singleSignOn.redirectUri);
       const claims = await provider.finish(new URL(search, singleSignOn.redirectUri), flow);
-      const proved = readClaims(claims, settings);
-      const admission = await identities.admit(proved, flow.link);
+      const identity = readClaims(claims, settings);
+      const admission = await identities.admit(identity, flow.link);
       if (admission.kind === "refused") {
-        const who = admission.person?.name ?? proved.name;
+        const who = admission.person?.name ?? identity.name;
         throw new SignInError(403, (words) => words.provider.refused(admission), admission.why, who);
       }
       const { name } = admission.person;
       await accounts.note({ actor: name, action: "signed in", subject: name, detail: `by ${settings.name}` });
-      request.log.info({ person: name, source: request.ip }, "a person signed in");
+      request.log.info({ person: name, source: request.ip }, "a user signed in");
       return signIn(parts, reply, admission.person);
     }),
   );
@@ -70,22 +70,21 @@ function notBegunHere(): SignInError {
   return new SignInError(
     400,
     (words) => words.provider.notBegunHere,
-    "not begun in this browser, over already, or too late",
+    "the sign-in was started in another browser, is already complete, or has expired",
   );
 }
 
-/** SameSite=Lax, because the browser returns from another site. */
+/** Returns the cookie of a sign-in in progress. It needs SameSite=Lax, because the provider redirects the browser. */
 function flowCookie(parts: DashboardContext) {
   const { name, options } = sessionCookie(parts);
   return { name: `${name}-sign-in`, options };
 }
 
-/** The invitation to use. Another site must not cause its use by a link that a user follows. */
+/** Returns the secret of the invitation. A link on another site must not make a user accept an invitation. */
 function readLink({ query, headers }: FastifyRequest): string | undefined {
   const { link } = query as { readonly link?: unknown };
   if (typeof link !== "string" || !linkForm.test(link)) return undefined;
-  // A followed link has no Origin header; the referrer policy of its page sends the address to this host
-  // only.
+  // A request that follows a link has no Origin header. Pages of the dashboard send a Referer header to this host.
   if (isFromHere(headers, headers.referer)) return link;
   throw new Refusal("cross_site", (words) => words.provider.openLink);
 }

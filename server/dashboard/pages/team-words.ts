@@ -4,13 +4,13 @@ import { sessionOf } from "./session.ts";
 
 export const place = `${base}/words`;
 
-/** The address of the page of a team's words. Without a team, an owner would see the page of their own team. */
+/** Returns the address of the page with the words of a team. */
 export function pageOf(team: string): string {
   return `${place}?team=${encodeURIComponent(team)}`;
 }
 
-/** An owner selects the team; every other user has one. */
-export function teamOf(request: FastifyRequest, asked: string): string {
+/** Returns the requested team for an owner, and the own team for other users. */
+export function teamOf(request: FastifyRequest, requested: string): string {
   const { role, team } = sessionOf(request).person;
-  return role === "owner" ? asked : (team ?? "");
+  return role === "owner" ? requested : (team ?? "");
 }

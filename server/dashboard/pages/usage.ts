@@ -13,10 +13,10 @@ import { requireSession, sessionOf } from "./session.ts";
 
 const place = `${base}/usage`;
 const dayMs = 86_400_000;
-/** Number of days that can be shown, including today. */
+/** Periods that the user can select, in days including today. */
 const spans = [7, 30, 90] as const;
 const usualSpan = 30;
-/** Rows of one table, and of one file. */
+/** Highest number of rows of one table on the page, and of one CSV file. */
 const shownRows = 500;
 const mostRows = 100_000;
 
@@ -25,7 +25,7 @@ export interface ServerState {
   readonly prober: Pick<Prober, "configured" | "isReachable">;
 }
 
-/** Usage by team, and the state of the server. */
+/** The page of the usage and of the server's health, and the CSV file of the usage. */
 export function addUsagePages(scope: FastifyInstance, parts: DashboardContext, state: ServerState): void {
   const look = { onRequest: requireSession(parts, "owner", "member", "viewer") };
   scope.get("/usage", look, async (request, reply) => {
@@ -54,9 +54,9 @@ ${table(usage.byVoice, [usage.model, usage.voice], byVoice, locale)}
     return sendPage(reply, { title: usage.title, place, content });
   });
   scope.get("/usage.csv", look, async (request, reply) => {
-    const found = await parts.voiceUsage.rows(viewOf(request, spanOf(request), parts.now()), mostRows + 1);
-    const rows = found.slice(0, mostRows);
-    const name = rows.length < found.length ? `svc-tts-usage-newest-${mostRows}-rows` : "svc-tts-usage";
+    const newest = await parts.voiceUsage.rows(viewOf(request, spanOf(request), parts.now()), mostRows + 1);
+    const rows = newest.slice(0, mostRows);
+    const name = rows.length < newest.length ? `svc-tts-usage-newest-${mostRows}-rows` : "svc-tts-usage";
     return reply
       .type("text/csv; charset=utf-8")
       .header("content-disposition", `attachment; filename="${name}.csv"`)
@@ -69,7 +69,7 @@ ${table(usage.byVoice, [usage.model, usage.voice], byVoice, locale)}
   });
 }
 
-/** An owner sees all teams; other users see their own team. */
+/** Selects the usage that the user may see: all teams for an owner, otherwise the own team. */
 function viewOf(request: FastifyRequest, days: number, now: number): UsageView {
   const { role, team } = sessionOf(request).person;
   return { since: dayOf(now - (days - 1) * dayMs), team: role === "owner" ? undefined : (team ?? "") };

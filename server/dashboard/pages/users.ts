@@ -11,14 +11,14 @@ import { field, requireCsrf, requireSession, sessionOf } from "./session.ts";
 
 const place = `${base}/people`;
 
-/** The users of the dashboard, for owners. */
+/** The page of the users. Only owners may open it. */
 export function addUserPages(scope: FastifyInstance, parts: DashboardContext): void {
   const { accounts } = parts;
   const guard = { onRequest: requireSession(parts, "owner"), preHandler: requireCsrf };
   const show = async (request: FastifyRequest, reply: FastifyReply, above: Content, problem?: string) => {
     const [listed, keysOf] = [await accounts.list(), await accounts.madeKeys()];
     const content = html`${above}${table(request, listed, keysOf)}${addForm(request, problem)}`;
-    return sendPage(reply, { title: localeOf(request).words.people.title, place, content });
+    return sendPage(reply, { title: localeOf(request).words.users.title, place, content });
   };
   const linkTo = (secret: string) => `${parts.url}${base}/join?link=${secret}`;
   const actorOf = (request: FastifyRequest) => sessionOf(request).person.name;
@@ -36,10 +36,10 @@ export function addUserPages(scope: FastifyInstance, parts: DashboardContext): v
     }
   });
   scope.post("/people/link", guard, async (request, reply) => {
-    const people = await accounts.list();
+    const users = await accounts.list();
     const id = field(request, "id");
     const secret = await accounts.invite(actorOf(request), id);
-    const name = people.find((person) => person.id === id)?.name ?? "";
+    const name = users.find((person) => person.id === id)?.name ?? "";
     return show(request, reply, linkCard(request, name, linkTo(secret)));
   });
   scope.post("/people/remove", guard, async (request, reply) => {
@@ -52,17 +52,17 @@ function readPerson(request: FastifyRequest) {
   const name = readPersonName(field(request, "name"));
   const role = field(request, "role");
   const team = field(request, "team");
-  if (!isRole(role)) throw new Refusal("invalid_request", ({ people }) => people.roleRule);
-  if (team !== "" && !isTeamName(team)) throw new Refusal("invalid_request", ({ people }) => people.teamRule);
+  if (!isRole(role)) throw new Refusal("invalid_request", ({ users }) => users.roleRule);
+  if (team !== "" && !isTeamName(team)) throw new Refusal("invalid_request", ({ users }) => users.teamRule);
   if (team === "" && role !== "owner") {
-    throw new Refusal("invalid_request", ({ people }) => people.needsTeam(role));
+    throw new Refusal("invalid_request", ({ users }) => users.needsTeam(role));
   }
   return { name, role, ...(team !== "" && { team }) };
 }
 
 function linkCard(request: FastifyRequest, name: string, link: string): Html {
-  const { people } = localeOf(request).words;
-  return html`<div class="done" role="status"><p>${people.giveLink(html`<strong>${name}</strong>`)}</p>
+  const { users } = localeOf(request).words;
+  return html`<div class="done" role="status"><p>${users.giveLink(html`<strong>${name}</strong>`)}</p>
 <code class="secret" id="link">${link}</code></div>`;
 }
 
@@ -72,41 +72,41 @@ function table(
   keysOf: (id: string) => readonly CreatedKey[],
 ): Html {
   const { csrf } = sessionOf(request);
-  const { people } = localeOf(request).words;
+  const { users } = localeOf(request).words;
   const revocation = (id: string): Content => {
     const keys = keysOf(id);
     if (keys.length === 0) return undefined;
     const names = keys.map((key) => key.name).join(", ");
-    return html`<label class="choice" dir="auto"><input type="checkbox" name="revokeKeys">${people.revokeKeys(names)}</label>`;
+    return html`<label class="choice" dir="auto"><input type="checkbox" name="revokeKeys">${users.revokeKeys(names)}</label>`;
   };
   const rows = listed.map(
     ({ id, name, role, team, signsInBy }) => html`<tr>
-<th scope="row" dir="auto">${name}</th><td>${people.roles[role]}</td><td dir="auto">${team ?? "–"}</td><td>${people.signsInBy[signsInBy ?? "none"]}</td>
-<td><details><summary>${people.changePerson(name)}</summary>
-<form method="post" action="${place}/link" class="row">${csrfField(csrf)}<input type="hidden" name="id" value="${id}"><button class="plain">${people.newLink}</button></form>
-<form method="post" action="${place}/remove" class="row">${csrfField(csrf)}<input type="hidden" name="id" value="${id}">${revocation(id)}<button class="danger">${people.remove}</button></form>
+<th scope="row" dir="auto">${name}</th><td>${users.roles[role]}</td><td dir="auto">${team ?? "–"}</td><td>${users.signsInBy[signsInBy ?? "none"]}</td>
+<td><details><summary>${users.changePerson(name)}</summary>
+<form method="post" action="${place}/link" class="row">${csrfField(csrf)}<input type="hidden" name="id" value="${id}"><button class="plain">${users.newLink}</button></form>
+<form method="post" action="${place}/remove" class="row">${csrfField(csrf)}<input type="hidden" name="id" value="${id}">${revocation(id)}<button class="danger">${users.remove}</button></form>
 </details></td></tr>`,
   );
-  return html`<div class="scroll" tabindex="0" role="region" aria-label="${people.title}"><table>
-<thead><tr><th scope="col">${people.name}</th><th scope="col">${people.role}</th><th scope="col">${people.team}</th><th scope="col">${people.hasSignedIn}</th><th scope="col">${people.change}</th></tr></thead>
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="${users.title}"><table>
+<thead><tr><th scope="col">${users.name}</th><th scope="col">${users.role}</th><th scope="col">${users.team}</th><th scope="col">${users.hasSignedIn}</th><th scope="col">${users.change}</th></tr></thead>
 <tbody>${rows}</tbody></table></div>`;
 }
 
 function addForm(request: FastifyRequest, problem: string | undefined): Html {
-  const { people } = localeOf(request).words;
+  const { users } = localeOf(request).words;
   const options = roles.map(
     (role) =>
-      html`<option value="${role}"${role === (field(request, "role") || "member") && html` selected`}>${people.roles[role]}: ${people.roleMeanings[role]}</option>`,
+      html`<option value="${role}"${role === (field(request, "role") || "member") && html` selected`}>${users.roles[role]}: ${users.roleMeanings[role]}</option>`,
   );
   const kept = (name: string) => (problem === undefined ? "" : field(request, name));
-  return html`<h2>${people.add}</h2>
+  return html`<h2>${users.add}</h2>
 ${alert(problem)}
 <form method="post" action="${place}" class="card">${csrfField(sessionOf(request).csrf)}
 <div class="grid">
-<div><label for="name">${people.name}</label><input id="name" name="name" value="${kept("name")}" required maxlength="64" autocomplete="off" autocapitalize="none"></div>
-<div><label for="role">${people.role}</label><select id="role" name="role">${options}</select></div>
-<div><label for="team">${people.team}</label><input id="team" name="team" value="${kept("team")}" maxlength="64" autocomplete="off" aria-describedby="team-help"><p class="help" id="team-help">${people.teamHelp}</p></div>
+<div><label for="name">${users.name}</label><input id="name" name="name" value="${kept("name")}" required maxlength="64" autocomplete="off" autocapitalize="none"></div>
+<div><label for="role">${users.role}</label><select id="role" name="role">${options}</select></div>
+<div><label for="team">${users.team}</label><input id="team" name="team" value="${kept("team")}" maxlength="64" autocomplete="off" aria-describedby="team-help"><p class="help" id="team-help">${users.teamHelp}</p></div>
 </div>
-<p class="row"><button>${people.addAndLink}</button></p>
+<p class="row"><button>${users.addAndLink}</button></p>
 </form>`;
 }

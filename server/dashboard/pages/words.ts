@@ -15,10 +15,10 @@ import { addLexiconFiles, fileForms, importedNote } from "./lexicon-files.ts";
 import { field, requireCsrf, requireSession, sessionOf } from "./session.ts";
 import { pageOf, place, teamOf } from "./team-words.ts";
 
-/** Words on one page. The others follow when these are done. */
+/** Highest number of words for review on the page. Further words appear when these words are saved or dismissed. */
 const shownWords = 100;
 
-/** Out-of-vocabulary words: users write the pronunciation of a word, which applies immediately. */
+/** The page of out-of-vocabulary words and of the lexicon. A saved pronunciation applies immediately. */
 export function addWordPages(
   scope: FastifyInstance,
   parts: DashboardContext,
@@ -27,9 +27,9 @@ export function addWordPages(
   const { lexicon, table, sentences } = parts.lexicon;
   const guard = { onRequest: requireSession(parts, "owner", "member"), preHandler: requireCsrf };
   addLexiconFiles(scope, parts);
-  const show = async (request: FastifyRequest, reply: FastifyReply, asked: string, problem?: string) => {
+  const show = async (request: FastifyRequest, reply: FastifyReply, requestedTeam: string, problem?: string) => {
     const visitor = sessionOf(request);
-    const team = teamOf(request, asked);
+    const team = teamOf(request, requestedTeam);
     const [unknown, entries, keepsSentences, teams] = await Promise.all([
       table.review(team, shownWords),
       table.list(team),
@@ -80,7 +80,7 @@ export function addWordPages(
   }
 }
 
-/** @throws Refusal */
+/** @throws Refusal if the word or the language is not valid. */
 function readWord(request: FastifyRequest, team: string): LexiconWord {
   const word = lexiconWord(field(request, "word"));
   const language = field(request, "language");
@@ -93,7 +93,7 @@ function wrong(say: (words: Texts) => string): Refusal {
   return new Refusal("invalid_request", say);
 }
 
-/** @throws Refusal naming the invalid position. */
+/** @throws Refusal with the invalid position. */
 function readSounds(request: FastifyRequest): string {
   const written = field(request, "phonemes").replace(/^\{|\}$/g, "");
   if (written.length > longestPhonemes) {
@@ -145,7 +145,7 @@ ${saveForm({ id: `w${i}`, word, language, phonemes: "" }, facts)}
 ${alphabet(locale)}`;
 }
 
-/** Every user can see whether sentences are kept. Only owners can change it. */
+/** Shows whether sentences are saved. Only owners can change this setting. */
 function sentenceForm(isOn: boolean, { person, csrf }: SignedInUser, { team, locale }: Facts): Html {
   const { words } = locale.words;
   const state = isOn ? words.sentencesKept(locale.whole(longestSentence)) : words.sentencesNotKept;
@@ -212,7 +212,8 @@ const examples: readonly (readonly [sounds: string, words: string])[] = [
 function alphabet(locale: Locale): Html {
   const { words } = locale.words;
   const rows = examples.map(
-    ([sounds, said]) => html`<tr><th scope="row"><code>${sounds}</code></th><td lang="en">${said}</td></tr>`,
+    ([sounds, samples]) =>
+      html`<tr><th scope="row"><code>${sounds}</code></th><td lang="en">${samples}</td></tr>`,
   );
   return html`<details id="alphabet"><summary>${words.alphabet}</summary>
 <p>${words.stress(html`<code>k1Ast0xm</code>`)}</p>

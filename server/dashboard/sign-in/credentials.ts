@@ -7,14 +7,14 @@ const shortest = 12;
 const longest = 256;
 const plainName = /^[\p{L}\p{N}][\p{L}\p{N}._@+-]{0,63}$/u;
 
-/** @returns the name in lower case. @throws Refusal */
+/** @returns the name in lower case. @throws Refusal if the name is not valid. */
 export function readPersonName(given: string): string {
   const name = findPersonName(given);
   if (name !== undefined) return name;
-  throw new Refusal("invalid_request", ({ people }) => people.nameRule);
+  throw new Refusal("invalid_request", ({ users }) => users.nameRule);
 }
 
-/** @returns in lower case; undefined if it is not a valid name. */
+/** @returns the name in lower case. Undefined if the name is not valid. */
 export function findPersonName(given: string): string | undefined {
   const name = given.normalize("NFC").toLowerCase();
   return plainName.test(name) ? name : undefined;

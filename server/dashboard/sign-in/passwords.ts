@@ -2,10 +2,10 @@ import { argon2, randomBytes, timingSafeEqual } from "node:crypto";
 import { promisify } from "node:util";
 import { Refusal } from "../languages/refusal.ts";
 
-/** Hashes passwords as PHC strings of Argon2id, in Node's thread pool. */
+/** Hashes and verifies passwords. A hash is a PHC string of Argon2id. The work runs in Node's thread pool. */
 export interface Passwords {
   hash(password: string): Promise<string>;
-  /** @param kept undefined if the user does not exist; the verification then takes as long. */
+  /** @param kept the stored hash. Undefined if the user does not exist; the verification takes the same time. */
   verify(password: string, kept: string | undefined): Promise<boolean>;
 }
 
@@ -15,7 +15,7 @@ const derive = promisify(argon2);
 const cost = { memory: 19_456, passes: 2, parallelism: 1 };
 const saltBytes = 16;
 const hashBytes = 32;
-/** Concurrent verifications: unauthenticated requests can use at most 76 MiB. */
+/** Highest number of concurrent verifications, so that unauthenticated requests use at most 76 MiB. */
 const atOnce = 4;
 
 export function createPasswords(): Passwords {
@@ -32,22 +32,22 @@ export function createPasswords(): Passwords {
       running -= 1;
     }
   };
-  const nobody = { ...cost, nonce: randomBytes(saltBytes), hash: randomBytes(hashBytes) };
+  const unknownUser = { ...cost, nonce: randomBytes(saltBytes), hash: randomBytes(hashBytes) };
   return {
     async hash(password) {
       const nonce = randomBytes(saltBytes);
       return write({ ...cost, nonce, hash: await derived(password, { ...cost, nonce, hash: nonce }) });
     },
     async verify(password, kept) {
-      const wanted = kept === undefined ? nobody : read(kept);
-      const found = await derived(password, wanted);
-      return timingSafeEqual(found, wanted.hash) && kept !== undefined;
+      const expected = kept === undefined ? unknownUser : read(kept);
+      const actual = await derived(password, expected);
+      return timingSafeEqual(actual, expected.hash) && kept !== undefined;
     },
   };
 }
 
 interface Kept {
-  /** KiB. */
+  /** Memory in KiB. */
   readonly memory: number;
   readonly passes: number;
   readonly parallelism: number;

@@ -2,27 +2,30 @@ import { isIPv4, isIPv6 } from "node:net";
 import { RateLimiterMemory, type RateLimiterRes } from "rate-limiter-flexible";
 import { Refusal } from "../languages/refusal.ts";
 
-/** Each way to sign in is counted separately, so that invalid requests for one do not block another. */
+/** The ways to sign in. Each is counted separately, so that failures of one do not block another. */
 export type SignInEndpoint = "setup" | "login" | "join" | "account" | "provider";
 
-/** Slows down guesses of passwords and links, by the target and by the network of the client. */
+/** Limits attempts to guess passwords and links, for each target and for each network of clients. */
 export interface Throttle {
-  /** Counts an attempt for a name, a user or a link. @throws Refusal `rate_limited`. */
-  enter(door: SignInEndpoint, name: string, address: string): Promise<void>;
-  /** The same for an attempt without a known name. */
-  enterAddress(door: SignInEndpoint, address: string): Promise<void>;
+  /** Counts an attempt for a name, a user or a link. @throws Refusal `rate_limited` */
+  enter(endpoint: SignInEndpoint, name: string, address: string): Promise<void>;
+  /** Counts an attempt without a known name. @throws Refusal `rate_limited` */
+  enterAddress(endpoint: SignInEndpoint, address: string): Promise<void>;
   /**
-   * The password was correct: this attempt and earlier ones for this name from this network are forgotten.
+   * Records a correct password. Earlier attempts for this name from this network no longer count.
    */
-  passed(door: SignInEndpoint, name: string, address: string): Promise<void>;
+  passed(endpoint: SignInEndpoint, name: string, address: string): Promise<void>;
 }
 
 const windowSeconds = 600;
-/** Attempts from one network, so that an attacker does not lock out users of other networks. */
+/**
+ * Highest number of attempts for one name from one network, so that an attacker does not block users in other
+ * networks.
+ */
 const triesOfName = 10;
-/** Attempts from all networks together. */
+/** Highest number of attempts for one name from all networks together. */
 const triesOfNameInAll = 100;
-/** Many users may share one address. */
+/** Highest number of attempts from one network. Many users may share one address. */
 const triesOfAddress = 200;
 
 export function createThrottle(): Throttle {
@@ -30,21 +33,21 @@ export function createThrottle(): Throttle {
   const names = limiter(triesOfName);
   const namesInAll = limiter(triesOfNameInAll);
   const addresses = limiter(triesOfAddress);
-  const keysOf = (door: SignInEndpoint, name: string, address: string) => ({
-    addressKey: `${door} ${networkOf(address)}`,
-    nameKey: `${door} ${networkOf(address)} ${name}`,
-    nameInAllKey: `${door} ${name}`,
+  const keysOf = (endpoint: SignInEndpoint, name: string, address: string) => ({
+    addressKey: `${endpoint} ${networkOf(address)}`,
+    nameKey: `${endpoint} ${networkOf(address)} ${name}`,
+    nameInAllKey: `${endpoint} ${name}`,
   });
   return {
-    async enter(door, name, address) {
-      const { addressKey, nameKey, nameInAllKey } = keysOf(door, name, address);
+    async enter(endpoint, name, address) {
+      const { addressKey, nameKey, nameInAllKey } = keysOf(endpoint, name, address);
       await consume(addresses, addressKey);
       await consume(names, nameKey);
       await consume(namesInAll, nameInAllKey);
     },
-    enterAddress: (door, address) => consume(addresses, `${door} ${networkOf(address)}`),
-    async passed(door, name, address) {
-      const { addressKey, nameKey, nameInAllKey } = keysOf(door, name, address);
+    enterAddress: (endpoint, address) => consume(addresses, `${endpoint} ${networkOf(address)}`),
+    async passed(endpoint, name, address) {
+      const { addressKey, nameKey, nameInAllKey } = keysOf(endpoint, name, address);
       await names.delete(nameKey);
       await addresses.reward(addressKey);
       await namesInAll.reward(nameInAllKey);
@@ -52,17 +55,17 @@ export function createThrottle(): Throttle {
   };
 }
 
-/** Limits how many audit entries unauthenticated clients cause. */
+/** Limits the number of audit log entries that unauthenticated clients cause. */
 export interface UnknownNameLimiter {
-  /** Whether another entry may be written. The log contains all of them. */
+  /** Whether another entry may be written. The log of the server contains all failed sign-ins. */
   isNoted(): Promise<boolean>;
 }
 
-/** Rejected sign-ins of unknown users in a window. */
-const notedStrangers = 100;
+/** Highest number of audit log entries for unknown users in a window. */
+const mostUnknownUsers = 100;
 
 export function createUnknownNameLimiter(): UnknownNameLimiter {
-  const all = new RateLimiterMemory({ points: notedStrangers, duration: windowSeconds });
+  const all = new RateLimiterMemory({ points: mostUnknownUsers, duration: windowSeconds });
   return {
     isNoted: () =>
       all.consume("all").then(
@@ -72,13 +75,13 @@ export function createUnknownNameLimiter(): UnknownNameLimiter {
   };
 }
 
-/** An IPv4 address, or the /64 network of an IPv6 address, which one household or machine uses. */
+/** Returns an IPv4 address, or the /64 network of an IPv6 address, which one household or machine uses. */
 export function networkOf(address: string): string {
   const [plain = ""] = address.split("%");
   const mapped = /^::ffff:([\d.]+)$/i.exec(plain)?.[1];
   if (mapped !== undefined && isIPv4(mapped)) return mapped;
   if (!isIPv6(plain)) return plain;
-  // The canonical form has only hexadecimal groups.
+  // `URL` converts the address to its canonical form, which has only hexadecimal groups.
   const canonical = new URL(`http://[${plain}]/`).hostname.slice(1, -1);
   const [head = "", tail] = canonical.split("::");
   const groups = head === "" ? [] : head.split(":");
@@ -89,9 +92,9 @@ export function networkOf(address: string): string {
   return `${groups.slice(0, 4).join(":")}::/64`;
 }
 
-async function consume(limiter: RateLimiterMemory, what: string): Promise<void> {
+async function consume(limiter: RateLimiterMemory, key: string): Promise<void> {
   try {
-    await limiter.consume(what);
+    await limiter.consume(key);
   } catch (state) {
     if (state instanceof Error) throw state;
     const seconds = Math.ceil((state as RateLimiterRes).msBeforeNext / 1000);

@@ -18,7 +18,7 @@ describe("two API pods", () => {
     const token = await accounts.setupToken();
     const owner = new Visitor(one);
     const page = await owner.get(`/dashboard/setup?token=${token}`);
-    expect(page).toMatchObject({ status: 200, text: expect.stringContaining("Make the owner") });
+    expect(page).toMatchObject({ status: 200, text: expect.stringContaining("Create the owner") });
     const person = { token, name: "ada", password: "four plain words here" };
     expect(await owner.post("/dashboard/setup", person)).toMatchObject({ status: 303 });
     expect(await owner.get("/dashboard/keys")).toMatchObject({ status: 200 });

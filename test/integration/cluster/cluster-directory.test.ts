@@ -202,7 +202,7 @@ describe("the directory of a cluster", () => {
     await eventually("the directory to read the table", () => directory.table() !== undefined);
     await putTable('{"version":7}');
     await eventually("the log message about the invalid table", () =>
-      warnings.some((text) => text.includes("the last valid one stays")),
+      warnings.some((text) => text.includes("the last valid routing table stays")),
     );
     expect(directory.table()?.models.mist).toHaveLength(1);
   });

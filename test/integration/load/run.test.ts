@@ -55,7 +55,7 @@ function start(environment: Record<string, string> = {}): void {
 const portOf = (tier: keyof typeof ports) => ports[tier] + offset;
 
 const ready = () =>
-  eventually("the line that says that svc-tts is ready", () => run.output().includes("==> speaking"), {
+  eventually("the line that says that svc-tts is ready", () => run.output().includes("==> ready"), {
     seen: () => run.output(),
   });
 
@@ -123,7 +123,7 @@ describe("svc-tts all", () => {
     const arcana = ourProcesses().find(({ command }) => command.endsWith("\0arcana\0"));
     process.kill(arcana?.pid ?? 0, "SIGKILL");
     expect(await run.ended).toBe(1);
-    expect(run.output()).toContain("arcana ended (SIGKILL)");
+    expect(run.output()).toContain("arcana ended unexpectedly (SIGKILL)");
   });
 
   it("leaves no process behind when it is killed", async () => {
@@ -150,7 +150,7 @@ describe("svc-tts all", () => {
     await new Promise<void>((resolve) => blockingServer.listen(port, "127.0.0.1", resolve));
     start();
     expect(await run.ended).toBe(2);
-    expect(run.output()).toContain(`Port ${port}, which mist needs, is taken.`);
+    expect(run.output()).toContain(`Port ${port} of mist is in use.`);
     expect(run.output()).toContain("PORT_OFFSET=");
     await new Promise((resolve) => blockingServer.close(resolve));
   });

@@ -213,7 +213,7 @@ describe("arcana's metrics", () => {
     expect(receiver.posts).toMatchObject([{ path: "/v1/metrics", type }]);
   });
 
-  const failureMessages = () => messages.filter((line) => line.includes("cannot be sent"));
+  const failureMessages = () => messages.filter((line) => line.includes("the export of metrics failed"));
 
   it("are sent by at most two open requests while the collector does not respond, and cause one log message", async () => {
     await using silent = await startSilentCollector();
@@ -255,7 +255,7 @@ describe("arcana's metrics", () => {
     speak(telemetry);
     await eventually("the log message about the failure", () => failureMessages().length > 0);
     receiver.status = 200;
-    await eventually("the log message about the recovery", () => messages.includes("metrics are sent again"));
+    await eventually("the log message about the recovery", () => messages.includes("the export of metrics works again"));
     await telemetry.stop();
     expect(invocations()).toBe(1);
     expect(latest("svc.engine.initial_latency")?.points[0]).toMatchObject({ count: 1, sum: 120 });

@@ -47,7 +47,7 @@ describe("a request to the OpenAI-compatible API", () => {
     [{ voice: "no-such-voice" }, "/voice", "must be a voice of arcana"],
     [{ model: "mist" }, "/voice", "must be a voice of mist"],
     [{ input: "" }, "/input", "not empty"],
-    [{ input: "secret ".repeat(100), model: "mist", voice: "alan" }, "/input", "may have 500 characters"],
+    [{ input: "secret ".repeat(100), model: "mist", voice: "alan" }, "/input", "the limit with mist is 500"],
     [{ speed: 0.2 }, "/speed", "from 0.25 to 4"],
     [{ speed: 5 }, "/speed", "from 0.25 to 4"],
     [{ response_format: "aac" }, "/response_format", "one of mp3, opus, wav, pcm"],

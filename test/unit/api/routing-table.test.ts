@@ -17,7 +17,7 @@ describe("a routing table", () => {
     [table({ licenseRequired: "no" }), "licenseRequired must be true, false or absent"],
     [table({ models: [] }), "models must map each model to its routes"],
     [table({ models: null }), "models must map each model to its routes"],
-    [table({ models: { gpt: [] } }), "models.gpt is none of"],
+    [table({ models: { gpt: [] } }), "models has the unknown key gpt"],
     [table({ models: { mist: {} } }), "models.mist must be a list"],
     [table({ models: { mist: [null] } }), "models.mist[0] must be a route"],
     [

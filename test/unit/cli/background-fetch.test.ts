@@ -35,7 +35,7 @@ describe("a model that is installed while the tiers run", () => {
     await ended;
     expect(printed).toEqual([
       "    natural voices: arguments: models get kokoro-82m",
-      `    natural voices: installed, and ready in a few seconds. Try one in another terminal:\n\n${example}\n`,
+      `    natural voices: installed, and available in a few seconds. Try a voice in another terminal:\n\n${example}\n`,
     ]);
   });
 
@@ -46,7 +46,7 @@ describe("a model that is installed while the tiers run", () => {
     await ended;
     expect(printed).toEqual([
       "    natural voices: no network",
-      "    natural voices: not installed; the built-in voices go on speaking. Try again: svc-tts models get kokoro-82m",
+      "    natural voices: not installed; the built-in voices stay in use. Try again: svc-tts models get kokoro-82m",
     ]);
   });
 

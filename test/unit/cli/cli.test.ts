@@ -51,14 +51,14 @@ describe("the command line", () => {
     [["sing"], "unknown command `sing`"],
     [["keys", "create", "--nmae", "x"], "it takes --name, --scopes, --expires, --team"],
     [["keys", "create"], "--name NAME is required"],
-    [["keys", "create", "--name", "x", "--scopes", "root"], '"root" is not one of them'],
+    [["keys", "create", "--name", "x", "--scopes", "root"], '"root" is not a scope'],
     [["keys", "create", "--name", "x", "--expires", "2001-01-01"], "must be a future time"],
     [["license", "issue", "--key", "/nowhere", "--licensee", "x"], "/nowhere, which does not exist"],
     [
       ["license", "issue", "--key", "x", "--licensee", "x", "--days", "0"],
       "--days must be an integer from 1",
     ],
-    [["license", "issue", "--key", "x", "--licensee", "x", "--models", "gpt"], '"gpt" is not one of them'],
+    [["license", "issue", "--key", "x", "--licensee", "x", "--models", "gpt"], '"gpt" is not a model'],
   ])("refuses %j and explains what is allowed", async (words, message) => {
     expect(await run(...words)).toMatchObject({ code: 2, out: "", err: expect.stringContaining(message) });
   });
@@ -71,7 +71,7 @@ describe("keys create", () => {
     const first = await create("app");
     const second = await create("other", "--scopes", "tts:write,admin");
     expect(isWellFormedKey(first.out)).toBe(true);
-    expect(first.err).toBe(`The key app is made and is not shown again. ${file} holds its digest.`);
+    expect(first.err).toBe(`The key app was created. It is not shown again. ${file} contains the digest of the key.`);
     const text = readFileSync(file, "utf8");
     expect(text).not.toContain(first.out);
     expect(statSync(file).mode & 0o777).toBe(0o600);
@@ -105,12 +105,12 @@ describe("the license commands", () => {
     const issued = await signWith(at("private.jwk"), "--models", "mist", "--days", "30");
     const license = at("license.jwt");
     writeFileSync(license, issued.out);
-    expect((await signWith(at("jwks.json"))).err).toContain("holds public keys");
+    expect((await signWith(at("jwks.json"))).err).toContain("contains only public keys");
     const { d: _secret, ...shared } = JSON.parse(readFileSync(at("private.jwk"), "utf8"));
     writeFileSync(at("public.jwk"), JSON.stringify(shared));
-    expect((await signWith(at("public.jwk"))).err).toContain("holds public keys");
+    expect((await signWith(at("public.jwk"))).err).toContain("contains only public keys");
     writeFileSync(at("other.jwk"), "7");
-    expect((await signWith(at("other.jwk"))).err).toContain("holds no Ed25519 key");
+    expect((await signWith(at("other.jwk"))).err).toContain("contains no Ed25519 key");
     const inspect = () => run("license", "inspect", "--license", license, "--jwks", at("jwks.json"));
     const inspected = await inspect();
     expect(inspected.code).toBe(0);
@@ -172,7 +172,7 @@ describe("the settings in environment variables", () => {
     ...["10.0.0.0/0", "10.0.0.0/33", "10.0.0", "proxy", "::1/129", "10.0.0.0/8/8"].map(
       (wrong): [Record<string, string>, string] => [
         { ...routing, [env.trustedProxies]: `192.0.2.1, ${wrong}` },
-        `SVC_TTS_TRUSTED_PROXIES must be addresses and networks separated by commas, such as 10.0.0.0/8,2001:db8::/32, and not all addresses; it has "${wrong}".`,
+        `SVC_TTS_TRUSTED_PROXIES must be addresses and networks separated by commas, such as 10.0.0.0/8,2001:db8::/32, and must not cover all addresses; it contains "${wrong}".`,
       ],
     ),
     [
@@ -193,7 +193,7 @@ describe("the settings in environment variables", () => {
     ],
     [
       { ...dashboard, [env.dashboardUrl]: "http://tts.example.com" },
-      "SVC_TTS_DASHBOARD_URL must start with https://, unless it is an address of this machine",
+      "SVC_TTS_DASHBOARD_URL must start with https://",
     ],
     [
       { ...routing, [env.apiKey]: "fifteen-letters" },
@@ -214,8 +214,8 @@ describe("the settings in environment variables", () => {
     [{ ...routing, [env.keySockets]: "0" }, "SVC_TTS_KEY_SOCKETS must be an integer from 1"],
     [{ ...routing, [env.socketClearMode]: "all" }, "SVC_TTS_SOCKET_CLEAR_MODE must be one of abort, buffer"],
     [{ ...routing, [env.logLevel]: "loud" }, "SVC_TTS_LOG_LEVEL must be one of trace"],
-    [{}, "neither is set"],
-    [{ ...routing, [env.routingConfigMap]: "x" }, "both is set"],
+    [{}, "none of them is set"],
+    [{ ...routing, [env.routingConfigMap]: "x" }, "both are set"],
     [{ [env.routingConfigMap]: "x", [env.namespace]: "n" }, "KUBERNETES_SERVICE_HOST is not set"],
   ])("refuse %o and name the variable, the value and the allowed values", (environment, message) => {
     expect(() => readApiSettings(environment)).toThrow(message);

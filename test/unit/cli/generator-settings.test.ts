@@ -66,7 +66,7 @@ test.each([
   [{ GENERATOR_CAPACITY: "0" }, "GENERATOR_CAPACITY must be an integer from 1"],
   [
     { GENERATOR_CODEC_PROVIDERS: "tpu" },
-    'GENERATOR_CODEC_PROVIDERS must list cpu, cuda separated by commas; it has "tpu".',
+    'GENERATOR_CODEC_PROVIDERS must list cpu, cuda separated by commas; it contains "tpu".',
   ],
 ])("%o is refused, and the message names the variable, the value and the allowed values", (environment, message) => {
   expect(() => readModelSettings("arcana", { ...vllm, ...environment })).toThrow(message);

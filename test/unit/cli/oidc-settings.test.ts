@@ -56,7 +56,7 @@ describe("the settings of single sign-on", () => {
     [{ [env.dashboardUrl]: "" }, "SVC_TTS_OIDC_ISSUER needs SVC_TTS_DASHBOARD_URL"],
     [
       { [env.oidcScopes]: "profile" },
-      'SVC_TTS_OIDC_SCOPES must have openid among its words; it is "profile".',
+      'SVC_TTS_OIDC_SCOPES must contain the scope openid; it is "profile".',
     ],
     [
       { [env.oidcGroups]: "admins=owner" },

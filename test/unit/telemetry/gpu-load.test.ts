@@ -59,7 +59,7 @@ describe("the load of GPUs", () => {
     using nothing = standInNvidiaSmi([]);
     watch(nothing);
     await eventuallyTrue(() =>
-      expect(messages).toEqual(["nvidia-smi is not installed, so the load of GPUs is not reported"]),
+      expect(messages).toEqual(["nvidia-smi is not installed; the metric of the GPU load is absent"]),
     );
     expect(gpus.percent()).toBeUndefined();
   });
@@ -77,6 +77,6 @@ describe("the load of GPUs", () => {
       await clock.advance(pauseMs);
     }
     await eventuallyTrue(() => expect(gpus.percent()).toBe(12));
-    expect(messages).toEqual(["nvidia-smi ended; it is started again"]);
+    expect(messages).toEqual(["nvidia-smi ended unexpectedly; it is being restarted"]);
   });
 });

@@ -98,21 +98,21 @@ describe("a lexicon file of another program", () => {
     );
     const reading = read(text);
     expect(problemsOf(reading)).toEqual([
-      '4: The grapheme "two words": a word is 1 to 60 letters, with hyphens and apostrophes between.',
-      '5: The phoneme "bax": the sign x has no sound in the phonetic alphabet.',
-      "6: A lexeme needs a phoneme; an alias cannot be taken in.",
-      '7: "good" stands in line 3 already, with other sounds.',
+      '4: The grapheme "two words": a word must have 1 to 60 letters; hyphens and apostrophes are allowed between letters.',
+      '5: The phoneme "bax": the character x is not in the phonetic alphabet.',
+      "6: A lexeme must have a phoneme; an alias is not supported.",
+      '7: "good" is already in line 3, with another pronunciation.',
       '8: The phoneme "ɛndˈ": a stress mark must be followed by a syllable.',
       '9: The phoneme "s": its alphabet must be ipa or x-svc-tts.',
-      "10: A lexeme needs a grapheme.",
-      "10: <word> has no place in <lexicon>.",
+      "10: A lexeme must have a grapheme.",
+      "10: <word> is not allowed in <lexicon>.",
     ]);
     expect(reading).toMatchObject({ count: 8 });
   });
 
   it.each([
-    ["text that is not XML", "word = sounds", /^1: This cannot be read as XML near column \d+: /],
-    ["truncated XML", lexicon("").slice(0, -5), /cannot be read as XML/],
+    ["text that is not XML", "word = sounds", /^1: The XML is invalid near column \d+: /],
+    ["truncated XML", lexicon("").slice(0, -5), /The XML is invalid/],
     [
       "another root element",
       "<lexicon version='1.0'/>",
@@ -123,21 +123,21 @@ describe("a lexicon file of another program", () => {
       lexicon("", 'alphabet="x-sampa" xml:lang="en"'),
       /alphabet must be ipa or x-svc-tts/,
     ],
-    ["no xml:lang", lexicon("", 'alphabet="ipa"'), /xml:lang must name a language that a voice speaks/],
+    ["no xml:lang", lexicon("", 'alphabet="ipa"'), /xml:lang must be the language of a voice/],
     [
       "another encoding",
       lexicon("").replace("UTF-8", "UTF-16"),
-      /must be UTF-8; it says that it is "UTF-16"/,
+      /must be UTF-8, but declares the encoding "UTF-16"/,
     ],
-    ["too many words", lexicon(entry("a", "ə") + entry("b", "bi")), /has 1 words at most/],
-    ["deeply nested elements", lexicon("<metadata>".repeat(200_000)), /at most 16 deep/],
+    ["too many words", lexicon(entry("a", "ə") + entry("b", "bi")), /must have at most 1 words/],
+    ["deeply nested elements", lexicon("<metadata>".repeat(200_000)), /at most 16 levels deep/],
     [
       "nested entities",
       lexicon(entry("lol", "&lol2;")).replace(
         "<lexicon",
         '<!DOCTYPE lexicon [<!ENTITY lol "lol"><!ENTITY lol2 "&lol;&lol;">]>\n<lexicon',
       ),
-      /^2: A document type .* is not read/,
+      /^2: Document types .* are not supported/,
     ],
     [
       "an entity that refers to a file",
@@ -145,12 +145,12 @@ describe("a lexicon file of another program", () => {
         "<lexicon",
         '<!DOCTYPE lexicon [<!ENTITY file SYSTEM "file:///etc/passwd">]>\n<lexicon',
       ),
-      /^2: A document type .* is not read/,
+      /^2: Document types .* are not supported/,
     ],
     [
       "an entity without a declaration",
       lexicon(entry("passwd", "&file;")),
-      /^3: This cannot be read as XML .*entity/,
+      /^3: The XML is invalid .*entity/,
     ],
   ])("is refused if it has %s", (name, text, problem) => {
     expect(problemsOf(read(text, { words: name === "too many words" ? 1 : 5_000 }))).toEqual([
@@ -161,7 +161,7 @@ describe("a lexicon file of another program", () => {
   it("is refused if it is not UTF-8", () => {
     const text = lexicon(entry("é", "e"));
     expect(problemsOf(readPls(Buffer.from(text, "latin1"), limits))).toEqual([
-      "1: The file must be UTF-8, and is not.",
+      "1: The file is not valid UTF-8; save it as UTF-8.",
     ]);
   });
 

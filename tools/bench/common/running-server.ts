@@ -70,7 +70,7 @@ async function untilSpeaking(child: ChildProcess): Promise<void> {
   child.stdout?.setEncoding("utf8").on("data", (text: string) => {
     output = (output + text).slice(-4000);
     if (text.startsWith("{")) process.stderr.write(text);
-    if (output.includes("==> speaking")) speaking.resolve();
+    if (output.includes("==> ready")) speaking.resolve();
   });
   const failed = (how: string) => speaking.reject(new Error(`The server ${how}. It said: ${output}`));
   child.once("exit", (code) => failed(`ended with ${code}`));

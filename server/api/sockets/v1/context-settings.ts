@@ -5,7 +5,7 @@ import { readSettings, type SocketRules, type SocketSettings } from "../socket-s
 import { readCustomLexicon } from "./custom-lexicon.ts";
 import { type SplitStrategy, type SynthesisParameters, splitStrategyOf } from "./schema.ts";
 
-/** Rate in Hz, if the client names none. */
+/** Default sampling rate in Hz. */
 const defaultRate = 24_000;
 
 const segments: Readonly<Record<SplitStrategy, SegmentMode>> = {
@@ -17,16 +17,16 @@ const segments: Readonly<Record<SplitStrategy, SegmentMode>> = {
 /** The settings of one context. */
 export interface ContextSettings {
   readonly socket: SocketSettings;
-  /** The whole text, if the client sent it at once. Undefined while text is streamed. */
+  /** The text of the `start` message. Undefined if the client sends the text in separate messages. */
   readonly wholeText: string | undefined;
-  /** Whether each text of the client is a complete sentence, which needs no white space after it. */
+  /** Whether each text of the client is a complete sentence. A sentence may end without white space. */
   readonly textsAreSentences: boolean;
   readonly withTimestamps: boolean;
 }
 
 /**
- * Validates the parameters of a context by the rules of a request.
- * @param modelId the model that the connection names, or undefined if the speaker determines it.
+ * Validates the parameters of a context by the rules of an HTTP request.
+ * @param modelId the model that the connection names. Undefined if the speaker determines the model.
  * @throws Failure `invalid_request`.
  */
 export function readContextSettings(
@@ -52,7 +52,7 @@ function withLexicon(settings: SocketSettings, lexicon: Invocation["lexicon"]): 
   return { ...settings, speech: { ...speech, invocation: { ...speech.invocation, lexicon } } };
 }
 
-/** The same parameters under the names that they have in a query. Clients send an empty value for one that they leave out. */
+/** Returns the parameters with the names of the query. Clients may send an empty value for an absent parameter. */
 function parametersOf(
   { language, speaker, audioParameters, mistParameters }: SynthesisParameters,
   modelId: string | undefined,
@@ -79,9 +79,7 @@ function unlessZero(value: number | undefined): number | undefined {
   return value === 0 ? undefined : value;
 }
 
-/**
- * Later parameters replace earlier ones of the same name completely. The text belongs to one context only.
- */
+/** Merges the parameters of `start` over the defaults of the connection. A nested message is replaced completely. */
 export function mergeDefaults(
   defaults: SynthesisParameters | undefined,
   start: SynthesisParameters,
@@ -91,10 +89,10 @@ export function mergeDefaults(
   return { ...defaults, ...start, customLexicon };
 }
 
-/** The host of a request may begin with the name of a model. */
+/** The first label of the host, which may be the name of a model. */
 const hostModel = /^(\w+)\./;
 
-/** Sources of the model in order of priority: the connection's path, its query and its host. */
+/** Returns the model that the connection names in its path, its query or its host, in this order of priority. */
 export function modelOfConnection(
   pathModel: string | undefined,
   queryModel: string | undefined,

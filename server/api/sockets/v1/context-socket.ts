@@ -24,26 +24,26 @@ const closings = {
   overloaded: [1013, "503: try again later"],
 } as const;
 
-/** Limit of concurrent contexts of one socket. */
+/** Highest number of concurrent contexts of one socket. */
 const mostContexts = 64;
 const longestContextIdBytes = 128;
 const defaultContextId = "default";
-/** The id of messages about the whole connection. */
+/** The context ID of messages about the connection. */
 const connectionId = "";
 const protocolVersion = 1;
-/** A client that sent no key with its upgrade has this long to send one. */
+/** Time for a client to send its API key, if the upgrade had no key. */
 const authenticationMs = 10_000;
-/** Clients wait ten seconds for `ready`. If no engine is reachable, the error is sent before that. */
+/** Longest wait until a model is reachable. Clients wait ten seconds for `ready`, so the error is sent earlier. */
 const readinessMs = 8_000;
 const readinessPollMs = 100;
-/** Rate in Hz by which the limit of waiting bytes is computed. */
+/** Sampling rate in Hz for the limit of waiting bytes, if a message belongs to no context. */
 const usualRate = 24_000;
 
 export interface ContextSocketServices extends SocketSynthesisServices {
   readonly license: Pick<LicenseGate, "admit">;
   readonly prober: Pick<Prober, "configured" | "isReachable">;
   readonly keys: KeyStore;
-  /** Milliseconds since the epoch. */
+  /** Returns the current time in milliseconds since the epoch. */
   readonly now: () => number;
 }
 
@@ -53,12 +53,12 @@ export interface ContextSocketOptions {
   readonly encoding: EnvelopeEncoding;
   /** The model that the connection names. */
   readonly modelId: string | undefined;
-  /** Has no key if the upgrade had none. The first message has it then. */
+  /** The caller has no API key if the upgrade had none. In this case a `config` message contains the key. */
   readonly caller: SocketCaller;
-  /** Called for each context, because the available voices change. */
+  /** Returns the current rules. It is called for each context, because the available voices change. */
   readonly rules: () => SocketRules;
   /**
-   * Counts the socket for the key that came in a message.
+   * Counts the socket for the API key of a `config` message.
    * @throws Failure `too_many_sockets`.
    */
   readonly enter: (apiKey: ApiKey) => void;
@@ -69,7 +69,7 @@ interface Frame {
   readonly isBinary: boolean;
 }
 
-/** A socket of v1. Several contexts are synthesized at once, and each ends with exactly one event. */
+/** A socket of v1. Several contexts are synthesized at the same time. Each context ends with exactly one event. */
 export class ContextSocket implements OpenSocket {
   readonly #options: ContextSocketOptions;
   readonly #writer: SocketWriter;
@@ -78,7 +78,7 @@ export class ContextSocket implements OpenSocket {
   #isConfigured = false;
   #defaults: SynthesisParameters | undefined;
   #starts = 0;
-  /** Frames that wait until the engine is ready, or the key is known. Undefined if no frame waits. */
+  /** Frames that wait until a model is reachable, or the API key is verified. Undefined if frames are not held. */
   #held: Frame[] | undefined;
   #cancelWait: () => void = () => undefined;
   #isDraining = false;
@@ -112,7 +112,7 @@ export class ContextSocket implements OpenSocket {
       if (!this.#apiKey) this.#awaitKey();
       this.#release();
     } else if (clock.monotonicMs() >= endMs) {
-      this.#report(connectionId, new Failure("model_unreachable", "No model is reachable; try again."));
+      this.#report(connectionId, new Failure("model_unreachable", "No model is reachable; connect again in a moment."));
       this.#close("overloaded");
     } else {
       this.#wait(readinessPollMs, () => this.#awaitReadiness(endMs));
@@ -120,11 +120,11 @@ export class ContextSocket implements OpenSocket {
   }
 
   #awaitKey(): void {
-    const refuse = () => this.#refuse(new Failure("unauthorized", "Send your API key in config."));
+    const refuse = () => this.#refuse(new Failure("unauthorized", "No API key was received in time; send your API key in a config message."));
     this.#wait(authenticationMs, refuse);
   }
 
-  /** Starts the timer, of which there is one at a time. */
+  /** Starts the timer of the socket. At most one timer runs at a time. */
   #wait(durationMs: number, then: () => void): void {
     this.#cancelWait = this.#options.parts.clock.after(durationMs, then, { isBackground: true });
   }
@@ -162,7 +162,7 @@ export class ContextSocket implements OpenSocket {
     const envelope = decode(frame);
     if (envelope) this.#handle(envelope);
     else {
-      this.#report(connectionId, invalid("The frame is not a message of this protocol."));
+      this.#report(connectionId, invalid("The frame is not a valid message of this protocol."));
       this.#close("undecodable");
     }
   }
@@ -170,14 +170,14 @@ export class ContextSocket implements OpenSocket {
   #handle({ contextId: given, payload }: RequestEnvelope): void {
     const contextId = given === "" ? defaultContextId : given;
     if (payload.case === "config") void this.#configure(payload.value);
-    else if (!this.#apiKey) this.#refuse(new Failure("unauthorized", "Send your API key in config first."));
+    else if (!this.#apiKey) this.#refuse(new Failure("unauthorized", "The connection is not authenticated; send your API key in a config message first."));
     else if (Buffer.byteLength(contextId) > longestContextIdBytes) {
-      this.#report(connectionId, invalid(`contextId may have ${longestContextIdBytes} bytes.`));
+      this.#report(connectionId, invalid(`contextId must have at most ${longestContextIdBytes} bytes.`));
     } else if (payload.case === "start") this.#start(contextId, payload.value);
     else if (payload.case === "text") this.#text(contextId, payload.value);
     else if (payload.case === "end") this.#contexts.get(contextId)?.end();
     else if (payload.case === "cancel") this.#cancel(contextId);
-    else this.#report(connectionId, invalid("The message has no payload that this server knows."));
+    else this.#report(connectionId, invalid("The message has no known payload."));
   }
 
   async #configure({ authorization, license, defaults }: ConnectionConfig): Promise<void> {
@@ -199,9 +199,9 @@ export class ContextSocket implements OpenSocket {
   }
 
   #problemOfConfig(credential: string | undefined): string | undefined {
-    if (this.#isConfigured || this.#starts > 0) return "config may be sent once, before the first start.";
+    if (this.#isConfigured || this.#starts > 0) return "config must be sent at most once, before the first start.";
     const isSecond = this.#apiKey !== undefined && credential !== undefined;
-    return isSecond ? "The upgrade had an API key already; leave it out of config." : undefined;
+    return isSecond ? "The upgrade already had an API key; leave it out of config." : undefined;
   }
 
   async #authenticate(authorization: string | undefined): Promise<void> {
@@ -218,7 +218,7 @@ export class ContextSocket implements OpenSocket {
   #start(contextId: string, given: SynthesisParameters): void {
     this.#starts += 1;
     if (this.#contexts.has(contextId)) {
-      this.#report(connectionId, invalid("A context of this id is open; wait for its end."));
+      this.#report(connectionId, invalid("A context with this ID is already open; wait for its end, or use another ID."));
       return;
     }
     const requestId = `${this.#options.caller.requestId}.${this.#starts}`;
@@ -237,7 +237,7 @@ export class ContextSocket implements OpenSocket {
     const { parts, modelId, rules, caller } = this.#options;
     if (this.#isDraining) throw new Failure("draining", "This server is shutting down; connect again.");
     if (this.#contexts.size >= mostContexts) {
-      throw new Failure("rate_limited", `A socket may have ${mostContexts} contexts at once.`);
+      throw new Failure("rate_limited", `The socket already has ${mostContexts} open contexts; wait until one ends.`);
     }
     const settings = readContextSettings(start, modelId, rules());
     const { speech } = settings.socket;
@@ -251,11 +251,11 @@ export class ContextSocket implements OpenSocket {
     });
   }
 
-  /** The error names the context only if none is open, because an error ends the context that it names. */
+  /** Handles text. An error with a context ID ends this context, so an error about an open context has no ID. */
   #text(contextId: string, text: string): void {
     const context = this.#contexts.get(contextId);
     if (context?.takesText) context.text(text);
-    else this.#report(context ? connectionId : contextId, invalid("The context is not open for text."));
+    else this.#report(context ? connectionId : contextId, invalid("The context does not exist or accepts no more text; send start first."));
   }
 
   #cancel(contextId: string): void {
@@ -299,12 +299,12 @@ export class ContextSocket implements OpenSocket {
 
   #close(reason: keyof typeof closings): void {
     this.#end();
-    this.#options.socket.resume(); // The client's response to the close must be read.
+    this.#options.socket.resume(); // The server must read the client's close frame.
     const [code, text] = closings[reason];
     this.#options.socket.close(code, text);
   }
 
-  /** A disconnected client has cancelled its syntheses. */
+  /** Stops all work of the socket. A disconnected client also stops its syntheses. */
   #end(): void {
     this.#isClosed = true;
     this.#cancelWait();

@@ -5,23 +5,24 @@ import { longestPhonemes } from "../../../text/phonemes.ts";
 import { readXSampa } from "../../../text/x-sampa.ts";
 import type { SynthesisParameters } from "./schema.ts";
 
-/** Published clients document this number. */
+/** Highest number of entries of a custom lexicon. Published clients document this number. */
 const mostEntries = 500;
 
 type Entries = SynthesisParameters["customLexicon"];
 type Entry = Entries[number];
 
 /**
- * The pronunciations of one context, as the model tiers take them. The last of several entries for a word counts.
+ * Converts the custom lexicon of a context to the form of an invocation. If a word has several entries, the last
+ * entry counts.
  * @returns undefined without entries.
- * @throws Failure `invalid_request` if one entry cannot be used: a context never skips any.
+ * @throws Failure `invalid_request` if an entry is invalid.
  */
 export function readCustomLexicon(entries: Entries): Invocation["lexicon"] {
   if (entries.length === 0) return undefined;
   if (entries.length > mostEntries) {
     throw invalid(
       "/customLexicon",
-      `customLexicon may have ${mostEntries} entries and has ${entries.length}.`,
+      `customLexicon has ${entries.length} entries; the limit is ${mostEntries}.`,
     );
   }
   return Object.fromEntries(entries.map((entry, at) => [readSpelling(entry, at), readSounds(entry, at)]));
@@ -30,7 +31,7 @@ export function readCustomLexicon(entries: Entries): Invocation["lexicon"] {
 function readSpelling({ spelling }: Entry, at: number): string {
   const word = lexiconWord(spelling);
   if (word !== undefined) return word;
-  throw invalidEntry(at, "spelling", "must be one word of letters, of 60 characters at most");
+  throw invalidEntry(at, "spelling", "must be one word of letters with at most 60 characters");
 }
 
 function readSounds({ pronunciation }: Entry, at: number): string {
@@ -43,11 +44,11 @@ function readSounds({ pronunciation }: Entry, at: number): string {
 function problemOf(fault: Extract<ReturnType<typeof readXSampa>, { fault: unknown }>["fault"]): string {
   switch (fault.kind) {
     case "empty":
-      return "must have a sound";
+      return "must contain at least one sound";
     case "stress-mark":
       return "has a stress mark without a vowel after it";
     case "no-sound":
-      return `has "${fault.sign}", which is no sound of English in X-SAMPA`;
+      return `contains "${fault.sign}", which is not an English sound in X-SAMPA`;
   }
 }
 

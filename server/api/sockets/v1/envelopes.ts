@@ -8,7 +8,7 @@ import {
 } from "@bufbuild/protobuf";
 import { type RequestEnvelope, requestSchema, responseSchema } from "./schema.ts";
 
-/** The format of the server's messages. A client may use either at any time. */
+/** The encoding of the server's messages. A client may send either encoding at any time. */
 export type EnvelopeEncoding = "binary" | "json";
 
 /** The payload of a message from the server. */
@@ -18,8 +18,8 @@ export type ResponsePayload = Exclude<
 >;
 
 /**
- * Decodes a message by the type of its frame. Fields of later schemas are ignored.
- * @throws Error if it is not a message of the protocol, or has two payloads.
+ * Decodes a message according to the type of its frame. Unknown fields are ignored.
+ * @throws Error if the frame is not a message of the protocol, or has two payloads.
  */
 export function decodeRequest(frame: Uint8Array, isBinary: boolean): RequestEnvelope {
   if (isBinary) return fromBinary(requestSchema, frame);
@@ -36,7 +36,7 @@ export function encodeResponse(
   return encoding === "binary" ? toBinary(responseSchema, envelope) : toJsonString(responseSchema, envelope);
 }
 
-/** Node encodes base64 many times faster than the library, which encodes byte by byte. */
+/** Encodes audio with Node's base64, which is many times faster than the encoder of the protobuf library. */
 function audioJson(contextId: string, audio: Uint8Array): string {
   const { buffer, byteOffset, byteLength } = audio;
   return JSON.stringify({ contextId, audio: Buffer.from(buffer, byteOffset, byteLength).toString("base64") });

@@ -11,12 +11,12 @@ import {
   FieldDescriptorProto_Type as Type,
 } from "@bufbuild/protobuf/wkt";
 
-/** `payload`: the message has at most one of these fields. `optional`: the presence of the field is known. */
+/** `payload`: a field of the oneof `payload`. `optional`: a field with explicit presence. */
 type Rule = "optional" | "repeated" | "payload";
 type FieldRow = readonly [name: string, number: number, type: string, rule?: Rule];
 type Messages = Readonly<Record<string, readonly FieldRow[]>>;
 
-/** The messages of the published schema that are sent over a socket. */
+/** The messages of the published schema that this protocol uses. */
 const messages: Messages = {
   WebSocketRequest: [
     ["context_id", 1, "string"],
@@ -102,7 +102,7 @@ const statusMessages: Messages = {
   ],
 };
 
-/** The names of `SplitStrategy` by their numbers. */
+/** The names of `SplitStrategy`, indexed by number. */
 const splitStrategyNames = ["UNSPECIFIED", "SENTENCE", "NONE", "ACCUMULATE_SENTENCE"] as const;
 
 const scalars: ReadonlyMap<string, Type> = new Map([
@@ -135,7 +135,7 @@ function describeFile(
   });
 }
 
-/** In proto3, an optional field is the only member of its own oneof. These follow the other oneofs. */
+/** Returns the oneofs of a message. In proto3, each optional field has a oneof of its own, after the other oneofs. */
 function oneofsOf(rows: readonly FieldRow[]): string[] {
   const optional = rows.filter(([, , , rule]) => rule === "optional").map(([name]) => `_${name}`);
   return rows.some(([, , , rule]) => rule === "payload") ? ["payload", ...optional] : optional;
@@ -177,9 +177,9 @@ const registry = createFileRegistry(
 );
 
 function schemaOf<Shape extends Message>(typeName: Shape["$typeName"]): GenMessage<Shape> {
-  const found = registry.getMessage(typeName);
-  if (!found) throw new Error(`the schema has no message ${typeName}`);
-  return found as unknown as GenMessage<Shape>;
+  const message = registry.getMessage(typeName);
+  if (!message) throw new Error(`the schema has no message ${typeName}`);
+  return message as unknown as GenMessage<Shape>;
 }
 
 /** Messages of a client. */
@@ -260,7 +260,7 @@ type TimestampsReport = Message<"rime.Timestamps"> & {
 /** How the text of a context is divided before synthesis. */
 export type SplitStrategy = "sentence" | "none" | "accumulateSentence";
 
-/** @returns `sentence` if the client set no strategy, or one of a later schema. */
+/** @returns `sentence` if the client set no strategy, or an unknown strategy. */
 export function splitStrategyOf({ splitStrategy }: SynthesisParameters): SplitStrategy {
   switch (splitStrategyNames[splitStrategy ?? 0]) {
     case "NONE":

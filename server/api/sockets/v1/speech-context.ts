@@ -11,9 +11,9 @@ import type { ContextSettings } from "./context-settings.ts";
 import type { ResponsePayload } from "./envelopes.ts";
 import { errorKindOf } from "./error-kinds.ts";
 
-/** Limit of characters of one context that wait for synthesis. */
+/** Highest number of characters of one context that wait for synthesis. */
 const longestBacklog = 10_000;
-/** The session of a context has only this name, and ends its turn only when the client ends the context. */
+/** The only context ID in the text session. The turn of the session ends when the client ends the context. */
 const sessionName = "context";
 const nanosPerSecond = 1e9;
 
@@ -21,17 +21,17 @@ export interface SpeechContextOptions {
   readonly parts: SocketSynthesisServices;
   readonly caller: SocketCaller;
   readonly settings: ContextSettings;
-  /** @returns when the client can receive more. */
+  /** Sends a payload. Resolves when the client can receive more. */
   readonly send: (payload: ResponsePayload) => Promise<void>;
-  /** Called once, with the last payload of the context, and never after `stop`. */
+  /** Called once with the last payload of the context, except if `stop` was called before. */
   readonly onEnd: (last: ResponsePayload) => void;
 }
 
-/** One continuous speech on a socket of v1: text goes in, and one stream of audio comes out. */
+/** One context of a socket of v1: it synthesizes the texts of the context as one stream of audio. */
 export class SpeechContext {
   readonly #options: SpeechContextOptions;
   readonly #session: TextSession;
-  /** A format with a header or an end needs one encoder for all syntheses of the context. */
+  /** The encoder for all syntheses of the context. Only formats with a container need a common encoder. */
   readonly #encoder: ContinuedEncoder | undefined;
   readonly #words: WordTimestamp[] = [];
   #running: SocketSynthesis | undefined;
@@ -54,12 +54,12 @@ export class SpeechContext {
     this.#takesText = settings.wholeText === undefined;
   }
 
-  /** Whether more text may arrive. It may not if the context was opened with its whole text, or has ended. */
+  /** Whether the context accepts more text. False if `start` contained the whole text, or the context has ended. */
   get takesText(): boolean {
     return this.#takesText;
   }
 
-  /** Synthesizes the whole text, if the client sent it at once. */
+  /** Synthesizes the text of the `start` message. Has no effect if the client sends the text separately. */
   begin(): void {
     const { wholeText } = this.#options.settings;
     if (wholeText === undefined) return;
@@ -69,17 +69,17 @@ export class SpeechContext {
 
   text(text: string): void {
     const needsSpace = this.#options.settings.textsAreSentences && !/\s$/.test(text);
-    const arrived = needsSpace ? `${text} ` : text;
-    this.#act(this.#session.text({ text: arrived, contextId: sessionName }));
+    const separated = needsSpace ? `${text} ` : text;
+    this.#act(this.#session.text({ text: separated, contextId: sessionName }));
   }
 
-  /** The client sends no more text. Calls after the first have no effect. */
+  /** Marks the text as complete. Only the first call has an effect. */
   end(): void {
     this.#takesText = false;
     this.#act(this.#session.eos());
   }
 
-  /** Frees the engine. Nothing more is sent. */
+  /** Stops the synthesis. No further message of this context is sent. */
   stop(): void {
     this.#isOver = true;
     this.#takesText = false;
@@ -89,7 +89,7 @@ export class SpeechContext {
   }
 
   async #freeEncoder(): Promise<void> {
-    await this.#speaking; // Another stream may get the encoder next.
+    await this.#speaking; // After `close`, another stream may use the encoder.
     await this.#encoder?.close();
   }
 
@@ -99,7 +99,7 @@ export class SpeechContext {
       if (action.kind === "speak") this.#speaking = this.#speak(action.synthesis);
       else if (action.kind === "close" && action.reason === "ended") void this.#complete();
       else if (action.kind === "close") {
-        this.#fail(new Failure("invalid_request", "The text of this context is too long."));
+        this.#fail(new Failure("invalid_request", "The text of this context is too long; split it into several contexts."));
       }
     }
   }
@@ -110,7 +110,7 @@ export class SpeechContext {
     try {
       const speech = new SocketSynthesis(parts, caller, {
         number: synthesis.number,
-        wanted: speechRequestFor(settings.socket, synthesis),
+        speechRequest: speechRequestFor(settings.socket, synthesis),
         ...(encoder && { createEncoder: () => encoder.part() }),
       });
       this.#running = speech;
@@ -129,7 +129,7 @@ export class SpeechContext {
     try {
       const rest = await this.#encoder?.finish();
       if (this.#isOver) return;
-      if (this.#seconds === 0) throw new Failure("invalid_request", "The text has nothing to speak.");
+      if (this.#seconds === 0) throw new Failure("invalid_request", "The text contains no words to synthesize.");
       if (rest && rest.length > 0) void this.#options.send({ case: "audio", value: rest });
       this.#end({ case: "done", value: this.#report() });
     } catch (error) {
@@ -137,7 +137,7 @@ export class SpeechContext {
     }
   }
 
-  /** Times are relative to the start of the context, at its normal speed. */
+  /** Returns the word timestamps, relative to the start of the context at normal speed. */
   #report() {
     const { settings } = this.#options;
     if (!settings.withTimestamps) return {};

@@ -1,13 +1,13 @@
 import { readFileSync } from "node:fs";
 import { Agent, type Dispatcher } from "undici";
 
-/** Address of the API server, and the credentials for it. */
+/** Address and credentials for the Kubernetes API server. */
 export interface ClusterAccess {
-  /** For example `https://10.96.0.1:443`. */
+  /** URL of the API server, for example `https://10.96.0.1:443`. */
   readonly url: string;
-  /** PEM certificate of its authority. Undefined for plain HTTP. */
+  /** PEM certificate of the API server's authority. Undefined for plain HTTP. */
   readonly ca: string | undefined;
-  /** The pod's current token. Kubernetes renews its file. */
+  /** Returns the current token of the pod. Kubernetes renews the token file. */
   readonly token: () => string | undefined;
 }
 
@@ -15,8 +15,8 @@ export interface ClusterAccess {
 export const serviceAccountDir = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 /**
- * The access that Kubernetes gives every pod.
- * @throws Error outside a pod.
+ * Returns the access that Kubernetes gives every pod.
+ * @throws Error if the process does not run in a pod.
  */
 export function podAccess(host: string | undefined, port: string | undefined, dir: string): ClusterAccess {
   if (!host)
@@ -29,12 +29,12 @@ export function podAccess(host: string | undefined, port: string | undefined, di
   };
 }
 
-/** Each watch has its own connections, so that a stuck one can be closed. */
+/** Creates the connections of one watch. Each watch has its own, so that a stuck connection can be closed. */
 export function createClusterAgent({ ca }: ClusterAccess): Agent {
   return new Agent({
     connect: { timeout: 5000, ...(ca !== undefined && { ca }) },
     headersTimeout: 15_000,
-    bodyTimeout: 0, // A watch is silent for minutes. Its own timer detects a dead one.
+    bodyTimeout: 0, // A watch may be silent for minutes. A timer of the watch detects a dead connection.
   });
 }
 
@@ -57,5 +57,5 @@ export class ApiServerError extends Error {
 export async function requireOk({ statusCode, body }: Dispatcher.ResponseData, path: string): Promise<void> {
   if (statusCode === 200) return;
   const text = await body.text();
-  throw new ApiServerError(statusCode, `GET ${path} answered ${statusCode}: ${text.slice(0, 300)}`);
+  throw new ApiServerError(statusCode, `GET ${path} failed with status ${statusCode}: ${text.slice(0, 300)}`);
 }

@@ -25,7 +25,7 @@ export interface ClusterDirectoryOptions {
 }
 
 /**
- * The routing table and the endpoints of its services, watched through the API server. Changes apply
+ * Watches the routing table, and the endpoints of the services in the table, through the API server. Changes apply
  * immediately.
  */
 export function createClusterDirectory(options: ClusterDirectoryOptions): ReplicaDirectory {
@@ -49,7 +49,7 @@ class ClusterDirectory implements ReplicaDirectory {
         path: `/api/v1/namespaces/${options.namespace}/configmaps`,
         fieldSelector: `metadata.name=${options.configMap}`,
       },
-      (items) => this.#takeTable(items),
+      (items) => this.#applyTable(items),
     );
   }
 
@@ -78,25 +78,25 @@ class ClusterDirectory implements ReplicaDirectory {
     return follow<Kind>({ access, query, log, random, clock, onItems, ...(timing && { timing }) });
   }
 
-  /** If the table is deleted or invalid, the last valid one applies. */
-  #takeTable(items: readonly ConfigMap[]): void {
+  /** Applies a new routing table. If the table is deleted or invalid, the last valid table stays in use. */
+  #applyTable(items: readonly ConfigMap[]): void {
     const text = items[0]?.data?.[routingKey];
     const { log, configMap } = this.#options;
     if (text === undefined) {
       log.warn(
         { configMap },
-        `there is no ConfigMap ${configMap} with the key ${routingKey}; waiting for it`,
+        `the ConfigMap ${configMap} does not exist or has no key ${routingKey}; waiting until the operator creates it`,
       );
       return;
     }
     try {
       this.#table = parseRoutingTable(text);
     } catch (error) {
-      log.error({ err: error, configMap }, "the routing table is invalid; the last valid one stays in use");
+      log.error({ err: error, configMap }, "the routing table is invalid; the last valid routing table stays in use");
       return;
     }
     this.#followServices(this.#table);
-    this.#tell();
+    this.#notifyListeners();
   }
 
   /** Watches the endpoints of the services in the table. */
@@ -114,22 +114,22 @@ class ClusterDirectory implements ReplicaDirectory {
               path: `/apis/discovery.k8s.io/v1/namespaces/${this.#options.namespace}/endpointslices`,
               labelSelector: `${serviceNameLabel} in (${services})`,
             },
-            (items) => this.#takeSlices(items),
+            (items) => this.#applySlices(items),
           );
   }
 
-  #takeSlices(slices: readonly EndpointSlice[]): void {
+  #applySlices(slices: readonly EndpointSlice[]): void {
     const byService = Map.groupBy(slices, (slice) => slice.metadata.labels?.[serviceNameLabel] ?? "");
     this.#replicas = new Map([...byService].map(([name, group]) => [name, replicaUrls(group)]));
-    this.#tell();
+    this.#notifyListeners();
   }
 
-  #tell(): void {
+  #notifyListeners(): void {
     for (const listener of this.#listeners) listener();
   }
 }
 
-/** The first label of the host: `http://demo-mist.speech.svc:8080` is the service `demo-mist`. */
+/** Returns the first label of the host: `demo-mist` for `http://demo-mist.speech.svc:8080`. */
 function serviceName({ service }: Route): string {
   return new URL(service).hostname.split(".", 1)[0] ?? "";
 }

@@ -19,8 +19,8 @@ interface Endpoint {
 export const serviceNameLabel = "kubernetes.io/service-name";
 
 /**
- * Base URLs of a service's replicas that may receive a new request: the ready ones, or if there are none,
- * those that terminate but still serve, as kube-proxy does.
+ * Returns the base URLs of the replicas that may receive a new request: all ready replicas. Without a ready replica,
+ * the result is the terminating replicas that still serve, as in kube-proxy.
  */
 export function replicaUrls(slices: readonly EndpointSlice[]): readonly string[] {
   const all = slices.flatMap((slice) => {

@@ -11,13 +11,13 @@ import {
   requireOk,
 } from "./connection.ts";
 
-/** The fields of a Kubernetes object that following it needs. */
+/** The fields of a Kubernetes object that `follow` needs. */
 export interface KubernetesItem {
   readonly metadata: { readonly name: string; readonly resourceVersion?: string };
 }
 
 export interface ObjectQuery {
-  /** For example `/api/v1/namespaces/speech/configmaps`. */
+  /** Path of the collection, for example `/api/v1/namespaces/speech/configmaps`. */
   readonly path: string;
   readonly fieldSelector?: string;
   readonly labelSelector?: string;
@@ -28,11 +28,11 @@ export interface FollowOptions<Kind extends KubernetesItem> {
   readonly query: ObjectQuery;
   readonly log: Log;
   /**
-   * Called with the whole state after every change. An unavailable API server never removes objects from the
-   * state.
+   * Called with all objects after every change. While the API server is unavailable, the last known objects are
+   * kept.
    */
   readonly onItems: (items: readonly Kind[]) => void;
-  /** From 0 to below 1. */
+  /** Returns a random number from 0 to below 1. */
   readonly random: () => number;
   readonly clock: Clock;
   readonly timing?: Partial<FollowTiming>;
@@ -46,16 +46,16 @@ export interface FollowTiming {
 }
 
 const usualTiming: FollowTiming = { firstBackoffMs: 250, longestBackoffMs: 10_000, watchSeconds: 240 };
-/** Additional time after which a watch counts as dead. */
+/** A watch that exceeds `watchSeconds` by this time counts as dead. */
 const watchSlackMs = 10_000;
 const pageSize = 500;
 /** Limit of one watch event. The largest object in the API server has 1.5 MB. */
 const maxLineBytes = 8 * 1024 * 1024;
 
 /**
- * Follows objects by list and watch until stopped. Every error (an expired version, a broken connection, an
- * error status) causes another list after a growing wait with jitter. The last state applies in the meantime.
- * @returns a function that stops it.
+ * Follows objects by list and watch. After every error (an expired version, a broken connection, an error status),
+ * the objects are listed again after a growing delay with jitter. The last known objects are kept in the meantime.
+ * @returns a function that stops the watch.
  */
 export function follow<Kind extends KubernetesItem>(options: FollowOptions<Kind>): () => void {
   const stop = new AbortController();
@@ -81,7 +81,7 @@ class Follower<Kind extends KubernetesItem> {
     this.#backoff = new Backoff(policy, options.random);
   }
 
-  /** Never throws: errors are logged and the operation is retried. */
+  /** Follows the objects until the signal aborts. Errors are logged, and the operation is retried. */
   async run(): Promise<void> {
     while (!this.#signal.aborted) {
       try {
@@ -90,7 +90,7 @@ class Follower<Kind extends KubernetesItem> {
         if (this.#signal.aborted) return;
         this.#options.log.warn(
           { err: error, path: this.#options.query.path },
-          "the watch was interrupted; listing again",
+          "the watch was interrupted; the objects are listed again",
         );
         await sleep(this.#options.clock, this.#backoff.nextMs(), this.#signal);
       }
@@ -108,23 +108,23 @@ class Follower<Kind extends KubernetesItem> {
   }
 
   async #list(agent: Dispatcher): Promise<void> {
-    const found = new Map<string, Kind>();
+    const listed = new Map<string, Kind>();
     let page: string | undefined;
     do {
       const list = await this.#getPage(agent, page);
-      for (const item of list.items ?? []) found.set(item.metadata.name, item);
+      for (const item of list.items ?? []) listed.set(item.metadata.name, item);
       this.#version = list.metadata.resourceVersion;
       page = list.metadata.continue || undefined;
     } while (page !== undefined);
     this.#items.clear();
-    for (const [name, item] of found) this.#items.set(name, item);
-    this.#tell();
+    for (const [name, item] of listed) this.#items.set(name, item);
+    this.#publish();
   }
 
   async #getPage(agent: Dispatcher, page: string | undefined): Promise<ItemList<Kind>> {
     const path = this.#path({ limit: String(pageSize), ...(page !== undefined && { continue: page }) });
-    const answer = await this.#get(agent, path);
-    return (await answer.body.json()) as ItemList<Kind>;
+    const response = await this.#get(agent, path);
+    return (await response.body.json()) as ItemList<Kind>;
   }
 
   async #watch(agent: Dispatcher): Promise<void> {
@@ -141,28 +141,29 @@ class Follower<Kind extends KubernetesItem> {
     let events = 0;
     for await (const line of linesOf(body, maxLineBytes)) {
       events += 1;
-      this.#take(JSON.parse(line) as WatchEvent<Kind>);
+      this.#apply(JSON.parse(line) as WatchEvent<Kind>);
       this.#backoff.reset();
     }
     const wasBrief = this.#options.clock.monotonicMs() - startedAt < 1000;
-    if (events === 0 && wasBrief) throw new Error("the API server ended a watch at once");
+    if (events === 0 && wasBrief)
+      throw new Error("the API server ended the watch immediately, without an event");
   }
 
   async #get(agent: Dispatcher, path: string, also?: AbortSignal): Promise<Dispatcher.ResponseData> {
     const { access } = this.#options;
     const signal = also ? AbortSignal.any([this.#signal, also]) : this.#signal;
-    const answer = await agent.request({
+    const response = await agent.request({
       origin: access.url,
       path,
       method: "GET",
       headers: authorize(access),
       signal,
     });
-    await requireOk(answer, path);
-    return answer;
+    await requireOk(response, path);
+    return response;
   }
 
-  #take({ type, object }: WatchEvent<Kind>): void {
+  #apply({ type, object }: WatchEvent<Kind>): void {
     if (type === "ERROR") {
       const status = object as unknown as { code?: number; message?: string };
       throw new ApiServerError(status.code ?? 500, status.message ?? "the watch failed");
@@ -171,10 +172,10 @@ class Follower<Kind extends KubernetesItem> {
     if (type === "BOOKMARK") return;
     if (type === "DELETED") this.#items.delete(object.metadata.name);
     else this.#items.set(object.metadata.name, object);
-    this.#tell();
+    this.#publish();
   }
 
-  #tell(): void {
+  #publish(): void {
     this.#options.onItems([...this.#items.values()]);
   }
 

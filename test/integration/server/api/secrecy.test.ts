@@ -56,7 +56,7 @@ beforeAll(async () => {
   for (const stream of [child.stdout, child.stderr]) stream?.on("data", (piece) => outputPieces.push(piece));
   const ready = () => {
     if (child.exitCode !== null) throw new Error(`svc-tts ended with status ${child.exitCode}: ${output()}`);
-    return output().includes("==> speaking");
+    return output().includes("==> ready");
   };
   await eventually("the line that says that svc-tts is ready", ready);
 });

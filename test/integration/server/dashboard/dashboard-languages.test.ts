@@ -88,7 +88,7 @@ describe("the language of a page", () => {
     expect([unknown.status, unknown.setCookie, alertOf(unknown)]).toEqual([
       400,
       undefined,
-      "Als Sprache gibt es: en, de.",
+      "Die Sprache muss eine der folgenden sein: en, de.",
     ]);
     const crossSite = await visitor.post(
       "/dashboard/language",
@@ -111,15 +111,15 @@ describe("an error message", () => {
 
   it.each([
     ["people", { name: "ada", role: "owner" }, "Dieser Name ist bereits vergeben"],
-    ["people", { name: "!", role: "owner" }, "Ein Name hat 1 bis 64 Buchstaben"],
-    ["people", { name: "bob", role: "member" }, "Zur Rolle Mitglied gehört ein Team"],
-    ["words/save", { word: "a b", language: "eng", phonemes: "b" }, "Ein Wort hat 1 bis 60 Buchstaben"],
+    ["people", { name: "!", role: "owner" }, "Ein Name muss 1 bis 64 Buchstaben"],
+    ["people", { name: "bob", role: "member" }, "Die Rolle Mitglied erfordert ein Team"],
+    ["words/save", { word: "a b", language: "eng", phonemes: "b" }, "Ein Wort muss 1 bis 60 Buchstaben haben"],
     [
       "words/save",
       { word: "a", language: "eng", phonemes: "1" },
       "auf eine Betonungsziffer muss ein Vokal folgen",
     ],
-    ["keys/revoke", { key: "none" }, "Das gibt es hier nicht"],
+    ["keys/revoke", { key: "none" }, "Die Seite oder das Objekt gibt es nicht"],
     ["login", { name: "unknown", password: "x" }, "Der Name oder das Passwort ist falsch."],
   ])("at %s, for %j, is in German too: %s", async (path, fields, message) => {
     await owner.get("/dashboard/keys");
@@ -131,7 +131,7 @@ describe("an error message", () => {
     const eve = { name: "eve", role: "viewer", team: "red", password };
     const viewer = await addSignedInUser(owner, api.url, eve);
     const refused = await viewer.get("/dashboard/people", inGerman);
-    expect(alertOf(refused)).toBe("Nur für die Rollen: Eigentümer. Ihre Rolle: Betrachter.");
+    expect(alertOf(refused)).toBe("Diese Seite erfordert die Rolle Eigentümer; Ihre Rolle ist Betrachter.");
     const { text } = await owner.get("/dashboard/playground");
     const csrf = /name="csrf" value="([^"]+)"/.exec(text)?.[1] ?? "";
     const headers = {
@@ -146,7 +146,7 @@ describe("an error message", () => {
     const body = { modelId: "mist", speaker: "no-such-voice", text: "Hello." };
     expect(await send("/dashboard/playground/speech", {}, body)).toMatchObject({
       code: "invalid_request",
-      detail: expect.stringContaining("Diese Stimme spricht das gewählte Modell nicht"),
+      detail: expect.stringContaining("Das gewählte Modell hat diese Stimme nicht"),
     });
     const authorization = `Bearer ${api.key}`;
     expect((await send("/v1/svc-tts", { authorization }, body)).detail).toContain("must be a voice of mist");

@@ -80,7 +80,7 @@ describe("the first owner", () => {
     const wrong = await setUp(owner, { token: "another" });
     expect([wrong.status, wrong.setCookie]).toEqual([400, undefined]);
     const weak = await setUp(owner, { password: "short" });
-    expect(weak.text).toContain("A password has 12 to 256 characters; this one has 5.");
+    expect(weak.text).toContain("A password must have 12 to 256 characters; this password has 5.");
     const created = await setUp(owner);
     expect(created.headers.get("location")).toBe("/dashboard/keys");
     expect(created.setCookie).toMatch(/^svc-tts=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax$/);
@@ -95,7 +95,7 @@ describe("the first owner", () => {
     api = await start("http://127.0.0.1:8000", "none");
     const rejected = await setUp(new Visitor(api.url));
     expect(rejected.status).toBe(400);
-    expect(rejected.text).toContain("This link is not the one that the server made");
+    expect(rejected.text).toContain("This link is not valid");
   });
 
   it("has a cookie that browsers send only over TLS if the dashboard uses TLS", async () => {
@@ -132,7 +132,7 @@ describe("a sign-in", () => {
     ];
     for (const { status, text, setCookie } of refused) {
       expect([status, setCookie]).toEqual([401, undefined]);
-      expect(text).toContain("The name or the password is not right.");
+      expect(text).toContain("The name or the password is wrong.");
     }
     await visitor.post("/dashboard/login", { name: "ADA", password });
     expect((await visitor.get("/dashboard/keys")).status).toBe(200);
@@ -171,8 +171,8 @@ describe("a sign-in", () => {
     await fetch(`${api.url}/v1/voices`, { headers });
     await fetch(`${api.url}/v1/svc-tts`, { method: "POST", headers, body: "{}" });
     const facts = (message: string) => lines.filter(({ msg }) => msg === message);
-    expect(facts("a sign-in was refused")).toMatchObject([{ source }, { source, person: "ada" }]);
-    expect(facts("a person signed in")).toMatchObject([{ source, person: "ada" }]);
+    expect(facts("a sign-in was rejected")).toMatchObject([{ source }, { source, person: "ada" }]);
+    expect(facts("a user signed in")).toMatchObject([{ source, person: "ada" }]);
     expect(facts("request").filter(({ status }) => status === 401)).toMatchObject([
       { source, endpoint: "/dashboard/login" },
       { source, endpoint: "/dashboard/login" },
@@ -185,7 +185,7 @@ describe("a sign-in", () => {
     expect(JSON.stringify(lines)).not.toMatch(/kwyjibo/i);
     const { text } = await visitor.get("/dashboard/changes");
     expect(text).toContain(
-      "<td>unknown user</td><td>sign-in refused</td><td>unknown user</td><td>from 2001:db8::7</td>",
+      "<td>unknown user</td><td>sign-in rejected</td><td>unknown user</td><td>from 2001:db8::7</td>",
     );
     expect(text).not.toMatch(/kwyjibo/i);
   });
@@ -224,7 +224,7 @@ describe("a sign-in", () => {
     const [one, other] = [new Visitor(api.url), new Visitor(api.url)];
     for (const visitor of [one, other]) await visitor.post("/dashboard/login", { name: "ada", password });
     const { text } = await owner.get("/dashboard/account");
-    expect(text.match(/this one/g)).toHaveLength(1);
+    expect(text.match(/current session/g)).toHaveLength(1);
     const ids = Array.from(text.matchAll(/name="id" value="([0-9a-f]{64})"/g), ([, id]) => id ?? "");
     expect(ids).toHaveLength(2);
     await owner.post("/dashboard/account/end", { id: ids[0] ?? "" });
@@ -247,24 +247,24 @@ describe("a sign-in", () => {
     const change = (current: string, newPassword: string) =>
       owner.post("/dashboard/account/password", { current, password: newPassword });
     const guessed = await change("not the password", next);
-    expect([guessed.status, guessed.text]).toEqual([400, expect.stringContaining("password is not right")]);
-    const rejectedEntries = (await owner.get("/dashboard/changes")).text.match(/<td>sign-in refused<\/td>/g);
+    expect([guessed.status, guessed.text]).toEqual([400, expect.stringContaining("current password is wrong")]);
+    const rejectedEntries = (await owner.get("/dashboard/changes")).text.match(/<td>sign-in rejected<\/td>/g);
     expect(rejectedEntries).toHaveLength(1);
     await owner.get("/dashboard/account");
     for (let i = 0; i < 11; i++) {
-      expect((await change(password, "short")).text).toContain("A password has 12 to 256 characters");
+      expect((await change(password, "short")).text).toContain("A password must have 12 to 256 characters");
     }
     const { cookie } = owner;
     const changed = await change(password, next);
     expect(changed.headers.get("location")).toBe("/dashboard/account?changed");
-    expect((await owner.get("/dashboard/account?changed")).text).toContain("The password is changed");
+    expect((await owner.get("/dashboard/account?changed")).text).toContain("Your password was changed");
     expect(owner.cookie).not.toBe(cookie);
     for (const visitor of [other, Object.assign(new Visitor(api.url), { cookie })]) {
       expect((await visitor.get("/dashboard/keys")).headers.get("location")).toBe("/dashboard/login");
     }
     expect((await other.post("/dashboard/login", { name: "ada", password })).status).toBe(401);
     expect((await other.post("/dashboard/login", { name: "ada", password: next })).status).toBe(303);
-    expect((await owner.get("/dashboard/changes")).text).toContain("<td>password chosen</td>");
+    expect((await owner.get("/dashboard/changes")).text).toContain("<td>password set</td>");
   });
 
   it("rejects forms of other sites, and forms without the token of the session", async () => {
@@ -306,7 +306,7 @@ describe("the Keys page", () => {
     const key = await newKey(owner, "app", { streams: "3" });
     await eventuallyOn(clock, "the server to accept the key", async () => (await statusOf(key)) === 200);
     const page = await owner.get("/dashboard/keys");
-    expect(page.text).toContain("3 at once");
+    expect(page.text).toContain("3 concurrent streams");
     expect(page.text).not.toContain(key);
     const fresh = keyOn(await owner.post("/dashboard/keys/rotate", { key: "app", overlapHours: "1" })) ?? "";
     await eventuallyOn(
@@ -415,7 +415,7 @@ describe("the playground", () => {
       const refused = await speak(owner, { modelId, speaker, text: `${text}.` });
       expect(refused.status).toBe(400);
       expect(JSON.parse(String(refused.bytes)).detail).toContain(
-        `may have ${limit} characters with ${modelId} at the dashboard and has ${limit + 1}`,
+        `has ${limit} characters; the limit with ${modelId} in the dashboard is ${limit + 1}`,
       );
       const throughApi = await api.post({ modelId, speaker, text });
       expect(throughApi.status).toBe(modelId === "arcana" ? 200 : 400);
@@ -457,7 +457,7 @@ describe("users", () => {
       .filter((_, i) => i % 2 === 0);
     expect(page.text).not.toContain("revokeKeys");
     await newKey(member, "bobs-app");
-    expect((await owner.get("/dashboard/people")).text).toContain("made or rotated: bobs-app");
+    expect((await owner.get("/dashboard/people")).text).toContain("created or rotated: bobs-app");
     const removal = { id: bobs, revokeKeys: "on" };
     expect((await owner.post("/dashboard/people/remove", removal)).status).toBe(303);
     expect((await owner.get("/dashboard/keys")).text).not.toContain("bobs-app");
@@ -506,7 +506,7 @@ it("the audit log is shown in pages, and entries are deleted after the configure
   await restart({ dashboard: { url: "http://127.0.0.1:8000", setupFile: undefined, auditDays: 30 } });
   await eventuallyOn(clock, "the deletion of the old entries", async () => {
     const { text } = await owner.get("/dashboard/changes");
-    return text.includes("person added") && !text.includes("change-");
+    return text.includes("user added") && !text.includes("change-");
   });
 });
 

@@ -55,7 +55,7 @@ describe("a lexicon file", () => {
     const imported = await importBy(owner, file);
     expect(imported.headers.get("location")).toBe("/dashboard/words?team=blue&imported=2");
     const page = await owner.get(imported.headers.get("location") ?? "");
-    expect(page.text).toContain("2 words were taken in.");
+    expect(page.text).toContain("2 words were imported.");
     expect(page.text).toContain('value="z1Orbl2@ks"');
     const exported = await exportBy(owner);
     expect(exported.headers.get("content-type")).toBe("application/pls+xml; charset=utf-8");
@@ -95,19 +95,19 @@ describe("a lexicon file", () => {
     const before = (await exportBy(owner)).text;
     const refused = await importBy(owner, pls(["fine", "f1Yn"], ["&lt;b&gt;x", "z?"], ["<b>", "z"]));
     expect(refused.status).toBe(400);
-    expect(refused.text).toContain("Nothing was taken in.");
+    expect(refused.text).toContain("Nothing was imported.");
     expect(refused.text).toMatch(/<li dir="auto">Line \d+: /);
     expect(refused.text).not.toContain("<b>x");
     expect((await exportBy(owner)).text).toBe(before);
     const bomb = file.replace("<lexicon", '<!DOCTYPE lexicon [<!ENTITY a "a">]><lexicon');
-    expect((await importBy(owner, bomb)).text).toContain("Line 2: A document type");
+    expect((await importBy(owner, bomb)).text).toContain("Line 2: Document types");
   });
 
   it("must be a single file of at most 2 MiB, in a form of this page", async () => {
-    expect((await importBy(owner, "")).text).toContain("There is no file, or it is empty");
+    expect((await importBy(owner, "")).text).toContain("The file is missing or empty");
     const large = await importBy(owner, `${file}${" ".repeat(2 * 1024 * 1024)}`);
     expect(large.status).toBe(413);
-    expect(large.text).toContain("send one of 2 MiB at most");
+    expect(large.text).toContain("The file is larger than 2 MiB");
     const form = new FormData();
     for (const name of ["a.pls", "b.pls"]) form.append("file", new Blob([file]), name);
     const two = await fetch(`${api.url}/dashboard/words/import`, {
@@ -115,12 +115,12 @@ describe("a lexicon file", () => {
       body: form,
       headers: { cookie: owner.cookie, "sec-fetch-site": "same-origin" },
     });
-    expect([two.status, await two.text()]).toEqual([400, expect.stringContaining("send one at a time")]);
+    expect([two.status, await two.text()]).toEqual([400, expect.stringContaining("send one file at a time")]);
     const fields = { team: "blue", a: "", b: "", c: "", d: "" };
     const long = await owner.upload("/dashboard/words/import", fields, file);
     expect([long.status, long.text]).toEqual([400, expect.stringContaining("more fields than")]);
     const plain = await owner.post("/dashboard/words/import", { team: "blue", file });
-    expect(plain.text).toContain("The form cannot be read");
+    expect(plain.text).toContain("The form is not readable");
     const forged = await owner.upload("/dashboard/words/import", { csrf: "guessed" }, file);
     expect(forged.status).toBe(403);
     for (const question of ["language=xxx&alphabet=ipa", "language=eng&alphabet=x-sampa", "language=eng"]) {

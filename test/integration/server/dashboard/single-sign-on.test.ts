@@ -142,13 +142,13 @@ describe.each([
     ]);
     expect(await signedInUser(otherGroup.visitor)).toBeUndefined();
     expect((await changes(first.visitor)).toSorted()).toEqual([
-      "ada | person added | ada | member of blue, by a group",
-      "ada | person changed | ada | viewer of red, by a group",
-      "ada | sign-in refused | ada | by Example Login: None of your groups grants access any more. Ask an owner.",
-      "ada | signed in | ada | by Example Login",
-      "ada | signed in | ada | by Example Login",
-      "root | person added | root | owner, by a group",
-      "root | signed in | root | by Example Login",
+      "ada | user added | ada | member of blue, from a group",
+      "ada | user changed | ada | viewer of red, from a group",
+      "ada | sign-in rejected | ada | with Example Login: None of your groups grants access any more. Ask an owner.",
+      "ada | signed in | ada | with Example Login",
+      "ada | signed in | ada | with Example Login",
+      "root | user added | root | owner, from a group",
+      "root | signed in | root | with Example Login",
     ]);
   });
 
@@ -220,7 +220,7 @@ describe.each([
       `/dashboard/oidc/start?link=${other}`,
     );
     expect(alertOf(twice.page)).toBe("Your identity at the provider belongs to the user carol, and this link is for dave. Ask an owner for help.");
-    expect((await owner.get("/dashboard/people")).text).toMatch(/carol<\/th>.*by provider/);
+    expect((await owner.get("/dashboard/people")).text).toMatch(/carol<\/th>.*with the provider/);
     const byPassword = new Visitor(api.url);
     await byPassword.post("/dashboard/login", { name: "carol", password });
     expect(await signedInUser(byPassword)).toBeUndefined();
@@ -257,13 +257,13 @@ describe("an invalid response of the provider", () => {
     const { cookie } = visitor;
     const begun = new Visitor(api.url);
     await begin(begun);
-    const rejectedEntry = "unknown user | sign-in refused | unknown user | by Example Login: ";
+    const rejectedEntry = "unknown user | sign-in rejected | unknown user | with Example Login: ";
     const otherBrowser = await rejectedSignIn(new Visitor(api.url), back);
     expect(otherBrowser.message).toContain("This sign-in was started in another browser");
     expect(otherBrowser.auditEntry).toContain(rejectedEntry);
     expect(await rejectedSignIn(begun, back)).toMatchObject({
       status: 400,
-      message: "The answer of Example Login does not fit this sign-in; begin again.",
+      message: "The response of Example Login does not match this sign-in; start the sign-in again.",
     });
     expect((await visitor.get(`${back.pathname}${back.search}`)).status).toBe(400);
     visitor.cookie = cookie;
@@ -279,13 +279,13 @@ describe("an invalid response of the provider", () => {
     visitor.cookie = cookie;
     expect(await rejectedSignIn(visitor, back)).toEqual({
       status: 400,
-      message: "This sign-in took too long or was used already; begin again.",
-      auditEntry: "unknown user | sign-in refused | unknown user | by Example Login: invalid_grant",
+      message: "This sign-in took too long or was already used; start the sign-in again.",
+      auditEntry: "unknown user | sign-in rejected | unknown user | with Example Login: invalid_grant",
     });
   });
 
   it.each([
-    ["another nonce", (target: URL) => target.searchParams.set("nonce", "another"), "does not fit"],
+    ["another nonce", (target: URL) => target.searchParams.set("nonce", "another"), "does not match"],
     [
       "another challenge",
       (target: URL) => target.searchParams.set("code_challenge", "x".repeat(43)),
@@ -299,18 +299,18 @@ describe("an invalid response of the provider", () => {
     expect([status, message, auditEntry]).toEqual([
       400,
       expect.stringContaining(expected),
-      expect.stringContaining("unknown user | sign-in refused | unknown user | by Example Login: "),
+      expect.stringContaining("unknown user | sign-in rejected | unknown user | with Example Login: "),
     ]);
   });
 
   it.each([
-    ["another state", "state", "another", "does not fit"],
-    ["no state", "state", undefined, "does not fit"],
-    ["another issuer", "iss", "https://login.example.net", "does not fit"],
+    ["another state", "state", "another", "does not match"],
+    ["no state", "state", undefined, "does not match"],
+    ["another issuer", "iss", "https://login.example.net", "does not match"],
     ["a made-up code", "code", "made-up", "took too long"],
-    ["two codes", "code", "second", "does not fit"],
-    ["an error with markup", "error", "<script>alert(1)</script>", "ended the sign-in: unknown."],
-    ["an error", "error", "access_denied", "ended the sign-in: access_denied."],
+    ["two codes", "code", "second", "does not match"],
+    ["an error with markup", "error", "<script>alert(1)</script>", "rejected the sign-in: unknown."],
+    ["an error", "error", "access_denied", "rejected the sign-in: access_denied."],
   ])("is rejected with %s", async (what, name, value, expected) => {
     const visitor = new Visitor(api.url);
     const back = await provider.visit(await begin(visitor));
@@ -340,13 +340,13 @@ describe("an identity provider", () => {
       "that is unreachable",
       async () => ({ issuer: `http://127.0.0.1:${await leasePort()}` }),
       503,
-      "cannot be reached now",
+      "is not reachable",
     ],
     [
       "with another issuer name than the configured one",
       async () => ({ issuer: provider.issuer.replace("127.0.0.1", "localhost") }),
       502,
-      "returned an invalid response",
+      "sent an invalid response",
     ],
     [
       "with a missing file of the certificate authority",
@@ -368,7 +368,7 @@ describe("an identity provider", () => {
     expect(page.setCookie).toBeUndefined();
     expect(await signedInUser(owner)).toBe("boss: owner");
     expect((await changes(owner))[0]).toContain(
-      "unknown user | sign-in refused | unknown user | by Example Login: ",
+      "unknown user | sign-in rejected | unknown user | with Example Login: ",
     );
   });
 

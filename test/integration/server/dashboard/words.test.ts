@@ -102,7 +102,7 @@ describe("an out-of-vocabulary word", () => {
       team: "blue",
       password,
     });
-    expect((await member.get("/dashboard/words")).text).not.toContain("Keep sentences");
+    expect((await member.get("/dashboard/words")).text).not.toContain("Save sentences");
     expect((await turn("yes", member)).status).toBe(403);
     await page();
     expect((await turn("yes")).headers.get("location")).toBe("/dashboard/words?team=blue");

@@ -180,9 +180,9 @@ describe("traces", () => {
     tracing.begin("kept", {}).end();
     await tracing.stop();
     expect(messages).toEqual([
-      "traces are on",
-      "traces cannot be sent; they are dropped until the collector answers",
-      "traces are sent again",
+      "the export of traces is enabled",
+      "the export of traces failed; spans are dropped until the collector responds",
+      "the export of traces works again",
     ]);
     expect(receiver.spans().map(({ name }) => name)).toEqual(["kept"]);
   });

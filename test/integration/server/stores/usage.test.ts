@@ -82,7 +82,7 @@ describe.each([
     const page = await member.get("/dashboard/usage");
     expect(page.text).toContain("License: <strong>valid</strong>");
     expect(page.text).toMatch(/<th scope="row">mist<\/th><td>reachable/);
-    expect(page.text).toMatch(/aria-label="Requests a day from \w+ \d+, \d+ to \w+ \d+, \d+, 4 at most"/);
+    expect(page.text).toMatch(/aria-label="Requests per day from \w+ \d+, \d+ to \w+ \d+, \d+, at most 4"/);
     expect(page.text).not.toContain("other");
     const [head = "", ...lines] = (await member.get("/dashboard/usage.csv?days=7")).text.trim().split("\r\n");
     expect(head.split(",")).toContain("first_audio_mean_ms");

@@ -102,7 +102,7 @@ describe("a pool that is scaled to zero", () => {
     expect(await third.json()).toMatchObject({
       status: 503,
       code: "model_starting",
-      detail: "arcana is being started and 2 requests wait for it already; try again in a moment.",
+      detail: "arcana is starting and 2 requests already wait for the model; try again in a moment.",
     });
     await reroute({ idle: false });
     for (const answer of held) expect((await answer).status).toBe(200);

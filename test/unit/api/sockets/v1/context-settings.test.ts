@@ -103,7 +103,7 @@ describe("the settings of a context", () => {
   test.each([
     ["q", 'customLexicon[1].pronunciation has "q"'],
     ["_h", 'customLexicon[1].pronunciation has "_"'],
-    ["", "customLexicon[1].pronunciation must have a sound"],
+    ["", "customLexicon[1].pronunciation must contain at least one sound"],
     ['k"', "customLexicon[1].pronunciation has a stress mark without a vowel"],
     ["n".repeat(201), "customLexicon[1].pronunciation is too long"],
   ])("name the lexicon entry with the invalid pronunciation %j", (pronunciation, problem) => {
