@@ -65,18 +65,9 @@ function boundary(path: string, { kind, target }: Import): Verdict {
   return `imports ${target}, but ${part}/ may import ${allowed} alone: operator and server are two programs that agree by config/contract, and arrows point down. Move what both need to config/contract.`;
 }
 
-/** Sockets judge sentences and pronunciations before any text is sent to a model tier. */
-const sharedText = [
-  "server/text/lexicon.ts",
-  "server/text/phonemes.ts",
-  "server/text/planning/sentence-ends.ts",
-  "server/text/x-sampa.ts",
-];
-
 function layers(path: string, { target }: Import): Verdict {
   if (!isIn(path, "server/api") || !isInAny(target, ["server/text", "server/engine"])) return undefined;
-  if (sharedText.includes(target)) return undefined;
-  return `imports ${target}: text and engines run in another container, which the API tier reaches by the wire alone. Ask the model tier for it.`;
+  return `imports ${target}: text and engines run in another container, which the API tier reaches by the wire alone. Ask the model tier for it, or move what both tiers need to server/contract.`;
 }
 
 /** Folders with pure code, and the plain types and data that they may import. */
@@ -92,6 +83,7 @@ const pureRooms = [
   "server/audio",
   "server/contract/speech.ts",
   "server/contract/errors.ts",
+  "server/contract/text",
   "lib/lru-cache.ts",
 ];
 const isPure = (path: string) => isInAny(path, pureRooms) && path !== generator;

@@ -1,4 +1,4 @@
-import { sentenceEnds } from "../../text/planning/sentence-ends.ts";
+import { sentenceEnds } from "../../contract/text/sentence-ends.ts";
 import { countCodePoints } from "../request/code-points.ts";
 
 /** When text that arrives over a socket is synthesized: values of the query parameter `segment`. */

@@ -1,7 +1,7 @@
 /** Recognizes sentences in text that is still arriving. */
 
-import { partsOf, type WordParts, type WrittenToken } from "../tokens.ts";
-import { boundaryAfter } from "./sentences.ts";
+import { type BoundaryToken, boundaryAfter } from "./sentences.ts";
+import { partsOf, type WordParts } from "./word-parts.ts";
 
 export interface SentenceEndOptions {
   /** ISO 639-3. */
@@ -75,6 +75,6 @@ function hasEnded(
 /** Placeholders for a word that has not arrived. The sentence has ended if it ends before either of them. */
 const anyWord: readonly WordParts[] = ["a", "A"].map((core) => ({ before: "", core, after: "" }));
 
-function tokenOf({ before, core, after }: WordParts): WrittenToken {
-  return { text: core, before, after, stretch: 1, word: 0, written: core, paragraphEnd: false };
+function tokenOf({ before, core, after }: WordParts): BoundaryToken {
+  return { text: core, before, after, paragraphEnd: false };
 }

@@ -1,4 +1,4 @@
-import type { Phoneme } from "../contract/speech.ts";
+import type { Phoneme } from "../speech.ts";
 
 /**
  * The public phonetic alphabet in the International Phonetic Alphabet, as American English is transcribed

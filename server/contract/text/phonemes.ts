@@ -1,4 +1,4 @@
-import type { Phoneme } from "../contract/speech.ts";
+import type { Phoneme } from "../speech.ts";
 
 /**
  * The public phonetic alphabet as written between braces (`{k1Ast0xm}`): each symbol with the same sound in ARPAbet

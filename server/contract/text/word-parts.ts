@@ -1,0 +1,70 @@
+/**
+ * Limit of punctuation on one side of a word. More adds no information, and the limit bounds the work of its
+ * readers.
+ */
+export const maxPunctuation = 100;
+
+/** Punctuation is separated from a word, except spoken signs (`%`, `&`, `@`, `#`, `*`, `/`). */
+const spokenPunctuation = String.raw`%&@#*\/\\‰†§`;
+const punctuation = String.raw`[\p{P}--[${spokenPunctuation}]]`;
+const isPunctuation = new RegExp(`^${punctuation}$`, "v");
+/** U.S.A. and e.g. keep their last dot, which belongs to them. */
+const dotted = /^(?:\p{L}\.)+\p{L}$/u;
+const soundless = new RegExp(`^[${punctuation}\\p{Z}\\p{C}\\p{M}\\ufffd]*$`, "v");
+
+/** A written word and the relevant part of the punctuation on both sides. */
+export interface WordParts {
+  readonly before: string;
+  readonly core: string;
+  readonly after: string;
+}
+
+export function partsOf(written: string): WordParts {
+  const [from, to] = coreOf(written);
+  const core = written.slice(from, to);
+  const before = written.slice(Math.max(0, from - maxPunctuation), from);
+  const after = written.slice(to, to + maxPunctuation);
+  const keepsDot = dotted.test(core) && after.startsWith(".");
+  return keepsDot ? { before, core: `${core}.`, after: after.slice(1) } : { before, core, after };
+}
+
+/** Whether a word has nothing to speak. */
+export function isSoundless(core: string): boolean {
+  return soundless.test(core);
+}
+
+/** The characters of a word, which are read one at a time. */
+export interface Characters {
+  readonly length: number;
+  codePointAt(index: number): number | undefined;
+}
+
+/**
+ * Finds the ends of a word inside its punctuation. Each end is scanned once, because an expression with two
+ * ends is quadratic.
+ */
+export function coreOf(written: Characters): readonly [from: number, to: number] {
+  let from = 0;
+  while (from < written.length && isMark(written.codePointAt(from))) from += width(written.codePointAt(from));
+  let to = written.length;
+  for (let code = lastBefore(to, from, written); isMark(code); code = lastBefore(to, from, written))
+    to -= width(code);
+  return [from, to];
+}
+
+function isMark(code: number | undefined): boolean {
+  return code !== undefined && isPunctuation.test(String.fromCodePoint(code));
+}
+
+/** Length in UTF-16 units. */
+function width(code = 0): number {
+  return code > 0xffff ? 2 : 1;
+}
+
+/** The character that ends at a position, or undefined if none is left. */
+function lastBefore(to: number, from: number, written: Characters): number | undefined {
+  if (to <= from) return undefined;
+  const unit = written.codePointAt(to - 1) ?? 0;
+  const isTrail = unit >= 0xdc00 && unit <= 0xdfff && to - 2 >= from;
+  return isTrail ? written.codePointAt(to - 2) : unit;
+}
