@@ -2,6 +2,7 @@ import { type Clock, systemClock } from "../../lib/clock.ts";
 import { Failure } from "../contract/errors.ts";
 import { FairQueue } from "./fair-queue.ts";
 
+/** Read at each decision, so the values may change. */
 export interface AdmissionLimits {
   /** Streams that run at the same time. */
   readonly maxStreams: number;
@@ -20,7 +21,8 @@ type WaitEnd = "turn" | "late" | "gone" | "refused";
  * requests.
  */
 export class Admission {
-  #limits: AdmissionLimits;
+  readonly #limits: AdmissionLimits;
+  #loweredTo = Number.POSITIVE_INFINITY;
   readonly #clock: Clock;
   #speaking = 0;
   readonly #queue: FairQueue<(end: WaitEnd) => void>;
@@ -31,17 +33,18 @@ export class Admission {
   constructor(limits: AdmissionLimits, clock: Clock = systemClock) {
     this.#limits = limits;
     this.#clock = clock;
-    this.#queue = new FairQueue(limits.maxQueued);
+    this.#queue = new FairQueue(() => limits.maxQueued);
     this.#idle.resolve();
   }
 
   get limits(): AdmissionLimits {
-    return this.#limits;
+    const { maxStreams, maxQueued, deadlineMs } = this.#limits;
+    return { maxStreams: Math.min(maxStreams, this.#loweredTo), maxQueued, deadlineMs };
   }
 
   /** Called when the measured number of streams that stay faster than real time is known. */
   lowerTo(maxStreams: number): void {
-    this.#limits = { ...this.#limits, maxStreams: Math.min(this.#limits.maxStreams, maxStreams) };
+    this.#loweredTo = Math.min(this.#loweredTo, maxStreams);
   }
 
   get speaking(): number {
@@ -60,6 +63,7 @@ export class Admission {
    */
   async enter(signal: AbortSignal, caller = "", mayWait = true): Promise<Release | undefined> {
     if (signal.aborted) return undefined;
+    this.#admitWaiting(); // The limit may have been raised since the last stream ended.
     if (this.#speaking < this.limits.maxStreams) return this.#begin();
     if (!mayWait) throw this.#saturated(caller);
     const end = await this.#wait(signal, caller);
@@ -89,7 +93,7 @@ export class Admission {
     });
   }
 
-  /** A slot that is handed over stays counted, so that no other request takes it in between. */
+  /** A slot that is handed over is counted already, so that no other request takes it in between. */
   #begin(handedOn = false): Release {
     if (!handedOn) this.#speaking++;
     if (this.#speaking === 1 && !handedOn) this.#idle = Promise.withResolvers<void>();
@@ -104,13 +108,18 @@ export class Admission {
   }
 
   #leave(): void {
-    const next = this.#queue.next();
-    if (next) {
-      next("turn");
-      return;
-    }
     this.#speaking--;
+    this.#admitWaiting();
     if (this.#speaking === 0) this.#idle.resolve();
+  }
+
+  #admitWaiting(): void {
+    while (this.#speaking < this.limits.maxStreams) {
+      const next = this.#queue.next();
+      if (!next) return;
+      this.#speaking++;
+      next("turn");
+    }
   }
 
   #saturated(caller: string): Failure {

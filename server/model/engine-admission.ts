@@ -1,11 +1,11 @@
 import { type Clock, systemClock } from "../../lib/clock.ts";
 import type { VoiceEngine } from "../engine/engines.ts";
 import type { Engine } from "../engine/runtime/engine.ts";
-import { Admission } from "./admission.ts";
+import { Admission, type AdmissionLimits } from "./admission.ts";
 
 /**
  * Admission to mounted models. Each of them serves as many streams at once as its measured speed keeps free of gaps,
- * which is usually far below the limit of the tier.
+ * which is usually far below the limit of the tier and follows the current speed.
  */
 export class EngineAdmission {
   readonly #byEngine = new WeakMap<Engine, Admission>();
@@ -29,7 +29,15 @@ export class EngineAdmission {
     if (realTimeStreams === undefined) return undefined;
     const known = this.#byEngine.get(engine);
     if (known) return known;
-    const limits = { maxStreams: realTimeStreams, maxQueued: realTimeStreams, deadlineMs: this.#deadlineMs };
+    const limits: AdmissionLimits = {
+      get maxStreams() {
+        return engine.realTimeStreams ?? realTimeStreams;
+      },
+      get maxQueued() {
+        return this.maxStreams;
+      },
+      deadlineMs: this.#deadlineMs,
+    };
     const admission = new Admission(limits, this.#clock);
     this.#byEngine.set(engine, admission);
     return admission;

@@ -3,13 +3,13 @@
  * queueing: Nagle, RFC 970). Requests of one key are served in order.
  */
 export class FairQueue<Waiter> {
-  readonly #limit: number;
+  readonly #limit: () => number;
   /** Keys in the order of their turns. A key without waiting requests is absent. */
   readonly #lines = new Map<string, Waiter[]>();
   #length = 0;
 
-  /** @param limit highest number of waiting requests. */
-  constructor(limit: number) {
+  /** @param limit returns the highest number of waiting requests, which may change. */
+  constructor(limit: () => number) {
     this.#limit = limit;
   }
 
@@ -23,8 +23,8 @@ export class FairQueue<Waiter> {
    * @returns whether the request was added, and which request was rejected for it.
    */
   add(caller: string, waiter: Waiter): { readonly waits: boolean; readonly turnedAway?: Waiter } {
-    const turnedAway = this.#length >= this.#limit ? this.#makeRoom(caller) : undefined;
-    if (this.#length >= this.#limit) return { waits: false };
+    const turnedAway = this.#length >= this.#limit() ? this.#makeRoom(caller) : undefined;
+    if (this.#length >= this.#limit() && turnedAway === undefined) return { waits: false };
     const line = this.#lines.get(caller) ?? [];
     line.push(waiter);
     this.#lines.set(caller, line);

@@ -35,7 +35,7 @@ export interface MountOptions {
   readonly cores: number;
   /** Engine processes of each mounted model. The default depends on the kind of the model. */
   readonly processes?: number | undefined;
-  /** Streams that a model serves at once. By default it is measured when the model is loaded. */
+  /** Streams that a model serves at once. By default it follows from the model's speed. */
   readonly streams?: number | undefined;
   /** ONNX Runtime's execution providers, in order of preference. */
   readonly providers: readonly string[];

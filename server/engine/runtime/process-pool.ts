@@ -24,6 +24,12 @@ export interface EngineProgram extends EngineCommand {
   readonly tokensPerSecond?: number;
 }
 
+/**
+ * Called for each utterance that a process has finished, except by the process with `argsAlone`, which has another
+ * speed than the others.
+ */
+type OnFinished = (audioSeconds: number, workSeconds: number) => void;
+
 interface Role {
   readonly isSoloist: boolean;
 }
@@ -42,6 +48,7 @@ export class ProcessPool implements Engine {
   readonly capacity: number;
   readonly #program: EngineProgram;
   readonly #log: EngineOptions["log"];
+  readonly #onFinished: OnFinished | undefined;
   readonly #processes = new Set<EngineProcess>();
   readonly #free = new Set<EngineProcess>();
   /** Time at which a job last ended while others ran or waited. */
@@ -57,7 +64,7 @@ export class ProcessPool implements Engine {
   #replaced = 0;
   #withoutProcessSince: number | undefined;
 
-  private constructor(program: EngineProgram, options: EngineOptions) {
+  private constructor(program: EngineProgram, options: EngineOptions, onFinished?: OnFinished) {
     this.name = program.name;
     this.rate = program.rate;
     if (program.tokensPerSecond) this.tokensPerSecond = program.tokensPerSecond;
@@ -65,11 +72,16 @@ export class ProcessPool implements Engine {
     this.#waiting = new UtteranceQueue(this.capacity);
     this.#program = program;
     this.#log = options.log;
+    this.#onFinished = onFinished;
   }
 
   /** @throws EngineMissing if the engine cannot run on this machine. */
-  static async open(program: EngineProgram, options: EngineOptions): Promise<ProcessPool> {
-    const pool = new ProcessPool(program, options);
+  static async open(
+    program: EngineProgram,
+    options: EngineOptions,
+    onFinished?: OnFinished,
+  ): Promise<ProcessPool> {
+    const pool = new ProcessPool(program, options, onFinished);
     try {
       await pool.#startOne({ isSoloist: program.argsAlone !== undefined }); // The first process starts alone: a missing file is reported once, and the file cache is warm for the others.
     } catch (cause) {
@@ -175,9 +187,12 @@ export class ProcessPool implements Engine {
     // The process is released before the client has taken all audio: a slow client would otherwise block it
     // for the others.
     void settled.then(() => {
-      if (!signal.aborted && !process.dead) this.#waiting.spoken(performance.now() - begunAtMs);
+      const isFinished = !signal.aborted && !process.dead;
+      const workMs = performance.now() - begunAtMs;
+      if (isFinished) this.#waiting.spoken(workMs);
+      if (isFinished && process !== this.#multiThreadedProcess) this.#onFinished?.(seconds(), workMs / 1000);
       this.#release(process);
-      if (!signal.aborted && !process.dead) onWritten?.(seconds());
+      if (isFinished) onWritten?.(seconds());
     });
     yield* frames;
   }
