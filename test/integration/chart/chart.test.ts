@@ -220,6 +220,16 @@ describe("the chart", () => {
       ]);
     expect(await rolesOf({ userRoles: { create: false } }, "edit")).toEqual([]);
   });
+
+  it("lets editors scale and annotate pools, but neither create nor delete them", async () => {
+    const edit = (await render({})).find(({ metadata }) => metadata.name.endsWith("-edit")) as
+      | { rules: { resources: string[]; verbs: string[] }[] }
+      | undefined;
+    const verbsOn = (resource: string) =>
+      edit?.rules.filter(({ resources }) => resources.includes(resource)).flatMap(({ verbs }) => verbs);
+    expect(verbsOn("ttsmodelpools")).toEqual(["update", "patch"]);
+    expect(verbsOn("ttsmodelpools/scale")).toEqual(["update", "patch"]);
+  });
 });
 
 describe("the chart rejects", () => {
