@@ -25,12 +25,15 @@ const tries = 3;
 const idleTimeoutMs = 15_000;
 const mostTarBytes = 512 * 1024 * 1024;
 
+/** An attempt that was omitted, because an earlier one to the same origin failed and was reported. */
+class NotTried extends FetchFailure {}
+
 /** Fetches files of presets from the first source that has them. */
 export class Sources {
   readonly #context: SourceContext;
   /**
-   * Origins that did not respond. Otherwise every file of a preset with many small files would wait for
-   * them.
+   * Origins that did not respond, with the URL and the error. Otherwise every file of a preset with many small files
+   * would wait for them.
    */
   readonly #silent = new Map<string, string>();
   readonly #reported = new Set<string>();
@@ -55,10 +58,10 @@ export class Sources {
         if (isDiskFull(error)) throw diskFull(error, file); // No other source would help.
         if (!(error instanceof FetchFailure)) throw error;
         reasons.push(error.message);
-        this.#report(error.message);
+        if (!(error instanceof NotTried)) this.#report(error.message);
       }
     }
-    throw new FetchFailure(`${file.path} could not be fetched. ${reasons.join(". ")}`);
+    throw new FetchFailure(`${file.path} cannot be fetched from any of its sources. ${reasons.join(". ")}.`);
   }
 
   /** Reports each problem once, because a problem of a source affects many small files. */
@@ -90,7 +93,7 @@ export class Sources {
   async #fetchUrl(url: string, { path, sha256, bytes }: PresetFile): Promise<string> {
     const { origin } = new URL(url);
     const silent = this.#silent.get(origin);
-    if (silent !== undefined) throw new FetchFailure(silent);
+    if (silent !== undefined) throw new NotTried(`${redactUrl(url)} was not tried, because ${silent}`);
     const { folder, log, signal } = this.#context;
     try {
       const wanted = { url, path, sha256, bytes, headers: () => ({}) };
