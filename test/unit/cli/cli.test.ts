@@ -71,7 +71,7 @@ describe("keys create", () => {
     const first = await create("app");
     const second = await create("other", "--scopes", "tts:write,admin");
     expect(isWellFormedKey(first.out)).toBe(true);
-    expect(first.err).toBe(`The key app is made and is not shown again. ${file} holds its digest.`);
+    expect(first.err).toBe(`The API key app was created. It is shown only once. ${file} holds its digest.`);
     const text = readFileSync(file, "utf8");
     expect(text).not.toContain(first.out);
     expect(statSync(file).mode & 0o777).toBe(0o600);
