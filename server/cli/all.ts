@@ -39,7 +39,7 @@ export const allCommand: Command = {
   options: {
     fetch: {
       value: "MODEL",
-      help: "install this model in the background, as `svc-tts models get MODEL` does; its voices speak as soon as they are here",
+      help: "install this model in the background, as `svc-tts models get MODEL` does; its voices are available as soon as it is installed",
     },
   },
   notes: [
@@ -76,12 +76,12 @@ async function runAll(shell: Shell, { fetch: wanted }: OptionValues): Promise<nu
   );
   const naturalVoice = { speaker: "af_heart", modelId: "mist", text: "Hello! This is a natural voice." };
   const example = curlCommand(shifted.api, files.key, naturalVoice, "heart.wav");
-  const fetching = preset && fetchInBackground(shell, { id: preset.id, example }, signal);
+  const ready = reportReadiness(shell, shifted, files, signal);
+  const fetching = preset && fetchInBackground(shell, { id: preset.id, example, ready }, signal);
   const unwatch = shell.env.DEV === "1" ? restartOnSave(shell, running) : () => undefined;
   try {
     const died = Promise.race(running.map(async ({ part, died: how }) => ({ part, how: await how })));
-    const told = tellWhenReady(shell, shifted, files, signal);
-    const first = await Promise.race([died, onceAborted(shell.signal), told.then(() => died)]);
+    const first = await Promise.race([died, onceAborted(shell.signal), ready.then(() => died)]);
     if (first === undefined || shell.signal.aborted) return 0;
     shell.complain(`==> ${first.part} ended (${first.how}); its last words are above. Stopping the others.`);
     return 1;
@@ -214,7 +214,13 @@ async function requireFree(part: Part, port: number): Promise<void> {
   }
 }
 
-async function tellWhenReady(shell: Shell, at: Ports, files: RunFiles, signal: AbortSignal): Promise<void> {
+/** Prints which tiers are ready, and then how to use them. @returns whether all of them are ready. */
+async function reportReadiness(
+  shell: Shell,
+  at: Ports,
+  files: RunFiles,
+  signal: AbortSignal,
+): Promise<boolean> {
   const startedAt = performance.now();
   const waiting = new Set<Part>(parts);
   let toldAt = startedAt;
@@ -230,13 +236,15 @@ async function tellWhenReady(shell: Shell, at: Ports, files: RunFiles, signal: A
     }
     if (performance.now() - startedAt > readyWithinMs) {
       shell.complain(
-        `    ${[...waiting].join(", ")} took too long; SVC_TTS_LOG_LEVEL=debug make run tells more`,
+        `    ${[...waiting].join(", ")} took too long; SVC_TTS_LOG_LEVEL=debug make run prints more`,
       );
-      return;
+      return false;
     }
     await sleep(100);
   }
-  if (!signal.aborted) shell.print(welcome(at.api, files.key, await dashboardLink(at.api, files.setupFile)));
+  if (signal.aborted) return false;
+  shell.print(welcome(at.api, files.key, await dashboardLink(at.api, files.setupFile)));
+  return true;
 }
 
 async function isReady(part: Part, port: number): Promise<boolean> {
@@ -258,7 +266,7 @@ async function dashboardLink(port: number, setupFile: string): Promise<string> {
   const url = `http://${host}:${port}/dashboard`;
   const answer = await fetch(`${url}/login`, { redirect: "manual", headers: { connection: "close" } });
   if (!answer.headers.get("location")?.endsWith("/setup")) return url;
-  return `${url}/setup?token=${readFileSync(setupFile, "utf8").trim()} (makes its first owner)`;
+  return `${url}/setup?token=${readFileSync(setupFile, "utf8").trim()} (to create the first owner)`;
 }
 
 function seconds(since: number): string {

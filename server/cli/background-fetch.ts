@@ -9,6 +9,8 @@ interface WantedModel {
   readonly id: string;
   /** A command that synthesizes with one of its voices. */
   readonly example: string;
+  /** Resolves with whether the tiers respond, so that the command works. */
+  readonly ready: Promise<boolean>;
 }
 
 /**
@@ -17,7 +19,7 @@ interface WantedModel {
  */
 export async function fetchInBackground(
   shell: Shell,
-  { id, example }: WantedModel,
+  { id, example, ready }: WantedModel,
   signal: AbortSignal,
 ): Promise<void> {
   const [runtime, ...rest] = shell.program;
@@ -37,7 +39,8 @@ export async function fetchInBackground(
   if (signal.aborted) stop();
   try {
     const [code] = (await once(child, "close")) as [number | null];
-    if (!signal.aborted) shell.print(`    natural voices: ${code === 0 ? installed(example) : failing(id)}`);
+    const words = code !== 0 ? failing(id) : (await ready) ? installed(example) : "installed";
+    if (!signal.aborted) shell.print(`    natural voices: ${words}`);
   } catch (error) {
     shell.complain(`    natural voices: ${error instanceof Error ? error.message : String(error)}`);
   } finally {
@@ -50,7 +53,7 @@ function installed(example: string): string {
 }
 
 function failing(model: string): string {
-  return `not installed; the built-in voices go on speaking. Try again: svc-tts models get ${model}`;
+  return `not installed; the built-in voices stay in use. Try again: svc-tts models get ${model}`;
 }
 
 function lowerPriority(pid: number | undefined): void {

@@ -11,7 +11,7 @@ const folder = folderOfTests("background-fetch");
 const example = "curl -sS http://127.0.0.1:8000/v1/svc-tts -o heart.wav";
 
 /** Starts a program that replaces `svc-tts`. */
-function start(program: string) {
+function start(program: string, ready = Promise.resolve(true)) {
   const file = join(folder, `${crypto.randomUUID()}.mjs`);
   writeFileSync(file, program);
   const printed: string[] = [];
@@ -24,7 +24,7 @@ function start(program: string) {
     complain: (text: string) => void printed.push(text),
     now: () => 0,
   };
-  return { printed, stop, ended: fetchInBackground(shell, { id: "kokoro-82m", example }, stop.signal) };
+  return { printed, stop, ended: fetchInBackground(shell, { id: "kokoro-82m", example, ready }, stop.signal) };
 }
 
 describe("a model that is installed while the tiers run", () => {
@@ -39,6 +39,19 @@ describe("a model that is installed while the tiers run", () => {
     ]);
   });
 
+  it("prints the command only when the tiers respond", async () => {
+    const ready = Promise.withResolvers<boolean>();
+    const { printed, ended } = start('console.log("was installed before"); process.disconnect();', ready.promise);
+    await eventually("it has ended", () => printed.length > 0);
+    expect(printed.join()).not.toContain(example);
+    ready.resolve(true);
+    await ended;
+    expect(printed.join()).toContain(example);
+    const late = start("process.disconnect();", Promise.resolve(false));
+    await late.ended;
+    expect(late.printed).toEqual(["    natural voices: installed"]);
+  });
+
   it("reports why it failed, and the tiers continue", async () => {
     const { printed, ended } = start(
       'console.error("no network"); process.exitCode = 1; process.disconnect();',
@@ -46,7 +59,7 @@ describe("a model that is installed while the tiers run", () => {
     await ended;
     expect(printed).toEqual([
       "    natural voices: no network",
-      "    natural voices: not installed; the built-in voices go on speaking. Try again: svc-tts models get kokoro-82m",
+      "    natural voices: not installed; the built-in voices stay in use. Try again: svc-tts models get kokoro-82m",
     ]);
   });
 
