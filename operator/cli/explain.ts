@@ -11,7 +11,7 @@ export interface Explanation {
   /** `blocked`: a person has to act. `unwatched`: no operator has reconciled this generation. */
   readonly state: "ready" | "progressing" | "blocked" | "suspended" | "deleting" | "unwatched";
   readonly summary: string;
-  /** The blockers of readiness, worst first. */
+  /** The problems that keep it from being ready, worst first. A license in its grace period is one that soon will. */
   readonly blockers: readonly Blocker[];
   /** Findings that do not affect readiness. */
   readonly notes: readonly string[];
@@ -44,7 +44,10 @@ const freshMs = 30 * 60_000;
 export function explain(evidence: Evidence): Explanation {
   const { deployment, pools, pods, secrets, warnings, unseen } = evidence;
   const state = stateOf(evidence);
-  const blockers = state === "ready" ? [] : blockersOf(evidence, state);
+  const blockers =
+    state === "ready"
+      ? ofCondition(evidence, deployment, "LicenseValid", "license")
+      : blockersOf(evidence, state);
   const { name, namespace } = deployment.metadata;
   return {
     namespace,
@@ -52,7 +55,7 @@ export function explain(evidence: Evidence): Explanation {
     state,
     summary: summaryOf(evidence, state, blockers),
     blockers,
-    notes: notesOf(evidence, state, blockers),
+    notes: notesOf(evidence, blockers),
     seen: { pools: pools.length, pods: pods.length, secrets: secrets.length, warnings: warnings.length },
     unseen,
   };
@@ -82,7 +85,9 @@ function summaryOf(
   const count = `${blockers.length} ${blockers.length === 1 ? "problem" : "problems"}`;
   switch (state) {
     case "ready":
-      return `Ready${since}: ${summary?.models} pools, up to ${summary?.streams} streams at once, at ${endpoint}.`;
+      return `Ready${since}: ${summary?.models} pools, up to ${summary?.streams} streams at once, at ${endpoint}.${
+        blockers.length > 0 ? " Its license is not valid, and a person has to act." : ""
+      }`;
     case "progressing":
       return `Not ready${since}. The operator continues; no action is needed so far.`;
     case "blocked":
@@ -272,12 +277,10 @@ function nameIn(about: string): string {
   return about.slice(about.indexOf(" ") + 1);
 }
 
-function notesOf(evidence: Evidence, state: Explanation["state"], blockers: readonly Blocker[]): string[] {
+function notesOf(evidence: Evidence, blockers: readonly Blocker[]): string[] {
   const said = blockers.map(({ message }) => message).join("\n");
-  const grace = state === "ready" ? conditionOf(evidence.deployment, "LicenseValid") : undefined;
   const unowned = evidence.pools.filter(({ metadata }) => metadata.ownerReferences === undefined);
   return [
-    ...(grace?.status === "False" ? [`License: ${grace.message}`] : []),
     ...unowned.map(
       ({ metadata }) =>
         `TtsModelPool ${metadata.name} was created manually, so the operator starts no pods for it.`,

@@ -73,12 +73,21 @@ describe("explain", () => {
     );
   });
 
-  it("shows a license in its grace period, also if it is ready", () => {
+  it("shows a license in its grace period first, also if it is ready", () => {
     const said: Said = {
       Ready: ["True", "Serving", "All serve."],
       LicenseValid: ["False", "Expired", "Grace ends on Friday."],
     };
-    expect(explain(evidence(saying(said))).notes).toEqual(["License: Grace ends on Friday."]);
+    const warning = { kind: "Pod", name: "a", reason: "Unhealthy", note: "probe failed", times: 1, lastSeen: now };
+    const found = explain(evidence(saying(said), { warnings: [warning] }));
+    expect(found.state).toBe("ready");
+    expect(found.summary).toMatch(/^Ready .* Its license is not valid, and a person has to act\.$/);
+    expect(found.blockers).toMatchObject([
+      { about: "license", reason: "Expired", message: "Grace ends on Friday." },
+    ]);
+    const text = explanationText(found);
+    expect(text.indexOf("1. license: Expired")).toBeGreaterThan(0);
+    expect(text.indexOf("1. license: Expired")).toBeLessThan(text.indexOf("Also found:"));
   });
 
   it("shows each problem once, with the best message and its commands", () => {
