@@ -11,7 +11,7 @@ export interface Explanation {
   /** `blocked`: a person has to act. `unwatched`: no operator has reconciled this generation. */
   readonly state: "ready" | "progressing" | "blocked" | "suspended" | "deleting" | "unwatched";
   readonly summary: string;
-  /** The problems that keep it from being ready, worst first. A license in its grace period is one that soon will. */
+  /** The problems that keep it from being ready, or soon will (a license in its grace period), worst first. */
   readonly blockers: readonly Blocker[];
   /** Findings that do not affect readiness. */
   readonly notes: readonly string[];
@@ -83,11 +83,10 @@ function summaryOf(
   const { summary, endpoint } = deployment.status ?? {};
   const since = ageOf(conditionOf(deployment, "Ready")?.lastTransitionTime, now);
   const count = `${blockers.length} ${blockers.length === 1 ? "problem" : "problems"}`;
+  const licenseWarning = blockers.length > 0 ? " Its license is not valid, and a person has to act." : "";
   switch (state) {
     case "ready":
-      return `Ready${since}: ${summary?.models} pools, up to ${summary?.streams} streams at once, at ${endpoint}.${
-        blockers.length > 0 ? " Its license is not valid, and a person has to act." : ""
-      }`;
+      return `Ready${since}: ${summary?.models} pools, up to ${summary?.streams} streams at once, at ${endpoint}.${licenseWarning}`;
     case "progressing":
       return `Not ready${since}. The operator continues; no action is needed so far.`;
     case "blocked":

@@ -39,7 +39,7 @@ export async function fetchInBackground(
   if (signal.aborted) stop();
   try {
     const [code] = (await once(child, "close")) as [number | null];
-    const words = code !== 0 ? failing(id) : (await ready) ? installed(example) : "installed";
+    const words = code === 0 ? installed((await ready) ? example : undefined) : failing(id);
     if (!signal.aborted) shell.print(`    natural voices: ${words}`);
   } catch (error) {
     shell.complain(`    natural voices: ${error instanceof Error ? error.message : String(error)}`);
@@ -48,7 +48,8 @@ export async function fetchInBackground(
   }
 }
 
-function installed(example: string): string {
+function installed(example: string | undefined): string {
+  if (example === undefined) return "installed";
   return `installed, and ready in a few seconds. Try one in another terminal:\n\n${example}\n`;
 }
 

@@ -45,7 +45,9 @@ const createCommand: Command = {
     if (place !== undefined) await withBook(shell, options, (book) => book.create(key, facts));
     shell.print(key);
     // The key is the only line on standard output, so that a script can read it into a variable.
-    shell.complain(`The API key ${facts.name} was created. It is shown only once. ${whereDigest(place, key, facts)}`);
+    shell.complain(
+      `The API key ${facts.name} was created. It is shown only once. ${whereDigest(place, key, facts)}`,
+    );
     return 0;
   },
 };

@@ -241,7 +241,7 @@ describe("sources", () => {
     expect(existsSync(join(folder, kokoro.id))).toBe(false);
   });
 
-  test("that do not respond are tried once, and the failure names every source of the file with its own error", async () => {
+  test("that do not respond are tried once, and the failure names each source with its error", async () => {
     const gone = await FileServer.start();
     const { url } = gone;
     await gone[Symbol.asyncDispose]();

@@ -24,7 +24,8 @@ function start(program: string, ready = Promise.resolve(true)) {
     complain: (text: string) => void printed.push(text),
     now: () => 0,
   };
-  return { printed, stop, ended: fetchInBackground(shell, { id: "kokoro-82m", example, ready }, stop.signal) };
+  const model = { id: "kokoro-82m", example, ready };
+  return { printed, stop, ended: fetchInBackground(shell, model, stop.signal) };
 }
 
 describe("a model that is installed while the tiers run", () => {
@@ -41,7 +42,8 @@ describe("a model that is installed while the tiers run", () => {
 
   it("prints the command only when the tiers respond", async () => {
     const ready = Promise.withResolvers<boolean>();
-    const { printed, ended } = start('console.log("was installed before"); process.disconnect();', ready.promise);
+    const program = 'console.log("was installed before"); process.disconnect();';
+    const { printed, ended } = start(program, ready.promise);
     await eventually("it has ended", () => printed.length > 0);
     expect(printed.join()).not.toContain(example);
     ready.resolve(true);

@@ -78,8 +78,8 @@ describe("explain", () => {
       Ready: ["True", "Serving", "All serve."],
       LicenseValid: ["False", "Expired", "Grace ends on Friday."],
     };
-    const warning = { kind: "Pod", name: "a", reason: "Unhealthy", note: "probe failed", times: 1, lastSeen: now };
-    const found = explain(evidence(saying(said), { warnings: [warning] }));
+    const warning = { kind: "Pod", name: "a", reason: "Unhealthy", note: "probe failed", times: 1 };
+    const found = explain(evidence(saying(said), { warnings: [{ ...warning, lastSeen: now }] }));
     expect(found.state).toBe("ready");
     expect(found.summary).toMatch(/^Ready .* Its license is not valid, and a person has to act\.$/);
     expect(found.blockers).toMatchObject([
