@@ -225,6 +225,11 @@ export const engineRules = [
     message: `models[].env must not set ${engineVariables.join(" or ")} if engine is set: engine sets the variable`,
     fieldPath: ".env",
   },
+  {
+    rule: `!has(self.engine) || self.engine.type != 'kokoro' || has(self.cache) || (has(self.env) && self.env.exists(v, v.name == '${env.modelsDir}'))`,
+    message: `models[].engine.type kokoro needs cache: the image does not contain the model. If a volume of podTemplate contains it, set ${env.modelsDir} in env`,
+    fieldPath: ".cache",
+  },
 ] as const;
 
 const ownLabels = "!k.startsWith('tts.svc.dev/') && !k.startsWith('app.kubernetes.io/')";

@@ -13,7 +13,10 @@ export interface Explanation {
    */
   readonly state: "ready" | "progressing" | "blocked" | "suspended" | "deleting" | "unwatched";
   readonly summary: string;
-  /** The problems that keep the TtsDeployment from becoming ready. The most important problem is first. */
+  /**
+   * The problems that keep the TtsDeployment from becoming ready, or soon will (a license in its grace period). The
+   * most important problem is first.
+   */
   readonly blockers: readonly Blocker[];
   /** Further findings that do not affect readiness. */
   readonly notes: readonly string[];
@@ -46,7 +49,10 @@ const freshMs = 30 * 60_000;
 export function explain(evidence: Evidence): Explanation {
   const { deployment, pools, pods, secrets, warnings, unseen } = evidence;
   const state = stateOf(evidence);
-  const blockers = state === "ready" ? [] : blockersOf(evidence, state);
+  const blockers =
+    state === "ready"
+      ? ofCondition(evidence, deployment, "LicenseValid", "license")
+      : blockersOf(evidence, state);
   const { name, namespace } = deployment.metadata;
   return {
     namespace,
@@ -54,7 +60,7 @@ export function explain(evidence: Evidence): Explanation {
     state,
     summary: summaryOf(evidence, state, blockers),
     blockers,
-    notes: notesOf(evidence, state, blockers),
+    notes: notesOf(evidence, blockers),
     seen: { pools: pools.length, pods: pods.length, secrets: secrets.length, warnings: warnings.length },
     unseen,
   };
@@ -82,9 +88,10 @@ function summaryOf(
   const { summary, endpoint } = deployment.status ?? {};
   const since = ageOf(conditionOf(deployment, "Ready")?.lastTransitionTime, now);
   const count = `${blockers.length} ${blockers.length === 1 ? "problem" : "problems"}`;
+  const licenseWarning = blockers.length > 0 ? " Its license is invalid and must be replaced." : "";
   switch (state) {
     case "ready":
-      return `Ready${since}: ${summary?.models} pools, up to ${summary?.streams} streams at once, at ${endpoint}.`;
+      return `Ready${since}: ${summary?.models} pools, up to ${summary?.streams} streams at once, at ${endpoint}.${licenseWarning}`;
     case "progressing":
       return `Not ready${since}. The operator continues; no action is needed so far.`;
     case "blocked":
@@ -279,12 +286,10 @@ function nameIn(about: string): string {
   return about.slice(about.indexOf(" ") + 1);
 }
 
-function notesOf(evidence: Evidence, state: Explanation["state"], blockers: readonly Blocker[]): string[] {
+function notesOf(evidence: Evidence, blockers: readonly Blocker[]): string[] {
   const blockerMessages = blockers.map(({ message }) => message).join("\n");
-  const grace = state === "ready" ? conditionOf(evidence.deployment, "LicenseValid") : undefined;
   const unowned = evidence.pools.filter(({ metadata }) => metadata.ownerReferences === undefined);
   return [
-    ...(grace?.status === "False" ? [`License: ${grace.message}`] : []),
     ...unowned.map(
       ({ metadata }) =>
         `TtsModelPool ${metadata.name} was created manually, so the operator starts no pods for it.`,

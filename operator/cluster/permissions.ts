@@ -167,8 +167,8 @@ interface UserRole {
 const ownResources = ["ttsdeployments", "ttsmodelpools"] as const;
 
 /**
- * The permissions of users with the role `admin`, `edit` or `view` in a namespace. Only the operator may
- * write pools. Users may scale pools like Deployments.
+ * The permissions of users with the role `admin`, `edit` or `view` in a namespace. Only the operator creates and deletes
+ * pools. Users scale them, and annotate them to control a canary. The operator reverts other changes of a pool.
  */
 export const userRoles: readonly UserRole[] = [
   {
@@ -191,7 +191,11 @@ export const userRoles: readonly UserRole[] = [
         resources: ["ttsdeployments"],
         verbs: ["create", "update", "patch", "delete", "deletecollection"],
       },
-      { apiGroups: [api.group], resources: ["ttsmodelpools/scale"], verbs: ["update", "patch"] },
+      {
+        apiGroups: [api.group],
+        resources: ["ttsmodelpools", "ttsmodelpools/scale"],
+        verbs: ["update", "patch"],
+      },
     ],
   },
 ];

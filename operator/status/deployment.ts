@@ -306,13 +306,11 @@ function rolloutFinding(parts: readonly NamedState[]): ConditionState {
   const type = "RolloutHealthy";
   const stuck = worstOf(parts.filter(({ state }) => state.kind === "stalled"));
   if (stuck) return { type, status: "False", ...stuck.problem };
-  const busy = worstOf(parts);
-  if (busy) {
-    const { reason, message } = busy.problem;
-    return rolloutReasons.has(reason)
-      ? { type, status: "True", reason, message }
-      : { type, status: "True", reason: "Progressing", message: notStuck };
-  }
+  const waiting = worstOf(
+    parts.filter(({ state }) => state.kind !== "ready" && rolloutReasons.has(state.problem.reason)),
+  );
+  if (waiting) return { type, status: "True", ...waiting.problem };
+  if (worstOf(parts)) return { type, status: "True", reason: "Progressing", message: notStuck };
   return { type, status: "True", reason: "Complete", message: "All pods have their current settings." };
 }
 
@@ -322,17 +320,24 @@ function rolloutFinding(parts: readonly NamedState[]): ConditionState {
  */
 const notStuck = "No rollout is stuck. The condition Ready says what is missing.";
 
+/** Reasons of a rollout that waits as it is configured. The alert SvcTtsNotReady ignores them. */
+const configuredWaits = ["AwaitingMaintenanceWindow", "Canary"];
 /** Reasons of a rollout that waits without an error. */
-const rolloutReasons = new Set(["AwaitingMaintenanceWindow", "Canary", "Trading"]);
+const rolloutReasons = new Set([...configuredWaits, "Trading"]);
 
 const severity = { stalled: 0, failing: 1, progressing: 2 } as const;
+
+/** A configured wait is last, so that it never hides a problem of another part. */
+function rankOf({ kind, problem }: Exclude<WorkloadState, { kind: "ready" }>): number {
+  return configuredWaits.includes(problem.reason) ? severity.progressing + 1 : severity[kind];
+}
 
 /** Returns the reason of the worst part, and the messages of all parts that are not ready. */
 function worstOf(
   parts: readonly NamedState[],
 ): { kind: keyof typeof severity; problem: Diagnosis } | undefined {
   const bad = parts.flatMap(({ name, state }) => (state.kind === "ready" ? [] : [{ name, ...state }]));
-  bad.sort((a, b) => severity[a.kind] - severity[b.kind]);
+  bad.sort((a, b) => rankOf(a) - rankOf(b));
   const [worst] = bad;
   if (worst === undefined) return undefined;
   const message = bad.map(({ name, problem }) => `${name}: ${problem.message}`).join(" ");

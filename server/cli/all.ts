@@ -76,11 +76,11 @@ async function runAll(shell: Shell, { fetch: modelId }: OptionValues): Promise<n
   );
   const naturalVoice = { speaker: "af_heart", modelId: "mist", text: "Hello! This is a natural voice." };
   const example = curlCommand(shifted.api, files.key, naturalVoice, "heart.wav");
-  const fetching = preset && fetchInBackground(shell, { id: preset.id, example }, signal);
+  const ready = reportReadiness(shell, shifted, files, signal);
+  const fetching = preset && fetchInBackground(shell, { id: preset.id, example, ready }, signal);
   const unwatch = shell.env.DEV === "1" ? restartOnSave(shell, running) : () => undefined;
   try {
     const died = Promise.race(running.map(async ({ part, died: reason }) => ({ part, reason: await reason })));
-    const ready = printWhenReady(shell, shifted, files, signal);
     const first = await Promise.race([died, onceAborted(shell.signal), ready.then(() => died)]);
     if (first === undefined || shell.signal.aborted) return 0;
     shell.complain(
@@ -217,7 +217,13 @@ async function requireFree(part: Part, port: number): Promise<void> {
   }
 }
 
-async function printWhenReady(shell: Shell, at: Ports, files: RunFiles, signal: AbortSignal): Promise<void> {
+/** Prints which tiers are ready, and then how to use them. @returns whether all of them are ready. */
+async function reportReadiness(
+  shell: Shell,
+  at: Ports,
+  files: RunFiles,
+  signal: AbortSignal,
+): Promise<boolean> {
   const startedAt = performance.now();
   const waiting = new Set<Part>(parts);
   let printedAt = startedAt;
@@ -233,13 +239,15 @@ async function printWhenReady(shell: Shell, at: Ports, files: RunFiles, signal: 
     }
     if (performance.now() - startedAt > readyWithinMs) {
       shell.complain(
-        `    ${[...waiting].join(", ")} did not become ready in time; run SVC_TTS_LOG_LEVEL=debug make run to see the cause`,
+        `    ${[...waiting].join(", ")} did not become ready in time; run SVC_TTS_LOG_LEVEL=debug make run prints cause`,
       );
-      return;
+      return false;
     }
     await sleep(100);
   }
-  if (!signal.aborted) shell.print(welcome(at.api, files.key, await dashboardLink(at.api, files.setupFile)));
+  if (signal.aborted) return false;
+  shell.print(welcome(at.api, files.key, await dashboardLink(at.api, files.setupFile)));
+  return true;
 }
 
 async function isReady(part: Part, port: number): Promise<boolean> {
@@ -261,7 +269,7 @@ async function dashboardLink(port: number, setupFile: string): Promise<string> {
   const url = `http://${host}:${port}/dashboard`;
   const response = await fetch(`${url}/login`, { redirect: "manual", headers: { connection: "close" } });
   if (!response.headers.get("location")?.endsWith("/setup")) return url;
-  return `${url}/setup?token=${readFileSync(setupFile, "utf8").trim()} (creates the first owner)`;
+  return `${url}/setup?token=${readFileSync(setupFile, "utf8").trim()} (to create the first owner)`;
 }
 
 function seconds(since: number): string {

@@ -9,6 +9,8 @@ interface FetchedModel {
   readonly id: string;
   /** A command that synthesizes a text with a voice of the model. */
   readonly example: string;
+  /** Resolves with whether the tiers respond, so that the command works. */
+  readonly ready: Promise<boolean>;
 }
 
 /**
@@ -17,7 +19,7 @@ interface FetchedModel {
  */
 export async function fetchInBackground(
   shell: Shell,
-  { id, example }: FetchedModel,
+  { id, example, ready }: FetchedModel,
   signal: AbortSignal,
 ): Promise<void> {
   const [runtime, ...rest] = shell.program;
@@ -37,7 +39,8 @@ export async function fetchInBackground(
   if (signal.aborted) stop();
   try {
     const [code] = (await once(child, "close")) as [number | null];
-    if (!signal.aborted) shell.print(`    natural voices: ${code === 0 ? installed(example) : failing(id)}`);
+    const words = code === 0 ? installed((await ready) ? example : undefined) : failing(id);
+    if (!signal.aborted) shell.print(`    natural voices: ${words}`);
   } catch (error) {
     shell.complain(`    natural voices: ${error instanceof Error ? error.message : String(error)}`);
   } finally {
@@ -45,7 +48,8 @@ export async function fetchInBackground(
   }
 }
 
-function installed(example: string): string {
+function installed(example: string | undefined): string {
+  if (example === undefined) return "installed";
   return `installed, and available in a few seconds. Try a voice in another terminal:\n\n${example}\n`;
 }
 

@@ -45,7 +45,9 @@ const createCommand: Command = {
     if (place !== undefined) await withBook(shell, options, (book) => book.create(key, facts));
     shell.print(key);
     // The key is the only line on standard output, so that a script can read it into a variable.
-    shell.complain(`The key ${facts.name} was created. It is not shown again. ${whereDigest(place, key, facts)}`);
+    shell.complain(
+      `The API key ${facts.name} was created. It is shown only once. ${whereDigest(place, key, facts)}`,
+    );
     return 0;
   },
 };
@@ -93,7 +95,7 @@ const rotateCommand: Command = {
     await withBook(shell, options, (book) => book.rotate(options.name ?? "", key, rotation));
     shell.print(key);
     shell.complain(
-      `The key ${options.name} has a new secret, which is not shown again. The previous secret expires ${date(rotation.endOfOthers)}.`,
+      `The API key ${options.name} has a new secret. It is shown only once. The earlier secret expires ${date(rotation.endOfOthers)}.`,
     );
     return 0;
   },

@@ -2,6 +2,7 @@ import { type Clock, systemClock } from "../../lib/clock.ts";
 import { Failure } from "../contract/errors.ts";
 import { FairQueue } from "./fair-queue.ts";
 
+/** Read at each decision, so the values may change. */
 export interface AdmissionLimits {
   /** The number of streams that run at the same time. */
   readonly maxStreams: number;
@@ -20,7 +21,8 @@ type WaitEnd = "turn" | "late" | "gone" | "refused";
  * not delay the other keys.
  */
 export class Admission {
-  #limits: AdmissionLimits;
+  readonly #limits: AdmissionLimits;
+  #loweredTo = Number.POSITIVE_INFINITY;
   readonly #clock: Clock;
   #speaking = 0;
   readonly #queue: FairQueue<(end: WaitEnd) => void>;
@@ -31,17 +33,18 @@ export class Admission {
   constructor(limits: AdmissionLimits, clock: Clock = systemClock) {
     this.#limits = limits;
     this.#clock = clock;
-    this.#queue = new FairQueue(limits.maxQueued);
+    this.#queue = new FairQueue(() => limits.maxQueued);
     this.#idle.resolve();
   }
 
   get limits(): AdmissionLimits {
-    return this.#limits;
+    const { maxStreams, maxQueued, deadlineMs } = this.#limits;
+    return { maxStreams: Math.min(maxStreams, this.#loweredTo), maxQueued, deadlineMs };
   }
 
   /** Lowers the number of streams to the measured number that is faster than real time. */
   lowerTo(maxStreams: number): void {
-    this.#limits = { ...this.#limits, maxStreams: Math.min(this.#limits.maxStreams, maxStreams) };
+    this.#loweredTo = Math.min(this.#loweredTo, maxStreams);
   }
 
   get speaking(): number {
@@ -60,6 +63,7 @@ export class Admission {
    */
   async enter(signal: AbortSignal, caller = "", mayWait = true): Promise<Release | undefined> {
     if (signal.aborted) return undefined;
+    this.#admitWaiting(); // The limit may have been raised since the last stream ended.
     if (this.#speaking < this.limits.maxStreams) return this.#begin();
     if (!mayWait) throw this.#saturated(caller);
     const end = await this.#wait(signal, caller);
@@ -90,7 +94,7 @@ export class Admission {
   }
 
   /**
-   * Starts a stream. A slot that passes from one stream to the next stays counted, so that no other request
+   * Starts a stream. A slot that passes from one stream to the next is counted already, so that no other request
    * gets the slot.
    */
   #begin(isHandedOver = false): Release {
@@ -107,13 +111,18 @@ export class Admission {
   }
 
   #leave(): void {
-    const next = this.#queue.next();
-    if (next) {
-      next("turn");
-      return;
-    }
     this.#speaking--;
+    this.#admitWaiting();
     if (this.#speaking === 0) this.#idle.resolve();
+  }
+
+  #admitWaiting(): void {
+    while (this.#speaking < this.limits.maxStreams) {
+      const next = this.#queue.next();
+      if (!next) return;
+      this.#speaking++;
+      next("turn");
+    }
   }
 
   #saturated(caller: string): Failure {

@@ -1,11 +1,11 @@
 import { type Clock, systemClock } from "../../lib/clock.ts";
 import type { VoiceEngine } from "../engine/engines.ts";
 import type { Engine } from "../engine/runtime/engine.ts";
-import { Admission } from "./admission.ts";
+import { Admission, type AdmissionLimits } from "./admission.ts";
 
 /**
  * The admission of streams to mounted models. Each model serves as many concurrent streams as its measured
- * speed allows without gaps. This number is usually far below the limit of the tier.
+ * speed allows without gaps. This number is usually far below the limit of the tier and follows the current speed.
  */
 export class EngineAdmission {
   readonly #byEngine = new WeakMap<Engine, Admission>();
@@ -32,7 +32,15 @@ export class EngineAdmission {
     if (realTimeStreams === undefined) return undefined;
     const existing = this.#byEngine.get(engine);
     if (existing) return existing;
-    const limits = { maxStreams: realTimeStreams, maxQueued: realTimeStreams, deadlineMs: this.#deadlineMs };
+    const limits: AdmissionLimits = {
+      get maxStreams() {
+        return engine.realTimeStreams ?? realTimeStreams;
+      },
+      get maxQueued() {
+        return this.maxStreams;
+      },
+      deadlineMs: this.#deadlineMs,
+    };
     const admission = new Admission(limits, this.#clock);
     this.#byEngine.set(engine, admission);
     return admission;

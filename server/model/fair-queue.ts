@@ -3,7 +3,7 @@
  * robin, as in fair queueing: Nagle, RFC 970). Requests of one key are served in order.
  */
 export class FairQueue<Waiter> {
-  readonly #limit: number;
+  readonly #limit: () => number;
   /**
    * The waiting requests of each key, in the order of the keys' turns. A key without waiting requests is
    * absent.
@@ -13,9 +13,9 @@ export class FairQueue<Waiter> {
 
   /**
    * Creates a queue.
-   * @param limit the highest number of waiting requests.
+   * @param limit returns the highest number of waiting requests, which may change.
    */
-  constructor(limit: number) {
+  constructor(limit: () => number) {
     this.#limit = limit;
   }
 
@@ -30,8 +30,8 @@ export class FairQueue<Waiter> {
    * @returns whether the request was added, and the request that was rejected instead.
    */
   add(caller: string, waiter: Waiter): { readonly waits: boolean; readonly turnedAway?: Waiter } {
-    const turnedAway = this.#length >= this.#limit ? this.#rejectLatest(caller) : undefined;
-    if (this.#length >= this.#limit) return { waits: false };
+    const turnedAway = this.#length >= this.#limit() ? this.#rejectLatest(caller) : undefined;
+    if (this.#length >= this.#limit() && turnedAway === undefined) return { waits: false };
     const queue = this.#queues.get(caller) ?? [];
     queue.push(waiter);
     this.#queues.set(caller, queue);

@@ -21,6 +21,9 @@ export interface InstallOptions extends Omit<SourceContext, "archives"> {
 
 const rewrittenName = "rewritten.onnx";
 const manifestName = "manifest.json";
+/** A file is reported when the files since the last report have this share of all bytes, or after this time. */
+const reportedShare = 0.1;
+const reportEveryMs = 5_000;
 /** The file of the Apache license, which is also the license of this program. */
 const apacheLicense = new URL("../../LICENSE", import.meta.url);
 /**
@@ -102,15 +105,35 @@ async function fetchFiles(
   { staging, archives }: { readonly staging: string; readonly archives: string },
   options: InstallOptions,
 ): Promise<string[]> {
-  const { env, log, signal, mirror } = options;
+  const { env, log, signal, mirror, now } = options;
   const sources = new Sources({ folder: staging, archives, env, log, signal, mirror });
   const origins: string[] = [];
+  const isDue = progressLimit(preset, now);
+  let bytes = 0;
   for (const file of preset.files) {
-    if (await isWhole(staging, file)) continue;
-    log.info({ file: file.path, bytes: file.bytes }, "the file is being fetched");
-    origins.push(await sources.fetch(file));
+    if (!(await isWhole(staging, file))) {
+      if (isDue(bytes)) log.info({ file: file.path, bytes: file.bytes }, "the file is being fetched");
+      origins.push(await sources.fetch(file));
+    }
+    bytes += file.bytes;
   }
   return origins;
+}
+
+/**
+ * Most files are small, so only some of them are reported.
+ * @returns whether to report, after the files so far with these bytes.
+ */
+function progressLimit({ files }: Preset, now: () => number): (bytes: number) => boolean {
+  const total = files.reduce((sum, { bytes }) => sum + bytes, 0);
+  let last: { readonly bytes: number; readonly atMs: number } | undefined;
+  return (bytes) => {
+    const atMs = now();
+    const isDue =
+      last === undefined || bytes - last.bytes >= reportedShare * total || atMs - last.atMs >= reportEveryMs;
+    if (isDue) last = { bytes, atMs };
+    return isDue;
+  };
 }
 
 async function requireDiskSpace({ files, title }: Preset, folder: string): Promise<void> {

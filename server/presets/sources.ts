@@ -22,12 +22,16 @@ const tries = 3;
 const idleTimeoutMs = 15_000;
 const mostTarBytes = 512 * 1024 * 1024;
 
+/** An attempt that was omitted, because an earlier one to the same origin failed and was reported. */
+class NotTried extends FetchFailure {}
+
 /** Fetches the files of a preset. Each file comes from the first source that has it. */
 export class Sources {
   readonly #context: SourceContext;
   /**
-   * The origins that did not respond, with the error. They are not tried again, because every file of a
-   * preset would wait for them.
+   * The origins that did not respond, with the URL and the error. They are not tried again, because every file of a
+   * preset with many small files
+   * would wait for them.
    */
   readonly #unreachable = new Map<string, string>();
   readonly #reported = new Set<string>();
@@ -52,10 +56,10 @@ export class Sources {
         if (isDiskFull(error)) throw diskFull(error, file); // Another source would fail too.
         if (!(error instanceof FetchFailure)) throw error;
         reasons.push(error.message);
-        this.#report(error.message);
+        if (!(error instanceof NotTried)) this.#report(error.message);
       }
     }
-    throw new FetchFailure(`${file.path} could not be fetched from any source. ${reasons.join(". ")}`);
+    throw new FetchFailure(`${file.path} cannot be fetched from any of its sources. ${reasons.join(". ")}.`);
   }
 
   /** Logs each problem once, because a problem of a source affects many small files. */
@@ -87,7 +91,7 @@ export class Sources {
   async #fetchUrl(url: string, { path, sha256, bytes }: PresetFile): Promise<string> {
     const { origin } = new URL(url);
     const earlierError = this.#unreachable.get(origin);
-    if (earlierError !== undefined) throw new FetchFailure(earlierError);
+    if (earlierError !== undefined) throw new NotTried(`${redactUrl(url)} was not tried, because ${earlierError}`);
     const { folder, log, signal } = this.#context;
     try {
       const requested = { url, path, sha256, bytes, headers: () => ({}) };

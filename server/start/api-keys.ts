@@ -7,6 +7,7 @@ import { createFileKeyStore } from "../store/keys/key-file.ts";
 import { createSingleKeyStore, joinStores, type KeyEntry, type KeyStore } from "../store/keys/key-store.ts";
 import { createKeyTable } from "../store/keys/key-table.ts";
 import type { ApiSettings } from "./api-settings.ts";
+import { logOutage } from "./log-outage.ts";
 
 /** Reads the keys of the database periodically, and logs when this fails. */
 export function openKeys(
@@ -19,22 +20,16 @@ export function openKeys(
     table: createKeyTable(database, () => clock.nowMs()),
     staleMs: keysStaleSeconds * 1000,
     clock,
-    onError: (error) => {
-      if (error)
-        log.error(
-          { err: error },
-          "API keys cannot be read from the database; the last known keys stay valid for a limited time",
-        );
-      else log.info({}, "API keys can be read from the database again");
-    },
-    onUnwritten: (error) => {
-      if (error)
-        log.error(
-          { err: error },
-          "the last-use times of API keys cannot be written to the database; they stay queued",
-        );
-      else log.info({}, "the last-use times of API keys can be written to the database again");
-    },
+    onError: logOutage(log, {
+      subject: "API keys",
+      operation: "read from the database",
+      meanwhile: "the last known keys stay valid for a limited time",
+    }),
+    onUnwritten: logOutage(log, {
+      subject: "the last-use times of API keys",
+      operation: "written to the database",
+      meanwhile: "they stay queued",
+    }),
   });
 }
 

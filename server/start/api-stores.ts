@@ -15,6 +15,7 @@ import { createOovStore, type OovStore } from "../store/oov-store.ts";
 import { recordUsage, type UsageRecorder } from "../store/usage.ts";
 import { openKeys } from "./api-keys.ts";
 import type { ApiSettings } from "./api-settings.ts";
+import { logOutage } from "./log-outage.ts";
 
 /**
  * The database and the objects that read and write it. If the settings name no database, the database is in memory.
@@ -76,11 +77,11 @@ function openUsage(database: Database, log: Log, clock: Clock): UsageRecorder {
   return recordUsage({
     database,
     clock,
-    onError: (error) => {
-      if (error)
-        log.error({ err: error }, "the usage of API keys cannot be written to the database; it stays queued");
-      else log.info({}, "the usage of API keys can be written to the database again");
-    },
+    onError: logOutage(log, {
+      subject: "the usage of API keys",
+      operation: "written to the database",
+      meanwhile: "it stays queued",
+    }),
   });
 }
 
@@ -88,10 +89,11 @@ function openLexicon(table: LexiconTable, log: Log, clock: Clock): CachedLexicon
   return cacheLexicon({
     table,
     clock,
-    onError: (error) => {
-      if (error) log.error({ err: error }, "lexicons cannot be read from the database; the last known lexicons stay in use");
-      else log.info({}, "lexicons can be read from the database again");
-    },
+    onError: logOutage(log, {
+      subject: "lexicons",
+      operation: "read from the database",
+      meanwhile: "the last known lexicons stay in use",
+    }),
   });
 }
 
@@ -102,14 +104,15 @@ async function openOovRecorder(
   { metrics, log, clock }: StoreEnvironment,
 ): Promise<OovRecorder> {
   const onDropped = (words: number) => metrics.oovsDropped(words);
-  const onError = (error: Error | undefined) => {
-    if (error)
-      log.error(
-        { err: error, folder },
-        "the spool of out-of-vocabulary words cannot be written; the words stay in memory",
-      );
-    else log.info({ folder }, "the spool of out-of-vocabulary words can be written again");
-  };
+  const onError = logOutage(
+    log,
+    {
+      subject: "the spool of out-of-vocabulary words",
+      operation: "written",
+      meanwhile: "the words stay in memory",
+    },
+    { folder },
+  );
   const onUnreadable = (error: Error, file: string) =>
     log.error(
       { err: error, file },
@@ -123,14 +126,11 @@ async function openOovRecorder(
         ? waitInMemory({ onDropped })
         : await openSpool({ folder, onDropped, onError, onUnreadable }),
     clock,
-    onError: (error) => {
-      if (error)
-        log.error(
-          { err: error },
-          "out-of-vocabulary words cannot be written to the database; they stay queued",
-        );
-      else log.info({}, "out-of-vocabulary words can be written to the database again");
-    },
+    onError: logOutage(log, {
+      subject: "out-of-vocabulary words",
+      operation: "written to the database",
+      meanwhile: "they stay queued",
+    }),
   });
 }
 

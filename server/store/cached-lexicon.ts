@@ -1,6 +1,6 @@
 import type { Clock } from "../../lib/clock.ts";
 import { PeriodicTask } from "../../lib/periodic-task.ts";
-import { lexiconForm } from "../text/lexicon.ts";
+import { lexiconForm } from "../contract/text/lexicon.ts";
 import { reportChanges } from "./database/report-changes.ts";
 import type { LexiconTable } from "./lexicon.ts";
 

@@ -1,5 +1,5 @@
 import type { Kysely, Transaction } from "kysely";
-import { lexiconForm } from "../text/lexicon.ts";
+import { lexiconForm } from "../contract/text/lexicon.ts";
 import { writeAudit } from "./audit.ts";
 import type { Tables } from "./backend/schema.ts";
 import type { Database } from "./database/database.ts";

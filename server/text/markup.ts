@@ -1,6 +1,6 @@
 import { Failure } from "../contract/errors.ts";
 import type { Phoneme } from "../contract/speech.ts";
-import { longestPhonemes, readPhonemes } from "./phonemes.ts";
+import { longestPhonemes, readPhonemes } from "../contract/text/phonemes.ts";
 
 /** The markup that a request enables. Other markup is ordinary text. */
 export interface MarkupOptions {

@@ -65,20 +65,9 @@ function boundary(path: string, { kind, target }: Import): Verdict {
   return `imports ${target}, but ${part}/ may import only ${allowed}. The operator and the server are two programs that share only config/contract. Move shared code to config/contract.`;
 }
 
-/**
- * The WebSockets use these files to divide text and to check pronunciations before they call a model tier.
- */
-const sharedText = [
-  "server/text/lexicon.ts",
-  "server/text/phonemes.ts",
-  "server/text/planning/sentence-ends.ts",
-  "server/text/x-sampa.ts",
-];
-
 function layers(path: string, { target }: Import): Verdict {
   if (!isIn(path, "server/api") || !isInAny(target, ["server/text", "server/engine"])) return undefined;
-  if (sharedText.includes(target)) return undefined;
-  return `imports ${target}: text processing and engines run in the container of the model tier. Send an invocation to the model tier instead.`;
+  return `imports ${target}: text processing and engines run in the container of the model tier. Send an invocation to the model tier for it, or move what both tiers need to server/contract.`;
 }
 
 /** Folders and files with pure code. They may import each other. */
@@ -94,6 +83,7 @@ const pureFolders = [
   "server/audio",
   "server/contract/speech.ts",
   "server/contract/errors.ts",
+  "server/contract/text",
   "lib/lru-cache.ts",
 ];
 const isPure = (path: string) => isInAny(path, pureFolders) && path !== generator;

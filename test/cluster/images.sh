@@ -8,10 +8,11 @@ source "$CLUSTER_DIR/debian.sh"
 
 usage() {
   cat <<'T'
-usage: images.sh [--push]
+usage: images.sh [--push] [--print-values]
   Builds the images `server` and `operator`. The tag of an image is the version and a hash of its source files, so that an
   unchanged tree needs no build. The names of the images and archives are written to ~/.cache/svc-tts/images/current.env.
-  --push   also push the images (to SVC_TTS_IMAGE_REPOSITORY)
+  --push           push the images (to SVC_TTS_IMAGE_REPOSITORY)
+  --print-values   print the values of the chart tts-operator for these images
   SVC_TTS_IMAGE_REPOSITORY   the repository of the images (default ghcr.io/svc-tts)
   SVC_TTS_BUILDER            docker, podman or buildah (default: the first that works)
   SVC_TTS_BASE=debian        build the base image from Debian and npm packages, also if an image registry is reachable
@@ -238,14 +239,34 @@ prepare_builder() {
   [ "$builder" != buildah ] || need_packages "$IMAGES/apt.log" buildah=buildah
 }
 
+print_values() { # [--push]
+  # shellcheck source=/dev/null
+  source "$IMAGES/current.env"
+  [ "${1:-}" = --push ] ||
+    say "the images are on this machine only; to push them: SVC_TTS_IMAGE_REPOSITORY=registry.example/svc-tts make images PUSH=1"
+  say "to install these images, add to helm upgrade --install tts-operator:"
+  printf '    --set images.%s.repository=%s --set-string images.%s.tag=%s\n' \
+    server "$REPOSITORY/server" server "$SERVER_TAG" operator "$REPOSITORY/operator" operator "$OPERATOR_TAG"
+}
+
 main() {
-  case ${1:-} in -h | --help) usage && exit 0 ;; '' | --push) ;; *) usage >&2 && exit 2 ;; esac
+  local push='' values=''
+  while [ $# -gt 0 ]; do
+    case $1 in
+      -h | --help) usage && exit 0 ;;
+      --push) push=$1 ;;
+      --print-values) values=yes ;;
+      *) usage >&2 && exit 2 ;;
+    esac
+    shift
+  done
   mkdir -p "$IMAGES"
   hold_lock images
   rm -rf "$IMAGES"/{secrets,base,overlay}.??????
   printf '# Written by images.sh: the latest images.\nIMAGE_REPOSITORY=%q\n' "$REPOSITORY" >"$IMAGES/current.env.new"
-  build_all "${1:-}"
+  build_all "$push"
   mv "$IMAGES/current.env.new" "$IMAGES/current.env"
+  [ -z "$values" ] || print_values "$push"
 }
 
 main "$@"

@@ -32,7 +32,24 @@ apply_demo() {
 
 conditions() {
   kubectl --namespace "$DEMO" get ttsd demo \
-    --output 'jsonpath={range .status.conditions[*]}{.type}={.status} ({.reason}) {end}' 2>/dev/null || true
+    --output 'jsonpath={range .status.conditions[*]}{.type} {.status} {.reason}{"\n"}{end}' 2>/dev/null || true
+}
+
+# One line of the conditions that are not as they should be. Reconciling is omitted, because it repeats the reason of another one.
+unexpected_conditions() {
+  local type status reason all unexpected=()
+  all=$(conditions)
+  [ -n "$all" ] || { echo "no status yet" && return; }
+  while read -r type status reason; do
+    case $type=$status in
+      Reconciling=* | Stalled=False | RevisionOutdated=False) ;;
+      Stalled=* | RevisionOutdated=*) unexpected+=("$type=$status ($reason)") ;;
+      *=True) ;;
+      *) unexpected+=("$type=$status ($reason)") ;;
+    esac
+  done <<<"$all"
+  [ "${#unexpected[@]}" -gt 0 ] || unexpected=("every condition is as expected")
+  echo "${unexpected[*]}"
 }
 
 # Requires that the condition belongs to the current generation. An older condition may be True for earlier settings.
@@ -46,14 +63,15 @@ await_ready() {
   local seen='' now started=$SECONDS
   say "waiting for TtsDeployment $DEMO/demo"
   until is_ready; do
-    now=$(conditions)
+    now=$(unexpected_conditions)
     if [ "$now" != "$seen" ]; then
-      printf '    %3d s  %s\n' $((SECONDS - started)) "${now:-no status yet}" >&2
+      printf '    %3d s  %s\n' $((SECONDS - started)) "$now" >&2
       seen=$now
     fi
     [ $((SECONDS - started)) -lt "$READY_WITHIN_S" ] || explain_unready
     sleep 1
   done
+  printf '    %3d s  ready; %s\n' $((SECONDS - started)) "$(unexpected_conditions)" >&2
 }
 
 explain_unready() {

@@ -1,4 +1,4 @@
-import { sentenceEnds } from "../../text/planning/sentence-ends.ts";
+import { sentenceEnds } from "../../contract/text/sentence-ends.ts";
 import { countCodePoints } from "../request/code-points.ts";
 
 /** Values of the query parameter `segment`, which determines when received text is synthesized. */

@@ -1,12 +1,12 @@
 import type { LicenseState, LicenseVerdict } from "../../../config/contract/license.ts";
 import type { Voice } from "../../../config/contract/voices.ts";
 import type { Failure, FieldError } from "../../contract/errors.ts";
+import type { PhonemesProblem } from "../../contract/text/phonemes.ts";
 import type { AccountError, Role } from "../../store/accounts/accounts.ts";
 import type { SignInRefusal } from "../../store/accounts/identities.ts";
 import type { AuditAction } from "../../store/audit.ts";
 import type { Scope } from "../../store/keys/key.ts";
 import type { LexiconError } from "../../store/lexicon.ts";
-import type { PhonemesProblem } from "../../text/phonemes.ts";
 import type { Alphabet } from "../../text/pls/alphabets.ts";
 import type { PlsFault, SoundsFault } from "../../text/pls/faults.ts";
 import { type Content, html } from "../html/html.ts";

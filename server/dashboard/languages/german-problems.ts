@@ -1,6 +1,6 @@
 import type { LicenseVerdict } from "../../../config/contract/license.ts";
 import type { ErrorCode } from "../../contract/errors.ts";
-import type { PhonemesProblem } from "../../text/phonemes.ts";
+import type { PhonemesProblem } from "../../contract/text/phonemes.ts";
 import type { PlsFault, SoundsFault } from "../../text/pls/faults.ts";
 
 export const phonemesProblems: Record<PhonemesProblem, string> = {

@@ -1,5 +1,5 @@
 import type { Token } from "../../contract/speech.ts";
-import { toEspeakMnemonics } from "../../text/phonemes.ts";
+import { toEspeakMnemonics } from "../../contract/text/phonemes.ts";
 
 const escapes: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;" };
 

@@ -1,6 +1,6 @@
 import type { Token } from "../../contract/speech.ts";
+import { toArpabet } from "../../contract/text/phonemes.ts";
 import { toAscii } from "../../text/ascii.ts";
-import { toArpabet } from "../../text/phonemes.ts";
 import type { FliteLibrary, Pointer } from "./library.ts";
 
 const maxSpokenCharacters = 80;

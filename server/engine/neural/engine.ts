@@ -4,7 +4,7 @@ import type { EngineFrame, Sounds, Token, Utterance } from "../../contract/speec
 import type { Engine, EngineOptions, OnWritten } from "../runtime/engine.ts";
 import { ProcessPool } from "../runtime/process-pool.ts";
 import type { NeuralModelSpec } from "./onnx/model-spec.ts";
-import { phraseGrowthAt, realTimeStreamsAt } from "./real-time.ts";
+import { EngineSpeed, phraseGrowthAt, realTimeStreamsAt } from "./real-time.ts";
 
 const file = fileURLToPath(new URL("main.ts", import.meta.url));
 
@@ -48,13 +48,19 @@ export class NeuralEngine implements Engine {
   readonly #pool: ProcessPool;
   readonly #reader: Reader | undefined;
   readonly #readings: readonly TextReading[];
-  #audioSpeed: number | undefined;
+  readonly #speed: EngineSpeed;
   #streams: number | undefined;
 
-  private constructor(pool: ProcessPool, reader: Reader | undefined, readings: readonly TextReading[]) {
+  private constructor(
+    pool: ProcessPool,
+    reader: Reader | undefined,
+    readings: readonly TextReading[],
+    speed: EngineSpeed,
+  ) {
     this.#pool = pool;
     this.#reader = reader;
     this.#readings = readings;
+    this.#speed = speed;
   }
 
   /**
@@ -78,10 +84,15 @@ export class NeuralEngine implements Engine {
       args: [JSON.stringify(spec)],
       ...(aloneSpec.runtime.threads !== spec.runtime.threads && { argsAlone: [JSON.stringify(aloneSpec)] }),
     };
-    const engine = new NeuralEngine(await ProcessPool.open(program, options), reader, readings);
+    const speed = new EngineSpeed(options.processes);
+    const pool = await ProcessPool.open(program, options, (audioSeconds, workSeconds) =>
+      speed.phraseFinished(audioSeconds, workSeconds),
+    );
+    const engine = new NeuralEngine(pool, reader, readings, speed);
     engine.#streams = streams;
     try {
-      engine.#audioSpeed = await engine.#measureSpeed();
+      const audioSpeed = await engine.#measureSpeed();
+      if (audioSpeed !== undefined) speed.measured(audioSpeed);
     } catch (error) {
       if (!(error instanceof Failure)) throw error;
       options.log.warn({ model: spec.model, err: error }, "the speed of a mounted model could not be measured; each process serves one stream");
@@ -102,23 +113,21 @@ export class NeuralEngine implements Engine {
   }
 
   /**
-   * The seconds of audio that all processes together synthesized in one second when the engine was opened.
+   * The seconds of audio that all processes together synthesize in one second, measured when the engine was opened
+   * and with each later phrase.
    */
   get audioSpeed(): number | undefined {
-    return this.#audioSpeed;
+    return this.#speed.current?.audioSpeed;
   }
 
   get realTimeStreams(): number {
-    return this.#streams ?? (this.#speed ? realTimeStreamsAt(this.#speed) : this.capacity);
+    const speed = this.#speed.current;
+    return this.#streams ?? (speed ? realTimeStreamsAt(speed) : this.capacity);
   }
 
   get phraseGrowth(): number | undefined {
-    return this.#speed && phraseGrowthAt(this.#speed, this.realTimeStreams);
-  }
-
-  get #speed() {
-    const audioSpeed = this.#audioSpeed;
-    return audioSpeed === undefined ? undefined : { audioSpeed, processes: this.capacity };
+    const speed = this.#speed.current;
+    return speed && phraseGrowthAt(speed, this.realTimeStreams);
   }
 
   get variant(): string | undefined {

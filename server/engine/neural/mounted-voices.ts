@@ -35,7 +35,7 @@ export interface MountOptions {
   readonly cores: number;
   /** The number of engine processes of each mounted model. The default depends on the kind of the model. */
   readonly processes?: number | undefined;
-  /** The number of concurrent streams of a model. By default it is measured when the model is loaded. */
+  /** The number of concurrent streams of a model. By default it follows from the model's speed. */
   readonly streams?: number | undefined;
   /** The execution providers of ONNX Runtime, in order of preference. */
   readonly providers: readonly string[];

@@ -26,6 +26,49 @@ export interface MeasuredSpeed {
   readonly processes: number;
 }
 
+/** Weight of the newest phrase in the speed, as for TCP's round-trip time (RFC 6298). */
+const newestWeight = 1 / 8;
+/** Shorter phrases are slower than the engine, because each phrase has fixed costs. */
+const shortestPhraseSeconds = 2;
+/** One phrase counts as at most this many times faster or slower than the others. */
+const mostDeviation = 2;
+
+/**
+ * The speed of an engine. It is measured when the model is loaded, and then follows the finished phrases, because
+ * other programs may have delayed the measurement.
+ */
+export class EngineSpeed {
+  readonly #processes: number;
+  #audioSpeed: number | undefined;
+
+  constructor(processes: number) {
+    this.#processes = processes;
+  }
+
+  /** Undefined before the first measurement. */
+  get current(): MeasuredSpeed | undefined {
+    const audioSpeed = this.#audioSpeed;
+    return audioSpeed === undefined ? undefined : { audioSpeed, processes: this.#processes };
+  }
+
+  /** @param audioSpeed seconds of audio in a second, with all processes at work. */
+  measured(audioSpeed: number): void {
+    this.#audioSpeed = audioSpeed;
+  }
+
+  /**
+   * Records a phrase of one process. The speed of all is a multiple of it, because the processes share the cores
+   * equally.
+   */
+  phraseFinished(audioSeconds: number, workSeconds: number): void {
+    const speed = this.#audioSpeed;
+    if (speed === undefined || audioSeconds < shortestPhraseSeconds || workSeconds <= 0) return;
+    const newest = (this.#processes * audioSeconds) / workSeconds;
+    const bounded = Math.max(speed / mostDeviation, Math.min(speed * mostDeviation, newest));
+    this.#audioSpeed = speed + newestWeight * (bounded - speed);
+  }
+}
+
 /**
  * Returns the number of streams for a speed. An engine that is slower than real time serves one stream, with
  * gaps.

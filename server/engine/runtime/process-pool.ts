@@ -27,6 +27,12 @@ export interface EngineProgram extends EngineCommand {
   readonly tokensPerSecond?: number;
 }
 
+/**
+ * Called for each utterance that a process has finished, except by the process with `argsAlone`, which has another
+ * speed than the others.
+ */
+type OnFinished = (audioSeconds: number, workSeconds: number) => void;
+
 interface Role {
   readonly isMultiThreaded: boolean;
 }
@@ -48,6 +54,7 @@ export class ProcessPool implements Engine {
   readonly capacity: number;
   readonly #program: EngineProgram;
   readonly #log: EngineOptions["log"];
+  readonly #onFinished: OnFinished | undefined;
   readonly #processes = new Set<EngineProcess>();
   readonly #free = new Set<EngineProcess>();
   /** The time at which a job last ended while other jobs ran or waited. */
@@ -63,7 +70,7 @@ export class ProcessPool implements Engine {
   #replaced = 0;
   #withoutProcessSince: number | undefined;
 
-  private constructor(program: EngineProgram, options: EngineOptions) {
+  private constructor(program: EngineProgram, options: EngineOptions, onFinished?: OnFinished) {
     this.name = program.name;
     this.rate = program.rate;
     if (program.tokensPerSecond) this.tokensPerSecond = program.tokensPerSecond;
@@ -71,14 +78,19 @@ export class ProcessPool implements Engine {
     this.#waiting = new UtteranceQueue(this.capacity);
     this.#program = program;
     this.#log = options.log;
+    this.#onFinished = onFinished;
   }
 
   /**
    * Starts the processes of an engine.
    * @throws EngineMissing if the engine cannot run on this machine.
    */
-  static async open(program: EngineProgram, options: EngineOptions): Promise<ProcessPool> {
-    const pool = new ProcessPool(program, options);
+  static async open(
+    program: EngineProgram,
+    options: EngineOptions,
+    onFinished?: OnFinished,
+  ): Promise<ProcessPool> {
+    const pool = new ProcessPool(program, options, onFinished);
     try {
       // The first process starts alone, so that a missing file is reported once and the other processes find
       // the files in the file cache.
@@ -186,9 +198,12 @@ export class ProcessPool implements Engine {
     // The process is released before the client has received all audio. Otherwise a slow client would block
     // the process for other streams.
     void settled.then(() => {
-      if (!signal.aborted && !process.dead) this.#waiting.spoken(performance.now() - begunAtMs);
+      const isFinished = !signal.aborted && !process.dead;
+      const workMs = performance.now() - begunAtMs;
+      if (isFinished) this.#waiting.spoken(workMs);
+      if (isFinished && process !== this.#multiThreadedProcess) this.#onFinished?.(seconds(), workMs / 1000);
       this.#release(process);
-      if (!signal.aborted && !process.dead) onWritten?.(seconds());
+      if (isFinished) onWritten?.(seconds());
     });
     yield* frames;
   }

@@ -1,4 +1,5 @@
-import { maxPunctuation, type WrittenItem, type WrittenToken } from "../tokens.ts";
+import { maxPunctuation } from "../../contract/text/word-parts.ts";
+import type { WrittenItem, WrittenToken } from "../tokens.ts";
 import { readAbbreviation } from "./abbreviations.ts";
 import { readClock } from "./clock.ts";
 import { readDate } from "./common/dates.ts";

@@ -1,4 +1,4 @@
-import type { Boundary } from "./sentences.ts";
+import type { Boundary } from "../../contract/text/sentences.ts";
 
 /** A token of a phrase that may still grow. */
 export interface PhraseToken {

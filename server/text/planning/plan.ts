@@ -1,9 +1,10 @@
-import { type Lexicon, pronounce } from "../lexicon.ts";
+import type { Lexicon } from "../../contract/text/lexicon.ts";
+import { type Boundary, boundaryAfter } from "../../contract/text/sentences.ts";
 import { checkShortMarkup, type MarkupOptions, readMarkup } from "../markup.ts";
 import { normalize } from "../normalize/normalize.ts";
+import { pronounce } from "../pronounce.ts";
 import { readTokens, type WrittenItem, type WrittenToken } from "../tokens.ts";
 import { firstLimits, nextLimits, type PhraseLimits, type PhraseToken } from "./phrase-limits.ts";
-import { type Boundary, boundaryAfter } from "./sentences.ts";
 
 export interface SpeechPlanOptions extends MarkupOptions {
   /** Whether numbers, abbreviations and similar words are expanded. */

@@ -1,5 +1,5 @@
-import type { IpaFault } from "../ipa.ts";
-import type { PhonemesProblem } from "../phonemes.ts";
+import type { IpaFault } from "../../contract/text/ipa.ts";
+import type { PhonemesProblem } from "../../contract/text/phonemes.ts";
 
 /** An error in a lexicon file, with its position. */
 export interface PlsProblem {

@@ -1,8 +1,8 @@
 import { SaxesParser, type SaxesTagNS } from "saxes";
 import { languageOf } from "../../../config/contract/voices.ts";
-import { readIpa } from "../ipa.ts";
-import { lexiconWord } from "../lexicon.ts";
-import { longestPhonemes, readPhonemes } from "../phonemes.ts";
+import { readIpa } from "../../contract/text/ipa.ts";
+import { lexiconWord } from "../../contract/text/lexicon.ts";
+import { longestPhonemes, readPhonemes } from "../../contract/text/phonemes.ts";
 import { type Alphabet, alphabets, isAlphabet, plsNamespace } from "./alphabets.ts";
 import type { PlsFault, PlsProblem, SoundsFault } from "./faults.ts";
 import type { LexiconEntryToWrite } from "./write.ts";

@@ -1,5 +1,5 @@
-import { toIpa } from "../ipa.ts";
-import { readPhonemes } from "../phonemes.ts";
+import { toIpa } from "../../contract/text/ipa.ts";
+import { readPhonemes } from "../../contract/text/phonemes.ts";
 import { type Alphabet, plsNamespace } from "./alphabets.ts";
 
 export interface LexiconEntryToWrite {

@@ -30,6 +30,7 @@ interface Rendered {
   };
   readonly data: Record<string, string>;
   readonly spec: unknown;
+  readonly rules?: readonly { readonly resources: readonly string[]; readonly verbs: readonly string[] }[];
 }
 
 interface PodSpec {
@@ -219,6 +220,14 @@ describe("the chart", () => {
         expect.stringMatching(/-edit$/),
       ]);
     expect(await rolesOf({ userRoles: { create: false } }, "edit")).toEqual([]);
+  });
+
+  it("lets editors scale and annotate pools, but neither create nor delete them", async () => {
+    const edit = (await render({})).find(({ metadata }) => metadata.name.endsWith("-edit"));
+    const verbsOn = (resource: string) =>
+      edit?.rules?.filter(({ resources }) => resources.includes(resource)).flatMap(({ verbs }) => verbs);
+    expect(verbsOn("ttsmodelpools")).toEqual(["update", "patch"]);
+    expect(verbsOn("ttsmodelpools/scale")).toEqual(["update", "patch"]);
   });
 });
 

@@ -24,13 +24,13 @@ const program = (name: string, lines: string): void => {
 
 /**
  * Runs images.sh with a Podman that has all images with names that match `existing`.
- * @returns the arguments that Podman received
+ * @returns the arguments that Podman received, and the standard output
  */
 function podmanArguments(
   existing: string,
   environment: NodeJS.ProcessEnv,
   mmdebstrap = `while [ "$#" -gt 1 ]; do shift; done; touch "$1"`,
-): string[] {
+): { asked: string[]; printed: string } {
   const callsFile = join(folder, "calls");
   program(
     "podman",
@@ -46,7 +46,7 @@ function podmanArguments(
     "npm",
     `[ "$1" = pack ] || exit 0; mkdir -p package/bin; touch package/bin/node; tar -cf packed.$$ package; rm -r package; echo packed.$$`,
   );
-  execFileSync(script, {
+  const printed = execFileSync(script, ["--print-values"], {
     env: {
       ...process.env,
       ...environment,
@@ -55,15 +55,16 @@ function podmanArguments(
       SVC_TTS_BUILDER: "podman",
     },
     stdio: "pipe",
+    encoding: "utf8",
   });
-  return readFileSync(callsFile, "utf8").trim().split("\n");
+  return { asked: readFileSync(callsFile, "utf8").trim().split("\n"), printed };
 }
 
 const debian =
   /--build-arg BASE=localhost\/svc-tts-node:bookworm\S* --build-arg RUNTIME=localhost\/svc-tts-debian:bookworm/;
 
 test("without a registry, the base image is built once from Debian and npm, and both builds use it", () => {
-  const podmanCalls = podmanArguments("none", { SVC_TTS_BASE: "debian" });
+  const { asked } = podmanArguments("none", { SVC_TTS_BASE: "debian" });
   expect(podmanCalls.filter((line) => line.startsWith("import"))[0]).toMatch(
     /debian\.tar localhost\/svc-tts-debian:bookworm/,
   );
@@ -75,13 +76,13 @@ test("without a registry, the base image is built once from Debian and npm, and 
 });
 
 test("both builds use an existing base image", () => {
-  const podmanCalls = podmanArguments("svc-tts-node", { SVC_TTS_BASE: "debian" });
+  const { asked } = podmanArguments("svc-tts-node", { SVC_TTS_BASE: "debian" });
   expect(podmanCalls.filter((line) => line.startsWith("import"))).toEqual([]);
   expect(podmanCalls.filter((line) => debian.test(line))).toHaveLength(2);
 });
 
 test("both builds use the base image of the Containerfile if the container engine has it", () => {
-  const podmanCalls = podmanArguments("library/node", {});
+  const { asked } = podmanArguments("library/node", {});
   expect(podmanCalls.filter((line) => line.startsWith("build --layers"))).toHaveLength(2);
   expect(podmanCalls.filter((line) => debian.test(line))).toEqual([]);
 });
@@ -91,4 +92,14 @@ test("a failed build of the base image stops the build of the images", () => {
     /could not be assembled into a base image/,
   );
   expect(readFileSync(join(folder, "calls"), "utf8")).not.toContain("build");
+});
+
+test("the values of the chart for the images are printed at the end", () => {
+  const { printed } = askedOfPodman("library/node", { SVC_TTS_IMAGE_REPOSITORY: "registry.example/svc-tts" });
+  for (const role of ["server", "operator"])
+    expect(printed).toMatch(
+      new RegExp(
+        `--set images\\.${role}\\.repository=registry\\.example/svc-tts/${role} --set-string images\\.${role}\\.tag=\\d+\\.\\d+\\.\\d+-[0-9a-f]{16}\\n`,
+      ),
+    );
 });

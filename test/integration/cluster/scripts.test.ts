@@ -232,3 +232,17 @@ test("kind creates a cluster with fake GPUs and the images, and make down remove
   ]);
   expect(output.trimEnd().split("\n").at(-1)).toBe("asked");
 });
+
+test.each([
+  ["Ready True Serving\\nStalled False Settled\\nReconciling False Settled", "every condition is as expected"],
+  [
+    "Ready False RollingOut\\nReconciling True RollingOut\\nStalled True NoGpu\\nLicenseValid Unknown Unconfirmed\\nApiReady True Serving",
+    "Ready=False (RollingOut) Stalled=True (NoGpu) LicenseValid=Unknown (Unconfirmed)",
+  ],
+  ["", "no status yet"],
+])("make up prints only the conditions that are not as expected: %s", async (conditions, line) => {
+  const { said } = await shell(
+    `source ./speak.sh; kubectl() { printf '%b' '${conditions}'; }; unexpected_conditions >&2`,
+  );
+  expect(said.trim()).toBe(line);
+});

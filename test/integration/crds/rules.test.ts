@@ -139,6 +139,8 @@ const violations: Record<string, Violation> = {
       engine: { type: "vllm" },
       env: [{ name: "GENERATOR_VLLM_ARGS", value: "--enforce-eager" }],
     }),
+  "models[].engine.type kokoro needs cache: the image does not contain the model. If a volume of podTemplate contains it, set SVC_TTS_MODELS_DIR in env":
+    model({ kind: "arcana", engine: { type: "kokoro" }, env: [{ name: "A", value: "1" }] }),
   "engine.parameters needs engine.type vllm: the parameters are flags of vLLM": model({
     kind: "arcana",
     engine: { type: "mini", parameters: { "max-model-len": "4096" } },
@@ -270,7 +272,14 @@ it("engine.parameters accepts every flag of vLLM that the model tier accepts", a
   await dryRun(deployment(parameters(Object.fromEntries(flags))));
 });
 
-it("api.dashboard.url accepts plain HTTP for localhost", async () => {
+it("a pool with the engine kokoro may have its model in a cache or in a folder of its own", async () => {
+  const kokoro = { kind: "arcana", engine: { type: "kokoro" } };
+  const claim = { persistentVolumeClaim: { claimName: "natural-voices" } };
+  await sayNo(deployment(model({ ...kokoro, cache: claim })));
+  await sayNo(deployment(model({ ...kokoro, env: [{ name: "SVC_TTS_MODELS_DIR", value: "/models" }] })));
+});
+
+it("a dashboard.url accepts plain HTTP for localhost", async () => {
   const keys = { postgres };
   for (const url of ["http://localhost:8000", "http://127.0.0.1"])
     await dryRun(deployment(api({ keys, dashboard: { url } })));

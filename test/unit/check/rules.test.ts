@@ -17,6 +17,8 @@ describe("the rules of the project refuse", () => {
     ["server/wire.ts", 'const load = () => import("../test/support/world.ts");', "server/ may import"],
     ["server/api/models.ts", 'import { speak } from "../engine/contract.ts";', "Send an invocation"],
     ["server/api/models.ts", 'import type { Token } from "../text/tokens.ts";', "container of the model tier"],
+    ["server/api/sockets/a.ts", 'import { normalize } from "../../text/normalize.ts";', "server/contract"],
+    ["server/contract/text/ipa.ts", 'import { readFileSync } from "node:fs";', "no network, files"],
     ["server/text/sentences.ts", 'import { readFileSync } from "node:fs";', "no network, files"],
     ["server/text/sentences.ts", 'import { readFileSync } from "fs";', "node:fs"],
     ["server/audio/wav.ts", 'import { randomBytes } from "node:crypto";', "randomness"],
@@ -98,9 +100,9 @@ describe("the rules of the project allow", () => {
     ["server/api/app.ts", "const started = Date.now();"],
     [
       "server/api/sockets/segmentation.ts",
-      'import { sentenceEnds } from "../../text/planning/sentence-ends.ts";',
+      'import { sentenceEnds } from "../../contract/text/sentence-ends.ts";',
     ],
-    ["server/api/sockets/v1/custom-lexicon.ts", 'import { readXSampa } from "../../../text/x-sampa.ts";'],
+    ["server/text/markup.ts", 'import { readPhonemes } from "../contract/text/phonemes.ts";'],
     ["test/unit/a.test.ts", 'import { it } from "vitest"; it.each([1])("is %i", () => {});'],
   ])("in %s: %s", (path, text) => {
     expect(messages(path, text)).toEqual([]);

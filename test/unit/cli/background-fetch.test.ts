@@ -11,7 +11,7 @@ const folder = folderOfTests("background-fetch");
 const example = "curl -sS http://127.0.0.1:8000/v1/svc-tts -o heart.wav";
 
 /** Starts a background fetch. The given program replaces `svc-tts`. */
-function start(program: string) {
+function start(program: string, ready = Promise.resolve(true)) {
   const file = join(folder, `${crypto.randomUUID()}.mjs`);
   writeFileSync(file, program);
   const printed: string[] = [];
@@ -24,7 +24,8 @@ function start(program: string) {
     complain: (text: string) => void printed.push(text),
     now: () => 0,
   };
-  return { printed, stop, ended: fetchInBackground(shell, { id: "kokoro-82m", example }, stop.signal) };
+  const model = { id: "kokoro-82m", example, ready };
+  return { printed, stop, ended: fetchInBackground(shell, model, stop.signal) };
 }
 
 describe("a model that is installed while the tiers run", () => {
@@ -37,6 +38,20 @@ describe("a model that is installed while the tiers run", () => {
       "    natural voices: arguments: models get kokoro-82m",
       `    natural voices: installed, and available in a few seconds. Try a voice in another terminal:\n\n${example}\n`,
     ]);
+  });
+
+  it("prints the command only when the tiers respond", async () => {
+    const ready = Promise.withResolvers<boolean>();
+    const program = 'console.log("was installed before"); process.disconnect();';
+    const { printed, ended } = start(program, ready.promise);
+    await eventually("it has ended", () => printed.length > 0);
+    expect(printed.join()).not.toContain(example);
+    ready.resolve(true);
+    await ended;
+    expect(printed.join()).toContain(example);
+    const late = start("process.disconnect();", Promise.resolve(false));
+    await late.ended;
+    expect(late.printed).toEqual(["    natural voices: installed"]);
   });
 
   it("reports the cause of a failure, and the tiers continue", async () => {

@@ -71,7 +71,7 @@ describe("keys create", () => {
     const first = await create("app");
     const second = await create("other", "--scopes", "tts:write,admin");
     expect(isWellFormedKey(first.out)).toBe(true);
-    expect(first.err).toBe(`The key app was created. It is not shown again. ${file} contains the digest of the key.`);
+    expect(first.err).toBe(`The API key app was created. It is shown only once. ${file} contains the digest of the key.`);
     const text = readFileSync(file, "utf8");
     expect(text).not.toContain(first.out);
     expect(statSync(file).mode & 0o777).toBe(0o600);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { phraseGrowthAt, realTimeStreamsAt } from "../../../server/engine/neural/real-time.ts";
+import { EngineSpeed, phraseGrowthAt, realTimeStreamsAt } from "../../../server/engine/neural/real-time.ts";
 import { type QueuedUtterance, UtteranceQueue } from "../../../server/engine/runtime/utterance-queue.ts";
 import { planSpeech } from "../../../server/text/planning/plan.ts";
 import { pseudoRandom } from "../../support/seed.ts";
@@ -30,6 +30,39 @@ describe("an engine", () => {
     expect(phraseGrowthAt({ audioSpeed, processes }, streams)).toEqual(
       growth === undefined ? undefined : expect.closeTo(growth, 9),
     );
+  });
+});
+
+describe("the speed of an engine", () => {
+  const speedAfter = (measured: number, phrases: readonly (readonly [audio: number, work: number])[]) => {
+    const speed = new EngineSpeed(2);
+    speed.measured(measured);
+    for (const [audio, work] of phrases) speed.phraseFinished(audio, work);
+    return speed.current;
+  };
+  const repeated = (audio: number, work: number) => Array.from({ length: 40 }, () => [audio, work] as const);
+
+  it("is unknown until it is measured", () => {
+    const speed = new EngineSpeed(2);
+    speed.phraseFinished(4, 1);
+    expect(speed.current).toBeUndefined();
+  });
+
+  it.each([
+    ["rises when the load of other programs ends", 0.9, 6],
+    ["falls when other programs start", 6, 0.9],
+  ])("%s", (_what, measured, current) => {
+    const phrases = repeated(3, (2 * 3) / current);
+    expect(speedAfter(measured, phrases)).toEqual({ audioSpeed: expect.closeTo(current, 0), processes: 2 });
+  });
+
+  it("changes by at most an eighth with one phrase", () => {
+    expect(speedAfter(4, [[3, 0.001]])?.audioSpeed).toBe(4.5);
+    expect(speedAfter(4, [[3, 1000]])?.audioSpeed).toBe(3.75);
+  });
+
+  it("ignores short phrases", () => {
+    expect(speedAfter(4, repeated(1.9, 9))?.audioSpeed).toBe(4);
   });
 });
 

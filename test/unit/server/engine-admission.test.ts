@@ -45,4 +45,28 @@ describe("the admission to the engine of a mounted voice", () => {
     await late;
     expect(admissions.hasRoom(speaker(1))).toBe(true);
   });
+
+  it("follows a speed that changes", async () => {
+    const admissions = new EngineAdmission(deadlineMs, new FakeClock());
+    const engine = { name: "kokoro", realTimeStreams: 1 };
+    const kokoro = { ...speaker(), engine: engine as Engine };
+    const admission = admissions.of(kokoro);
+    const counts = () => [admission?.speaking, admission?.queued];
+    const first = await admission?.enter(never);
+    const second = admission?.enter(never);
+    expect(counts()).toEqual([1, 1]);
+    expect(admissions.hasRoom(kokoro)).toBe(false);
+    engine.realTimeStreams = 2;
+    expect(admissions.hasRoom(kokoro)).toBe(true);
+    const third = admission?.enter(never);
+    const leaveSecond = await second;
+    expect(counts()).toEqual([2, 1]); // The third request did not overtake the second one.
+    engine.realTimeStreams = 1;
+    first?.();
+    expect(counts()).toEqual([1, 1]);
+    leaveSecond?.();
+    expect(counts()).toEqual([1, 0]);
+    (await third)?.();
+    expect(counts()).toEqual([0, 0]);
+  });
 });

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { FairQueue } from "../../../server/model/fair-queue.ts";
 
 function filled(limit: number, keys: string): FairQueue<string> {
-  const queue = new FairQueue<string>(limit);
+  const queue = new FairQueue<string>(() => limit);
   for (const [i, key] of [...keys].entries()) queue.add(key, `${key}${i}`);
   return queue;
 }
@@ -38,7 +38,7 @@ test("a full fair queue rejects a request of a key that has as many requests as 
   expect(queue.add("a", "a9")).toEqual({ waits: false });
   expect(queue.add("b", "b9")).toEqual({ waits: false });
   expect(drained(queue)).toBe("a0 b2 a1 b3");
-  expect(new FairQueue<string>(0).add("a", "a0")).toEqual({ waits: false });
+  expect(new FairQueue<string>(() => 0).add("a", "a0")).toEqual({ waits: false });
 });
 
 test("the fair queue does not serve a cancelled request", () => {
@@ -56,4 +56,15 @@ test("the fair queue counts the requests that are served before the next request
   expect(queue.ahead("c")).toBe(2);
   expect(queue.ahead("b")).toBe(2 + 3);
   expect(queue.ahead("a")).toBe(102);
+});
+
+test("a queue whose limit was lowered stays fair and does not grow", () => {
+  let limit = 4;
+  const queue = new FairQueue<string>(() => limit);
+  for (const name of ["a0", "a1", "a2", "a3"]) queue.add("a", name);
+  limit = 2;
+  expect(queue.add("b", "b4")).toEqual({ waits: true, turnedAway: "a3" });
+  expect(queue.add("a", "a5")).toEqual({ waits: false });
+  expect(queue.length).toBe(4);
+  expect(drained(queue)).toBe("a0 b4 a1 a2");
 });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { lexiconForm, readLexicon } from "../../../server/text/lexicon.ts";
+import { lexiconForm, readLexicon } from "../../../server/contract/text/lexicon.ts";
 import { planSpeech } from "../../../server/text/planning/plan.ts";
 
 const options = {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
+import { readPhonemes, toArpabet, toEspeakMnemonics } from "../../../server/contract/text/phonemes.ts";
 import { escapeSsml, toSsml } from "../../../server/engine/espeak/ssml.ts";
 import { toAscii } from "../../../server/text/ascii.ts";
-import { readPhonemes, toArpabet, toEspeakMnemonics } from "../../../server/text/phonemes.ts";
 import { planSpeech } from "../../../server/text/planning/plan.ts";
 import { randomText } from "../../support/audio/texts.ts";
 import { seededRandom } from "../../support/seed.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { languages } from "../../../config/contract/voices.ts";
-import { sentenceEnds } from "../../../server/text/planning/sentence-ends.ts";
+import { sentenceEnds } from "../../../server/contract/text/sentence-ends.ts";
 import { seededRandom } from "../../support/seed.ts";
 
 /** Returns the text with a bar at each end of a sentence. */

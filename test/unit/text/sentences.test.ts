@@ -1,8 +1,9 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { languages } from "../../../config/contract/voices.ts";
+import { coreOf } from "../../../server/contract/text/word-parts.ts";
 import { normalize } from "../../../server/text/normalize/normalize.ts";
-import { coreOf, readTokens, type WrittenToken } from "../../../server/text/tokens.ts";
+import { readTokens, type WrittenToken } from "../../../server/text/tokens.ts";
 import { seededRandom } from "../../support/seed.ts";
 
 function tokens(text: string, language: string): WrittenToken[] {

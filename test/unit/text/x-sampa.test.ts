@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { readXSampa } from "../../../server/text/x-sampa.ts";
+import { readXSampa } from "../../../server/contract/text/x-sampa.ts";
 
 test.each([
   ['" k { S', "k1@S"],

@@ -1,8 +1,8 @@
 import { Failure } from "../../../contract/errors.ts";
 import type { Invocation } from "../../../contract/speech.ts";
-import { lexiconWord } from "../../../text/lexicon.ts";
-import { longestPhonemes } from "../../../text/phonemes.ts";
-import { readXSampa } from "../../../text/x-sampa.ts";
+import { lexiconWord } from "../../../contract/text/lexicon.ts";
+import { longestPhonemes } from "../../../contract/text/phonemes.ts";
+import { readXSampa } from "../../../contract/text/x-sampa.ts";
 import type { SynthesisParameters } from "./schema.ts";
 
 /** Highest number of entries of a custom lexicon. Published clients document this number. */

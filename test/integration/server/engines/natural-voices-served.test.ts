@@ -109,11 +109,11 @@ describe("a mounted model at capacity", () => {
 
   test("without the setting streams has a measured capacity, which GET /voices and the metrics report", async () => {
     const { url } = await start({});
+    await hear(url, spanish);
     const { models } = (await (await fetch(`${url}/voices`)).json()) as {
       models: { realTimeStreams: number }[];
     };
     expect(models[0]?.realTimeStreams).toBeGreaterThanOrEqual(1);
-    await hear(url, spanish);
     const metrics = await (await fetch(`${url}/metrics`)).text();
     const capacity = /^svc_tts_mounted_model_stream_capacity\{engine="kokoro"\} (\d+)$/m.exec(metrics)?.[1];
     expect(Number(capacity)).toBe(models[0]?.realTimeStreams);

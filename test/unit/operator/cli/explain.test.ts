@@ -73,12 +73,21 @@ describe("the command explain", () => {
     );
   });
 
-  it("shows the grace period of the license of a ready TtsDeployment", () => {
+  it("shows the grace period first, of the license of a ready TtsDeployment", () => {
     const byType: ConditionsByType = {
       Ready: ["True", "Serving", "All serve."],
       LicenseValid: ["False", "Expired", "Grace ends on Friday."],
     };
-    expect(explain(evidence(deploymentWith(byType))).notes).toEqual(["License: Grace ends on Friday."]);
+    const warning = { kind: "Pod", name: "a", reason: "Unhealthy", note: "probe failed", times: 1 };
+    const found = explain(evidence(deploymentWith(byType), { warnings: [{ ...warning, lastSeen: now }] }));
+    expect(found.state).toBe("ready");
+    expect(found.summary).toMatch(/^Ready .* Its license is not valid, and a person has to act\.$/);
+    expect(found.blockers).toMatchObject([
+      { about: "license", reason: "Expired", message: "Grace ends on Friday." },
+    ]);
+    const text = explanationText(found);
+    expect(text.indexOf("1. license: Expired")).toBeGreaterThan(0);
+    expect(text.indexOf("1. license: Expired")).toBeLessThan(text.indexOf("Also found:"));
   });
 
   it("shows each problem once, with the most specific message and its commands", () => {

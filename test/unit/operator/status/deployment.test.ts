@@ -38,6 +38,8 @@ function pool(replicas = 1, problem?: ReconcileProblem): ObservedPool {
   return bare;
 }
 
+const canary = () => pool(1, { reason: "Canary", message: "The canary receives 5%.", stalled: false });
+
 const api = { deployment: running(1), pods: [] };
 const serving = { api, pools: [pool()] };
 const stalled: ReconcileProblem = { reason: "NameTaken", message: "Service a/b is taken.", stalled: true };
@@ -94,7 +96,22 @@ describe("the status of a TtsDeployment", () => {
       },
     ],
     [
-      "has a child that could not be written",
+      "has a canary",
+      judged({ api, pools: [canary()] }),
+      { Ready: "False Canary", Stalled: "False Progressing", RolloutHealthy: "True Canary" },
+    ],
+    [
+      "has a canary, and API pods that are not ready",
+      judged({ api: { deployment: running(1, { availableReplicas: 0 }), pods: [] }, pools: [canary()] }),
+      {
+        Ready: "False PodsNotReady",
+        ApiReady: "False PodsNotReady",
+        ModelsReady: "False Canary",
+        RolloutHealthy: "True Canary",
+      },
+    ],
+    [
+      "could not be written",
       conditionsOf(serving, good, stalled),
       { Ready: "False NameTaken", Stalled: "True NameTaken" },
     ],

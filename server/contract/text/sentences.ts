@@ -1,4 +1,4 @@
-import type { WrittenToken } from "../tokens.ts";
+import type { Token } from "../speech.ts";
 
 /** Abbreviations that precede a name and never end a sentence. They are in lower case and without the dot. */
 const leading = new Set(
@@ -39,12 +39,18 @@ const lowerCase = /^[\p{Ll}]/u;
 export type Boundary = "none" | "clause" | "sentence" | "paragraph";
 
 /**
- * Returns the boundary between a token and the next token.
+ * Returns the properties of a token that determine the boundary after it. */
+export interface BoundaryToken extends Pick<Token, "text" | "before" | "after"> {
+  /** Whether an empty line follows. */
+  readonly paragraphEnd: boolean;
+}
+
+/** The boundary between a token and the next token.
  * @param next undefined at the end of the text.
  */
 export function boundaryAfter(
-  token: WrittenToken,
-  next: WrittenToken | undefined,
+  token: BoundaryToken,
+  next: BoundaryToken | undefined,
   language: string,
 ): Boundary {
   if (token.paragraphEnd) return "paragraph";
@@ -56,13 +62,13 @@ export function boundaryAfter(
   return "none";
 }
 
-function endsSentence(token: WrittenToken, next: WrittenToken, language: string): boolean {
+function endsSentence(token: BoundaryToken, next: BoundaryToken, language: string): boolean {
   if (strongEnder.test(token.after)) return !lowerCase.test(next.text) || !/["'”’»)]/u.test(token.after);
   if (!ender.test(token.after)) return false;
   return !isAbbreviation(token, next, language);
 }
 
-function isAbbreviation(token: WrittenToken, next: WrittenToken, language: string): boolean {
+function isAbbreviation(token: BoundaryToken, next: BoundaryToken, language: string): boolean {
   if (!token.after.startsWith(".")) return false;
   const word = token.text.toLowerCase();
   if (leading.has(word)) return true;

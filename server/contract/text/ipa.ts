@@ -1,4 +1,4 @@
-import type { Phoneme } from "../contract/speech.ts";
+import type { Phoneme } from "../speech.ts";
 
 /**
  * The symbols of the public phonetic alphabet, and their signs in the International Phonetic Alphabet (IPA)

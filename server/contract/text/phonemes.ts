@@ -1,4 +1,4 @@
-import type { Phoneme } from "../contract/speech.ts";
+import type { Phoneme } from "../speech.ts";
 
 /**
  * The public phonetic alphabet, which texts contain in braces (`{k1Ast0xm}`). Each symbol has its sound in

@@ -1,7 +1,7 @@
 /** Finds the ends of sentences in text that arrives in pieces. */
 
-import { partsOf, type WordParts, type WrittenToken } from "../tokens.ts";
-import { boundaryAfter } from "./sentences.ts";
+import { type BoundaryToken, boundaryAfter } from "./sentences.ts";
+import { partsOf, type WordParts } from "./word-parts.ts";
 
 export interface SentenceEndOptions {
   /** The ISO 639-3 code of the language. */
@@ -78,6 +78,6 @@ function hasEnded(
  */
 const anyWord: readonly WordParts[] = ["a", "A"].map((core) => ({ before: "", core, after: "" }));
 
-function tokenOf({ before, core, after }: WordParts): WrittenToken {
-  return { text: core, before, after, stretch: 1, word: 0, written: core, paragraphEnd: false };
+function tokenOf({ before, core, after }: WordParts): BoundaryToken {
+  return { text: core, before, after, paragraphEnd: false };
 }

@@ -1,6 +1,5 @@
-import type { Phoneme } from "../contract/speech.ts";
+import type { Phoneme } from "../speech.ts";
 import { readPhonemes } from "./phonemes.ts";
-import type { WrittenItem, WrittenToken } from "./tokens.ts";
 
 /** The pronunciations by word. The words have the form of `lexiconForm`. */
 export type Lexicon = ReadonlyMap<string, readonly Phoneme[]>;
@@ -24,20 +23,4 @@ export function lexiconForm(written: string): string {
 export function lexiconWord(written: string): string | undefined {
   const word = lexiconForm(written);
   return /^\p{L}[\p{L}\p{M}'-]{0,59}$/u.test(word) ? word : undefined;
-}
-
-/**
- * Adds the sounds of the lexicon to words. Words with their own phonemes, and words that the normalizer has
- * expanded, stay unchanged.
- */
-export function* pronounce(items: Iterable<WrittenItem>, lexicon: Lexicon): Generator<WrittenItem> {
-  for (const item of items) {
-    yield item.kind === "token" ? { kind: "token", token: withSounds(item.token, lexicon) } : item;
-  }
-}
-
-function withSounds(token: WrittenToken, lexicon: Lexicon): WrittenToken {
-  if (token.phonemes || token.text !== token.written) return token;
-  const phonemes = lexicon.get(lexiconForm(token.written));
-  return phonemes ? { ...token, phonemes } : token;
 }
