@@ -136,7 +136,7 @@ test-kind: node_modules/.installed ## test make up and make down with kind, offl
 	@test/cluster/kind-trial.sh
 
 .PHONY: bench
-bench: node_modules/.installed deps ## measure the server side by side with its parts: docs/benchmarks.md (6 minutes; SOAK=1: 16)
+bench: node_modules/.installed deps ## measure the server side by side with its parts: docs/benchmarks.md (9 minutes; SOAK=1: 19; IDLE_SOCKETS=10000)
 	@$(NODE) tools/bench/main.ts
 
 .PHONY: bench-load-balancing
