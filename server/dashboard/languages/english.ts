@@ -233,6 +233,12 @@ export const englishTexts = {
     asCode: "As code",
     copy: "Copy",
     code: "The request as code",
+    live: "Type and listen",
+    liveText: "Text to hear while you type",
+    liveHelp:
+      "Each sentence is spoken once it is complete, with the voice and the options above. Enter, or a pause, speaks what is not complete.",
+    interrupt: "Interrupt",
+    liveWords: "Words that were spoken while you typed",
     before: "Spoken before, in this browser",
     forget: "Forget all",
     needsScripts: "This page needs scripts, which your browser does not run.",
@@ -253,6 +259,9 @@ export const englishTexts = {
     answered: "The server answered {status}.",
     brokeOff: "The speech broke off; try again.",
     unreachable: "The server cannot be reached; try again in a moment.",
+    liveFirstAudio: "First audio {ms} ms after the sentence.",
+    interrupted: "Interrupted.",
+    liveClosed: "The server closed the connection; type on to connect again.",
   },
   words: {
     title: "Unknown words",
