@@ -1,5 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import { resetConnection } from "./reset-connection.ts";
 
 interface Exchange {
   readonly request: IncomingMessage;
@@ -32,8 +33,7 @@ export class OpenResponses {
     } else if (pipelined.length === 0 && first.response.writableEnded) {
       socket.end();
     } else {
-      socket.resetAndDestroy();
-      socket.destroy(); // Otherwise the reset would wait until all written bytes are sent.
+      resetConnection(socket);
     }
   }
 }

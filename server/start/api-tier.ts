@@ -3,6 +3,7 @@ import { type Clock, systemClock } from "../../lib/clock.ts";
 import { watchConnections } from "../api/lifecycle/connections.ts";
 import { drain } from "../api/lifecycle/drain.ts";
 import { watchForClose } from "../api/lifecycle/graceful-close.ts";
+import { openTlsListener } from "../api/lifecycle/tls-listener.ts";
 import { warmUpCodecs } from "../api/lifecycle/warm-up.ts";
 import { createApp } from "./api-app.ts";
 import { addRoutes } from "./api-routes.ts";
@@ -12,6 +13,8 @@ import { weakSettings } from "./weak-settings.ts";
 
 export interface RunningApi {
   readonly url: string;
+  /** URL of the TLS listener. Undefined without one. */
+  readonly tlsUrl: string | undefined;
   /** Drains, then frees all resources. */
   stop(): Promise<void>;
 }
@@ -42,9 +45,13 @@ export async function startApiTier(
     onStall: () => log.info({ stallMs }, "a reader that read nothing was cut"),
     clock,
   });
-  const gracefulClose = watchForClose(app.server, clock);
+  const { tls } = settings;
+  const secure = tls && openTlsListener(tls, app.server, { log, clock });
+  const listeners = secure ? [secure.server] : [];
+  const gracefulClose = watchForClose(app.server, clock, listeners);
   const close = async () => {
     connections.close();
+    secure?.close();
     await services.close();
   };
   const stop = async () => {
@@ -52,7 +59,7 @@ export async function startApiTier(
       keepAliveGraceMs: timing.keepAliveGraceMs,
       idleCloseMs: timing.idleCloseMs,
       drainMs: settings.drainSeconds * 1000,
-      connections: gracefulClose,
+      ...{ connections: gracefulClose, listeners },
       endSockets: () => openSockets.drain(),
       cut: () => connections.resetAll(),
       clock,
@@ -61,7 +68,8 @@ export async function startApiTier(
   };
   try {
     await warmUpCodecs();
-    return { url: await app.listen({ host: settings.host, port: settings.port }), stop };
+    const tlsUrl = await secure?.listen(settings.host);
+    return { url: await app.listen({ host: settings.host, port: settings.port }), tlsUrl, stop };
   } catch (error) {
     await close();
     throw error;

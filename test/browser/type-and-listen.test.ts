@@ -128,7 +128,7 @@ it("speaks again after an interruption, a correction with its whole word, and no
 });
 
 it("opens another socket after a change of the options", async () => {
-  await page.getByLabel("Voice").selectOption("abbie");
+  await page.getByLabel("Voice").selectOption("susan");
   await field().pressSequentially("Another voice. ");
   await eventually("another socket is open", () => sockets === 2);
   await interruptButton().and(page.locator(":enabled")).waitFor();

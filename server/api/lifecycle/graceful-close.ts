@@ -7,6 +7,8 @@ import { readSendQueues } from "../../http/send-queues.ts";
 export interface GracefulClose {
   /** Records which connections are idle now, without even the start of a request: these get no pause. */
   begin(): Promise<void>;
+  /** @returns the number of open connections. */
+  count(): number;
   /**
    * Accepts no new connections, and resolves when none is open.
    * @param pauseMs how long to wait for the next request on a connection that was not announced to close,
@@ -56,8 +58,13 @@ export function nextStep(
 /**
  * Replaces `server.close`, which destroys connections that its parser considers idle: also one whose finished
  * response still waits in this process for a slow client, which would then see it cut.
+ * @param listeners that accept more connections for the server.
  */
-export function watchForClose(server: Server, clock: Clock): GracefulClose {
+export function watchForClose(
+  server: Server,
+  clock: Clock,
+  listeners: readonly NetServer[] = [],
+): GracefulClose {
   const open = new Map<Socket, Connection>();
   server.on("connection", (socket: Socket) => {
     open.set(socket, {
@@ -109,8 +116,9 @@ export function watchForClose(server: Server, clock: Clock): GracefulClose {
         if (isAtRest) connection.movedAtMs = Number.NEGATIVE_INFINITY;
       }
     },
+    count: () => open.size,
     finish: async (pauseMs) => {
-      NetServer.prototype.close.call(server);
+      for (const listener of [server, ...listeners]) NetServer.prototype.close.call(listener);
       while (open.size > 0) {
         for (const { socket, connection, still } of await look()) {
           const step = nextStep(still, pauseMs);

@@ -121,6 +121,7 @@ export async function startTestApi(
   const api = await startApiTier(all, environment);
   return {
     url: api.url,
+    tlsUrl: api.tlsUrl,
     folder,
     key: made.good,
     otherKeys: made,
