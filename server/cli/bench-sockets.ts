@@ -68,6 +68,6 @@ function summarizeHttp(streams: number, runs: readonly LoadResult[]) {
 }
 
 /** The runs of a plot. */
-export function seriesOf({ contexts, http }: SocketReport): Series[] {
+export function plotSeries({ contexts, http }: SocketReport): Series[] {
   return [{ name: "WebSockets", run: contexts }, ...(http ? [{ name: "HTTP", run: http }] : [])];
 }

@@ -19,7 +19,7 @@ import {
   type Target,
 } from "../bench/target.ts";
 import { defaultTexts } from "../bench/texts.ts";
-import { measureSockets, readSocketTarget, seriesOf, socketNotes, socketOptions } from "./bench-sockets.ts";
+import { measureSockets, plotSeries, readSocketTarget, socketNotes, socketOptions } from "./bench-sockets.ts";
 
 const maxTextFileBytes = 16 * 1024 * 1024;
 const tellEveryMs = 2_000;
@@ -98,7 +98,7 @@ async function runSocketBench(
   const parameters = { target: { url, model, voice, rate }, seconds: load.seconds, pace };
   if (options.json !== undefined) write(options.json, json({ ...parameters, ...report }));
   if (options.svg !== undefined)
-    write(options.svg, plotRuns(describe(target, load, "sockets"), seriesOf(report)));
+    write(options.svg, plotRuns(describe(target, load, "sockets"), plotSeries(report)));
   return report.contexts.requests.complete > 0 ? 0 : 1;
 }
 

@@ -24,13 +24,13 @@ export function playgroundSocket(parts: DashboardContext): SessionSockets {
         throw new Refusal("cross_site", ({ failures }) => failures.otherSite);
       }
       const found = await findSignedIn(parts, fastifyCookie.parse(headers.cookie ?? ""));
-      return keyOf(requireRole(found, playgroundRoles).person);
+      return apiKeyFor(requireRole(found, playgroundRoles).person);
     },
   };
 }
 
 /** The identity for limits, queues, logs and words, instead of an API key. */
-export function keyOf({ id, name, team }: User): ApiKey {
+export function apiKeyFor({ id, name, team }: User): ApiKey {
   return {
     id: `person:${id}`,
     name: `${name} at the dashboard`,

@@ -17,7 +17,7 @@ import { type Locale, localeOf } from "../languages/locale.ts";
 import { Refusal } from "../languages/refusal.ts";
 import type { DashboardContext } from "./dashboard-context.ts";
 import { base, csrfField, type SignedInUser, sendPage } from "./layout.ts";
-import { keyOf, playgroundRoles, socketPath } from "./playground-socket.ts";
+import { apiKeyFor, playgroundRoles, socketPath } from "./playground-socket.ts";
 import { requireCsrf, requireSession, sessionOf } from "./session.ts";
 
 const place = `${base}/playground`;
@@ -54,7 +54,7 @@ export function addPlayground(
         refuseWhileDraining(lifecycle),
         guard,
         async (request) => {
-          request.apiKey = keyOf(sessionOf(request).person);
+          request.apiKey = apiKeyFor(sessionOf(request).person);
         },
         limitRate(quotas),
       ],

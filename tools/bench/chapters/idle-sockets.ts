@@ -25,14 +25,14 @@ export function idleSockets(wanted: string | undefined): Measurement {
       const count = readCount(wanted);
       const api = await startApiAlone(openLimits);
       try {
-        close(await openSockets(api, warmUpSockets)); // Compiles the code and fills the caches.
+        const first = await openSockets(api, warmUpSockets); // Compiles the code and fills the caches.
         await sleep(restMs);
         const beforeBytes = residentBytes(api.pid);
         const sockets = await openSockets(api, count);
         await untilPinged(sockets);
         const afterBytes = residentBytes(api.pid);
         const lost = sockets.filter(({ socket }) => socket.readyState !== WebSocket.OPEN).length;
-        close(sockets);
+        close([...first, ...sockets]);
         return finding({ count, lost, beforeBytes, afterBytes });
       } finally {
         await api.stop();
@@ -51,10 +51,10 @@ function readCount(wanted: string | undefined): number {
   const count = Number(wanted ?? defaultSockets);
   if (!Number.isInteger(count) || count < 1)
     throw new Error(`IDLE_SOCKETS must be a positive integer; it is ${wanted}.`);
-  const most = openFileLimit() - reservedFiles;
+  const most = openFileLimit() - reservedFiles - warmUpSockets;
   if (count <= most) return count;
   console.log(
-    `    ulimit -n allows ${most} sockets instead of ${count}; raise it to ${count + reservedFiles} for all of them`,
+    `    ulimit -n allows ${most} sockets instead of ${count}; raise it to ${count + reservedFiles + warmUpSockets} for all of them`,
   );
   return most;
 }
