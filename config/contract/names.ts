@@ -137,7 +137,7 @@ export const paths = {
 export const env = {
   port: "SVC_TTS_PORT",
   host: "SVC_TTS_HOST",
-  /** PEM files of the TLS listener's certificate and key. Without them there is none. Changes are followed. */
+  /** PEM files of the TLS listener's certificate and key. Without them it is off. Changes are followed. */
   tlsCert: "SVC_TTS_TLS_CERT",
   tlsKey: "SVC_TTS_TLS_KEY",
   tlsPort: "SVC_TTS_TLS_PORT",

@@ -33,8 +33,8 @@ interface Pair {
 }
 
 /**
- * The certificate is read again when its files change. A pair that is not valid is reported once, and the last
- * valid one stays.
+ * The certificate is read again when its files change. A pair that is not valid is reported once, and the
+ * last valid one stays.
  * @throws Error at the start if the pair is not valid.
  */
 export function openTlsListener(

@@ -77,7 +77,7 @@ class Caller {
     const failure = this.#socket?.isOpen ? undefined : await this.#open();
     if (failure || !this.#socket) return unopened(this.#target, failure?.code ?? "broken_socket");
     const record = await this.#socket.speak(plan, signal);
-    if (record.stream.outcome === "failed") this.close(); // Later messages of the failed context are not read.
+    if (record.stream.outcome === "failed") this.close(); // Its later messages would confuse the next context.
     return record;
   }
 

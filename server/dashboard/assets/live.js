@@ -77,12 +77,18 @@ export function typeAndListen(settings) {
     return undefined;
   };
 
-  /** The server may still send the words of a synthesis that was interrupted: those that were heard are kept. */
+  /** The server may still send the words of an interrupted synthesis: those that were heard are kept. */
   const hearLate = ({ type, word_timestamps }) => {
     if (type !== "timestamps" || !cut) return;
     cut.add(word_timestamps, Number.POSITIVE_INFINITY);
     cut.cutAt(cut.heard());
     cut = undefined;
+  };
+
+  /** The clock of the audio is later than that of the timer, and more audio may have arrived. */
+  const rest = () => {
+    if (player.left() > 0) player.whenOver(rest);
+    else $("interrupt").disabled = true;
   };
 
   const play = (data, rate) => {
@@ -95,9 +101,7 @@ export function typeAndListen(settings) {
     }
     const samples = player.add(data);
     $("interrupt").disabled = false;
-    player.whenOver(() => {
-      if (player.left() < 0.01) $("interrupt").disabled = true;
-    });
+    player.whenOver(rest);
     if (askedAt === undefined || samples.length === 0) return;
     say(fill(client.liveFirstAudio, { ms: whole(performance.now() - askedAt) }));
     askedAt = undefined;

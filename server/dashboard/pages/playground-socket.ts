@@ -13,8 +13,8 @@ export const playgroundRoles: readonly Role[] = ["owner", "member"];
 
 /**
  * A browser sends the cookie of the session with an upgrade, which needs no token of a form. Every browser
- * names the page that opens a WebSocket in `Origin` (RFC 6455, section 10.2), so an upgrade without it or from
- * another site is refused.
+ * names the page that opens a WebSocket in `Origin` (RFC 6455, section 10.2), so an upgrade without it or
+ * from another site is refused.
  */
 export function playgroundSocket(parts: DashboardContext): SessionSockets {
   return {
