@@ -3,7 +3,7 @@ import { type Clock, systemClock } from "../../lib/clock.ts";
 import { watchConnections } from "../api/lifecycle/connections.ts";
 import { drain } from "../api/lifecycle/drain.ts";
 import { watchForClose } from "../api/lifecycle/graceful-close.ts";
-import { openTlsListener } from "../api/lifecycle/tls-listener.ts";
+import { checkCertificate, openTlsListener } from "../api/lifecycle/tls-listener.ts";
 import { warmUpCodecs } from "../api/lifecycle/warm-up.ts";
 import { createApp } from "./api-app.ts";
 import { addRoutes } from "./api-routes.ts";
@@ -35,6 +35,8 @@ export async function startApiTier(
 ): Promise<RunningApi> {
   const log = pino({ level: settings.logLevel, base: { tier: "api" } }, logTo);
   for (const warning of weakSettings(settings)) log.warn({}, warning);
+  const { tls } = settings;
+  if (tls) checkCertificate(tls); // An error here leaves nothing open.
   const services = await openServices(settings, { log, clock, random });
   const { timing, lifecycle, openSockets } = services;
   const { stallMs } = services.limits;
@@ -45,7 +47,6 @@ export async function startApiTier(
     onStall: () => log.info({ stallMs }, "a reader that read nothing was cut"),
     clock,
   });
-  const { tls } = settings;
   const secure = tls && openTlsListener(tls, app.server, { log, clock });
   const listeners = secure ? [secure.server] : [];
   const gracefulClose = watchForClose(app.server, clock, listeners);

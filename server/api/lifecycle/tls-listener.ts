@@ -43,8 +43,7 @@ export function openTlsListener(
   { log, clock }: { readonly log: Log; readonly clock: Clock },
 ): TlsListener {
   let pair = readPair(settings);
-  const validTo = checkPair(settings, pair);
-  log.info({ validTo }, "the TLS certificate is loaded");
+  log.info({ validTo: checkPair(settings, pair) }, "the TLS certificate is loaded");
   const server = createServer({
     ...pair,
     ALPNProtocols: ["http/1.1"],
@@ -88,6 +87,11 @@ export function openTlsListener(
       server.close();
     },
   };
+}
+
+/** @throws Error if the files are missing, or are not a valid pair. */
+export function checkCertificate(settings: TlsSettings): void {
+  checkPair(settings, readPair(settings));
 }
 
 async function listening(server: Server, host: string, port: number): Promise<void> {

@@ -48,7 +48,7 @@ describe("the TLS listener of the API tier", () => {
 
   function request({ tlsUrl, key }: TestApi) {
     const dispatcher = new Agent({ connect: { ca: certificate.cert } });
-    open.push(() => dispatcher.close());
+    open.push(() => dispatcher.destroy());
     return fetch(`${tlsUrl}/v1/svc-tts`, {
       ...{ dispatcher, method: "POST" },
       headers: {
