@@ -144,7 +144,7 @@ apt-install = echo "==> installing $(1)"; \
 ##@ Measure
 
 .PHONY: bench
-bench: node_modules/.installed deps ## measure the server side by side with its parts: docs/benchmarks.md (6 minutes; SOAK=1: 16)
+bench: node_modules/.installed deps ## measure the server next to its engines (9 minutes; SOAK=1: 19; IDLE_SOCKETS=10000)
 	@$(NODE) tools/bench/main.ts
 
 # It takes a minute.

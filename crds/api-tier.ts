@@ -123,6 +123,18 @@ const Route = Type.Object(
   },
 );
 
+const Tls = Type.Object(
+  {
+    secretName: ObjectName(
+      "Secret of the type `kubernetes.io/tls` in the same namespace, with `tls.crt` and `tls.key`. The API pods wait until it exists, and use a changed certificate without a restart.",
+    ),
+  },
+  {
+    description:
+      "TLS in the API pods themselves, at port 443 of the Service, for clients inside the cluster or without an Ingress or a Gateway. Plain HTTP stays at port 8000, for probes, metrics and the route.",
+  },
+);
+
 const RateLimit = Type.Object(
   {
     requestsPerMinute: Type.Optional(
@@ -418,6 +430,7 @@ export const Api = Type.Object(
     podTemplate: Type.Optional(PodTemplate),
     drain: Drain,
     service: Service,
+    tls: Type.Optional(Tls),
     route: Type.Optional(Route),
     keys: Type.Optional(Keys),
     dashboard: Type.Optional(Dashboard),

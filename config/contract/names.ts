@@ -24,6 +24,8 @@ export const scalerManager = "tts-operator-scaler";
 export const ports = {
   /** Port of the public API tier. */
   api: 8000,
+  /** Port of its TLS listener. */
+  apiTls: 8443,
   /** Port of a model container in its pod (specification 4.6). */
   model: 8080,
   /** Port of the arcana tier if all tiers run on one machine (`svc-tts all`). */
@@ -110,6 +112,8 @@ export const keysKey = "keys.yaml";
 /** Paths of the mounted volumes. */
 export const paths = {
   token: "/var/run/svc-tts/token",
+  /** Folder with the files `tls.crt` and `tls.key` of the API tier. */
+  tls: "/var/run/svc-tts/tls",
   license: "/var/run/svc-tts/license",
   licenseKeys: "/etc/svc-tts/license-keys",
   keys: "/var/run/svc-tts/keys",
@@ -137,6 +141,10 @@ export const paths = {
 export const env = {
   port: "SVC_TTS_PORT",
   host: "SVC_TTS_HOST",
+  /** PEM files of the TLS listener's certificate and key. Without them it is off. Changes are followed. */
+  tlsCert: "SVC_TTS_TLS_CERT",
+  tlsKey: "SVC_TTS_TLS_KEY",
+  tlsPort: "SVC_TTS_TLS_PORT",
   /** File with the routing table, outside Kubernetes. */
   routingFile: "SVC_TTS_ROUTING_FILE",
   /** Name of the routing ConfigMap, which is watched through the API server inside Kubernetes. */

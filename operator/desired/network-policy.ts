@@ -8,6 +8,7 @@ import type {
 } from "../facts/kubernetes-object.ts";
 import type { TtsDeployment } from "../facts/observed.ts";
 import { databasePorts, providerPorts } from "./pods/api-keys.ts";
+import { tlsIngressPorts } from "./pods/api-tls.ts";
 import { apiSelector } from "./pods/deployment.ts";
 import { fetchPorts } from "./pods/model-cache.ts";
 import { limitPorts } from "./pods/rate-limit.ts";
@@ -37,7 +38,7 @@ function apiPolicy(owner: TtsDeployment): NetworkPolicyChild {
     spec: {
       podSelector: { matchLabels: apiSelector(owner) },
       policyTypes: ["Ingress", "Egress"],
-      ingress: [{ ports: tcp(ports.api) }],
+      ingress: [{ ports: tcp(ports.api, ...tlsIngressPorts(owner.spec.api.tls)) }],
       egress: [
         ...names,
         { to: [{ podSelector: { matchLabels: allModelsSelector(owner) } }], ports: tcp(ports.model) },

@@ -2,13 +2,15 @@ import { children, ports } from "../../config/contract/names.ts";
 import { type Child, childMetadata, poolLabels } from "../facts/child-metadata.ts";
 import type { V1Service } from "../facts/kubernetes-object.ts";
 import type { TtsDeployment, TtsModelPool } from "../facts/observed.ts";
+import { tlsServicePorts } from "./pods/api-tls.ts";
 import { apiSelector, modelSelector } from "./pods/deployment.ts";
 
 type Service = Child<Pick<V1Service, "spec">>;
 
 /** Returns the Service of the API tier, which clients use. */
 export function apiService(owner: TtsDeployment): Service {
-  const { type, annotations } = owner.spec.api.service;
+  const { service, tls } = owner.spec.api;
+  const { type, annotations } = service;
   return {
     apiVersion: "v1",
     kind: "Service",
@@ -16,7 +18,10 @@ export function apiService(owner: TtsDeployment): Service {
     spec: {
       type,
       selector: apiSelector(owner),
-      ports: [{ name: "http", port: ports.api, targetPort: "http", protocol: "TCP" }],
+      ports: [
+        { name: "http", port: ports.api, targetPort: "http", protocol: "TCP" },
+        ...tlsServicePorts(tls),
+      ],
     },
   };
 }

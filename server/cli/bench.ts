@@ -8,6 +8,7 @@ import { type Load, runLoad } from "../bench/load.ts";
 import { PlainVllm } from "../bench/plain-vllm.ts";
 import { plotRuns } from "../bench/plot.ts";
 import { type Report, summarizeRun } from "../bench/report.ts";
+import { renderSockets } from "../bench/sockets/socket-table.ts";
 import type { StreamRecord } from "../bench/stream.ts";
 import { renderRun } from "../bench/table.ts";
 import {
@@ -18,6 +19,7 @@ import {
   type Target,
 } from "../bench/target.ts";
 import { defaultTexts } from "../bench/texts.ts";
+import { measureSockets, plotSeries, readSocketTarget, socketNotes, socketOptions } from "./bench-sockets.ts";
 
 const maxTextFileBytes = 16 * 1024 * 1024;
 const progressMs = 2_000;
@@ -46,6 +48,7 @@ export const benchCommand: Command = {
       value: "URL",
       help: "with --gpu: the vLLM of the server, to count its tokens and to measure vLLM directly",
     },
+    ...socketOptions,
     json: { value: "FILE", help: "write the results as JSON" },
     svg: { value: "FILE", help: "write a plot" },
   },
@@ -54,6 +57,7 @@ export const benchCommand: Command = {
     "A stream is starved if a player that starts with the first audio waits more than 100 ms in total.",
     "Streams that are running when the time ends are aborted, and count as unfinished. The command fails if no stream completes.",
     "With --gpu, a number of streams passes if no stream fails, and the 99th percentiles are at most 1000 ms to first audio and a real-time factor of 1.",
+    socketNotes,
   ].join("\n"),
   run: runBench,
 };
@@ -61,6 +65,7 @@ export const benchCommand: Command = {
 async function runBench(shell: Shell, options: OptionValues): Promise<number> {
   const target = readTarget(options, shell);
   const load = { streams: whole(options, "streams", 10_000), seconds: whole(options, "seconds", 3_600) };
+  if (options.ws !== undefined) return runSocketBench(shell, options, target, load);
   if (options.gpu !== undefined) return runGpuBench(shell, options, target, load.seconds);
   shell.complain(`==> ${load.streams} streams for ${load.seconds} s on ${new URL(target.url).origin}`);
   const progress = printProgress(shell);
@@ -75,7 +80,30 @@ async function runBench(shell: Shell, options: OptionValues): Promise<number> {
 }
 
 /**
- * Measures how many streams one GPU can serve. With `--vllm`, it also counts the tokens of vLLM for these streams,
+ * WebSockets, next to HTTP requests of the same sentences. */
+async function runSocketBench(
+  shell: Shell,
+  options: OptionValues,
+  given: Target,
+  load: Load,
+): Promise<number> {
+  const target = readSocketTarget(options, given);
+  const pace = options.pace === undefined ? undefined : whole(options, "pace", 1_000);
+  const withHttp = options["ws-only"] === undefined;
+  shell.complain(`==> ${load.streams} sockets for ${load.seconds} s on ${new URL(target.url).origin}`);
+  const progress = tellProgress(shell);
+  const report = await measureSockets(target, load, { pace, withHttp }, shell.signal, progress.count);
+  progress.done();
+  shell.print(renderSockets(report));
+  const { url, model, voice, rate } = target;
+  const parameters = { target: { url, model, voice, rate }, seconds: load.seconds, pace };
+  if (options.json !== undefined) write(options.json, json({ ...parameters, ...report }));
+  if (options.svg !== undefined)
+    write(options.svg, plotRuns(describe(target, load, "sockets"), plotSeries(report)));
+  return report.contexts.requests.complete > 0 ? 0 : 1;
+}
+
+/** The how many streams one GPU can serve. With `--vllm`, it also counts the tokens of vLLM for these streams,
  * and measures vLLM without the server.
  */
 async function runGpuBench(
@@ -138,8 +166,8 @@ function json(value: object): string {
   return `${JSON.stringify(value, readable, 2)}\n`;
 }
 
-function describe({ model, voice, accept }: Target, { streams, seconds }: Load): string {
-  return `${streams} streams for ${seconds} s: ${model}, ${voice}, ${accept}`;
+function describe({ model, voice, accept }: Target, { streams, seconds }: Load, kind = "streams"): string {
+  return `${streams} ${kind} for ${seconds} s: ${model}, ${voice}, ${accept}`;
 }
 
 /** Counts finished streams, and prints the counts every two seconds until `done` is called. */

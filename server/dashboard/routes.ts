@@ -34,6 +34,7 @@ const assets = {
   "icon.svg": "image/svg+xml",
   "playground.js": "text/javascript; charset=utf-8",
   "player.js": "text/javascript; charset=utf-8",
+  "live.js": "text/javascript; charset=utf-8",
   "waveform.js": "text/javascript; charset=utf-8",
   "events.js": "text/javascript; charset=utf-8",
   "words.js": "text/javascript; charset=utf-8",

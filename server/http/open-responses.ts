@@ -1,5 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import { resetConnection } from "./reset-connection.ts";
 
 interface Exchange {
   readonly request: IncomingMessage;
@@ -31,8 +32,7 @@ export class OpenResponses {
     } else if (pipelined.length === 0 && first.response.writableEnded) {
       socket.end();
     } else {
-      socket.resetAndDestroy();
-      socket.destroy(); // Without this call, the reset would wait until all written bytes are sent.
+      resetConnection(socket);
     }
   }
 }

@@ -41,6 +41,11 @@ export async function unsentBytes(localPort: number): Promise<number> {
   return parseUnsentBytes(await readTables(), localPort);
 }
 
+function portOf(server: Server): number | undefined {
+  const address = server.address();
+  return typeof address === "object" ? address?.port : undefined;
+}
+
 const pollMs = 100;
 /** A client that acknowledges nothing for this time counts as disconnected. */
 const deadMs = 30_000;
@@ -49,16 +54,18 @@ const deadMs = 30_000;
  * Waits, after a server is closed, until clients have received all written bytes. A pod loses its network when
  * its process ends, and the kernel may still hold megabytes of audio at that time.
  */
-export function watchUnsentBytes(server: Server, clock: Clock): { gone(endMs: number): Promise<void> } {
-  const address = server.address();
-  const port = typeof address === "object" ? address?.port : undefined;
+export function watchUnsentBytes(
+  servers: readonly Server[],
+  clock: Clock,
+): { gone(endMs: number): Promise<void> } {
+  const ports = servers.flatMap((server) => portOf(server) ?? []);
   return {
     gone: async (endMs) => {
-      if (port === undefined) return;
+      if (ports.length === 0) return;
       let giveUpMs = clock.monotonicMs() + deadMs;
       let last = Number.POSITIVE_INFINITY;
       for (;;) {
-        const bytes = await unsentBytes(port);
+        const bytes = (await Promise.all(ports.map(unsentBytes))).reduce((sum, some) => sum + some, 0);
         const nowMs = clock.monotonicMs();
         if (bytes < last) giveUpMs = nowMs + deadMs;
         last = bytes;

@@ -200,7 +200,7 @@ class ModelTier {
     this.#app.log.info({ streams: this.#admission.speaking }, "the tier drains its running streams");
     const drainMs = this.#options.drainSeconds * 1000;
     const end = this.#clock.monotonicMs() + drainMs;
-    const unsent = watchUnsentBytes(this.#app.server, this.#clock);
+    const unsent = watchUnsentBytes([this.#app.server], this.#clock);
     const cancel = this.#clock.after(drainMs, () => this.#stopping.abort(draining()));
     await this.#admission.idle();
     cancel();

@@ -14,6 +14,7 @@ import { openaiSpeechRoute } from "../api/routes/openai-speech.ts";
 import { socketRoutes } from "../api/routes/sockets.ts";
 import { speechRoute } from "../api/routes/speech.ts";
 import { openDashboard } from "../dashboard/open.ts";
+import { playgroundSocket } from "../dashboard/pages/playground-socket.ts";
 import { addDashboard } from "../dashboard/routes.ts";
 import type { Scope } from "../store/keys/key.ts";
 import { createSentenceSetting } from "../store/team-settings.ts";
@@ -36,6 +37,7 @@ export function addRoutes(app: FastifyInstance, settings: ApiSettings, services:
   });
   const speech = { rules, synthesizer, metrics, limits, clock };
   const sockets = { ...defaultSocketOptions, ...settings.sockets, open: services.openSockets };
+  const dashboard = openDashboardOf(settings, services);
   const guard = (scope: Scope): Guard => [
     refuseWhileDraining(lifecycle),
     requireScope(keys, scope, now),
@@ -47,6 +49,7 @@ export function addRoutes(app: FastifyInstance, settings: ApiSettings, services:
   void app.register(socketRoutes, {
     ...{ rules, sockets, keys, quotas, license, synthesizer, prober, lifecycle },
     ...{ log, metrics, tracing, usage, clock, now },
+    session: dashboard && playgroundSocket(dashboard),
   });
   void app.register(healthRoutes, { license, prober, directory, lifecycle, hasKeys, metrics, now });
   void app.register(loadRoute, {
@@ -58,7 +61,6 @@ export function addRoutes(app: FastifyInstance, settings: ApiSettings, services:
   void app.register(openapiRoute, { highestRate });
   void app.register(oovsRoute, { guard: [requireScope(keys, "oov:read", now)], oovs });
   if (keyBook) void app.register(keyRoutes, { guard: guard("admin"), keyBook, keyLimits, now });
-  const dashboard = openDashboardOf(settings, services);
   if (dashboard) {
     const body = bodyOptions(limits, clock);
     addDashboard(app, dashboard, { speech, body, lifecycle, quotas, voices, prober, license, keyLimits });

@@ -1,6 +1,7 @@
 import type { Voice } from "../../config/contract/voices.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
+import type { TlsSettings } from "../api/lifecycle/tls-listener.ts";
 import type { ApiLimits } from "../api/request/limits.ts";
 import type { SocketOptions } from "../api/request/socket-options.ts";
 import type { ClusterAccess } from "../api/upstream/kubernetes/connection.ts";
@@ -13,6 +14,8 @@ import type { TracingSettings } from "../tracing/settings.ts";
 export interface ApiSettings {
   readonly host: string;
   readonly port: number;
+  /** Undefined without a TLS listener. */
+  readonly tls?: TlsSettings | undefined;
   readonly routing: RoutingSource;
   /** File with the internal token. */
   readonly tokenFile: string | undefined;

@@ -3,6 +3,7 @@ import { type Clock, systemClock } from "../../lib/clock.ts";
 import { watchConnections } from "../api/lifecycle/connections.ts";
 import { drain } from "../api/lifecycle/drain.ts";
 import { watchForClose } from "../api/lifecycle/graceful-close.ts";
+import { checkCertificate, openTlsListener } from "../api/lifecycle/tls-listener.ts";
 import { warmUpCodecs } from "../api/lifecycle/warm-up.ts";
 import { createApp } from "./api-app.ts";
 import { addRoutes } from "./api-routes.ts";
@@ -12,6 +13,8 @@ import { weakSettings } from "./weak-settings.ts";
 
 export interface RunningApi {
   readonly url: string;
+  /** URL of the TLS listener. Undefined without one. */
+  readonly tlsUrl: string | undefined;
   /** Drains the server, and then frees all resources. */
   stop(): Promise<void>;
 }
@@ -35,6 +38,8 @@ export async function startApiTier(
 ): Promise<RunningApi> {
   const log = pino({ level: settings.logLevel, base: { tier: "api" } }, logTo);
   for (const warning of weakSettings(settings)) log.warn({}, warning);
+  const { tls } = settings;
+  if (tls) checkCertificate(tls); // An error here leaves nothing open.
   const services = await openServices(settings, { log, clock, random });
   const { timing, lifecycle, openSockets } = services;
   const { stallMs } = services.limits;
@@ -45,9 +50,12 @@ export async function startApiTier(
     onStall: () => log.info({ stallMs }, "a connection was closed because its client read no data"),
     clock,
   });
-  const gracefulClose = watchForClose(app.server, clock);
+  const secure = tls && openTlsListener(tls, app.server, { log, clock });
+  const listeners = secure ? [secure.server] : [];
+  const gracefulClose = watchForClose(app.server, clock, listeners);
   const close = async () => {
     connections.close();
+    secure?.close();
     await services.close();
   };
   const stop = async () => {
@@ -55,7 +63,7 @@ export async function startApiTier(
       keepAliveGraceMs: timing.keepAliveGraceMs,
       idleCloseMs: timing.idleCloseMs,
       drainMs: settings.drainSeconds * 1000,
-      connections: gracefulClose,
+      ...{ connections: gracefulClose, listeners },
       endSockets: () => openSockets.drain(),
       cut: () => connections.resetAll(),
       clock,
@@ -64,7 +72,8 @@ export async function startApiTier(
   };
   try {
     await warmUpCodecs();
-    return { url: await app.listen({ host: settings.host, port: settings.port }), stop };
+    const tlsUrl = await secure?.listen(settings.host);
+    return { url: await app.listen({ host: settings.host, port: settings.port }), tlsUrl, stop };
   } catch (error) {
     await close();
     throw error;

@@ -5,6 +5,7 @@ import { apiTier } from "./chapters/api-tier.ts";
 import { arcana } from "./chapters/arcana.ts";
 import { firstAudio } from "./chapters/first-audio.ts";
 import { hostileCallers } from "./chapters/hostile-callers.ts";
+import { idleSockets } from "./chapters/idle-sockets.ts";
 import { keyCheck } from "./chapters/key-check.ts";
 import { longStream } from "./chapters/long-stream.ts";
 import { memory } from "./chapters/memory.ts";
@@ -13,6 +14,7 @@ import { overload } from "./chapters/overload.ts";
 import { peers } from "./chapters/peers.ts";
 import { streams } from "./chapters/streams.ts";
 import { throughput } from "./chapters/throughput.ts";
+import { webSockets } from "./chapters/web-sockets.ts";
 import { openEnginesAlone } from "./common/engines-alone.ts";
 import { describeMachine } from "./common/machine.ts";
 import type { Measurement, TargetResult, Workbench } from "./common/measurement.ts";
@@ -32,6 +34,8 @@ const measurements: readonly Measurement[] = [
   throughput,
   arcana,
   apiTier,
+  webSockets,
+  idleSockets(process.env.IDLE_SOCKETS),
   keyCheck,
   overload,
   hostileCallers,

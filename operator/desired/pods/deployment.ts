@@ -31,6 +31,7 @@ import type {
 import type { Deployment, LicenseAllowance, TtsDeployment, TtsModelPool } from "../../facts/observed.ts";
 import type { ServerImage } from "../../facts/settings.ts";
 import { hasOneWriter, keyMounts, keyVariables } from "./api-keys.ts";
+import { tlsContainerPorts, tlsMounts, tlsVariables } from "./api-tls.ts";
 import { engineVariables, runsVllm } from "./arcana-engine.ts";
 import { cacheMounts, cacheVariables, fetchers } from "./model-cache.ts";
 import {
@@ -235,7 +236,7 @@ function apiTemplate(owner: TtsDeployment, server: ServerImage): V1PodTemplateSp
     name: "api",
     ...imageOf(api.image, server),
     args: ["api"],
-    ports: apiPorts,
+    ports: [...apiPorts, ...tlsContainerPorts(api.tls)],
     env: variables(apiVariables(owner)),
     resources: resourcesOf(api.resources),
     ...mountsOf(mounted),
@@ -275,6 +276,7 @@ function apiVariables({ metadata, spec }: TtsDeployment): Record<string, string>
       [env.licenseCheckSeconds]: String(durationSeconds(spec.license.checkInterval)),
     }),
     ...keyVariables(spec.api),
+    ...tlsVariables(spec.api.tls),
     ...limitVariables(metadata, spec.api.rateLimit),
     ...(spec.api.trustedProxies && { [env.trustedProxies]: spec.api.trustedProxies.join(",") }),
     [env.drainSeconds]: String(spec.api.drain.maxStreamSeconds),
@@ -298,6 +300,7 @@ function apiMounts({ metadata, spec }: TtsDeployment): Mounted[] {
       mount: { name: "license-keys", mountPath: paths.licenseKeys, readOnly: true },
     },
     ...keyMounts(spec.api),
+    ...tlsMounts(spec.api.tls),
     ...limitMounts(spec.api.rateLimit),
     temporaryMount,
   ];

@@ -1,6 +1,7 @@
 import type { Server } from "node:http";
 import type { Socket } from "node:net";
 import { type Clock, every } from "../../../lib/clock.ts";
+import { resetConnection } from "../../http/reset-connection.ts";
 import { readSendQueues, type SendQueues } from "../../http/send-queues.ts";
 
 /** The open connections of a server. */
@@ -50,7 +51,7 @@ export function watchConnections(
     const queues = await readSendQueues();
     for (const [socket, watched] of blocked) {
       if (!hasStalled(socket, watched, queues)) continue;
-      reset(socket);
+      resetConnection(socket);
       onStall();
     }
   };
@@ -61,16 +62,10 @@ export function watchConnections(
 
   return {
     resetAll: () => {
-      for (const socket of open.keys()) reset(socket);
+      for (const socket of open.keys()) resetConnection(socket);
     },
     close: stop,
   };
-}
-
-/** Closes a connection with a reset. `resetAndDestroy` alone waits until all written data is sent. */
-function reset(socket: Socket): void {
-  socket.resetAndDestroy();
-  socket.destroy();
 }
 
 /** Whether bytes wait in this process because the kernel accepts no more bytes. */

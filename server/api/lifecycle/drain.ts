@@ -1,4 +1,4 @@
-import type { Socket } from "node:net";
+import type { Server, Socket } from "node:net";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { type Clock, sleep } from "../../../lib/clock.ts";
 import { Failure } from "../../contract/errors.ts";
@@ -75,7 +75,9 @@ export interface DrainOptions {
   /** Longest duration of the whole drain. */
   readonly drainMs: number;
   readonly connections: GracefulClose;
-  /** Drains the WebSockets. */
+  /** Servers beside that of the app which accept its connections. */
+  readonly listeners?: readonly Server[];
+  /** Asks long-lived the WebSockets. */
   readonly endSockets?: () => void;
   /** Ends every connection immediately. */
   readonly cut: () => void;
@@ -96,15 +98,15 @@ export interface DrainOptions {
 export async function drain(
   app: FastifyInstance,
   lifecycle: Lifecycle,
-  { keepAliveGraceMs, idleCloseMs, drainMs, connections, endSockets, cut, clock }: DrainOptions,
+  { keepAliveGraceMs, idleCloseMs, drainMs, connections, listeners = [], endSockets, cut, clock }: DrainOptions,
 ): Promise<void> {
   lifecycle.startLeaving();
   const end = clock.monotonicMs() + drainMs;
-  const unsent = watchUnsentBytes(app.server, clock);
+  const unsent = watchUnsentBytes([app.server, ...listeners], clock);
   const cancels = [clock.after(drainMs, cut), clock.after(drainMs / 2, () => lifecycle.startEnding())];
   try {
     await connections.begin();
-    await untilUnconnected(app, Math.min(keepAliveGraceMs, drainMs), clock);
+    await untilUnconnected(connections, Math.min(keepAliveGraceMs, drainMs), clock);
     lifecycle.startDraining();
     endSockets?.();
     await connections.finish(idleCloseMs);
@@ -115,13 +117,11 @@ export async function drain(
   }
 }
 
-async function untilUnconnected(app: FastifyInstance, limitMs: number, clock: Clock): Promise<void> {
+async function untilUnconnected(
+  connections: GracefulClose,
+  limitMs: number,
+  clock: Clock,
+): Promise<void> {
   const end = clock.monotonicMs() + limitMs;
-  while (clock.monotonicMs() < end && (await countConnections(app)) > 0) await sleep(clock, pollMs);
-}
-
-function countConnections(app: FastifyInstance): Promise<number> {
-  return new Promise((resolve, reject) => {
-    app.server.getConnections((error, count) => (error ? reject(error) : resolve(count)));
-  });
+  while (clock.monotonicMs() < end && connections.count() > 0) await sleep(clock, pollMs);
 }

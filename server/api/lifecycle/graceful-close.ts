@@ -7,6 +7,8 @@ import { readSendQueues } from "../../http/send-queues.ts";
 export interface GracefulClose {
   /** Records which connections are idle now. `finish` closes these connections without a pause. */
   begin(): Promise<void>;
+  /** @returns the number of open connections. */
+  count(): number;
   /**
    * Stops accepting connections, and resolves when all connections are closed.
    * @param pauseMs how long an open connection waits for another request. The time starts when the client has
@@ -56,8 +58,13 @@ export function nextStep(
 /**
  * Replaces `server.close`, which also destroys a connection with a finished response that waits in this process for a
  * slow client. The client would receive an incomplete response.
+ * @param listeners that accept more connections for the server.
  */
-export function watchForClose(server: Server, clock: Clock): GracefulClose {
+export function watchForClose(
+  server: Server,
+  clock: Clock,
+  listeners: readonly NetServer[] = [],
+): GracefulClose {
   const open = new Map<Socket, Connection>();
   server.on("connection", (socket: Socket) => {
     open.set(socket, {
@@ -109,8 +116,9 @@ export function watchForClose(server: Server, clock: Clock): GracefulClose {
         if (isAtRest) connection.movedAtMs = Number.NEGATIVE_INFINITY;
       }
     },
+    count: () => open.size,
     finish: async (pauseMs) => {
-      NetServer.prototype.close.call(server);
+      for (const listener of [server, ...listeners]) NetServer.prototype.close.call(listener);
       while (open.size > 0) {
         for (const { socket, connection, idleState } of await listIdle()) {
           const step = nextStep(idleState, pauseMs);

@@ -38,6 +38,15 @@ interface Upgrade {
   readonly head: Buffer;
   readonly endpoint: SocketEndpoint;
   readonly parameters: ReadonlyMap<string, string>;
+  /** A page of the dashboard opens it, with its session instead of a key. */
+  readonly isOfSession: boolean;
+}
+
+/** Authenticates the sockets that pages of the dashboard open. */
+export interface SessionSockets {
+  readonly path: string;
+  /** @throws Failure */
+  authenticate(request: FastifyRequest): Promise<ApiKey>;
 }
 
 /** Headers of the response to an upgrade, by its request. */
@@ -54,6 +63,8 @@ interface SocketRouteOptions extends ContextSocketServices {
   readonly sockets: SocketOptions & { readonly open: OpenSockets };
   readonly lifecycle: Pick<Lifecycle, "isLeaving">;
   readonly tracing: Tracing;
+  /** Undefined without a dashboard. */
+  readonly session: SessionSockets | undefined;
 }
 
 /** `/ws`, `/ws2` and `/ws3` under any prefix. The hooks of other requests also run for upgrades. */
@@ -67,7 +78,7 @@ export const socketRoutes: FastifyPluginAsync<SocketRouteOptions> = async (app, 
   };
   const authenticate = requireScope(parts.keys, "tts:write", parts.now);
   app.server.on("upgrade", (request, socket, head) =>
-    routeUpgrade(app, upgrades, request, socket as Socket, head),
+    routeUpgrade(app, upgrades, parts.session?.path, request, socket as Socket, head),
   );
   for (const url of ["/ws", "/ws2", "/ws3"]) {
     app.route({
@@ -76,7 +87,9 @@ export const socketRoutes: FastifyPluginAsync<SocketRouteOptions> = async (app, 
       onRequest: [
         refuseWhileLeaving(parts.lifecycle),
         async (request, reply) => {
-          if (!sendsKeyLater(request, upgrades.get(request.raw))) await authenticate(request, reply);
+          const upgrade = upgrades.get(request.raw);
+          if (upgrade?.isOfSession) request.apiKey = await parts.session?.authenticate(request);
+          else if (!sendsKeyLater(request, upgrade)) await authenticate(request, reply);
         },
         limitRate(parts.quotas),
       ],
@@ -127,6 +140,7 @@ function refuseWhileLeaving(lifecycle: Pick<Lifecycle, "isLeaving">) {
 function routeUpgrade(
   app: FastifyInstance,
   upgrades: WeakMap<IncomingMessage, Upgrade>,
+  sessionPath: string | undefined,
   request: IncomingMessage,
   socket: Socket,
   head: Buffer,
@@ -137,7 +151,7 @@ function routeUpgrade(
   const subprotocols = readSubprotocols(request.headers["sec-websocket-protocol"]);
   const endpoint = resolveEndpoint(path, subprotocols, parameters);
   if (endpoint) {
-    upgrades.set(request, { socket, head, endpoint, parameters });
+    upgrades.set(request, { socket, head, endpoint, parameters, isOfSession: path === sessionPath });
     request.method = "GET";
     request.url = endpoint.route;
     const { authorization } = request.headers;

@@ -3,6 +3,7 @@ import type { Readable } from "node:stream";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Clock } from "../../../lib/clock.ts";
 import { Failure } from "../../contract/errors.ts";
+import { resetAfterWrites } from "../../http/reset-connection.ts";
 import type { Metrics } from "../observability/metrics.ts";
 import { type Outlet, SynthesisRecord } from "../observability/synthesis-record.ts";
 import { countCodePoints } from "../request/code-points.ts";
@@ -157,6 +158,6 @@ function recordStreamFailure(request: FastifyRequest, body: Readable): Readable 
   return body.once("error", (error) => {
     if (error instanceof Failure) request.failure = error;
     // In HTTP/1.0, the end of the connection ends the body. A reset shows that this body is incomplete.
-    if (request.raw.httpVersion === "1.0") request.raw.socket.resetAndDestroy();
+    if (request.raw.httpVersion === "1.0") resetAfterWrites(request.raw.socket);
   });
 }

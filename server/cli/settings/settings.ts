@@ -22,6 +22,7 @@ import { readGeneratorSettings } from "./generator.ts";
 import { readOidc } from "./oidc.ts";
 import { readSocketOptions } from "./sockets.ts";
 import { readTelemetry } from "./telemetry.ts";
+import { readTls } from "./tls.ts";
 import { readTracing } from "./tracing.ts";
 import { readVoicesFolder } from "./voices.ts";
 
@@ -35,6 +36,7 @@ export function readApiSettings(environment: Environment): ApiSettings {
   return {
     host: text(names.host) ?? "0.0.0.0",
     port: integer(names.port, ports.api, 0, 65_535),
+    tls: readTls(environment),
     routing: readRouting(environment),
     tokenFile: `${text(names.tokenDir) ?? paths.token}/${tokenKey}`,
     licenseFile: text(names.licenseFile) ?? `${paths.license}/${licenseKey}`,

@@ -39,7 +39,7 @@ export function createPlayer() {
     /** Starts a new stream. @param samplingRate Hz. */
     start(samplingRate) {
       stop();
-      context = new AudioContext();
+      context = newContext(samplingRate);
       rate = samplingRate;
       begin = undefined;
       samplesSoFar = 0;
@@ -68,14 +68,29 @@ export function createPlayer() {
       return samples;
     },
     seconds: () => samplesSoFar / rate,
+    /** Seconds of audio that are still to be played. */
+    left: () => (context ? Math.max(0, end - context.currentTime) : 0),
     /** @param callback called with the played seconds at each frame of the screen. */
     onTime(callback) {
       listener = callback;
     },
     whenOver(callback) {
       const left = context ? Math.max(0, end - context.currentTime) : 0;
+      clearTimeout(overTimer);
       overTimer = setTimeout(callback, left * 1000);
     },
     stop,
   };
+}
+
+/**
+ * With the rate of the speech the browser plays pieces without a seam, because it converts the rate of all
+ * audio at once and not of each piece. Some browsers do not have every rate.
+ */
+function newContext(sampleRate) {
+  try {
+    return new AudioContext({ sampleRate });
+  } catch {
+    return new AudioContext();
+  }
 }

@@ -1,5 +1,6 @@
 import { asCode } from "./copy.js";
 import { readEvents } from "./events.js";
+import { typeAndListen } from "./live.js";
 import { createPlayer } from "./player.js";
 import { brokenOff, client, fill, LocalizedError, messageOf, send, tenths, whole } from "./says.js";
 import { chart } from "./waveform.js";
@@ -251,6 +252,8 @@ $("forget").addEventListener("click", () => {
   localStorage.removeItem(historyKey);
   showHistory();
 });
+const { disconnect } = typeAndListen(body);
+form.addEventListener("change", disconnect);
 $("copy").hidden = !navigator.clipboard; // Browsers have no clipboard API on pages without TLS.
 update();
 showHistory();

@@ -236,6 +236,12 @@ export const englishTexts = {
     asCode: "As code",
     copy: "Copy",
     code: "The request as code",
+    live: "Type and listen",
+    liveText: "Text to hear while you type",
+    liveHelp:
+      "Each sentence is spoken once it is complete, with the voice and the options above. Enter, or a pause, speaks what is not complete.",
+    interrupt: "Interrupt",
+    liveWords: "Words that were spoken while you typed",
     before: "Recent",
     forget: "Clear list",
     needsScripts: "This page needs JavaScript; enable JavaScript in your browser.",
@@ -256,6 +262,9 @@ export const englishTexts = {
     answered: "The server responded with status {status}.",
     brokeOff: "The synthesis was interrupted; try again.",
     unreachable: "The server is not reachable; try again in a moment.",
+    liveFirstAudio: "First audio {ms} ms after the sentence.",
+    interrupted: "Interrupted.",
+    liveClosed: "The server closed the connection; type on to connect again.",
   },
   words: {
     title: "Out-of-vocabulary words",

@@ -227,6 +227,12 @@ export const germanTexts: Texts = {
     asCode: "Als Programmcode",
     copy: "Kopieren",
     code: "Die Anfrage als Programmcode",
+    live: "Beim Tippen zuhören",
+    liveText: "Text, der beim Tippen gesprochen wird",
+    liveHelp:
+      "Jeder Satz wird gesprochen, sobald er vollständig ist, mit der Stimme und den Einstellungen von oben. Die Eingabetaste oder eine Pause spricht auch Unvollständiges.",
+    interrupt: "Unterbrechen",
+    liveWords: "Wörter, die beim Tippen gesprochen wurden",
     before: "Zuletzt verwendet",
     forget: "Liste leeren",
     needsScripts: "Diese Seite benötigt JavaScript; aktivieren Sie JavaScript in Ihrem Browser.",
@@ -246,6 +252,9 @@ export const germanTexts: Texts = {
     answered: "Der Server hat mit dem Status {status} geantwortet.",
     brokeOff: "Die Sprachausgabe wurde unterbrochen; versuchen Sie es noch einmal.",
     unreachable: "Der Server ist nicht erreichbar; versuchen Sie es gleich noch einmal.",
+    liveFirstAudio: "Erster Ton {ms} ms nach dem Satz.",
+    interrupted: "Unterbrochen.",
+    liveClosed: "Der Server hat die Verbindung beendet; tippen Sie weiter, um sie neu aufzubauen.",
   },
   words: {
     title: "Unbekannte Wörter",

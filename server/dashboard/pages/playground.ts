@@ -12,13 +12,12 @@ import type { Prober } from "../../api/upstream/prober.ts";
 import type { DirectoryVoice, VoiceDirectory } from "../../api/upstream/voice-directory.ts";
 import { Failure } from "../../contract/errors.ts";
 import { samplingDefaults } from "../../contract/speech.ts";
-import type { User } from "../../store/accounts/accounts.ts";
-import type { ApiKey } from "../../store/keys/key.ts";
 import { type Html, html } from "../html/html.ts";
 import { type Locale, localeOf } from "../languages/locale.ts";
 import { Refusal } from "../languages/refusal.ts";
 import type { DashboardContext } from "./dashboard-context.ts";
 import { base, csrfField, type SignedInUser, sendPage } from "./layout.ts";
+import { apiKeyFor, playgroundRoles, socketPath } from "./playground-socket.ts";
 import { requireCsrf, requireSession, sessionOf } from "./session.ts";
 
 const place = `${base}/playground`;
@@ -41,7 +40,7 @@ export function addPlayground(
   parts: DashboardContext,
   { speech, body, lifecycle, quotas, prober, voices }: PlaygroundServices,
 ): void {
-  const guard = requireSession(parts, "owner", "member");
+  const guard = requireSession(parts, ...playgroundRoles);
   scope.get("/playground", { onRequest: guard }, async (request, reply) => {
     const visitor = sessionOf(request);
     const locale = localeOf(request);
@@ -56,7 +55,7 @@ export function addPlayground(
         refuseWhileDraining(lifecycle),
         guard,
         async (request) => {
-          request.apiKey = keyOf(sessionOf(request).person);
+          request.apiKey = apiKeyFor(sessionOf(request).person);
         },
         limitRate(quotas),
       ],
@@ -72,16 +71,6 @@ function sayFields(error: unknown): never {
   if (!(error instanceof Failure) || error.fields.length === 0) throw error;
   const { code, fields } = error;
   throw new Refusal(code, ({ playground }) => playground.refused(error), { fields, cause: error });
-}
-
-/** Returns the identity of the user for limits, queues, logs and words. It replaces an API key. */
-function keyOf({ id, name, team }: User): ApiKey {
-  return {
-    id: `person:${id}`,
-    name: `${name} at the dashboard`,
-    scopes: [],
-    ...(team !== undefined && { team }),
-  };
 }
 
 function page(
@@ -133,10 +122,23 @@ ${number("max_tokens", "max_tokens", `min="200" max="5000" step="1"`, samplingDe
 <button type="button" class="plain" id="copy">${playground.copy}</button></div>
 <pre id="code" tabindex="0" aria-label="${playground.code}"></pre>
 </form>
+${typeAndListen(locale)}
 <h2>${playground.before}</h2>
 <ul id="history" class="plain-list"></ul>
 <p><button type="button" class="plain" id="forget" hidden>${playground.forget}</button></p>
 <noscript><p class="alert">${playground.needsScripts}</p></noscript>`;
+}
+
+/** Speaks over a WebSocket while the user types, with the voice and the options of the form. */
+function typeAndListen({ words: { playground } }: Locale): Html {
+  return html`<h2>${playground.live}</h2>
+<label for="live">${playground.liveText}</label>
+<textarea id="live" aria-describedby="live-help" dir="auto" data-socket="${socketPath}"></textarea>
+<p class="help" id="live-help">${playground.liveHelp}</p>
+<p class="row"><button type="button" class="plain" id="interrupt" disabled>${playground.interrupt}</button>
+<span id="live-status" role="status" class="quiet"></span></p>
+<p class="alert" role="alert" id="live-problem" hidden></p>
+<p id="live-words" role="group" dir="auto" class="words" aria-label="${playground.liveWords}"></p>`;
 }
 
 function voiceOption(

@@ -1,6 +1,6 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import type { Role } from "../../store/accounts/accounts.ts";
+import type { Role, User } from "../../store/accounts/accounts.ts";
 import { Refusal } from "../languages/refusal.ts";
 import type { DashboardContext } from "./dashboard-context.ts";
 import { base, type SignedInUser } from "./layout.ts";
@@ -31,22 +31,36 @@ export function sessionCookie({ url }: DashboardContext) {
   };
 }
 
-/** Creates a hook that requires a user with one of these roles. Without a session, it redirects to the sign-in. */
+/** The user of the session in these cookies. */
+export async function findSignedIn(
+  parts: DashboardContext,
+  cookies: Readonly<Record<string, string | undefined>>,
+): Promise<{ readonly person: User; readonly secret: string } | undefined> {
+  const secret = cookies[sessionCookie(parts).name] ?? "";
+  const person = secretForm.test(secret) ? await parts.sessions.find(secret) : undefined;
+  return person && { person, secret };
+}
+
+/** A hook that requires a user with one of these roles. Without a session, it redirects to the sign-in. */
 export function requireSession(parts: DashboardContext, ...roles: readonly Role[]) {
-  const { name } = sessionCookie(parts);
   return async (request: FastifyRequest, reply: FastifyReply): Promise<unknown> => {
-    const secret = request.cookies[name] ?? "";
-    const person = secretForm.test(secret) ? await parts.sessions.find(secret) : undefined;
-    if (!person) {
-      if (isPage(request)) return reply.redirect(`${base}/login`, 303);
-      throw new Refusal("unauthorized", ({ failures }) => failures.signedOut);
-    }
-    if (!roles.includes(person.role)) {
-      throw new Refusal("insufficient_scope", ({ failures }) => failures.forRoles(roles, person.role));
-    }
+    const found = await findSignedIn(parts, request.cookies);
+    if (!found && isPage(request)) return reply.redirect(`${base}/login`, 303);
+    const { person, secret } = requireRole(found, roles);
     request.visit = { person, secret, csrf: csrfOf(secret) };
     return undefined;
   };
+}
+
+/** @throws Refusal without a session, or if the user has none of the roles. */
+export function requireRole<Found extends { readonly person: User }>(
+  found: Found | undefined,
+  roles: readonly Role[],
+): Found {
+  if (!found) throw new Refusal("unauthorized", ({ failures }) => failures.signedOut);
+  const { role } = found.person;
+  if (roles.includes(role)) return found;
+  throw new Refusal("insufficient_scope", ({ failures }) => failures.forRoles(roles, role));
 }
 
 /** Returns the signed-in user of a request. The route must use `requireSession`. */

@@ -123,6 +123,7 @@ export async function startTestApi(
   const api = await startApiTier(all, environment);
   return {
     url: api.url,
+    tlsUrl: api.tlsUrl,
     folder,
     key: createdKeys.good,
     otherKeys: createdKeys,

@@ -146,6 +146,13 @@ describe("the settings in environment variables", () => {
     expect(readModelSettings("arcana", {})).toMatchObject({ tier: "arcana", port: 8080 });
   });
 
+  it("of TLS are two files and a port", () => {
+    expect(readApiSettings(routing).tls).toBeUndefined();
+    const files = { [env.tlsCert]: "/tls.crt", [env.tlsKey]: "/tls.key" };
+    const tls = { certFile: "/tls.crt", keyFile: "/tls.key", port: 8443 };
+    expect(readApiSettings({ ...routing, ...files }).tls).toEqual(tls);
+  });
+
   it("of WebSockets include limits, and aliases in addition to the names of published clients", () => {
     expect(readApiSettings(routing).sockets).toEqual(defaultSocketOptions);
     const { sockets } = readApiSettings({
@@ -212,6 +219,9 @@ describe("the settings in environment variables", () => {
       "SVC_TTS_VOICE_ALIASES must be a JSON object",
     ]),
     [{ ...routing, [env.keySockets]: "0" }, "SVC_TTS_KEY_SOCKETS must be an integer from 1"],
+    [{ ...routing, [env.tlsCert]: "/tls.crt" }, "SVC_TTS_TLS_CERT needs SVC_TTS_TLS_KEY"],
+    [{ ...routing, [env.tlsKey]: "/tls.key" }, "SVC_TTS_TLS_KEY needs SVC_TTS_TLS_CERT"],
+    [{ ...routing, [env.tlsPort]: "0x1" }, "SVC_TTS_TLS_PORT must be an integer from 0"],
     [{ ...routing, [env.socketClearMode]: "all" }, "SVC_TTS_SOCKET_CLEAR_MODE must be one of abort, buffer"],
     [{ ...routing, [env.logLevel]: "loud" }, "SVC_TTS_LOG_LEVEL must be one of trace"],
     [{}, "none of them is set"],

@@ -24,7 +24,8 @@ export interface ApiAlone extends Served {
 /** Options of the load tool for requests that the replayed model supports. */
 export const replayOptions = ["--model", "arcana", "--voice", "luna"];
 
-export async function startApiAlone(): Promise<ApiAlone> {
+/** @param more environment variables, see docs/reference/settings.md. */
+export async function startApiAlone(more: NodeJS.ProcessEnv = {}): Promise<ApiAlone> {
   const folder = mkdtempSync(join(tmpdir(), "svc-tts-bench-"));
   const replay = spawn(process.execPath, [replayProgram], { stdio: ["ignore", "pipe", "inherit", "ipc"] });
   const children: ChildProcess[] = [replay];
@@ -34,7 +35,7 @@ export async function startApiAlone(): Promise<ApiAlone> {
   };
   try {
     const port = await leasePort();
-    const api = await startApi(folder, await portOf(replay), port);
+    const api = await startApi(folder, await portOf(replay), port, more);
     children.unshift(api);
     const url = `http://127.0.0.1:${port}`;
     await untilHealthy(url);
@@ -45,7 +46,12 @@ export async function startApiAlone(): Promise<ApiAlone> {
   }
 }
 
-async function startApi(folder: string, modelPort: number, port: number): Promise<ChildProcess> {
+async function startApi(
+  folder: string,
+  modelPort: number,
+  port: number,
+  more: NodeJS.ProcessEnv,
+): Promise<ChildProcess> {
   const files = await prepareRunFiles({
     folder,
     ports: { mist: modelPort, arcana: modelPort },
@@ -63,7 +69,7 @@ async function startApi(folder: string, modelPort: number, port: number): Promis
     [names.licenseKeysFile]: files.licenseKeysFile,
     [names.routingFile]: files.routingFile,
   };
-  const env = { ...process.env, ...settings, NODE_OPTIONS: imageNodeOptions() };
+  const env = { ...process.env, ...settings, ...more, NODE_OPTIONS: imageNodeOptions() };
   return spawn(process.execPath, [program, "api"], { env, stdio: ["ignore", "inherit", "inherit"] });
 }
 

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { ascending, quantile } from "../../../server/bench/quantiles.ts";
 import type { Report } from "../../../server/bench/report.ts";
+import type { SocketReport } from "../../../server/bench/sockets/socket-report.ts";
 import { processorSeconds } from "../../../test/support/processes.ts";
 import { program, type RunningServer } from "./running-server.ts";
 
@@ -20,7 +21,19 @@ export interface LoadPlan {
 }
 
 /** Runs the load tool in a separate process. */
-export async function load({ url, key }: Served, plan: LoadPlan): Promise<Report> {
+export async function load(served: Served, plan: LoadPlan): Promise<Report> {
+  return (await runTool(served, plan)) as Report;
+}
+
+/** The same over WebSockets. */
+export async function loadSockets(
+  served: Served,
+  { options = [], ...plan }: LoadPlan,
+): Promise<SocketReport> {
+  return (await runTool(served, { ...plan, options: ["--ws", ...options] })) as SocketReport;
+}
+
+async function runTool({ url, key }: Served, plan: LoadPlan): Promise<unknown> {
   const folder = mkdtempSync(join(tmpdir(), "svc-tts-bench-"));
   const [json, texts] = [join(folder, "run.json"), join(folder, "texts")];
   const words = ["bench", "--url", url, "--key", key, "--json", json];
@@ -33,7 +46,7 @@ export async function load({ url, key }: Served, plan: LoadPlan): Promise<Report
     const running = promisify(execFile)(process.execPath, [program, ...words]);
     running.child.stderr?.pipe(process.stderr, { end: false }); // This prints the progress of the load tool.
     await running;
-    return JSON.parse(readFileSync(json, "utf8")) as Report;
+    return JSON.parse(readFileSync(json, "utf8"));
   } finally {
     rmSync(folder, { recursive: true });
   }

@@ -26,7 +26,7 @@ export function benchmarksPage(machine: Machine, chapters: readonly Chapter[]): 
   return `# Benchmarks
 
 \`\`\`sh
-make bench           # 6 minutes
+make bench           # 9 minutes
 make bench SOAK=1    # 10 minutes more: also measures memory over time
 \`\`\`
 
@@ -50,6 +50,13 @@ svc-tts bench --url https://tts.example.com --key "$KEY" --streams 50 --seconds 
 This command keeps 50 streams running for a minute. With \`--openai\` it measures a server with OpenAI's API. It reports the number of complete responses,
 the time to first audio and real-time factor (p50, p95, p99), the share of streams with underruns of more than 100 ms, and bytes and seconds of audio, as a
 table, as JSON and as a plot. \`svc-tts bench --help\` lists every option.
+
+\`\`\`sh
+svc-tts bench --ws --url https://tts.example.com --key "$KEY" --streams 50 --seconds 60 --pace 30 --json run.json --svg run.svg
+\`\`\`
+
+measures [WebSockets](reference/websockets.md) instead: 50 open sockets, each with one context after another, whose text arrives with 30 words per second. It reports contexts per second, first audio after the
+first sentence beside HTTP requests of the same sentences in the same run, gaps between chunks, and the time from \`clear\` to silence.
 
 ## On a GPU
 

@@ -1,0 +1,27 @@
+import { sentenceEnds } from "../../text/planning/sentence-ends.ts";
+
+/** A text in the pieces in which a language model writes it. */
+export interface WrittenText {
+  /** Words, each with the space after it. */
+  readonly tokens: readonly string[];
+  /** Number of tokens after which the server can recognize the end of the first sentence. */
+  readonly firstSentenceTokens: number;
+  readonly firstSentence: string;
+}
+
+/** Rules of English, because the load tool does not know the language of the voice. */
+const rules = { language: "eng", commas: false } as const;
+
+export function writeText(text: string): WrittenText {
+  const whole = `${text.trim()} `; // The space completes the last sentence.
+  const tokens = whole.match(/\S+\s+/g) ?? [];
+  let arrived = "";
+  for (const [at, token] of tokens.entries()) {
+    arrived += token;
+    const end = sentenceEnds(arrived, rules)[0];
+    if (end !== undefined) {
+      return { tokens, firstSentenceTokens: at + 1, firstSentence: arrived.slice(0, end) };
+    }
+  }
+  return { tokens, firstSentenceTokens: tokens.length, firstSentence: whole.trim() };
+}
