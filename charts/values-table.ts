@@ -15,7 +15,8 @@ export function valuesTable(text: string): string {
   const { contents } = parseDocument(text);
   if (!isMap(contents)) throw new Error("values.yaml does not contain a map");
   const rows = [...valuesOf(contents, "")].map(
-    ({ path, default: value, comment }) => `| \`${path}\` | ${code(value)} | ${comment.replaceAll("|", "\\|")} |`,
+    ({ path, default: value, comment }) =>
+      `| \`${path}\` | ${code(value)} | ${comment.replaceAll("|", "\\|")} |`,
   );
   return `| value | default | what it is |\n| --- | --- | --- |\n${rows.join("\n")}\n`;
 }

@@ -104,7 +104,8 @@ export const Cache = Type.Object(
           ),
         },
         {
-          description: "A temporary volume on the node, with the lifetime of the pod. Each pod fetches the files again.",
+          description:
+            "A temporary volume on the node, with the lifetime of the pod. Each pod fetches the files again.",
         },
       ),
     ),

@@ -5,7 +5,8 @@ import { atomicList, rules } from "./keywords.ts";
 
 const Policy = Type.Object({
   type: Type.Enum(["Pods", "Percent"], {
-    description: "Unit of `value`: a number of pods (`Pods`), or a percentage of the current pods (`Percent`).",
+    description:
+      "Unit of `value`: a number of pods (`Pods`), or a percentage of the current pods (`Percent`).",
   }),
   value: Type.Integer({
     minimum: 1,

@@ -264,7 +264,10 @@ export const TtsDeploymentStatusSchema = Type.Object(
     ),
     summary: Type.Object(
       {
-        models: Type.String({ maxLength: 32, description: "Number of ready pools, and number of all pools, for example `2/3`." }),
+        models: Type.String({
+          maxLength: 32,
+          description: "Number of ready pools, and number of all pools, for example `2/3`.",
+        }),
         streams: Type.String({
           maxLength: 32,
           description: "Concurrent streams that all pools together can serve.",

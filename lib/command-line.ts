@@ -104,7 +104,8 @@ function explain(
 
 function whyNoCommand(words: readonly string[], group: readonly Command[]): string {
   if (words.length === 0) return "no command was given";
-  if (group.length > 0 && words.length === 1) return `\`${words[0]}\` is not a complete command; add one of the words below`;
+  if (group.length > 0 && words.length === 1)
+    return `\`${words[0]}\` is not a complete command; add one of the words below`;
   return `unknown command \`${words.join(" ")}\``;
 }
 

@@ -79,7 +79,10 @@ export const responseType = "license-status+jws";
 export function newestResponse(answers: readonly IssuerResponse[], jti: string): IssuerResponse | undefined {
   return answers
     .filter((response) => response.jti === jti)
-    .reduce<IssuerResponse | undefined>((best, response) => (isNewer(response, best) ? response : best), undefined);
+    .reduce<IssuerResponse | undefined>(
+      (best, response) => (isNewer(response, best) ? response : best),
+      undefined,
+    );
 }
 
 function isNewer(response: IssuerResponse, than: IssuerResponse | undefined): boolean {

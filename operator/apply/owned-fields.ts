@@ -111,7 +111,9 @@ function isSameKeyedList(owned: Fields, desired: JsonObject[], live: JsonObject[
     const liveItem = live[position];
     if (liveItem === undefined || position < last) return false;
     // The operator may own an item without owning its fields, such as a reference by name.
-    const same = isLeaf(fields) ? isSameValue(item, liveItem, "") : isSameMap(fields, item, liveItem, "", keys);
+    const same = isLeaf(fields)
+      ? isSameValue(item, liveItem, "")
+      : isSameMap(fields, item, liveItem, "", keys);
     if (!same) return false;
     last = position;
   }

@@ -17,7 +17,9 @@ export async function bundleCommand(
   const options = parseOptions("support-bundle", words, ["namespace", "kubeconfig", "context", "file"]);
   const [name, ...more] = options.positionals;
   if (more.length > 0)
-    throw new UsageError("support-bundle accepts one name of a TtsDeployment, or no name for all of the namespace");
+    throw new UsageError(
+      "support-bundle accepts one name of a TtsDeployment, or no name for all of the namespace",
+    );
   const { client, namespace } = await reachCluster(options, terminal);
   try {
     const now = Date.now();

@@ -45,7 +45,9 @@ function vllmMonitor(owner: TtsDeployment, settings: MonitorSettings): Kubernete
     metadata: metadataOf(owner, settings),
     spec: {
       selector: { matchLabels: { [labels.deployment]: owner.metadata.name, [labels.component]: "model" } },
-      podMetricsEndpoints: [{ port: vllmPortName, path: "/metrics", interval: `${settings.intervalSeconds}s` }],
+      podMetricsEndpoints: [
+        { port: vllmPortName, path: "/metrics", interval: `${settings.intervalSeconds}s` },
+      ],
       podTargetLabels: targetLabels,
     },
   };

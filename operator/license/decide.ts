@@ -227,7 +227,10 @@ function grantPools({ deployment, pools }: ObservedDeployment, limits: Limits | 
   for (const { model, running } of requests) budget.take(model, running);
   const granted = requests.map((request) => {
     if (!request.licensed) return { ...request, grant: heldAt(request.requested, request.running) };
-    const more = budget.take(request.model, Math.min(request.requested - request.running, budget.room(request.model)));
+    const more = budget.take(
+      request.model,
+      Math.min(request.requested - request.running, budget.room(request.model)),
+    );
     return { ...request, grant: { held: false, replicas: request.running + more } };
   });
   return granted.map((pool) => ({

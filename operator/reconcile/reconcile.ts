@@ -133,7 +133,11 @@ function shouldYieldTo(
 
 function waitForRival({ until, names }: ConflictingOperator, { clock }: ReconcileContext): ReconcileOutcome {
   const afterMs = Math.max(1, until - clock.nowMs()) + 50;
-  return { kind: "waiting", afterMs, reason: `the operator with the Lease ${names[0]} reconciles this TtsDeployment` };
+  return {
+    kind: "waiting",
+    afterMs,
+    reason: `the operator with the Lease ${names[0]} reconciles this TtsDeployment`,
+  };
 }
 
 /** Returns the times at which to check again for changes that no watch reports. */

@@ -211,12 +211,15 @@ function replicasOf(loads: readonly PoolLoad[]): Map<string, number> {
 function loadOf(line: string): ApiLoad {
   const load = JSON.parse(line) as Partial<ApiLoad> | null;
   const pools = load?.pools;
-  if (typeof pools !== "object" || pools === null) throw new Error("the load report is invalid: it has no pools");
+  if (typeof pools !== "object" || pools === null)
+    throw new Error("the load report is invalid: it has no pools");
   for (const [pool, figures] of Object.entries(pools)) {
     const { streams, waiting, replicas, firstAudioMs = 0 } = figures;
     const counts = [streams, waiting, firstAudioMs, ...Object.values(replicas ?? { none: Number.NaN })];
     if (!counts.every(isCount))
-      throw new Error(`the load report is invalid: the counts of pool ${JSON.stringify(pool)} are not whole numbers`);
+      throw new Error(
+        `the load report is invalid: the counts of pool ${JSON.stringify(pool)} are not whole numbers`,
+      );
   }
   const { licenseAnswer } = load ?? {};
   if (licenseAnswer === undefined) return { pools };

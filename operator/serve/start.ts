@@ -229,7 +229,8 @@ function createContext(
       client,
       clock,
       instance: options.instance,
-      onDropped: ({ reason }, why) => log.warn({ reason, error: String(why) }, "the operator could not write an event and dropped it"),
+      onDropped: ({ reason }, why) =>
+        log.warn({ reason, error: String(why) }, "the operator could not write an event and dropped it"),
     }),
   };
 }

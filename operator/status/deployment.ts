@@ -86,7 +86,8 @@ export function suspendedStatus({
   const { metadata, spec, status } = deployment;
   const observedGeneration = metadata.generation;
   const reason = "Suspended";
-  const message = "spec.suspend is true, so the operator does not change any child. Set spec.suspend to false to continue.";
+  const message =
+    "spec.suspend is true, so the operator does not change any child. Set spec.suspend to false to continue.";
   const findings: ConditionState[] = [
     { type: "Ready", status: "Unknown", reason, message },
     { type: "Reconciling", status: "False", reason, message },
@@ -271,7 +272,10 @@ function progress(blocked: ReconcileProblem | undefined): ConditionState[] {
     ];
   }
   const { reason, message, stalled } = blocked;
-  const idle = { reason: "Stalled", message: "Waiting for a user to act. The condition Stalled says what to do." } as const;
+  const idle = {
+    reason: "Stalled",
+    message: "Waiting for a user to act. The condition Stalled says what to do.",
+  } as const;
   return [
     { type: "Reconciling", status: stalled ? "False" : "True", ...(stalled ? idle : { reason, message }) },
     stalled ? { type: "Stalled", status: "True", reason, message } : notStalled,

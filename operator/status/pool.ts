@@ -139,7 +139,12 @@ function findings(state: WorkloadState): ConditionState[] {
         reason: "Settled",
         message: "The reconciliation is complete; no action is needed.",
       },
-      { type: "Stalled", status: "False", reason: "Settled", message: "The reconciliation is complete; no action is needed." },
+      {
+        type: "Stalled",
+        status: "False",
+        reason: "Settled",
+        message: "The reconciliation is complete; no action is needed.",
+      },
     ];
   }
   const stalled = state.kind === "stalled";

@@ -111,7 +111,8 @@ function rolloutStep(
   const { replicas = 0, updatedReplicas = 0, availableReplicas = 0, observedGeneration = 0 } = status;
   if (!rolledOut && observedGeneration < (metadata.generation ?? 0))
     return step("the Deployment controller has not processed the new template");
-  if (updatedReplicas < required) return step(`${updatedReplicas} of ${required} pods have the current settings`);
+  if (updatedReplicas < required)
+    return step(`${updatedReplicas} of ${required} pods have the current settings`);
   if (replicas > updatedReplicas)
     return step(`${replicas - updatedReplicas} pods with earlier settings are draining`);
   if (availableReplicas < required) {
@@ -138,7 +139,9 @@ function replicaFailure(message = "no further details"): Diagnosis {
   return {
     reason: quota ? "QuotaExceeded" : "PodsRefused",
     message: `Pods cannot be created: ${message.replace(/\.$/, "")}. ${
-      quota ? "Raise the namespace's ResourceQuota, or reduce the requested resources." : "Check the policies of the namespace."
+      quota
+        ? "Raise the namespace's ResourceQuota, or reduce the requested resources."
+        : "Check the policies of the namespace."
     }`,
   };
 }

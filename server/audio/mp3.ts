@@ -59,7 +59,8 @@ function lamePool(): EncoderCache<Lame> {
  */
 export async function createMp3Encoder(rate: number): Promise<Encoder> {
   const outputRate = mp3Rates.find((offered) => offered === rate);
-  if (outputRate === undefined) throw new RangeError(`MP3 does not support ${rate} Hz; use a rate of mp3RateFor`);
+  if (outputRate === undefined)
+    throw new RangeError(`MP3 does not support ${rate} Hz; use a rate of mp3RateFor`);
   const lame = await lamePool().take();
   lame.configure({
     sampleRate: rate,

@@ -27,7 +27,10 @@ export function createOggStream(serial: number): OggStream {
   return {
     page(packets, granule, { first = false, last = false } = {}) {
       const segments = packets.flatMap(lacing);
-      if (segments.length > maxSegments) throw new RangeError(`the packets need ${segments.length} segments; a page has at most ${maxSegments}`);
+      if (segments.length > maxSegments)
+        throw new RangeError(
+          `the packets need ${segments.length} segments; a page has at most ${maxSegments}`,
+        );
       const header = new Uint8Array(27 + segments.length);
       const view = new DataView(header.buffer);
       header.set(new TextEncoder().encode("OggS"));

@@ -58,7 +58,8 @@ function libopusPool(rate: OpusRate): EncoderCache<Libopus> {
  */
 export async function createOpusEncoder(rate: number, container: OpusContainer): Promise<Encoder> {
   const opusRate = opusRates.find((offered) => offered === rate);
-  if (opusRate === undefined) throw new RangeError(`Opus does not support ${rate} Hz; use ${opusRates.join(", ")} Hz`);
+  if (opusRate === undefined)
+    throw new RangeError(`Opus does not support ${rate} Hz; use ${opusRates.join(", ")} Hz`);
   return new OpusEncoder(await libopusPool(opusRate).take(), opusRate, container);
 }
 

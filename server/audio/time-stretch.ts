@@ -73,7 +73,10 @@ export function createStreamStretcher(rate: number, stretch: number): StreamStre
       from = next;
       at += half;
     }
-    const unneeded = Math.max(0, Math.min(from, Math.round(at / stretch) - search) - half - coarseStep - dropped);
+    const unneeded = Math.max(
+      0,
+      Math.min(from, Math.round(at / stretch) - search) - half - coarseStep - dropped,
+    );
     input = input.slice(unneeded);
     dropped += Math.min(unneeded, available - dropped);
     return joinSamples(pieces);

@@ -59,7 +59,8 @@ class WavMeter implements AudioMeter {
       }
       at += 8 + size + (size % 2);
     }
-    if (header.length > maxHeaderBytes) throw new Error(`the first ${maxHeaderBytes} bytes of the WAV response contain no audio`);
+    if (header.length > maxHeaderBytes)
+      throw new Error(`the first ${maxHeaderBytes} bytes of the WAV response contain no audio`);
     return undefined;
   }
 }

@@ -80,7 +80,8 @@ export function createOpusMeter(): AudioMeter {
   let last = 0n;
   return new FrameMeter((bytes) => {
     if (bytes.length < pageHeadBytes) return undefined;
-    if (bytes.toString("latin1", 0, 4) !== "OggS") throw new Error("the Ogg stream has bytes between two pages");
+    if (bytes.toString("latin1", 0, 4) !== "OggS")
+      throw new Error("the Ogg stream has bytes between two pages");
     const segments = bytes.readUInt8(26);
     if (bytes.length < pageHeadBytes + segments) return undefined;
     const sizes = bytes.subarray(pageHeadBytes, pageHeadBytes + segments);

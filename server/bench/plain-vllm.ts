@@ -26,7 +26,10 @@ export class PlainVllm {
     const counts = [
       ...(await response.text()).matchAll(/^vllm:generation_tokens_total(?:\{[^}]*\})? (\S+)$/gm),
     ];
-    if (counts.length === 0) throw new Error(`${this.#url}/metrics has no metric vllm:generation_tokens_total. Check that the URL is the URL of vLLM.`);
+    if (counts.length === 0)
+      throw new Error(
+        `${this.#url}/metrics has no metric vllm:generation_tokens_total. Check that the URL is the URL of vLLM.`,
+      );
     return counts.reduce((sum, [, count]) => sum + Number(count), 0);
   }
 
@@ -56,7 +59,13 @@ export class PlainVllm {
   }
 
   async #complete(request: { model: string; prompt: number[] }, signal: AbortSignal): Promise<void> {
-    const body = { ...request, max_tokens: tokensOfCompletion, ignore_eos: true, temperature: 0.5, stream: true };
+    const body = {
+      ...request,
+      max_tokens: tokensOfCompletion,
+      ignore_eos: true,
+      temperature: 0.5,
+      stream: true,
+    };
     try {
       const response = await fetch(`${this.#url}/v1/completions`, {
         method: "POST",
@@ -65,7 +74,9 @@ export class PlainVllm {
         signal,
       });
       if (!response.ok) {
-        throw new Error(`${this.#url}/v1/completions returned HTTP status ${response.status}: ${await response.text()}`);
+        throw new Error(
+          `${this.#url}/v1/completions returned HTTP status ${response.status}: ${await response.text()}`,
+        );
       }
       await response.body?.pipeTo(new WritableStream());
     } catch (error) {

@@ -80,7 +80,9 @@ async function runAll(shell: Shell, { fetch: modelId }: OptionValues): Promise<n
   const fetching = preset && fetchInBackground(shell, { id: preset.id, example, ready }, signal);
   const unwatch = shell.env.DEV === "1" ? restartOnSave(shell, running) : () => undefined;
   try {
-    const died = Promise.race(running.map(async ({ part, died: reason }) => ({ part, reason: await reason })));
+    const died = Promise.race(
+      running.map(async ({ part, died: reason }) => ({ part, reason: await reason })),
+    );
     const first = await Promise.race([died, onceAborted(shell.signal), ready.then(() => died)]);
     if (first === undefined || shell.signal.aborted) return 0;
     shell.complain(

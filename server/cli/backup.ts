@@ -13,7 +13,8 @@ export const backupCommand: Command = {
   },
   notes: "Back up PostgreSQL with pg_dump. docs/how-to/back-up.md explains how to restore a copy.",
   async run(shell, { to = "", database = shell.env[names.database] || undefined }) {
-    if (database === undefined) throw new UsageError(`Set --database PATH or ${names.database} to the database to copy.`);
+    if (database === undefined)
+      throw new UsageError(`Set --database PATH or ${names.database} to the database to copy.`);
     if (isPostgresUrl(database)) {
       throw new UsageError(`${shownPlace(database)} is a PostgreSQL database; back it up with pg_dump.`);
     }

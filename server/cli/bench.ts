@@ -241,7 +241,8 @@ function readTexts(path: string): string[] {
     .split("\n")
     .map((line) => line.trim())
     .filter((line) => line !== "");
-  if (texts.length === 0) throw new UsageError(`--text ${path}: the file contains no text; write one text per line.`);
+  if (texts.length === 0)
+    throw new UsageError(`--text ${path}: the file contains no text; write one text per line.`);
   return texts;
 }
 

@@ -15,7 +15,10 @@ export const fetchCommand: Command = {
     into: { value: "FOLDER", help: `target folder; default: the value of ${names.voicesDir}` },
     path: { value: "PATH", help: "path of the file or of the files, relative to the target folder" },
     sha256: { value: "HEX", help: "digest of the file; a file with another digest is deleted" },
-    endpoint: { value: "URL", help: "URL of an S3-compatible store, a mirror of Hugging Face, or a registry" },
+    endpoint: {
+      value: "URL",
+      help: "URL of an S3-compatible store, a mirror of Hugging Face, or a registry",
+    },
   },
   notes: `The command reads credentials from the environment variables:\n  ${credentialVariables.join(", ")}`,
   async run(shell, { source = "", into, path, sha256, endpoint }) {

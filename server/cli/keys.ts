@@ -80,7 +80,10 @@ const rotateCommand: Command = {
   options: {
     name,
     overlap: { value: "HOURS", help: "hours for which the previous secrets stay valid", default: "24" },
-    expires: { ...expires, help: "expiry of the new secret, such as 2027-01-31; default: the expiry of the key" },
+    expires: {
+      ...expires,
+      help: "expiry of the new secret, such as 2027-01-31; default: the expiry of the key",
+    },
     ...where,
   },
   async run(shell, options) {
@@ -195,9 +198,7 @@ function readNumber(options: OptionValues, flag: string, from: number, to: numbe
   if (given === undefined) return undefined;
   const value = Number(given);
   if (Number.isInteger(value) && value >= from && value <= to) return value;
-  throw new UsageError(
-    `--${flag} must be an integer from ${from} to ${to}; it is ${JSON.stringify(given)}.`,
-  );
+  throw new UsageError(`--${flag} must be an integer from ${from} to ${to}; it is ${JSON.stringify(given)}.`);
 }
 
 /** Formats the keys with one line for each secret. During a rotation, a key has two secrets. */

@@ -58,7 +58,9 @@ function commandsOf(preset: Preset): Command[] {
       run: async (shell, { into }) => {
         const folder = into ?? modelsFolder(shell.env);
         const wasInstalled = await removePreset(folder, preset);
-        shell.print(wasInstalled ? `${preset.id} was removed.` : `${preset.id} is not installed in ${folder}.`);
+        shell.print(
+          wasInstalled ? `${preset.id} was removed.` : `${preset.id} is not installed in ${folder}.`,
+        );
         return 0;
       },
     },

@@ -20,11 +20,10 @@ For languages other than deu, eng, fra and spa, only whole numbers are expanded.
   async run(shell, { lang = "" }) {
     const language = languageOf(lang.toLowerCase());
     if (language === undefined) {
-      throw new UsageError(
-        `--lang must be one of ${known.join(", ")}; it is ${JSON.stringify(lang)}.`,
-      );
+      throw new UsageError(`--lang must be one of ${known.join(", ")}; it is ${JSON.stringify(lang)}.`);
     }
-    if (!shell.readLines) throw new UsageError("Standard input is not readable; send the text through a pipe.");
+    if (!shell.readLines)
+      throw new UsageError("Standard input is not readable; send the text through a pipe.");
     for await (const line of shell.readLines()) shell.print(spoken(line, language));
     return 0;
   },

@@ -11,7 +11,7 @@ import type { KeyLimits } from "../store/keys/key.ts";
 import { html } from "./html/html.ts";
 import { englishTexts } from "./languages/english.ts";
 import { localeOf } from "./languages/locale.ts";
-import { problemIn, Refusal, describeFailure } from "./languages/refusal.ts";
+import { describeFailure, problemIn, Refusal } from "./languages/refusal.ts";
 import { addAccountPage } from "./pages/account.ts";
 import { addAuditLogPage } from "./pages/audit-log.ts";
 import type { DashboardContext } from "./pages/dashboard-context.ts";

@@ -183,7 +183,12 @@ export function isMounted(voice: KnownVoice): voice is MountedVoice {
   return voice.engine.kind === "neural";
 }
 
-const espeakReplacements = { awb: "en-gb-scotland", rms: "en-us", slt: "en-us+f3", kal16: "en-us+m3" } as const;
+const espeakReplacements = {
+  awb: "en-gb-scotland",
+  rms: "en-us",
+  slt: "en-us+f3",
+  kal16: "en-us+m3",
+} as const;
 
 /** Returns the eSpeak NG voice that replaces a Flite voice, with the same pitch and speed. */
 function asEspeak(voice: Extract<EngineVoice, { kind: "flite" }>): EngineVoice {

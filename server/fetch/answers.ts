@@ -38,7 +38,10 @@ export async function httpGet(url: string, { headers = {}, signal }: RequestOpti
     return response;
   } catch (cause) {
     if (cause instanceof FetchFailure) throw cause;
-    throw new FetchFailure(`${redactUrl(url)} did not respond: ${reasonOf(cause)}. Check the URL and the network`, { cause });
+    throw new FetchFailure(
+      `${redactUrl(url)} did not respond: ${reasonOf(cause)}. Check the URL and the network`,
+      { cause },
+    );
   }
 }
 
@@ -53,7 +56,9 @@ export async function readResponse(response: Response, url: string): Promise<Buf
   for await (const chunk of response.body ?? []) {
     bytes += chunk.byteLength;
     if (bytes > maxResponseBytes)
-      throw new FetchFailure(`${redactUrl(url)} returned a list of more than ${maxResponseBytes} bytes; check the source`);
+      throw new FetchFailure(
+        `${redactUrl(url)} returned a list of more than ${maxResponseBytes} bytes; check the source`,
+      );
     chunks.push(Buffer.from(chunk));
   }
   return Buffer.concat(chunks);

@@ -268,7 +268,9 @@ class Part {
     const [, start, total] =
       /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(response.headers.get("content-range") ?? "") ?? [];
     if (Number(start) !== this.#bytes)
-      throw new FetchFailure(`${redactUrl(this.#file.url)} returned another range than bytes ${this.#bytes}-, which was requested`);
+      throw new FetchFailure(
+        `${redactUrl(this.#file.url)} returned another range than bytes ${this.#bytes}-, which was requested`,
+      );
     const validator = validatorOf(response);
     if (validator !== undefined && this.#validator !== undefined && validator !== this.#validator) {
       this.#bytes = 0; // The server has ignored If-Range.
@@ -331,7 +333,10 @@ class Progress {
     if (passedMs < this.#everyMs) return;
     const bytesPerSecond = Math.round(((bytes - this.#reportedBytes) * 1000) / passedMs);
     const percent = total ? { percent: Math.floor((bytes * 100) / total) } : {};
-    this.#log.info({ file: this.#file, bytes, total, ...percent, bytesPerSecond }, "the file is being fetched");
+    this.#log.info(
+      { file: this.#file, bytes, total, ...percent, bytesPerSecond },
+      "the file is being fetched",
+    );
     this.#reportedAtMs = now;
     this.#reportedBytes = bytes;
   }

@@ -19,7 +19,8 @@ export async function fetchModel(options: FetchOptions): Promise<{ files: number
   const { folder, log, lockBeatMs: beatMs, lockStaleMs: staleMs } = options;
   const lock = {
     signal: options.signal,
-    onWaiting: () => log.info({}, "another pod is fetching into this cache; waiting until the pod has finished"),
+    onWaiting: () =>
+      log.info({}, "another pod is fetching into this cache; waiting until the pod has finished"),
     ...(beatMs !== undefined && { beatMs }),
     ...(staleMs !== undefined && { staleMs }),
   };
@@ -28,7 +29,10 @@ export async function fetchModel(options: FetchOptions): Promise<{ files: number
     let fetched = 0;
     for (const file of plan) {
       const outcome = await download(file, { ...options, signal });
-      log.info({ file: file.path }, outcome === "there" ? "the file already exists" : "the file was fetched and verified");
+      log.info(
+        { file: file.path },
+        outcome === "there" ? "the file already exists" : "the file was fetched and verified",
+      );
       if (outcome === "fetched") fetched++;
     }
     return { files: plan.length, fetched };

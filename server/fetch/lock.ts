@@ -79,7 +79,10 @@ async function tryAcquire(path: string, id: string): Promise<boolean> {
 
 async function renew(path: string, id: string, count: number): Promise<void> {
   const content = await contentOf(path);
-  if (!content.startsWith(`${id} `)) throw new Error("another process took the lock of the cache, because this process did not renew the lock in time");
+  if (!content.startsWith(`${id} `))
+    throw new Error(
+      "another process took the lock of the cache, because this process did not renew the lock in time",
+    );
   const next = `${path}.${id}.beat`;
   await writeFile(next, `${id} ${count}`);
   await rename(next, path); // The rename makes the complete file visible in one step.

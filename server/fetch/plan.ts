@@ -103,7 +103,9 @@ function requireInside(path: string): void {
     posix.isAbsolute(path) ||
     /[\\\0]/.test(path)
   )
-    throw new FetchFailure(`the file name ${JSON.stringify(path)} does not stay in the folder of the cache; use another source`);
+    throw new FetchFailure(
+      `the file name ${JSON.stringify(path)} does not stay in the folder of the cache; use another source`,
+    );
 }
 
 type Of<K extends Source["kind"]> = Extract<Source, { kind: K }>;
@@ -235,7 +237,9 @@ async function artifactFiles(source: Of<"oci">, options: FetchPlanOptions): Prom
     throw new FetchFailure(`${redactUrl(url)} does not match its digest ${reference}`);
   const { layers } = parse<Artifact>(body, url);
   if (!layers?.length)
-    throw new FetchFailure(`${redactUrl(url)} is not an artifact with files; use the reference of a manifest, not of an index`);
+    throw new FetchFailure(
+      `${redactUrl(url)} is not an artifact with files; use the reference of a manifest, not of an index`,
+    );
   return layers.map((layer) => ({
     url: `${base}/blobs/${layer.digest}`,
     path: options.path === undefined ? titleOf(layer, url) : `${options.path}/${titleOf(layer, url)}`,

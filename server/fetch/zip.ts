@@ -44,7 +44,8 @@ function directory(archive: Buffer): Entry[] {
   const entries: Entry[] = [];
   let at = archive.readUInt32LE(end + 16);
   for (let count = archive.readUInt16LE(end + 10); count > 0; count--) {
-    if (archive.readUInt32LE(at) !== entrySignature) throw new FetchFailure("the zip archive is damaged; fetch it again");
+    if (archive.readUInt32LE(at) !== entrySignature)
+      throw new FetchFailure("the zip archive is damaged; fetch it again");
     const nameBytes = archive.readUInt16LE(at + 28);
     entries.push({
       name: archive.toString("utf8", at + entryBytes, at + entryBytes + nameBytes),
@@ -71,5 +72,7 @@ function read(archive: Buffer, { name, method, crc, packedBytes, bytes, offset }
 function unpack(packed: Buffer, method: number, bytes: number): Buffer {
   if (method === methods.stored) return packed;
   if (method === methods.deflated) return inflateRawSync(packed, { maxOutputLength: Math.max(1, bytes) });
-  throw new FetchFailure(`the zip archive uses compression method ${method}, which is not supported; its files must be stored or deflated`);
+  throw new FetchFailure(
+    `the zip archive uses compression method ${method}, which is not supported; its files must be stored or deflated`,
+  );
 }

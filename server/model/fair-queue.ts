@@ -64,7 +64,8 @@ export class FairQueue<Waiter> {
   ahead(caller: string): number {
     const ownLength = this.#queues.get(caller)?.length ?? 0;
     let ahead = ownLength;
-    for (const [other, queue] of this.#queues) if (other !== caller) ahead += Math.min(queue.length, ownLength + 1);
+    for (const [other, queue] of this.#queues)
+      if (other !== caller) ahead += Math.min(queue.length, ownLength + 1);
     return ahead;
   }
 

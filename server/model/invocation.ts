@@ -44,9 +44,7 @@ export function readInvocation<KnownVoice extends ListedVoice>(
     ]);
   }
   if (!voice?.models.includes(body.modelId)) {
-    throw invalid([
-      { pointer: "/speaker", detail: `The model ${body.modelId} has no voice with this ID.` },
-    ]);
+    throw invalid([{ pointer: "/speaker", detail: `The model ${body.modelId} has no voice with this ID.` }]);
   }
   if (voice.language !== body.lang) {
     throw invalid([{ pointer: "/lang", detail: `The language of voice ${voice.id} is ${voice.language}.` }]);

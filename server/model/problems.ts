@@ -50,9 +50,15 @@ function fromFastify(error: unknown): Failure | undefined {
   const code = error instanceof Error && "code" in error ? error.code : undefined;
   switch (code) {
     case "FST_ERR_CTP_INVALID_MEDIA_TYPE":
-      return new Failure("unsupported_media_type", "The content type of the body is not supported. Send the body as application/json.", { cause: error });
+      return new Failure(
+        "unsupported_media_type",
+        "The content type of the body is not supported. Send the body as application/json.",
+        { cause: error },
+      );
     case "FST_ERR_CTP_BODY_TOO_LARGE":
-      return new Failure("body_too_large", `The body has more than ${maxBodyBytes} bytes. Send less text.`, { cause: error });
+      return new Failure("body_too_large", `The body has more than ${maxBodyBytes} bytes. Send less text.`, {
+        cause: error,
+      });
     case "FST_ERR_CTP_INVALID_JSON_BODY":
     case "FST_ERR_CTP_EMPTY_JSON_BODY":
       return new Failure("malformed_json", "The body is not JSON. Send one JSON object.", { cause: error });

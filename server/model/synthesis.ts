@@ -55,7 +55,10 @@ function planJob(invocation: Invocation, speaker: VoiceEngine): SpeechJob {
   const [first] = fields;
   if (first) throw new Failure("invalid_request", `${first.pointer} ${first.detail}`, { fields });
   if (invocation.lexicon && speaker.voice.kind === "generated")
-    throw new Failure("invalid_request", "/lexicon is not supported: the generator of this voice reads text only. Remove the pronunciations.");
+    throw new Failure(
+      "invalid_request",
+      "/lexicon is not supported: the generator of this voice reads text only. Remove the pronunciations.",
+    );
   const segments = planSpeech(invocation.text, {
     ...textOptions(invocation),
     ...(phraseGrowth !== undefined && { growth: phraseGrowth }),
@@ -221,7 +224,11 @@ function framesOf({ samples, words }: Frame): WireFrame[] {
 
 export function asFailure(error: unknown): Failure {
   if (error instanceof Failure) return error;
-  return new Failure("internal", "An unexpected error occurred in the model tier. The log of the model tier has the details.", {
-    cause: error,
-  });
+  return new Failure(
+    "internal",
+    "An unexpected error occurred in the model tier. The log of the model tier has the details.",
+    {
+      cause: error,
+    },
+  );
 }

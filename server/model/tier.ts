@@ -143,7 +143,9 @@ class ModelTier {
    */
   openEngines(): Promise<void> {
     this.#opening = this.#openEngines();
-    this.#opening.catch((error) => this.#app.log.error({ err: error }, "the engines could not be started; the tier is not ready"));
+    this.#opening.catch((error) =>
+      this.#app.log.error({ err: error }, "the engines could not be started; the tier is not ready"),
+    );
     return this.#opening;
   }
 
@@ -163,7 +165,10 @@ class ModelTier {
     this.#admission.lowerTo(engines.realTimeStreams);
     await warmUpEngines(engines, this.#stopping.signal);
     if (this.#state === "starting") this.#state = "serving";
-    this.#app.log.info({ engines: engines.all().map(({ name }) => name) }, "the tier is ready to synthesize speech");
+    this.#app.log.info(
+      { engines: engines.all().map(({ name }) => name) },
+      "the tier is ready to synthesize speech",
+    );
   }
 
   #generator(): ArcanaEngineName | undefined {
@@ -338,9 +343,13 @@ class ModelTier {
       throw draining();
     }
     if (this.#state === "starting" || !this.#engines) {
-      throw new Failure("model_unreachable", "The speech engines are starting. Send the request again in a few seconds.", {
-        retryAfterSeconds: 2,
-      });
+      throw new Failure(
+        "model_unreachable",
+        "The speech engines are starting. Send the request again in a few seconds.",
+        {
+          retryAfterSeconds: 2,
+        },
+      );
     }
     return this.#engines;
   }

@@ -30,6 +30,9 @@ async function speakOnce(engine: Engine, voice: EngineVoice, signal: AbortSignal
     samples += frame.samples.length;
   }
   if (samples === 0 && !signal.aborted) {
-    throw new Failure("model_failed", `The engine ${engine.name} returned no audio during the warm-up. Check the log of the model tier.`);
+    throw new Failure(
+      "model_failed",
+      `The engine ${engine.name} returned no audio during the warm-up. Check the log of the model tier.`,
+    );
   }
 }

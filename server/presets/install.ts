@@ -43,7 +43,11 @@ export async function installPreset(
 ): Promise<{ installation: Installation; isNew: boolean }> {
   const { folder, log, signal } = options;
   await mkdir(folder, { recursive: true });
-  const lock = { signal, onWaiting: () => log.info({}, "another process is installing into this folder; waiting until the process has finished") };
+  const lock = {
+    signal,
+    onWaiting: () =>
+      log.info({}, "another process is installing into this folder; waiting until the process has finished"),
+  };
   return withLock(join(folder, `.${preset.id}.lock`), lock, async (lockSignal) => {
     const existing = await readInstallation(folder, preset);
     if (existing && (await areWhole(join(folder, preset.id), preset))) {

@@ -79,7 +79,11 @@ async function runClient(
   } catch (cause) {
     signal.throwIfAborted();
     const { code, stderr = "" } = cause as { code?: unknown; stderr?: string };
-    if (code === "ENOENT") throw new FetchFailure(`${client} is not installed on this machine; install it, or use another source`, { cause });
+    if (code === "ENOENT")
+      throw new FetchFailure(
+        `${client} is not installed on this machine; install it, or use another source`,
+        { cause },
+      );
     const reason = stderr.trim().split("\n").at(-1) || (cause as Error).message;
     throw new FetchFailure(`${client} could not fetch ${name} ${version}: ${reason}`, { cause });
   }

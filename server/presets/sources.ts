@@ -91,7 +91,8 @@ export class Sources {
   async #fetchUrl(url: string, { path, sha256, bytes }: PresetFile): Promise<string> {
     const { origin } = new URL(url);
     const earlierError = this.#unreachable.get(origin);
-    if (earlierError !== undefined) throw new NotTried(`${redactUrl(url)} was not tried, because ${earlierError}`);
+    if (earlierError !== undefined)
+      throw new NotTried(`${redactUrl(url)} was not tried, because ${earlierError}`);
     const { folder, log, signal } = this.#context;
     try {
       const requested = { url, path, sha256, bytes, headers: () => ({}) };
@@ -158,7 +159,10 @@ function isDiskFull(error: unknown): boolean {
 }
 
 function diskFull(cause: unknown, { path, bytes }: PresetFile): FetchFailure {
-  return new FetchFailure(`the disk is full: ${path} needs ${bytes} bytes. Free some space and run the command again; fetched files are kept`, {
-    cause,
-  });
+  return new FetchFailure(
+    `the disk is full: ${path} needs ${bytes} bytes. Free some space and run the command again; fetched files are kept`,
+    {
+      cause,
+    },
+  );
 }

@@ -47,7 +47,8 @@ export function joinKeys(
   followed: CachedKeys | undefined,
   log: Log,
 ): JoinedKeys {
-  if (!file && !apiKey && !followed) log.warn({}, "no API key is configured, so every request is rejected with 401");
+  if (!file && !apiKey && !followed)
+    log.warn({}, "no API key is configured, so every request is rejected with 401");
   if (file && !file.current())
     log.warn({ keysFile }, "the keys file does not exist; its keys become valid when the file is created");
   const stores: KeyStore[] = [];

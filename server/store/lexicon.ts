@@ -235,5 +235,7 @@ async function teamsOf(db: Kysely<Tables>): Promise<string[]> {
     db.selectFrom("lexicon").select("team_id").distinct().execute(),
     db.selectFrom("users").select("team_id").distinct().execute(),
   ]);
-  return [...new Set([...fromWords, ...fromEntries, ...fromUsers].map(({ team_id }) => team_id ?? ""))].sort();
+  return [
+    ...new Set([...fromWords, ...fromEntries, ...fromUsers].map(({ team_id }) => team_id ?? "")),
+  ].sort();
 }

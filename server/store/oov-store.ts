@@ -63,7 +63,9 @@ async function withPermittedSentences(
 ): Promise<readonly ObservedOov[]> {
   if (words.every(({ sentence }) => sentence === undefined)) return words;
   const teams = await holdTeamsWithSentences(trx);
-  return words.map((observed) => (teams.has(observed.team ?? "") ? observed : { ...observed, sentence: undefined }));
+  return words.map((observed) =>
+    teams.has(observed.team ?? "") ? observed : { ...observed, sentence: undefined },
+  );
 }
 
 /** Sorts words. All replicas write in the same order, because different orders could cause a deadlock. */

@@ -15,6 +15,9 @@ export async function startTelemetry(
   if (!settings) return noTelemetry;
   const { openTelemetryMetrics } = await import("./open-telemetry.ts");
   const telemetry = await openTelemetryMetrics(settings, log, clock);
-  log.info({ url: withoutSecrets(settings.url), protocol: settings.protocol }, "the export of metrics is enabled");
+  log.info(
+    { url: withoutSecrets(settings.url), protocol: settings.protocol },
+    "the export of metrics is enabled",
+  );
   return telemetry;
 }

@@ -12,6 +12,9 @@ export async function startTracing(
   if (!settings) return noTracing;
   const { openTelemetry } = await import("./open-telemetry.ts");
   const tracing = await openTelemetry(settings, log, clock);
-  log.info({ url: withoutSecrets(settings.url), protocol: settings.protocol }, "the export of traces is enabled");
+  log.info(
+    { url: withoutSecrets(settings.url), protocol: settings.protocol },
+    "the export of traces is enabled",
+  );
   return tracing;
 }

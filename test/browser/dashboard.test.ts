@@ -44,7 +44,7 @@ describe.each([
   let page: Page;
   let key: string;
   /** The URLs of requests to other servers. */
-const elsewhere: string[] = [];
+  const elsewhere: string[] = [];
   const problems: string[] = [];
 
   beforeAll(async () => {

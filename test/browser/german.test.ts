@@ -169,7 +169,9 @@ it("the playground is in German, and formats numbers for German readers", async 
   await lookAt("playground");
   await page.getByLabel("Text", { exact: true }).fill("Wort ".repeat(201));
   await page.getByRole("button", { name: "Sprechen" }).click();
-  await page.getByText("Der Text hat 1.005 Zeichen; im Dashboard sind mit mist höchstens 1.000 erlaubt").waitFor();
+  await page
+    .getByText("Der Text hat 1.005 Zeichen; im Dashboard sind mit mist höchstens 1.000 erlaubt")
+    .waitFor();
   await page.getByLabel("Text", { exact: true }).fill("Eine <99999> Pause.");
   await page.getByLabel("ist eine Pause von N Millisekunden").check();
   await page.getByRole("button", { name: "Sprechen" }).click();

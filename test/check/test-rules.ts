@@ -85,7 +85,8 @@ const limitOfFile = forEachNode((node) => {
   if (node.type !== "CallExpression" || calleeName(node) !== "vi.setConfig") return undefined;
   const limit = ["testTimeout", "hookTimeout"].find((name) => propertyOf(node.arguments[0], name));
   return (
-    limit && `sets ${limit} for a file: PATIENCE does not extend this limit. Use the limits of vitest.config.ts.`
+    limit &&
+    `sets ${limit} for a file: PATIENCE does not extend this limit. Use the limits of vitest.config.ts.`
   );
 });
 

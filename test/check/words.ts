@@ -57,7 +57,9 @@ export function judgeWords(path: string, text: string): Finding[] {
       return found === undefined ? [] : [`contains "${found}": write ${better}.`];
     });
     if (isCode(path) && opening.test(content)) {
-      findings.push("starts a comment without a subject: write a full sentence that starts with its subject.");
+      findings.push(
+        "starts a comment without a subject: write a full sentence that starts with its subject.",
+      );
     }
     return findings.map((message) => ({ path, line: index + 1, message }));
   });

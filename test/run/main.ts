@@ -61,7 +61,9 @@ onInterrupt(async () => {
 
 const hasClients = [livekitPackages, pipecatPackages].every(isInstalled);
 if (!hasClients)
-  console.log("    The suite clients is left out, because its packages are not installed: run make test-clients");
+  console.log(
+    "    The suite clients is left out, because its packages are not installed: run make test-clients",
+  );
 const plan = lanes(proof, hasClients);
 const lastOnCluster = plan.flat().findLast(({ needs }) => needs.includes("cluster"));
 const prepared = prepareAll(plan.flat());
@@ -166,7 +168,9 @@ function suiteFailures(suite: string, report: VitestReport | undefined, end: Com
   const inTests =
     suite === "check" ? [] : failuresOf(report, end.exitCode, root).map((failure) => ({ suite, ...failure }));
   if (end.timedOut) {
-    const limit = suiteFailure(`the suite was killed at its time limit of ${minutes(end.tookMs)} minutes; see ${log}`);
+    const limit = suiteFailure(
+      `the suite was killed at its time limit of ${minutes(end.tookMs)} minutes; see ${log}`,
+    );
     return [limit, ...inTests.filter(({ file }) => file !== "")];
   }
   return suite === "check" && end.exitCode !== 0 ? [suiteFailure(`see ${log}`)] : inTests;

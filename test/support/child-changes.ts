@@ -170,7 +170,9 @@ function valuesBeside(part: JsonObject, place: Place): unknown[] {
   const own = valueAt(part, place);
   const items = valueAt(part, place.slice(0, -2)) as unknown[];
   const otherItemValues = items.filter(isMap).map((item) => item[field]);
-  return typeof own === "string" ? otherItemValues.filter((value) => typeof value === "string" && value !== own) : [];
+  return typeof own === "string"
+    ? otherItemValues.filter((value) => typeof value === "string" && value !== own)
+    : [];
 }
 
 function additionAt(part: JsonObject, place: Place): ChildAddition[] {

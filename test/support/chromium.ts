@@ -14,7 +14,8 @@ export interface TestBrowser {
 /** Starts the Chromium of Debian with a new profile. `locale` is the language in which it requests pages. */
 export async function startBrowser(locale = "en-US"): Promise<TestBrowser> {
   const executablePath = programs.find((path) => existsSync(path));
-  if (executablePath === undefined) throw new Error("Chromium is not installed: run sudo apt-get install chromium");
+  if (executablePath === undefined)
+    throw new Error("Chromium is not installed: run sudo apt-get install chromium");
   const profile = mkdtempSync(join(tmpdir(), "svc-tts-chromium-"));
   const context = await chromium.launchPersistentContext(profile, {
     executablePath,

@@ -33,9 +33,12 @@ export async function eventually<T>(
     if (performance.now() > end) {
       const state = seen ? `; state: ${describe(await seen())}` : "";
       const lastValue = "error" in last ? String(last.error) : describe(last.value);
-      throw new Error(`timed out after ${limitMs / 1000} s; expected: ${what}; last value: ${lastValue}${state}`, {
-        cause: "error" in last ? last.error : undefined,
-      });
+      throw new Error(
+        `timed out after ${limitMs / 1000} s; expected: ${what}; last value: ${lastValue}${state}`,
+        {
+          cause: "error" in last ? last.error : undefined,
+        },
+      );
     }
     await sleep(pauseMs);
   }

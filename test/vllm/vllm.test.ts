@@ -177,7 +177,9 @@ async function codesOf(text: string): Promise<number[]> {
 
 function logWaits(streams: readonly { starvedMs: number }[]): void {
   const waits = streams.map(({ starvedMs }) => Math.round(starvedMs));
-  console.log(`stalls after the first audio of ${streams.length} concurrent streams, in ms: ${waits.join(" ")}`);
+  console.log(
+    `stalls after the first audio of ${streams.length} concurrent streams, in ms: ${waits.join(" ")}`,
+  );
 }
 
 /** Measures how long playback would stall if a client started to play at the first audio. */
@@ -212,7 +214,9 @@ describe("a vLLM that another process runs", () => {
 
   test("repeats the same audio at temperature 1 if a seed is set", async () => {
     const [folder, other] = await connected({}, { seed: 7 });
-    const attempts = [1, 2].map(() => hear(other.url, { ...arcana, sampling: { ...greedy, temperature: 1 } }));
+    const attempts = [1, 2].map(() =>
+      hear(other.url, { ...arcana, sampling: { ...greedy, temperature: 1 } }),
+    );
     const [first, second] = await Promise.all(attempts);
     expect(first?.samples).toEqual(second?.samples);
     await other.stop();

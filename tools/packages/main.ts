@@ -26,5 +26,8 @@ const sources = paths.sort().map((path) => readSource(path, readFileSync(join(ro
 const text = readFileSync(page, "utf8");
 const [before, rest] = text.split(begin);
 const after = rest?.split(end)[1];
-if (before === undefined || after === undefined) throw new Error(`${page} has no place for the diagram of packages: add the lines ${begin.trim()} and ${end.trim()}`);
+if (before === undefined || after === undefined)
+  throw new Error(
+    `${page} has no place for the diagram of packages: add the lines ${begin.trim()} and ${end.trim()}`,
+  );
 writeFileSync(page, `${before}${begin}\n${drawPackages(sources)}\n${end}${after}`);

@@ -137,7 +137,8 @@ function inOrder(original: readonly JsonValue[], patched: readonly JsonValue[], 
   const others = original.filter((item) => !patched.some((candidate) => candidate[key] === item[key]));
   const result: JsonValue[] = [];
   for (const item of patched) {
-    while (others[0] !== undefined && positionOf(others[0]) < positionOf(item)) result.push(...others.splice(0, 1));
+    while (others[0] !== undefined && positionOf(others[0]) < positionOf(item))
+      result.push(...others.splice(0, 1));
     result.push(item);
   }
   return [...result, ...others];

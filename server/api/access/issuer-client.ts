@@ -47,7 +47,9 @@ export function createIssuerClient({
         );
       } catch (error) {
         if (!signal.aborted) throw error;
-        throw new Error(`the license issuer sent no complete response within ${withinMs} ms`, { cause: error });
+        throw new Error(`the license issuer sent no complete response within ${withinMs} ms`, {
+          cause: error,
+        });
       } finally {
         cancel();
       }
@@ -65,7 +67,8 @@ async function readText({ statusCode, body }: Dispatcher.ResponseData): Promise<
   let bytes = 0;
   for await (const piece of body as AsyncIterable<Buffer>) {
     bytes += piece.length;
-    if (bytes > maxResponseBytes) throw new Error(`the response of the license issuer is longer than ${maxResponseBytes} bytes`);
+    if (bytes > maxResponseBytes)
+      throw new Error(`the response of the license issuer is longer than ${maxResponseBytes} bytes`);
     pieces.push(piece);
   }
   return Buffer.concat(pieces).toString("utf8");

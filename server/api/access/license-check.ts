@@ -76,7 +76,10 @@ export function createLicenseCheck(options: CheckOptions): LicenseCheck {
     const text = kept()?.answer;
     if (text === undefined || text === known?.text) return;
     const answer = await read(text).catch((error: Error) => {
-      log.warn({ err: error }, "the response of the license issuer in the routing table is invalid; it is ignored");
+      log.warn(
+        { err: error },
+        "the response of the license issuer in the routing table is invalid; it is ignored",
+      );
       return undefined;
     });
     if (answer !== undefined && (known === undefined || answer.jti === licenseId())) accept(answer);
@@ -96,7 +99,8 @@ export function createLicenseCheck(options: CheckOptions): LicenseCheck {
       failures += 1;
       retryAt = now() + retryMs(failures, intervalMs, random);
       const { message } = error as Error;
-      if (message !== loggedError) log.warn({ err: error }, "the license issuer sent no valid response; the request is repeated");
+      if (message !== loggedError)
+        log.warn({ err: error }, "the license issuer sent no valid response; the request is repeated");
       loggedError = message;
       onResult("failed");
     }

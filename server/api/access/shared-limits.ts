@@ -163,7 +163,8 @@ function link(redis: Redis, options: SharedLimitsOptions): Link {
     if (away === isAway) return;
     isAway = away;
     onAway(away);
-    if (away) log.warn({ err: error }, "Valkey does not respond; the limits of API keys apply to this process only");
+    if (away)
+      log.warn({ err: error }, "Valkey does not respond; the limits of API keys apply to this process only");
     else log.info({}, "Valkey responds again; all API processes share the limits of API keys");
   };
   let closed = false;

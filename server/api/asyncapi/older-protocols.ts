@@ -129,7 +129,8 @@ export const query = {
       type: "string",
       enum: ["synthesis", "stream"],
       default: "synthesis",
-      description: "Origin of word timestamps. `stream`: the last `done`. `synthesis`: the start of each synthesis.",
+      description:
+        "Origin of word timestamps. `stream`: the last `done`. `synthesis`: the start of each synthesis.",
     },
     noTextNormalization,
     pauseBetweenBrackets,

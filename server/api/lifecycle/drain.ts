@@ -50,9 +50,13 @@ export function refuseWhileDraining(lifecycle: Lifecycle) {
   return async ({ raw }: FastifyRequest): Promise<void> => {
     if (!lifecycle.isDraining()) return;
     if (lifecycle.wasLeftOpen(raw.socket) && !lifecycle.isEnding()) return;
-    throw new Failure("draining", "This server is shutting down; send the request again to reach another server.", {
-      retryAfterSeconds: 1,
-    });
+    throw new Failure(
+      "draining",
+      "This server is shutting down; send the request again to reach another server.",
+      {
+        retryAfterSeconds: 1,
+      },
+    );
   };
 }
 
@@ -98,7 +102,16 @@ export interface DrainOptions {
 export async function drain(
   app: FastifyInstance,
   lifecycle: Lifecycle,
-  { keepAliveGraceMs, idleCloseMs, drainMs, connections, listeners = [], endSockets, cut, clock }: DrainOptions,
+  {
+    keepAliveGraceMs,
+    idleCloseMs,
+    drainMs,
+    connections,
+    listeners = [],
+    endSockets,
+    cut,
+    clock,
+  }: DrainOptions,
 ): Promise<void> {
   lifecycle.startLeaving();
   const end = clock.monotonicMs() + drainMs;
@@ -117,11 +130,7 @@ export async function drain(
   }
 }
 
-async function untilUnconnected(
-  connections: GracefulClose,
-  limitMs: number,
-  clock: Clock,
-): Promise<void> {
+async function untilUnconnected(connections: GracefulClose, limitMs: number, clock: Clock): Promise<void> {
   const end = clock.monotonicMs() + limitMs;
   while (clock.monotonicMs() < end && connections.count() > 0) await sleep(clock, pollMs);
 }

@@ -15,14 +15,21 @@ function object(properties: Readonly<Record<string, object>>, optional: readonly
 const list = (items: object) => ({ type: "array", items });
 
 const problem = {
-  type: { type: "string", format: "uri", description: "Link to the section of the error code in the documentation." },
+  type: {
+    type: "string",
+    format: "uri",
+    description: "Link to the section of the error code in the documentation.",
+  },
   title: text,
   status: integer,
   detail: { type: "string", description: "What happened, and what the client can do." },
   code: { type: "string", enum: errorCodes },
   requestId: text,
   errors: list(
-    object({ pointer: { type: "string", description: "JSON pointer (RFC 6901) to the field in the body." }, detail: text }),
+    object({
+      pointer: { type: "string", description: "JSON pointer (RFC 6901) to the field in the body." },
+      detail: text,
+    }),
   ),
 };
 
@@ -80,7 +87,10 @@ export const answerSchemas = {
         object: { type: "string", const: "model" },
         owned_by: text,
         reachable: { type: "boolean" },
-        maxTextLength: { type: ["integer", "null"], description: "Limit in characters. Null means unlimited." },
+        maxTextLength: {
+          type: ["integer", "null"],
+          description: "Limit in characters. Null means unlimited.",
+        },
         defaultSamplingRate: integer,
         defaultPcmSamplingRate: integer,
         engines: { ...list(text), description: "The engines of the model's voices." },
@@ -88,7 +98,10 @@ export const answerSchemas = {
           object(
             {
               engine: text,
-              variant: { type: "string", description: "Variant of the engine, if the engine has several variants." },
+              variant: {
+                type: "string",
+                description: "Variant of the engine, if the engine has several variants.",
+              },
             },
             ["variant"],
           ),

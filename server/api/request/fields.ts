@@ -32,14 +32,17 @@ export const fields = {
   lang: Type.String({
     minLength: 2,
     maxLength: 35,
-    description: "The language (ISO 639-1, ISO 639-3 or a BCP 47 tag). It must match the language of the voice.",
+    description:
+      "The language (ISO 639-1, ISO 639-3 or a BCP 47 tag). It must match the language of the voice.",
   }),
   speedAlpha: Type.Number({
     minimum: quickest,
     maximum: slowest,
     description: "`mist`, `mistv2`: below 1 is faster. `arcana`, self-hosted only: above 1 is faster.",
   }),
-  noTextNormalization: Type.Boolean({ description: "`mist`, `mistv2`: do not expand numbers, dates and abbreviations." }),
+  noTextNormalization: Type.Boolean({
+    description: "`mist`, `mistv2`: do not expand numbers, dates and abbreviations.",
+  }),
   reduceLatency: Type.Boolean({ description: "Alias of `noTextNormalization`, which takes precedence." }),
   pauseBetweenBrackets: Type.Boolean({
     description:
@@ -54,8 +57,7 @@ export const fields = {
       "`mist`, `mistv2`: numbers separated by commas, one for each word in square brackets; below 1 is faster.",
   }),
   saveOovs: Type.Boolean({
-    description:
-      "`mist`, `mistv2`: save out-of-vocabulary words for review. Ignored on an event stream.",
+    description: "`mist`, `mistv2`: save out-of-vocabulary words for review. Ignored on an event stream.",
   }),
   repetition_penalty: Type.Number({
     exclusiveMinimum: 0,

@@ -113,7 +113,10 @@ interface QueueEntry {
  * Resolves when the bytes are granted.
  * @throws Failure `overloaded` after the longest wait, or when the request has ended.
  */
-function waitInQueue(queue: Waiting[], { bytes, hold, leave, waitMs, clock, abandoned }: QueueEntry): Promise<void> {
+function waitInQueue(
+  queue: Waiting[],
+  { bytes, hold, leave, waitMs, clock, abandoned }: QueueEntry,
+): Promise<void> {
   return new Promise((resolve, reject) => {
     const end = (settle: () => void) => {
       cancelTimer();

@@ -87,7 +87,10 @@ export function addNotFound(app: FastifyInstance): void {
 
 const clientErrors: Readonly<Record<string, readonly [ErrorCode, string]>> = {
   HPE_HEADER_OVERFLOW: ["headers_too_large", "The headers are too large; send fewer or shorter headers."],
-  ERR_HTTP_REQUEST_TIMEOUT: ["request_timeout", "The request did not arrive in time; send the whole request again."],
+  ERR_HTTP_REQUEST_TIMEOUT: [
+    "request_timeout",
+    "The request did not arrive in time; send the whole request again.",
+  ],
 };
 
 /**

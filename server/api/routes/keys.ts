@@ -64,10 +64,14 @@ export async function inBook<Result>(
       throw failureOf(cause);
     }
     if (!(cause instanceof StoreFailure)) throw cause;
-    throw new Failure("store_unavailable", "The database with the API keys is not available; try again in a moment.", {
-      retryAfterSeconds: 5,
-      cause,
-    });
+    throw new Failure(
+      "store_unavailable",
+      "The database with the API keys is not available; try again in a moment.",
+      {
+        retryAfterSeconds: 5,
+        cause,
+      },
+    );
   }
 }
 

@@ -25,7 +25,10 @@ export const loadRoute: FastifyPluginAsync<LoadRouteOptions> = async (app, optio
   const onRequest = async (request: FastifyRequest, reply: FastifyReply) => {
     if (!isInternal(request.headers.authorization, options.internalToken())) {
       void reply.header("www-authenticate", 'Bearer realm="svc-tts"');
-      throw new Failure("unauthorized", "The internal token is missing or wrong; only the operator may use this path.");
+      throw new Failure(
+        "unauthorized",
+        "The internal token is missing or wrong; only the operator may use this path.",
+      );
     }
   };
   app.get(loadPath, { onRequest }, async (_request, reply) => {

@@ -29,10 +29,14 @@ async function list(store: OovStore, ...question: Parameters<OovStore["list"]>):
   try {
     return await store.list(...question);
   } catch (cause) {
-    throw new Failure("store_unavailable", "The database with the words is not available; try again in a moment.", {
-      retryAfterSeconds: 5,
-      cause,
-    });
+    throw new Failure(
+      "store_unavailable",
+      "The database with the words is not available; try again in a moment.",
+      {
+        retryAfterSeconds: 5,
+        cause,
+      },
+    );
   }
 }
 
@@ -47,7 +51,9 @@ function readFilter(query: unknown): { readonly language?: string; readonly limi
 function readLanguage(given: unknown): string {
   const code = typeof given === "string" ? languageOf(given.toLowerCase()) : undefined;
   if (code !== undefined) return code;
-  throw invalid("language must be the language of a voice, such as eng or en; GET /v1/voices lists the languages.");
+  throw invalid(
+    "language must be the language of a voice, such as eng or en; GET /v1/voices lists the languages.",
+  );
 }
 
 function readLimit(given: unknown): number {

@@ -96,7 +96,11 @@ export const socketRoutes: FastifyPluginAsync<SocketRouteOptions> = async (app, 
       errorHandler: (error, request, reply) => sendPlainError(error, request, reply),
       handler: (request, reply) => {
         const upgrade = upgrades.get(request.raw);
-        if (!upgrade) throw new Failure("upgrade_required", "This path accepts only WebSocket connections; use a WebSocket client.");
+        if (!upgrade)
+          throw new Failure(
+            "upgrade_required",
+            "This path accepts only WebSocket connections; use a WebSocket client.",
+          );
         accept({ parts, servers, limits, answerHeaders }, request, reply, upgrade);
       },
     });
@@ -204,7 +208,9 @@ function accept(
   request.isUpgraded = true;
   acceptance.answerHeaders.set(request.raw, { "x-request-id": request.id, ...serving.headers });
   serving.server.handleUpgrade(request.raw, socket, head, (webSocket) => {
-    webSocket.on("error", (err) => request.log.debug({ err }, "a WebSocket failed, or its client violated the protocol"));
+    webSocket.on("error", (err) =>
+      request.log.debug({ err }, "a WebSocket failed, or its client violated the protocol"),
+    );
     acceptance.parts.sockets.open.add(webSocket, serving.serve(webSocket, leave));
   });
 }
@@ -273,7 +279,10 @@ function checkHandshake({ headers }: FastifyRequest): void {
     /^[+/0-9A-Za-z]{22}==$/.test(headers["sec-websocket-key"] ?? "") &&
     ["8", "13"].includes(String(headers["sec-websocket-version"]));
   if (!isValid)
-    throw new Failure("malformed_http", "The WebSocket handshake is not valid (RFC 6455); use a WebSocket client.");
+    throw new Failure(
+      "malformed_http",
+      "The WebSocket handshake is not valid (RFC 6455); use a WebSocket client.",
+    );
 }
 
 function headersOf({ speech }: SocketSettings): Readonly<Record<string, string>> {

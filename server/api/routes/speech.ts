@@ -77,6 +77,10 @@ async function wholeAnswer(
   } catch (error) {
     const isRepeatable = error instanceof Failure && isWorthAnotherReplica(error) && !reply.raw.destroyed;
     if (!isRepeatable) throw error;
-    return await respondJson(await retrySynthesis(services, exchange, speaking, error), speechRequest, options);
+    return await respondJson(
+      await retrySynthesis(services, exchange, speaking, error),
+      speechRequest,
+      options,
+    );
   }
 }

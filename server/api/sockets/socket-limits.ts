@@ -34,7 +34,8 @@ export function createSocketLimits({ perKey, newPerSecond, clock }: SocketLimitO
       use.allowance = Math.min(newPerSecond, use.allowance + refill);
       use.refilledAtMs = nowMs;
       if (use.open >= perKey) throw tooMany(`This key has reached its limit of ${perKey} open sockets.`);
-      if (use.allowance < 1) throw tooMany(`This key has reached its limit of ${newPerSecond} new sockets per second.`);
+      if (use.allowance < 1)
+        throw tooMany(`This key has reached its limit of ${newPerSecond} new sockets per second.`);
       use.allowance -= 1;
       use.open += 1;
       let isOpen = true;

@@ -129,7 +129,9 @@ export class Synthesizer {
     const { modelId, lang, text, lexicon: own } = speechRequest.invocation;
     if (!apiKey || models[modelId].tier !== "mist") return speechRequest.invocation;
     const entries = this.#options.lexicon?.find(apiKey.team, lang, text);
-    return entries ? { ...speechRequest.invocation, lexicon: { ...entries, ...own } } : speechRequest.invocation;
+    return entries
+      ? { ...speechRequest.invocation, lexicon: { ...entries, ...own } }
+      : speechRequest.invocation;
   }
 }
 

@@ -64,7 +64,8 @@ export function createFileDirectory(path: string, log: Log, clock: Clock): Repli
     onError: (error) =>
       log.error({ err: error }, "the routing file is invalid; the last valid routing table stays in use"),
   });
-  if (!file.current()) log.warn({ path }, "the routing file does not exist; waiting until the file is created");
+  if (!file.current())
+    log.warn({ path }, "the routing file does not exist; waiting until the file is created");
   return {
     table: () => file.current(),
     replicas: (route) => (route.idle ? [] : [new URL(route.service).origin]),

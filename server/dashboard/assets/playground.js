@@ -121,7 +121,11 @@ async function speak(request, onSuccess) {
   $("words").textContent = fields.text ?? "";
   showStatus(client.speaking);
   try {
-    const response = await requestSpeech({ ...fields, audioFormat: "pcm" }, "text/event-stream", run.cancel.signal);
+    const response = await requestSpeech(
+      { ...fields, audioFormat: "pcm" },
+      "text/event-stream",
+      run.cancel.signal,
+    );
     if (!response.ok) throw new LocalizedError(await problemOf(response));
     drawing.clear();
     player.start(Number(response.headers.get("x-sampling-rate")));

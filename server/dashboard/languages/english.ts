@@ -98,7 +98,8 @@ export const englishTexts = {
     yourName: "Your name",
     name: "Name",
     password: "Password",
-    passwordHelp: (shortest: number) => `At least ${shortest} characters. A sentence of several words is a good password.`,
+    passwordHelp: (shortest: number) =>
+      `At least ${shortest} characters. A sentence of several words is a good password.`,
     lost: "Forgot your password? Ask an owner for a new sign-in link.",
     signInAs: (name: Content) => html`Your user name is ${name}.`,
     nobodyYet: (command: Content) =>

@@ -25,7 +25,11 @@ export function addSingleSignOn(scope: FastifyInstance, parts: DashboardContext)
     }
     return showSignIn(parts, reply.code(error.status), error.say(localeOf(request).words));
   };
-  const withSignInErrors = async (request: FastifyRequest, reply: FastifyReply, work: () => Promise<FastifyReply>) => {
+  const withSignInErrors = async (
+    request: FastifyRequest,
+    reply: FastifyReply,
+    work: () => Promise<FastifyReply>,
+  ) => {
     try {
       return await work();
     } catch (error) {

@@ -27,7 +27,12 @@ export function addWordPages(
   const { lexicon, table, sentences } = parts.lexicon;
   const guard = { onRequest: requireSession(parts, "owner", "member"), preHandler: requireCsrf };
   addLexiconFiles(scope, parts);
-  const show = async (request: FastifyRequest, reply: FastifyReply, requestedTeam: string, problem?: string) => {
+  const show = async (
+    request: FastifyRequest,
+    reply: FastifyReply,
+    requestedTeam: string,
+    problem?: string,
+  ) => {
     const visitor = sessionOf(request);
     const team = teamOf(request, requestedTeam);
     const [unknown, entries, keepsSentences, teams] = await Promise.all([

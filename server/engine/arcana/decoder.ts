@@ -36,7 +36,10 @@ export class CodecDecoder {
       const from = (codes[i] ?? 0) * width;
       for (let k = 0; k < width; k++, at++) cepstrum[at] = (cepstrum[at] ?? 0) + (book[from + k] ?? 0);
     }
-    if (at !== coefficients) throw new Error(`codec.json: the codebooks have ${at} coefficients and the cepstrum has ${coefficients}`);
+    if (at !== coefficients)
+      throw new Error(
+        `codec.json: the codebooks have ${at} coefficients and the cepstrum has ${coefficients}`,
+      );
     return this.#vocoder.push({
       cepstrum,
       aperiodicityDb: noiseDb[codes[books.length] ?? 0] ?? 0,

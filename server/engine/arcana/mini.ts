@@ -111,7 +111,10 @@ export class MiniGenerator implements Generator {
       for (let at = 0; at < frames; at++) {
         if (written++ >= maxTokens) return;
         const place = [Math.min(at, places - 1), Math.min(frames - 1 - at, places - 1), pitch];
-        const logits = await this.#codes.step(tableRows([...last, ...place], rows.codes), contexts[phone] as Tensor);
+        const logits = await this.#codes.step(
+          tableRows([...last, ...place], rows.codes),
+          contexts[phone] as Tensor,
+        );
         last = pickAll(logits, heads.codes, sampler);
         yield last;
       }

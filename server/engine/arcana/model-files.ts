@@ -59,12 +59,15 @@ export interface ModelFiles {
  */
 export async function readModel(folder: string): Promise<ModelFiles> {
   const manifest = JSON.parse((await readFile(join(folder, "manifest.json"))).toString()) as Manifest;
-  if (manifest.kind !== "arcana-mini") throw new Error(`manifest.json: kind is "${manifest.kind}" and must be "arcana-mini"`);
+  if (manifest.kind !== "arcana-mini")
+    throw new Error(`manifest.json: kind is "${manifest.kind}" and must be "arcana-mini"`);
   const checked = async (name: string): Promise<Buffer> => {
     const file = await readFile(join(folder, name));
     const sum = createHash("sha256").update(file).digest("hex");
     if (sum !== manifest.sha256[name]) {
-      throw new Error(`${name}: the sha256 of the file is ${sum}; manifest.json has ${manifest.sha256[name]}`);
+      throw new Error(
+        `${name}: the sha256 of the file is ${sum}; manifest.json has ${manifest.sha256[name]}`,
+      );
     }
     return file;
   };

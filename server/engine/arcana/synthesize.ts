@@ -51,7 +51,11 @@ export function arcanaSynthesizer({ flite, generator, codec, random }: ArcanaPar
     if (phones.length === 0) return;
     const settings = settingsOf(utterance, utterance.voice, codec);
     const sampling = utterance.sampling ?? plainSampling;
-    const { plan, frames } = await generator.generate({ phones, speaker: settings.speaker }, sampling, random);
+    const { plan, frames } = await generator.generate(
+      { phones, speaker: settings.speaker },
+      sampling,
+      random,
+    );
     const samplesOf = phones.map((phone) => {
       return codec.frameSamples * settings.stretch * (utterance.tokens[phone.token]?.stretch ?? 1);
     });

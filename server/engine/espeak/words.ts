@@ -35,7 +35,9 @@ export class TokenAligner {
     const expected = sizes.reduce((sum, own) => sum + own.length, 0);
     const joints = words.length < expected ? this.#joints(texts, sizes) : new Set<number>();
     const areApart = [...joints].every((place) => !joints.has(place + 1));
-    return areApart && expected - joints.size === words.length ? assignWords(words, sizes, joints) : undefined;
+    return areApart && expected - joints.size === words.length
+      ? assignWords(words, sizes, joints)
+      : undefined;
   }
 
   /** Returns the tokens whose first word is read together with the last word of the previous token. */

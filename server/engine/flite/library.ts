@@ -156,7 +156,8 @@ function bind(library: LibraryHandle) {
       featSet(featuresOf(utt), keep("streaming_info"), streamingValue(info));
     },
     /** Skips one stage of the synthesis of this utterance. The stage is given by the name of its feature. */
-    skip: (utt: Pointer, stage: string): void => featSet(featuresOf(utt), keep(stage), stageValue(emptyStage)),
+    skip: (utt: Pointer, stage: string): void =>
+      featSet(featuresOf(utt), keep(stage), stageValue(emptyStage)),
     /** Seeds `rand`, which makes the noise of Flite's mixed excitation. */
     seedNoise: load("libc.so.6").func("void srand(uint)") as (seed: number) => void,
   };

@@ -95,7 +95,10 @@ export class NeuralEngine implements Engine {
       if (audioSpeed !== undefined) speed.measured(audioSpeed);
     } catch (error) {
       if (!(error instanceof Failure)) throw error;
-      options.log.warn({ model: spec.model, err: error }, "the speed of a mounted model could not be measured; each process serves one stream");
+      options.log.warn(
+        { model: spec.model, err: error },
+        "the speed of a mounted model could not be measured; each process serves one stream",
+      );
     }
     return engine;
   }

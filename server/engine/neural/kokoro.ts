@@ -110,7 +110,8 @@ export class KokoroModel implements NeuralModel {
     const samples = results[audio]?.data;
     const frames = results[durations]?.data;
     if (!(samples instanceof Float32Array)) throw new Error(`the graph returned no output ${audio}`);
-    if (frames?.length !== ids.length) throw new Error("the graph did not return one duration for each symbol");
+    if (frames?.length !== ids.length)
+      throw new Error("the graph did not return one duration for each symbol");
     return { audio: samples, samples: toSamples(Array.from(frames, Number), samples.length) };
   }
 

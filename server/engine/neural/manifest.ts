@@ -205,7 +205,10 @@ export function manifestOfPiper(model: string, sha256: string): PiperManifest {
  * Returns the ISO 639-3 code of a Piper voice. It follows from the language in the configuration file
  * (`en_US`), or from the name of the eSpeak NG voice.
  */
-export function languageOfPiper(file: string, { language: configLanguage, espeak: espeakVoice }: PiperConfig): string {
+export function languageOfPiper(
+  file: string,
+  { language: configLanguage, espeak: espeakVoice }: PiperConfig,
+): string {
   const code = configLanguage?.code ?? espeakVoice?.voice ?? "";
   const base = code.split(/[-_+]/)[0]?.toLowerCase() ?? "";
   const found = base.length === 3 ? base : iso639Codes[base];

@@ -318,7 +318,8 @@ export class MountedVoices {
     const state = this.#stateOf(source);
     try {
       const signature = await signatureOf(source);
-      const isSettled = signature === state.lastSignature || (source.kind === "manifest" && !state.lastAttempt);
+      const isSettled =
+        signature === state.lastSignature || (source.kind === "manifest" && !state.lastAttempt);
       state.lastSignature = signature;
       if (isSettled && isDue(state.lastAttempt, signature, this.#checks) && !this.#closing.signal.aborted) {
         const interval = nextInterval(state.lastAttempt, signature);
@@ -365,7 +366,12 @@ export class MountedVoices {
     if (voices.length === 0) return this.#retire(state);
     this.#checkIds(source, state, voices);
     await checkReadings(description.readings, reader, source, this.#closing.signal);
-    const engine = await NeuralEngine.open(description.spec, description.readings, { processes, streams, log, reader });
+    const engine = await NeuralEngine.open(description.spec, description.readings, {
+      processes,
+      streams,
+      log,
+      reader,
+    });
     this.#retire(state);
     state.loaded = new Loaded(voices, engine);
     const { variant, audioSpeed, realTimeStreams } = engine;
@@ -422,7 +428,9 @@ function isDue(lastAttempt: LoadAttempt | undefined, signature: string, check: n
 }
 
 function nextInterval(lastAttempt: LoadAttempt | undefined, signature: string): number {
-  return lastAttempt?.signature === signature ? Math.min(longestInterval, lastAttempt.interval * 2) : firstInterval;
+  return lastAttempt?.signature === signature
+    ? Math.min(longestInterval, lastAttempt.interval * 2)
+    : firstInterval;
 }
 
 function problemOf(source: PackageSource, error: unknown): MountProblem {

@@ -81,7 +81,10 @@ export async function readPackage(
   const { providers, threads, threadsAlone } = runtimeOf(manifest.kind);
   const result = await read(source, manifest as never, { providers, threads, threadsAlone });
   if (JSON.stringify(result.spec).length > maxSpecBytes) {
-    throw new VoiceProblem({ file: source.file }, `describes a model of more than ${maxSpecBytes} bytes; reduce its symbols or voices`);
+    throw new VoiceProblem(
+      { file: source.file },
+      `describes a model of more than ${maxSpecBytes} bytes; reduce its symbols or voices`,
+    );
   }
   return result;
 }

@@ -44,7 +44,8 @@ export class PiperModel implements NeuralModel {
     const missing = ["input", "input_lengths", "scales", ...(spec.isMultiSpeaker ? ["sid"] : [])].filter(
       (name) => !session.inputNames.includes(name),
     );
-    if (missing.length > 0) throw new Error(`the graph has no input "${missing.join('", "')}", which every Piper model has`);
+    if (missing.length > 0)
+      throw new Error(`the graph has no input "${missing.join('", "')}", which every Piper model has`);
     return new PiperModel(spec, session, durations.name);
   }
 
@@ -75,7 +76,8 @@ export class PiperModel implements NeuralModel {
     const audio = results.output?.data;
     const durations = results[this.#durations]?.data;
     if (!(audio instanceof Float32Array)) throw new Error('the graph returned no output "output"');
-    if (durations?.length !== ids.length) throw new Error("the graph did not return one duration for each phoneme");
+    if (durations?.length !== ids.length)
+      throw new Error("the graph did not return one duration for each phoneme");
     return { audio, samples: toSamples(Array.from(durations, Number), audio.length) };
   }
 

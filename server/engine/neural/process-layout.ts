@@ -26,7 +26,11 @@ const coresPerProcess: Readonly<Record<NeuralModelSpec["kind"], number>> = { pip
  * Calculates the layout for a model.
  * @param requested the number of processes that the administrator has set.
  */
-export function processLayout(kind: NeuralModelSpec["kind"], cores: number, requested?: number): ProcessLayout {
+export function processLayout(
+  kind: NeuralModelSpec["kind"],
+  cores: number,
+  requested?: number,
+): ProcessLayout {
   const byCores = Math.max(1, Math.min(mostProcesses, Math.floor(cores / coresPerProcess[kind])));
   const processes = requested ?? byCores;
   const threads = Math.min(mostThreadsPerPhrase, Math.max(1, Math.floor(cores / processes)));

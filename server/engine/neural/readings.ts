@@ -21,7 +21,10 @@ export async function checkReadings(
   for (const reading of readings) {
     if (reading.kind !== "espeak" || checked.has(reading.voice)) continue;
     if (!reader) {
-      throw new VoiceProblem(source, "needs eSpeak NG; install it: npm install @echogarden/espeak-ng-emscripten");
+      throw new VoiceProblem(
+        source,
+        "needs eSpeak NG; install it: npm install @echogarden/espeak-ng-emscripten",
+      );
     }
     checked.add(reading.voice);
     const voice = { kind: "espeak", voice: reading.voice, pitch: 50, stretch: 1 } as const;

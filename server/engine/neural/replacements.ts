@@ -35,7 +35,10 @@ export function checkReplacements(source: { readonly file: string }, voices: rea
           : problemWith(id, voice, field);
         replaced.add(id);
         if (!problem) continue;
-        throw new VoiceProblem({ file: source.file, field: `/voices/${i}/${field}/${j}` }, `${id} ${problem}`);
+        throw new VoiceProblem(
+          { file: source.file, field: `/voices/${i}/${field}/${j}` },
+          `${id} ${problem}`,
+        );
       }
     }
   }

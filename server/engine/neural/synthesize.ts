@@ -71,7 +71,9 @@ type SizeOf = (word: PhonemeWord) => number;
  * between two words, then the middle of a word.
  */
 function splitRun(words: readonly PhonemeWord[], most: number, sizeOf: SizeOf): (readonly PhonemeWord[])[] {
-  let rest = words.flatMap((word) => splitWord(word, most, sizeOf)).map((word) => ({ word, size: sizeOf(word) }));
+  let rest = words
+    .flatMap((word) => splitWord(word, most, sizeOf))
+    .map((word) => ({ word, size: sizeOf(word) }));
   const lines: PhonemeWord[][] = [];
   while (rest.length > 0) {
     const cut = cutPlace(rest, most);

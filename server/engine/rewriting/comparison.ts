@@ -20,7 +20,8 @@ export function differenceOf(original: Measured, rewritten: Measured): string | 
     const other = rewritten.lines[i];
     if (other?.audio.length !== line.audio.length) return `the audio of text ${i + 1} has another length`;
     const largest = largestDifference(line.audio, other.audio);
-    if (!(largest <= mostDifference)) return `the audio of text ${i + 1} differs by ${largest.toFixed(4)} of full scale`;
+    if (!(largest <= mostDifference))
+      return `the audio of text ${i + 1} differs by ${largest.toFixed(4)} of full scale`;
     if (line.samples.some((count, symbol) => count !== other.samples[symbol])) {
       return `the sounds of text ${i + 1} have other durations`;
     }

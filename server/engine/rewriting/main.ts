@@ -33,7 +33,9 @@ async function rewrite(): Promise<RewriteOutcome> {
 }
 
 function slowness(original: Measured, rewritten: Measured): string | undefined {
-  return rewritten.realTimeFactor < original.realTimeFactor ? undefined : "the rewritten graph is not faster on this machine";
+  return rewritten.realTimeFactor < original.realTimeFactor
+    ? undefined
+    : "the rewritten graph is not faster on this machine";
 }
 
 async function measure(file: Buffer): Promise<Measured> {

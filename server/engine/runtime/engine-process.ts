@@ -316,7 +316,10 @@ export class EngineProcess {
 
   #restartSilenceTimer(): void {
     clearTimeout(this.#silence);
-    this.#silence = setTimeout(() => this.#die(`sent no message for ${this.#silenceLimitMs / 1000} s`), this.#silenceLimitMs);
+    this.#silence = setTimeout(
+      () => this.#die(`sent no message for ${this.#silenceLimitMs / 1000} s`),
+      this.#silenceLimitMs,
+    );
   }
 
   #send(bytes: Buffer): void {

@@ -307,7 +307,10 @@ export class ProcessPool implements Engine {
     this.#replaced++;
     if (this.#processes.size === 0) this.#withoutProcessSince ??= performance.now();
     this.#backoff.ended(livedMs);
-    this.#log.warn({ engine: this.name, reason, livedMs: Math.round(livedMs) }, "an engine process ended; it is restarted");
+    this.#log.warn(
+      { engine: this.name, reason, livedMs: Math.round(livedMs) },
+      "an engine process ended; it is restarted",
+    );
     const restart = this.#restart({ isMultiThreaded: dead === this.#multiThreadedProcess }).finally(() =>
       this.#restarts.delete(restart),
     );
@@ -319,7 +322,10 @@ export class ProcessPool implements Engine {
       () => this.#startOne(role),
       this.#closing.signal,
       (error) =>
-        this.#log.warn({ engine: this.name, reason: message(error) }, "an engine process did not start; the start is retried"),
+        this.#log.warn(
+          { engine: this.name, reason: message(error) },
+          "an engine process did not start; the start is retried",
+        ),
     );
   }
 }

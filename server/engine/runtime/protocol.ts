@@ -77,5 +77,8 @@ export function readAudio(payload: Buffer): { id: number; rate: number; samples:
 }
 
 export function messageSplitter(): MessageSplitter {
-  return new MessageSplitter(maxPayloadBytes, (bytes) => new Error(`an engine message has ${bytes} bytes; at most ${maxPayloadBytes} are allowed`));
+  return new MessageSplitter(
+    maxPayloadBytes,
+    (bytes) => new Error(`an engine message has ${bytes} bytes; at most ${maxPayloadBytes} are allowed`),
+  );
 }

@@ -38,7 +38,8 @@ function planStretch(utterance: Utterance, reach: SpeedRange): StretchPlan | und
   const whole = own * utterance.stretch;
   const supportedWhole = clamp(whole, reach);
   const requested = utterance.tokens.map(({ stretch }) => whole * stretch);
-  if (whole === supportedWhole && requested.every((stretch) => stretch === clamp(stretch, reach))) return undefined;
+  if (whole === supportedWhole && requested.every((stretch) => stretch === clamp(stretch, reach)))
+    return undefined;
   const tokens = utterance.tokens.map((token, i) => ({
     ...token,
     stretch: clamp(requested[i] ?? whole, reach) / supportedWhole,

@@ -355,7 +355,8 @@ async function speakFirst(parts: Parts): Promise<void> {
  */
 async function speakOnce({ model, server, writer, seed }: Parts): Promise<void> {
   const address = server.address();
-  if (!address) throw new Error("vLLM became unavailable before it returned its first audio. Check the log of vLLM.");
+  if (!address)
+    throw new Error("vLLM became unavailable before it returned its first audio. Check the log of vLLM.");
   const speech = writer.write({
     server: address,
     text: "Ready.",
@@ -374,9 +375,13 @@ async function speakOnce({ model, server, writer, seed }: Parts): Promise<void> 
  * Measures the speed of vLLM and of the decoder. Returns the number of concurrent streams that are faster
  * than real time, at least one.
  */
-async function measureStreams({ server, writer }: Parts, { maxStreams, log }: GeneratorOptions): Promise<number> {
+async function measureStreams(
+  { server, writer }: Parts,
+  { maxStreams, log }: GeneratorOptions,
+): Promise<number> {
   const address = server.address();
-  if (!address) throw new Error("vLLM became unavailable while its speed was measured. Check the log of vLLM.");
+  if (!address)
+    throw new Error("vLLM became unavailable while its speed was measured. Check the log of vLLM.");
   const never = new AbortController().signal;
   const written = await measureCapacity(maxStreams, (streams) => writer.speedOf(streams, address, never));
   const decoded = streamsOfDecoder(writer.decoderSpeed);
@@ -399,10 +404,18 @@ function textOf({ tokens }: Utterance): string {
 
 function failure(cause: unknown, isAudioSent: boolean): unknown {
   if (cause instanceof GeneratorError && cause.kind === "away" && !isAudioSent) {
-    return new Failure("model_unreachable", "The generator of arcana is not running. Try again in a moment.", {
-      retryAfterSeconds,
-      cause,
-    });
+    return new Failure(
+      "model_unreachable",
+      "The generator of arcana is not running. Try again in a moment.",
+      {
+        retryAfterSeconds,
+        cause,
+      },
+    );
   }
-  return new Failure("model_failed", "The generator of arcana failed during the synthesis. Send the request again.", { cause });
+  return new Failure(
+    "model_failed",
+    "The generator of arcana failed during the synthesis. Send the request again.",
+    { cause },
+  );
 }

@@ -76,6 +76,9 @@ export class Vocabulary {
   #logProblem(problem: string): void {
     if (problem === this.#problem) return;
     this.#problem = problem;
-    this.#settings.log.warn({ problem }, "out-of-vocabulary words cannot be looked up; requests continue without them");
+    this.#settings.log.warn(
+      { problem },
+      "out-of-vocabulary words cannot be looked up; requests continue without them",
+    );
   }
 }

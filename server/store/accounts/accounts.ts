@@ -295,7 +295,10 @@ async function replacePassword(
     .where("password", "=", verified)
     .executeTakeFirstOrThrow();
   if (numUpdatedRows === 0n) {
-    throw new AccountError("other-password", "The password was changed in the meantime; sign in with the new password.");
+    throw new AccountError(
+      "other-password",
+      "The password was changed in the meantime; sign in with the new password.",
+    );
   }
   await trx.deleteFrom("sessions").where("user_id", "=", id).execute();
   await trx.deleteFrom("invitations").where("user_id", "=", id).execute();

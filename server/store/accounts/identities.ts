@@ -67,7 +67,12 @@ export function createIdentities(database: Database, now: () => number): Identit
   return {
     admit: (proved, link) =>
       changeInTurn(database, "accounts", (trx) => {
-        const context: SignInContext = { trx, proved, now: now(), audit: (entry) => writeAudit(trx, entry, now()) };
+        const context: SignInContext = {
+          trx,
+          proved,
+          now: now(),
+          audit: (entry) => writeAudit(trx, entry, now()),
+        };
         return link === undefined ? admit(context) : admitByLink(context, link);
       }),
   };
@@ -82,7 +87,8 @@ interface SignInContext {
 
 async function admit(context: SignInContext): Promise<SignInDecision> {
   const existing = await findLinked(context);
-  if (existing) return existing.isGranted ? admitGranted(context, existing.person) : admitted(existing.person);
+  if (existing)
+    return existing.isGranted ? admitGranted(context, existing.person) : admitted(existing.person);
   const invited = await findInvited(context);
   if (invited) return bind(context, invited);
   return admitNew(context);
@@ -110,7 +116,10 @@ async function admitByLink(context: SignInContext, link: string): Promise<SignIn
  * Signs in a user whose groups grant the role. The groups are evaluated at each sign-in, so a role that the
  * groups no longer grant is removed.
  */
-async function admitGranted({ trx, proved, now, audit }: SignInContext, person: User): Promise<SignInDecision> {
+async function admitGranted(
+  { trx, proved, now, audit }: SignInContext,
+  person: User,
+): Promise<SignInDecision> {
   const { grant } = proved;
   if (!grant) {
     await trx.deleteFrom("sessions").where("user_id", "=", person.id).execute();
@@ -137,13 +146,13 @@ async function admitNew({ trx, proved, now, audit }: SignInContext): Promise<Sig
       "You have no invitation, and none of your groups grants access. Ask an owner.",
     );
   if (name === undefined)
-    return refused(
-      "no-name",
-      "The provider sent no valid user name. Ask an owner for an invitation.",
-    );
+    return refused("no-name", "The provider sent no valid user name. Ask an owner for an invitation.");
   const sameName = await trx.selectFrom("users").select("id").where("name", "=", name).executeTakeFirst();
   if (sameName) {
-    return refused("taken", `A user named ${name} already exists. If this is your user, ask an owner for a link.`);
+    return refused(
+      "taken",
+      `A user named ${name} already exists. If this is your user, ask an owner for a link.`,
+    );
   }
   const { role, team } = grant;
   const id = randomUUID();

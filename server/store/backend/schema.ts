@@ -118,14 +118,14 @@ export interface Tables {
   readonly dismissed_words: {
     readonly team_id: string;
     readonly language: string;
-      /** The word in lower case. */
-      readonly word: string;
-    };
-    /** The daily usage of API keys. */
-    readonly key_usage: {
-      readonly key_id: string;
-      /** The day in UTC, for example `2027-01-31`. */
-      readonly day: string;
+    /** The word in lower case. */
+    readonly word: string;
+  };
+  /** The daily usage of API keys. */
+  readonly key_usage: {
+    readonly key_id: string;
+    /** The day in UTC, for example `2027-01-31`. */
+    readonly day: string;
     readonly requests: number;
     readonly failed: number;
     readonly audio_ms: number;

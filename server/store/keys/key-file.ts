@@ -43,7 +43,8 @@ export function parseKeyFile(text: string): readonly KeyEntry[] {
   if (!isRecord(document)) throw new Error("the keys file must be a YAML mapping with the list `keys`");
   const keys = document.keys ?? [];
   if (!Array.isArray(keys)) throw new Error("`keys` in the keys file must be a list");
-  if (keys.length > maxEntries) throw new Error(`\`keys\` has ${keys.length} entries; at most ${maxEntries} are allowed`);
+  if (keys.length > maxEntries)
+    throw new Error(`\`keys\` has ${keys.length} entries; at most ${maxEntries} are allowed`);
   return keys.map(readEntry);
 }
 
@@ -65,7 +66,8 @@ function readEntry(entry: unknown, index: number): KeyEntry {
   if (!isRecord(entry)) throw new Error(`keys[${index}] must be a mapping with name, sha256 and scopes`);
   const { name, sha256, expiresAt } = entry;
   const where = typeof name === "string" ? `keys[${index}] (${name})` : `keys[${index}]`;
-  if (typeof name !== "string" || name === "") throw new Error(`${where}: name must be a string that is not empty`);
+  if (typeof name !== "string" || name === "")
+    throw new Error(`${where}: name must be a string that is not empty`);
   if (typeof sha256 !== "string" || !/^[0-9a-f]{64}$/i.test(sha256)) {
     throw new Error(`${where}: sha256 must be 64 hexadecimal digits, as \`svc-tts keys create\` prints it`);
   }
@@ -91,7 +93,8 @@ function readScopes(value: unknown, where: string): readonly Scope[] {
 }
 
 function readTeam(value: unknown, where: string): string {
-  if (typeof value !== "string" || value === "") throw new Error(`${where}: team must be a string that is not empty`);
+  if (typeof value !== "string" || value === "")
+    throw new Error(`${where}: team must be a string that is not empty`);
   return value;
 }
 

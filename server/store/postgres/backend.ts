@@ -111,10 +111,16 @@ const meanings: readonly (readonly [begin: string, meaning: string])[] = [
   ["25006", "is read-only, which may be a standby; use the URL of the primary"],
   ["58", "cannot be read or written because of an input/output error; check the server's disk"],
   ["XX", "has an internal error, for example a damaged table; read the server's log"],
-  ["ECONNREFUSED", "is unreachable: no process listens at its address; check the URL, and that PostgreSQL runs"],
+  [
+    "ECONNREFUSED",
+    "is unreachable: no process listens at its address; check the URL, and that PostgreSQL runs",
+  ],
   ["ENOTFOUND", "is unreachable: its host name does not exist; check the URL"],
   ["EAI_AGAIN", "is unreachable: the DNS server does not respond; check the DNS"],
-  ["ENOENT", "is unreachable: a file of its settings does not exist; check the paths of the password and the certificate"],
+  [
+    "ENOENT",
+    "is unreachable: a file of its settings does not exist; check the paths of the password and the certificate",
+  ],
   ["E", "is unreachable; check the URL and the network"],
 ];
 

@@ -31,7 +31,10 @@ function check(path: string): void {
   const copy = new DatabaseSync(path, { readOnly: true });
   try {
     const result = copy.prepare("PRAGMA integrity_check").get()?.integrity_check;
-    if (result !== "ok") throw new Error(`The copy ${path} is incomplete: ${result}. Repeat the command; if it fails again, check the disk.`);
+    if (result !== "ok")
+      throw new Error(
+        `The copy ${path} is incomplete: ${result}. Repeat the command; if it fails again, check the disk.`,
+      );
     // This statement fails for the file of another program.
     copy.prepare("SELECT count(*) FROM kysely_migration").get();
   } finally {

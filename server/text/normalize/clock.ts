@@ -72,8 +72,12 @@ function withMarker(
   const bare = language.clock({ ...time, half: undefined, marked: false, first: true }).split(" ");
   // The words of the marked time and of the bare time are equal up to the marker.
   let equalWords = 0;
-  while (equalWords < bare.length && equalWords < all.length - 1 && bare[equalWords] === all[equalWords]) equalWords++;
-  const spoken = [all.slice(0, equalWords).join(" "), ...spreadOverWords(all.slice(equalWords).join(" "), words)];
+  while (equalWords < bare.length && equalWords < all.length - 1 && bare[equalWords] === all[equalWords])
+    equalWords++;
+  const spoken = [
+    all.slice(0, equalWords).join(" "),
+    ...spreadOverWords(all.slice(equalWords).join(" "), words),
+  ];
   return { spoken, ...(kind === "half" && { after: dotAfterHalf(window, words) }) };
 }
 

@@ -113,7 +113,9 @@ type Reader = (window: NormalizationWindow) => WordReading | undefined;
 
 function readerOf(language: string): Reader {
   const rulesOfLanguage = languages[language];
-  return rulesOfLanguage ? (window) => readWord(window, rulesOfLanguage) : (window) => readWholeNumber(window, language);
+  return rulesOfLanguage
+    ? (window) => readWord(window, rulesOfLanguage)
+    : (window) => readWholeNumber(window, language);
 }
 
 /** Matches a word of letters. Such a word is unchanged, unless it is an abbreviation without a dot. */

@@ -71,7 +71,11 @@ function joinParts(
 }
 
 /** Returns the window of the dividend. Its last word is cut before the slash. */
-function dividendOf(window: NormalizationWindow, words: number, cut: string | undefined): NormalizationWindow {
+function dividendOf(
+  window: NormalizationWindow,
+  words: number,
+  cut: string | undefined,
+): NormalizationWindow {
   const all = Array.from({ length: words }, (_, at) => window.at(at) ?? { text: "", before: "", after: "" });
   const last = all[words - 1];
   if (last && cut !== undefined) all[words - 1] = { ...last, text: cut, after: "" };

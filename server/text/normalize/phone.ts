@@ -45,7 +45,10 @@ export function readPhone(window: NormalizationWindow, language: LanguageRules):
       .replaceAll(/[()]/gu, " ")
       .replaceAll(/ \/ | {2,}/gu, " ");
     if (isSpaced(written.trim(), window, count, language))
-      return { ...sayGroups(groups.slice(0, count), language), before: window.word.before.replace(/\($/u, "") };
+      return {
+        ...sayGroups(groups.slice(0, count), language),
+        before: window.word.before.replace(/\($/u, ""),
+      };
   }
   return isCalled(window, language) ? sayGroups([text], language) : undefined;
 }

@@ -169,7 +169,7 @@ async function sendRequestsDuringOutage(): Promise<Record<string, number>> {
     const refused = await accounts.speak(at, unknown);
     note(`an unknown key: ${refused.status} ${refused.code}`);
   }
-return longest;
+  return longest;
 }
 
 /** Returns the number of out-of-vocabulary words in the disk queues of both pods. */

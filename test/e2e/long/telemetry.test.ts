@@ -73,7 +73,9 @@ async function posts(): Promise<Post[]> {
 
 beforeAll(async () => {
   if (!cluster.isLocal)
-    throw new Error("the collector image exists only for the local cluster: unset KUBECONFIG to run this test");
+    throw new Error(
+      "the collector image exists only for the local cluster: unset KUBECONFIG to run this test",
+    );
   const layer = await mkdtemp(join(tmpdir(), "svc-tts-otelcol-"));
   await copyFile(await collectorProgram(), join(layer, "otelcol"));
   await giveNodeImage({ name: image, layer, config: { Entrypoint: ["/otelcol"], User: "65532" } });

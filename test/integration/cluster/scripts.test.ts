@@ -234,7 +234,10 @@ test("kind creates a cluster with fake GPUs and the images, and make down remove
 });
 
 test.each([
-  ["Ready True Serving\\nStalled False Settled\\nReconciling False Settled", "every condition is as expected"],
+  [
+    "Ready True Serving\\nStalled False Settled\\nReconciling False Settled",
+    "every condition is as expected",
+  ],
   [
     "Ready False RollingOut\\nReconciling True RollingOut\\nStalled True NoGpu\\nLicenseValid Unknown Unconfirmed\\nApiReady True Serving",
     "Ready=False (RollingOut) Stalled=True (NoGpu) LicenseValid=Unknown (Unconfirmed)",

@@ -94,7 +94,7 @@ const inFlight = ({ url }: { readonly url: string } = api) =>
   sampleOf(url, 'svc_tts_streams{model="arcana"}');
 
 describe("a client that sends slowly", () => {
-let quickApi: TierProcess;
+  let quickApi: TierProcess;
   beforeAll(async () => {
     quickApi = await startTierProcess("api", files, { SVC_TTS_REQUEST_SECONDS: "2" });
     await eventually("a reachable model", async () => (await fetch(`${quickApi.url}/health`)).ok);

@@ -168,7 +168,7 @@ describe("a client of Valkey", () => {
       await clock.advance(1);
       expect(await counted).toBeUndefined();
       expect(aways.at(-1)).toBe(true);
-const bytesBefore = relay.bytesAsked;
+      const bytesBefore = relay.bytesAsked;
       for (let i = 0; i < 5; i++) expect(await shared.count("id")).toBeUndefined();
       await clock.advance(999);
       expect(await shared.count("id")).toBeUndefined();

@@ -255,7 +255,9 @@ describe("arcana's metrics", () => {
     speak(telemetry);
     await eventually("the log message about the failure", () => failureMessages().length > 0);
     receiver.status = 200;
-    await eventually("the log message about the recovery", () => messages.includes("the export of metrics works again"));
+    await eventually("the log message about the recovery", () =>
+      messages.includes("the export of metrics works again"),
+    );
     await telemetry.stop();
     expect(invocations()).toBe(1);
     expect(latest("svc.engine.initial_latency")?.points[0]).toMatchObject({ count: 1, sum: 120 });

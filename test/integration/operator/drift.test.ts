@@ -294,17 +294,14 @@ async function restored(before: KubernetesObject): Promise<KubernetesObject> {
   return client.replace({ ...before, metadata: { ...metadata, resourceVersion } });
 }
 
-it.concurrent.each(names)(
-  "one apply repairs each changed field of %s %s",
-  async (kind, name) => {
-    const desired = child(kind, name);
-    const live = await client.apply(desired);
-    expect(isApplied(live, desired)).toBe(true);
-    const { made, rejected, unrepaired } = await disturb(desired, live);
-    expect(unrepaired).toEqual([]);
-    expect(pathsWithoutChange(made, rejected).filter((path) => !locked[kind]?.test(path))).toEqual([]);
-  },
-);
+it.concurrent.each(names)("one apply repairs each changed field of %s %s", async (kind, name) => {
+  const desired = child(kind, name);
+  const live = await client.apply(desired);
+  expect(isApplied(live, desired)).toBe(true);
+  const { made, rejected, unrepaired } = await disturb(desired, live);
+  expect(unrepaired).toEqual([]);
+  expect(pathsWithoutChange(made, rejected).filter((path) => !locked[kind]?.test(path))).toEqual([]);
+});
 
 /** Returns the paths at which the API server rejected every change of a single value. */
 function pathsWithoutChange(made: readonly string[], rejected: readonly string[]): string[] {

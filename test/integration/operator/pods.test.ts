@@ -127,7 +127,7 @@ describe("PodDisruptionBudgets, NetworkPolicies and Pod Security:", () => {
     await house.mustGet("NetworkPolicy", "theirs");
   });
 
-it("pods with every kind of device comply with Pod Security restricted", async () => {
+  it("pods with every kind of device comply with Pod Security restricted", async () => {
     await house.ready({}, [
       { name: "plain", kind: "mist" },
       { name: "gpu", kind: "mist", accelerator: {}, sharedMemory: "1Gi" },

@@ -365,7 +365,7 @@ describe("the chart's role", () => {
     expect(answer.status).toBe(403);
   });
 
-it("allows the deletion of pools and optional children only", () => {
+  it("allows the deletion of pools and optional children only", () => {
     const rules = [...rulesOf("workload"), ...rulesOf("own")];
     const deletable = rules.filter(({ verbs }) => verbs.includes("delete"));
     expect(deletable.flatMap(({ resources }) => resources)).toEqual([

@@ -54,7 +54,8 @@ const untilUnreachable = (pod: string) =>
   house.until(
     async () =>
       house.lines.some(
-        (line) => line.startsWith("the operator cannot read the load report of an API pod") && line.includes(pod),
+        (line) =>
+          line.startsWith("the operator cannot read the load report of an API pod") && line.includes(pod),
       ),
     `the log message about ${pod}`,
   );

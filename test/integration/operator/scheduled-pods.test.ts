@@ -212,7 +212,7 @@ describe("a PodDisruptionBudget", () => {
 
   /** Resolves when the disruption controller has counted the given number of pods, and all are healthy. */
   async function counted(name: string, pods: number, maxUnavailable?: unknown): Promise<Budget> {
-let budget: Budget | undefined;
+    let budget: Budget | undefined;
     await house.until(async () => {
       budget = (await house.get("PodDisruptionBudget", name)) as Budget | undefined;
       if (budget === undefined) return false;

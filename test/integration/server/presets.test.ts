@@ -160,7 +160,10 @@ describe("an installed model", () => {
   test("uses the original graph if the graph cannot be rewritten", async () => {
     const broken = () => Promise.reject(new Error("no memory"));
     const { installation } = await install(preset(), { rewrite: broken });
-    expect(installation.rewriting).toEqual({ kind: "none", reason: "the graph could not be rewritten: no memory" });
+    expect(installation.rewriting).toEqual({
+      kind: "none",
+      reason: "the graph could not be rewritten: no memory",
+    });
     expect(readManifest()).not.toHaveProperty("rewritten");
   });
 

@@ -44,7 +44,10 @@ export async function recognize(spoken: readonly Spoken[]): Promise<Recognized> 
  * seconds.
  */
 export async function recognizeEach(groups: readonly (readonly Spoken[])[]): Promise<Recognized[]> {
-  const results = await runRecognizer<{ heard: string; wrong: number; words: number }[]>("words", groups.flat());
+  const results = await runRecognizer<{ heard: string; wrong: number; words: number }[]>(
+    "words",
+    groups.flat(),
+  );
   const sum = (numbers: readonly number[]) => numbers.reduce((total, number) => total + number, 0);
   let from = 0;
   return groups.map(({ length }) => {

@@ -134,7 +134,8 @@ export async function watchObjects(
   const response = await fetch(`${pathOf(resource, namespace)}?watch=true&allowWatchBookmarks=true`, {
     signal: stopping.signal,
   });
-  if (!response.ok || response.body === null) throw new Error(`the watch of ${kind} failed with status ${response.status}`);
+  if (!response.ok || response.body === null)
+    throw new Error(`the watch of ${kind} failed with status ${response.status}`);
   const reading = readLines(response.body, (line) => {
     const { type, object } = JSON.parse(line) as { type: string; object: KubeObject };
     if (type === "ADDED" || type === "MODIFIED") onState(object);
@@ -215,6 +216,8 @@ function resourcesOf(root: string, { metadata, versions: [preferred] }: Discover
 function apiUrl(): string {
   const url = process.env[apiVariable];
   if (url === undefined)
-    throw new Error(`${apiVariable} is not set: run this test with the setup of its suite, as make test-e2e does`);
+    throw new Error(
+      `${apiVariable} is not set: run this test with the setup of its suite, as make test-e2e does`,
+    );
   return url;
 }

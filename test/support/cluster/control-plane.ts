@@ -146,7 +146,9 @@ async function clusterPrograms(): Promise<string> {
   });
   const [code] = await once(build, "close");
   if (code !== 0)
-    throw new Error("the programs of the cluster could not be built: run test/cluster/tools.sh to see the error");
+    throw new Error(
+      "the programs of the cluster could not be built: run test/cluster/tools.sh to see the error",
+    );
   return output.trim();
 }
 

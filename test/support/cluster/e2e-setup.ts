@@ -96,7 +96,11 @@ function script(name: string): Promise<void> {
     const child = spawn(join(scripts, name), { stdio: ["ignore", "inherit", "inherit"], env });
     child.once("error", reject);
     child.once("exit", (code) =>
-      code === 0 ? resolve() : reject(new Error(`test/cluster/${name} failed with exit code ${code}; its output explains the cause`)),
+      code === 0
+        ? resolve()
+        : reject(
+            new Error(`test/cluster/${name} failed with exit code ${code}; its output explains the cause`),
+          ),
     );
   });
 }

@@ -227,7 +227,8 @@ export class World {
     const isEnded = job.ended.then((output) => {
       throw new Error(`the load generator ended before it was stopped: ${output}`);
     });
-    const streaming = () => eventually(`${streams} streams have audio`, () => job.output().includes(allStreaming));
+    const streaming = () =>
+      eventually(`${streams} streams have audio`, () => job.output().includes(allStreaming));
     await Promise.race([streaming(), isEnded]);
     return {
       /** Resolves after one more response for each stream. */

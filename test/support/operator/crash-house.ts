@@ -165,7 +165,10 @@ export class CrashHouse {
 
   /** Resolves when the operator has crashed or has finished its work. */
   async fateOf(death: Death, isAtEnd: () => Promise<boolean>): Promise<Fate> {
-    await this.house.until(async () => death.dead || (await isAtEnd()), "the operator has crashed or finished");
+    await this.house.until(
+      async () => death.dead || (await isAtEnd()),
+      "the operator has crashed or finished",
+    );
     // After the end of its work, the operator must not crash any more.
     if (!death.dead) this.rule = () => undefined;
     return death.dead ? "died" : "survived";

@@ -31,7 +31,12 @@ export function ttsDeployment(
   const complete = Value.Default(TtsDeploymentSpecSchema, partial);
   if (!Compile(TtsDeploymentSpecSchema).Check(complete))
     throw new Error(`invalid spec: ${JSON.stringify(partial)}`);
-  return { apiVersion: "tts.svc.dev/v1alpha1", kind: "TtsDeployment", metadata: meta("demo"), spec: complete };
+  return {
+    apiVersion: "tts.svc.dev/v1alpha1",
+    kind: "TtsDeployment",
+    metadata: meta("demo"),
+    spec: complete,
+  };
 }
 
 export function ttsModelPool(spec: Json = {}): TtsModelPool {

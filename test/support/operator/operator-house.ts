@@ -323,7 +323,10 @@ export class OperatorHouse implements AsyncDisposable {
 
   /** @param wanted matches the condition as `Status Reason: message` */
   untilCondition(type: string, wanted: RegExp, name?: string): Promise<void> {
-    return this.until(async () => wanted.test(await this.condition(type, name)), `condition ${type} matches ${wanted}`);
+    return this.until(
+      async () => wanted.test(await this.condition(type, name)),
+      `condition ${type} matches ${wanted}`,
+    );
   }
 
   untilReady(name?: string): Promise<void> {

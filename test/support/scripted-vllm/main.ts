@@ -114,7 +114,8 @@ async function speak(most: number, does: Script["does"], response: ServerRespons
   const written: number[] = [];
   lastWritten = written;
   for (let at = 0; at < most && !response.destroyed; at += tinyCodec.slots.length) {
-    if (script.holdsAfter !== undefined && at >= script.holdsAfter) return void (await disconnected(response));
+    if (script.holdsAfter !== undefined && at >= script.holdsAfter)
+      return void (await disconnected(response));
     const isLate = at >= 8 * tinyCodec.slots.length;
     if (does === "break off" && isLate) return void response.destroy();
     if (does === "out of memory" && isLate) return void runOut(response);

@@ -132,7 +132,11 @@ export async function startTestApi(
     post: (body, headers = {}, { path = speechPath, signal } = {}) =>
       fetch(`${api.url}${path}`, {
         method: "POST",
-        headers: { authorization: `Bearer ${createdKeys.good}`, "content-type": "application/json", ...headers },
+        headers: {
+          authorization: `Bearer ${createdKeys.good}`,
+          "content-type": "application/json",
+          ...headers,
+        },
         body: typeof body === "string" ? body : JSON.stringify(body),
         ...(signal && { signal }),
       }),

@@ -66,7 +66,8 @@ export class FileServer implements AsyncDisposable {
     const etag = `"${createHash("sha256").update(file).digest("hex").slice(0, 8)}"`;
     const ifRange = this.ifRange ? request.headers["if-range"] : undefined;
     const requestedStart = /^bytes=(\d+)-$/.exec(request.headers.range ?? "")?.[1];
-    const start = this.ranges && requestedStart !== undefined && (ifRange ?? etag) === etag ? Number(requestedStart) : 0;
+    const start =
+      this.ranges && requestedStart !== undefined && (ifRange ?? etag) === etag ? Number(requestedStart) : 0;
     if (start > 0 && start >= file.length) {
       response.writeHead(416, { "content-range": `bytes */${file.length}` }).end();
       return;

@@ -34,7 +34,8 @@ export async function startPostgres(): Promise<TestPostgres> {
   const passwordFile = join(folder, "password");
   mkdirSync(data);
   writeFileSync(passwordFile, password);
-  if (isRoot()) for (const path of [folder, data, passwordFile]) chownSync(path, unprivilegedUser, unprivilegedUser);
+  if (isRoot())
+    for (const path of [folder, data, passwordFile]) chownSync(path, unprivilegedUser, unprivilegedUser);
   await runUnprivileged(join(programs, "initdb"), [
     ...["--pgdata", data, "--username", owner, "--pwfile", passwordFile],
     ...["--auth", "scram-sha-256", "--encoding", "UTF8", "--locale", "C", "--no-sync"],
@@ -100,7 +101,14 @@ function isRoot(): boolean {
  * reach it.
  */
 function unprivileged(program: string, words: readonly string[]): string[] {
-  const setpriv = ["setpriv", "--reuid", String(unprivilegedUser), "--regid", String(unprivilegedUser), "--clear-groups"];
+  const setpriv = [
+    "setpriv",
+    "--reuid",
+    String(unprivilegedUser),
+    "--regid",
+    String(unprivilegedUser),
+    "--clear-groups",
+  ];
   return isRoot() ? [...setpriv, program, ...words] : [program, ...words];
 }
 
@@ -113,7 +121,8 @@ async function runUnprivileged(program: string, words: readonly string[]): Promi
 export async function postgresPrograms(): Promise<string> {
   if (installed() === undefined) await install();
   const folder = installed();
-  if (folder === undefined) throw new Error("PostgreSQL is not installed: run sudo apt-get install postgresql");
+  if (folder === undefined)
+    throw new Error("PostgreSQL is not installed: run sudo apt-get install postgresql");
   return folder;
 }
 

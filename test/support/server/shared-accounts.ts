@@ -49,7 +49,9 @@ export class SharedAccounts {
 
   async open(): Promise<void> {
     if (!this.#cluster.isLocal)
-      throw new Error("these tests need the local cluster, which has the image of PostgreSQL: unset KUBECONFIG");
+      throw new Error(
+        "these tests need the local cluster, which has the image of PostgreSQL: unset KUBECONFIG",
+      );
     const { kubectl } = this.world;
     await Promise.all([giveStoresImage(), this.world.open()]);
     const [valkey] = await Promise.all([startPodValkey(kubectl, "valkey"), this.postgres.start()]);
@@ -95,7 +97,10 @@ export class SharedAccounts {
     const created = await this.world.kubectl.do("exec", pod, "--", "node", "server/main.ts", ...words);
     this.admin = created.trim();
     for (const at of this.pods) {
-      await eventually("the admin API key is accepted", async () => (await this.statusAt(at, this.admin)) === 200);
+      await eventually(
+        "the admin API key is accepted",
+        async () => (await this.statusAt(at, this.admin)) === 200,
+      );
     }
   }
 
@@ -171,7 +176,10 @@ export class SharedAccounts {
     const { key } = await this.makeKey(this.one, { name, scopes: ["tts:write", "oov:read"], ...more });
     for (const at of this.pods) {
       // This request does not count against the limits of the key.
-      await eventually(`the API key ${name} is accepted`, async () => (await this.wordsAt(at, key)).status !== 401);
+      await eventually(
+        `the API key ${name} is accepted`,
+        async () => (await this.wordsAt(at, key)).status !== 401,
+      );
     }
     return key;
   }

@@ -109,7 +109,9 @@ export function connectSocket(
 export function refusedUpgrade(url: string, path: string, options: ConnectOptions = {}): Promise<Refusal> {
   const { promise, resolve, reject } = Promise.withResolvers<Refusal>();
   const socket = openSocket(url, path, options);
-  socket.once("open", () => reject(new Error("the server accepted the upgrade, but should have rejected it")));
+  socket.once("open", () =>
+    reject(new Error("the server accepted the upgrade, but should have rejected it")),
+  );
   socket.on("error", () => undefined); // A rejected handshake also causes an error event.
   socket.once("unexpected-response", (_request, response) => {
     const pieces: Buffer[] = [];

@@ -2,7 +2,11 @@ import { expect, it } from "vitest";
 import { sentenceAround } from "../../../server/api/oovs/sentence.ts";
 
 it.each([
-  ["the first sentence that contains the word", "One. The zorblax is two. A zorblax is three.", "The zorblax is two."],
+  [
+    "the first sentence that contains the word",
+    "One. The zorblax is two. A zorblax is three.",
+    "The zorblax is two.",
+  ],
   ["a sentence with the word as a whole word", "Zorblaxian zorblaxes. A zorblax.", "A zorblax."],
   ["a sentence on one line", "One\nA\u0000 zorblax\t is.", "A zorblax is."],
   ["a sentence with its markup", "A [zorblax] is <500> it.", "A [zorblax] is <500> it."],

@@ -74,7 +74,10 @@ describe("the spool of OOV words", () => {
   it("keeps words for the process that follows a killed process, and deletes each file after use", async () => {
     const { spool } = await open();
     spool.add([observed("zorblax"), observed("quux")]);
-    spool.add([observed("zorblax", { lastSeen: 9 }), observed("zorblax", { team: undefined, keyId: "other" })]);
+    spool.add([
+      observed("zorblax", { lastSeen: 9 }),
+      observed("zorblax", { team: undefined, keyId: "other" }),
+    ]);
     await expect.poll(() => lines().length).toBe(4);
     const next = await open(); // The first spool is still open.
     const batch = await next.spool.next();

@@ -26,7 +26,12 @@ describe("PlaybackClock", () => {
     ["sees an underrun if the next piece is late", "0 200, 301 2000", 310, true],
     ["sees an underrun even if enough audio follows", "0 200, 900 5000, 901 5000", 910, true],
     ["sees an underrun if the socket sent too little", "0 1000, 500 1000, 800 0 800", undefined, true],
-    ["sees no underrun while the socket is only slightly behind", "0 1000, 500 1000 200, 800 0 500", undefined, false],
+    [
+      "sees no underrun while the socket is only slightly behind",
+      "0 1000, 500 1000 200, 800 0 500",
+      undefined,
+      false,
+    ],
     ["sees an underrun if the end is sent too late", "0 1000", 1101, true],
     ["sees no underrun after a client disconnects", "0 1000", undefined, false],
   ])("%s", (_behavior, steps, finishedMs, ranDry) => {

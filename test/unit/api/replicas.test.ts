@@ -148,11 +148,7 @@ describe("replicaUrls", () => {
       [slice({ ready: false, serving: true, terminating: true }, { ready: false })],
       ["http://10.0.0.0:8080"],
     ],
-    [
-      "no endpoint that does not serve",
-      [slice({ ready: false, serving: false, terminating: true })],
-      [],
-    ],
+    ["no endpoint that does not serve", [slice({ ready: false, serving: false, terminating: true })], []],
     [
       "the same address of two slices once",
       [slice({ ready: true }), slice({ ready: true })],

@@ -5,7 +5,9 @@ it.each(["postgres://me:pw@db.example/tts?sslmode=disable", "postgresql://db.exa
   "weakSettings warns about %s without repeating its password or host",
   (database) => {
     const warnings = weakSettings({ database });
-    expect(warnings).toEqual([expect.stringContaining("SVC_TTS_DATABASE does not verify the server of PostgreSQL")]);
+    expect(warnings).toEqual([
+      expect.stringContaining("SVC_TTS_DATABASE does not verify the server of PostgreSQL"),
+    ]);
     expect(warnings[0]).not.toMatch(/pw|example/);
   },
 );

@@ -120,31 +120,34 @@ describe.each([
 describe("the elements of a WebM file", () => {
   const lengths = opusRates.flatMap((rate) => [0, 7, rate + 123].map((count) => ({ rate, count })));
 
-  it.each(lengths)("say where the speech begins and ends: $count samples at $rate Hz", async ({ rate, count }) => {
-    const encoder = await createOpusEncoder(rate, createWebmContainer());
-    const webm = readWebm(encodeAll(encoder, sweep(count, rate), Math.floor(rate / 10) + 1));
-    expect(webm).toMatchObject({
-      docType: "webm",
-      codec: "A_OPUS",
-      samplingRate: 48_000,
-      channels: 1,
-      seekPreRollNs: 80_000_000,
-    });
-    const { opusHead, packets } = webm;
-    expect(opusHead.toString("latin1", 0, 8)).toBe("OpusHead");
-    const preSkip = opusHead.readUInt16LE(10);
-    expect(webm.codecDelayNs).toBe(Math.round((preSkip * 1e9) / 48_000));
-    expect(packets.map(({ atMs }) => atMs)).toEqual(packets.map((_, i) => i * 20));
-    expect(packets.slice(0, -1).filter(({ discardNs }) => discardNs !== 0)).toEqual([]);
-    const discarded = Math.round(((packets.at(-1)?.discardNs ?? 0) * 48_000) / 1e9);
-    const end = packets.length * 960 - discarded;
-    expect(end - preSkip).toBe((count * 48_000) / rate);
-    // The same packets are valid Opus, as FFmpeg hears in the other container.
-    const ogg = createOggContainer(7);
-    const bytes = packets.map((packet) => packet.bytes);
-    const heard = await decodeAudio(
-      Buffer.concat([ogg.start(rate, preSkip), ogg.end(bytes, bytes.length, end)]),
-    );
-    expect(heard.samples.length).toBe((count * 48_000) / rate);
-  });
+  it.each(lengths)(
+    "say where the speech begins and ends: $count samples at $rate Hz",
+    async ({ rate, count }) => {
+      const encoder = await createOpusEncoder(rate, createWebmContainer());
+      const webm = readWebm(encodeAll(encoder, sweep(count, rate), Math.floor(rate / 10) + 1));
+      expect(webm).toMatchObject({
+        docType: "webm",
+        codec: "A_OPUS",
+        samplingRate: 48_000,
+        channels: 1,
+        seekPreRollNs: 80_000_000,
+      });
+      const { opusHead, packets } = webm;
+      expect(opusHead.toString("latin1", 0, 8)).toBe("OpusHead");
+      const preSkip = opusHead.readUInt16LE(10);
+      expect(webm.codecDelayNs).toBe(Math.round((preSkip * 1e9) / 48_000));
+      expect(packets.map(({ atMs }) => atMs)).toEqual(packets.map((_, i) => i * 20));
+      expect(packets.slice(0, -1).filter(({ discardNs }) => discardNs !== 0)).toEqual([]);
+      const discarded = Math.round(((packets.at(-1)?.discardNs ?? 0) * 48_000) / 1e9);
+      const end = packets.length * 960 - discarded;
+      expect(end - preSkip).toBe((count * 48_000) / rate);
+      // The same packets are valid Opus, as FFmpeg hears in the other container.
+      const ogg = createOggContainer(7);
+      const bytes = packets.map((packet) => packet.bytes);
+      const heard = await decodeAudio(
+        Buffer.concat([ogg.start(rate, preSkip), ogg.end(bytes, bytes.length, end)]),
+      );
+      expect(heard.samples.length).toBe((count * 48_000) / rate);
+    },
+  );
 });

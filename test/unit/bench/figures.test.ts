@@ -16,7 +16,12 @@ describe("a quantile", () => {
     ["at 1 is the greatest", [3, 5, 8], 1, 8],
     ["at one half of an even number is the lower middle", [1, 2, 3, 4], 0.5, 2],
     ["at 0.95 of 100 values is the 95th", oneToHundred, 0.95, 95],
-    ["at 0.07 of 100 values is the 7th, although 0.07 * 100 is above 7 in floating point", oneToHundred, 0.07, 7],
+    [
+      "at 0.07 of 100 values is the 7th, although 0.07 * 100 is above 7 in floating point",
+      oneToHundred,
+      0.07,
+      7,
+    ],
     ["is always a measured value", [10, 1000], 0.51, 1000],
   ])("%s", (_name, values, share, expected) => {
     expect(quantile(values, share)).toBe(expected);
@@ -140,7 +145,10 @@ describe("the summary of a load run", () => {
   });
 
   it("counts a stall of exactly 100 ms as brief", () => {
-    expect(summarizeRun(1, 1, [{ ...completeStream, stallMs: 100 }]).playback).toMatchObject({ brief: 1, starved: 0 });
+    expect(summarizeRun(1, 1, [{ ...completeStream, stallMs: 100 }]).playback).toMatchObject({
+      brief: 1,
+      starved: 0,
+    });
   });
 
   it("omits figures that were not measured", () => {
@@ -160,7 +168,9 @@ describe("the summary of a load run", () => {
   });
 
   it("is printed as a table", () => {
-    const text = renderRun(summarizeRun(4, 10, [completeStream, { ...completeStream, stallMs: 900 }, failedStream]));
+    const text = renderRun(
+      summarizeRun(4, 10, [completeStream, { ...completeStream, stallMs: 900 }, failedStream]),
+    );
     expect(text).toMatch(/streams +4 for 10\.0 s/);
     expect(text).toMatch(/complete +2 \(66\.7 % of the ended streams\)/);
     expect(text).toMatch(/failed +1 \(saturated 1\)/);

@@ -41,16 +41,19 @@ describe("the meter of MP3", () => {
 });
 
 describe("the meter of Ogg Opus", () => {
-  it.each([8000, 24_000])("measures the length of pages at %s Hz, and does not count headers", async (rate) => {
-    const file = encoded(await createOpusEncoder(rate, createOggContainer(7)), 3 * rate);
-    for (const pieceBytes of [1, 1000, file.length]) {
-      const { bytes, ms } = measureFile("audio/ogg", file, pieceBytes);
-      expect(ms).toBeGreaterThanOrEqual(3000);
-      expect(ms).toBeLessThan(3100);
-      expect(bytes).toBeLessThan(file.length);
-      expect(bytes).toBeGreaterThan(file.length - 300);
-    }
-  });
+  it.each([8000, 24_000])(
+    "measures the length of pages at %s Hz, and does not count headers",
+    async (rate) => {
+      const file = encoded(await createOpusEncoder(rate, createOggContainer(7)), 3 * rate);
+      for (const pieceBytes of [1, 1000, file.length]) {
+        const { bytes, ms } = measureFile("audio/ogg", file, pieceBytes);
+        expect(ms).toBeGreaterThanOrEqual(3000);
+        expect(ms).toBeLessThan(3100);
+        expect(bytes).toBeLessThan(file.length);
+        expect(bytes).toBeGreaterThan(file.length - 300);
+      }
+    },
+  );
 
   it("fails for bytes that are not an Ogg page", () => {
     expect(() => measureFile("audio/ogg", Buffer.alloc(100), 100)).toThrow("between two Ogg pages");
@@ -72,10 +75,15 @@ const chunk = (text: string) => `event: chunk\ndata: ${JSON.stringify({ data: ba
 const done = 'event: done\ndata: {"done":true}\n\n';
 
 describe("the audio of server-sent events", () => {
-  it.each([1, 7, 10_000])("is the audio of the chunks if the events arrive in pieces of %s bytes", async (pieceBytes) => {
-    const words = 'event: timestamps\ndata: {"word_timestamps":{"words":["é"]}}\n\n';
-    expect(await readEvents(`:\n\n${chunk("one ")}${chunk("two")}${words}${done}`, pieceBytes)).toBe("one two");
-  });
+  it.each([1, 7, 10_000])(
+    "is the audio of the chunks if the events arrive in pieces of %s bytes",
+    async (pieceBytes) => {
+      const words = 'event: timestamps\ndata: {"word_timestamps":{"words":["é"]}}\n\n';
+      expect(await readEvents(`:\n\n${chunk("one ")}${chunk("two")}${words}${done}`, pieceBytes)).toBe(
+        "one two",
+      );
+    },
+  );
 
   it("is also read from events in the OpenAI form", async () => {
     const delta = `data: ${JSON.stringify({ type: "speech.audio.delta", audio: base64("one") })}\n\n`;

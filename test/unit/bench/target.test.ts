@@ -58,9 +58,12 @@ describe("the form of a response", () => {
     [svcTts, { "content-type": "audio/pcm", "x-sampling-rate": "many" }, "audio/pcm", undefined],
     [peer, {}, "audio/mpeg", 24_000],
     [{ ...peer, rate: 22_050 }, { "content-type": "audio/pcm" }, "audio/pcm", 22_050],
-  ] as const)("is read from the headers if they have it, and else from the target (case %#)", (target, headers, mediaType, rate) => {
-    expect(formOf(target, headers)).toEqual({ mediaType, rate, inEvents: false });
-  });
+  ] as const)(
+    "is read from the headers if they have it, and else from the target (case %#)",
+    (target, headers, mediaType, rate) => {
+      expect(formOf(target, headers)).toEqual({ mediaType, rate, inEvents: false });
+    },
+  );
 
   it("is the form of the audio in the events for a response with events", () => {
     const headers = { "content-type": "text/event-stream; charset=utf-8", "x-sampling-rate": "24000" };

@@ -11,12 +11,20 @@ describe("the rules of the project refuse", () => {
   it.each([
     ["operator/serve/observe.ts", 'import { Failure } from "../../server/errors.ts";', "config/contract"],
     ["server/api/app.ts", 'import { permissions } from "../../operator/permissions.ts";', "two programs"],
-    ["config/contract/names.ts", 'import type { Frame } from "../../server/speech.ts";', "share only config/contract"],
+    [
+      "config/contract/names.ts",
+      'import type { Frame } from "../../server/speech.ts";',
+      "share only config/contract",
+    ],
     ["crds/generate.ts", 'import { rulesOf } from "../operator/permissions.ts";', "crds/ may import"],
     ["crds/fields.ts", 'export * from "../operator/outcome.ts";', "crds/ may import"],
     ["server/wire.ts", 'const load = () => import("../test/support/world.ts");', "server/ may import"],
     ["server/api/models.ts", 'import { speak } from "../engine/contract.ts";', "Send an invocation"],
-    ["server/api/models.ts", 'import type { Token } from "../text/tokens.ts";', "container of the model tier"],
+    [
+      "server/api/models.ts",
+      'import type { Token } from "../text/tokens.ts";',
+      "container of the model tier",
+    ],
     ["server/api/sockets/a.ts", 'import { normalize } from "../../text/normalize.ts";', "server/contract"],
     ["server/contract/text/ipa.ts", 'import { readFileSync } from "node:fs";', "no network, files"],
     ["server/text/sentences.ts", 'import { readFileSync } from "node:fs";', "no network, files"],
@@ -51,9 +59,21 @@ describe("the rules of the project refuse", () => {
     ["operator/loop/queue.ts", "process.exitCode = 1;", "only a main.ts"],
     ["operator/loop/queue.ts", 'import { env } from "node:process";', "only a main.ts"],
     ["operator/loop/queue.ts", 'import process from "node:process";', "only a main.ts"],
-    ["test/unit/a.test.ts", 'import { it } from "vitest"; it.skip("later", () => {});', "every test must run"],
-    ["test/unit/a.test.ts", 'import { describe } from "vitest"; describe.only("one", () => {});', "every test must run"],
-    ["test/e2e/a.test.ts", 'import { it } from "vitest"; it.skipIf(true)("gpu", () => {});', "every test must run"],
+    [
+      "test/unit/a.test.ts",
+      'import { it } from "vitest"; it.skip("later", () => {});',
+      "every test must run",
+    ],
+    [
+      "test/unit/a.test.ts",
+      'import { describe } from "vitest"; describe.only("one", () => {});',
+      "every test must run",
+    ],
+    [
+      "test/e2e/a.test.ts",
+      'import { it } from "vitest"; it.skipIf(true)("gpu", () => {});',
+      "every test must run",
+    ],
   ])("in %s: %s", (path, text, message) => {
     expect(messages(path, text)).toContainEqual(expect.stringContaining(message));
   });

@@ -1,8 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { judgeTests } from "../../check/test-rules.ts";
 
-const findingsIn = (text: string, path = "test/integration/operator/a.test.ts") => judgeTests([{ path, text }]);
-const oneFinding = (text: string) => [{ path: expect.any(String), line: 1, message: expect.stringContaining(text) }];
+const findingsIn = (text: string, path = "test/integration/operator/a.test.ts") =>
+  judgeTests([{ path, text }]);
+const oneFinding = (text: string) => [
+  { path: expect.any(String), line: 1, message: expect.stringContaining(text) },
+];
 /** The value is separate from its option, because these rules also check this file. */
 const shortWait = "20s";
 
@@ -22,7 +25,9 @@ describe("the rules for tests refuse", () => {
   });
 
   it("wait limits for a single file", () => {
-    expect(findingsIn("vi.setConfig({ testTimeout: 240_000 });")).toEqual(oneFinding("sets testTimeout for a file"));
+    expect(findingsIn("vi.setConfig({ testTimeout: 240_000 });")).toEqual(
+      oneFinding("sets testTimeout for a file"),
+    );
   });
 
   it.each([

@@ -51,7 +51,11 @@ describe("make check", () => {
     ],
     ["an empty catch block", "try {\n  JSON.parse('');\n} catch {}\n", "noEmptyBlockStatements"],
     ["the type any", "export const a: any = 1;\n", "noExplicitAny"],
-    ["a non-null assertion", "export const a = (b: string | undefined) => b!.length;\n", "noNonNullAssertion"],
+    [
+      "a non-null assertion",
+      "export const a = (b: string | undefined) => b!.length;\n",
+      "noNonNullAssertion",
+    ],
   ])("refuses %s, by Biome", async (_what, text, rule) => {
     await put("server/main.ts", text);
     const { isClean, output } = await biome();

@@ -71,7 +71,9 @@ describe("keys create", () => {
     const first = await create("app");
     const second = await create("other", "--scopes", "tts:write,admin");
     expect(isWellFormedKey(first.out)).toBe(true);
-    expect(first.err).toBe(`The API key app was created. It is shown only once. ${file} contains the digest of the key.`);
+    expect(first.err).toBe(
+      `The API key app was created. It is shown only once. ${file} contains the digest of the key.`,
+    );
     const text = readFileSync(file, "utf8");
     expect(text).not.toContain(first.out);
     expect(statSync(file).mode & 0o777).toBe(0o600);
@@ -243,10 +245,25 @@ describe("the settings in environment variables", () => {
   it.each<[string, ModelKind, Record<string, string>, object | undefined]>([
     ["none without a folder", "mist", { [env.prefer]: "quality" }, undefined],
     ["none by default", "mist", {}, { naturalModels: [], fallsBack: false }],
-    ["the voices of mist if mist prefers quality", "mist", { [env.prefer]: "quality" }, { naturalModels: ["mist"] }],
+    [
+      "the voices of mist if mist prefers quality",
+      "mist",
+      { [env.prefer]: "quality" },
+      { naturalModels: ["mist"] },
+    ],
     ["none of arcana if mist prefers quality", "arcana", { [env.prefer]: "quality" }, { naturalModels: [] }],
-    ["the voices of arcana if its generator is Kokoro", "arcana", { [env.arcanaGenerator]: "kokoro" }, { naturalModels: ["arcana"] }],
-    ["none of mist if the generator of arcana is Kokoro", "mist", { [env.arcanaGenerator]: "kokoro" }, { naturalModels: [] }],
+    [
+      "the voices of arcana if its generator is Kokoro",
+      "arcana",
+      { [env.arcanaGenerator]: "kokoro" },
+      { naturalModels: ["arcana"] },
+    ],
+    [
+      "none of mist if the generator of arcana is Kokoro",
+      "mist",
+      { [env.arcanaGenerator]: "kokoro" },
+      { naturalModels: [] },
+    ],
     ["with a fallback to built-in voices", "mist", { [env.voicesFallback]: "builtin" }, { fallsBack: true }],
     ["with a number of streams", "mist", { [env.voicesStreams]: "3" }, { streams: 3 }],
   ])("select the voices that natural voices replace: %s", (voicesReplaced, tier, environment, expected) => {

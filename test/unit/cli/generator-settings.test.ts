@@ -68,6 +68,9 @@ test.each([
     { GENERATOR_CODEC_PROVIDERS: "tpu" },
     'GENERATOR_CODEC_PROVIDERS must list cpu, cuda separated by commas; it contains "tpu".',
   ],
-])("%o is refused, and the message names the variable, the value and the allowed values", (environment, message) => {
-  expect(() => readModelSettings("arcana", { ...vllm, ...environment })).toThrow(message);
-});
+])(
+  "%o is refused, and the message names the variable, the value and the allowed values",
+  (environment, message) => {
+    expect(() => readModelSettings("arcana", { ...vllm, ...environment })).toThrow(message);
+  },
+);

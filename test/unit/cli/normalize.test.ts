@@ -30,11 +30,14 @@ test.each(Object.keys(languages))("normalize accepts the language %s", async (la
   expect({ code, out }).toEqual({ code: 0, out: "Test" });
 });
 
-test.each(["klingon", "", "toString"])("normalize refuses the language %j and lists the languages", async (lang) => {
-  const { code, out, err } = await run(["1"], "--lang", lang);
-  expect({ code, out }).toEqual({ code: 2, out: "" });
-  expect(err).toContain("eng");
-});
+test.each(["klingon", "", "toString"])(
+  "normalize refuses the language %j and lists the languages",
+  async (lang) => {
+    const { code, out, err } = await run(["1"], "--lang", lang);
+    expect({ code, out }).toEqual({ code: 2, out: "" });
+    expect(err).toContain("eng");
+  },
+);
 
 test("normalize requires --lang, and prints its help", async () => {
   expect((await run([])).err).toContain("--lang LANG is required");

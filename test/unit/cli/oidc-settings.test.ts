@@ -54,10 +54,7 @@ describe("the settings of single sign-on", () => {
     [{ [env.oidcIssuer]: "https://a:b@login.example.com" }, "SVC_TTS_OIDC_ISSUER must be an https URL"],
     [{ [env.oidcClientId]: "" }, "SVC_TTS_OIDC_ISSUER needs SVC_TTS_OIDC_CLIENT_ID"],
     [{ [env.dashboardUrl]: "" }, "SVC_TTS_OIDC_ISSUER needs SVC_TTS_DASHBOARD_URL"],
-    [
-      { [env.oidcScopes]: "profile" },
-      'SVC_TTS_OIDC_SCOPES must contain the scope openid; it is "profile".',
-    ],
+    [{ [env.oidcScopes]: "profile" }, 'SVC_TTS_OIDC_SCOPES must contain the scope openid; it is "profile".'],
     [
       { [env.oidcGroups]: "admins=owner" },
       "SVC_TTS_OIDC_GROUPS must be a JSON list of groups and their roles",

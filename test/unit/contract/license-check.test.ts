@@ -49,13 +49,25 @@ describe("a license with an online check", () => {
   it.each([
     ["is valid until 24 hours after the last response", 33, [response()], "valid", undefined],
     ["is in its grace period if no newer response arrives", 35, [response()], "grace", "unconfirmed"],
-    ["is in its grace period until the last hour of that period", 10 + 24 + 71, [response()], "grace", "unconfirmed"],
+    [
+      "is in its grace period until the last hour of that period",
+      10 + 24 + 71,
+      [response()],
+      "grace",
+      "unconfirmed",
+    ],
     ["is invalid after its grace period", 10 + 24 + 73, [response()], "invalid", "unconfirmed"],
     ["is valid shortly after the start without a response", 0.05, [], "valid", undefined],
     ["is in its grace period one hour after the start without a response", 1, [], "grace", "unconfirmed"],
     ["is invalid after the grace period without a response", 73, [], "invalid", "unconfirmed"],
     ["ignores a response about another license", 1, [response({ jti: "2" })], "grace", "unconfirmed"],
-    ["is invalid after a response that it is revoked", 11, [response({ status: "revoked" })], "invalid", "revoked"],
+    [
+      "is invalid after a response that it is revoked",
+      11,
+      [response({ status: "revoked" })],
+      "invalid",
+      "revoked",
+    ],
     [
       "is valid again after a newer response",
       12,
@@ -122,7 +134,11 @@ describe("a response of the issuer", () => {
   });
 
   it("is selected if it is the newest, and a revocation is selected from two with the same time", () => {
-    const [old, bad, good] = [response({ iat: 1 }), response({ iat: 2, status: "revoked" }), response({ iat: 2 })];
+    const [old, bad, good] = [
+      response({ iat: 1 }),
+      response({ iat: 2, status: "revoked" }),
+      response({ iat: 2 }),
+    ];
     expect(newestResponse([old, good, bad], "1")).toBe(bad);
     expect(newestResponse([bad, good, old], "1")).toBe(bad);
   });

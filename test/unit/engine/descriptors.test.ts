@@ -10,5 +10,7 @@ it("a model tier without free file descriptors continues, and reports why its en
   const [engine, vllm, server] = JSON.parse(stdout) as string[];
   expect(engine).toMatch(/EngineDied: The engine process could not be started: spawn .* EMFILE/);
   expect(vllm).toMatch(/it could not be started: spawn sh EMFILE/);
-  expect(server).toMatch(/vLLM did not start 3 times in a row. Last reason: vLLM could not be started: .*EMFILE/);
+  expect(server).toMatch(
+    /vLLM did not start 3 times in a row. Last reason: vLLM could not be started: .*EMFILE/,
+  );
 });

@@ -48,7 +48,9 @@ function graphWith({
 
 async function run(model: Buffer, inputs = 64): Promise<{ shape: readonly number[]; data: unknown }> {
   const session = await InferenceSession.create(model);
-  const { y } = await session.run({ x: new Tensor("uint8", smallBytes(inputs * length, 5), [1, inputs, length]) });
+  const { y } = await session.run({
+    x: new Tensor("uint8", smallBytes(inputs * length, 5), [1, inputs, length]),
+  });
   await session.release();
   if (!y) throw new Error("the graph has no output y");
   return { shape: y.dims, data: y.data };

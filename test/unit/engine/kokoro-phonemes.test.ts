@@ -40,6 +40,9 @@ test.each([
   { espeak: "fr", word: "bon", sounds: ["b", "ˈɔ\u0303"], symbols: "bˈɔ\u0303" },
   { espeak: "pt-br", word: "rei", sounds: ["x", "ˈeɪ"], symbols: "xˈA" },
   { espeak: "hi", word: "meaning hand", sounds: ["h", "ˈaː", "tʰ"], symbols: "hˈaːtʰ" },
-])("kokoroSymbols($sounds) is $symbols for the word $word in the voice $espeak", ({ espeak, sounds, symbols }) => {
-  expect(kokoroSymbols(sounds, espeak)).toBe(symbols);
-});
+])(
+  "kokoroSymbols($sounds) is $symbols for the word $word in the voice $espeak",
+  ({ espeak, sounds, symbols }) => {
+    expect(kokoroSymbols(sounds, espeak)).toBe(symbols);
+  },
+);

@@ -12,12 +12,15 @@ test.each([
     ceilings: 0,
     clips: 1,
   },
-])("readOutline returns the outputs and operators of a graph of $name", ({ model, outputs, ceilings, clips }) => {
-  const outline = readOutline(model);
-  expect(outline.outputs).toEqual(outputs);
-  expect(madeBy(outline, "Ceil")).toHaveLength(ceilings);
-  expect(madeBy(outline, "Clip")).toHaveLength(clips);
-});
+])(
+  "readOutline returns the outputs and operators of a graph of $name",
+  ({ model, outputs, ceilings, clips }) => {
+    const outline = readOutline(model);
+    expect(outline.outputs).toEqual(outputs);
+    expect(madeBy(outline, "Ceil")).toHaveLength(ceilings);
+    expect(madeBy(outline, "Clip")).toHaveLength(clips);
+  },
+);
 
 test("readOutline returns the inputs and integer attributes of an operator", () => {
   const { nodes } = readOutline(tinyKokoro());

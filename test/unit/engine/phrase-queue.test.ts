@@ -17,7 +17,11 @@ function orderOf(waiting: readonly QueuedUtterance[], { phraseMs = 100, capacity
 
 describe("the utterance queue", () => {
   it.each<[string, readonly QueuedUtterance[], readonly number[]]>([
-    ["phrases by the earliest deadline", [started(1900), started(1300), started(1600), started(1300)], [1, 3, 2, 0]],
+    [
+      "phrases by the earliest deadline",
+      [started(1900), started(1300), started(1600), started(1300)],
+      [1, 3, 2, 0],
+    ],
     ["new streams in their order of arrival", [first(1260), first(1250), first(1260)], [1, 0, 2]],
     ["a new stream before started streams that have enough time", [started(1300), first(1250)], [1, 0]],
     ["a started stream first if it would have an underrun", [started(1199), first(1250)], [0, 1]],
@@ -27,7 +31,11 @@ describe("the utterance queue", () => {
       [0, 2, 1],
     ],
     ["a new stream by its deadline after a wait of five seconds", [started(now), first(now - 5000)], [1, 0]],
-    ["a new stream with a shorter wait after a started stream that would have an underrun", [started(now), first(now - 4999)], [0, 1]],
+    [
+      "a new stream with a shorter wait after a started stream that would have an underrun",
+      [started(now), first(now - 4999)],
+      [0, 1],
+    ],
   ])("returns %s", (_rule, waiting, order) => {
     expect(orderOf(waiting)).toEqual(order);
   });
@@ -151,19 +159,24 @@ class EarliestDeadline {
 describe("two processes with 16 slots, whose clients send requests of one to four phrases in a loop,", () => {
   const simulation = { clients: 32, slots: 16, processes: 2, seed: 7 };
 
-  it.each([55, 24, 17.7])("have no underrun if the engines generate %d seconds of audio per second", (speed) => {
-    const { longestGapMs, longestFirstMs, streams } = serve({
-      ...simulation,
-      speed,
-      queue: new UtteranceQueue(2),
-    });
-    expect(streams).toBeGreaterThan(1000);
-    expect(longestGapMs).toBe(0);
-    expect(longestFirstMs).toBeLessThan(patienceMs + 5000);
-  });
+  it.each([55, 24, 17.7])(
+    "have no underrun if the engines generate %d seconds of audio per second",
+    (speed) => {
+      const { longestGapMs, longestFirstMs, streams } = serve({
+        ...simulation,
+        speed,
+        queue: new UtteranceQueue(2),
+      });
+      expect(streams).toBeGreaterThan(1000);
+      expect(longestGapMs).toBe(0);
+      expect(longestFirstMs).toBeLessThan(patienceMs + 5000);
+    },
+  );
 
   it("have underruns with a queue that considers only the earliest deadline", () => {
-    expect(serve({ ...simulation, speed: 17.7, queue: new EarliestDeadline() }).longestGapMs).toBeGreaterThan(200);
+    expect(serve({ ...simulation, speed: 17.7, queue: new EarliestDeadline() }).longestGapMs).toBeGreaterThan(
+      200,
+    );
   });
 
   it("serve every client within 30 s if the engines are too slow for all streams", () => {

@@ -14,9 +14,12 @@ describe("an engine", () => {
     [4.3, 3],
     [12, 8],
     [160, 112],
-  ])("that generates %d seconds of audio per second serves %d streams in real time", (audioSpeed, streams) => {
-    expect(realTimeStreamsAt({ audioSpeed, processes: 1 })).toBe(streams);
-  });
+  ])(
+    "that generates %d seconds of audio per second serves %d streams in real time",
+    (audioSpeed, streams) => {
+      expect(realTimeStreamsAt({ audioSpeed, processes: 1 })).toBe(streams);
+    },
+  );
 
   it.each<[speed: number, processes: number, streams: number, growth: number | undefined]>([
     [3, 1, 1, 2],

@@ -11,7 +11,11 @@ describe("differenceOf", () => {
   test.each([
     { what: "equal outputs", other: measured([0.1, 0.2]), difference: undefined },
     { what: "outputs with rounding errors", other: measured([0.1, 0.2005]), difference: undefined },
-    { what: "a different sample", other: measured([0.1, 0.4]), difference: /text 1 differs by 0\.2000 of full scale/ },
+    {
+      what: "a different sample",
+      other: measured([0.1, 0.4]),
+      difference: /text 1 differs by 0\.2000 of full scale/,
+    },
     { what: "NaN", other: measured([0.1, Number.NaN]), difference: /differs by NaN/ },
     { what: "more samples", other: measured([0.1, 0.2, 0.3]), difference: /text 1 has another length/ },
     { what: "missing lines", other: { lines: [], realTimeFactor: 1 }, difference: /another length/ },

@@ -12,7 +12,10 @@ function frame(change: Partial<VocoderFrame> = {}): VocoderFrame {
   return { cepstrum, aperiodicityDb: -20, pitchHz: 125, samples: 200, ...change };
 }
 
-function synthesize(frames: readonly VocoderFrame[], formants = 1): { pieces: Float32Array[]; whole: number[] } {
+function synthesize(
+  frames: readonly VocoderFrame[],
+  formants = 1,
+): { pieces: Float32Array[]; whole: number[] } {
   const vocoder = new Vocoder({ rate, coefficients, warp: 0.42, formants });
   const pieces = frames.map((one) => vocoder.push(one));
   pieces.push(vocoder.finish());

@@ -66,9 +66,7 @@ describe("the metrics of both tiers", () => {
     "%s follows the naming conventions of Prometheus",
     (name, { type, help, labelNames }) => {
       expect(name).toMatch(/^(svc_tts|http)(_[a-z]+)+$/);
-      expect(name.endsWith("_total"), "counters, and only counters, end in _total").toBe(
-        type === "counter",
-      );
+      expect(name.endsWith("_total"), "counters, and only counters, end in _total").toBe(type === "counter");
       expect(name).not.toMatch(/_(ms|milliseconds|minutes|hours|kb|mb|percent|counter|gauge|histogram)(_|$)/);
       expect(name).not.toMatch(/_(count|sum|bucket)$/);
       expect(help.length).toBeGreaterThan(10);

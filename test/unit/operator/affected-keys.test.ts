@@ -39,7 +39,11 @@ const keysOf = (changed: KubernetesObject) =>
 
 it.each([
   ["a TtsDeployment", object("TtsDeployment", "demo"), everything],
-  ["a pool, because another pool may use its free capacity", object("TtsModelPool", "demo-mist", own), everything],
+  [
+    "a pool, because another pool may use its free capacity",
+    object("TtsModelPool", "demo-mist", own),
+    everything,
+  ],
   [
     "a spec of a TtsDeployment that was not reconciled yet",
     object("TtsDeployment", "demo", { generation: 2 }),
@@ -205,14 +209,17 @@ it.each([
     { capacity: { streams: 16, used: 1 } },
     everything,
   ],
-])("affectedKeys returns only affected keys for a status that changes %s", (_what, kind, before, after, keys) => {
-  const name = kind === "TtsDeployment" ? "demo" : "demo-mist";
-  const base = object(kind, name, { ...own, uid: "1" });
-  const change = {
-    kind,
-    key: `ns/${name}`,
-    object: { ...base, status: after },
-    before: storeUncompressed({ ...base, status: before }),
-  };
-  expect(affectedKeys(view, change).toSorted()).toEqual(keys);
-});
+])(
+  "affectedKeys returns only affected keys for a status that changes %s",
+  (_what, kind, before, after, keys) => {
+    const name = kind === "TtsDeployment" ? "demo" : "demo-mist";
+    const base = object(kind, name, { ...own, uid: "1" });
+    const change = {
+      kind,
+      key: `ns/${name}`,
+      object: { ...base, status: after },
+      before: storeUncompressed({ ...base, status: before }),
+    };
+    expect(affectedKeys(view, change).toSorted()).toEqual(keys);
+  },
+);

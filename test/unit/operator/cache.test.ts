@@ -37,6 +37,8 @@ it("ClusterCache uses the listed objects after a restore of etcd, also if they a
   stored = demo("600", 6);
   const expired = { kind: "Status", status: "Failure", code: 410, reason: "Expired", message: "too old" };
   watch.write(`${JSON.stringify({ type: "ERROR", object: expired })}\n`);
-  await eventually("the cache has the listed object", () => clock.advance(1_000).then(() => generation() === 6));
+  await eventually("the cache has the listed object", () =>
+    clock.advance(1_000).then(() => generation() === 6),
+  );
   await view.stop();
 });

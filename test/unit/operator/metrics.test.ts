@@ -55,9 +55,7 @@ test("requests are counted by status code, and by <error> if no response arrived
   observe({ method: "GET", kind: "Pod", status: 200, tookMs: 3 });
   observe({ method: "GET", kind: "Pod", status: 0, tookMs: 3 });
   const host = "10.96.0.1";
-  expect(await valueOf(registry, "rest_client_requests_total", { code: "200", method: "GET", host })).toBe(
-    1,
-  );
+  expect(await valueOf(registry, "rest_client_requests_total", { code: "200", method: "GET", host })).toBe(1);
   expect(
     await valueOf(registry, "rest_client_requests_total", { code: "<error>", method: "GET", host }),
   ).toBe(1);

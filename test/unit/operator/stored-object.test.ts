@@ -60,7 +60,9 @@ describe("a compressed object", () => {
     const make = (i: number) => configMap(`object-${i}`, { env });
     const bytesOf = (hold: (object: KubernetesObject) => unknown) => {
       const before = process.memoryUsage().heapUsed;
-      const storedObjects = Array.from({ length: 2_000 }, (_, i) => hold(JSON.parse(JSON.stringify(make(i)))));
+      const storedObjects = Array.from({ length: 2_000 }, (_, i) =>
+        hold(JSON.parse(JSON.stringify(make(i)))),
+      );
       collectGarbage();
       const bytes = process.memoryUsage().heapUsed - before;
       expect(storedObjects).toHaveLength(2_000);

@@ -36,7 +36,9 @@ async function running(options: Partial<QueueOptions> = {}) {
 
 describe("a work queue", () => {
   test("keeps the backoff of a failed key that addUnlessFailed adds", async () => {
-    const { clock, queue, started, end } = await running({ backoff: { baseMs: 1000, capMs: 1000, jitter: 0 } });
+    const { clock, queue, started, end } = await running({
+      backoff: { baseMs: 1000, capMs: 1000, jitter: 0 },
+    });
     await end("a", new Error("refused"));
     queue.addUnlessFailed("a");
     await settle();

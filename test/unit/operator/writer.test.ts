@@ -130,7 +130,11 @@ describe("the problem of a reconcile", () => {
   });
 
   test("contains each message once, with the reason of the stalled problem", () => {
-    const retried = { reason: "ApplyFailed", message: "Service api was not written.", stalled: false } as const;
+    const retried = {
+      reason: "ApplyFailed",
+      message: "Service api was not written.",
+      stalled: false,
+    } as const;
     const stalled = { reason: "NameTaken", message: "Role api is taken.", stalled: true } as const;
     expect(combineProblems([retried, undefined, stalled, retried])).toEqual({
       reason: "NameTaken",

@@ -61,7 +61,9 @@ describe("a command in its own process group", () => {
     const leaveGroup = 'setsid sleep 1000 & echo $!; until [ "$(ps -o sid= -p $!)" -eq $! ]; do :; done';
     await groups.run(shell(leaveGroup), { logFile, endAfterMs: NO_LIMIT_MS });
     const pid = await loggedPid();
-    await eventually("the process is among the leftovers", () => groups.leftovers().some(({ command }) => command === "sleep 1000"));
+    await eventually("the process is among the leftovers", () =>
+      groups.leftovers().some(({ command }) => command === "sleep 1000"),
+    );
     expect(groups.killLeftovers()).toEqual([{ pid, command: "sleep 1000" }]);
     await eventually("the process has ended", () => processGone(pid));
   });

@@ -72,7 +72,9 @@ describe("a database error has a message with a remedy", () => {
     const file = openSync(path, "r+");
     writeSync(file, bytes, 0, bytes.length, 4096);
     closeSync(file);
-    await expect(use(openTestDatabase(path))).rejects.toThrow("is corrupt; stop the server and restore a backup");
+    await expect(use(openTestDatabase(path))).rejects.toThrow(
+      "is corrupt; stop the server and restore a backup",
+    );
   });
 
   it("if the file is deleted in use, and the next use succeeds after the file is restored", async () => {
@@ -143,7 +145,9 @@ describe("a PostgreSQL database", () => {
     "is refused without an explicit sslmode: %s",
     (url) => {
       const open = () => postgresBackend(url);
-      expect(open).toThrow("the URL of the database does not state whether TLS is used; add ?sslmode=verify-full, or ?sslmode=disable");
+      expect(open).toThrow(
+        "the URL of the database does not state whether TLS is used; add ?sslmode=verify-full, or ?sslmode=disable",
+      );
       expect(open).not.toThrow("secret");
     },
   );

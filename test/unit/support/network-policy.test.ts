@@ -52,7 +52,11 @@ table ip trial {
 
   it.each<[string, LivePolicy["spec"], Record<string, string[]>]>([
     ["select every pod of the namespace for an empty selector", {}, { "ingress-0": [], "ingress-1": [] }],
-    ["allow all connections for an empty rule", { podSelector: model, ingress: [{}] }, { "ingress-1": ["return"] }],
+    [
+      "allow all connections for an empty rule",
+      { podSelector: model, ingress: [{}] },
+      { "ingress-1": ["return"] },
+    ],
     [
       "select pods of other namespaces by the labels of the namespaces",
       { podSelector: model, ingress: [{ from: [{ namespaceSelector: {}, podSelector: api }] }] },

@@ -46,14 +46,11 @@ describe("the load of GPUs", () => {
     expect(messages).toEqual([]);
   });
 
-  it.each(["[N/A]", "[Unknown Error]", "[GPU is lost]"])(
-    "ignores a GPU that reports %s",
-    async (load) => {
-      using program = standInNvidiaSmi([load, "12"]);
-      watch(program);
-      await eventuallyTrue(() => expect(gpus.percent()).toBe(12));
-    },
-  );
+  it.each(["[N/A]", "[Unknown Error]", "[GPU is lost]"])("ignores a GPU that reports %s", async (load) => {
+    using program = standInNvidiaSmi([load, "12"]);
+    watch(program);
+    await eventuallyTrue(() => expect(gpus.percent()).toBe(12));
+  });
 
   it("is undefined without nvidia-smi", async () => {
     using nothing = standInNvidiaSmi([]);

@@ -41,9 +41,12 @@ function alignment(text: string, language: string): string[] {
 const languages = ["eng", "spa", "fra", "deu"];
 
 for (const language of languages) {
-  test.each(goldRows(language))(`normalize in ${language} speaks the $category $written as $spoken`, ({ written, spoken }) => {
-    expect(spokenText(written, language)).toBe(spoken);
-  });
+  test.each(goldRows(language))(
+    `normalize in ${language} speaks the $category $written as $spoken`,
+    ({ written, spoken }) => {
+      expect(spokenText(written, language)).toBe(spoken);
+    },
+  );
 }
 
 test.each(languages)("the golden file of %s has at least 150 rows", (language) => {
@@ -106,26 +109,29 @@ test.each([...languages, "ita"])(
   },
 );
 
-test.each(languages)("normalize in %s expands every digit between signs and letters in any order", (language) => {
-  const random = seededRandom(`digits, signs and letters ${language}`).next;
-  const pieces = [
-    ..."0123456789.,:;/-–+$€£%°#@&*()' hXIVkmepu½²",
-    "km",
-    "Mio",
-    "st",
-    "er",
-    "h",
-    "º",
-    "janv",
-    "May",
-    "spell(",
-  ];
-  for (let round = 0; round < 1_500; round++) {
-    const length = 1 + Math.floor(random() * 14);
-    const text = Array.from({ length }, () => pieces[Math.floor(random() * pieces.length)]).join("");
-    expect(spokenText(text, language), JSON.stringify(text)).not.toMatch(/\p{N}|undefined|NaN/u);
-  }
-});
+test.each(languages)(
+  "normalize in %s expands every digit between signs and letters in any order",
+  (language) => {
+    const random = seededRandom(`digits, signs and letters ${language}`).next;
+    const pieces = [
+      ..."0123456789.,:;/-–+$€£%°#@&*()' hXIVkmepu½²",
+      "km",
+      "Mio",
+      "st",
+      "er",
+      "h",
+      "º",
+      "janv",
+      "May",
+      "spell(",
+    ];
+    for (let round = 0; round < 1_500; round++) {
+      const length = 1 + Math.floor(random() * 14);
+      const text = Array.from({ length }, () => pieces[Math.floor(random() * pieces.length)]).join("");
+      expect(spokenText(text, language), JSON.stringify(text)).not.toMatch(/\p{N}|undefined|NaN/u);
+    }
+  },
+);
 
 test.each(languages)("normalize in %s does not change a normalized text", (language) => {
   const plain = goldRows(language).filter(
@@ -137,7 +143,8 @@ test.each(languages)("normalize in %s does not change a normalized text", (langu
 test("normalize reads names of object properties as ordinary words", () => {
   const text =
     "constructor toString $constructor 5 valueOf 5constructor hasOwnProperty. __proto__ #constructor 5 __proto__";
-  for (const language of languages) expect(spokenText(text, language)).not.toMatch(/native|object|undefined/u);
+  for (const language of languages)
+    expect(spokenText(text, language)).not.toMatch(/native|object|undefined/u);
 });
 
 const hostile: readonly (readonly [string, string])[] = [
@@ -155,33 +162,36 @@ const hostile: readonly (readonly [string, string])[] = [
 /** The largest number of words that a rule reads ahead. */
 const lookahead = 9;
 
-test.each(hostile)("normalize reads %s word by word, and looks ahead only by a limited number of words", (_name, text) => {
-  for (const language of languages) {
-    let wordsRead = 0;
-    let readBefore = 0;
-    let wordsReturned = 0;
-    function* counted() {
-      for (const item of readTokens([{ kind: "text", text, stretch: 1 }])) {
-        if (item.kind === "token") wordsRead++;
-        yield item;
+test.each(hostile)(
+  "normalize reads %s word by word, and looks ahead only by a limited number of words",
+  (_name, text) => {
+    for (const language of languages) {
+      let wordsRead = 0;
+      let readBefore = 0;
+      let wordsReturned = 0;
+      function* counted() {
+        for (const item of readTokens([{ kind: "text", text, stretch: 1 }])) {
+          if (item.kind === "token") wordsRead++;
+          yield item;
+        }
       }
+      const words: number[] = [];
+      let longest = 0;
+      let mostRead = 0;
+      for (const item of normalize(counted(), language)) {
+        if (item.kind !== "token") continue;
+        wordsReturned++;
+        longest = Math.max(longest, item.token.text.length);
+        mostRead = Math.max(mostRead, wordsRead - readBefore);
+        readBefore = wordsRead;
+        words.push(item.token.word);
+      }
+      expect(longest).toBeLessThan(2_000);
+      // A rule reads the words that it joins, and looks ahead. A rule that scanned the rest of the text would
+      // read all words at once.
+      expect(mostRead).toBeLessThanOrEqual(3 * lookahead);
+      expect(words.every((word, i) => word >= (words[i - 1] ?? 0))).toBe(true);
+      expect(wordsReturned).toBeLessThanOrEqual(wordsRead);
     }
-    const words: number[] = [];
-    let longest = 0;
-    let mostRead = 0;
-    for (const item of normalize(counted(), language)) {
-      if (item.kind !== "token") continue;
-      wordsReturned++;
-      longest = Math.max(longest, item.token.text.length);
-      mostRead = Math.max(mostRead, wordsRead - readBefore);
-      readBefore = wordsRead;
-      words.push(item.token.word);
-    }
-    expect(longest).toBeLessThan(2_000);
-    // A rule reads the words that it joins, and looks ahead. A rule that scanned the rest of the text would
-    // read all words at once.
-    expect(mostRead).toBeLessThanOrEqual(3 * lookahead);
-    expect(words.every((word, i) => word >= (words[i - 1] ?? 0))).toBe(true);
-    expect(wordsReturned).toBeLessThanOrEqual(wordsRead);
-  }
-});
+  },
+);

@@ -53,7 +53,8 @@ describe("the phrases for an engine that is only slightly faster than real time"
           expect(length).toBeLessThanOrEqual(Math.max(32, growth * before) * 1.25 + 1);
       }
     }
-    const longest = (growth: number) => Math.max(...pacedPhrases(text, { growth }).map(({ length }) => length));
+    const longest = (growth: number) =>
+      Math.max(...pacedPhrases(text, { growth }).map(({ length }) => length));
     expect(longest(2)).toBeGreaterThan(1.5 * longest(1.1));
   });
 

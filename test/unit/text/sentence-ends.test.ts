@@ -57,19 +57,16 @@ test("sentenceEnds also divides at commas if requested, but not inside a number"
 
 const words = "Hello Dr. etc. e.g. 2.5 3. no you! “Go?” me... 你好。".split(" ");
 
-test.each(Object.keys(languages))(
-  "sentenceEnds in %s keeps each end when more text arrives",
-  (language) => {
-    const random = seededRandom(`sentence ends ${language}`);
-    for (let round = 0; round < 100; round++) {
-      let text = "";
-      let previous: number[] = [];
-      for (let piece = 0; piece < 12; piece++) {
-        text += [...words, " ", " ", " ", "\n\n"][random.below(words.length + 4)];
-        const ends = sentenceEnds(text, { language, commas: false });
-        expect(ends, JSON.stringify(text)).toEqual(expect.arrayContaining(previous));
-        previous = ends;
-      }
+test.each(Object.keys(languages))("sentenceEnds in %s keeps each end when more text arrives", (language) => {
+  const random = seededRandom(`sentence ends ${language}`);
+  for (let round = 0; round < 100; round++) {
+    let text = "";
+    let previous: number[] = [];
+    for (let piece = 0; piece < 12; piece++) {
+      text += [...words, " ", " ", " ", "\n\n"][random.below(words.length + 4)];
+      const ends = sentenceEnds(text, { language, commas: false });
+      expect(ends, JSON.stringify(text)).toEqual(expect.arrayContaining(previous));
+      previous = ends;
     }
-  },
-);
+  }
+});

@@ -104,29 +104,25 @@ const marks = [
 /** Matches characters that are not spoken: punctuation and pictographs. */
 const wordless = /^[\p{P}\p{So}\p{Sk}\p{M}\p{Z}\p{C}]*$/u;
 
-test.each(withRules)(
-  "normalize in %s speaks every written token that is not punctuation",
-  (language) => {
-    const random = seededRandom(`tokens ${language}`).next;
-    for (let round = 0; round < 1_500; round++) {
-      const length = 1 + Math.floor(random() * 6);
-      const text = Array.from({ length }, () => {
-        const pool = random() < 0.5 ? marks : signs;
-        return pool[Math.floor(random() * pool.length)] ?? "";
-      }).join("");
-      const written = Array.from(readTokens([{ kind: "text", text, stretch: 1 }])).flatMap((item) =>
-        item.kind === "token" ? [item.token] : [],
-      );
-      const spoken = tokens(text, language);
-      const named = spoken.map((token) => token.written).join(" ");
-      for (const token of spoken) expect(token.text, JSON.stringify(text)).toMatch(/[\p{L}]/u);
-      for (const token of written) {
-        if (!wordless.test(token.text))
-          expect(named.split(" "), JSON.stringify(text)).toContain(token.written);
-      }
+test.each(withRules)("normalize in %s speaks every written token that is not punctuation", (language) => {
+  const random = seededRandom(`tokens ${language}`).next;
+  for (let round = 0; round < 1_500; round++) {
+    const length = 1 + Math.floor(random() * 6);
+    const text = Array.from({ length }, () => {
+      const pool = random() < 0.5 ? marks : signs;
+      return pool[Math.floor(random() * pool.length)] ?? "";
+    }).join("");
+    const written = Array.from(readTokens([{ kind: "text", text, stretch: 1 }])).flatMap((item) =>
+      item.kind === "token" ? [item.token] : [],
+    );
+    const spoken = tokens(text, language);
+    const named = spoken.map((token) => token.written).join(" ");
+    for (const token of spoken) expect(token.text, JSON.stringify(text)).toMatch(/[\p{L}]/u);
+    for (const token of written) {
+      if (!wordless.test(token.text)) expect(named.split(" "), JSON.stringify(text)).toContain(token.written);
     }
-  },
-);
+  }
+});
 
 test.each([
   `a${".".repeat(9_998)}a`,

@@ -120,7 +120,8 @@ async function sendSpeech({ url, key }: ApiAlone, body: string, accept: string):
     body,
   });
   await response.arrayBuffer();
-  if (![200, 503].includes(response.status)) throw new Error(`a large speech request received status ${response.status}`);
+  if (![200, 503].includes(response.status))
+    throw new Error(`a large speech request received status ${response.status}`);
 }
 
 /** Returns the highest memory of the process in MiB during the large requests. */
@@ -133,7 +134,9 @@ async function large(api: ApiAlone): Promise<number> {
     const body = largeBody(15.9 * mebibyte);
     await Promise.all(Array.from({ length: largeBodies }, () => sendSpeech(api, body, "audio/pcm")));
     const response = largeBody(0, 400);
-    await Promise.all(Array.from({ length: largeAnswers }, () => sendSpeech(api, response, "application/json")));
+    await Promise.all(
+      Array.from({ length: largeAnswers }, () => sendSpeech(api, response, "application/json")),
+    );
   } finally {
     clearInterval(looking);
   }

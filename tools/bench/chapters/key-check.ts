@@ -103,7 +103,8 @@ async function flood({ url }: ApiAlone, seconds: number): Promise<number> {
   const words = [floodProgram, url, String(wrongPerSecond), String(seconds)];
   const { stdout } = await promisify(execFile)(process.execPath, words);
   const refused = Number(stdout);
-  if (refused !== wrongPerSecond * seconds) throw new Error(`only ${refused} of ${wrongPerSecond * seconds} requests with wrong keys were rejected`);
+  if (refused !== wrongPerSecond * seconds)
+    throw new Error(`only ${refused} of ${wrongPerSecond * seconds} requests with wrong keys were rejected`);
   return refused;
 }
 

@@ -49,7 +49,8 @@ async function listen(server: RunningServer): Promise<{ early: Memory; most: Mem
     },
     body: JSON.stringify({ speaker: "eucalyptus", modelId: "arcana", samplingRate: 16_000, text }),
   });
-  if (!response.ok) throw new Error(`the speech request received status ${response.status}: ${await response.text()}`);
+  if (!response.ok)
+    throw new Error(`the speech request received status ${response.status}: ${await response.text()}`);
   let [received, measuredAt] = [0, 0];
   let early: Memory | undefined;
   let most: Memory = { api: 0, arcana: 0 };

@@ -145,7 +145,9 @@ ${theirsLikeOurs}, which separates the effect of the runtime from that of the se
 ${markdownTable(["model", "figure", `ours, ${ours}`, `Piper's, ${theirs}`, `Piper's, ${theirsLikeOurs}`], rows)}`;
 }
 
-async function measureModel(senders: Side<Send>): Promise<Pick<PeerFigures, "firstAudioMs" | "audioPerSecond">> {
+async function measureModel(
+  senders: Side<Send>,
+): Promise<Pick<PeerFigures, "firstAudioMs" | "audioPerSecond">> {
   for (const side of sides)
     for (const text of sentences) await readAudio(await senders[side](text), performance.now());
   const first = await alternate(firstAudioRounds, senders, async (send) => {
@@ -205,7 +207,8 @@ async function readAudio(
   response: Response,
   startedAt: number,
 ): Promise<{ firstAudioMs: number; audioSeconds: number }> {
-  if (!response.ok || !response.body) throw new Error(`${response.url} responded with status ${response.status}`);
+  if (!response.ok || !response.body)
+    throw new Error(`${response.url} responded with status ${response.status}`);
   let bytes = 0;
   let firstAudioMs = Number.NaN;
   for await (const piece of response.body) {

@@ -37,7 +37,8 @@ export class Stopwatch {
       this.#look();
       const changedMs = this.#when(plot.namespace, `ttsdeployments/${name}`, (user) => user !== plot.user);
       const times = children.map((child) => this.#when(plot.namespace, child, (user) => user === plot.user));
-      if (changedMs !== undefined && times.every((time) => time !== undefined)) return Math.max(...times) - changedMs;
+      if (changedMs !== undefined && times.every((time) => time !== undefined))
+        return Math.max(...times) - changedMs;
       if (performance.now() > deadline) {
         const open = children.filter((_child, i) => times[i] === undefined).join(", ");
         throw new Error(`${plot.namespace}: ${open} did not change within ${withinMs} ms after ${name}`);

@@ -81,7 +81,8 @@ export function readResults(path: string): Result {
 
 function resultOf(findings: readonly OperatorMeasurement[]): Result {
   const run = only("run", findings)[0];
-  if (run === undefined) throw new Error("the file contains no results of a run; start one with make bench-operator");
+  if (run === undefined)
+    throw new Error("the file contains no results of a run; start one with make bench-operator");
   const named = findings.flatMap((finding) => ("name" in finding ? [finding.name] : []));
   return {
     machine: run.machine,

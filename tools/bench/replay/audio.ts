@@ -24,6 +24,9 @@ export function replayText(seconds: number, pace: "in time" | "at once"): string
 
 export function readReplayText(text: string): { seconds: number; inTime: boolean } {
   const [, seconds, pace] = /^(\d+) seconds (in time|at once)$/.exec(text) ?? [];
-  if (seconds === undefined) throw new Error(`the text is ${JSON.stringify(text.slice(0, 80))}; a replayed model expects a text like "10 seconds in time"`);
+  if (seconds === undefined)
+    throw new Error(
+      `the text is ${JSON.stringify(text.slice(0, 80))}; a replayed model expects a text like "10 seconds in time"`,
+    );
   return { seconds: Number(seconds), inTime: pace === "in time" };
 }

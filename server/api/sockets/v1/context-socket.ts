@@ -112,7 +112,10 @@ export class ContextSocket implements OpenSocket {
       if (!this.#apiKey) this.#awaitKey();
       this.#release();
     } else if (clock.monotonicMs() >= endMs) {
-      this.#report(connectionId, new Failure("model_unreachable", "No model is reachable; connect again in a moment."));
+      this.#report(
+        connectionId,
+        new Failure("model_unreachable", "No model is reachable; connect again in a moment."),
+      );
       this.#close("overloaded");
     } else {
       this.#wait(readinessPollMs, () => this.#awaitReadiness(endMs));
@@ -120,7 +123,13 @@ export class ContextSocket implements OpenSocket {
   }
 
   #awaitKey(): void {
-    const refuse = () => this.#refuse(new Failure("unauthorized", "No API key was received in time; send your API key in a config message."));
+    const refuse = () =>
+      this.#refuse(
+        new Failure(
+          "unauthorized",
+          "No API key was received in time; send your API key in a config message.",
+        ),
+      );
     this.#wait(authenticationMs, refuse);
   }
 
@@ -170,7 +179,13 @@ export class ContextSocket implements OpenSocket {
   #handle({ contextId: given, payload }: RequestEnvelope): void {
     const contextId = given === "" ? defaultContextId : given;
     if (payload.case === "config") void this.#configure(payload.value);
-    else if (!this.#apiKey) this.#refuse(new Failure("unauthorized", "The connection is not authenticated; send your API key in a config message first."));
+    else if (!this.#apiKey)
+      this.#refuse(
+        new Failure(
+          "unauthorized",
+          "The connection is not authenticated; send your API key in a config message first.",
+        ),
+      );
     else if (Buffer.byteLength(contextId) > longestContextIdBytes) {
       this.#report(connectionId, invalid(`contextId must have at most ${longestContextIdBytes} bytes.`));
     } else if (payload.case === "start") this.#start(contextId, payload.value);
@@ -199,7 +214,8 @@ export class ContextSocket implements OpenSocket {
   }
 
   #problemOfConfig(credential: string | undefined): string | undefined {
-    if (this.#isConfigured || this.#starts > 0) return "config must be sent at most once, before the first start.";
+    if (this.#isConfigured || this.#starts > 0)
+      return "config must be sent at most once, before the first start.";
     const isSecond = this.#apiKey !== undefined && credential !== undefined;
     return isSecond ? "The upgrade already had an API key; leave it out of config." : undefined;
   }
@@ -218,7 +234,10 @@ export class ContextSocket implements OpenSocket {
   #start(contextId: string, given: SynthesisParameters): void {
     this.#starts += 1;
     if (this.#contexts.has(contextId)) {
-      this.#report(connectionId, invalid("A context with this ID is already open; wait for its end, or use another ID."));
+      this.#report(
+        connectionId,
+        invalid("A context with this ID is already open; wait for its end, or use another ID."),
+      );
       return;
     }
     const requestId = `${this.#options.caller.requestId}.${this.#starts}`;
@@ -237,7 +256,10 @@ export class ContextSocket implements OpenSocket {
     const { parts, modelId, rules, caller } = this.#options;
     if (this.#isDraining) throw new Failure("draining", "This server is shutting down; connect again.");
     if (this.#contexts.size >= mostContexts) {
-      throw new Failure("rate_limited", `The socket already has ${mostContexts} open contexts; wait until one ends.`);
+      throw new Failure(
+        "rate_limited",
+        `The socket already has ${mostContexts} open contexts; wait until one ends.`,
+      );
     }
     const settings = readContextSettings(start, modelId, rules());
     const { speech } = settings.socket;
@@ -255,7 +277,11 @@ export class ContextSocket implements OpenSocket {
   #text(contextId: string, text: string): void {
     const context = this.#contexts.get(contextId);
     if (context?.takesText) context.text(text);
-    else this.#report(context ? connectionId : contextId, invalid("The context does not exist or accepts no more text; send start first."));
+    else
+      this.#report(
+        context ? connectionId : contextId,
+        invalid("The context does not exist or accepts no more text; send start first."),
+      );
   }
 
   #cancel(contextId: string): void {

@@ -99,7 +99,12 @@ export class SpeechContext {
       if (action.kind === "speak") this.#speaking = this.#speak(action.synthesis);
       else if (action.kind === "close" && action.reason === "ended") void this.#complete();
       else if (action.kind === "close") {
-        this.#fail(new Failure("invalid_request", "The text of this context is too long; split it into several contexts."));
+        this.#fail(
+          new Failure(
+            "invalid_request",
+            "The text of this context is too long; split it into several contexts.",
+          ),
+        );
       }
     }
   }
@@ -129,7 +134,8 @@ export class SpeechContext {
     try {
       const rest = await this.#encoder?.finish();
       if (this.#isOver) return;
-      if (this.#seconds === 0) throw new Failure("invalid_request", "The text contains no words to synthesize.");
+      if (this.#seconds === 0)
+        throw new Failure("invalid_request", "The text contains no words to synthesize.");
       if (rest && rest.length > 0) void this.#options.send({ case: "audio", value: rest });
       this.#end({ case: "done", value: this.#report() });
     } catch (error) {

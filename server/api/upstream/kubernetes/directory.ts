@@ -92,7 +92,10 @@ class ClusterDirectory implements ReplicaDirectory {
     try {
       this.#table = parseRoutingTable(text);
     } catch (error) {
-      log.error({ err: error, configMap }, "the routing table is invalid; the last valid routing table stays in use");
+      log.error(
+        { err: error, configMap },
+        "the routing table is invalid; the last valid routing table stays in use",
+      );
       return;
     }
     this.#followServices(this.#table);

@@ -136,7 +136,10 @@ export function fieldsOf(message: Buffer): ProtobufField[] {
  * Calls `readField` at each field. `readField` must read or skip the field.
  * @throws Error if the bytes are not a protocol buffer.
  */
-export function whileReading(reader: MessageReader, readField: (number: number, wireType: number) => void): void {
+export function whileReading(
+  reader: MessageReader,
+  readField: (number: number, wireType: number) => void,
+): void {
   try {
     while (reader.pos < reader.len) {
       const tag = reader.uint32();

@@ -199,7 +199,10 @@ class CodecProcess {
 
   static async start(spec: CodecSpec): Promise<CodecProcess> {
     const started = new CodecProcess(spec);
-    const timer = setTimeout(() => started.#kill(`it did not start within ${startLimitMs / 1000} s`), startLimitMs);
+    const timer = setTimeout(
+      () => started.#kill(`it did not start within ${startLimitMs / 1000} s`),
+      startLimitMs,
+    );
     try {
       started.#cost = await started.#ready.promise;
       return started;
@@ -232,7 +235,10 @@ class CodecProcess {
   async decode(windows: CodecJob["windows"]): Promise<readonly Int16Array[]> {
     const job = { id: ++this.#lastId, ...Promise.withResolvers<readonly Int16Array[]>() };
     this.#job = job;
-    const timer = setTimeout(() => this.#kill(`it sent no response for ${answerLimitMs / 1000} s`), answerLimitMs);
+    const timer = setTimeout(
+      () => this.#kill(`it sent no response for ${answerLimitMs / 1000} s`),
+      answerLimitMs,
+    );
     try {
       this.#child.send({ id: job.id, windows } satisfies CodecJob, (error) => {
         if (error) this.#kill(error.message);

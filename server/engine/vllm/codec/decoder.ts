@@ -24,7 +24,8 @@ export class Decoder {
   static async load({ file, codec, providers }: CodecSpec): Promise<Decoder> {
     const session = await InferenceSession.create(file, sessionOptions({ providers, threads: 1 }));
     const missing = codec.inputs.find((name) => !session.inputNames.includes(name));
-    if (missing !== undefined) throw new Error(`the graph has no input "${missing}", which the manifest names in /codec/inputs`);
+    if (missing !== undefined)
+      throw new Error(`the graph has no input "${missing}", which the manifest names in /codec/inputs`);
     if (!session.outputNames.includes(codec.output))
       throw new Error(`the graph has no output "${codec.output}", which the manifest names in /codec/output`);
     const decoder = new Decoder(session, codec);
@@ -46,7 +47,9 @@ export class Decoder {
     const samples = (windows[0]?.length ?? 0) * frameSamples;
     if (!(audio instanceof Float32Array)) throw new Error(`the output "${output}" is not float32`);
     if (audio.length !== windows.length * samples) {
-      throw new Error(`the output "${output}" has ${audio.length} samples; expected ${windows.length * samples}`);
+      throw new Error(
+        `the output "${output}" has ${audio.length} samples; expected ${windows.length * samples}`,
+      );
     }
     return windows.map((_, i) => audio.slice(i * samples, (i + 1) * samples));
   }

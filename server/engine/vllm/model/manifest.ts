@@ -82,7 +82,10 @@ export function readArcanaManifest(json: string): ArcanaManifest {
   rejectUnknown("", value, schemas[kind].properties);
   const error = validators[kind].Errors(value)[0];
   if (error)
-    throw fieldError(error.instancePath, `${error.message}; it is ${quoted(valueAt(value, error.instancePath))}`);
+    throw fieldError(
+      error.instancePath,
+      `${error.message}; it is ${quoted(valueAt(value, error.instancePath))}`,
+    );
   const manifest = value as unknown as ArcanaManifest;
   if (manifest.vllm) requireArguments(manifest.vllm);
   requireVoices(manifest.voices);
@@ -100,7 +103,10 @@ function requireArguments(settings: Static<typeof vllm>): void {
 function requireVoices(voices: Readonly<Record<string, string>>): void {
   const missing = voicesOf("arcana").find(({ id }) => voices[id] === undefined);
   if (missing)
-    throw fieldError("/voices", `must name the model's voice for each voice of arcana; ${missing.id} is missing`);
+    throw fieldError(
+      "/voices",
+      `must name the model's voice for each voice of arcana; ${missing.id} is missing`,
+    );
 }
 
 function requireTokens({ prompt: promptFields, codec: codecFields, stop, context }: TokensManifest): void {
@@ -108,16 +114,25 @@ function requireTokens({ prompt: promptFields, codec: codecFields, stop, context
   rejectUnknown("/codec", codecFields, codec.properties);
   const input = codecFields.slots.find((slot) => slot >= codecFields.inputs.length);
   if (input !== undefined) {
-    throw fieldError("/codec/slots", `names input ${input}, and /codec/inputs has only ${codecFields.inputs.length} inputs`);
+    throw fieldError(
+      "/codec/slots",
+      `names input ${input}, and /codec/inputs has only ${codecFields.inputs.length} inputs`,
+    );
   }
   const unused = codecFields.inputs.findIndex((_, i) => !codecFields.slots.includes(i));
   if (unused >= 0) throw fieldError("/codec/slots", `must name every input; input ${unused} is missing`);
   const end = codecFields.base + codecFields.slots.length * codecFields.codebook;
   const inside = stop.find((id) => id >= codecFields.base && id < end);
   if (inside !== undefined)
-    throw fieldError("/stop", `must not contain ${inside}, which is a code of the codec (${codecFields.base} to ${end - 1})`);
+    throw fieldError(
+      "/stop",
+      `must not contain ${inside}, which is a code of the codec (${codecFields.base} to ${end - 1})`,
+    );
   if (context <= promptFields.pre.length + promptFields.post.length + codecFields.slots.length) {
-    throw fieldError("/context", `is ${context}, which leaves no tokens for speech after the prompt; set a larger context`);
+    throw fieldError(
+      "/context",
+      `is ${context}, which leaves no tokens for speech after the prompt; set a larger context`,
+    );
   }
 }
 

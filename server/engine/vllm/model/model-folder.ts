@@ -42,9 +42,7 @@ export async function readModelFolder(folder: string): Promise<GeneratorModel> {
  */
 function requireChecked({ sha256 }: ArcanaManifest, name: string): void {
   if (sha256[name] === undefined)
-    throw new Error(
-      `${manifestName}: /sha256 must have ${name}; add the digest of every file of the model`,
-    );
+    throw new Error(`${manifestName}: /sha256 must have ${name}; add the digest of every file of the model`);
 }
 
 /** The files that no program reads, for example hidden files of volumes and of `svc-tts fetch`. */
@@ -70,7 +68,8 @@ async function readNamed(folder: string, name: string): Promise<Buffer> {
 
 async function check(folder: string, name: string, expected: string): Promise<void> {
   const sum = await sha256Of(folder, name);
-  if (sum !== expected) throw new Error(`${name}: the sha256 of the file is ${sum}; ${manifestName} has ${expected}`);
+  if (sum !== expected)
+    throw new Error(`${name}: the sha256 of the file is ${sum}; ${manifestName} has ${expected}`);
 }
 
 async function sha256Of(folder: string, name: string): Promise<string> {

@@ -106,7 +106,10 @@ export class SupervisedServer implements GeneratorServer {
   }
 
   healthy(): boolean {
-    return this.#unavailableSince === undefined || performance.now() - this.#unavailableSince < 2 * this.#options.startMs;
+    return (
+      this.#unavailableSince === undefined ||
+      performance.now() - this.#unavailableSince < 2 * this.#options.startMs
+    );
   }
 
   async close(): Promise<void> {
@@ -127,7 +130,11 @@ export class SupervisedServer implements GeneratorServer {
       this.#backoff.ended(livedMs);
       const waitMs = this.#backoff.nextMs();
       if (this.#backoff.failures >= mostFirstStarts) {
-        this.#first.reject(new Error(`vLLM did not start ${mostFirstStarts} times in a row. Last reason: ${reason}. The log contains the output of vLLM.`));
+        this.#first.reject(
+          new Error(
+            `vLLM did not start ${mostFirstStarts} times in a row. Last reason: ${reason}. The log contains the output of vLLM.`,
+          ),
+        );
       }
       await sleep(systemClock, waitMs, this.#closing.signal);
     }
@@ -227,7 +234,9 @@ export class ConnectedServer implements GeneratorServer {
     while (!(await server.#isProven())) {
       if (performance.now() > endsAt) {
         const seconds = Math.round(options.startMs / 1000);
-        throw new Error(`vLLM at ${address.url} returned no token within ${seconds} seconds. Check the log of vLLM.`);
+        throw new Error(
+          `vLLM at ${address.url} returned no token within ${seconds} seconds. Check the log of vLLM.`,
+        );
       }
       await sleep(systemClock, 250, server.#closing.signal);
     }
@@ -270,7 +279,11 @@ export class ConnectedServer implements GeneratorServer {
 
   #isProven(): Promise<boolean> {
     const { proof, proofMs } = this.#options;
-    return isProven(this.#address, proof, AbortSignal.any([this.#closing.signal, AbortSignal.timeout(proofMs)]));
+    return isProven(
+      this.#address,
+      proof,
+      AbortSignal.any([this.#closing.signal, AbortSignal.timeout(proofMs)]),
+    );
   }
 }
 

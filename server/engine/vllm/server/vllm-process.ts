@@ -109,7 +109,8 @@ export async function freePort(): Promise<number> {
   const address = server.address();
   server.close();
   await once(server, "close");
-  if (address === null || typeof address === "string") throw new Error("the machine has no free port on 127.0.0.1");
+  if (address === null || typeof address === "string")
+    throw new Error("the machine has no free port on 127.0.0.1");
   return address.port;
 }
 

@@ -73,7 +73,8 @@ export class TokensWriter implements SpeechWriter {
   async proves(server: ServerAddress, signal: AbortSignal): Promise<boolean> {
     const { pre, post } = this.#options.manifest.prompt;
     const request = { prompt: [...pre, ...post], sampling: greedySampling(1), seed: undefined };
-    for await (const _ of this.#completions.write(server, request, this.#options.silenceMs, signal)) return true;
+    for await (const _ of this.#completions.write(server, request, this.#options.silenceMs, signal))
+      return true;
     return !signal.aborted; // A completion without tokens was ended by an end token, which is also a success.
   }
 
@@ -93,7 +94,8 @@ export class TokensWriter implements SpeechWriter {
     const startedAt = performance.now();
     const request = { prompt, sampling, seed: undefined, withoutEnd: true };
     let tokens = 0;
-    for await (const more of this.#completions.write(server, request, silenceMs, signal)) tokens += more.length;
+    for await (const more of this.#completions.write(server, request, silenceMs, signal))
+      tokens += more.length;
     return tokens / this.tokensPerSecond / ((performance.now() - startedAt) / 1000);
   }
 
@@ -102,10 +104,19 @@ export class TokensWriter implements SpeechWriter {
     try {
       const reader = new FrameReader(this.#codec);
       const { tokenize, counts, heard, silenceMs } = this.#options;
-      const completion = { prompt: tokenize(request.voice, request.text), sampling: request.sampling, seed: request.seed };
+      const completion = {
+        prompt: tokenize(request.voice, request.text),
+        sampling: request.sampling,
+        seed: request.seed,
+      };
       let tokenCount = 0;
       let dropped = 0;
-      for await (const tokens of this.#completions.write(request.server, completion, silenceMs, request.signal)) {
+      for await (const tokens of this.#completions.write(
+        request.server,
+        completion,
+        silenceMs,
+        request.signal,
+      )) {
         heard();
         store.push(reader.push(tokens));
         tokenCount += tokens.length;

@@ -207,7 +207,11 @@ function sayNumber(amount: Amount, window: NormalizationWindow, language: Langua
     wholeMillions(amount) && language.isPlural(noun) ? language.afterMillions?.(noun) : undefined;
   if (linked !== undefined) {
     const after = window.at(1)?.after ?? "";
-    return { spoken: [sayAmount(amount, language, "masculine"), linked], after, ...withoutSign(window, amount) };
+    return {
+      spoken: [sayAmount(amount, language, "masculine"), linked],
+      after,
+      ...withoutSign(window, amount),
+    };
   }
   const gender = window.word.after === "" ? language.genderOf(window.textAt(1)) : undefined;
   return { spoken: [sayAmount(amount, language, gender)], ...withoutSign(window, amount) };
@@ -263,7 +267,11 @@ function withoutSign({ word }: NormalizationWindow, { sign }: Amount): Partial<W
   return sign !== "" && /[-−+]$/u.test(word.before) ? { before: word.before.slice(0, -1) } : {};
 }
 
-function withoutDot(window: NormalizationWindow, words: number, language: LanguageRules): Partial<WordReading> {
+function withoutDot(
+  window: NormalizationWindow,
+  words: number,
+  language: LanguageRules,
+): Partial<WordReading> {
   const last = window.at(words - 1);
   if (!last?.after.startsWith(".") || words === 1) return {};
   const isScale = language.scales[last.text] !== undefined && window.at(words) !== undefined;

@@ -106,10 +106,7 @@ const cases: [string, object][] = [
     { spec: { containers: [{ name: "mist" }, { name: "sidecar", image: "s" }] } },
   ],
   ["a removed container", { spec: { containers: [{ name: "collector", $patch: "delete" }] } }],
-  [
-    "the removal of an unknown container",
-    { spec: { containers: [{ name: "unknown", $patch: "delete" }] } },
-  ],
+  ["the removal of an unknown container", { spec: { containers: [{ name: "unknown", $patch: "delete" }] } }],
   [
     "an added volume with its mount",
     {

@@ -45,7 +45,7 @@ test.each([
   ["alan", "we really like the water here"],
   ["greta", "wir mögen das Wasser hier sehr"],
 ])(
-"%s changes the speed of each bracketed word, faster or slower, and not of other words",
+  "%s changes the speed of each bracketed word, faster or slower, and not of other words",
   async (speaker, text) => {
     const [, second = "", , fourth = ""] = text.split(" ");
     const bracketed = text.replace(second, `[${second}]`).replace(fourth, `[${fourth}]`);

@@ -96,23 +96,20 @@ describe("word timestamps of English", () => {
     }
   });
 
-  test.each(mistVoices.map(({ id }) => id))(
-    "of %s match a forced alignment of the words",
-    (speaker) => {
-      const errors = { start: [] as number[], end: [] as number[] };
-      for (const { answer, aligned } of recordings.get(speaker) ?? []) {
-        expect(aligned).toHaveLength(answer.words.length);
-        for (const [at, word] of aligned.entries()) {
-          errors.start.push((answer.words[at]?.start ?? 0) - word.start);
-          errors.end.push((answer.words[at]?.end ?? 0) - word.end);
-        }
+  test.each(mistVoices.map(({ id }) => id))("of %s match a forced alignment of the words", (speaker) => {
+    const errors = { start: [] as number[], end: [] as number[] };
+    for (const { answer, aligned } of recordings.get(speaker) ?? []) {
+      expect(aligned).toHaveLength(answer.words.length);
+      for (const [at, word] of aligned.entries()) {
+        errors.start.push((answer.words[at]?.start ?? 0) - word.start);
+        errors.end.push((answer.words[at]?.end ?? 0) - word.end);
       }
-      console.info(speaker, JSON.stringify([errorsOf(errors.start), errorsOf(errors.end)]));
-      expect(errors.start.length).toBeGreaterThan(10);
-      expect(Math.abs(errorsOf(errors.start).medianMs)).toBeLessThanOrEqual(30);
-      expect(errorsOf(errors.start).p90Ms).toBeLessThanOrEqual(60);
-    },
-  );
+    }
+    console.info(speaker, JSON.stringify([errorsOf(errors.start), errorsOf(errors.end)]));
+    expect(errors.start.length).toBeGreaterThan(10);
+    expect(Math.abs(errorsOf(errors.start).medianMs)).toBeLessThanOrEqual(30);
+    expect(errorsOf(errors.start).p90Ms).toBeLessThanOrEqual(60);
+  });
 });
 
 function errorsOf(seconds: readonly number[]) {

@@ -113,7 +113,11 @@ describe("an error message", () => {
     ["people", { name: "ada", role: "owner" }, "Dieser Name ist bereits vergeben"],
     ["people", { name: "!", role: "owner" }, "Ein Name muss 1 bis 64 Buchstaben"],
     ["people", { name: "bob", role: "member" }, "Die Rolle Mitglied erfordert ein Team"],
-    ["words/save", { word: "a b", language: "eng", phonemes: "b" }, "Ein Wort muss 1 bis 60 Buchstaben haben"],
+    [
+      "words/save",
+      { word: "a b", language: "eng", phonemes: "b" },
+      "Ein Wort muss 1 bis 60 Buchstaben haben",
+    ],
     [
       "words/save",
       { word: "a", language: "eng", phonemes: "1" },

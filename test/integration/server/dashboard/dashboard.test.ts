@@ -247,7 +247,10 @@ describe("a sign-in", () => {
     const change = (current: string, newPassword: string) =>
       owner.post("/dashboard/account/password", { current, password: newPassword });
     const guessed = await change("not the password", next);
-    expect([guessed.status, guessed.text]).toEqual([400, expect.stringContaining("current password is wrong")]);
+    expect([guessed.status, guessed.text]).toEqual([
+      400,
+      expect.stringContaining("current password is wrong"),
+    ]);
     const rejectedEntries = (await owner.get("/dashboard/changes")).text.match(/<td>sign-in rejected<\/td>/g);
     expect(rejectedEntries).toHaveLength(1);
     await owner.get("/dashboard/account");
@@ -405,22 +408,19 @@ describe("the playground", () => {
     ["mist", "abbie", 1_000],
     ["mistv2", "abbie", 1_000],
     ["arcana", "luna", 3_000],
-  ])(
-    "accepts texts for %s with the voice %s of at most %i characters",
-    async (modelId, speaker, limit) => {
-      const text = `${"a ".repeat(limit / 2 - 1)}🎈b`;
-      expect([...text]).toHaveLength(limit);
-      const spoken = await speak(owner, { modelId, speaker, text });
-      expect(spoken).toMatchObject({ status: 200, type: "audio/pcm" });
-      const refused = await speak(owner, { modelId, speaker, text: `${text}.` });
-      expect(refused.status).toBe(400);
-      expect(JSON.parse(String(refused.bytes)).detail).toContain(
-        `has ${limit} characters; the limit with ${modelId} in the dashboard is ${limit + 1}`,
-      );
-      const throughApi = await api.post({ modelId, speaker, text });
-      expect(throughApi.status).toBe(modelId === "arcana" ? 200 : 400);
-    },
-  );
+  ])("accepts texts for %s with the voice %s of at most %i characters", async (modelId, speaker, limit) => {
+    const text = `${"a ".repeat(limit / 2 - 1)}🎈b`;
+    expect([...text]).toHaveLength(limit);
+    const spoken = await speak(owner, { modelId, speaker, text });
+    expect(spoken).toMatchObject({ status: 200, type: "audio/pcm" });
+    const refused = await speak(owner, { modelId, speaker, text: `${text}.` });
+    expect(refused.status).toBe(400);
+    expect(JSON.parse(String(refused.bytes)).detail).toContain(
+      `has ${limit} characters; the limit with ${modelId} in the dashboard is ${limit + 1}`,
+    );
+    const throughApi = await api.post({ modelId, speaker, text });
+    expect(throughApi.status).toBe(modelId === "arcana" ? 200 : 400);
+  });
 
   it("offers every audio format with the media type that its script requests", async () => {
     const { text } = await owner.get("/dashboard/playground");

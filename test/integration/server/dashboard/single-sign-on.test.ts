@@ -219,7 +219,9 @@ describe.each([
       undefined,
       `/dashboard/oidc/start?link=${other}`,
     );
-    expect(alertOf(twice.page)).toBe("Your identity at the provider belongs to the user carol, and this link is for dave. Ask an owner for help.");
+    expect(alertOf(twice.page)).toBe(
+      "Your identity at the provider belongs to the user carol, and this link is for dave. Ask an owner for help.",
+    );
     expect((await owner.get("/dashboard/people")).text).toMatch(/carol<\/th>.*with the provider/);
     const byPassword = new Visitor(api.url);
     await byPassword.post("/dashboard/login", { name: "carol", password });

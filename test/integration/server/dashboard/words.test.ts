@@ -108,9 +108,7 @@ describe("an out-of-vocabulary word", () => {
     expect((await turn("yes")).headers.get("location")).toBe("/dashboard/words?team=blue");
     await speak("blue", spoken, { saveOovs: true });
     await speak("red", spoken, { saveOovs: true });
-    await eventuallyOn(clock, "the sentence on the page", async () =>
-      (await page()).text.includes(quoted),
-    );
+    await eventuallyOn(clock, "the sentence on the page", async () => (await page()).text.includes(quoted));
     expect((await member.get("/dashboard/words")).text).toContain(quoted);
     expect((await owner.get("/dashboard/words?team=red")).text).not.toContain("<blockquote");
     await page();

@@ -89,7 +89,11 @@ describe("a model folder", () => {
 
   test.each([
     ["codes.onnx", "another file", "codes.onnx: the sha256 of the file is"],
-    ["manifest.json", '{"kind":"tokens","sha256":{}}', 'manifest.json: kind is "tokens" and must be "arcana-mini"'],
+    [
+      "manifest.json",
+      '{"kind":"tokens","sha256":{}}',
+      'manifest.json: kind is "tokens" and must be "arcana-mini"',
+    ],
     ["encoder.onnx", undefined, "encoder.onnx"],
   ])("with an invalid or missing %s causes an error that names it", async (name, content, message) => {
     const folder = join(folders, name);

@@ -168,7 +168,9 @@ describe("a file over HTTP", () => {
   });
 
   it("causes an immediate error if it does not exist, and is requested again if the server is overloaded", async () => {
-    await expect(run(`${server.url}/other.bin`)).rejects.toThrow(/returned HTTP status 404; the file does not exist/);
+    await expect(run(`${server.url}/other.bin`)).rejects.toThrow(
+      /returned HTTP status 404; the file does not exist/,
+    );
     expect(server.requests).toHaveLength(1);
     let rejections = 3;
     server.rule = (_request, response) => {
@@ -418,6 +420,8 @@ describe("an artifact of an OCI registry", () => {
 
   it("causes an error that names secretRef if the registry requires a password", async () => {
     server.rule = (_request, response) => response.writeHead(401).end() !== undefined;
-    await expect(runArcana()).rejects.toThrow(/401; credentials are required: set secretRef to a Secret with them/);
+    await expect(runArcana()).rejects.toThrow(
+      /401; credentials are required: set secretRef to a Secret with them/,
+    );
   });
 });

@@ -91,7 +91,9 @@ describe("a Kokoro model", () => {
       {
         file: "koko/manifest.json",
         field: "/voices/0/espeak",
-        message: expect.stringMatching(/is en-gb, and eSpeak NG cannot read text with this voice .*could not select voice en-gb/),
+        message: expect.stringMatching(
+          /is en-gb, and eSpeak NG cannot read text with this voice .*could not select voice en-gb/,
+        ),
       },
     ]);
     expect(mounted.voices()).toEqual([]);
@@ -129,7 +131,10 @@ describe("the graph of an installed model", () => {
     folder.kokoro("koko", quantized);
     const outcome = await rewrite();
     // A graph of this size may become slower, but its output must not change.
-    if (outcome.kind === "none") expect(outcome.reason).toMatch(/with uint8 weights, the rewritten graph is not faster on this machine$/);
+    if (outcome.kind === "none")
+      expect(outcome.reason).toMatch(
+        /with uint8 weights, the rewritten graph is not faster on this machine$/,
+      );
     else {
       const file = readFileSync(at("koko/rewritten.onnx"));
       expect(createHash("sha256").update(file).digest("hex")).toBe(outcome.sha256);

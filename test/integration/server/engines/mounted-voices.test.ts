@@ -240,12 +240,7 @@ describe("an invalid voice is reported, and does not affect other voices:", () =
 
   test.each<[what: string, write: (folder: VoicesFolder) => void, where: string, message: RegExp]>([
     ["a missing model", (folder) => folder.remove("mona.onnx"), "mona.onnx", /cannot be read/],
-    [
-      "a missing config",
-      (folder) => folder.remove("mona.onnx.json"),
-      "mona.onnx.json",
-      /cannot be read/,
-    ],
+    ["a missing config", (folder) => folder.remove("mona.onnx.json"), "mona.onnx.json", /cannot be read/],
     [
       "a wrong checksum",
       (folder) => folder.json(name, manifest("0".repeat(64))),
@@ -268,7 +263,12 @@ describe("an invalid voice is reported, and does not affect other voices:", () =
       /"good" is the id of another mounted voice/,
     ],
     ["a path that leaves the folder", field({ model: "../mona.onnx" }), `${name}/model`, /pattern/],
-    ["a speaker that the model lacks", voice({ speaker: "x" }), `${name}/voices/0/speaker`, /must name a speaker/],
+    [
+      "a speaker that the model lacks",
+      voice({ speaker: "x" }),
+      `${name}/voices/0/speaker`,
+      /must name a speaker/,
+    ],
     ["broken JSON", (folder) => folder.write(name, "{"), name, /is not JSON/],
     [
       "a broken model",

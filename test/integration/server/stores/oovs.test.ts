@@ -79,7 +79,7 @@ function addKeys(to: TestApi): Record<"writer" | "reader" | "loner", string> {
     entry("loner", ["tts:write", "oov:read"]),
   ];
   writeFileSync(join(to.folder, "keys.yaml"), stringify({ keys }));
-return secrets;
+  return secrets;
 }
 
 async function saved(to: TestApi, key: string, query = ""): Promise<{ word: string; count: number }[]> {

@@ -151,9 +151,8 @@ describe("the online license check", () => {
     await eventually("a second check", () => requests.length === 2);
     expect(new Set(requests)).toEqual(new Set(['POST /status {"id":"1"}']));
     expect(await state(url)).toBe("valid");
-    await eventually(
-      "two checks in the metrics",
-      async () => / 2$/.test((await figure(url, goodChecks)) ?? ""),
+    await eventually("two checks in the metrics", async () =>
+      / 2$/.test((await figure(url, goodChecks)) ?? ""),
     );
     expect(await figure(url, "svc_tts_license_check_timestamp_seconds")).toMatch(/ \d{10}/);
     const lines = await fetch(`${url}/load`, { headers: { authorization: "Bearer internal-token" } });

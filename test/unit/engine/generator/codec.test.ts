@@ -84,9 +84,12 @@ describe("the decoding of codec frames in windows", () => {
     return largestError(whole, decoded);
   }
 
-  test.each([1, 2, 3, 4, 17, 40])("gives for %i frames the same audio as decoding all at once", async (count) => {
-    expect(await seamError(someFrames(count), tinyCodec)).toBeLessThanOrEqual(0.005);
-  });
+  test.each([1, 2, 3, 4, 17, 40])(
+    "gives for %i frames the same audio as decoding all at once",
+    async (count) => {
+      expect(await seamError(someFrames(count), tinyCodec)).toBeLessThanOrEqual(0.005);
+    },
+  );
 
   test("needs its context to avoid audible seams", async () => {
     expect(await seamError(someFrames(40), { left: 0, right: 0 })).toBeGreaterThan(0.05);

@@ -49,7 +49,11 @@ describe("a model manifest", () => {
   test.each([
     ["that is not JSON", "{", "manifest.json: is not JSON"],
     ["of an unknown kind", { kind: "video" }, '/kind must be tokens or audio; it is "video"'],
-    ["with an unknown field", { voice: {} }, "/voice is not a field of the manifest; the allowed fields are kind,"],
+    [
+      "with an unknown field",
+      { voice: {} },
+      "/voice is not a field of the manifest; the allowed fields are kind,",
+    ],
     ["with an unknown codec field", { codec: { ...tinyCodec, hop: 1 } }, "/codec/hop is not a field"],
     [
       "without a voice",
@@ -61,14 +65,26 @@ describe("a model manifest", () => {
       { prompt: { ...tinyManifest.prompt, template: "{voice}" } },
       "/prompt/template",
     ],
-    ["with a slot of an unknown input", { codec: { ...tinyCodec, slots: [0, 1, 3] } }, "/codec/slots names input 3"],
+    [
+      "with a slot of an unknown input",
+      { codec: { ...tinyCodec, slots: [0, 1, 3] } },
+      "/codec/slots names input 3",
+    ],
     [
       "with an input without a slot",
       { codec: { ...tinyCodec, slots: [0, 1] } },
       "/codec/slots must name every input; input 2 is missing",
     ],
-    ["with a stop token that is also a code", { stop: [tinyCodec.base + 9] }, "/stop must not contain 273, which is a code of the codec (264 to 711)"],
-    ["with a path outside of its folder", { codec: { ...tinyCodec, onnx: "../decoder.onnx" } }, "/codec/onnx"],
+    [
+      "with a stop token that is also a code",
+      { stop: [tinyCodec.base + 9] },
+      "/stop must not contain 273, which is a code of the codec (264 to 711)",
+    ],
+    [
+      "with a path outside of its folder",
+      { codec: { ...tinyCodec, onnx: "../decoder.onnx" } },
+      "/codec/onnx",
+    ],
   ])("%s is refused, and the message names the cause", (_, change, message) => {
     const json = typeof change === "string" ? change : JSON.stringify({ ...tinyManifest, ...change });
     expect(() => readArcanaManifest(json)).toThrow(message);
@@ -139,14 +155,17 @@ describe("a model folder", () => {
     [["-tp", "2"], "-tp"],
     [["--dtyp", "auto"], "--dtyp"],
     [["--max_model_len", "2"], "--max_model_len"],
-  ])("with the vLLM arguments %j in its manifest or in GENERATOR_VLLM_ARGS is refused because of %s", (args, foreign) => {
-    const read = () => readArcanaManifest(JSON.stringify({ ...tinyManifest, vllm: { args } }));
-    const refusal = `must not contain ${JSON.stringify(foreign)}; the allowed flags of vLLM are --attention-backend, `;
-    expect(read).toThrow(`manifest.json: /vllm/args ${refusal}`);
-    // The operator joins the `engine.parameters` of a pool with spaces.
-    const environment = { SVC_TTS_ARCANA_GENERATOR: "vllm", GENERATOR_VLLM_ARGS: args.join(" ") };
-    expect(() => readModelSettings("arcana", environment)).toThrow(`GENERATOR_VLLM_ARGS ${refusal}`);
-  });
+  ])(
+    "with the vLLM arguments %j in its manifest or in GENERATOR_VLLM_ARGS is refused because of %s",
+    (args, foreign) => {
+      const read = () => readArcanaManifest(JSON.stringify({ ...tinyManifest, vllm: { args } }));
+      const refusal = `must not contain ${JSON.stringify(foreign)}; the allowed flags of vLLM are --attention-backend, `;
+      expect(read).toThrow(`manifest.json: /vllm/args ${refusal}`);
+      // The operator joins the `engine.parameters` of a pool with spaces.
+      const environment = { SVC_TTS_ARCANA_GENERATOR: "vllm", GENERATOR_VLLM_ARGS: args.join(" ") };
+      expect(() => readModelSettings("arcana", environment)).toThrow(`GENERATOR_VLLM_ARGS ${refusal}`);
+    },
+  );
 
   test("with allowed vLLM arguments in its manifest is accepted", () => {
     const args = ["--dtype", "bfloat16", "--enforce-eager", "--gpu-memory-utilization=0.9", "--seed=-1"];

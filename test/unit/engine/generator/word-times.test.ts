@@ -20,7 +20,8 @@ describe("the edges of speech", () => {
     const pieces = [sound(0.3, 20), sound(0.05, 8000), sound(0.4, 3000), sound(0.2, 0), sound(0.35, 5000)];
     const samples = [...pieces, sound(0.5, 20)].flatMap((piece) => [...piece]);
     const finder = new EdgeFinder(rate);
-    for (let at = 0; at < samples.length; at += 777) finder.push(Int16Array.from(samples.slice(at, at + 777)));
+    for (let at = 0; at < samples.length; at += 777)
+      finder.push(Int16Array.from(samples.slice(at, at + 777)));
     const edges = finder.edges();
     expect(edges?.start).toBeCloseTo(0.3, 2);
     expect(edges?.end).toBeCloseTo(1.3, 2);
@@ -87,9 +88,15 @@ describe("the word timestamps of real speech", () => {
       known.push(...times);
       finder.push(samples);
     }
-    const aligned = alignTimes(await timesBy(espeak)(utterance, never), finder.edges() ?? { start: 0, end: 0 });
+    const aligned = alignTimes(
+      await timesBy(espeak)(utterance, never),
+      finder.edges() ?? { start: 0, end: 0 },
+    );
     expect(aligned.map(({ token }) => token)).toEqual(known.map(({ token }) => token));
-    return aligned.flatMap(({ start, end }, i) => [start - (known[i]?.start ?? 0), end - (known[i]?.end ?? 0)]);
+    return aligned.flatMap(({ start, end }, i) => [
+      start - (known[i]?.start ?? 0),
+      end - (known[i]?.end ?? 0),
+    ]);
   }
 
   test("differ from those of the engine by less than a syllable", async () => {

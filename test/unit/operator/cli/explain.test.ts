@@ -6,7 +6,10 @@ import type { Pod, TtsDeployment, TtsModelPool } from "../../../../operator/fact
 import { now, pod, ttsDeployment, ttsModelPool } from "../../../support/operator/observed.ts";
 
 const since = "2025-12-31T23:30:00Z";
-type ConditionsByType = Record<string, readonly [status: "True" | "False" | "Unknown", reason: string, message: string]>;
+type ConditionsByType = Record<
+  string,
+  readonly [status: "True" | "False" | "Unknown", reason: string, message: string]
+>;
 
 function conditions(byType: ConditionsByType) {
   return Object.entries(byType).map(([type, [status, reason, message]]) => ({
@@ -200,13 +203,20 @@ describe("the command explain", () => {
   it.each([
     ["no operator exists", [], "NoOperator"],
     ["the pods of the operator are not ready", [pod({}, "op")], "OperatorNotReady"],
-    ["an operator runs", [pod({ conditions: [{ type: "Ready", status: "True" }] }, "op")], "OperatorElsewhere"],
+    [
+      "an operator runs",
+      [pod({ conditions: [{ type: "Ready", status: "True" }] }, "op")],
+      "OperatorElsewhere",
+    ],
     ["operators cannot be listed", undefined, "OperatorUnseen"],
-  ])("reports the state of the operator if the TtsDeployment was never reconciled: %s", (_what, operators, reason) => {
-    const { state, blockers } = explain(evidence(ttsDeployment(), { operators }));
-    expect(state).toBe("unwatched");
-    expect(blockers.map((blocker) => blocker.reason)).toEqual([reason]);
-  });
+  ])(
+    "reports the state of the operator if the TtsDeployment was never reconciled: %s",
+    (_what, operators, reason) => {
+      const { state, blockers } = explain(evidence(ttsDeployment(), { operators }));
+      expect(state).toBe("unwatched");
+      expect(blockers.map((blocker) => blocker.reason)).toEqual([reason]);
+    },
+  );
 
   it("shows what blocks a deletion", () => {
     const { metadata, ...rest } = deploymentWith({ Ready: ["True", "Serving", ""] });
@@ -243,7 +253,9 @@ describe("the command explain", () => {
   });
 
   it("prints all problems as text, and names the objects that the user may not read", () => {
-    const deployment = deploymentWith(stalled("NameTaken", "Service ns/demo-api was not created by this operator."));
+    const deployment = deploymentWith(
+      stalled("NameTaken", "Service ns/demo-api was not created by this operator."),
+    );
     const text = explanationText(explain(evidence(deployment, { unseen: ["events (not allowed)"] })));
     expect(text).toContain("TtsDeployment ns/demo: Not ready for 30 min. You must act: 1 problem.");
     expect(text).toContain(

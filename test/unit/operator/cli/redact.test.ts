@@ -31,7 +31,11 @@ describe("a redacted text", () => {
       "a\n-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----\nb",
       "a\n[redacted]\nb",
     ],
-    ["redactions of names of Secrets", "secretName: tts-keys, Secret ns/license", "secretName: tts-keys, Secret ns/license"],
+    [
+      "redactions of names of Secrets",
+      "secretName: tts-keys, Secret ns/license",
+      "secretName: tts-keys, Secret ns/license",
+    ],
   ])("does not contain %s", (_what, text, clean) => {
     expect(redactor.text(text)).toBe(clean);
   });

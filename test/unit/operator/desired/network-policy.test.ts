@@ -49,24 +49,29 @@ describe("the network policies", () => {
     ["a pod of another namespace to the API", true, { from: prometheus, to: api }, 8000],
     ["the API to a model", true, { from: api, to: model }, 8080],
     ["another pod of the namespace to a model", false, { from: neighbour, to: model }, 8080],
-    ["a pod with the labels of the API in another namespace to a model", false, { from: impostor, to: model }, 8080],
+    [
+      "a pod with the labels of the API in another namespace to a model",
+      false,
+      { from: impostor, to: model },
+      8080,
+    ],
     ["a client to a model", false, { from: client, to: model }, 8080],
     ["Prometheus to a model", false, { from: prometheus, to: model }, 8080],
     ["a model to a model", false, { from: model, to: model }, 8080],
     ["the API to another port of a model", false, { from: api, to: model }, 22],
     ["a client to another port of the API", false, { from: client, to: api }, 22],
     ["the API to DNS", true, { from: api, to: dns, protocol: "UDP" }, 53],
-    [
-      "the API to another port of DNS pods",
-      true,
-      { from: api, to: dns, protocol: "UDP" },
-      1053,
-    ],
+    ["the API to another port of DNS pods", true, { from: api, to: dns, protocol: "UDP" }, 1053],
     ["the API to DNS on OpenShift", true, { from: api, to: openShiftDns, protocol: "UDP" }, 5353],
     ["the API to DNS on OpenShift by TCP", true, { from: api, to: openShiftDns }, 5353],
     ["the API to the DNS cache of the node", true, { from: api, to: nodeCache, protocol: "UDP" }, 53],
     ["the API to another pod of kube-system", false, { from: api, to: proxy }, 5353],
-    ["the API to a pod that has the label of DNS in another namespace", false, { from: api, to: dnsImpostor }, 5353],
+    [
+      "the API to a pod that has the label of DNS in another namespace",
+      false,
+      { from: api, to: dnsImpostor },
+      5353,
+    ],
     ["the API to the API server", true, { from: api, to: apiServer }, 6443],
     ["the API to another pod of the namespace", false, { from: api, to: neighbour }, 8080],
     ["a model to the internet", false, { from: model, to: client }, 443],
@@ -103,7 +108,10 @@ describe("the network policies", () => {
         apiServer: { cidrs: ["192.0.2.0/28"], ports: [6443] },
         licenseEgress,
       };
-      const deployment = ttsDeployment({ license: { secretRef: { name: "license" }, endpoint }, networkPolicy });
+      const deployment = ttsDeployment({
+        license: { secretRef: { name: "license" }, endpoint },
+        networkPolicy,
+      });
       expect(isAllowed(networkPolicies(deployment), { from: api, to: licenseServer, port })).toBe(allowed);
       expect(isAllowed(networkPolicies(deployment), { from: model, to: licenseServer, port })).toBe(false);
     },

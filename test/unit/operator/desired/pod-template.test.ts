@@ -68,7 +68,11 @@ describe("a podTemplate is refused, and the message names the field, if it has",
       /requests a\/b/,
     ],
     ["a resource claim", { spec: { resourceClaims: [{ name: "x" }] } }, /accelerator\.claimTemplateName/],
-    ["a deletion of the container of the operator", container({ $patch: "delete" }), /must keep the container mist/],
+    [
+      "a deletion of the container of the operator",
+      container({ $patch: "delete" }),
+      /must keep the container mist/,
+    ],
     [
       "a replacement of all containers",
       { spec: { containers: [{ $patch: "replace" }, { name: "x" }] } },

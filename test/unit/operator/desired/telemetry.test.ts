@@ -153,7 +153,10 @@ describe("the collector of a pod", () => {
       expect(config.exporters.otlp_grpc).toMatchObject({ endpoint: exporter.endpoint, ...expected });
       const volume = pod?.volumes?.find(({ name }) => name === "telemetry-auth")?.secret;
       const refs = (collector?.env ?? []).flatMap(({ valueFrom }) => valueFrom?.secretKeyRef ?? []);
-      const secretSources = [...refs, ...(volume ? [{ name: volume.secretName, optional: volume.optional }] : [])];
+      const secretSources = [
+        ...refs,
+        ...(volume ? [{ name: volume.secretName, optional: volume.optional }] : []),
+      ];
       expect(secretSources.length).toBeGreaterThan(0);
       for (const secret of secretSources) expect(secret).toMatchObject({ name: "creds", optional: true });
       const telemetry = ttsDeployment({ telemetry: { collector: { enabled: true, exporter, auth } } }).spec
@@ -246,7 +249,10 @@ describe("the ServiceMonitor and the PodMonitor", () => {
     expect(monitorsOf({})).toEqual([]);
     expect(monitorsOf(enabled).map(({ kind }) => kind)).toEqual(["ServiceMonitor"]);
     expect(monitorsOf(enabled, "arcana").map(({ kind }) => kind)).toEqual(["ServiceMonitor"]);
-    expect(monitorsOf(enabled, "arcana", vllm).map(({ kind }) => kind)).toEqual(["ServiceMonitor", "PodMonitor"]);
+    expect(monitorsOf(enabled, "arcana", vllm).map(({ kind }) => kind)).toEqual([
+      "ServiceMonitor",
+      "PodMonitor",
+    ]);
     const portsOf = (more: object) =>
       podOf(undefined, "arcana", more).container?.ports?.map(({ name }) => name);
     expect(portsOf({})).toEqual(["http"]);
@@ -255,7 +261,9 @@ describe("the ServiceMonitor and the PodMonitor", () => {
 
   it("have the labels of the spec and of the operator", () => {
     const labels = { release: "prometheus", "app.kubernetes.io/managed-by": "another" };
-    const [monitor] = monitorsOf({ telemetry: { serviceMonitor: { enabled: true, labels, intervalSeconds: 15 } } });
+    const [monitor] = monitorsOf({
+      telemetry: { serviceMonitor: { enabled: true, labels, intervalSeconds: 15 } },
+    });
     expect(monitor?.metadata.labels).toMatchObject({
       release: "prometheus",
       "app.kubernetes.io/managed-by": "tts-operator",

@@ -129,11 +129,7 @@ describe("a license that is not valid", () => {
   it.each([
     ["was valid", { state: "valid" }, now],
     ["failed earlier", { state: "grace", failedAt: "2025-12-31T00:00:00Z" }, now - 86_400_000],
-    [
-      "had expired before",
-      { state: "grace", expiresAt: "2025-12-31T12:00:00Z" },
-      now - 43_200_000,
-    ],
+    ["had expired before", { state: "grace", expiresAt: "2025-12-31T12:00:00Z" }, now - 43_200_000],
     [
       "was in its grace period because its issuer was not reachable",
       {

@@ -94,7 +94,12 @@ describe("a canary", () => {
       "ProgressDeadlineExceeded",
     ],
     ["an annotation aborts it while it starts", started, { orders: annotation("abort") }, "CanaryAborted"],
-    ["an annotation aborts it during its analysis", analysing, { orders: annotation("abort") }, "CanaryAborted"],
+    [
+      "an annotation aborts it during its analysis",
+      analysing,
+      { orders: annotation("abort") },
+      "CanaryAborted",
+    ],
   ])("is rolled back if %s, and then gets no streams", (_what, state, more, reason) => {
     const next = nextCanary(state, facts(more));
     expect(next).toMatchObject({ phase: "RolledBack", weight: 0, traded: 0, reason });
@@ -106,7 +111,11 @@ describe("a canary", () => {
   it.each([
     ["its step has not ended", { now: later(59) }, /next step is due at 2026-01-01T00:01:00Z/],
     ["it has too few streams", { figures: { whole: figures(3), recent: undefined } }, /3 of the 20 streams/],
-    ["the metrics of API pods cannot be read", { figures: undefined }, /metrics of the API pods cannot be read/],
+    [
+      "the metrics of API pods cannot be read",
+      { figures: undefined },
+      /metrics of the API pods cannot be read/,
+    ],
     ["an annotation pauses it", { orders: annotation("pause") }, /canary-pause/],
   ])("stays at its step while %s", (_what, more, message) => {
     const laterFacts = facts({ now: later(3600), ...more });

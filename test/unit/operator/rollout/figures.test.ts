@@ -105,7 +105,12 @@ describe("bucketQuantile", () => {
   it.each([
     ["interpolates inside a bucket", histogram, 0.75, 0.15],
     ["interpolates in the first bucket", histogram, 0.25, 0.05],
-    ["returns the last finite bound beyond it", new Map([...histogram, [Number.POSITIVE_INFINITY, 200]]), 0.95, 0.2],
+    [
+      "returns the last finite bound beyond it",
+      new Map([...histogram, [Number.POSITIVE_INFINITY, 200]]),
+      0.95,
+      0.2,
+    ],
     ["returns undefined without buckets", new Map(), 0.95, undefined],
   ] as const)("%s", (_what, from, share, expected) => {
     const quantile = bucketQuantile(from, share);

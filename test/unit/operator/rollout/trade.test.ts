@@ -63,7 +63,9 @@ describe("a rollout without a free GPU", () => {
   it("continues to trade until no old pod is left, also when the new pod is already scheduled", () => {
     const scheduled = pod("r1", specOf({ nodeName: "n" }));
     expect(trade({ live: live(1), pods: [old(), scheduled] }).trading).toBe(true);
-    expect(trade({ live: live(1, { replicas: 2, updatedReplicas: 2 }), pods: [scheduled] }).trading).toBe(false);
+    expect(trade({ live: live(1, { replicas: 2, updatedReplicas: 2 }), pods: [scheduled] }).trading).toBe(
+      false,
+    );
   });
 
   it("waits 10 s for the new pod first, and returns the time of the next check", () => {

@@ -29,7 +29,12 @@ describe("a maintenance window", () => {
       "open until 2026-01-02T01:00Z",
     ],
     ["opens again after a week", { days: ["Thu"] }, "2026-01-02T01:00:00Z", "closed until 2026-01-08T23:00Z"],
-    ["opens on the next of two days", { days: ["Sat", "Mon"] }, "2026-01-04T12:00:00Z", "closed until 2026-01-05T23:00Z"],
+    [
+      "opens on the next of two days",
+      { days: ["Sat", "Mon"] },
+      "2026-01-04T12:00:00Z",
+      "closed until 2026-01-05T23:00Z",
+    ],
     ["may last 24 hours", { duration: "24h" }, "2026-01-02T22:59:00Z", "open until 2026-01-02T23:00Z"],
   ] as const)("%s", (_what, window, time, expected) => {
     expect(at(window as Partial<typeof night>, time)).toBe(expected);

@@ -69,7 +69,11 @@ describe("the status of a TtsDeployment", () => {
       conditionsOf(serving, unlicensed),
       { Ready: "True Serving", Stalled: "False Settled", LicenseValid: "True NotRequired" },
     ],
-    ["is in its grace period", conditionsOf(serving, grace), { Ready: "True Serving", LicenseValid: "False Expired" }],
+    [
+      "is in its grace period",
+      conditionsOf(serving, grace),
+      { Ready: "True Serving", LicenseValid: "False Expired" },
+    ],
     [
       "is past its grace period",
       conditionsOf(serving, expired),
@@ -246,18 +250,21 @@ describe("the status of a TtsDeployment", () => {
     ["pods that are not ready yet", "RollingOut", "PodsNotReady", false],
     ["pods that are no longer ready", "Serving", "PodsNotReady", true],
     ["pods that crash repeatedly", "RollingOut", "CrashLoop", true],
-  ])("causes Warning events for problems, and Normal events for progress: %s", (_what, before, reason, worse) => {
-    const modelsReady = (reason: string) => ({
-      type: "ModelsReady",
-      status: reason === "Serving" ? ("True" as const) : ("False" as const),
-      reason,
-      message: "",
-      observedGeneration: 1,
-      lastTransitionTime: "2026-01-01T00:00:00Z",
-    });
-    const events = transitions(before === undefined ? [] : [modelsReady(before)], [modelsReady(reason)]);
-    expect(events.map((one) => one.worse)).toEqual([worse]);
-  });
+  ])(
+    "causes Warning events for problems, and Normal events for progress: %s",
+    (_what, before, reason, worse) => {
+      const modelsReady = (reason: string) => ({
+        type: "ModelsReady",
+        status: reason === "Serving" ? ("True" as const) : ("False" as const),
+        reason,
+        message: "",
+        observedGeneration: 1,
+        lastTransitionTime: "2026-01-01T00:00:00Z",
+      });
+      const events = transitions(before === undefined ? [] : [modelsReady(before)], [modelsReady(reason)]);
+      expect(events.map((one) => one.worse)).toEqual([worse]);
+    },
+  );
 
   it("is Unknown while suspended, and keeps the observed values", () => {
     const deployment = ttsDeployment({ suspend: true });

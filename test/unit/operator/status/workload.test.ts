@@ -39,7 +39,11 @@ describe("the state of a Deployment", () => {
       stateOf(running(2, { observedGeneration: 0 })),
       /^progressing RollingOut: .*has not processed/,
     ],
-    ["is being updated", stateOf(running(2, { updatedReplicas: 1 })), /^progressing RollingOut: .*1 of 2 pods/],
+    [
+      "is being updated",
+      stateOf(running(2, { updatedReplicas: 1 })),
+      /^progressing RollingOut: .*1 of 2 pods/,
+    ],
     [
       "is draining old pods",
       stateOf(running(2, { replicas: 3 })),
@@ -69,7 +73,11 @@ describe("the state of a Deployment", () => {
       ]),
       /^failing CrashLoop: Container fetch-0 .* exit code 1, 2 times so far: https:\/\/h\/a answers 404; it is not there\. See/,
     ],
-    ["has too few ready pods", stateOf(running(2, { availableReplicas: 1 })), /^progressing PodsNotReady: 1 of 2/],
+    [
+      "has too few ready pods",
+      stateOf(running(2, { availableReplicas: 1 })),
+      /^progressing PodsNotReady: 1 of 2/,
+    ],
     [
       "exceeded its progress deadline",
       stateOf(running(2, conditions("Progressing", "False", "ProgressDeadlineExceeded", ""))),
@@ -110,7 +118,11 @@ describe("the state of a Deployment", () => {
       stateOf(running(2), [], { held: true, replicas: 2 }),
       /^stalled LicenseHold: .*earlier settings/,
     ],
-    ["may not start by the license", stateOf(undefined, [], { held: true, replicas: 0 }), /^stalled LicenseHold: Not started/],
+    [
+      "may not start by the license",
+      stateOf(undefined, [], { held: true, replicas: 0 }),
+      /^stalled LicenseHold: Not started/,
+    ],
   ])("that %s has the matching reason and message", (_what, state, expected) => {
     expect(state).toMatch(expected);
   });
@@ -123,7 +135,11 @@ describe("a pod that does not start", () => {
 
   it.each<[string, Pod, RegExp]>([
     ["its image cannot be pulled", waiting("ErrImagePull"), /^failing ImagePullFailed: .*i:1/],
-    ["the Secret of a variable is missing", waiting("CreateContainerConfigError"), /^failing ContainerConfigError/],
+    [
+      "the Secret of a variable is missing",
+      waiting("CreateContainerConfigError"),
+      /^failing ContainerConfigError/,
+    ],
     [
       "its container crashes",
       waiting("CrashLoopBackOff", { lastState: { terminated: { exitCode: 7 } } }),
@@ -150,7 +166,10 @@ describe("a pod that does not start", () => {
 
   it("is ignored while it is being deleted, or if enough other pods are ready", () => {
     const failing = waiting("ErrImagePull");
-    const deleting = { ...failing, metadata: { ...failing.metadata, deletionTimestamp: "2026-01-01T00:00:00Z" } };
+    const deleting = {
+      ...failing,
+      metadata: { ...failing.metadata, deletionTimestamp: "2026-01-01T00:00:00Z" },
+    };
     expect(stateOf(incomplete, [deleting])).toMatch(/^progressing/);
     expect(stateOf(running(2), [failing])).toBe("ready");
   });

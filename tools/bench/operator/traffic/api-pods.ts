@@ -67,9 +67,12 @@ export async function playApiPods(most: number): Promise<ApiPods> {
     await once(server, "listening");
   } catch (cause) {
     clearInterval(timer);
-    throw new Error(`port ${ports.api}, which the simulated API pods need, is in use: stop the program that listens there`, {
-      cause,
-    });
+    throw new Error(
+      `port ${ports.api}, which the simulated API pods need, is in use: stop the program that listens there`,
+      {
+        cause,
+      },
+    );
   }
   return {
     get followed() {

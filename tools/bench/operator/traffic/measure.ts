@@ -116,7 +116,8 @@ async function grow({ field, plot, program, plan, say }: TrafficCourse, fleet: F
 async function untilFollowed(apiPods: ApiPods, count: number): Promise<void> {
   const deadline = Date.now() + graceMs;
   while (apiPods.followed < count) {
-    if (Date.now() > deadline) throw new Error(`the operator reads the load of only ${apiPods.followed} of ${count} API pods`);
+    if (Date.now() > deadline)
+      throw new Error(`the operator reads the load of only ${apiPods.followed} of ${count} API pods`);
     await sleep(250);
   }
 }

@@ -56,10 +56,13 @@ describe("the settings of a context", () => {
     [{ text: "", splitStrategy: 3 }, undefined, "bySentence", false],
     [{ text: "", splitStrategy: 2 }, undefined, "never", false],
     [{ text: "Hello. There.", splitStrategy: 2 }, "Hello. There.", "immediate", false],
-  ])("from %j have the whole text %j and the segmentation %s", (start, wholeText, segment, textsAreSentences) => {
-    const settings = settingsOf({ speaker: "alan", ...start });
-    expect(settings).toMatchObject({ wholeText, textsAreSentences, socket: { segment } });
-  });
+  ])(
+    "from %j have the whole text %j and the segmentation %s",
+    (start, wholeText, segment, textsAreSentences) => {
+      const settings = settingsOf({ speaker: "alan", ...start });
+      expect(settings).toMatchObject({ wholeText, textsAreSentences, socket: { segment } });
+    },
+  );
 
   test("include the markup options of the mist models and the time scale", () => {
     const { socket } = settingsOf({
