@@ -91,7 +91,7 @@ async function runSocketBench(
   const pace = options.pace === undefined ? undefined : whole(options, "pace", 1_000);
   const withHttp = options["ws-only"] === undefined;
   shell.complain(`==> ${load.streams} sockets for ${load.seconds} s on ${new URL(target.url).origin}`);
-  const progress = tellProgress(shell);
+  const progress = printProgress(shell);
   const report = await measureSockets(target, load, { pace, withHttp }, shell.signal, progress.count);
   progress.done();
   shell.print(renderSockets(report));

@@ -229,7 +229,7 @@ interface Artifact {
  */
 async function artifactFiles(source: Of<"oci">, options: FetchPlanOptions): Promise<FileToFetch[]> {
   const { registry, repository, reference } = source;
-  const base = `${trimmed(options.endpoint ?? `https://${registry}`)}/v2/${repository}`;
+  const base = `${withoutTrailingSlash(options.endpoint ?? `https://${registry}`)}/v2/${repository}`;
   const url = `${base}/manifests/${reference}`;
   const { body, authorization } = await readManifest(url, options);
   const digest = `sha256:${createHash("sha256").update(body).digest("hex")}`;

@@ -1,4 +1,4 @@
-import { sentenceEnds } from "../../text/planning/sentence-ends.ts";
+import { sentenceEnds } from "../../contract/text/sentence-ends.ts";
 
 /** A text in the pieces in which a language model writes it. */
 export interface WrittenText {

@@ -63,7 +63,7 @@ function body() {
   return Object.fromEntries(
     [...form.elements]
       .filter(isRequestField)
-      .map((element) => [element.name, valueOf(element)])
+      .map((element) => [element.name, fieldValue(element)])
       .filter(([, value]) => value !== undefined),
   );
 }
@@ -73,7 +73,7 @@ function isRequestField(element) {
   return isField && element.dataset.local === undefined && !element.matches(":disabled");
 }
 
-function valueOf(element) {
+function fieldValue(element) {
   if (element.type === "checkbox") return element.checked || undefined;
   if (element.value === "" || element.value === element.dataset.usual) return undefined;
   return element.type === "number" ? Number(element.value) : element.value;

@@ -30,7 +30,7 @@ function podmanArguments(
   existing: string,
   environment: NodeJS.ProcessEnv,
   mmdebstrap = `while [ "$#" -gt 1 ]; do shift; done; touch "$1"`,
-): { asked: string[]; printed: string } {
+): { podmanCalls: string[]; printed: string } {
   const callsFile = join(folder, "calls");
   program(
     "podman",
@@ -57,14 +57,14 @@ function podmanArguments(
     stdio: "pipe",
     encoding: "utf8",
   });
-  return { asked: readFileSync(callsFile, "utf8").trim().split("\n"), printed };
+  return { podmanCalls: readFileSync(callsFile, "utf8").trim().split("\n"), printed };
 }
 
 const debian =
   /--build-arg BASE=localhost\/svc-tts-node:bookworm\S* --build-arg RUNTIME=localhost\/svc-tts-debian:bookworm/;
 
 test("without a registry, the base image is built once from Debian and npm, and both builds use it", () => {
-  const { asked } = podmanArguments("none", { SVC_TTS_BASE: "debian" });
+  const { podmanCalls } = podmanArguments("none", { SVC_TTS_BASE: "debian" });
   expect(podmanCalls.filter((line) => line.startsWith("import"))[0]).toMatch(
     /debian\.tar localhost\/svc-tts-debian:bookworm/,
   );
@@ -76,13 +76,13 @@ test("without a registry, the base image is built once from Debian and npm, and 
 });
 
 test("both builds use an existing base image", () => {
-  const { asked } = podmanArguments("svc-tts-node", { SVC_TTS_BASE: "debian" });
+  const { podmanCalls } = podmanArguments("svc-tts-node", { SVC_TTS_BASE: "debian" });
   expect(podmanCalls.filter((line) => line.startsWith("import"))).toEqual([]);
   expect(podmanCalls.filter((line) => debian.test(line))).toHaveLength(2);
 });
 
 test("both builds use the base image of the Containerfile if the container engine has it", () => {
-  const { asked } = podmanArguments("library/node", {});
+  const { podmanCalls } = podmanArguments("library/node", {});
   expect(podmanCalls.filter((line) => line.startsWith("build --layers"))).toHaveLength(2);
   expect(podmanCalls.filter((line) => debian.test(line))).toEqual([]);
 });
@@ -95,7 +95,9 @@ test("a failed build of the base image stops the build of the images", () => {
 });
 
 test("the values of the chart for the images are printed at the end", () => {
-  const { printed } = askedOfPodman("library/node", { SVC_TTS_IMAGE_REPOSITORY: "registry.example/svc-tts" });
+  const { printed } = podmanArguments("library/node", {
+    SVC_TTS_IMAGE_REPOSITORY: "registry.example/svc-tts",
+  });
   for (const role of ["server", "operator"])
     expect(printed).toMatch(
       new RegExp(

@@ -244,8 +244,8 @@ test.each([
   ],
   ["", "no status yet"],
 ])("make up prints only the conditions that are not as expected: %s", async (conditions, line) => {
-  const { said } = await shell(
+  const { output } = await shell(
     `source ./speak.sh; kubectl() { printf '%b' '${conditions}'; }; unexpected_conditions >&2`,
   );
-  expect(said.trim()).toBe(line);
+  expect(output.trim()).toBe(line);
 });

@@ -276,8 +276,8 @@ it("engine.parameters accepts every flag of vLLM that the model tier accepts", a
 it("a pool with the engine kokoro may have its model in a cache or in a folder of its own", async () => {
   const kokoro = { kind: "arcana", engine: { type: "kokoro" } };
   const claim = { persistentVolumeClaim: { claimName: "natural-voices" } };
-  await sayNo(deployment(model({ ...kokoro, cache: claim })));
-  await sayNo(deployment(model({ ...kokoro, env: [{ name: "SVC_TTS_MODELS_DIR", value: "/models" }] })));
+  await dryRun(deployment(model({ ...kokoro, cache: claim })));
+  await dryRun(deployment(model({ ...kokoro, env: [{ name: "SVC_TTS_MODELS_DIR", value: "/models" }] })));
 });
 
 it("a dashboard.url accepts plain HTTP for localhost", async () => {

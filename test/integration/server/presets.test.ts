@@ -268,13 +268,13 @@ describe("sources", () => {
     expect(message).toMatch(
       /^b\.bin cannot be fetched from any of its sources\. \S+\/b\.bin was not tried, because \S+\/af_heart\.bin was interrupted: .*\. the package styles 1\.0\.0 has no file package\/voices\/b\.bin\.$/,
     );
-    expect(told.filter((line) => line.includes("trying the next source"))).toEqual([
+    expect(logLines.filter((line) => line.includes("trying the next source"))).toEqual([
       expect.stringContaining("/af_heart.bin was interrupted"),
       expect.stringContaining("has no file package/voices/b.bin"),
     ]);
   });
 
-  test("a client that need a missing program are reported with the name of the program", async () => {
+  test("sources that need a missing program are reported with the name of the program", async () => {
     const source = { kind: "npm", package: "styles", version: "1.0.0", sha256: "", entry: "a" } as const;
     const failing = install(preset([file("a", style, [source])]), { env: { PATH: "/nowhere" } });
     await expect(failing).rejects.toThrow("npm is not installed on this machine");
@@ -288,7 +288,7 @@ test("of many small files, only one for each tenth of the bytes is reported", as
     return file(name, style, [{ kind: "url", url: `${server.url}/${name}` }]);
   });
   await install(preset(small));
-  const reported = told.filter((line) => line.startsWith("fetching "));
+  const reported = logLines.filter((line) => line.startsWith("fetching "));
   expect(reported).toHaveLength(10);
   expect(reported[0]).toContain("voice-0.bin");
 });

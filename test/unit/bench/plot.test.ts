@@ -28,7 +28,7 @@ describe("ratioMarks", () => {
 /** Returns the tags in order, each with its attributes. Fails if the XML is not well-formed. */
 function tags(svg: string): { name: string; attributes: Record<string, string> }[] {
   const open: string[] = [];
-  const tagsFound = [...svg.matchAll(/<(\/?)([a-z]+)((?: [\w:-]+="[^"<>]*")*)(\/?)>/gi)].map((match) => {
+  const found = [...svg.matchAll(/<(\/?)([a-z]+)((?: [\w:-]+="[^"<>]*")*)(\/?)>/gi)].map((match) => {
     const [, closes, name = "", attributes = "", empty] = match;
     if (closes) expect(open.pop()).toBe(name);
     else if (!empty) open.push(name);

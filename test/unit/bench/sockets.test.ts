@@ -22,7 +22,7 @@ describe("a text that a language model writes", () => {
 });
 
 const target = {
-  ...{ url: "http://127.0.0.1:8000", shape: "svc-tts", key: "k", model: "mist", voice: "alan" },
+  ...{ url: "http://127.0.0.1:8000", shape: "svc-tts" as const, key: "k", model: "mist", voice: "alan" },
   ...{ accept: "audio/pcm", eventFormat: "pcm", rate: 24_000, texts: [] },
 } as const;
 

@@ -54,13 +54,13 @@ describe("the reference pages of metrics", () => {
   it("have exactly one row for each metric of the operator", async () => {
     const row = ({ name, help, type, labelNames }: DescribedMetric) =>
       `| \`${name}\` | ${type} | ${labelNames.map((label) => `\`${label}\``).join(", ")} | ${help} |`;
-    const metrics = operatorMetrics().getMetricsAsArray() as unknown as Described[];
+    const metrics = operatorMetrics().getMetricsAsArray() as unknown as DescribedMetric[];
     expect(documentedIn(await read("metrics-operator.md"))).toEqual(metrics.map(row).sort());
   });
 });
 
 describe("the metrics of both tiers", () => {
-  const ours = [...described("API"), ...described("model")].filter(({ name }) => /^(svc|http)_/.test(name));
+  const ours = [...metricsOf("API"), ...metricsOf("model")].filter(({ name }) => /^(svc|http)_/.test(name));
 
   it.each(ours.map((metric) => [metric.name, metric] as const))(
     "%s follows the naming conventions of Prometheus",

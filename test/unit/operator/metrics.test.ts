@@ -7,7 +7,7 @@ import { FakeClock } from "../../support/fake-clock.ts";
 import { ttsDeployment } from "../../support/operator/observed.ts";
 import { operatorMetrics } from "../../support/server/metrics.ts";
 
-async function valueOf(
+async function metricValue(
   registry: Registry,
   name: string,
   labels: Record<string, string>,
@@ -35,17 +35,17 @@ test("a queue has the metrics of controller-runtime", async () => {
   });
   for (const key of ["good", "bad", "slow"]) queue.add(key);
   const controller = "ttsdeployment";
-  expect(await valueOf(registry, "workqueue_adds_total", { name: controller, controller })).toBe(3);
+  expect(await metricValue(registry, "workqueue_adds_total", { name: controller, controller })).toBe(3);
   queue.start();
-  expect(await valueOf(registry, "workqueue_depth", { controller })).toBe(2);
-  expect(await valueOf(registry, "controller_runtime_active_workers", { controller })).toBe(1);
+  expect(await metricValue(registry, "workqueue_depth", { controller })).toBe(2);
+  expect(await metricValue(registry, "controller_runtime_active_workers", { controller })).toBe(1);
   await clock.advance(1_000);
   const total = (result: string) =>
-    valueOf(registry, "controller_runtime_reconcile_total", { controller, result });
+    metricValue(registry, "controller_runtime_reconcile_total", { controller, result });
   expect([await total("success"), await total("error"), await total("requeue_after")]).toEqual([2, 1, 1]);
-  expect(await valueOf(registry, "controller_runtime_reconcile_errors_total", { controller })).toBe(1);
-  expect(await valueOf(registry, "workqueue_retries_total", { controller })).toBe(1);
-  expect(await valueOf(registry, "workqueue_depth", { controller })).toBe(0);
+  expect(await metricValue(registry, "controller_runtime_reconcile_errors_total", { controller })).toBe(1);
+  expect(await metricValue(registry, "workqueue_retries_total", { controller })).toBe(1);
+  expect(await metricValue(registry, "workqueue_depth", { controller })).toBe(0);
   await queue.stop();
 });
 
@@ -55,9 +55,11 @@ test("requests are counted by status code, and by <error> if no response arrived
   observe({ method: "GET", kind: "Pod", status: 200, tookMs: 3 });
   observe({ method: "GET", kind: "Pod", status: 0, tookMs: 3 });
   const host = "10.96.0.1";
-  expect(await valueOf(registry, "rest_client_requests_total", { code: "200", method: "GET", host })).toBe(1);
   expect(
-    await valueOf(registry, "rest_client_requests_total", { code: "<error>", method: "GET", host }),
+    await metricValue(registry, "rest_client_requests_total", { code: "200", method: "GET", host }),
+  ).toBe(1);
+  expect(
+    await metricValue(registry, "rest_client_requests_total", { code: "<error>", method: "GET", host }),
   ).toBe(1);
 });
 
@@ -75,7 +77,7 @@ test("the not-ready reason is reported only for a TtsDeployment that is not read
     failingWatches: () => [],
   });
   const shown = (reason: string) =>
-    valueOf(registry, "svc_tts_operator_not_ready_reason", { namespace: "ns", name: "demo", reason });
+    metricValue(registry, "svc_tts_operator_not_ready_reason", { namespace: "ns", name: "demo", reason });
   expect(await shown("AdmissionDenied")).toBe(1);
   status = statusWith("True", "Serving");
   expect(await shown("AdmissionDenied")).toBeUndefined();
@@ -97,14 +99,14 @@ test("only the leader reports the statuses of TtsDeployments, with the remaining
     Date.parse("2026-01-03T00:00:00Z"),
   );
   const demo = { namespace: "ns", name: "demo" };
-  const value = (name: string, labels = {}) => valueOf(registry, name, { ...demo, ...labels });
+  const value = (name: string, labels = {}) => metricValue(registry, name, { ...demo, ...labels });
   expect(await value("svc_tts_operator_license_expiry_timestamp_seconds")).toBe(1_767_225_600);
   expect(await value("svc_tts_operator_license_grace_remaining_seconds")).toBe(86_400);
   expect(await value("svc_tts_operator_condition", { condition: "Ready" })).toBe(1);
   expect(await value("svc_tts_operator_pool_replicas", { pool: "mist", state: "ready" })).toBe(2);
-  expect(await valueOf(registry, "leader_election_master_status", { name: "tts-operator" })).toBe(1);
-  expect(await valueOf(registry, "svc_tts_operator_failing_watches", { kind: "Pod" })).toBe(2);
+  expect(await metricValue(registry, "leader_election_master_status", { name: "tts-operator" })).toBe(1);
+  expect(await metricValue(registry, "svc_tts_operator_failing_watches", { kind: "Pod" })).toBe(2);
   leading = false;
   expect(await value("svc_tts_operator_condition", { condition: "Ready" })).toBeUndefined();
-  expect(await valueOf(registry, "leader_election_master_status", { name: "tts-operator" })).toBe(0);
+  expect(await metricValue(registry, "leader_election_master_status", { name: "tts-operator" })).toBe(0);
 });

@@ -101,12 +101,15 @@ describe("the status of a TtsDeployment", () => {
     ],
     [
       "has a canary",
-      judged({ api, pools: [canary()] }),
+      conditionsOf({ api, pools: [canary()] }),
       { Ready: "False Canary", Stalled: "False Progressing", RolloutHealthy: "True Canary" },
     ],
     [
       "has a canary, and API pods that are not ready",
-      judged({ api: { deployment: running(1, { availableReplicas: 0 }), pods: [] }, pools: [canary()] }),
+      conditionsOf({
+        api: { deployment: running(1, { availableReplicas: 0 }), pods: [] },
+        pools: [canary()],
+      }),
       {
         Ready: "False PodsNotReady",
         ApiReady: "False PodsNotReady",
