@@ -94,7 +94,16 @@ export interface DrainOptions {
 export async function drain(
   app: FastifyInstance,
   lifecycle: Lifecycle,
-  { keepAliveGraceMs, idleCloseMs, drainMs, connections, listeners = [], endSockets, cut, clock }: DrainOptions,
+  {
+    keepAliveGraceMs,
+    idleCloseMs,
+    drainMs,
+    connections,
+    listeners = [],
+    endSockets,
+    cut,
+    clock,
+  }: DrainOptions,
 ): Promise<void> {
   lifecycle.startLeaving();
   const end = clock.monotonicMs() + drainMs;
@@ -113,11 +122,7 @@ export async function drain(
   }
 }
 
-async function untilUnconnected(
-  connections: GracefulClose,
-  limitMs: number,
-  clock: Clock,
-): Promise<void> {
+async function untilUnconnected(connections: GracefulClose, limitMs: number, clock: Clock): Promise<void> {
   const end = clock.monotonicMs() + limitMs;
   while (clock.monotonicMs() < end && connections.count() > 0) await sleep(clock, pollMs);
 }

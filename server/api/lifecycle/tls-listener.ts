@@ -113,8 +113,11 @@ function checkPair({ certFile, keyFile }: TlsSettings, pair: Pair): string {
     return certificate.validToDate.toISOString();
   } catch (cause) {
     const reason = (cause as Error).message;
-    throw new Error(`${certFile} and ${keyFile} are not a certificate and its private key in PEM: ${reason}`, {
-      cause,
-    });
+    throw new Error(
+      `${certFile} and ${keyFile} are not a certificate and its private key in PEM: ${reason}`,
+      {
+        cause,
+      },
+    );
   }
 }

@@ -150,7 +150,12 @@ interface ServerEvent {
 }
 
 /** @returns the record if the event ends the context. */
-function read(meter: ContextMeter, frame: string, contextId: string, atMs: number): ContextRecord | undefined {
+function read(
+  meter: ContextMeter,
+  frame: string,
+  contextId: string,
+  atMs: number,
+): ContextRecord | undefined {
   const event = parse(frame);
   const isForeign = typeof event?.contextId === "string" && event.contextId !== contextId;
   if (!event || isForeign) return meter.failed(atMs, "unexpected_message");

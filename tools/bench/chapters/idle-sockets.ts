@@ -114,7 +114,12 @@ interface Idle {
   readonly afterBytes: number;
 }
 
-function finding({ count, lost, beforeBytes, afterBytes }: Idle): Awaited<ReturnType<Measurement["measure"]>> {
+function finding({
+  count,
+  lost,
+  beforeBytes,
+  afterBytes,
+}: Idle): Awaited<ReturnType<Measurement["measure"]>> {
   const kibibytes = (afterBytes - beforeBytes) / count / 1024;
   const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(0)} MB`;
   return {

@@ -102,7 +102,9 @@ describe("the TLS listener of the API tier", () => {
   it("does not start without a valid pair of files", async () => {
     mount({ cert: certificate.cert, key: "no key" });
     const start = startTestApi({}, { tls: { port: 0, certFile, keyFile } });
-    await expect(start).rejects.toThrow(`${certFile} and ${keyFile} are not a certificate and its private key`);
+    await expect(start).rejects.toThrow(
+      `${certFile} and ${keyFile} are not a certificate and its private key`,
+    );
   });
 });
 

@@ -37,7 +37,12 @@ const refusal = async (headers: Record<string, string>) =>
   (await refusedUpgrade(api.url, path, { headers })).status;
 
 it("speaks for the session of a page, as the user at the dashboard", async () => {
-  const member = await addSignedInUser(owner, api.url, { name: "bob", role: "member", team: "red", password });
+  const member = await addSignedInUser(owner, api.url, {
+    name: "bob",
+    role: "member",
+    team: "red",
+    password,
+  });
   for (const visitor of [owner, member]) {
     const client = await connectSocket(api.url, path, { headers: fromHere(visitor) });
     client.send({ text: "Hello there. ", contextId: "0" }, { operation: "flush" });
@@ -48,7 +53,12 @@ it("speaks for the session of a page, as the user at the dashboard", async () =>
 });
 
 it("refuses upgrades without a session, of a viewer, and of pages of other sites", async () => {
-  const viewer = await addSignedInUser(owner, api.url, { name: "eve", role: "viewer", team: "red", password });
+  const viewer = await addSignedInUser(owner, api.url, {
+    name: "eve",
+    role: "viewer",
+    team: "red",
+    password,
+  });
   const { cookie } = owner;
   expect(await refusal({ origin: api.url })).toBe(401);
   expect(await refusal({ origin: api.url, cookie: "svc-tts=guessed" })).toBe(401);
@@ -65,7 +75,9 @@ it("accepts no session on other paths, and no API key on this one", async () => 
   const elsewhere = path.replace("/dashboard/playground", "");
   expect((await refusedUpgrade(api.url, elsewhere, { headers })).status).toBe(401);
   expect((await refusedUpgrade(api.url, path, { key: api.key })).status).toBe(403);
-  expect((await refusedUpgrade(api.url, path, { key: api.key, headers: { origin: api.url } })).status).toBe(401);
+  expect((await refusedUpgrade(api.url, path, { key: api.key, headers: { origin: api.url } })).status).toBe(
+    401,
+  );
 });
 
 it("keeps the path for API keys if there is no dashboard", async () => {
