@@ -101,7 +101,7 @@ interface Peer {
 
 /** A server whose upgrades and messages a test writes. */
 async function peerThat(
-  answer: (socket: WebSocket, message: Record<string, string>) => void,
+  answer: (socket: WebSocket, message: Record<string, string>) => Promise<void> | undefined,
   refuse: (upgrade: number) => boolean = () => false,
 ): Promise<Peer> {
   const frames: Peer["frames"] = [];
@@ -118,7 +118,7 @@ async function peerThat(
       socket.on("message", (data) => {
         const message = JSON.parse(String(data)) as Record<string, string>;
         frames.push(message);
-        answer(socket, message);
+        void answer(socket, message);
       }),
     );
   });

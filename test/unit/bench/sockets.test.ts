@@ -3,7 +3,7 @@ import { summarizeRun } from "../../../server/bench/report.ts";
 import { ContextMeter, type ContextRecord } from "../../../server/bench/sockets/context-meter.ts";
 import { joinRuns, summarizeSockets } from "../../../server/bench/sockets/socket-report.ts";
 import { renderSockets } from "../../../server/bench/sockets/socket-table.ts";
-import { socketUrl } from "../../../server/bench/sockets/speaking-socket.ts";
+import { type SocketTarget, socketUrl } from "../../../server/bench/sockets/speaking-socket.ts";
 import { writeText } from "../../../server/bench/sockets/written-text.ts";
 
 describe("a text that a language model writes", () => {
@@ -21,10 +21,17 @@ describe("a text that a language model writes", () => {
   });
 });
 
-const target = {
-  ...{ url: "http://127.0.0.1:8000", shape: "svc-tts" as const, key: "k", model: "mist", voice: "alan" },
-  ...{ accept: "audio/pcm", eventFormat: "pcm", rate: 24_000, texts: [] },
-} as const;
+const target: SocketTarget = {
+  url: "http://127.0.0.1:8000",
+  shape: "svc-tts",
+  key: "k",
+  model: "mist",
+  voice: "alan",
+  accept: "audio/pcm",
+  eventFormat: "pcm",
+  rate: 24_000,
+  texts: [],
+};
 
 describe("the address of a socket", () => {
   const query = "modelId=mist&speaker=alan&samplingRate=24000&audioFormat=pcm";

@@ -223,7 +223,7 @@ describe("the settings in environment variables", () => {
     [{ ...routing, [env.keySockets]: "0" }, "SVC_TTS_KEY_SOCKETS must be an integer from 1"],
     [{ ...routing, [env.tlsCert]: "/tls.crt" }, "SVC_TTS_TLS_CERT needs SVC_TTS_TLS_KEY"],
     [{ ...routing, [env.tlsKey]: "/tls.key" }, "SVC_TTS_TLS_KEY needs SVC_TTS_TLS_CERT"],
-    [{ ...routing, [env.tlsPort]: "0x1" }, "SVC_TTS_TLS_PORT must be an integer from 0"],
+    [{ ...routing, [env.tlsPort]: "65536" }, "SVC_TTS_TLS_PORT must be an integer from 0"],
     [{ ...routing, [env.socketClearMode]: "all" }, "SVC_TTS_SOCKET_CLEAR_MODE must be one of abort, buffer"],
     [{ ...routing, [env.logLevel]: "loud" }, "SVC_TTS_LOG_LEVEL must be one of trace"],
     [{}, "none of them is set"],
