@@ -224,8 +224,8 @@ export const env = {
   modelAliases: "SVC_TTS_MODEL_ALIASES",
   voiceAliases: "SVC_TTS_VOICE_ALIASES",
   /**
-   * What the WebSocket message `clear` discards: `abort` also stops the running speech, `buffer` only
-   * discards buffered text.
+   * The effect of the WebSocket message `clear`: `abort` discards buffered text and stops the running speech,
+   * `buffer` only discards buffered text.
    */
   socketClearMode: "SVC_TTS_SOCKET_CLEAR_MODE",
   /** Streams that one model replica synthesizes at once. Further requests wait or are rejected. */

@@ -34,7 +34,7 @@ export interface Blocker {
   /** `license`, `API`, `pool mist`, `Secret tts-keys`, `pod demo-api-…`, `operator` or `deletion`. */
   readonly about: string;
   readonly reason: string;
-  /** What happened, and what to do. */
+  /** The problem and its remedy. */
   readonly message: string;
   /** The time of the last change, in the format of RFC 3339. */
   readonly since?: string;

@@ -3,9 +3,9 @@ import type { Log } from "../../lib/log.ts";
 interface Operation {
   /** The data, as the subject of a sentence. */
   readonly subject: string;
-  /** A participle and its place: `read from the database`. */
+  /** The operation as a participle with its place, such as `read from the database`. */
   readonly operation: string;
-  /** What happens while the operation fails. */
+  /** The behaviour of the server while the operation fails. */
   readonly meanwhile: string;
 }
 

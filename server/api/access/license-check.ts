@@ -100,7 +100,7 @@ export function createLicenseCheck(options: CheckOptions): LicenseCheck {
       retryAt = now() + retryMs(failures, intervalMs, random);
       const { message } = error as Error;
       if (message !== loggedError)
-        log.warn({ err: error }, "the license issuer sent no valid response; the request is repeated");
+        log.warn({ err: error }, "the license issuer sent no valid response; it is retried");
       loggedError = message;
       onResult("failed");
     }
@@ -115,10 +115,13 @@ export function createLicenseCheck(options: CheckOptions): LicenseCheck {
   };
   const dueAt = (id: string) => (known?.jti === id ? known.iat * 1000 + intervalMs * share : 0);
   let stop: (() => void) | undefined;
-  const since = () => sinceOf(kept()?.since) ?? startedAt;
 
   return {
-    facts: () => ({ intervalSeconds, since: since(), answers: known ? [known] : [] }),
+    facts: () => ({
+      intervalSeconds,
+      since: sinceOf(kept()?.since) ?? startedAt,
+      answers: known ? [known] : [],
+    }),
     answer: () => known?.text,
     async start() {
       await adopt();

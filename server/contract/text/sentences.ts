@@ -35,17 +35,17 @@ const strongEnder = /[!?…。！？।॥؟።]/u;
 const clause = /[,;:،؛、，；：—–]/u;
 const lowerCase = /^[\p{Ll}]/u;
 
-/** What a token ends: nothing, a clause, a sentence or a paragraph. */
+/** The unit that ends with a token: none, a clause, a sentence or a paragraph. */
 export type Boundary = "none" | "clause" | "sentence" | "paragraph";
 
-/**
- * Returns the properties of a token that determine the boundary after it. */
+/** The properties of a token that determine the boundary after it. */
 export interface BoundaryToken extends Pick<Token, "text" | "before" | "after"> {
   /** Whether an empty line follows. */
   readonly paragraphEnd: boolean;
 }
 
-/** The boundary between a token and the next token.
+/**
+ * Returns the boundary between a token and the next token.
  * @param next undefined at the end of the text.
  */
 export function boundaryAfter(

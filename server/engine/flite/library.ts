@@ -103,9 +103,8 @@ function bind(library: LibraryHandle) {
   const callback = koffi.register(
     (waveAt: Pointer, start: number, size: number, _last: number, info: Pointer): number => {
       const { samples, sampleRate } = koffi.decode(waveAt, wave);
-      // The result is a copy of the samples.
-      const read = () => koffi.decode(samples, start * 2, "int16_t", size) as Int16Array;
-      const least = onPiece(read, sampleRate);
+      const copySamples = () => koffi.decode(samples, start * 2, "int16_t", size) as Int16Array;
+      const least = onPiece(copySamples, sampleRate);
       // Flite reads the first field of the structure before each piece.
       if (least !== undefined) koffi.encode(info, "int", least);
       return least === undefined ? -1 : 0;

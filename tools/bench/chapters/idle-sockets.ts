@@ -46,7 +46,7 @@ interface IdleSocket {
   pings: number;
 }
 
-/** As many as wanted, or as many as this process may open. */
+/** Returns the requested number of sockets, limited by the number of files that this process may open. */
 function readCount(wanted: string | undefined): number {
   const count = Number(wanted ?? defaultSockets);
   if (!Number.isInteger(count) || count < 1)
