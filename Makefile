@@ -51,7 +51,7 @@ deps: ## install libflite1 for English voices (Debian, as root)
 
 # Not included: test-e2e-long, test-keda, test-speech, test-browser, test-clients, test-vllm, test-crash, test-kind, fuzz.
 .PHONY: test
-test: node_modules/.installed test-deps ## check, unit, integration and e2e tests, and one long test in turn (SEED=… repeats a run). Not included: test-e2e-long, test-keda, test-speech, test-browser, test-clients, test-vllm, test-crash, test-kind, fuzz
+test: node_modules/.installed test-deps ## check, unit, integration and e2e tests, one long test in turn (SEED=…); not those after test-e2e
 	@$(NODE) test/run/main.ts
 
 .PHONY: test-unit

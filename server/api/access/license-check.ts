@@ -76,10 +76,7 @@ export function createLicenseCheck(options: CheckOptions): LicenseCheck {
     const text = kept()?.answer;
     if (text === undefined || text === known?.text) return;
     const answer = await read(text).catch((error: Error) => {
-      log.warn(
-        { err: error },
-        "the response of the license issuer in the routing table is invalid; it is ignored",
-      );
+      log.warn({ err: error }, "the license issuer's response in the routing table is invalid and ignored");
       return undefined;
     });
     if (answer !== undefined && (known === undefined || answer.jti === licenseId())) accept(answer);
@@ -115,13 +112,10 @@ export function createLicenseCheck(options: CheckOptions): LicenseCheck {
   };
   const dueAt = (id: string) => (known?.jti === id ? known.iat * 1000 + intervalMs * share : 0);
   let stop: (() => void) | undefined;
+  const since = () => sinceOf(kept()?.since) ?? startedAt;
 
   return {
-    facts: () => ({
-      intervalSeconds,
-      since: sinceOf(kept()?.since) ?? startedAt,
-      answers: known ? [known] : [],
-    }),
+    facts: () => ({ intervalSeconds, since: since(), answers: known ? [known] : [] }),
     answer: () => known?.text,
     async start() {
       await adopt();

@@ -46,7 +46,7 @@ describe("a request to the OpenAI-compatible API", () => {
     [{ model: undefined }, "/model", "is required"],
     [{ voice: "no-such-voice" }, "/voice", "must be a voice of arcana"],
     [{ model: "mist" }, "/voice", "must be a voice of mist"],
-    [{ input: "" }, "/input", "not empty"],
+    [{ input: "" }, "/input", "must be a non-empty string"],
     [{ input: "secret ".repeat(100), model: "mist", voice: "alan" }, "/input", "the limit with mist is 500"],
     [{ speed: 0.2 }, "/speed", "from 0.25 to 4"],
     [{ speed: 5 }, "/speed", "from 0.25 to 4"],
@@ -64,7 +64,7 @@ describe("a request to the OpenAI-compatible API", () => {
   });
 
   it("accepts no speed other than 1 for arcana on the cloud profile, as the specification requires", () => {
-    expect(() => read({ speed: 2 }, "cloud")).toThrow(/self-hosted/);
+    expect(() => read({ speed: 2 }, "cloud")).toThrow(/arcana with the profile cloud/);
     expect(read({ speed: 1 }, "cloud").invocation.stretch).toBe(1);
   });
 });

@@ -56,7 +56,7 @@ describe("the meter of Ogg Opus", () => {
   );
 
   it("fails for bytes that are not an Ogg page", () => {
-    expect(() => measureFile("audio/ogg", Buffer.alloc(100), 100)).toThrow("between two Ogg pages");
+    expect(() => measureFile("audio/ogg", Buffer.alloc(100), 100)).toThrow("bytes between two pages");
   });
 });
 
@@ -94,6 +94,6 @@ describe("the audio of server-sent events", () => {
     const failed = readEvents(`${chunk("one")}event: error\ndata: {"code":"model_failed"}\n\n`, 9);
     await expect(failed).rejects.toMatchObject({ code: "model_failed" } satisfies Partial<FailedEvent>);
     await expect(failed).rejects.toBeInstanceOf(FailedEvent);
-    await expect(readEvents(chunk("one"), 9)).rejects.toThrow("without an end");
+    await expect(readEvents(chunk("one"), 9)).rejects.toThrow("without a final event");
   });
 });

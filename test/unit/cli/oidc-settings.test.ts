@@ -60,8 +60,8 @@ describe("the settings of single sign-on", () => {
       "SVC_TTS_OIDC_GROUPS must be a JSON list of groups and their roles",
     ],
     [{ [env.oidcGroups]: '{"group":"a","role":"owner"}' }, "SVC_TTS_OIDC_GROUPS must be a JSON list"],
-    [{ [env.oidcGroups]: '[{"group":"a","role":"root"}]' }, "the role is one of owner, member, viewer"],
-    [{ [env.oidcGroups]: '[{"group":"a","role":"member"}]' }, "only an owner needs no team"],
+    [{ [env.oidcGroups]: '[{"group":"a","role":"root"}]' }, "the role must be one of owner, member, viewer"],
+    [{ [env.oidcGroups]: '[{"group":"a","role":"member"}]' }, "every role except owner needs a team"],
     [
       { [env.oidcGroups]: '[{"group":"a","role":"member","team":"<b>"}]' },
       "SVC_TTS_OIDC_GROUPS must be a JSON list",

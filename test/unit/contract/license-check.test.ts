@@ -128,7 +128,7 @@ describe("a response of the issuer", () => {
     ["that is the license itself", () => issuer.issue(), /type \(typ\) is not/],
     ["that is not a token", async () => "<html>502</html>", /not a signed token/],
     ["without a status", () => issuer.answer({ iat: start, status: "maybe" }), /must be good or revoked/],
-    ["from the future", () => issuer.answer({ iat: start + 2 * hour }), /dated in the future/],
+    ["from the future", () => issuer.answer({ iat: start + 2 * hour }), /time \(iat\) is in the future/],
   ])("%s is refused", async (_what, createText, message) => {
     await expect(readLicenseAnswer(await createText(), issuer.keys, now)).rejects.toThrow(message);
   });

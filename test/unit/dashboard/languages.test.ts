@@ -10,6 +10,7 @@ const folder = join(import.meta.dirname, "../../../server/dashboard");
 /** The texts that are equal in both languages. */
 const alike = new Set([
   "Name",
+  "Details",
   "Team",
   "Audio, s",
   "Text",

@@ -86,6 +86,6 @@ describe("a tarball", () => {
     ["has a changed header", tar({ a: text }).then((whole) => gzipSync(whole.fill(98, 0, 1)))],
     ["has invalid sizes", Promise.resolve(gzipSync(Buffer.alloc(2048, "x")))],
   ])("is refused if it %s", async (_what, archive) => {
-    await expect(tarEntries(Buffer.from(await archive))).rejects.toThrow("the archive is broken");
+    await expect(tarEntries(Buffer.from(await archive))).rejects.toThrow("the tar archive is damaged");
   });
 });

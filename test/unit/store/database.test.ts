@@ -45,7 +45,7 @@ describe("a database error has a message with a remedy", () => {
   it("if the folder of the database does not exist", async () => {
     const path = join(folder, "nowhere", "a.db");
     await expect(use(openTestDatabase(path))).rejects.toThrow(
-      `the database ${path} is missing, perhaps with its folder`,
+      `the database ${path} is missing, or its folder is missing`,
     );
   });
 

@@ -60,7 +60,7 @@ describe("keys.yaml", () => {
   });
 
   it.each([
-    ["[]", "must be a mapping"],
+    ["[]", "must be a YAML mapping"],
     ["keys: {}", "must be a list"],
     ["keys: [7]", "keys[0] must be a mapping"],
     ["keys: [{sha256: x}]", "keys[0]: name"],
@@ -70,7 +70,7 @@ describe("keys.yaml", () => {
     [`keys: [{name: app, sha256: ${sha256}, scopes: [], expiresAt: soon}]`, "keys[0] (app): expiresAt"],
     [
       `keys: [{name: app, sha256: ${sha256}, scopes: [], streams: 0}]`,
-      "keys[0] (app): streams must be a whole",
+      "keys[0] (app): streams must be an integer of at least 1",
     ],
     [`keys: [{name: app, sha256: ${sha256}, scopes: [], team: 7}]`, "keys[0] (app): team"],
   ])("is refused if it is %s, and the message names the location", (text, message) => {

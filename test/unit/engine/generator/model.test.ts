@@ -39,7 +39,7 @@ describe("the prompt of a generator", () => {
     const { model, ...rest } = byteTokenizer() as { model: { vocab: object } };
     const odd = { ...rest, model: { ...model, vocab: { ...model.vocab, A: special.stop } } };
     const tokenizeOddly = createTokenize(JSON.stringify(odd), tinyManifest.prompt);
-    expect(() => tokenizeOddly("tara", "A")).toThrow("special token");
+    expect(() => tokenizeOddly("tara", "A")).toThrow("converts plain text to special or unknown tokens");
   });
 });
 

@@ -84,7 +84,7 @@ describe("the command explain", () => {
     const warning = { kind: "Pod", name: "a", reason: "Unhealthy", note: "probe failed", times: 1 };
     const found = explain(evidence(deploymentWith(byType), { warnings: [{ ...warning, lastSeen: now }] }));
     expect(found.state).toBe("ready");
-    expect(found.summary).toMatch(/^Ready .* Its license is not valid, and a person has to act\.$/);
+    expect(found.summary).toMatch(/^Ready .* Its license is invalid and must be replaced\.$/);
     expect(found.blockers).toMatchObject([
       { about: "license", reason: "Expired", message: "Grace ends on Friday." },
     ]);

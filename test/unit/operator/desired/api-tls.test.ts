@@ -70,6 +70,6 @@ describe("TLS in the API pods", () => {
   });
 
   it.each([{ secretName: "" }, { secretName: "UPPER" }, {}])("is refused with %j", (tls) => {
-    expect(() => podOf({ tls })).toThrow("no such spec");
+    expect(() => podOf({ tls })).toThrow("invalid spec");
   });
 });

@@ -194,7 +194,7 @@ describe("the pods of the API tier", () => {
     const names = render({})?.containers[0]?.env?.map(({ name }) => name);
     for (const name of names?.filter((name) => /LICENSE|ROUTING|NAMESPACE/.test(name)) ?? []) {
       const podTemplate = { spec: { containers: [{ name: "api", env: [{ name, value: "9999" }] }] } };
-      expect(() => render({ podTemplate })).toThrow(`must leave ${name}`);
+      expect(() => render({ podTemplate })).toThrow(`must not change ${name}`);
     }
     expect(names).toEqual(
       expect.arrayContaining(["SVC_TTS_LICENSE_KEYS_FILE", "SVC_TTS_LICENSE_GRACE_SECONDS"]),

@@ -81,37 +81,37 @@ describe("a podTemplate is refused, and the message names the field, if it has",
     [
       "another value of the stream limit",
       container({ env: [{ name: "SVC_TTS_MAX_CONCURRENT_STREAMS", value: "999" }] }),
-      /containers\[mist\]\.env must leave SVC_TTS_MAX_CONCURRENT_STREAMS as the operator sets it/,
+      /containers\[mist\]\.env must not change SVC_TTS_MAX_CONCURRENT_STREAMS, which the operator sets/,
     ],
     [
       "a deletion of the stream limit",
       container({ env: [{ name: "SVC_TTS_MAX_CONCURRENT_STREAMS", $patch: "delete" }] }),
-      /must leave SVC_TTS_MAX_CONCURRENT_STREAMS/,
+      /must not change SVC_TTS_MAX_CONCURRENT_STREAMS/,
     ],
     [
       "a replacement of all variables",
       container({ env: [{ $patch: "replace" }, { name: "X", value: "1" }] }),
-      /must leave SVC_TTS_MAX_CONCURRENT_STREAMS/,
+      /must not change SVC_TTS_MAX_CONCURRENT_STREAMS/,
     ],
     [
       "another path of the license keys",
       container({ env: [{ name: "SVC_TTS_LICENSE_KEYS_FILE", value: "/tmp/keys" }] }),
-      /must leave SVC_TTS_LICENSE_KEYS_FILE/,
+      /must not change SVC_TTS_LICENSE_KEYS_FILE/,
     ],
     [
       "another namespace, whose routing table could state that no license is required",
       container({ env: [{ name: "POD_NAMESPACE", value: "mine", valueFrom: null }] }),
-      /must leave POD_NAMESPACE/,
+      /must not change POD_NAMESPACE/,
     ],
     [
       "another volume for the license keys",
       { spec: { volumes: [{ name: "license-keys", configMap: { name: "mine" } }] } },
-      /must leave volume license-keys/,
+      /must not change the volume license-keys/,
     ],
     [
       "a mount within the folder of the license keys",
       container({ volumeMounts: [{ mountPath: "/etc/svc-tts/license-keys/jwks.json", name: "x" }] }),
-      /must leave volume license-keys/,
+      /must not change the volume license-keys/,
     ],
   ])("%s", (_what, override, message) => {
     expect(() => overridden(template, override)).toThrow(message);

@@ -177,7 +177,9 @@ describe("the status of a TtsDeployment", () => {
         );
         expect(reported.get("Ready")).toMatch(/^False .*cannot be scheduled/);
         expect(reported.get("Stalled")).toBe("False Not stalled. The condition Ready says what is missing.");
-        expect(reported.get("RolloutHealthy") ?? "True; see Ready").toMatch(/^True.*see Ready/);
+        expect(reported.get("RolloutHealthy") ?? "True The condition Ready").toMatch(
+          /^True.*The condition Ready/,
+        );
         expect([...reported.values()].join(" ")).not.toMatch(/no action is needed|rollout is on its way/);
       }
     },

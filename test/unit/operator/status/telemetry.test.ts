@@ -22,13 +22,13 @@ describe("the condition TelemetryReady", () => {
 
   it("names the missing Secret and the remedy", () => {
     expect(conditionWith({ missingSecrets: ["creds"], monitorsMissing: true })).toMatch(
-      /^False SecretMissing: .*ns\/creds.*Create them/,
+      /^False SecretMissing: .*ns\/creds.*Create the Secrets/,
     );
   });
 
   it("reports that the Prometheus operator is missing", () => {
     expect(conditionWith({ monitorsMissing: true })).toMatch(
-      /^False MonitorsNotInstalled: .*install the Prometheus operator/,
+      /^False MonitorsNotInstalled: .*Install the Prometheus operator/,
     );
   });
 });

@@ -121,7 +121,7 @@ describe("the state of a Deployment", () => {
     [
       "may not start by the license",
       stateOf(undefined, [], { held: true, replicas: 0 }),
-      /^stalled LicenseHold: Not started/,
+      /^stalled LicenseHold: The pods are not started/,
     ],
   ])("that %s has the matching reason and message", (_what, state, expected) => {
     expect(state).toMatch(expected);
@@ -148,7 +148,7 @@ describe("a pod that does not start", () => {
     [
       "it exceeds its memory limit",
       waiting("CrashLoopBackOff", { lastState: { terminated: { exitCode: 137, reason: "OOMKilled" } } }),
-      /^failing CrashLoop: .*too much memory.*Raise its memory limit/,
+      /^failing CrashLoop: .*too much memory.*Raise the memory limit/,
     ],
     [
       "no GPU is free",
