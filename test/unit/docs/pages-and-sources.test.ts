@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { Scaling } from "../../../crds/scaling.ts";
+import { granted, plannedDeployment, ttsModelPool } from "../../support/operator/observed.ts";
 
 const root = join(import.meta.dirname, "../../..");
 const read = (path: string) => readFileSync(join(root, path), "utf8");
@@ -92,6 +93,24 @@ describe("docs/explanation/api-versions.md", () => {
     const { versions, conversion } = crd.spec;
     expect(versions).toMatchObject([{ name: "v1alpha1", served: true, storage: true }]);
     expect(conversion).toBeUndefined();
+  });
+});
+
+describe("docs/how-to/air-gap.md", () => {
+  it("mounts the certificate of an authority in the container that downloads the model", () => {
+    const blocks = read("docs/how-to/air-gap.md").matchAll(/^```yaml\n(.*?)^```$/gms);
+    const [models, template] = [...blocks].map(([, yaml = ""]) => parse(yaml));
+    const spec = { cache: models.models[0].cache, podTemplate: JSON.stringify(template.podTemplate) };
+    const server = { image: "server:1", pullPolicy: "Always" } as const;
+    const planned = plannedDeployment(ttsModelPool(spec), undefined, granted, server);
+    expect(planned?.spec.template.spec?.initContainers).toMatchObject([
+      {
+        name: "fetch-0",
+        image: "server:1",
+        env: [{ name: "NODE_EXTRA_CA_CERTS", value: "/etc/authority/ca.crt" }],
+        volumeMounts: [{ mountPath: "/etc/authority" }, { mountPath: "/var/lib/svc-tts/models" }],
+      },
+    ]);
   });
 });
 
