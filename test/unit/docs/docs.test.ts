@@ -106,6 +106,8 @@ async function documents(): Promise<string[]> {
     "README.md",
     "CONTRIBUTING.md",
     "SECURITY.md",
+    "CODE_OF_CONDUCT.md",
+    "GOVERNANCE.md",
     "config/samples/secrets.md",
     "charts/tts-operator/README.md",
     "charts/tts-deployment/README.md",

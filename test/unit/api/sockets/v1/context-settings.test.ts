@@ -107,7 +107,7 @@ describe("the settings of a context", () => {
     ["q", 'customLexicon[1].pronunciation contains "q"'],
     ["_h", 'customLexicon[1].pronunciation contains "_"'],
     ["", "customLexicon[1].pronunciation must contain at least one sound"],
-    ['k"', "customLexicon[1].pronunciation contains a stress mark without a vowel"],
+    ['k"', "customLexicon[1].pronunciation has a stress mark without a vowel"],
     ["n".repeat(201), "customLexicon[1].pronunciation is too long"],
   ])("name the lexicon entry with the invalid pronunciation %j", (pronunciation, problem) => {
     const customLexicon = [
