@@ -9,21 +9,21 @@ import type { Log } from "../../../lib/log.ts";
 
 export interface TlsSettings {
   readonly port: number;
-  /** PEM of the certificate, with the intermediate ones after it. */
+  /** The path of the PEM file with the certificate, followed by its intermediate certificates. */
   readonly certFile: string;
-  /** PEM of its private key. */
+  /** The path of the PEM file with the private key. */
   readonly keyFile: string;
 }
 
-/** Accepts connections by TLS for a server of HTTP. */
+/** Accepts TLS connections and passes them to an HTTP server. */
 export interface TlsListener {
   readonly server: NetServer;
-  /** @returns the URL. @throws Error if the port is in use. */
+  /** Returns the URL. @throws Error if the port is in use. */
   listen(host: string): Promise<string>;
   close(): void;
 }
 
-/** The kubelet swaps the symbolic link of a mounted Secret, which file events of the system miss. */
+/** The files are read periodically, because file events miss the symbolic link that the kubelet replaces for a Secret. */
 const reloadMs = 10_000;
 const handshakeMs = 15_000;
 
@@ -33,9 +33,9 @@ interface Pair {
 }
 
 /**
- * The certificate is read again when its files change. A pair that is not valid is reported once, and the
- * last valid one stays.
- * @throws Error at the start if the pair is not valid.
+ * Opens a listener that reads its certificate again when the files change. If a changed pair is invalid, the
+ * listener logs the error once and keeps the last valid pair.
+ * @throws Error if the pair is invalid at the start.
  */
 export function openTlsListener(
   settings: TlsSettings,
@@ -50,14 +50,14 @@ export function openTlsListener(
     handshakeTimeout: handshakeMs,
     noDelay: true,
   });
-  // The server of HTTP treats it as one of its own connections, unless it has stopped meanwhile.
+  // The HTTP server handles the connection like its own, unless the server has stopped in the meantime.
   server.on("secureConnection", (socket: TLSSocket) => {
     if (http.listening) http.emit("connection", socket);
     else socket.destroy();
   });
   server.on("tlsClientError", (_error, socket) => socket.destroy());
 
-  let complaint: string | undefined;
+  let loggedError: string | undefined;
   const reload = () => {
     try {
       const next = readPair(settings);
@@ -65,13 +65,13 @@ export function openTlsListener(
       const until = checkPair(settings, next);
       server.setSecureContext(next);
       pair = next;
-      complaint = undefined;
+      loggedError = undefined;
       log.info({ validTo: until }, "the TLS certificate was replaced");
     } catch (error) {
       const { message } = error as Error;
-      const kept = "the changed TLS certificate is not valid; the last valid one stays in use";
-      if (message !== complaint) log.error({ err: error }, kept);
-      complaint = message;
+      const kept = "the changed TLS certificate is invalid; the last valid certificate stays in use";
+      if (message !== loggedError) log.error({ err: error }, kept);
+      loggedError = message;
     }
   };
   const stop = every(clock, reloadMs, reload);
@@ -103,7 +103,7 @@ function readPair({ certFile, keyFile }: TlsSettings): Pair {
   return { cert: readFileSync(certFile, "utf8"), key: readFileSync(keyFile, "utf8") };
 }
 
-/** @returns the end of the certificate's validity. @throws Error naming the files. */
+/** Returns the end of the validity of the certificate. @throws Error with the names of the files. */
 function checkPair({ certFile, keyFile }: TlsSettings, pair: Pair): string {
   try {
     const certificate = new X509Certificate(pair.cert);

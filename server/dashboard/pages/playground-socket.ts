@@ -7,14 +7,14 @@ import type { DashboardContext } from "./dashboard-context.ts";
 import { base } from "./layout.ts";
 import { findSignedIn, isFromHere, requireRole } from "./session.ts";
 
-/** The API's own socket `/ws3`, with a session instead of an API key. */
+/** The path of the WebSocket `/ws3` for the playground. It requires a session instead of an API key. */
 export const socketPath = `${base}/playground/ws3`;
 export const playgroundRoles: readonly Role[] = ["owner", "member"];
 
 /**
- * A browser sends the cookie of the session with an upgrade, which needs no token of a form. Every browser
- * names the page that opens a WebSocket in `Origin` (RFC 6455, section 10.2), so an upgrade without it or
- * from another site is refused.
+ * Authenticates upgrades of the playground with the session cookie. An upgrade has no form token, so it must come
+ * from a page of this host: an upgrade without `Origin`, or with another origin, is rejected (RFC 6455, section
+ * 10.2).
  */
 export function playgroundSocket(parts: DashboardContext): SessionSockets {
   return {
@@ -29,7 +29,7 @@ export function playgroundSocket(parts: DashboardContext): SessionSockets {
   };
 }
 
-/** The identity for limits, queues, logs and words, instead of an API key. */
+/** Returns the identity of the user for limits, queues, logs and words. It replaces an API key. */
 export function apiKeyFor({ id, name, team }: User): ApiKey {
   return {
     id: `person:${id}`,
