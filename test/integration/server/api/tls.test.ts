@@ -164,7 +164,7 @@ describe("a certificate that changes", () => {
     mount({ cert: next.cert, key: certificate.key });
     await clock.advance(30_000);
     expect(await shown(port)).toBe(certificate.cert.toString());
-    expect(logged.slice(1)).toEqual([expect.stringContaining("the last valid one stays in use: ")]);
+    expect(logged.slice(1)).toEqual([expect.stringContaining("the last valid certificate stays in use: ")]);
     mount({ cert: "", key: "" });
     await clock.advance(20_000);
     expect(logged.length).toBe(3);
