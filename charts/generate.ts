@@ -32,12 +32,15 @@ metadata:
   name: ${metadata.name}
   labels:
     {{- include "tts-operator.labels" . | nindent 4 }}
-  {{- if .Values.crds.keep }}
-  annotations:
-    helm.sh/resource-policy: keep
-  {{- end }}
+  {{- $keep := ternary (dict "helm.sh/resource-policy" "keep") dict .Values.crds.keep }}
+  ${annotationsOf(`"root" . "own" $keep`)}
 ${body}{{- end }}
 `;
+}
+
+/** Returns the lines that render the annotations of an object if it has any. */
+function annotationsOf(context: string): string {
+  return `{{- with include "tts-operator.annotations" (dict ${context}) }}{{ . | nindent 2 }}{{ end }}`;
 }
 
 function ruleLines(scope: "workload" | "own"): string {
@@ -69,7 +72,8 @@ subjects:
 function metadataOf(name: string, namespace: string | undefined): string {
   return `metadata:
   name: ${name}
-${namespace === undefined ? "" : `  namespace: ${namespace}\n`}  labels:
+${namespace === undefined ? "" : `  namespace: ${namespace}\n`}  ${annotationsOf(`"root" $`)}
+  labels:
     {{- include "tts-operator.labels" $ | nindent 4 }}`;
 }
 
@@ -138,12 +142,18 @@ function deploymentValuesSchema(): string {
     ...more,
   });
   const texts = { type: "object", additionalProperties: { type: "string" } };
+  const shortName = { maxLength: 40, pattern: "^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$" };
+  const pullSecret = object({ name: text("Name of a Secret.", { minLength: 1 }) }, { required: ["name"] });
   const name = { maxLength: 253, pattern: "^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$" };
   const schema = {
     $schema: "http://json-schema.org/draft-07/schema#",
     title: "Values of the tts-deployment chart",
     ...object({
       name: text("Name of the TtsDeployment.", { maxLength: 40 }),
+      nameOverride: text("Suffix of the name of the TtsDeployment.", shortName),
+      fullnameOverride: text("Name of the TtsDeployment, if name is empty.", shortName),
+      commonLabels: { type: "object", additionalProperties: { type: "string", maxLength: 63 } },
+      commonAnnotations: texts,
       labels: texts,
       annotations: texts,
       secrets: object({ license: text("A signed license."), keys: text("A file of API key digests.") }),
@@ -165,7 +175,19 @@ function deploymentValuesSchema(): string {
         speaker: text("A voice.", { minLength: 1 }),
         text: text("Text of the test sentence.", { minLength: 1, maxLength: 500 }),
       }),
-      global: { description: "Set by Helm for subcharts; not used here.", type: "object" },
+      global: {
+        description: "Values that this chart shares with other charts of a release.",
+        type: "object",
+        properties: {
+          imageRegistry: text("Registry without a scheme and without a trailing slash.", {
+            pattern: "^([a-zA-Z0-9]+([.-]+[a-zA-Z0-9]+)*(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*)?$",
+          }),
+          imagePullSecrets: {
+            type: "array",
+            items: { anyOf: [pullSecret, { type: "string", minLength: 1 }] },
+          },
+        },
+      },
     }),
   };
   return `${JSON.stringify(schema, null, 2)}\n`;

@@ -1,21 +1,76 @@
+{{/*
+Name of the TtsDeployment: the name of the release, or "<release>-<nameOverride>". The values name and fullnameOverride replace the whole
+name.
+*/}}
 {{- define "tts-deployment.name" -}}
-{{- $name := default .Release.Name .Values.name -}}
+{{- $name := .Release.Name -}}
+{{- if and .Values.nameOverride (not (contains .Values.nameOverride .Release.Name)) -}}
+{{- $name = printf "%s-%s" .Release.Name .Values.nameOverride -}}
+{{- end -}}
+{{- $name = coalesce .Values.name .Values.fullnameOverride $name -}}
 {{- if not (regexMatch "^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$" $name) -}}
 {{- fail (printf "the name of the TtsDeployment would be %q, but a name has at most 40 characters of a-z, 0-9 and -, and starts with a letter: set the value name." $name) -}}
 {{- end -}}
 {{- $name -}}
 {{- end -}}
 
-{{- define "tts-deployment.labels" -}}
+{{/* The recommended labels of Kubernetes. Their names are reserved: commonLabels cannot change them. */}}
+{{- define "tts-deployment.recommendedLabels" -}}
 app.kubernetes.io/name: {{ .Chart.Name }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/component: speech
 app.kubernetes.io/part-of: svc-tts
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name (.Chart.Version | replace "+" "_") }}
 {{- end -}}
 
-{{/* The spec from the values. The names of the Secrets that this chart creates are added. */}}
+{{/*
+Labels of every object: the recommended labels and commonLabels. The argument is a dict with the root context (root) and more labels
+(more), which win.
+*/}}
+{{- define "tts-deployment.labels" -}}
+{{- $labels := fromYaml (include "tts-deployment.recommendedLabels" .root) -}}
+{{- range $key, $value := .root.Values.commonLabels -}}
+{{- if hasKey $labels $key -}}
+{{- fail (printf "commonLabels contains %s, a label that the chart sets: choose another label." $key) -}}
+{{- end -}}
+{{- end -}}
+{{- range $key, $value := .root.Values.commonLabels -}}{{- $_ := set $labels $key $value -}}{{- end -}}
+{{- range $key, $value := .more -}}{{- $_ := set $labels $key $value -}}{{- end -}}
+{{- toYaml $labels -}}
+{{- end -}}
+
+{{/*
+The field `annotations` with commonAnnotations and the annotations of one object, which win. Empty without annotations. The argument is a
+dict with the root context (root) and the object's annotations (own).
+*/}}
+{{- define "tts-deployment.annotations" -}}
+{{- $annotations := dict -}}
+{{- range $key, $value := .root.Values.commonAnnotations -}}{{- $_ := set $annotations $key $value -}}{{- end -}}
+{{- range $key, $value := .own -}}{{- $_ := set $annotations $key $value -}}{{- end -}}
+{{- with $annotations -}}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end -}}
+{{- end -}}
+
+{{/*
+The image of the test's pod, in the registry global.imageRegistry. The first part of a repository is a registry if it contains a dot or a
+colon or is "localhost", as in every container runtime.
+*/}}
+{{- define "tts-deployment.testImage" -}}
+{{- $registry := (.Values.global).imageRegistry -}}
+{{- $image := .Values.test.image -}}
+{{- $parts := splitList "/" $image.repository -}}
+{{- if and $registry (gt (len $parts) 1) (or (regexMatch "[.:]" (first $parts)) (eq (first $parts) "localhost")) -}}
+{{- $parts = rest $parts -}}
+{{- end -}}
+{{- if $registry -}}{{- $parts = prepend $parts $registry -}}{{- end -}}
+{{- printf "%s:%s" (join "/" $parts) (default .Chart.AppVersion $image.tag) -}}
+{{- end -}}
+
+{{/* The spec from the values. The names of the Secrets that this chart creates and the pull secrets of global are added. */}}
 {{- define "tts-deployment.spec" -}}
 {{- $name := include "tts-deployment.name" . -}}
 {{- $spec := deepCopy .Values.spec -}}
@@ -32,6 +87,15 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name (.Chart.Version | replace "+" "_") 
 {{- fail "secrets.keys and spec.api.keys.secretRef are both set: set only one of them." -}}
 {{- end -}}
 {{- $_ := set $spec "api" (mergeOverwrite (deepCopy (default dict $spec.api)) (dict "keys" (dict "secretRef" (dict "name" (printf "%s-keys" $name))))) -}}
+{{- end -}}
+{{- with (.Values.global).imagePullSecrets -}}
+{{- $names := list -}}
+{{- range concat (default list $spec.imagePullSecrets) . -}}
+{{- if kindIs "string" . -}}{{- $names = append $names . -}}{{- else -}}{{- $names = append $names .name -}}{{- end -}}
+{{- end -}}
+{{- $secrets := list -}}
+{{- range uniq $names -}}{{- $secrets = append $secrets (dict "name" .) -}}{{- end -}}
+{{- $_ := set $spec "imagePullSecrets" $secrets -}}
 {{- end -}}
 {{- toYaml $spec -}}
 {{- end -}}

@@ -1,11 +1,15 @@
-{{/* Name of every object of this release: "tts-operator", or "<release>-tts-operator" next to another release. */}}
+{{/*
+Name of every object of this release: "tts-operator", or "<release>-tts-operator" next to another release. nameOverride replaces
+"tts-operator", and fullnameOverride replaces the whole name.
+*/}}
 {{- define "tts-operator.fullname" -}}
+{{- $name := default .Chart.Name .Values.nameOverride -}}
 {{- if .Values.fullnameOverride -}}
 {{- .Values.fullnameOverride | trunc 52 | trimSuffix "-" -}}
-{{- else if contains .Chart.Name .Release.Name -}}
+{{- else if contains $name .Release.Name -}}
 {{- .Release.Name | trunc 52 | trimSuffix "-" -}}
 {{- else -}}
-{{- printf "%s-%s" .Release.Name .Chart.Name | trunc 52 | trimSuffix "-" -}}
+{{- printf "%s-%s" .Release.Name $name | trunc 52 | trimSuffix "-" -}}
 {{- end -}}
 {{- end -}}
 
@@ -16,24 +20,61 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/component: operator
 {{- end -}}
 
-{{- define "tts-operator.labels" -}}
+{{/* The recommended labels of Kubernetes. Their names are reserved: commonLabels and podLabels cannot change them. */}}
+{{- define "tts-operator.recommendedLabels" -}}
 app.kubernetes.io/name: {{ .Chart.Name }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/component: operator
 app.kubernetes.io/part-of: svc-tts
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name (.Chart.Version | replace "+" "_") }}
 {{- end -}}
 
-{{/* The value podLabels. Labels that the chart sets are rejected: a duplicate key is invalid YAML, and the selector must match. */}}
+{{/* Labels of every object: the recommended labels and commonLabels. */}}
+{{- define "tts-operator.labels" -}}
+{{- include "tts-operator.labelsWith" (dict "root" .) -}}
+{{- end -}}
+
+{{/* Labels of every object, and more labels. The argument is a dict with the root context (root) and the labels (more), which win. */}}
+{{- define "tts-operator.labelsWith" -}}
+{{- include "tts-operator.checkLabels" (dict "root" .root "value" "commonLabels") -}}
+{{- $labels := fromYaml (include "tts-operator.recommendedLabels" .root) -}}
+{{- range $key, $value := .root.Values.commonLabels -}}{{- $_ := set $labels $key $value -}}{{- end -}}
+{{- range $key, $value := .more -}}{{- $_ := set $labels $key $value -}}{{- end -}}
+{{- toYaml $labels -}}
+{{- end -}}
+
+{{/*
+Rejects labels of the value `.value` that the chart sets, because the selectors must match. It also rejects labels that aggregate ClusterRoles,
+because they would grant the operator's permissions to users.
+*/}}
+{{- define "tts-operator.checkLabels" -}}
+{{- $reserved := fromYaml (include "tts-operator.recommendedLabels" .root) -}}
+{{- range $key, $_ := index .root.Values .value -}}
+{{- if or (hasKey $reserved $key) (hasPrefix "rbac.authorization.k8s.io/" $key) -}}
+{{- fail (printf "%s contains %s, a label that the chart sets: choose another label." $.value $key) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "tts-operator.podLabels" -}}
-{{- $own := fromYaml (include "tts-operator.labels" .) -}}
-{{- range $key, $_ := .Values.podLabels -}}
-{{- if or (hasKey $own $key) (eq $key "app.kubernetes.io/component") -}}
-{{- fail (printf "podLabels contains %s, a label that the chart sets: choose another label." $key) -}}
+{{- include "tts-operator.checkLabels" (dict "root" . "value" "podLabels") -}}
+{{- include "tts-operator.labelsWith" (dict "root" . "more" .Values.podLabels) -}}
 {{- end -}}
+
+{{/*
+The field `annotations` with commonAnnotations and the annotations of one object, which win. Empty without annotations. The argument is a
+dict with the root context (root) and the object's annotations (own).
+*/}}
+{{- define "tts-operator.annotations" -}}
+{{- $annotations := dict -}}
+{{- range $key, $value := .root.Values.commonAnnotations -}}{{- $_ := set $annotations $key $value -}}{{- end -}}
+{{- range $key, $value := .own -}}{{- $_ := set $annotations $key $value -}}{{- end -}}
+{{- with $annotations -}}
+annotations:
+  {{- toYaml . | nindent 2 }}
 {{- end -}}
-{{- toYaml .Values.podLabels -}}
 {{- end -}}
 
 {{- define "tts-operator.serviceAccountName" -}}
@@ -47,28 +88,79 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name (.Chart.Version | replace "+" "_") 
 {{/* The image `.name` of .Values.images: "repository@digest", or "repository:tag". An empty tag means the chart's appVersion. */}}
 {{- define "tts-operator.image" -}}
 {{- $image := index .root.Values.images .name -}}
+{{- $repository := include "tts-operator.repository" (dict "root" .root "repository" $image.repository) -}}
 {{- if $image.digest -}}
-{{- printf "%s@%s" $image.repository $image.digest -}}
+{{- printf "%s@%s" $repository $image.digest -}}
 {{- else -}}
-{{- printf "%s:%s" $image.repository (default .root.Chart.AppVersion $image.tag) -}}
+{{- printf "%s:%s" $repository (default .root.Chart.AppVersion $image.tag) -}}
 {{- end -}}
 {{- end -}}
 
-{{/* The security context of every container of this chart, for the Pod Security Standard "restricted". */}}
+{{/*
+The repository `.repository` in the registry global.imageRegistry. The first part of a repository is a registry if it contains a dot or a
+colon or is "localhost", as in every container runtime.
+*/}}
+{{- define "tts-operator.repository" -}}
+{{- $registry := (.root.Values.global).imageRegistry -}}
+{{- $parts := splitList "/" .repository -}}
+{{- if and $registry (gt (len $parts) 1) (or (regexMatch "[.:]" (first $parts)) (eq (first $parts) "localhost")) -}}
+{{- $parts = rest $parts -}}
+{{- end -}}
+{{- if $registry -}}{{- $parts = prepend $parts $registry -}}{{- end -}}
+{{- join "/" $parts -}}
+{{- end -}}
+
+{{/* The list of pull secrets: imagePullSecrets and global.imagePullSecrets without duplicates. Empty without pull secrets. */}}
+{{- define "tts-operator.pullSecrets" -}}
+{{- $names := list -}}
+{{- range concat (default list .Values.imagePullSecrets) (default list (.Values.global).imagePullSecrets) -}}
+{{- if kindIs "string" . -}}{{- $names = append $names . -}}{{- else -}}{{- $names = append $names .name -}}{{- end -}}
+{{- end -}}
+{{- $secrets := list -}}
+{{- range uniq $names -}}{{- $secrets = append $secrets (dict "name" .) -}}{{- end -}}
+{{- with $secrets -}}{{- toYaml . -}}{{- end -}}
+{{- end -}}
+
+{{/* The security context of every container of this chart. The default complies with the Pod Security Standard "restricted". */}}
 {{- define "tts-operator.containerSecurity" -}}
-allowPrivilegeEscalation: false
-capabilities: {drop: [ALL]}
-readOnlyRootFilesystem: true
+{{- toYaml .Values.containerSecurityContext -}}
 {{- end -}}
 
+{{/* The security context of every pod of this chart. The fields of podSecurityContext override the IDs of fixedUserIds. */}}
 {{- define "tts-operator.podSecurity" -}}
-runAsNonRoot: true
-{{- if .Values.fixedUserIds }}
-runAsUser: 65532
-runAsGroup: 65532
-fsGroup: 65532
-{{- end }}
-seccompProfile: {type: RuntimeDefault}
+{{- $context := dict -}}
+{{- if .Values.fixedUserIds -}}
+{{- $context = dict "runAsUser" 65532 "runAsGroup" 65532 "fsGroup" 65532 -}}
+{{- end -}}
+{{- range $key, $value := .Values.podSecurityContext -}}{{- $_ := set $context $key $value -}}{{- end -}}
+{{- toYaml $context -}}
+{{- end -}}
+
+{{/* Rejects variables and volumes that the chart sets, because a duplicate name is an error in some clients and an override in others. */}}
+{{- define "tts-operator.checkExtras" -}}
+{{- range .Values.extraEnv -}}
+{{- if or (hasPrefix "TTS_" .name) (has .name (list "POD_NAME" "POD_NAMESPACE")) -}}
+{{- fail (printf "extraEnv contains %s, a variable that the chart sets: use the value of the chart for this setting." .name) -}}
+{{- end -}}
+{{- end -}}
+{{- range .Values.extraVolumes -}}
+{{- if eq .name "license-keys" -}}
+{{- fail "extraVolumes contains license-keys, a volume that the chart sets: choose another name." -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The list of topologySpreadConstraints. A constraint without a labelSelector selects the operator's pods. */}}
+{{- define "tts-operator.topologySpread" -}}
+{{- $constraints := list -}}
+{{- range .Values.topologySpreadConstraints -}}
+{{- $constraint := deepCopy . -}}
+{{- if not (hasKey $constraint "labelSelector") -}}
+{{- $_ := set $constraint "labelSelector" (dict "matchLabels" (fromYaml (include "tts-operator.selectorLabels" $))) -}}
+{{- end -}}
+{{- $constraints = append $constraints $constraint -}}
+{{- end -}}
+{{- with $constraints -}}{{- toYaml . -}}{{- end -}}
 {{- end -}}
 
 {{/*

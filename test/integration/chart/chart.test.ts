@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { parseAllDocuments } from "yaml";
-import { children } from "../../../config/contract/names.ts";
+import { children, labels, ports } from "../../../config/contract/names.ts";
 
 const chart = join(import.meta.dirname, "../../../charts/tts-operator");
 const publicKey = { kty: "OKP", crv: "Ed25519", x: "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo" };
@@ -169,7 +169,7 @@ describe("the chart", () => {
     }
   });
 
-  it("allows only connections to the operator's metrics with a NetworkPolicy", async () => {
+  it("allows only the connections that the operator needs with a NetworkPolicy", async () => {
     expect((await render()).map(({ kind }) => kind)).not.toContain("NetworkPolicy");
     const objects = await render({ networkPolicy: { enabled: true, metricsFrom: ["monitoring"] } });
     const policy = find(objects, "NetworkPolicy", "tts-tts-operator").spec;
@@ -177,12 +177,39 @@ describe("the chart", () => {
     const monitoring = { key: "kubernetes.io/metadata.name", operator: "In", values: ["monitoring"] };
     expect(policy).toEqual({
       podSelector: selector,
-      policyTypes: ["Ingress"],
+      policyTypes: ["Ingress", "Egress"],
       ingress: [
         { from: [{ podSelector: {} }], ports: [{ port: "probes", protocol: "TCP" }] },
         {
           from: [{ namespaceSelector: { matchExpressions: [monitoring] } }],
           ports: [{ port: "metrics", protocol: "TCP" }],
+        },
+      ],
+      egress: [
+        {
+          ports: [
+            { port: 53, protocol: "UDP" },
+            { port: 53, protocol: "TCP" },
+          ],
+        },
+        { to: expect.arrayContaining([expect.objectContaining({ podSelector: expect.anything() })]) },
+        {
+          ports: [
+            { port: 443, protocol: "TCP" },
+            { port: 6443, protocol: "TCP" },
+          ],
+        },
+        {
+          ports: [{ port: ports.api, protocol: "TCP" }],
+          to: [
+            {
+              namespaceSelector: {},
+              podSelector: {
+                matchLabels: { [labels.component]: "api" },
+                matchExpressions: [{ key: labels.deployment, operator: "Exists" }],
+              },
+            },
+          ],
         },
       ],
     });
@@ -249,7 +276,11 @@ describe("the chart rejects", () => {
     ["an endpoint with a path", { test: { endpoint: "http://demo/v1/svc-tts" } }, "endpoint"],
     ["an invalid resource quantity", { resources: { limits: { memory: "much" } } }, "memory"],
     ["license keys that are not JSON", { license: { jwks: "----" } }, "license.jwks is not JSON"],
-    ["a license key outside a key set", { license: { jwks: JSON.stringify(publicKey) } }, "not a single key"],
+    [
+      "a license key outside a key set",
+      { license: { jwks: JSON.stringify(publicKey) } },
+      "not to a single key",
+    ],
     [
       "a private license key",
       { license: { jwks: JSON.stringify({ keys: [{ ...publicKey, d: "x" }] }) } },
@@ -264,6 +295,14 @@ describe("the chart rejects", () => {
       "development licenses without development keys",
       { license: { development: { enabled: true } } },
       "development.jwks is empty",
+    ],
+    ["a registry with a scheme", { global: { imageRegistry: "https://registry.example" } }, "imageRegistry"],
+    ["an API server outside a network", { networkPolicy: { apiServer: { cidrs: ["192.0.2.10"] } } }, "cidrs"],
+    ["a volume mount without a path", { extraVolumeMounts: [{ name: "ca" }] }, "mountPath"],
+    [
+      "a spread constraint without a topology",
+      { topologySpreadConstraints: [{ maxSkew: 1, whenUnsatisfiable: "ScheduleAnyway" }] },
+      "topologyKey",
     ],
     [
       "a pod label that the chart sets",

@@ -87,9 +87,9 @@ describe("the helm unit tests of each chart", () => {
   it("fail for a chart with a writable root file system", async () => {
     const changed = join(work, "changed");
     await cp(join(root, "charts/tts-operator"), changed, { recursive: true });
-    const helpers = join(changed, "templates/_helpers.tpl");
-    const text = await readFile(helpers, "utf8");
-    await writeFile(helpers, text.replace("readOnlyRootFilesystem: true", "readOnlyRootFilesystem: false"));
+    const values = join(changed, "values.yaml");
+    const text = await readFile(values, "utf8");
+    await writeFile(values, text.replace("readOnlyRootFilesystem: true", "readOnlyRootFilesystem: false"));
     await expect(unittest(changed)).rejects.toMatchObject({ stdout: expect.stringContaining("1 failed") });
   });
 });

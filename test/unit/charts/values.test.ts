@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -71,8 +72,20 @@ describe("the schema of the values", () => {
 
 interface ChartFile {
   readonly appVersion: string;
+  readonly home: string;
+  readonly sources: readonly string[];
+  readonly icon: string;
+  readonly maintainers: readonly { readonly name: string; readonly url: string }[];
   readonly annotations: Record<string, string>;
 }
+
+interface ImageValue {
+  readonly repository: string;
+  readonly tag: string;
+}
+
+/** The repository of the project, which the examples of Argo CD and Flux name too. */
+const repository = "https://github.com/svc-tts/svc-tts";
 
 describe.each(["tts-operator", "tts-deployment"])("Chart.yaml of %s", (chart) => {
   const read = async () => parse(await readFile(join(charts, chart, "Chart.yaml"), "utf8")) as ChartFile;
@@ -81,8 +94,23 @@ describe.each(["tts-operator", "tts-deployment"])("Chart.yaml of %s", (chart) =>
     const { version } = JSON.parse(await readFile(join(root, "package.json"), "utf8"));
     const { appVersion, annotations } = await read();
     expect(appVersion).toBe(version);
-    const images = parse(annotations["artifacthub.io/images"] ?? "") as { image: string }[];
-    for (const { image } of images) expect(image).toMatch(new RegExp(`^ghcr\\.io/svc-tts/\\w+:${version}$`));
+    const listed = parse(annotations["artifacthub.io/images"] ?? "") as { image: string }[];
+    const values = parse(await readFile(join(charts, chart, "values.yaml"), "utf8"));
+    const images = Object.values<ImageValue>(values.images ?? { server: values.test.image });
+    expect(listed.map(({ image }) => image).sort()).toEqual(
+      images.map(({ repository: name, tag }) => `${name}:${tag || version}`).sort(),
+    );
+  });
+
+  it("names the home page, the sources, the maintainers, and an icon that exists", async () => {
+    const { home, sources, icon, maintainers, annotations } = await read();
+    expect([home, ...sources, ...maintainers.map(({ url }) => url)]).toEqual(Array(3).fill(repository));
+    const links = parse(annotations["artifacthub.io/links"] ?? "") as { url: string }[];
+    const paths = [icon, ...links.map(({ url }) => url)].map((url) => {
+      expect(url).toMatch(new RegExp(`^${repository}/(blob|raw)/main/`));
+      return url.replace(/^.*\/main\//, "");
+    });
+    expect(paths.filter((path) => !existsSync(join(root, path)))).toEqual([]);
   });
 
   it("lists every CRD of the chart for Artifact Hub", async () => {
