@@ -10,7 +10,7 @@ import { UsageError } from "../../lib/usage-error.ts";
 import { ClusterClient } from "../cluster/client.ts";
 import { connect } from "../cluster/connect.ts";
 import { defaultCollectorImage } from "../desired/pods/telemetry.ts";
-import type { ServerImage } from "../facts/settings.ts";
+import type { PullPolicy, ServerImage } from "../facts/settings.ts";
 import { callMetrics, leaderMetrics, queueMetrics, resourceMetrics, watchMetrics } from "../serve/metrics.ts";
 import { serveProbes } from "../serve/probes.ts";
 import { type Operator, startOperator } from "../serve/start.ts";
@@ -31,6 +31,7 @@ Options of explain and support-bundle:
 Environment of run:
   TTS_SERVER_IMAGE              default image of API and model pods (required)
   TTS_SERVER_IMAGE_PULL_POLICY  Always, IfNotPresent or Never
+  TTS_COLLECTOR_IMAGE_PULL_POLICY  Always, IfNotPresent or Never
   TTS_COLLECTOR_IMAGE           image of the OpenTelemetry Collector in model pods (default:
                                 ${defaultCollectorImage})
   TTS_FIXED_USER_IDS            false: let the cluster assign uid, gid and fsGroup of pods, as OpenShift requires
@@ -52,7 +53,7 @@ Environment of run:
   --help, --version
 `;
 
-const pullPolicies = ["Always", "IfNotPresent", "Never"] as const;
+const pullPolicies: readonly PullPolicy[] = ["Always", "IfNotPresent", "Never"];
 const defaultLeaseName = "tts-operator";
 /**
  * The longest wait for running reconciles after a stop signal. Kubernetes ends the chart's pods after 20
@@ -135,16 +136,25 @@ async function run({ environment, stopping, leave }: Process): Promise<void> {
 function serverImage(environment: Environment): ServerImage {
   const image = environment.TTS_SERVER_IMAGE;
   if (!image) throw new UsageError("TTS_SERVER_IMAGE is not set; set it to the image of API and model pods");
-  const policy = environment.TTS_SERVER_IMAGE_PULL_POLICY || undefined;
-  const pullPolicy = pullPolicies.find((known) => known === policy);
-  if (policy !== undefined && pullPolicy === undefined) {
-    throw new UsageError(
-      `TTS_SERVER_IMAGE_PULL_POLICY is ${policy}; it must be one of ${pullPolicies.join(", ")}`,
-    );
-  }
+  const pullPolicy = pullPolicyOf(environment, "TTS_SERVER_IMAGE_PULL_POLICY");
+  const collectorPullPolicy = pullPolicyOf(environment, "TTS_COLLECTOR_IMAGE_PULL_POLICY");
   const collectorImage = environment.TTS_COLLECTOR_IMAGE || undefined;
   const fixedUserIds = environment.TTS_FIXED_USER_IDS !== "false";
-  return { image, pullPolicy, fixedUserIds, ...(collectorImage && { collectorImage }) };
+  return {
+    image,
+    pullPolicy,
+    fixedUserIds,
+    ...(collectorImage && { collectorImage }),
+    ...(collectorPullPolicy && { collectorPullPolicy }),
+  };
+}
+
+function pullPolicyOf(environment: Environment, name: string): PullPolicy | undefined {
+  const policy = environment[name] || undefined;
+  const known = pullPolicies.find((one) => one === policy);
+  if (policy !== undefined && known === undefined)
+    throw new UsageError(`${name} is ${policy}; it must be one of ${pullPolicies.join(", ")}`);
+  return known;
 }
 
 /**

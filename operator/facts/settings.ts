@@ -1,5 +1,7 @@
 import type { JSONWebKeySet } from "jose";
 
+export type PullPolicy = "Always" | "IfNotPresent" | "Never";
+
 /** The settings of the operator that affect children. */
 export interface Settings {
   readonly server: ServerImage;
@@ -10,9 +12,11 @@ export interface Settings {
 /** The default images of pods, and settings that depend on the images. */
 export interface ServerImage {
   readonly image: string;
-  readonly pullPolicy: "Always" | "IfNotPresent" | "Never" | undefined;
+  readonly pullPolicy: PullPolicy | undefined;
   /** Image of the OpenTelemetry Collector (contrib distribution). The default is the tested version. */
   readonly collectorImage?: string;
+  /** Pull policy of `collectorImage`. It does not apply to an image that a TtsDeployment names. */
+  readonly collectorPullPolicy?: PullPolicy;
   /**
    * Whether pods run with the user and group of the image. If it is false, the cluster assigns user and
    * group. The default is true.

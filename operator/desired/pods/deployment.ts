@@ -353,7 +353,7 @@ function modelTemplate(owner: TtsModelPool, server: ServerImage): V1PodTemplateS
       ...topologySpread(owner.spec.topologySpread, modelSelector(owner)),
       ...initContainers([
         ...fetchers(cache, imageOf(undefined, server)),
-        ...collectorSidecar(owner.spec, server.collectorImage),
+        ...collectorSidecar(owner.spec, server),
       ]),
       ...podOf(
         container,

@@ -4,6 +4,7 @@ import { collectorPort } from "../../../config/contract/otlp.ts";
 import type { TtsDeploymentSpec } from "../../../crds/tts-deployment.ts";
 import type { TtsModelPoolSpec } from "../../../crds/tts-model-pool.ts";
 import type { V1Container, V1EnvVar } from "../../facts/kubernetes-object.ts";
+import type { ServerImage } from "../../facts/settings.ts";
 import { runsVllm } from "./arcana-engine.ts";
 import { type CollectorSettings, caFile, collectorConfig, collectorEnv, tokenFile } from "./collector.ts";
 import { portOf } from "./model-cache.ts";
@@ -85,6 +86,9 @@ function escaped(value: string): string {
   return value.replaceAll("$", "$$$$");
 }
 
+/** The operator's settings of the collector's image. */
+type CollectorImage = Pick<ServerImage, "collectorImage" | "collectorPullPolicy">;
+
 type Enabled = Telemetry & { collector: CollectorSettings["collector"] };
 
 function withCollector(telemetry: Telemetry | undefined): Enabled | undefined {
@@ -100,7 +104,7 @@ function withCollector(telemetry: Telemetry | undefined): Enabled | undefined {
  */
 export function collectorSidecar(
   spec: Pick<TtsModelPoolSpec, "kind" | "env" | "pool" | "telemetry">,
-  image = defaultCollectorImage,
+  { collectorImage = defaultCollectorImage, collectorPullPolicy }: CollectorImage = {},
 ): V1Container[] {
   const { kind, pool, telemetry } = spec;
   const enabled = withCollector(telemetry);
@@ -118,7 +122,8 @@ export function collectorSidecar(
   return [
     {
       name: "collector",
-      image: collector.image ?? image,
+      image: collector.image ?? collectorImage,
+      ...(collector.image === undefined && collectorPullPolicy && { imagePullPolicy: collectorPullPolicy }),
       args: [`--config=env:${collectorEnv.config}`],
       restartPolicy: "Always",
       env: [

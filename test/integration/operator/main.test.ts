@@ -138,6 +138,12 @@ it.each([
   ["a missing image", ["run"], { TTS_SERVER_IMAGE: "" }, /TTS_SERVER_IMAGE is not set/],
   ["an unknown pull policy", ["run"], { TTS_SERVER_IMAGE_PULL_POLICY: "Sometimes" }, /must be one of Always/],
   [
+    "an unknown pull policy of the collector",
+    ["run"],
+    { TTS_COLLECTOR_IMAGE_PULL_POLICY: "Sometimes" },
+    /TTS_COLLECTOR_IMAGE_PULL_POLICY is Sometimes; it must be one of Always/,
+  ],
+  [
     "a missing file of license keys",
     ["run"],
     { TTS_LICENSE_KEYS_FILE: "/nowhere" },

@@ -101,6 +101,18 @@ describe("the collector of a pod", () => {
     expect(collector).not.toHaveProperty("startupProbe");
   });
 
+  it("has the pull policy of the operator's settings, unless the TtsDeployment names its image", () => {
+    const policyWith = (image?: string) => {
+      const telemetry = { collector: { enabled: true, exporter, ...(image && { image }) } };
+      const owner = poolOf(telemetry);
+      const settings = { ...server, collectorPullPolicy: "Never" } as const;
+      const pod = plannedDeployment(owner, undefined, granted, settings)?.spec.template.spec;
+      return pod?.initContainers?.find(({ name }) => name === "collector")?.imagePullPolicy;
+    };
+    expect(policyWith()).toBe("Never");
+    expect(policyWith("registry.example/collector:1")).toBeUndefined();
+  });
+
   it("scrapes the pod, and vLLM if it runs in the pod", () => {
     const targets = (kind: "mist" | "arcana", more = {}) =>
       podOf(
