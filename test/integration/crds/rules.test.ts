@@ -59,8 +59,9 @@ const violations: Record<string, Violation> = {
     api({ keys: { postgres: { ...postgres, caSecretRef: { name: "ca" } } } }),
   "api.keys.sqlite allows one API pod only: set api.replicas to 1 and leave api.scaling out, or use api.keys.postgres":
     api({ replicas: 2, keys: { sqlite } }),
-  "api.keys.postgres.url must end in ?sslmode=verify-full, or in ?sslmode=disable on a trusted network":
-    api({ keys: { postgres: { url: "postgres://svc-tts@db/tts" } } }),
+  "api.keys.postgres.url must end in ?sslmode=verify-full, or in ?sslmode=disable on a trusted network": api({
+    keys: { postgres: { url: "postgres://svc-tts@db/tts" } },
+  }),
   "api.dashboard.url must be an https URL, because http does not encrypt passwords: http is allowed only for localhost and 127.0.0.1":
     api({ keys: { postgres }, dashboard: { url: "http://localhost.example.com" } }),
   "api.dashboard needs api.keys.sqlite or api.keys.postgres, which store its users and keys": api({
@@ -173,6 +174,10 @@ const violations: Record<string, Violation> = {
     }),
   "the keys of accelerator.nodeSelector must be names of labels, for example example.com/name": accelerator({
     nodeSelector: wrongName,
+  }),
+  "models must not have both accelerator and acceleratorProfile: the profile sets the accelerator": model({
+    accelerator: {},
+    acceleratorProfile: "l4",
   }),
   "tolerations without a key must have operator Exists": toleration({ effect: "NoSchedule" }),
   "tolerations with operator Exists must have no value": toleration({
