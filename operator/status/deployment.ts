@@ -13,6 +13,7 @@ import type {
 } from "../facts/observed.ts";
 import type { Diagnosis } from "../workload/diagnosis.ts";
 import { type WorkloadState, workloadState } from "../workload/state.ts";
+import { classFinding } from "./class.ts";
 import { type ConditionState, notStalled, revisionOutdated, settleConditions } from "./conditions.ts";
 import { licenseFigures } from "./license.ts";
 import { clockFinding, operatorConflictFinding, telemetryFinding } from "./optional-conditions.ts";
@@ -52,6 +53,7 @@ export function deploymentStatus(
         ...schemaFinding(observed),
         ...clockFinding(observed),
         ...operatorConflictFinding(observed),
+        ...classFinding(observed.classDecision),
         revisionFinding(observed.deployment, [
           ...(apiOutdated ? ["api"] : []),
           ...pools.flatMap(({ model, pool }) => (isOutdated(pool) ? [`pool ${model.name}`] : [])),
@@ -64,6 +66,7 @@ export function deploymentStatus(
     ),
     models,
     license: licenseFigures(judgement, observed.now),
+    ...(observed.classDecision?.record && { class: observed.classDecision.record }),
     ...(observed.signer !== undefined && { operator: observed.signer }),
   };
 }
@@ -86,7 +89,8 @@ export function suspendedStatus({
   const { metadata, spec, status } = deployment;
   const observedGeneration = metadata.generation;
   const reason = "Suspended";
-  const message = "spec.suspend is true, so the operator does not change any child. Set spec.suspend to false to continue.";
+  const message =
+    "spec.suspend is true, so the operator does not change any child. Set spec.suspend to false to continue.";
   const findings: ConditionState[] = [
     { type: "Ready", status: "Unknown", reason, message },
     { type: "Reconciling", status: "False", reason, message },
@@ -271,7 +275,10 @@ function progress(blocked: ReconcileProblem | undefined): ConditionState[] {
     ];
   }
   const { reason, message, stalled } = blocked;
-  const idle = { reason: "Stalled", message: "Waiting for a user to act. The condition Stalled says what to do." } as const;
+  const idle = {
+    reason: "Stalled",
+    message: "Waiting for a user to act. The condition Stalled says what to do.",
+  } as const;
   return [
     { type: "Reconciling", status: stalled ? "False" : "True", ...(stalled ? idle : { reason, message }) },
     stalled ? { type: "Stalled", status: "True", reason, message } : notStalled,

@@ -54,6 +54,8 @@ interface StartOptions {
   readonly workers?: number;
   /** Namespaces that the operator watches in addition to `namespace`. */
   readonly moreNamespaces?: readonly string[];
+  /** Whether the operator watches all namespaces. It then also reads TtsClasses. */
+  readonly allNamespaces?: boolean;
   /** The trusted public keys. The default are the keys of `issuer`. */
   readonly licenseKeys?: Issuer["keys"];
 }
@@ -123,6 +125,7 @@ export class OperatorHouse implements AsyncDisposable {
       release,
       workers,
       moreNamespaces = [],
+      allNamespaces = false,
       licenseKeys = this.issuer.keys,
     } = options;
     const network = { ...systemClock, nowMs: () => systemClock.nowMs() + clockAheadMs };
@@ -134,7 +137,7 @@ export class OperatorHouse implements AsyncDisposable {
       client: used,
       clock: aheadBy(this.clock, clockAheadMs),
       settings: { server: { image, pullPolicy: undefined }, licenseKeys },
-      namespaces: [this.namespace, ...moreNamespaces],
+      namespaces: allNamespaces ? [] : [this.namespace, ...moreNamespaces],
       instance: "test",
       ...(tokenOverlapMs !== undefined && { tokenOverlapMs }),
       ...(metrics && { readMetrics: async () => metrics() }),
@@ -259,6 +262,15 @@ export class OperatorHouse implements AsyncDisposable {
     });
   }
 
+  /** Creates or replaces a TtsClass. The class is cluster-scoped, so other tests see it too. */
+  async putClass(name: string, spec: Json, annotations: Record<string, string> = {}): Promise<void> {
+    const metadata = { name, annotations };
+    const live = await this.get("TtsClass", name);
+    const manifest = { apiVersion: "tts.svc.dev/v1alpha1", kind: "TtsClass", metadata, spec };
+    if (live === undefined) await this.admin.create(manifest);
+    else await this.admin.replace({ ...live, ...manifest, metadata: { ...live.metadata, annotations } });
+  }
+
   /** Changes an annotation, which causes a reconcile. */
   async touch(value: string): Promise<void> {
     const live = await this.deployment();
@@ -323,7 +335,10 @@ export class OperatorHouse implements AsyncDisposable {
 
   /** @param wanted matches the condition as `Status Reason: message` */
   untilCondition(type: string, wanted: RegExp, name?: string): Promise<void> {
-    return this.until(async () => wanted.test(await this.condition(type, name)), `condition ${type} matches ${wanted}`);
+    return this.until(
+      async () => wanted.test(await this.condition(type, name)),
+      `condition ${type} matches ${wanted}`,
+    );
   }
 
   untilReady(name?: string): Promise<void> {

@@ -30,6 +30,13 @@ const own = { labels: { [labels.deployment]: "demo" }, ownerReferences: [owner] 
 const pools = ["TtsModelPool/ns/demo-mist", "TtsModelPool/ns/demo-mist-canary"];
 const view = {
   ids: (kind: string, group: string) => (kind === "TtsModelPool" && group === "ns/demo" ? pools : []),
+  *all(kind: string): Generator<KubernetesObject> {
+    if (kind !== "TtsDeployment") return;
+    yield { ...object("TtsDeployment", "named"), spec: { className: "gold" } };
+    yield { ...object("TtsDeployment", "other"), spec: { className: "silver" } };
+    yield { ...object("TtsDeployment", "plain"), spec: {} };
+    yield { ...object("TtsDeployment", "used"), spec: {}, status: { class: { name: "gold" } } };
+  },
 };
 const secrets = { followersOf: (key: string) => (key === "ns/license" ? ["ns/demo"] : []) };
 const everything = ["TtsDeployment/ns/demo", "TtsModelPool/ns/demo-mist", "TtsModelPool/ns/demo-mist-canary"];
@@ -39,7 +46,11 @@ const keysOf = (changed: KubernetesObject) =>
 
 it.each([
   ["a TtsDeployment", object("TtsDeployment", "demo"), everything],
-  ["a pool, because another pool may use its free capacity", object("TtsModelPool", "demo-mist", own), everything],
+  [
+    "a pool, because another pool may use its free capacity",
+    object("TtsModelPool", "demo-mist", own),
+    everything,
+  ],
   [
     "a spec of a TtsDeployment that was not reconciled yet",
     object("TtsDeployment", "demo", { generation: 2 }),
@@ -60,6 +71,19 @@ it.each([
   ["an object of another owner", object("Service", "other"), []],
 ])("affectedKeys returns the keys that depend on %s", (_what, changed, keys) => {
   expect(keysOf(changed)).toEqual(keys);
+});
+
+const marked = { annotations: { "ttsclass.tts.svc.dev/is-default-class": "true" } };
+const ofGold = ["TtsDeployment/ns/named", "TtsDeployment/ns/used"];
+
+it.each([
+  ["a class", {}, undefined, ofGold],
+  ["the default class", marked, undefined, [...ofGold, "TtsDeployment/ns/plain"].toSorted()],
+  ["a class that was the default class", {}, marked, [...ofGold, "TtsDeployment/ns/plain"].toSorted()],
+])("affectedKeys returns the TtsDeployments that depend on %s", (_what, now, earlier, keys) => {
+  const before = earlier && storeUncompressed(object("TtsClass", "gold", earlier));
+  const change = { kind: "TtsClass", key: "gold", object: object("TtsClass", "gold", now), before };
+  expect(affectedKeys(view, change).toSorted()).toEqual(keys);
 });
 
 it("affectedKeys returns the keys that depend on a deleted pool that was not reconciled", () => {
@@ -205,14 +229,17 @@ it.each([
     { capacity: { streams: 16, used: 1 } },
     everything,
   ],
-])("affectedKeys returns only affected keys for a status that changes %s", (_what, kind, before, after, keys) => {
-  const name = kind === "TtsDeployment" ? "demo" : "demo-mist";
-  const base = object(kind, name, { ...own, uid: "1" });
-  const change = {
-    kind,
-    key: `ns/${name}`,
-    object: { ...base, status: after },
-    before: storeUncompressed({ ...base, status: before }),
-  };
-  expect(affectedKeys(view, change).toSorted()).toEqual(keys);
-});
+])(
+  "affectedKeys returns only affected keys for a status that changes %s",
+  (_what, kind, before, after, keys) => {
+    const name = kind === "TtsDeployment" ? "demo" : "demo-mist";
+    const base = object(kind, name, { ...own, uid: "1" });
+    const change = {
+      kind,
+      key: `ns/${name}`,
+      object: { ...base, status: after },
+      before: storeUncompressed({ ...base, status: before }),
+    };
+    expect(affectedKeys(view, change).toSorted()).toEqual(keys);
+  },
+);
