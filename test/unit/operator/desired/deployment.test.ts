@@ -119,8 +119,8 @@ describe("the pods of a model", () => {
   });
 
   it.each([
-    ["of the size in the spec", { sharedMemory: "64Gi" }, "64Gi"], sharedMemory: "64Gi" }, "64Gi"],
-    ["of 2Gi for GPU libraries", { accelerator: {} }, "2Gi"], accelerator: {} }, "2Gi"],
+    ["of the size in the spec", { sharedMemory: "64Gi" }, "64Gi"],
+    ["of 2Gi for GPU libraries", { accelerator: {} }, "2Gi"],
     ["from the container runtime by default", {}, undefined],
   ])("have a /dev/shm %s", (_what, poolSpec, sizeLimit) => {
     const { spec, container } = podOf(model(poolSpec));
