@@ -10,7 +10,7 @@ export interface AppliedClass {
   readonly violations: readonly ClassViolation[];
 }
 
-/** What the limits of a class depend on in addition to the spec. */
+/** The values that the limits of a class depend on in addition to the spec. */
 export interface ClassContext {
   /** The namespace of the TtsDeployment. */
   readonly namespace: string;
