@@ -79,7 +79,8 @@ export async function reconcileDeployment(
   await context.view.isInstalled("TtsClass");
   const own = findDeployment(context.view, key);
   const classed = own && !isBeingDeleted(own) ? applyClassOf(context, own) : undefined;
-  context.secrets.follow(key, classed ? secretsOf(classed.deployment, context.settings) : []);
+  const isFollowed = classed !== undefined && !classed.isFrozen;
+  context.secrets.follow(key, isFollowed ? secretsOf(classed.deployment, context.settings) : []);
   if (own === undefined || classed === undefined) {
     forget(context, key, own);
     return settled;
