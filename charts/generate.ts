@@ -43,8 +43,11 @@ function annotationsOf(context: string): string {
   return `{{- with include "tts-operator.annotations" (dict ${context}) }}{{ . | nindent 2 }}{{ end }}`;
 }
 
-function ruleLines(scope: "workload" | "own"): string {
-  return rulesOf(scope)
+type Scope = Parameters<typeof rulesOf>[0];
+
+function ruleLines(...scopes: Scope[]): string {
+  return scopes
+    .flatMap(rulesOf)
     .map(({ why, ...rule }) => `  # ${why}\n${indent(toYaml([rule]), 2)}`)
     .join("");
 }
@@ -98,7 +101,7 @@ function rbacTemplate(): string {
 {{- range .Values.watchNamespaces }}
 ${roleOf("Role", fullname, "{{ . }}", ruleLines("workload"))}{{- end }}
 {{- else }}
-${roleOf("ClusterRole", fullname, undefined, ruleLines("workload"))}{{- end }}
+${roleOf("ClusterRole", fullname, undefined, ruleLines("workload", "cluster"))}{{- end }}
 ${roleOf("Role", `${fullname}-leader`, "{{ $.Release.Namespace }}", ruleLines("own"))}`;
 }
 
@@ -204,10 +207,10 @@ function kustomizeRoles(namespace: string | undefined): string {
     kind: "Role" | "ClusterRole",
     name: string,
     where: string | undefined,
-    scope: "workload" | "own",
+    ...scopes: Scope[]
   ) => {
     const metadata = { name, ...(where && { namespace: where }) };
-    const rules = rulesOf(scope).map(({ why: _, ...rule }) => rule);
+    const rules = scopes.flatMap(rulesOf).map(({ why: _, ...rule }) => rule);
     const roleRef = { apiGroup: "rbac.authorization.k8s.io", kind, name };
     const subjects = [{ kind: "ServiceAccount", name: "tts-operator", namespace: system }];
     const apiVersion = "rbac.authorization.k8s.io/v1";
@@ -222,7 +225,9 @@ function kustomizeRoles(namespace: string | undefined): string {
     return { apiVersion: "rbac.authorization.k8s.io/v1", kind: "ClusterRole", metadata, rules };
   });
   const objects = [
-    ...role(namespace === undefined ? "ClusterRole" : "Role", "tts-operator", namespace, "workload"),
+    ...(namespace === undefined
+      ? role("ClusterRole", "tts-operator", namespace, "workload", "cluster")
+      : role("Role", "tts-operator", namespace, "workload")),
     ...role("Role", "tts-operator-leader", system, "own"),
     ...(namespace === undefined ? forUsers : []),
   ];

@@ -9,6 +9,7 @@ import {
   qualifiedNames,
   Resources,
   SecretEntry,
+  ServiceType,
 } from "./fields.ts";
 import { rules, setList } from "./keywords.ts";
 import { Behavior } from "./scaling.ts";
@@ -44,10 +45,11 @@ const ApiScaling = Type.Object(
 
 const Service = Type.Object(
   {
-    type: Type.Enum(["ClusterIP", "NodePort", "LoadBalancer"], {
+    type: {
+      ...ServiceType,
       default: "ClusterIP",
       description: "Type of the Service, as in a Kubernetes Service.",
-    }),
+    },
     annotations: Type.Record(Type.String(), Type.String({ maxLength: 4096 }), {
       maxProperties: 32,
       default: {},

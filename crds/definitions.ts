@@ -1,7 +1,8 @@
 import type { TSchema } from "typebox";
-import { api } from "../config/contract/names.ts";
+import { api, defaultClassAnnotation } from "../config/contract/names.ts";
 import { type CelRule, rules } from "./keywords.ts";
 import { structural } from "./structural.ts";
+import { TtsClassSpecSchema } from "./tts-class.ts";
 import { deploymentNameRule, TtsDeploymentSpecSchema, TtsDeploymentStatusSchema } from "./tts-deployment.ts";
 import { TtsModelPoolSpecSchema, TtsModelPoolStatusSchema } from "./tts-model-pool.ts";
 
@@ -25,13 +26,16 @@ interface Source {
     categories: string[];
   };
   readonly description: string;
+  /** The default is `Namespaced`. */
+  readonly scope?: "Cluster";
   readonly spec: TSchema;
-  readonly status: TSchema;
+  /** The schema of the status, for kinds with a status. */
+  readonly status?: TSchema;
   /**
    * The status of an object that no operator has reconciled yet. With observedGeneration -1, kstatus does not
    * report a new object as ready.
    */
-  readonly unseen: object;
+  readonly unseen?: object;
   readonly objectRules: CelRule[];
   readonly scale?: { specReplicasPath: string; statusReplicasPath: string; labelSelectorPath: string };
   readonly columns: Column[];
@@ -172,7 +176,31 @@ const ttsModelPool: Source = {
   ],
 };
 
-export const definitions = [define(ttsDeployment), define(ttsModelPool)];
+const ttsClass: Source = {
+  names: {
+    kind: "TtsClass",
+    plural: "ttsclasses",
+    singular: "ttsclass",
+    shortNames: ["ttsc"],
+    categories: ["tts"],
+  },
+  description:
+    "Defaults and limits for TtsDeployments, which an administrator sets. A TtsDeployment names its class in `spec.className`, or has the default class of the cluster.",
+  scope: "Cluster",
+  spec: TtsClassSpecSchema,
+  objectRules: [],
+  columns: [
+    {
+      name: "Default",
+      type: "string",
+      jsonPath: `.metadata.annotations.${defaultClassAnnotation.replaceAll(".", "\\.")}`,
+      description: "Whether the class is the default class of the cluster.",
+    },
+    age,
+  ],
+};
+
+export const definitions = [define(ttsDeployment), define(ttsModelPool), define(ttsClass)];
 
 function define(source: Source) {
   const { plural } = source.names;
@@ -182,14 +210,16 @@ function define(source: Source) {
     metadata: { name: `${plural}.${api.group}` },
     spec: {
       group: api.group,
-      scope: "Namespaced",
+      scope: source.scope ?? "Namespaced",
       names: { ...source.names, listKind: `${source.names.kind}List` },
       versions: [
         {
           name: api.version,
           served: true,
           storage: true,
-          subresources: { status: {}, ...(source.scale ? { scale: source.scale } : {}) },
+          ...(source.status && {
+            subresources: { status: {}, ...(source.scale ? { scale: source.scale } : {}) },
+          }),
           additionalPrinterColumns: source.columns,
           schema: { openAPIV3Schema: objectSchema(source) },
         },
@@ -208,7 +238,7 @@ function objectSchema(source: Source) {
       kind: { type: "string", description: "The kind of this object." },
       metadata: { type: "object" },
       spec: structural(source.spec),
-      status: { ...structural(source.status), default: source.unseen },
+      ...(source.status && { status: { ...structural(source.status), default: source.unseen } }),
     },
     ...(source.objectRules.length > 0 ? rules(...source.objectRules) : {}),
   };

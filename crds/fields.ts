@@ -429,6 +429,12 @@ export const PoolName = Type.String({
   }),
 });
 
+/** The name of an accelerator profile of a TtsClass. */
+export const ProfileName = (description: string) =>
+  Type.String({ minLength: 1, maxLength: 63, pattern: dnsLabelPattern, description });
+
+export const ServiceType = Type.Enum(["ClusterIP", "NodePort", "LoadBalancer"]);
+
 export const Kind = Type.Enum([...modelKinds], {
   description:
     "Model container of the pool: `mist` serves the models mist and mistv2, `arcana` serves arcana.",

@@ -25,10 +25,7 @@ function section({ spec }: (typeof definitions)[number]): string {
 \`${group}/${version?.name}\`, short name \`${names.shortNames.join("`, `")}\`. ${schema.description}
 
 ${table(specSchema, "spec")}
-${ruleList(schema)}
-Its status:
-
-${table(status, "status")}`;
+${ruleList(schema)}${status === undefined ? "" : `\nIts status:\n\n${table(status, "status")}`}`;
 }
 
 function table(node: Structural | undefined, path: string): string {

@@ -23,6 +23,7 @@ import {
   PoolName,
   PriorityClassName,
   ProbesSchema,
+  ProfileName,
   Resources,
   replicasLimit,
   SharedMemory,
@@ -109,6 +110,11 @@ const Model = Type.Object(
     engine: Type.Optional(EngineSchema),
     env: Type.Optional(Env),
     accelerator: Type.Optional(Accelerator),
+    acceleratorProfile: Type.Optional(
+      ProfileName(
+        "Accelerator profile of the TtsClass, for example `l4`. It sets `accelerator` to the value of the profile.",
+      ),
+    ),
     cache: Type.Optional(Cache),
     sharedMemory: Type.Optional(SharedMemory),
     priorityClassName: Type.Optional(PriorityClassName),
@@ -131,6 +137,12 @@ const Model = Type.Object(
       message:
         "models[].name must be at most 13 characters if rollout.canary is set: the name of the canary is longer",
       fieldPath: ".name",
+    },
+    {
+      rule: "!has(self.accelerator) || !has(self.acceleratorProfile)",
+      message:
+        "models must not have both accelerator and acceleratorProfile: the profile sets the accelerator",
+      fieldPath: ".acceleratorProfile",
     },
   ),
 );
@@ -232,6 +244,11 @@ export const TtsDeploymentSpecSchema = Type.Object(
       default: "self-hosted",
       description: "Rules for requests. `cloud` accepts fewer sampling rates than `self-hosted`.",
     }),
+    className: Type.Optional(
+      ObjectName(
+        "Name of the TtsClass whose defaults and limits apply. If it is absent, the default TtsClass of the cluster applies, if there is one.",
+      ),
+    ),
     imagePullSecrets: Type.Optional(ImagePullSecrets),
     api: Api,
     license: Type.Optional(License),
@@ -248,6 +265,9 @@ export const TtsDeploymentSpecSchema = Type.Object(
   },
   { description: "The desired state of the service." },
 );
+
+/** The longest spec that the status can hold, in characters. */
+export const longestAcceptedSpec = 262_144;
 
 export const TtsDeploymentStatusSchema = Type.Object(
   {
@@ -366,6 +386,26 @@ export const TtsDeploymentStatusSchema = Type.Object(
       },
       { description: "The last evaluation of the license." },
     ),
+    class: Type.Optional(
+      Type.Object(
+        {
+          name: Type.String({ maxLength: 253, description: "Name of the TtsClass." }),
+          isDefault: Type.Boolean({
+            description: "Whether the class applied because it was the default TtsClass of the cluster.",
+          }),
+          generation: Type.Integer({
+            minimum: 0,
+            description: "Generation of the spec that was last accepted.",
+          }),
+          spec: Type.String({
+            maxLength: longestAcceptedSpec,
+            description:
+              "The last accepted spec with the defaults of the class, as JSON. The operator keeps it while a later spec exceeds the limits of the class, or while the class does not exist.",
+          }),
+        },
+        { description: "The TtsClass that was last applied. It is absent without a class." },
+      ),
+    ),
     operator: Type.Optional(
       Type.String({
         maxLength: 512,
@@ -378,6 +418,8 @@ export const TtsDeploymentStatusSchema = Type.Object(
 
 export type TtsDeploymentSpec = Static<typeof TtsDeploymentSpecSchema>;
 export type TtsDeploymentStatus = Static<typeof TtsDeploymentStatusSchema>;
+/** The class that was last applied, as the status holds it. */
+export type ClassRecord = NonNullable<TtsDeploymentStatus["class"]>;
 export type ModelSpec = TtsDeploymentSpec["models"][number];
 export type Condition = TtsDeploymentStatus["conditions"][number];
 

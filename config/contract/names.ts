@@ -78,6 +78,9 @@ export const requests = {
   canaryAbort: "tts.svc.dev/canary-abort",
 } as const;
 
+/** The annotation of the TtsClass that applies to TtsDeployments without `spec.className`. Its value is `"true"`. */
+export const defaultClassAnnotation = "ttsclass.tts.svc.dev/is-default-class";
+
 /** Names of the children, which are all in the namespace of their `TtsDeployment`. */
 export const children = {
   apiDeployment: (deployment: string) => `${deployment}-api`,

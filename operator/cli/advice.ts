@@ -105,6 +105,12 @@ const commands: Readonly<Record<string, Commands>> = {
     "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations,validatingadmissionpolicies",
   ],
   WebhookUnreachable: () => ["kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations"],
+  ClassLimitExceeded: ({ deployment: { spec } }) => [
+    spec.className === undefined
+      ? "kubectl get ttsclasses -o yaml"
+      : `kubectl get ttsclass ${spec.className} -o yaml`,
+  ],
+  ClassNotFound: () => ["kubectl get ttsclasses"],
   CrdMismatch: () => ["kubectl apply --server-side -f crds/"],
   Suspended: (about) => [
     `${inNamespace(about)} patch ttsd ${about.deployment.metadata.name} --type=merge -p '{"spec":{"suspend":false}}'`,

@@ -5,7 +5,7 @@ import { managedSelector, podsSelector } from "../facts/child-metadata.ts";
 import { foreignKinds, optionalKinds } from "../facts/kinds.ts";
 import type { KubernetesObject } from "../facts/kubernetes-object.ts";
 import { objectKey } from "../facts/object-key.ts";
-import type { ClusterClient } from "./client.ts";
+import type { ClusterClient, Selection } from "./client.ts";
 import { ObjectStore } from "./object-store.ts";
 import { OptionalKind } from "./optional-kind.ts";
 import { type ChangeListener, Reflector, type ReflectorObserver, type WatchState } from "./reflector.ts";
@@ -91,21 +91,27 @@ export class ClusterCache {
     const namespaces = options.namespaces.length > 0 ? options.namespaces : [undefined];
     this.#scopes = namespaces.map((namespace) => this.#scopeOf(namespace));
     for (const kind of foreignKinds) {
-      for (const namespace of namespaces) {
-        const scope = this.#scopes.find((one) => one.namespace === namespace);
-        const onChange: ChangeListener = (...change) => this.#take(kind, scope, ...change);
-        const selection = { labelSelector: managedSelector, namespace };
-        this.#foreign.push(
-          new OptionalKind(kind, {
-            client: options.client,
-            clock: options.clock,
-            ...selection,
-            ...this.#common(kind),
-            onChange,
-          }),
-        );
-      }
+      for (const namespace of namespaces)
+        this.#foreign.push(this.#optionalKind(kind, { labelSelector: managedSelector, namespace }));
     }
+    // An operator that watches single namespaces has no permission to read cluster-scoped objects.
+    if (!this.isNamespaced) this.#foreign.push(this.#optionalKind("TtsClass", {}));
+  }
+
+  /** Whether the operator watches single namespaces. */
+  get isNamespaced(): boolean {
+    return this.#options.namespaces.length > 0;
+  }
+
+  #optionalKind(kind: string, selection: Selection): OptionalKind {
+    const scope = this.#scopes.find((one) => one.namespace === selection.namespace);
+    return new OptionalKind(kind, {
+      client: this.#options.client,
+      clock: this.#options.clock,
+      ...selection,
+      ...this.#common(kind),
+      onChange: (...change) => this.#take(kind, scope, ...change),
+    });
   }
 
   #scopeOf(namespace: string | undefined): Scope {
@@ -289,12 +295,18 @@ export class ClusterCache {
 
 const groupedKinds = new Set(["Pod", "TtsModelPool", ...optionalKinds, ...foreignKinds]);
 
+/** The group of all TtsClasses. */
+export const everyClass = "all";
+
 /**
  * Returns the groups of an object: objects are grouped by TtsDeployment, and pods also by pool. The group of
- * a TtsModelPool comes from its spec, which is immutable, and not from its labels.
+ * a TtsModelPool comes from its spec, which is immutable, and not from its labels. TtsDeployments are grouped
+ * by namespace.
  */
 function groupsOf(object: KubernetesObject): string[] {
   const { namespace, labels: found = {} } = object.metadata;
+  if (object.kind === "TtsDeployment") return [`TtsDeployment/${namespace}`];
+  if (object.kind === "TtsClass") return [`TtsClass/${everyClass}`];
   if (!groupedKinds.has(object.kind)) return [];
   const { deployment: named } = (object as { readonly spec?: { readonly deployment?: string } }).spec ?? {};
   const deployment = object.kind === "TtsModelPool" ? named : found[labels.deployment];

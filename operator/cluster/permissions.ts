@@ -4,10 +4,11 @@ import { api } from "../../config/contract/names.ts";
  * One permission of the operator. The roles of the chart and of Kustomize are generated from the table below.
  * - `workload` applies where the operator reconciles TtsDeployments: cluster-wide, or in the watched
  * namespaces.
+ * - `cluster` applies to cluster-scoped objects, if the operator watches all namespaces.
  * - `own` applies in the operator's own namespace.
  */
 export interface Permission {
-  readonly scope: "workload" | "own";
+  readonly scope: "workload" | "cluster" | "own";
   readonly apiGroup: string;
   readonly resources: readonly string[];
   readonly verbs: readonly string[];
@@ -124,6 +125,13 @@ const permissions: readonly Permission[] = [
     "Events about changes of conditions. `kubectl describe` shows them.",
   ),
   {
+    scope: "cluster",
+    apiGroup: api.group,
+    resources: ["ttsclasses"],
+    verbs: read,
+    why: "Defaults and limits that administrators set for TtsDeployments. The operator never changes them.",
+  },
+  {
     scope: "own",
     apiGroup: "coordination.k8s.io",
     resources: ["leases"],
@@ -180,6 +188,8 @@ export const userRoles: readonly UserRole[] = [
         resources: [...ownResources, ...ownResources.map((name) => `${name}/status`), "ttsmodelpools/scale"],
         verbs: read,
       },
+      // Classes are cluster-scoped, so this rule applies only to users who have the role in the whole cluster.
+      { apiGroups: [api.group], resources: ["ttsclasses"], verbs: read },
     ],
   },
   {

@@ -17,6 +17,7 @@ function clusterWide(apiVersion: string, plural: string): Resource {
 const resources = {
   TtsDeployment: namespaced("tts.svc.dev/v1alpha1", "ttsdeployments"),
   TtsModelPool: namespaced("tts.svc.dev/v1alpha1", "ttsmodelpools"),
+  TtsClass: clusterWide("tts.svc.dev/v1alpha1", "ttsclasses"),
   ConfigMap: namespaced("v1", "configmaps"),
   Namespace: clusterWide("v1", "namespaces"),
   Node: clusterWide("v1", "nodes"),

@@ -12,7 +12,7 @@ import { podTelemetry } from "./pods/telemetry.ts";
  */
 export function modelPool(
   owner: TtsDeployment,
-  { name, replicas, podTemplate, ...model }: ModelSpec,
+  { name, replicas, podTemplate, acceleratorProfile: _, ...model }: ModelSpec,
   live: boolean,
 ): Child<{ spec: Omit<TtsModelPoolSpec, "replicas"> & { replicas?: number } }> {
   const { imagePullSecrets, availability } = owner.spec;

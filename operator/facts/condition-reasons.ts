@@ -17,6 +17,7 @@ const licenseReasons = [
  * them.
  */
 const otherReasons = [
+  "Accepted",
   "AdmissionDenied",
   "ApplyFailed",
   "AtMaximum",
@@ -28,6 +29,8 @@ const otherReasons = [
   "CanaryFirstAudio",
   "CanaryRealTimeFactor",
   "ChildDeleting",
+  "ClassLimitExceeded",
+  "ClassNotFound",
   "ClockSkew",
   "Complete",
   "Configured",

@@ -1,6 +1,7 @@
 import type { LicenseReading, LicenseVerdict } from "../../config/contract/license.ts";
 import type { IssuerResponse } from "../../config/contract/license-check.ts";
-import type { TtsDeploymentSpec, TtsDeploymentStatus } from "../../crds/tts-deployment.ts";
+import type { TtsClassSpec } from "../../crds/tts-class.ts";
+import type { ClassRecord, TtsDeploymentSpec, TtsDeploymentStatus } from "../../crds/tts-deployment.ts";
 import type { TtsModelPoolSpec, TtsModelPoolStatus } from "../../crds/tts-model-pool.ts";
 import type { ConditionReason, LicenseReason } from "./condition-reasons.ts";
 import type { KubernetesObject, ManifestMetadata, V1Deployment, V1Pod } from "./kubernetes-object.ts";
@@ -20,6 +21,8 @@ export type TtsModelPool = KubernetesObject & {
   spec: TtsModelPoolSpec;
   status?: TtsModelPoolStatus;
 };
+
+export type TtsClass = KubernetesObject & { spec: TtsClassSpec };
 
 export type Deployment = KubernetesObject & Pick<V1Deployment, "spec" | "status">;
 export type Pod = KubernetesObject & Pick<V1Pod, "spec" | "status">;
@@ -62,6 +65,8 @@ export interface ObservedDeployment {
   readonly pools: readonly ObservedPool[];
   /** Fields of the spec that this operator does not know, because the CRD is newer. */
   readonly unknownFields?: readonly string[];
+  /** The decision of the class. It is undefined without a class. */
+  readonly classDecision?: ClassDecision | undefined;
   /** The name that this operator writes to the status. */
   readonly signer?: string | undefined;
   /** Another operator that also reconciles this TtsDeployment. */
@@ -136,6 +141,17 @@ export interface LicenseDecision {
   readonly limits: ReadonlyMap<string, number>;
   /** The next time at which the verdict changes, in milliseconds since the epoch. */
   readonly changesAt: number | undefined;
+}
+
+/** The decision of a TtsClass about the spec of a TtsDeployment. */
+export interface ClassDecision {
+  readonly accepted: boolean;
+  readonly reason: Extract<ConditionReason, "Accepted" | "ClassNotFound" | "ClassLimitExceeded">;
+  readonly message: string;
+  /** The last accepted spec for the status. */
+  readonly record: ClassRecord | undefined;
+  /** Whether the current generation of the spec is rendered. */
+  readonly isCurrent: boolean;
 }
 
 /** The reason why a reconcile could not reach the desired state. */

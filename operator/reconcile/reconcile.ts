@@ -7,6 +7,7 @@ import { tokenSecret } from "../desired/token-secret.ts";
 import type { KubernetesObject } from "../facts/kubernetes-object.ts";
 import { objectKey } from "../facts/object-key.ts";
 import type {
+  ClassDecision,
   ClusterCapabilities,
   ConflictingOperator,
   LicenseDecision,
@@ -23,6 +24,7 @@ import type { LicenseAllocations } from "../license/shares.ts";
 import type { RolloutFacts } from "../rollout/plan.ts";
 import type { Scaler } from "../scaling/scaler.ts";
 import { type CanaryEvent, canaryEvents } from "../status/canary.ts";
+import { classProblem, refusedStatus } from "../status/class.ts";
 import { transitions } from "../status/conditions.ts";
 import { deploymentStatus, suspendedStatus } from "../status/deployment.ts";
 import { expiryWarning } from "../status/license.ts";
@@ -32,6 +34,7 @@ import { unreadableStatus } from "../status/schema.ts";
 import { stalledStatus } from "../status/stalled-status.ts";
 import type { CanaryMetricsReader } from "./canary-metrics-reader.ts";
 import { deploymentChildren, poolChildren, poolsScaledByOthers, poolsToPrune } from "./children.ts";
+import { applyClassOf, type ClassesContext } from "./class-of.ts";
 import {
   belongsTo,
   findDeployment,
@@ -50,7 +53,7 @@ import { markDeletionCosts, type ScaledPool, scalePool } from "./scale-pool.ts";
 import type { TokenManager } from "./token-manager.ts";
 
 /** The dependencies of a reconcile. */
-export interface ReconcileContext extends ObserveContext {
+export interface ReconcileContext extends ObserveContext, ClassesContext {
   readonly writer: Writer;
   readonly tokens: TokenManager;
   readonly shares: LicenseAllocations;
@@ -73,24 +76,26 @@ export async function reconcileDeployment(
   key: string,
   share: () => void = () => undefined,
 ): Promise<ReconcileOutcome> {
-  const deployment = findDeployment(context.view, key);
-  const isFollowed = deployment !== undefined && !isBeingDeleted(deployment);
-  context.secrets.follow(key, isFollowed ? secretsOf(deployment, context.settings) : []);
-  if (deployment === undefined || isBeingDeleted(deployment)) {
-    context.tokens.forget(key);
-    context.scaler.forget(key);
-    context.rivals.forget(key);
-    if (deployment === undefined) context.shares.forget(key);
+  await context.view.isInstalled("TtsClass");
+  const own = findDeployment(context.view, key);
+  const classed = own && !isBeingDeleted(own) ? applyClassOf(context, own) : undefined;
+  const isFollowed = classed !== undefined && !classed.isFrozen;
+  context.secrets.follow(key, isFollowed ? secretsOf(classed.deployment, context.settings) : []);
+  if (own === undefined || classed === undefined) {
+    forget(context, key, own);
     return settled;
   }
-  if (deployment.spec.suspend) {
+  if (own.spec.suspend) {
     context.scaler.forget(key);
-    await writeStatus(context, deployment, suspendedStatus({ deployment, now: context.clock.nowMs() }));
+    await writeStatus(context, own, suspendedStatus({ deployment: own, now: context.clock.nowMs() }));
     return settled;
   }
+  const { deployment, decision: classDecision } = classed;
   const rival = context.rivals.look(key, deployment.status?.operator);
   if (shouldYieldTo(rival, deployment)) return waitForRival(rival, context);
-  const found = { ...(await observeDeployment(context, deployment)), rival, signer: context.rivals.own };
+  if (classDecision !== undefined && classed.isFrozen) return refuseSpec(context, deployment, classDecision);
+  const facts = { rival, classDecision, signer: context.rivals.own };
+  const found = { ...(await observeDeployment(context, deployment)), ...facts };
   const { internal, changesAt: tokenChangesAt, read } = await context.tokens.tokenOf(deployment);
   context.scaler.follow(key, deployment, found.api.pods, internal.accepted);
   const observed = context.scaler.withApiReplicas(key, found);
@@ -106,7 +111,7 @@ export async function reconcileDeployment(
   });
   await context.writer.retire(deployment, deployment.metadata.name, children, result);
   if (hasRoutes(result)) await prune(context, observed);
-  const problems = [...result.problems, rendered.problem];
+  const problems = [...result.problems, rendered.problem, classProblem(classDecision)];
   const problem = combineProblems(problems);
   await writeStatus(
     context,
@@ -117,6 +122,25 @@ export async function reconcileDeployment(
   if (result.failure !== undefined) throw result.failure;
   const times = [judgement.changesAt, tokenChangesAt, ...recheckTimes(observed)];
   return outcomeOf(observed.now, times, problems);
+}
+
+/** Forgets a TtsDeployment that is being deleted, or that was deleted. */
+function forget(context: ReconcileContext, key: string, deployment: TtsDeployment | undefined): void {
+  context.tokens.forget(key);
+  context.scaler.forget(key);
+  context.rivals.forget(key);
+  context.classes.forget(key);
+  if (deployment === undefined) context.shares.forget(key);
+}
+
+/** Reports a class that has never accepted a spec. The operator changes no child until the class accepts one. */
+async function refuseSpec(
+  context: ReconcileContext,
+  deployment: TtsDeployment,
+  decision: ClassDecision,
+): Promise<ReconcileOutcome> {
+  await writeStatus(context, deployment, refusedStatus(deployment, decision, context.clock.nowMs()));
+  return { kind: "stalled", reason: decision.message, afterMs: lookAgainMs };
 }
 
 /**
@@ -141,8 +165,10 @@ function waitForRival({ until, names }: ConflictingOperator, { clock }: Reconcil
 }
 
 /** Returns the times at which to check again for changes that no watch reports. */
-function recheckTimes({ now, telemetry, clockAheadMs, rival }: ObservedDeployment): number[] {
+function recheckTimes({ now, telemetry, clockAheadMs, rival, classDecision }: ObservedDeployment): number[] {
   return [
+    // No watch reports that another TtsDeployment uses less of the sums of the class.
+    ...(classDecision?.accepted === false ? [now + lookAgainMs] : []),
     ...(rival ? [rival.until] : []),
     ...(telemetry.monitorsMissing ? [now + findAgainMs] : []),
     ...(isOff(clockAheadMs) ? [now + clockAgainMs] : []),
@@ -160,9 +186,11 @@ export async function reconcilePool(context: ReconcileContext, key: string): Pro
     await writeStatus(context, found, stalledStatus(found, unmanaged, context.clock.nowMs()));
     return settled;
   }
-  const deployment = findDeployment(context.view, `${found.metadata.namespace}/${found.spec.deployment}`);
-  if (!deployment || isBeingDeleted(deployment) || deployment.spec.suspend) return settled;
-  if (!belongsTo(context.view, found, deployment)) return settled;
+  const owner = findDeployment(context.view, `${found.metadata.namespace}/${found.spec.deployment}`);
+  if (!owner || isBeingDeleted(owner) || owner.spec.suspend) return settled;
+  if (!belongsTo(context.view, found, owner)) return settled;
+  const { deployment, isFrozen } = applyClassOf(context, owner);
+  if (isFrozen) return settled;
   const rival = context.rivals.look(objectKey(deployment), deployment.status?.operator);
   if (shouldYieldTo(rival, deployment)) return waitForRival(rival, context);
   const observedDeployment = await observeDeployment(context, deployment);

@@ -1,6 +1,7 @@
 import { children, labels } from "../../config/contract/names.ts";
 import type { TtsDeploymentStatus } from "../../crds/tts-deployment.ts";
 import type { TtsModelPoolStatus } from "../../crds/tts-model-pool.ts";
+import { isDefaultClass } from "../classes/select-class.ts";
 import type { ClusterCache, ObjectChange } from "../cluster/cache.ts";
 import type { Secrets } from "../cluster/secrets.ts";
 import type { StoredObject } from "../cluster/stored-object.ts";
@@ -26,7 +27,7 @@ type Known = Pick<ClusterCache, "ids">;
  * Returns the keys to reconcile after a change of an object. Objects that depend on the result of a reconcile
  * are reconciled when its status is written.
  */
-export function affectedKeys(view: Known, change: Change): string[] {
+export function affectedKeys(view: Known & Pick<ClusterCache, "all">, change: Change): string[] {
   const { kind, key, object } = change;
   if (isLoadAlone(change)) return kind === "TtsModelPool" ? [deploymentKey(deploymentOf(object))] : [];
   switch (kind) {
@@ -36,6 +37,8 @@ export function affectedKeys(view: Known, change: Change): string[] {
       return isSettledBy(change)
         ? withSiblings(view, object, poolKey(key))
         : [poolKey(key), deploymentKey(deploymentOf(object))];
+    case "TtsClass":
+      return keysOfClass(view, change);
     case "Pod":
       return podKeys(object);
     // A pool deletes its canary when the routing table no longer sends streams to the canary.
@@ -44,6 +47,20 @@ export function affectedKeys(view: Known, change: Change): string[] {
     default:
       return ownerKeys(object);
   }
+}
+
+/**
+ * Returns the keys of the TtsDeployments that name the class or that have used it. If the class is or was the
+ * default class, the result also contains the TtsDeployments that name no class.
+ */
+function keysOfClass(view: Pick<ClusterCache, "all">, { key, object, before }: Change): string[] {
+  const affectsAll = isDefaultClass(object) || (before !== undefined && isDefaultClass(before.object));
+  return ([...view.all("TtsDeployment")] as Partial<TtsDeployment>[])
+    .filter(({ spec, status }) => {
+      const { className } = spec ?? {};
+      return className === key || status?.class?.name === key || (affectsAll && className === undefined);
+    })
+    .map((deployment) => deploymentKey(objectKey(deployment as TtsDeployment)));
 }
 
 /**

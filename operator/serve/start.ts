@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { ApiLoad } from "../../config/contract/load.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
 import { Writer } from "../apply/writer.ts";
+import { ClassAllocations } from "../classes/class-allocations.ts";
 import { ClusterCache } from "../cluster/cache.ts";
 import type { ClusterClient } from "../cluster/client.ts";
 import { EventRecorder } from "../cluster/events.ts";
@@ -207,6 +208,7 @@ function createContext(
       ),
     ),
     writer: new Writer(client, view, secrets, clock),
+    classes: new ClassAllocations(),
     shares: new LicenseAllocations((keys) => {
       for (const key of keys) for (const one of [deploymentKey(key), ...poolKeys(view, key)]) enqueue(one);
     }),

@@ -13,6 +13,7 @@ import type {
 } from "../facts/observed.ts";
 import type { Diagnosis } from "../workload/diagnosis.ts";
 import { type WorkloadState, workloadState } from "../workload/state.ts";
+import { classFinding } from "./class.ts";
 import { type ConditionState, notStalled, revisionOutdated, settleConditions } from "./conditions.ts";
 import { licenseFigures } from "./license.ts";
 import { clockFinding, operatorConflictFinding, telemetryFinding } from "./optional-conditions.ts";
@@ -52,6 +53,7 @@ export function deploymentStatus(
         ...schemaFinding(observed),
         ...clockFinding(observed),
         ...operatorConflictFinding(observed),
+        ...classFinding(observed.classDecision),
         revisionFinding(observed.deployment, [
           ...(apiOutdated ? ["api"] : []),
           ...pools.flatMap(({ model, pool }) => (isOutdated(pool) ? [`pool ${model.name}`] : [])),
@@ -64,6 +66,7 @@ export function deploymentStatus(
     ),
     models,
     license: licenseFigures(judgement, observed.now),
+    ...(observed.classDecision?.record && { class: observed.classDecision.record }),
     ...(observed.signer !== undefined && { operator: observed.signer }),
   };
 }

@@ -75,6 +75,7 @@ const pureFolders = [
   "config/contract",
   "crds",
   "operator/facts",
+  "operator/classes",
   "operator/desired",
   "operator/status",
   "operator/rollout",

@@ -232,6 +232,10 @@ describe("the chart", () => {
     const kinds = async (values: unknown) => (await render(values)).map(({ kind }) => kind);
     expect(await kinds({})).toContain("ClusterRole");
     expect(await kinds({ watchNamespaces: ["a", "b"] })).not.toContain("ClusterRole");
+    const rolesOf = async (values: unknown) =>
+      JSON.stringify((await render(values)).filter(({ kind }) => /Role$/.test(kind)));
+    expect(await rolesOf({})).toContain("ttsclasses");
+    expect(await rolesOf({ watchNamespaces: ["a"] })).not.toContain("ttsclasses");
   });
 
   it("adds TtsDeployments to the user-facing roles of Kubernetes by default", async () => {
@@ -324,7 +328,7 @@ describe("the chart rejects", () => {
 });
 
 describe("the samples", () => {
-  it.each(["tts-deployment", "minimal", "mist-only", "scale-to-zero"])(
+  it.each(["tts-deployment", "minimal", "mist-only", "scale-to-zero", "tts-class"])(
     "%s is accepted by the API server",
     async (name) => {
       const { kubeconfigPath } = inject("controlPlane");

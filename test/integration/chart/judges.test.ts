@@ -28,7 +28,9 @@ const cases = charts.flatMap((chart) =>
 let work: string;
 beforeAll(async () => {
   work = await mkdtemp(join(tmpdir(), "svc-tts-judged-"));
-  const ours = ["ttsdeployments", "ttsmodelpools"].map((name) => join(root, "crds", `${name}.yaml`));
+  const ours = ["ttsdeployments", "ttsmodelpools", "ttsclasses"].map((name) =>
+    join(root, "crds", `${name}.yaml`),
+  );
   const swagger = join(binDirectory, "../swagger.json");
   await writeSchemas(join(work, "schemas"), swagger, [
     ...ours,

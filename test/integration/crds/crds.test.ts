@@ -37,13 +37,15 @@ describe("the CRDs", () => {
     const crds = join(import.meta.dirname, "../../../crds");
     await kubectlOrThrow(address, ["apply", "-f", crds]);
     const again = await kubectlOrThrow(address, ["apply", "-f", crds]);
-    expect(again).toMatch(/ttsdeployments.tts.svc.dev unchanged[\s\S]*ttsmodelpools.tts.svc.dev unchanged/);
+    expect(again).toMatch(
+      /ttsclasses.tts.svc.dev unchanged[\s\S]*ttsdeployments.tts.svc.dev unchanged[\s\S]*ttsmodelpools.tts.svc.dev unchanged/,
+    );
   });
 
   it("are structural according to the API server", async () => {
     const crds = JSON.parse(await kubectlOrThrow(address, ["get", "crd", "-o", "json"]));
     const ours = crds.items.filter((crd: { spec: { group: string } }) => crd.spec.group === "tts.svc.dev");
-    expect(ours).toHaveLength(2);
+    expect(ours).toHaveLength(3);
     for (const crd of ours) {
       const types = crd.status.conditions.filter(({ status }: { status: string }) => status === "True");
       expect(types.map(({ type }: { type: string }) => type).sort()).toEqual([

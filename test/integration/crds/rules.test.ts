@@ -177,6 +177,10 @@ const violations: Record<string, Violation> = {
   "the keys of accelerator.nodeSelector must be names of labels, for example example.com/name": accelerator({
     nodeSelector: wrongName,
   }),
+  "models must not have both accelerator and acceleratorProfile: the profile sets the accelerator": model({
+    accelerator: {},
+    acceleratorProfile: "l4",
+  }),
   "tolerations without a key must have operator Exists": toleration({ effect: "NoSchedule" }),
   "tolerations with operator Exists must have no value": toleration({
     key: "a",

@@ -54,6 +54,8 @@ interface StartOptions {
   readonly workers?: number;
   /** Namespaces that the operator watches in addition to `namespace`. */
   readonly moreNamespaces?: readonly string[];
+  /** Whether the operator watches all namespaces. It then also reads TtsClasses. */
+  readonly allNamespaces?: boolean;
   /** The trusted public keys. The default are the keys of `issuer`. */
   readonly licenseKeys?: Issuer["keys"];
 }
@@ -123,6 +125,7 @@ export class OperatorHouse implements AsyncDisposable {
       release,
       workers,
       moreNamespaces = [],
+      allNamespaces = false,
       licenseKeys = this.issuer.keys,
     } = options;
     const network = { ...systemClock, nowMs: () => systemClock.nowMs() + clockAheadMs };
@@ -134,7 +137,7 @@ export class OperatorHouse implements AsyncDisposable {
       client: used,
       clock: aheadBy(this.clock, clockAheadMs),
       settings: { server: { image, pullPolicy: undefined }, licenseKeys },
-      namespaces: [this.namespace, ...moreNamespaces],
+      namespaces: allNamespaces ? [] : [this.namespace, ...moreNamespaces],
       instance: "test",
       ...(tokenOverlapMs !== undefined && { tokenOverlapMs }),
       ...(metrics && { readMetrics: async () => metrics() }),
@@ -257,6 +260,15 @@ export class OperatorHouse implements AsyncDisposable {
       metadata: { name, namespace: this.namespace },
       spec: { license: { secretRef: { name: "license" } }, models, ...spec },
     });
+  }
+
+  /** Creates or replaces a TtsClass. The class is cluster-scoped, so other tests see it too. */
+  async putClass(name: string, spec: Json, annotations: Record<string, string> = {}): Promise<void> {
+    const metadata = { name, annotations };
+    const live = await this.get("TtsClass", name);
+    const manifest = { apiVersion: "tts.svc.dev/v1alpha1", kind: "TtsClass", metadata, spec };
+    if (live === undefined) await this.admin.create(manifest);
+    else await this.admin.replace({ ...live, ...manifest, metadata: { ...live.metadata, annotations } });
   }
 
   /** Changes an annotation, which causes a reconcile. */

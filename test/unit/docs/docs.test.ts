@@ -6,6 +6,7 @@ import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { env, generatorEnv, otelEnv, publicPaths, telemetryEnv } from "../../../config/contract/names.ts";
 import { Drain } from "../../../crds/fields.ts";
+import { TtsClassSpecSchema } from "../../../crds/tts-class.ts";
 import { TtsDeploymentSpecSchema } from "../../../crds/tts-deployment.ts";
 import { sortFields } from "../../../crds/unknown-fields.ts";
 import { conditionReasons } from "../../../operator/facts/condition-reasons.ts";
@@ -219,6 +220,7 @@ function unknownFields(fragment: Record<string, unknown>): readonly string[] {
   const [first = ""] = Object.keys(fragment);
   if (first === "spec" || fragment.kind === "TtsDeployment")
     return sortFields(TtsDeploymentSpecSchema, fragment.spec).unknown;
+  if (fragment.kind === "TtsClass") return sortFields(TtsClassSpecSchema, fragment.spec).unknown;
   const schema = schemas.find((candidate) => first in (candidate as { properties: object }).properties);
   return schema === undefined ? [first] : sortFields(schema, fragment).unknown;
 }

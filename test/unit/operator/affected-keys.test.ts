@@ -30,6 +30,13 @@ const own = { labels: { [labels.deployment]: "demo" }, ownerReferences: [owner] 
 const pools = ["TtsModelPool/ns/demo-mist", "TtsModelPool/ns/demo-mist-canary"];
 const view = {
   ids: (kind: string, group: string) => (kind === "TtsModelPool" && group === "ns/demo" ? pools : []),
+  *all(kind: string): Generator<KubernetesObject> {
+    if (kind !== "TtsDeployment") return;
+    yield { ...object("TtsDeployment", "named"), spec: { className: "gold" } };
+    yield { ...object("TtsDeployment", "other"), spec: { className: "silver" } };
+    yield { ...object("TtsDeployment", "plain"), spec: {} };
+    yield { ...object("TtsDeployment", "used"), spec: {}, status: { class: { name: "gold" } } };
+  },
 };
 const secrets = { followersOf: (key: string) => (key === "ns/license" ? ["ns/demo"] : []) };
 const everything = ["TtsDeployment/ns/demo", "TtsModelPool/ns/demo-mist", "TtsModelPool/ns/demo-mist-canary"];
@@ -64,6 +71,19 @@ it.each([
   ["an object of another owner", object("Service", "other"), []],
 ])("affectedKeys returns the keys that depend on %s", (_what, changed, keys) => {
   expect(keysOf(changed)).toEqual(keys);
+});
+
+const marked = { annotations: { "ttsclass.tts.svc.dev/is-default-class": "true" } };
+const ofGold = ["TtsDeployment/ns/named", "TtsDeployment/ns/used"];
+
+it.each([
+  ["a class", {}, undefined, ofGold],
+  ["the default class", marked, undefined, [...ofGold, "TtsDeployment/ns/plain"].toSorted()],
+  ["a class that was the default class", {}, marked, [...ofGold, "TtsDeployment/ns/plain"].toSorted()],
+])("affectedKeys returns the TtsDeployments that depend on %s", (_what, now, earlier, keys) => {
+  const before = earlier && storeUncompressed(object("TtsClass", "gold", earlier));
+  const change = { kind: "TtsClass", key: "gold", object: object("TtsClass", "gold", now), before };
+  expect(affectedKeys(view, change).toSorted()).toEqual(keys);
 });
 
 it("affectedKeys returns the keys that depend on a deleted pool that was not reconciled", () => {

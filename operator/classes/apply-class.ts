@@ -1,0 +1,96 @@
+import type { TtsClassSpec } from "../../crds/tts-class.ts";
+import type { ModelSpec, TtsDeploymentSpec } from "../../crds/tts-deployment.ts";
+import { type ClassUse, sumViolations } from "./class-use.ts";
+import { type ClassViolation, limitViolations } from "./limits.ts";
+
+export interface AppliedClass {
+  /** The spec with the defaults and profiles of the class. It names neither a class nor a profile. */
+  readonly spec: TtsDeploymentSpec;
+  /** The fields that the class does not allow. The spec must not be rendered if there are any. */
+  readonly violations: readonly ClassViolation[];
+}
+
+/** The values that the limits of a class depend on in addition to the spec. */
+export interface ClassContext {
+  /** The namespace of the TtsDeployment. */
+  readonly namespace: string;
+  /** The use of the other TtsDeployments of the class in the namespace. */
+  readonly elsewhere: ClassUse;
+}
+
+/**
+ * Applies a class to the spec of a TtsDeployment. Fields of the TtsDeployment have priority over defaults. The
+ * limits apply to the fields of the TtsDeployment, and the sums also to the defaults.
+ */
+export function applyClass(
+  spec: TtsDeploymentSpec,
+  { defaults, acceleratorProfiles, limits }: TtsClassSpec,
+  { namespace, elsewhere }: ClassContext,
+): AppliedClass {
+  const { models, violations } = withProfiles(spec.models, acceleratorProfiles);
+  const complete = withDefaults({ ...spec, models }, defaults);
+  return {
+    spec: complete,
+    violations: [
+      ...namespaceViolations(namespace, limits),
+      ...limitViolations(spec, limits),
+      ...violations,
+      ...sumViolations(complete, limits, elsewhere),
+    ],
+  };
+}
+
+function namespaceViolations(
+  namespace: string,
+  { allowedNamespaces }: TtsClassSpec["limits"],
+): ClassViolation[] {
+  if (allowedNamespaces === undefined || allowedNamespaces.includes(namespace)) return [];
+  return [{ field: "metadata.namespace", problem: `is ${namespace}, which may not use the class` }];
+}
+
+/** Replaces the names of profiles with their accelerators. */
+function withProfiles(
+  models: readonly ModelSpec[],
+  profiles: TtsClassSpec["acceleratorProfiles"],
+): { models: ModelSpec[]; violations: ClassViolation[] } {
+  const violations: ClassViolation[] = [];
+  const resolved = models.map(({ acceleratorProfile, ...model }, index) => {
+    if (acceleratorProfile === undefined) return model;
+    const profile = profiles.find(({ name }) => name === acceleratorProfile);
+    if (profile !== undefined) return { ...model, accelerator: profile.accelerator };
+    const names = profiles.map(({ name }) => name).join(", ") || "none";
+    violations.push({
+      field: `spec.models[${index}].acceleratorProfile`,
+      problem: `is ${acceleratorProfile}, but the profiles of the class are: ${names}`,
+    });
+    return model;
+  });
+  return { models: resolved, violations };
+}
+
+function withDefaults(
+  { className: _, ...spec }: TtsDeploymentSpec,
+  defaults: TtsClassSpec["defaults"],
+): TtsDeploymentSpec {
+  const { images = {}, imagePullSecrets, priorityClassName, topologySpread, telemetry } = defaults;
+  return {
+    ...given({ imagePullSecrets, telemetry }),
+    ...spec,
+    api: { ...given({ image: images.api, priorityClassName }), ...spec.api },
+    models: spec.models.map((model) => ({
+      ...given({ image: images[model.kind], priorityClassName, replicas: defaultReplicas(model, defaults) }),
+      ...model,
+    })),
+    availability: { ...given({ topologySpread }), ...spec.availability },
+  };
+}
+
+function defaultReplicas({ scaling }: ModelSpec, { replicas }: TtsClassSpec["defaults"]): number | undefined {
+  return scaling === undefined ? replicas : undefined;
+}
+
+/** Returns the fields that have a value. */
+function given<T extends object>(fields: { readonly [K in keyof T]: T[K] | undefined }): Partial<T> {
+  const found = Object.entries(fields).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(found) as Partial<T>;
+}

@@ -1,0 +1,39 @@
+import type { ClassAllocations } from "../classes/class-allocations.ts";
+import { type ResolvedDeployment, resolveClass, storedShare } from "../classes/resolve-class.ts";
+import { type ClusterCache, everyClass } from "../cluster/cache.ts";
+import { objectKey } from "../facts/object-key.ts";
+import type { TtsClass, TtsDeployment } from "../facts/observed.ts";
+
+/** The dependencies of {@link applyClassOf}. */
+export interface ClassesContext {
+  readonly view: ClusterCache;
+  readonly classes: ClassAllocations;
+}
+
+/**
+ * Applies the class of a TtsDeployment, and records its share of the class. The function must not await, so
+ * that a concurrent reconcile cannot allocate the same capacity.
+ */
+export function applyClassOf(
+  { view, classes }: ClassesContext,
+  deployment: TtsDeployment,
+): ResolvedDeployment {
+  const key = objectKey(deployment);
+  const stored = (other: string) => {
+    const found = view.get("TtsDeployment", other);
+    return found && storedShare(found as TtsDeployment);
+  };
+  const resolved = resolveClass(deployment, {
+    classes: view.group("TtsClass", everyClass) as TtsClass[],
+    isNamespaced: view.isNamespaced,
+    elsewhere: (className) => classes.useOf(className, otherKeys(view, deployment), stored),
+  });
+  classes.take(key, resolved.share);
+  return resolved;
+}
+
+/** Returns the keys of the other TtsDeployments in the namespace. */
+function otherKeys(view: ClusterCache, deployment: TtsDeployment): string[] {
+  const ids = view.ids("TtsDeployment", deployment.metadata.namespace);
+  return ids.map((id) => id.slice("TtsDeployment/".length)).filter((key) => key !== objectKey(deployment));
+}
