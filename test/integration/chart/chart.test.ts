@@ -249,7 +249,11 @@ describe("the chart rejects", () => {
     ["an endpoint with a path", { test: { endpoint: "http://demo/v1/svc-tts" } }, "endpoint"],
     ["an invalid resource quantity", { resources: { limits: { memory: "much" } } }, "memory"],
     ["license keys that are not JSON", { license: { jwks: "----" } }, "license.jwks is not JSON"],
-    ["a license key outside a key set", { license: { jwks: JSON.stringify(publicKey) } }, "not a single key"],
+    [
+      "a license key outside a key set",
+      { license: { jwks: JSON.stringify(publicKey) } },
+      "not to a single key",
+    ],
     [
       "a private license key",
       { license: { jwks: JSON.stringify({ keys: [{ ...publicKey, d: "x" }] }) } },
