@@ -103,7 +103,7 @@ describe("a collector beside arcana", () => {
       name,
       "TelemetryReady",
       "False",
-      new RegExp(`no Secret ${world.namespace}/otlp-token`),
+      new RegExp(`these Secrets are missing: ${world.namespace}/otlp-token`),
     );
     expect(await world.speak(name, body)).toMatchObject({ status: 200 });
     const [pod = ""] = (await arcanaPods()).map(({ metadata }) => metadata.name);

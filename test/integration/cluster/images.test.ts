@@ -89,7 +89,7 @@ test("both builds use the base image of the Containerfile if the container engin
 
 test("a failed build of the base image stops the build of the images", () => {
   expect(() => podmanArguments("none", { SVC_TTS_BASE: "debian" }, "exit 1")).toThrow(
-    /could not be assembled into a base image/,
+    /mmdebstrap could not create a base image/,
   );
   expect(readFileSync(join(folder, "calls"), "utf8")).not.toContain("build");
 });

@@ -33,7 +33,7 @@ it("an operator starts although a watched namespace was deleted, and reconciles 
   await house.stopOperator();
   const deleted = `${house.namespace}-deleted`;
   await house.startOperator({ moreNamespaces: [deleted] });
-  expect(house.lines.join("\n")).toContain(`may not be read (403)`);
+  expect(house.lines.join("\n")).toContain("the operator has no permission to read the namespace (403)");
   expect(house.failingWatches()).toContainEqual({ kind: "TtsDeployment", namespace: deleted, count: 1 });
 
   await house.admin.create({ apiVersion: "v1", kind: "Namespace", metadata: { name: deleted } });
