@@ -382,7 +382,7 @@ describe("an artifact of an OCI registry", () => {
       response.writeHead(401, { "www-authenticate": `Bearer realm="${realm}",service="s"` }).end();
       return true;
     };
-    const message = /another site or plain HTTP; the password was not sent/;
+    const message = /another site or plain HTTP, so the password was not sent/;
     await expect(runArcana({ credentials })).rejects.toThrow(message);
   });
 
