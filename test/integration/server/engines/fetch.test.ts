@@ -214,7 +214,8 @@ describe("a file over HTTP", () => {
 
   it("causes log lines with its progress", async () => {
     await run(`${server.url}/model.bin`, { progressEveryMs: 0 });
-    expect(lines.some((line) => /^fetching .*"percent":\d+,"bytesPerSecond":\d+/.test(line))).toBe(true);
+    const progress = /^the file is being fetched .*"percent":\d+,"bytesPerSecond":\d+/;
+    expect(lines.some((line) => progress.test(line))).toBe(true);
   });
 
   it("is fetched once by two pods that share a cache, and by the second pod if the first pod died", async () => {
