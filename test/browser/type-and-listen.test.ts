@@ -138,7 +138,7 @@ it("shows why nothing is spoken", async () => {
   await page.context().clearCookies();
   await page.getByLabel("Voice").selectOption("alan");
   await field().pressSequentially("Nothing. ");
-  await page.getByRole("alert").getByText("The server cannot be reached").waitFor();
+  await page.getByRole("alert").getByText("The server is not reachable").waitFor();
   expect(await violationsOf(page)).toEqual([]);
   expect(problems).toEqual([]);
 });

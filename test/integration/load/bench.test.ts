@@ -256,7 +256,10 @@ describe("the bench command line", () => {
     [["--url", "http://x", "--openai", "--accept", "audio/x-mulaw"], "--accept with --openai must be one of"],
     [["--url", "http://x", "--text", "/nowhere"], "--text /nowhere: "],
     [["--url", "http://x", "--openai=yes"], "--openai"],
-    [["--url", "http://x", "--gpu", "--steps", "8,1"], "--steps must be rising integers"],
+    [
+      ["--url", "http://x", "--gpu", "--steps", "8,1"],
+      "--steps must be integers from 1 to 10000 in ascending order",
+    ],
     [["--url", "http://x", "--gpu", "--vllm", "there"], "--vllm must be an address"],
     [[], "--url URL is required"],
   ])("rejects %j with a message that names the allowed values", async (args, message) => {

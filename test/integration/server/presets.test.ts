@@ -288,7 +288,7 @@ test("of many small files, only one for each tenth of the bytes is reported", as
     return file(name, style, [{ kind: "url", url: `${server.url}/${name}` }]);
   });
   await install(preset(small));
-  const reported = logLines.filter((line) => line.startsWith("fetching "));
+  const reported = logLines.filter((line) => line.startsWith("the file is being fetched "));
   expect(reported).toHaveLength(10);
   expect(reported[0]).toContain("voice-0.bin");
 });

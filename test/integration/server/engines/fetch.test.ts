@@ -214,7 +214,8 @@ describe("a file over HTTP", () => {
 
   it("causes log lines with its progress", async () => {
     await run(`${server.url}/model.bin`, { progressEveryMs: 0 });
-    expect(lines.some((line) => /^fetching .*"percent":\d+,"bytesPerSecond":\d+/.test(line))).toBe(true);
+    const progress = /^the file is being fetched .*"percent":\d+,"bytesPerSecond":\d+/;
+    expect(lines.some((line) => progress.test(line))).toBe(true);
   });
 
   it("is fetched once by two pods that share a cache, and by the second pod if the first pod died", async () => {
@@ -382,7 +383,7 @@ describe("an artifact of an OCI registry", () => {
       response.writeHead(401, { "www-authenticate": `Bearer realm="${realm}",service="s"` }).end();
       return true;
     };
-    const message = /another site or plain HTTP; the password was not sent/;
+    const message = /another site or plain HTTP, so the password was not sent/;
     await expect(runArcana({ credentials })).rejects.toThrow(message);
   });
 
