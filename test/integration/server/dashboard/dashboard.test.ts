@@ -416,7 +416,7 @@ describe("the playground", () => {
     const refused = await speak(owner, { modelId, speaker, text: `${text}.` });
     expect(refused.status).toBe(400);
     expect(JSON.parse(String(refused.bytes)).detail).toContain(
-      `has ${limit} characters; the limit with ${modelId} in the dashboard is ${limit + 1}`,
+      `has ${limit + 1} characters; the limit with ${modelId} in the dashboard is ${limit}`,
     );
     const throughApi = await api.post({ modelId, speaker, text });
     expect(throughApi.status).toBe(modelId === "arcana" ? 200 : 400);
