@@ -142,13 +142,13 @@ describe.each([
     ]);
     expect(await signedInUser(otherGroup.visitor)).toBeUndefined();
     expect((await changes(first.visitor)).toSorted()).toEqual([
-      "ada | user added | ada | member of blue, from a group",
-      "ada | user changed | ada | viewer of red, from a group",
       "ada | sign-in rejected | ada | with Example Login: None of your groups grants access any more. Ask an owner.",
       "ada | signed in | ada | with Example Login",
       "ada | signed in | ada | with Example Login",
-      "root | user added | root | owner, from a group",
+      "ada | user added | ada | member of blue, from a group",
+      "ada | user changed | ada | viewer of red, from a group",
       "root | signed in | root | with Example Login",
+      "root | user added | root | owner, from a group",
     ]);
   });
 

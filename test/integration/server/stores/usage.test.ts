@@ -135,7 +135,7 @@ describe.each([
     expect(lines).toHaveLength(100_000);
     expect(lines[0]).toContain(`${today},z,`);
     expect(limited.headers.get("content-disposition")).toContain('"svc-tts-usage-newest-100000-rows.csv"');
-    expect((await owner.get("/dashboard/usage")).text).toContain("the newest 100,000 rows of 100,001");
+    expect((await owner.get("/dashboard/usage")).text).toContain("the newest 100,000 of 100,001 rows");
   });
 
   it("is added up over replicas, with the longest time to first audio, and is deleted after 400 days", async () => {
