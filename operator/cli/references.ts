@@ -14,8 +14,8 @@ const mostReferences = 64;
 const referring = /(^s|S)ecret(Key)?Ref$/;
 
 /**
- * Returns every required Secret of a spec, in the order of the fields: the fields `secretRef` and
- * `secretKeyRef`, and pull secrets.
+ * Returns every required Secret of a spec, in the order of the fields: the fields `secretRef`,
+ * `secretKeyRef` and `secretName`, and pull secrets.
  */
 export function secretReferences(spec: unknown): SecretReference[] {
   return [...find(spec, "")].slice(0, mostReferences);
@@ -26,6 +26,7 @@ function* find(value: unknown, path: string): Generator<SecretReference> {
   for (const [name, child] of Object.entries(value)) {
     const fieldPath = Array.isArray(value) ? `${path}[${name}]` : path === "" ? name : `${path}.${name}`;
     if (referring.test(name)) yield* referenceOf(child, fieldPath);
+    else if (name === "secretName") yield* referenceOf({ ...value, name: child }, fieldPath);
     else if (name === "imagePullSecrets") yield* pullSecrets(child, fieldPath);
     else yield* find(child, fieldPath);
   }

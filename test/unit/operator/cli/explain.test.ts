@@ -270,8 +270,18 @@ describe("the Secrets that a spec names", () => {
     const spec = {
       imagePullSecrets: [{ name: "pull" }],
       license: { secretRef: { name: "license", key: "license.jwt" } },
-      api: { keys: { secretRef: { name: "keys" } } },
+      api: { keys: { secretRef: { name: "keys" } }, tls: { secretName: "tls" } },
       models: [
+        {
+          podTemplate: {
+            spec: {
+              volumes: [
+                { name: "a", secret: { secretName: "mounted" } },
+                { name: "b", secret: { secretName: "maybe", optional: true } },
+              ],
+            },
+          },
+        },
         { env: [{ name: "A", valueFrom: { secretKeyRef: { name: "model", key: "a" } } }] },
         { env: [{ name: "B", valueFrom: { secretKeyRef: { name: "maybe", key: "b", optional: true } } }] },
       ],
@@ -280,7 +290,9 @@ describe("the Secrets that a spec names", () => {
       "imagePullSecrets[0]=pull",
       "license.secretRef=license",
       "api.keys.secretRef=keys",
-      "models[0].env[0].valueFrom.secretKeyRef=model",
+      "api.tls.secretName=tls",
+      "models[0].podTemplate.spec.volumes[0].secret.secretName=mounted",
+      "models[1].env[0].valueFrom.secretKeyRef=model",
     ]);
   });
 });
