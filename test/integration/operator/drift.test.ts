@@ -134,14 +134,17 @@ let client: ClusterClient;
 let applier: Applier;
 let children: readonly KubernetesObject[];
 
-const workloads = names.flatMap(([kind, name]) => (kind === "Deployment" ? [name] : []));
-/**
- * The Deployment in which this run makes every change. The three Deployments consist of the same parts, so
- * the run changes the other two only at paths that this Deployment does not have.
- */
-const wholeWorkload = workloads[turnOf(workloads.length)] ?? "";
-/** The paths of `wholeWorkload`. */
-let pathsOfWhole: ReadonlySet<string>;
+/** Kinds whose objects consist of the same parts. Each run changes one object of the kind completely, in turn. */
+const rotatedKinds = ["Deployment", "TtsModelPool", "NetworkPolicy"];
+/** The object of each rotated kind in which this run makes every change. */
+const wholeObjects: ReadonlyMap<string, string> = new Map(
+  rotatedKinds.map((kind) => {
+    const objects = names.flatMap((entry) => (entry[0] === kind ? [entry[1]] : []));
+    return [kind, objects[turnOf(objects.length)] ?? ""];
+  }),
+);
+/** The paths of each object in `wholeObjects`, by kind. The run skips these paths in other objects of the kind. */
+const pathsOfWhole = new Map<string, ReadonlySet<string>>();
 
 beforeAll(async () => {
   plane = await controlPlane({
@@ -157,8 +160,10 @@ beforeAll(async () => {
   const namespace = await freshNamespace(client, "drift");
   const rendered = Object.entries(deployments).map(([name, one]) => childrenOf(one, { name, namespace }));
   children = (await Promise.all(rendered)).flat();
-  const whole = await client.apply(child("Deployment", wholeWorkload));
-  pathsOfWhole = new Set(changesOf(appliedPart(whole)).map(({ name }) => withoutIndexes(name)));
+  for (const [kind, name] of wholeObjects) {
+    const whole = await client.apply(child(kind, name));
+    pathsOfWhole.set(kind, new Set(changesOf(appliedPart(whole)).map((change) => withoutIndexes(change.name))));
+  }
 });
 
 afterAll(async () => {
@@ -237,13 +242,14 @@ async function changedBy(
 const withoutIndexes = (change: string) => change.replace(/\/\d+(?=[/ ])/g, "/*");
 
 /**
- * Returns the changes of one child. For the other two Deployments, these are only the changes that
- * `wholeWorkload` does not have.
+ * Returns the changes of one child. If another object of the kind is changed completely, these are only the
+ * changes that this object does not have.
  */
 function changesIn(live: KubernetesObject): readonly ChildChange[] {
   const changes = changesOf(appliedPart(live));
-  if (live.kind !== "Deployment" || live.metadata.name === wholeWorkload) return changes;
-  return changes.filter(({ name }) => !pathsOfWhole.has(withoutIndexes(name)));
+  const covered = pathsOfWhole.get(live.kind);
+  if (covered === undefined || wholeObjects.get(live.kind) === live.metadata.name) return changes;
+  return changes.filter(({ name }) => !covered.has(withoutIndexes(name)));
 }
 
 /**
