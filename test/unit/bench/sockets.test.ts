@@ -13,7 +13,7 @@ describe("writeText", () => {
     ["Dr. Smith called. Then he left.", undefined, 3, "Dr. Smith called."],
     ["no end", ["no ", "end "], 2, "no end"],
     ["  One.\nTwo. ", ["One.\n", "Two. "], 1, "One."],
-  ])("splits %j into the tokens %j", (text, tokens, count, sentence) => {
+  ])("splits %j into tokens, and finds the first sentence", (text, tokens, count, sentence) => {
     const written = writeText(text);
     if (tokens) expect(written.tokens).toEqual(tokens);
     expect(written.tokens.join("").trim()).toBe(text.trim());
