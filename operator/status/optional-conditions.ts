@@ -47,12 +47,14 @@ export function isOff(aheadMs = 0): boolean {
 /** Returns the condition ClockInStep. It is present only while the clocks differ. */
 export function clockFinding({ clockAheadMs = 0 }: ObservedDeployment): ConditionState[] {
   if (!isOff(clockAheadMs)) return [];
-  const where = clockAheadMs > 0 ? "ahead of" : "behind";
-  const message = `The operator's clock is ${spoken(Math.abs(clockAheadMs))} ${where} the API server's clock. The operator evaluates licenses with its own clock, so licenses begin and end at the wrong time. Synchronize the clocks of the nodes (NTP).`;
+  const [where, when] = clockAheadMs > 0 ? ["ahead of", "early"] : ["behind", "late"];
+  const difference = durationText(Math.abs(clockAheadMs));
+  const message = `The operator's clock is ${difference} ${where} the API server's clock. The operator evaluates licenses with its own clock, so licenses begin and end ${difference} ${when}. Synchronize the clocks of the nodes (NTP).`;
   return [{ type: "ClockInStep", status: "False", reason: "ClockSkew", message }];
 }
 
-function spoken(ms: number): string {
+function durationText(ms: number): string {
   const minutes = Math.round(ms / 60_000);
+  if (minutes === 1) return "1 minute";
   return minutes < 120 ? `${minutes} minutes` : `${Math.round(minutes / 60)} hours`;
 }

@@ -10,6 +10,7 @@ import type {
   TtsModelPool,
 } from "../facts/observed.ts";
 import type { RolloutPlan } from "../rollout/plan.ts";
+import { schedulerMessage } from "../workload/diagnosis.ts";
 import { type DesiredWorkload, readyReplicas, type WorkloadState, workloadState } from "../workload/state.ts";
 import { type ConditionState, notStalled, revisionOutdated, settleConditions } from "./conditions.ts";
 import { scalingFindings } from "./scaling.ts";
@@ -85,7 +86,9 @@ function rolloutState(observed: ObservedPool, { grant, plan }: PoolReconcile): W
   const traded = grant.replicas - granted.replicas;
   const state = workloadState(workload, granted, { ...desired, replicas: desired.replicas - traded });
   if (plan?.trading && state.kind === "failing" && state.problem.reason === "NoGpu") {
-    const message = `All devices are in use. One pod with earlier settings is being drained, and a pod with the current settings then uses its device. ${state.problem.message}`;
+    const reported = schedulerMessage(workload.pods)?.trim().replace(/\.$/, "");
+    const detail = reported ? ` The scheduler reports: ${reported}.` : "";
+    const message = `All devices are in use. One pod with earlier settings is being drained, and a pod with the current settings then uses its device.${detail} No action is needed.`;
     return { kind: "progressing", problem: { reason: "Trading", message } };
   }
   if (state.kind !== "ready" || plan?.waits === undefined) return state;

@@ -105,16 +105,33 @@ const crashing: Judge = (pod) => {
       : `See kubectl logs -n ${pod.metadata.namespace} ${pod.metadata.name} -c ${container.name} --previous.`;
   return {
     reason: "CrashLoop",
-    message: `Container ${container.name} of pod ${pod.metadata.name} ${how}, ${container.restartCount} times so far${lastWords(last?.message)}. ${advice}`,
+    message: `Container ${container.name} of pod ${pod.metadata.name} ${how} most recently, and has restarted ${times(container.restartCount)}.${lastWords(last?.message)} ${advice}`,
   };
 };
+
+function times(count: number): string {
+  return count === 1 ? "once" : `${count} times`;
+}
 
 /**
  * Returns the last line of the container's termination message, or of its log (`terminationMessagePolicy`).
  */
 function lastWords(message: string | undefined): string {
   const line = message?.trim().split("\n").at(-1)?.slice(0, 500);
-  return line ? `: ${line.replace(/\.$/, "")}` : "";
+  return line ? ` Its last message is: ${line.replace(/\.$/, "")}.` : "";
+}
+
+/** Returns the scheduler's message about the first pod that it cannot schedule. */
+export function schedulerMessage(pods: readonly Pod[]): string | undefined {
+  return pods
+    .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
+    .map((pod) => unscheduledCondition(pod)?.message)
+    .find((message) => message !== undefined);
+}
+
+function unscheduledCondition(pod: Pod) {
+  const scheduled = pod.status?.conditions?.find(({ type }) => type === "PodScheduled");
+  return scheduled?.status === "False" && scheduled.reason === "Unschedulable" ? scheduled : undefined;
 }
 
 /**
@@ -124,19 +141,19 @@ function lastWords(message: string | undefined): string {
 const insufficientDevice = /Insufficient ([a-z0-9.-]+\/[A-Za-z0-9._-]*[A-Za-z0-9])/;
 
 const unschedulable: Judge = (pod) => {
-  const scheduled = pod.status?.conditions?.find(({ type }) => type === "PodScheduled");
-  if (scheduled?.status !== "False" || scheduled.reason !== "Unschedulable") return undefined;
+  const scheduled = unscheduledCondition(pod);
+  if (scheduled === undefined) return undefined;
   const device = insufficientDevice.exec(scheduled.message ?? "")?.[1];
   if (device !== undefined) {
     return {
       reason: "NoGpu",
-      message: `No node has enough free ${device} for pod ${pod.metadata.name}: ${withoutFullStop(scheduled.message)}. Add such a node, free a device, or change accelerator.`,
+      message: `No node has enough free ${device} for pod ${pod.metadata.name}: ${withoutFullStop(scheduled.message)}. Add a node with a free ${device}, free a device, or change spec.models[].accelerator.`,
     };
   }
   if (scheduled.message?.includes("cannot allocate all claims")) {
     return {
       reason: "NoGpu",
-      message: `No node has devices that satisfy the claim of pod ${pod.metadata.name}: ${withoutFullStop(scheduled.message)}. Add such a node, free a device, or change the ResourceClaimTemplate of accelerator.claimTemplateName.`,
+      message: `No node has devices that satisfy the claim of pod ${pod.metadata.name}: ${withoutFullStop(scheduled.message)}. Add a node with devices that satisfy the claim, free a device, or change the ResourceClaimTemplate that spec.models[].accelerator.claimTemplateName names.`,
     };
   }
   return {

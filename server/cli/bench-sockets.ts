@@ -11,7 +11,7 @@ import type { Target } from "../bench/target.ts";
 
 export const socketOptions = {
   ws: {
-    help: "measure WebSockets (/ws3), in turn with HTTP requests of the same first sentences; --streams is the number of sockets",
+    help: "measure WebSockets (/ws3), alternating with HTTP requests of the same first sentences; --streams is the number of sockets",
   },
   "ws-only": { help: "with --ws: send no HTTP requests" },
   pace: { value: "N", help: "with --ws: words per second of each text; default: all at once" },
@@ -19,27 +19,32 @@ export const socketOptions = {
 
 export const socketNotes = [
   "--ws: the time to first audio starts when the last word of the first sentence is sent. Every fourth context is cancelled at its first audio.",
-  "--ws: a gap is the time between two chunks of one synthesis. Cancelling takes from `clear` to the `done` that follows the last audio.",
+  "--ws: a gap is the time between two chunks of one synthesis. The time to cancel a context starts with `clear` and ends with the `done` after the last audio.",
 ].join("\n");
 
-/** Sampling rate in Hz of both, because their default rates differ. */
+/** The sampling rate in Hz for both protocols, because their default rates differ. */
 const defaultRate = 24_000;
-/** Windows of WebSockets and of HTTP, in turn, so that both meet the same state of the machine. */
+/** The number of time windows for each protocol. They alternate, so that the load of the machine affects both. */
 const turns = 2;
 
 /**
- * The target with the sampling rate of both protocols.
- * @throws UsageError if an option has no meaning for WebSockets.
+ * Returns the target with the sampling rate for both protocols.
+ * @throws UsageError if an option does not apply to WebSockets.
  */
 export function readSocketTarget(options: OptionValues, target: Target): SocketTarget {
   const other = ["gpu", "openai"].find((flag) => options[flag] !== undefined);
   if (other !== undefined) throw new UsageError(`--ws cannot be combined with --${other}.`);
   if (target.accept !== "audio/pcm")
-    throw new UsageError("--ws measures audio/pcm only; omit --accept, and set the rate by --rate.");
+    throw new UsageError(
+      "--ws measures audio/pcm only; omit --accept, and set the sampling rate with --rate.",
+    );
   return { ...target, rate: target.rate ?? defaultRate };
 }
 
-/** @param count called for each finished context and request. */
+/**
+ * Measures WebSockets, and in alternating time windows HTTP.
+ * @param count is called for each finished context and request.
+ */
 export async function measureSockets(
   target: SocketTarget,
   { streams, seconds }: Load,
@@ -67,7 +72,7 @@ function summarizeHttp(streams: number, runs: readonly LoadResult[]) {
   );
 }
 
-/** The runs of a plot. */
+/** Returns the series of the plot: WebSockets, and HTTP if it was measured. */
 export function plotSeries({ contexts, http }: SocketReport): Series[] {
   return [{ name: "WebSockets", run: contexts }, ...(http ? [{ name: "HTTP", run: http }] : [])];
 }

@@ -119,7 +119,7 @@ function warnOfUntrustedProxy() {
     isLogged = true;
     log.warn(
       { proxy: ip },
-      `a proxy that ${env.trustedProxies} does not contain sends X-Forwarded-For, so all clients of the proxy share the sign-in limits; add the address of the proxy to ${env.trustedProxies}`,
+      `a proxy sends X-Forwarded-For, but its address is not in ${env.trustedProxies}; all its clients share the sign-in limits until you add the address`,
     );
   };
 }

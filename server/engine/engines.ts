@@ -234,7 +234,7 @@ async function openEnglish(options: EnginesOptions): Promise<Engine | EngineMiss
   if (options.generator === "mini" || options.generator === "kokoro") {
     const mini = await orMissing(openArcana(options));
     if (!(mini instanceof EngineMissing)) return mini;
-    options.log.warn({}, `${mini.message} Flite synthesizes arcana instead.`);
+    options.log.warn({}, `${mini.message} Flite is used for arcana if it is installed.`);
   }
   return orMissing(openFlite(options));
 }

@@ -56,17 +56,17 @@ export class Sources {
         if (isDiskFull(error)) throw diskFull(error, file); // Another source would fail too.
         if (!(error instanceof FetchFailure)) throw error;
         reasons.push(error.message);
-        if (!(error instanceof NotTried)) this.#report(error.message);
+        if (!(error instanceof NotTried)) this.#report(file.path, error.message);
       }
     }
     throw new FetchFailure(`${file.path} cannot be fetched from any of its sources. ${reasons.join(". ")}.`);
   }
 
   /** Logs each problem once, because a problem of a source affects many small files. */
-  #report(reason: string): void {
+  #report(file: string, reason: string): void {
     if (this.#reported.has(reason)) return;
     this.#reported.add(reason);
-    this.#context.log.warn({ reason }, "a source failed; trying the next source");
+    this.#context.log.warn({ file, reason }, "a source of a file failed");
   }
 
   #sourcesOf({ path, sources }: PresetFile): PresetSource[] {

@@ -1,17 +1,17 @@
 import type { Log } from "../../lib/log.ts";
 
 interface Operation {
-  /** The data, as the subject of a sentence. */
+  /** The name of the data. It is the subject of the log message. */
   readonly subject: string;
-  /** The operation as a participle with its place, such as `read from the database`. */
+  /** The operation, as a participle, such as `read from the database`. */
   readonly operation: string;
   /** The behaviour of the server while the operation fails. */
   readonly meanwhile: string;
 }
 
 /**
- * Returns a function that logs the two transitions of an operation: it fails (an error), and it works again
- * (undefined). The caller reports each transition once.
+ * Returns a function that logs the start and the end of an outage. The caller passes the error when the
+ * operation starts to fail, and `undefined` when it works again, each once.
  */
 export function logOutage(
   log: Log,

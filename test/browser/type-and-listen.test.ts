@@ -12,7 +12,7 @@ const pictures = process.env.PICTURES;
 /** A text in which no word occurs twice. */
 const first = "Hello there, my good old friend.";
 const second = "It has been such a long time since we met last in that town by the sea.";
-/** Slow enough for the test to act while the words are spoken. */
+/** A speed that leaves the test time to act while the words are spoken. */
 const slow = "2";
 
 let folder: string;
@@ -20,7 +20,7 @@ let browser: TestBrowser;
 let server: WholeServer;
 let page: Page;
 const problems: string[] = [];
-/** Text frames that the page sent. */
+/** The text frames that the page sent. */
 const sent: Record<string, string>[] = [];
 let sockets = 0;
 

@@ -6,11 +6,11 @@ import { type Mounted, secretMount } from "./pod.ts";
 
 type Tls = TtsDeployment["spec"]["api"]["tls"];
 
-/** Name of the port in the pod and in the Service. */
+/** The name of the port in the pod and in the Service. */
 const tlsPortName = "https";
-/** Keys of a Secret of the type `kubernetes.io/tls`. */
+/** The keys of a Secret of the type `kubernetes.io/tls`. */
 const [certKey, privateKey] = ["tls.crt", "tls.key"];
-/** Port of the Service, which the addresses of clients then need not contain. */
+/** The port of the Service. It is the default port of `https`, so the URLs of clients need no port. */
 const servicePort = 443;
 
 export function tlsVariables(tls: Tls): Record<string, string> {
@@ -22,7 +22,7 @@ export function tlsVariables(tls: Tls): Record<string, string> {
   };
 }
 
-/** The volume is required: without a certificate the pods could not serve TLS. */
+/** Returns the mount of the Secret. It is required, because the pods cannot serve TLS without a certificate. */
 export function tlsMounts(tls: Tls): Mounted[] {
   if (tls === undefined) return [];
   const items = [certKey, privateKey].map((key) => ({ key, path: key }));
@@ -41,7 +41,7 @@ export function tlsServicePorts(tls: Tls) {
     : [{ name: tlsPortName, port: servicePort, targetPort: tlsPortName, protocol: "TCP" as const }];
 }
 
-/** Ports of the pods that clients may reach. */
+/** Returns the ports of the pods that clients may reach. */
 export function tlsIngressPorts(tls: Tls): number[] {
   return tls === undefined ? [] : [ports.apiTls];
 }

@@ -113,7 +113,12 @@ function admit(
   if (claims && !claims.models.includes(modelId)) {
     throw new Failure(
       "license_required",
-      `The license covers ${claims.models.join(", ")}, not ${modelId}; choose one of those or extend the license.`,
+      `The license does not cover ${modelId}. ${alternatives(claims.models, modelId)}`,
     );
   }
+}
+
+function alternatives(covered: readonly string[], modelId: ModelId): string {
+  const license = `the administrator for a license that covers ${modelId}`;
+  return covered.length === 0 ? `Ask ${license}.` : `Use ${covered.join(" or ")}, or ask ${license}.`;
 }

@@ -15,15 +15,20 @@ export function parseRoutingTable(text: string): RoutingTable {
     throw new Error(`profile must be one of ${profiles.join(", ")}, not ${JSON.stringify(table.profile)}`);
   }
   if (table.licenseRequired !== undefined && typeof table.licenseRequired !== "boolean") {
-    throw new Error("licenseRequired must be true, false or absent");
+    throw new Error(
+      `licenseRequired must be true, false or absent, not ${JSON.stringify(table.licenseRequired)}`,
+    );
   }
   if (!isAbsentOrMapping(table.models)) {
-    throw new Error(`models must map each model to its routes, such as {"mist": [...]}`);
+    throw new Error(
+      `models must map each model to its routes, such as {"mist": [...]}, not ${JSON.stringify(table.models)}`,
+    );
   }
   for (const [modelId, routes] of Object.entries(table.models ?? {})) {
     if (!modelIds.includes(modelId as ModelId))
       throw new Error(`models has the unknown key ${modelId}; allowed keys are ${modelIds.join(", ")}`);
-    if (!Array.isArray(routes)) throw new Error(`models.${modelId} must be a list of routes`);
+    if (!Array.isArray(routes))
+      throw new Error(`models.${modelId} must be a list of routes, not ${JSON.stringify(routes)}`);
     for (const [index, route] of routes.entries()) checkRoute(route, `models.${modelId}[${index}]`);
   }
   return { ...table, models: table.models ?? {} } as RoutingTable;
@@ -35,19 +40,23 @@ function isAbsentOrMapping(value: unknown): boolean {
 
 function checkRoute(route: Partial<Route> | null, where: string): void {
   if (typeof route !== "object" || route === null)
-    throw new Error(`${where} must be a route, with pool and service`);
-  if (typeof route.pool !== "string") throw new Error(`${where}.pool must be a string`);
+    throw new Error(`${where} must be a route with pool and service, not ${JSON.stringify(route)}`);
+  if (typeof route.pool !== "string")
+    throw new Error(`${where}.pool must be a string, not ${JSON.stringify(route.pool)}`);
   if (typeof route.service !== "string" || !/^https?:$/.test(URL.parse(route.service)?.protocol ?? "")) {
-    throw new Error(`${where}.service must be a URL such as http://demo-mist:8080`);
+    throw new Error(
+      `${where}.service must be a URL such as http://demo-mist:8080, not ${JSON.stringify(route.service)}`,
+    );
   }
   if (typeof route.weight !== "number" || !(route.weight >= 0 && route.weight <= 100)) {
-    throw new Error(`${where}.weight must be a number from 0 to 100`);
+    throw new Error(`${where}.weight must be a number from 0 to 100, not ${JSON.stringify(route.weight)}`);
   }
   if (route.revision !== undefined && typeof route.revision !== "string")
-    throw new Error(`${where}.revision must be a string`);
-  if (typeof route.idle !== "boolean") throw new Error(`${where}.idle must be true or false`);
+    throw new Error(`${where}.revision must be a string, not ${JSON.stringify(route.revision)}`);
+  if (typeof route.idle !== "boolean")
+    throw new Error(`${where}.idle must be true or false, not ${JSON.stringify(route.idle)}`);
   if (route.wakes !== undefined && typeof route.wakes !== "boolean") {
-    throw new Error(`${where}.wakes must be true, false or absent`);
+    throw new Error(`${where}.wakes must be true, false or absent, not ${JSON.stringify(route.wakes)}`);
   }
 }
 

@@ -3,20 +3,23 @@ import type { AudioMeter } from "../measure.ts";
 import { PlaybackMeter } from "../playback.ts";
 import type { StreamRecord } from "../stream.ts";
 
-/** Result of one context. */
+/** The result of one context. */
 export interface ContextRecord {
-  /** Its times are milliseconds since the last token of the first sentence was sent. */
+  /** The times are milliseconds since the client sent the last token of the first sentence. */
   readonly stream: StreamRecord;
-  /** Milliseconds between the chunks of one synthesis. */
+  /** The milliseconds between consecutive chunks of one synthesis. */
   readonly gapsMs: readonly number[];
   /**
-   * Milliseconds from sending `clear` to the `done` after which no more audio comes. Undefined if the context
-   * was not cancelled.
+   * The milliseconds from the client's `clear` to the `done` that ends the audio. It is `undefined` if the
+   * client did not cancel the context.
    */
   readonly silenceMs: number | undefined;
 }
 
-/** Measures one context by what was sent and what arrived. All times are milliseconds of any one clock. */
+/**
+ * Measures one context from the messages that the client sends and receives. All times are milliseconds of the
+ * same clock.
+ */
 export class ContextMeter {
   readonly #playback = new PlaybackMeter();
   readonly #gapsMs: number[] = [];
@@ -25,11 +28,11 @@ export class ContextMeter {
   #audioMs = 0;
   #sentenceAtMs: number | undefined;
   #firstAudioMs: number | undefined;
-  /** Arrival of the last chunk of the running synthesis. */
+  /** The arrival time of the last chunk of the current synthesis. */
   #lastChunkAtMs: number | undefined;
   #clearedAtMs: number | undefined;
 
-  /** @param rate Hz of the raw PCM. */
+  /** @param rate the sampling rate of the raw PCM in Hz. */
   constructor(rate: number) {
     this.#audio = createAudioMeter("audio/pcm", rate);
   }
@@ -42,12 +45,12 @@ export class ContextMeter {
     return this.#clearedAtMs !== undefined;
   }
 
-  /** The last token of the first sentence is sent. */
+  /** Records that the client sends the last token of the first sentence. */
   sentenceSent(atMs: number): void {
     this.#sentenceAtMs = atMs;
   }
 
-  /** The client sends `clear`. */
+  /** Records that the client sends `clear`. */
   cleared(atMs: number): void {
     this.#clearedAtMs = atMs;
   }
@@ -63,12 +66,12 @@ export class ContextMeter {
     this.#playback.arrive(atMs, ms);
   }
 
-  /** A synthesis is complete. The time until the next one starts is no gap. */
+  /** Records the end of a synthesis. The time until the next synthesis starts does not count as a gap. */
   synthesisOver(): void {
     this.#lastChunkAtMs = undefined;
   }
 
-  /** The `done` of the context arrived. */
+  /** Returns the record of a context whose `done` arrived. */
   done(atMs: number): ContextRecord {
     const silenceMs = this.#clearedAtMs === undefined ? undefined : atMs - this.#clearedAtMs;
     return this.#record(atMs, this.hasAudio ? "complete" : "failed", {
@@ -77,7 +80,7 @@ export class ContextMeter {
     });
   }
 
-  /** The time is up. */
+  /** Returns the record of a context that was open at the end of the run. */
   unfinished(atMs: number): ContextRecord {
     this.#playback.waitUntil(atMs);
     return this.#record(atMs, "unfinished", {});
@@ -104,7 +107,7 @@ export class ContextMeter {
     return { stream, gapsMs: this.#gapsMs, silenceMs };
   }
 
-  /** 0 before the first sentence is complete. */
+  /** Returns the milliseconds since the first sentence was sent, or 0 if it was not sent yet. */
   #since(atMs: number): number {
     return atMs - (this.#sentenceAtMs ?? atMs);
   }

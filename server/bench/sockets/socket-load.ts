@@ -5,26 +5,27 @@ import { type ContextPlan, SocketFailure, type SocketTarget, SpeakingSocket } fr
 import { type WrittenText, writeText } from "./written-text.ts";
 
 export interface SocketLoad extends Load {
-  /** Tokens per second of each text. Undefined sends each text at once. */
+  /** The tokens per second of each text. If it is `undefined`, each text is sent at once. */
   readonly pace: number | undefined;
 }
 
 export interface SocketLoadResult {
   readonly records: readonly ContextRecord[];
-  /** Without the time in which the sockets opened. */
+  /** The duration of the run, without the time that opening the sockets took. */
   readonly elapsedSeconds: number;
 }
 
-/** Every n-th context of a socket is cancelled. */
+/** The client cancels every n-th context of a socket. */
 const cancelEvery = 4;
 const pauseAfterFailureMs = 100;
-/** A server limits how many sockets a key opens per second, so refused upgrades are repeated. */
+/** The longest time for retries of refused upgrades. A server limits how many sockets a key opens per second. */
 const openingLimitMs = 60_000;
 const defaultRetrySeconds = 1;
 
 /**
- * Opens the sockets, and keeps each of them busy with one context after another until the time is up.
- * @param signal ends the run early. @param onRecord called for each finished context.
+ * Opens the sockets, and runs contexts on each of them, one after another, until the time has elapsed.
+ * @param signal ends the run early.
+ * @param onRecord is called for each finished context.
  */
 export async function runSocketLoad(
   target: SocketTarget,
@@ -54,7 +55,7 @@ export async function runSocketLoad(
   return { records, elapsedSeconds };
 }
 
-/** One client with one socket. It connects again after a failure. */
+/** A client with one socket. It reconnects after a failure. */
 class Caller {
   readonly #target: SocketTarget;
   #socket: SpeakingSocket | undefined;
@@ -63,7 +64,7 @@ class Caller {
     this.#target = target;
   }
 
-  /** Opens the socket before the measured time. `speak` reports a socket that cannot be opened. */
+  /** Opens the socket before the measurement starts. If that fails, `speak` tries again and reports the failure. */
   async prepare(signal: AbortSignal): Promise<void> {
     const endMs = performance.now() + openingLimitMs;
     while (!signal.aborted && performance.now() < endMs) {
@@ -77,7 +78,7 @@ class Caller {
     const failure = this.#socket?.isOpen ? undefined : await this.#open();
     if (failure || !this.#socket) return unopened(this.#target, failure?.code ?? "broken_socket");
     const record = await this.#socket.speak(plan, signal);
-    if (record.stream.outcome === "failed") this.close(); // Its later messages would confuse the next context.
+    if (record.stream.outcome === "failed") this.close(); // Late messages of this context would be counted for the next one.
     return record;
   }
 

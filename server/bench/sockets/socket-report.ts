@@ -3,34 +3,34 @@ import { type Report, summarizeRun } from "../report.ts";
 import type { ContextRecord } from "./context-meter.ts";
 import type { SocketLoadResult } from "./socket-load.ts";
 
-/** Results of a run over WebSockets, in the form of the JSON file. */
+/** The results of a run over WebSockets, as the JSON file contains them. */
 export interface SocketReport {
-  /** Contexts that were not cancelled. Their times start at the last token of the first sentence. */
+  /** The contexts that were not cancelled. Their times start at the last token of the first sentence. */
   readonly contexts: Report;
-  /** Complete and cancelled ones. */
+  /** Counts complete and cancelled contexts. */
   readonly contextsPerSecond: number;
   readonly cancelled: {
     readonly contexts: number;
     readonly audioSeconds: number;
-    /** Milliseconds from `clear` to the end of the audio. */
+    /** The milliseconds from `clear` to the end of the audio. */
     readonly silenceMs: Quantiles | undefined;
   };
   readonly chunkGaps: ChunkGaps;
-  /** HTTP requests of the same first sentences. Undefined without HTTP. */
+  /** The HTTP requests with the same first sentences. It is `undefined` if HTTP was not measured. */
   readonly http: Report | undefined;
-  /** First audio over WebSockets minus that over HTTP, quantile by quantile. */
+  /** The difference of each quantile of the time to first audio: WebSockets minus HTTP. */
   readonly firstAudioExcessMs: Quantiles | undefined;
 }
 
-/** Gaps between the chunks of one synthesis. */
+/** The gaps between consecutive chunks of one synthesis. */
 export interface ChunkGaps {
   readonly count: number;
   readonly largestMs: number | undefined;
-  /** Share of the gaps above the limit. */
+  /** The share of the gaps that are longer than {@link longGapMs}. */
   readonly longShare: number | undefined;
 }
 
-/** Clients take a longer gap for the end of the speech. */
+/** Some clients treat a longer gap as the end of the speech. */
 export const longGapMs = 300;
 
 export function summarizeSockets(
@@ -59,7 +59,7 @@ export function summarizeSockets(
   };
 }
 
-/** Joins the parts of a run that took turns with HTTP. */
+/** Combines the parts of a run that alternated with HTTP. */
 export function joinRuns(runs: readonly SocketLoadResult[]): SocketLoadResult {
   return {
     records: runs.flatMap(({ records }) => records),

@@ -4,7 +4,7 @@ import { longGapMs, type SocketReport } from "./socket-report.ts";
 
 const unknown = "not known";
 
-/** The results of a run over WebSockets as a table for people. */
+/** Renders the results of a run over WebSockets as a text table. */
 export function renderSockets(report: SocketReport): string {
   const { contexts, cancelled, chunkGaps, http } = report;
   const { requests, playback } = contexts;

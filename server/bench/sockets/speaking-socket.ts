@@ -4,26 +4,26 @@ import { requestFor, type Target } from "../target.ts";
 import { ContextMeter, type ContextRecord } from "./context-meter.ts";
 import type { WrittenText } from "./written-text.ts";
 
-/** A server to measure by WebSockets. They send raw PCM of this rate. */
+/** A server that is measured over WebSockets. Each socket requests raw PCM with the sampling rate `rate`. */
 export interface SocketTarget extends Target {
   readonly rate: number;
 }
 
 export interface ContextPlan {
   readonly text: WrittenText;
-  /** The client sends `clear` at the first audio. */
+  /** Whether the client sends `clear` when the first audio arrives. */
   readonly isCancelled: boolean;
-  /** Tokens per second. Undefined sends all at once. */
+  /** The tokens per second. If it is `undefined`, all tokens are sent at once. */
   readonly pace: number | undefined;
 }
 
-/** Longest wait for a message of the server. */
+/** The longest wait for a message of the server. */
 const silenceLimitMs = 60_000;
 const handshakeLimitMs = 60_000;
 
 /** An upgrade that the server refused, or a connection that failed. */
 export class SocketFailure extends Error {
-  /** `http_STATUS`, or the error of the connection. */
+  /** `http_STATUS`, or the error code of the connection. */
   readonly code: string;
   readonly retryAfterSeconds: number | undefined;
 
@@ -35,7 +35,7 @@ export class SocketFailure extends Error {
   }
 }
 
-/** The path of `/ws3` below the route of HTTP requests. */
+/** Returns the URL of `/ws3` below the route of HTTP requests. */
 export function socketUrl(target: SocketTarget): string {
   const { origin, path } = requestFor(target, "");
   const url = new URL(path, origin.replace(/^http/, "ws"));
@@ -47,7 +47,7 @@ export function socketUrl(target: SocketTarget): string {
   return url.href;
 }
 
-/** One open socket of `/ws3`, which speaks one context after another. */
+/** An open socket of `/ws3`. It runs one context at a time. */
 export class SpeakingSocket {
   readonly #socket: WebSocket;
   readonly #rate: number;
@@ -71,7 +71,10 @@ export class SpeakingSocket {
     this.#socket.terminate();
   }
 
-  /** Sends one text and receives its audio to the end, or until the signal aborts. Never throws. */
+  /**
+   * Sends one text and receives its audio, until the audio ends or the signal aborts. The record contains
+   * failures, so this method never throws.
+   */
   async speak(plan: ContextPlan, signal: AbortSignal): Promise<ContextRecord> {
     const run = {
       plan,
@@ -85,7 +88,7 @@ export class SpeakingSocket {
     return receiving;
   }
 
-  /** Sends the tokens, until the context is over or cancelled. */
+  /** Sends the tokens. It stops when the context ends or is cancelled. */
   async #write({ plan: { text, pace }, meter, contextId, signal, written }: ContextRun): Promise<void> {
     const stop = AbortSignal.any([signal, written.signal]);
     const startedAt = performance.now();
@@ -137,9 +140,9 @@ interface ContextRun {
   readonly plan: ContextPlan;
   readonly contextId: string;
   readonly meter: ContextMeter;
-  /** Aborts when the time is up. */
+  /** Aborts at the end of the run. */
   readonly signal: AbortSignal;
-  /** Aborts when no more text must be sent. */
+  /** Aborts when the client must stop sending text. */
   readonly written: AbortController;
 }
 
@@ -149,7 +152,7 @@ interface ServerEvent {
   readonly contextId?: string | null;
 }
 
-/** @returns the record if the event ends the context. */
+/** Processes an event of the server. Returns the record if the event ends the context. */
 function read(
   meter: ContextMeter,
   frame: string,
@@ -177,7 +180,7 @@ function parse(frame: string): ServerEvent | undefined {
   try {
     return JSON.parse(frame) as ServerEvent;
   } catch {
-    return undefined; // The server sent no JSON.
+    return undefined; // The message is not JSON.
   }
 }
 

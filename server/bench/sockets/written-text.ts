@@ -1,15 +1,15 @@
 import { sentenceEnds } from "../../contract/text/sentence-ends.ts";
 
-/** A text in the pieces in which a language model writes it. */
+/** A text, split into tokens as a language model streams it. */
 export interface WrittenText {
-  /** Words, each with the space after it. */
+  /** The words, each with the whitespace that follows it. */
   readonly tokens: readonly string[];
-  /** Number of tokens after which the server can recognize the end of the first sentence. */
+  /** The number of tokens after which the server can recognize the end of the first sentence. */
   readonly firstSentenceTokens: number;
   readonly firstSentence: string;
 }
 
-/** Rules of English, because the load tool does not know the language of the voice. */
+/** The load tool does not know the language of the voice, so it uses the rules of English. */
 const rules = { language: "eng", commas: false } as const;
 
 export function writeText(text: string): WrittenText {

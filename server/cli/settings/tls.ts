@@ -4,8 +4,8 @@ import type { TlsSettings } from "../../api/lifecycle/tls-listener.ts";
 import { type Environment, readers } from "./environment.ts";
 
 /**
- * Undefined without a TLS listener.
- * @throws UsageError if one of the two files is missing.
+ * Reads the settings of the TLS listener. Returns `undefined` if neither file is set.
+ * @throws UsageError if only one of the two files is set.
  */
 export function readTls(environment: Environment): TlsSettings | undefined {
   const { text, integer } = readers(environment);
@@ -15,5 +15,5 @@ export function readTls(environment: Environment): TlsSettings | undefined {
   if (certFile !== undefined && keyFile !== undefined) return { certFile, keyFile, port };
   const [given, missing] =
     certFile === undefined ? [names.tlsKey, names.tlsCert] : [names.tlsCert, names.tlsKey];
-  throw new UsageError(`${given} needs ${missing}: a certificate is used with its private key.`);
+  throw new UsageError(`${given} is set, but ${missing} is not. Set both, or neither.`);
 }

@@ -1,7 +1,7 @@
 import { createPlayer } from "./player.js";
 import { brokenOff, client, fill, whole } from "./says.js";
 
-/** Text that is not a complete sentence is spoken after a pause of the user. */
+/** An incomplete sentence is spoken when the user has typed nothing for this time. */
 const pauseMs = 1500;
 const usualRate = 24000;
 const sentenceEnd = /[.!?…]["'”’»)\]]*\s|[。！？｡]/gu;
@@ -9,24 +9,24 @@ const sentenceEnd = /[.!?…]["'”’»)\]]*\s|[。！？｡]/gu;
 /**
  * "Type and listen": sends text over a WebSocket while the user types, plays the audio without gaps, and
  * highlights each word as it is heard.
- * @param settings returns the options of the form, as of a request.
+ * @param settings returns the options of the form, with the names of the request fields.
  */
 export function typeAndListen(settings) {
   const $ = (id) => document.getElementById(id);
   const input = $("live");
   const player = createPlayer();
   let connection;
-  /** Number of the current context, and of the first one that was not interrupted. */
+  /** The number of the current context, and of the first context after the last interruption. */
   let turn = 0;
   let firstTurn = 0;
   let typed = "";
-  /** Number of characters of `typed` that were sent. */
+  /** The number of characters of `typed` that were sent. */
   let sent = 0;
   let askedAt;
   let timer;
   let transcript = createTranscript($("live-words"));
   let isPlaying = false;
-  /** An interrupted synthesis, whose words may still arrive. */
+  /** The transcript of an interrupted synthesis. Its words may still arrive. */
   let cut;
 
   const say = (message, isProblem = false) => {
@@ -45,7 +45,7 @@ export function typeAndListen(settings) {
     connection.send(message);
   };
 
-  /** @param isTurn ends the turn, so that text without a sentence end is spoken too. */
+  /** @param isTurn whether the turn ends, so that an incomplete sentence is spoken too. */
   const speak = (upTo, isTurn) => {
     const text = typed.slice(sent, upTo);
     sent = upTo;
@@ -77,7 +77,7 @@ export function typeAndListen(settings) {
     return undefined;
   };
 
-  /** The server may still send the words of an interrupted synthesis: those that were heard are kept. */
+  /** Adds the words of an interrupted synthesis that arrive late, and keeps those that were heard. */
   const hearLate = ({ type, word_timestamps }) => {
     if (type !== "timestamps" || !cut) return;
     cut.add(word_timestamps, Number.POSITIVE_INFINITY);
@@ -85,7 +85,10 @@ export function typeAndListen(settings) {
     cut = undefined;
   };
 
-  /** The clock of the audio is later than that of the timer, and more audio may have arrived. */
+  /**
+   * Disables the button when no audio is left. The timer can fire early, because it differs from the clock of the
+   * audio, and because more audio may have arrived.
+   */
   const rest = () => {
     if (player.left() > 0) player.whenOver(rest);
     else $("interrupt").disabled = true;
@@ -126,19 +129,20 @@ export function typeAndListen(settings) {
   input.addEventListener("input", type);
   $("interrupt").addEventListener("click", interrupt);
   return {
-    /** The settings of a socket are fixed: the next text opens another one. */
+    /** Closes the socket, because its settings cannot change. The next text opens a new socket. */
     disconnect() {
       connection?.close();
       connection = undefined;
-      isPlaying = false; // The next audio may have another rate.
+      isPlaying = false; // The next audio may have another sampling rate.
     },
   };
 }
 
 /**
- * A socket that keeps messages until it is open.
- * @param settings options of a request. @param on called with each event and the sampling rate, and when the
- * connection is lost, with a problem or without one.
+ * Opens a WebSocket. Messages that are sent before it is open are queued.
+ * @param settings the options of a request.
+ * @param on `hear` is called with each event and the sampling rate. `lost` is called when the connection ends,
+ * with a message if that is a problem.
  */
 function connect(path, { text: _, audioFormat: __, ...settings }, on) {
   const rate = settings.samplingRate ?? usualRate;
@@ -165,7 +169,7 @@ function connect(path, { text: _, audioFormat: __, ...settings }, on) {
       if (wasOpen) socket.send(text);
       else waiting.push(text);
     },
-    /** Stops the speech, and drops text that was not sent. */
+    /** Stops the speech, and drops the queued messages. */
     clear() {
       waiting = [];
       if (wasOpen) socket.send(JSON.stringify({ operation: "clear" }));
@@ -177,14 +181,17 @@ function connect(path, { text: _, audioFormat: __, ...settings }, on) {
   };
 }
 
-/** The words of one connected piece of audio, on the page. @param element to which words are added. */
+/**
+ * Creates the transcript of one continuous piece of audio.
+ * @param element the element to which the words are added.
+ */
 function createTranscript(element) {
   let words = [];
-  /** Start of the running synthesis, and the position that was heard last, in seconds of the audio. */
+  /** The start of the current synthesis and the last played position, in seconds of the audio. */
   let begin = 0;
   let heard = 0;
   return {
-    /** @param seconds of audio that have arrived, the end of this synthesis. */
+    /** @param seconds the seconds of audio that have arrived. This is the end of the synthesis. */
     add({ words: texts, start, end }, seconds) {
       for (const [i, text] of texts.entries()) {
         const span = document.createElement("span");
@@ -213,16 +220,16 @@ function createTranscript(element) {
   };
 }
 
-/** Length of the part with complete sentences. */
+/** Returns the length of the part that consists of complete sentences. */
 function lastEnd(text) {
   const end = [...text.matchAll(sentenceEnd)].at(-1);
   return end ? end.index + end[0].length : 0;
 }
 
 /**
- * How many characters of an edited text count as sent. Corrections inside the part that was sent are not
- * spoken; if its end was changed, its last word is spoken again.
- * @param cursor position after the edit.
+ * Returns how many characters of an edited text count as sent. Corrections inside the sent part are not spoken.
+ * If the end of the sent part changes, its last word is spoken again.
+ * @param cursor the position of the cursor after the edit.
  */
 function sentAfter(before, sent, after, cursor) {
   if (after.startsWith(before.slice(0, sent))) return sent;

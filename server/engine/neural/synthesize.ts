@@ -11,8 +11,8 @@ import {
 import { placeSpeech } from "./speech-edges.ts";
 
 /**
- * The longest piece of audio in one message. Most runs fit into one message, because a model returns the
- * audio of a run at once.
+ * The longest piece of audio in one message. A model returns the audio of a run at once, so longer runs are
+ * split.
  */
 const pieceSeconds = 3;
 /**

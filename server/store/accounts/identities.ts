@@ -113,8 +113,8 @@ async function admitByLink(context: SignInContext, link: string): Promise<SignIn
 }
 
 /**
- * Signs in a user whose groups grant the role. The groups are evaluated at each sign-in, so a role that the
- * groups no longer grant is removed.
+ * Signs in a user whose role came from groups. The groups are evaluated at each sign-in: a changed grant
+ * updates the role and team, and without a grant the sign-in is refused and the user's sessions end.
  */
 async function admitGranted(
   { trx, proved, now, audit }: SignInContext,

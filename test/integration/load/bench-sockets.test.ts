@@ -32,7 +32,7 @@ async function bench(words: readonly string[], signal = new AbortController().si
 }
 
 describe("svc-tts bench --ws on the real API tier", () => {
-  it("measures contexts next to HTTP requests of the same first sentences", async () => {
+  it("measures contexts and HTTP requests with the same first sentences", async () => {
     const model = await startScriptedModel(speakWords);
     open.push(() => model.close());
     const api = await startTestApi(model.url);
@@ -56,7 +56,7 @@ describe("svc-tts bench --ws on the real API tier", () => {
     expect(cancelled.contexts).toBeGreaterThan(0);
     expect(cancelled.silenceMs?.p99).toBeGreaterThan(0);
     expect(chunkGaps.count).toBeGreaterThanOrEqual(0);
-    // the texts of the tool have one sentence or two, and each takes as long as the script says
+    // Each text of the tool has one or two sentences, and the script sets the duration of each sentence.
     expect(contexts.audioSeconds).toBeGreaterThanOrEqual(scriptedSeconds * contexts.requests.complete);
     expect(out).toMatch(/ws − http +p50 -?[\d.]+ ms/);
     expect(plot()).toContain("WebSockets");
@@ -81,7 +81,7 @@ describe("svc-tts bench --ws on the real API tier", () => {
     expect(report().firstAudioExcessMs).toBeUndefined();
   });
 
-  it("counts refused upgrades by their status, and fails if no context was spoken", async () => {
+  it("counts refused upgrades by status, and fails if no context completes", async () => {
     const api = await startTestApi({});
     open.push(() => api.stop());
     const wrong = ["--url", api.url, "--key", "wrong", "--voice", "abbie", "--streams", "1"];
@@ -99,7 +99,7 @@ interface Peer {
   readonly frames: Record<string, string>[];
 }
 
-/** A server whose upgrades and messages a test writes. */
+/** Starts a server whose responses to upgrades and messages the test defines. */
 async function peerThat(
   answer: (socket: WebSocket, message: Record<string, string>) => Promise<void> | undefined,
   refuse: (upgrade: number) => boolean = () => false,
@@ -138,7 +138,7 @@ const chunk = (contextId: string) =>
 const done = (contextId: string) => JSON.stringify({ type: "done", contextId });
 
 describe("svc-tts bench --ws on another server", () => {
-  it("finds long gaps, clears at the first audio of every fourth context, and repeats refused upgrades", async () => {
+  it("reports long gaps, cancels every fourth context at its first audio, and retries refused upgrades", async () => {
     const over = new AbortController();
     let current = "";
     let flushes = 0;
@@ -193,7 +193,7 @@ describe("the command line of --ws", () => {
     [["--gpu"], "--ws cannot be combined with --gpu"],
     [["--accept", "audio/mpeg"], "--ws measures audio/pcm only"],
     [["--pace", "0"], "--pace must be an integer from 1 to 1000"],
-  ])("refuses %j and says why", async (words, says) => {
+  ])("rejects %j with a reason", async (words, says) => {
     const line = ["--url", "http://127.0.0.1:1", ...words];
     expect(await bench(line)).toMatchObject({ code: 2, out: "", err: expect.stringContaining(says) });
   });

@@ -196,7 +196,7 @@ describe("the limits of a class", () => {
     await house.untilThere("Deployment", "second-api");
   });
 
-  it("that become stricter keep a running TtsDeployment, which stays ready and reports it", async () => {
+  it("that become stricter change no running TtsDeployment: it stays ready and reports the violation", async () => {
     await house.putClass("silver", {});
     await serves({ ...silver, api: { service: { type: "NodePort" } } });
     const before = await generations();

@@ -11,7 +11,10 @@ import { CollectorPod } from "../../support/collector.ts";
 import { eventuallyPasses } from "../../support/eventually.ts";
 import { ttsModelPool } from "../../support/operator/observed.ts";
 
-/** Runs the operator's configuration in a real collector, with a backend that requires authentication. */
+/**
+ * Runs a real collector with the configuration that the operator renders, and a backend that requires
+ * authentication.
+ */
 
 const secret = "s3cret-of-the-backend";
 

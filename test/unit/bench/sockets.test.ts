@@ -6,14 +6,14 @@ import { renderSockets } from "../../../server/bench/sockets/socket-table.ts";
 import { type SocketTarget, socketUrl } from "../../../server/bench/sockets/speaking-socket.ts";
 import { writeText } from "../../../server/bench/sockets/written-text.ts";
 
-describe("a text that a language model writes", () => {
+describe("writeText", () => {
   it.each([
     ["Thank you. How are you?", ["Thank ", "you. ", "How ", "are ", "you? "], 2, "Thank you."],
     ["Take 2.5 grams. Wait.", ["Take ", "2.5 ", "grams. ", "Wait. "], 3, "Take 2.5 grams."],
     ["Dr. Smith called. Then he left.", undefined, 3, "Dr. Smith called."],
     ["no end", ["no ", "end "], 2, "no end"],
     ["  One.\nTwo. ", ["One.\n", "Two. "], 1, "One."],
-  ])("%j comes in tokens, of which the server needs %s", (text, tokens, count, sentence) => {
+  ])("splits %j into tokens, and finds the first sentence", (text, tokens, count, sentence) => {
     const written = writeText(text);
     if (tokens) expect(written.tokens).toEqual(tokens);
     expect(written.tokens.join("").trim()).toBe(text.trim());
@@ -33,22 +33,22 @@ const target: SocketTarget = {
   texts: [],
 };
 
-describe("the address of a socket", () => {
+describe("socketUrl", () => {
   const query = "modelId=mist&speaker=alan&samplingRate=24000&audioFormat=pcm";
   it.each([
     ["http://127.0.0.1:8000", `ws://127.0.0.1:8000/v1/svc-tts/ws3?${query}`],
     ["https://tts.example.com/", `wss://tts.example.com/v1/svc-tts/ws3?${query}`],
     ["https://example.com/speech/?a=b", `wss://example.com/speech/ws3?a=b&${query}`],
-  ])("of %s is below the route of HTTP requests", (url, expected) => {
+  ])("adds /ws3 to the route of HTTP requests at %s", (url, expected) => {
     expect(socketUrl({ ...target, url })).toBe(expected);
   });
 });
 
-/** Raw PCM at 1000 Hz: two bytes are one millisecond. */
+/** The sampling rate of the raw PCM in Hz. At this rate, two bytes are one millisecond. */
 const audio = (ms: number) => new Uint8Array(2 * ms);
 
-describe("the meter of a context", () => {
-  it("counts from the last token of the first sentence, and gaps within a synthesis only", () => {
+describe("ContextMeter", () => {
+  it("measures times from the last token of the first sentence, and gaps only within a synthesis", () => {
     const meter = new ContextMeter(1000);
     meter.sentenceSent(1000);
     meter.chunk(1020, audio(100));
@@ -64,7 +64,7 @@ describe("the meter of a context", () => {
     expect(silenceMs).toBeUndefined();
   });
 
-  it("counts cancelling until the last event of the context", () => {
+  it("measures the time to cancel until the last event of the context", () => {
     const meter = new ContextMeter(1000);
     meter.sentenceSent(0);
     meter.chunk(10, audio(10));
@@ -73,7 +73,7 @@ describe("the meter of a context", () => {
     expect(meter.done(15)).toMatchObject({ silenceMs: 4, gapsMs: [4] });
   });
 
-  it("does not count a chunk without samples as audio, and fails without audio", () => {
+  it("ignores chunks without samples, and records a context without audio as failed", () => {
     const meter = new ContextMeter(1000);
     meter.sentenceSent(0);
     meter.chunk(10, audio(0));
@@ -81,7 +81,7 @@ describe("the meter of a context", () => {
     expect(meter.done(20).stream).toMatchObject({ outcome: "failed", code: "no_audio" });
   });
 
-  it("keeps what an unfinished and a failed context have", () => {
+  it("keeps the measurements of unfinished and failed contexts", () => {
     const meter = new ContextMeter(1000);
     meter.sentenceSent(0);
     meter.chunk(10, audio(10));
@@ -97,7 +97,7 @@ const context = (firstAudioMs: number, gapsMs: number[] = []): ContextRecord => 
 });
 const cancelled = (silenceMs: number): ContextRecord => ({ ...context(999, [10]), silenceMs });
 
-describe("a report of sockets", () => {
+describe("the report of sockets", () => {
   const http = summarizeRun(2, 5, [context(8).stream, context(9).stream]);
   const run = { records: [context(10, [20, 301]), context(12, [300]), cancelled(5)], elapsedSeconds: 2 };
 
@@ -113,12 +113,12 @@ describe("a report of sockets", () => {
     expect(report.firstAudioExcessMs).toEqual({ p50: 2, p95: 3, p99: 3 });
   });
 
-  it("joins the parts of a run", () => {
+  it("combines the parts of a run", () => {
     const { records, elapsedSeconds } = joinRuns([run, run]);
     expect([records.length, elapsedSeconds]).toEqual([6, 4]);
   });
 
-  it("is printed as a table, with HTTP only if it was measured", () => {
+  it("is rendered as a table, with HTTP only if it was measured", () => {
     const text = renderSockets(summarizeSockets(2, run, http));
     expect(text).toMatch(/sockets +2 for 2\.0 s/);
     expect(text).toMatch(/contexts +2 complete, 1 cancelled/);

@@ -8,16 +8,19 @@ import { startApiAlone } from "./api-alone.ts";
 import { openLimits } from "./web-sockets.ts";
 
 const defaultSockets = 10_000;
-/** File descriptors for everything else of a process. */
+/** The file descriptors that a process needs in addition to the sockets. */
 const reservedFiles = 200;
 const mostKibibytes = 12;
 const warmUpSockets = 500;
 const openAtOnce = 100;
 const restMs = 5_000;
-/** The server sends a ping every 20 seconds. */
+/** The longest wait for a ping. The server sends one every 20 seconds. */
 const pingLimitMs = 60_000;
 
-/** Memory of sockets on which nothing is spoken. @param wanted number of sockets. */
+/**
+ * Measures the memory of idle sockets.
+ * @param wanted the number of sockets.
+ */
 export function idleSockets(wanted: string | undefined): Measurement {
   return {
     name: "Idle WebSockets",
@@ -59,7 +62,7 @@ function readCount(wanted: string | undefined): number {
   return most;
 }
 
-/** Node.js raises the soft limit of its process to the hard limit. */
+/** Returns the soft limit of open files. Node.js raises it to the hard limit when it starts. */
 function openFileLimit(): number {
   const limits = readFileSync("/proc/self/limits", "utf8");
   return Number(/^Max open files +(\d+)/m.exec(limits)?.[1] ?? Number.NaN);
@@ -85,12 +88,12 @@ function openSocket({ url, key }: Served): Promise<IdleSocket> {
   socket.once("open", () => resolve(idle));
   socket.on("error", reject);
   socket.on("ping", () => {
-    idle.pings += 1; // The client answers by itself.
+    idle.pings += 1; // The client library sends the pong.
   });
   return promise;
 }
 
-/** Every socket has received a ping and answered it. */
+/** Waits until every socket has received a ping and answered it. */
 async function untilPinged(sockets: readonly IdleSocket[]): Promise<void> {
   const lateAt = performance.now() + pingLimitMs;
   while (sockets.some(({ pings }) => pings === 0)) {

@@ -23,10 +23,10 @@ const models = [
   { name: "arcana", options: replayOptions },
 ] as const;
 
-/** The limits of sockets for each key are above the numbers of this measurement. */
+/** Raises the limits of sockets for each key above the numbers of this measurement. */
 export const openLimits = { [names.keySockets]: "100000", [names.keySocketsPerSecond]: "100000" };
 
-/** Text that streams in, in turn with HTTP requests of the same sentences. */
+/** Measures streamed text over WebSockets, alternating with HTTP requests of the same sentences. */
 export const webSockets: Measurement = {
   name: "WebSockets",
   async measure(workbench) {
@@ -48,7 +48,7 @@ export const webSockets: Measurement = {
   },
 };
 
-/** Real-time streams of one core: seconds of audio per processor second of the API tier. */
+/** The real-time streams of one core: seconds of audio for each processor second of the API tier. */
 interface Pair {
   readonly http: number;
   readonly sockets: number;

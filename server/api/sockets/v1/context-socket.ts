@@ -256,6 +256,7 @@ export class ContextSocket implements OpenSocket {
     const { parts, modelId, rules, caller } = this.#options;
     if (this.#isDraining) throw new Failure("draining", "This server is shutting down; connect again.");
     if (this.#contexts.size >= mostContexts) {
+      // The specification of WebSockets, section 7.3, gives status 429 the kind `resource_exhausted`.
       throw new Failure(
         "rate_limited",
         `The socket already has ${mostContexts} open contexts; wait until one ends.`,

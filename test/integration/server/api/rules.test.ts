@@ -116,7 +116,9 @@ describe("the license", () => {
     await api.license({ models: ["mist"] });
     await soon("a valid license", async () => (await fetch(`${api.url}/health`)).ok);
     expect(await sampleOf(api.url, 'svc_tts_license_state{state="valid"}')).toBe(1);
-    expect((await problem(await api.post(arcana, { accept: "audio/wav" }))).detail).toContain("not arcana");
+    expect((await problem(await api.post(arcana, { accept: "audio/wav" }))).detail).toContain(
+      "The license does not cover arcana",
+    );
     await api.license({});
     await soon("a successful request", async () => (await api.post(arcana, { accept: "audio/wav" })).ok);
   });

@@ -28,7 +28,7 @@ afterEach(async () => {
   for (const close of open.splice(0).reverse()) await close();
 });
 
-/** Swaps the symbolic link of the folder, like the kubelet does for a mounted Secret. */
+/** Replaces the symbolic link of the folder, as the kubelet does for a mounted Secret. */
 function mount({ cert, key }: { readonly cert: Buffer | string; readonly key: Buffer | string }): void {
   const version = join(folder, `version-${versions++}`);
   mkdirSync(version);
@@ -59,7 +59,7 @@ describe("the TLS listener of the API tier", () => {
     });
   }
 
-  it("serves the same routes as plain HTTP, which stays", async () => {
+  it("serves the same routes as plain HTTP, which stays available", async () => {
     const api = await start();
     open.push(() => api.stop());
     const secure = await request(api);
@@ -82,7 +82,7 @@ describe("the TLS listener of the API tier", () => {
     expect(client.sequence).toEqual(["chunk", "timestamps", "done"]);
   });
 
-  it("finishes its streams when the server stops, and accepts no more connections", async () => {
+  it("finishes its streams when the server stops, and accepts no new connections", async () => {
     const { promise: released, resolve: release } = Promise.withResolvers<void>();
     const api = await start(speakUntil(released));
     const answer = await request(api);
@@ -108,7 +108,7 @@ describe("the TLS listener of the API tier", () => {
   });
 });
 
-describe("a certificate that changes", () => {
+describe("a changed certificate", () => {
   const clock = new FakeClock();
   const logged: string[] = [];
   const note = (facts: object, message: string) => {
@@ -139,7 +139,7 @@ describe("a certificate that changes", () => {
     return promise;
   }
 
-  it("is used for new connections within ten seconds, and open ones stay", async () => {
+  it("is used for new connections within ten seconds, and open connections continue", async () => {
     const { port } = await listen();
     const kept = connect({ port, host: "127.0.0.1", rejectUnauthorized: false });
     open.push(() => kept.destroy());
@@ -158,7 +158,7 @@ describe("a certificate that changes", () => {
     await eventually("the first connection still works", () => text.includes("hello"));
   });
 
-  it("keeps the last valid pair while the new one is broken or missing, and reports that once", async () => {
+  it("is ignored while its files are invalid or missing: the last valid pair stays in use, and the problem is logged once", async () => {
     const { port } = await listen();
     const next = await selfSigned();
     mount({ cert: next.cert, key: certificate.key });

@@ -31,7 +31,7 @@ beforeEach(async () => {
 afterEach(() => api.stop());
 afterAll(() => model.close());
 
-/** Headers of a browser on a page of the server. */
+/** Returns the headers that a browser sends from a page of the server. */
 const fromHere = ({ cookie }: Visitor) => ({ cookie, origin: api.url });
 const refusal = async (headers: Record<string, string>) =>
   (await refusedUpgrade(api.url, path, { headers })).status;

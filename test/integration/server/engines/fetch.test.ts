@@ -406,7 +406,7 @@ describe("an artifact of an OCI registry", () => {
       /not a single named file/,
     ],
     ["a layer without a name", {}, /not a single named file/],
-  ])("is rejected with %s", async (_what, annotations, message) => {
+  ])("is rejected if it has %s", async (_what, annotations, message) => {
     server.files.set("/v2/tts/arcana/manifests/1", manifest(annotations));
     await expect(runArcana()).rejects.toThrow(message);
   });

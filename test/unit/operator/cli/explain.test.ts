@@ -168,7 +168,7 @@ describe("the command explain", () => {
       spec: { containers: [{ name: "mist" }] },
     };
     const message =
-      "Container mist of pod demo-mist-1 ended with exit code 1, 4 times so far. See kubectl logs -n ns demo-mist-1 -c mist --previous.";
+      "Container mist of pod demo-mist-1 ended with exit code 1 most recently, and has restarted 4 times. See kubectl logs -n ns demo-mist-1 -c mist --previous.";
     const deployment = deploymentWith({
       Ready: ["False", "CrashLoop", message],
       Stalled: ["False", "Progressing", ""],

@@ -71,7 +71,7 @@ describe("the state of a Deployment", () => {
           ],
         }),
       ]),
-      /^failing CrashLoop: Container fetch-0 .* exit code 1, 2 times so far: https:\/\/h\/a answers 404; it is not there\. See/,
+      /^failing CrashLoop: Container fetch-0 .* exit code 1 most recently, and has restarted 2 times\. Its last message is: https:\/\/h\/a answers 404; it is not there\. See/,
     ],
     [
       "has too few ready pods",
@@ -143,7 +143,7 @@ describe("a pod that does not start", () => {
     [
       "its container crashes",
       waiting("CrashLoopBackOff", { lastState: { terminated: { exitCode: 7 } } }),
-      /^failing CrashLoop: .*exit code 7, 2 times.*kubectl logs -n ns demo-mist-1 -c mist --previous/,
+      /^failing CrashLoop: .*exit code 7 most recently, and has restarted 2 times\. See kubectl logs -n ns demo-mist-1 -c mist --previous/,
     ],
     [
       "it exceeds its memory limit",
@@ -153,7 +153,7 @@ describe("a pod that does not start", () => {
     [
       "no GPU is free",
       unschedulable("0/3 nodes are available: 3 Insufficient nvidia.com/gpu."),
-      /^failing NoGpu: .*enough free nvidia\.com\/gpu for pod demo-mist-1: 0\/3 nodes/,
+      /^failing NoGpu: .*enough free nvidia\.com\/gpu for pod demo-mist-1: 0\/3 nodes.*Add a node with a free nvidia\.com\/gpu, /,
     ],
     [
       "no node has enough CPU",
