@@ -2,7 +2,7 @@ import { copyFile, mkdir, readFile, writeFile } from "node:fs/promises";
 import { definitions } from "../crds/definitions.ts";
 import { structural } from "../crds/structural.ts";
 import { TtsDeploymentSpecSchema } from "../crds/tts-deployment.ts";
-import { generatedHeader, toYaml } from "../crds/yaml.ts";
+import { definitionHeader, generatedHeader, toYaml } from "../crds/yaml.ts";
 import { rulesOf, userRoles } from "../operator/cluster/permissions.ts";
 import { valuesSchemaOf, withoutRequired } from "./values-schema.ts";
 import { valuesTable } from "./values-table.ts";
@@ -24,7 +24,7 @@ function crdTemplate(definition: (typeof definitions)[number]): string {
   const body = toYaml({ spec });
   if (body.includes("{{"))
     throw new Error(`${metadata.name} contains "{{", which Helm would interpret as a template.`);
-  return `${generatedHeader} crds/definitions.ts
+  return `${definitionHeader(spec.names.kind)}
 {{- if .Values.crds.enabled }}
 apiVersion: ${apiVersion}
 kind: ${kind}
@@ -266,7 +266,7 @@ const kustomize = "../config/kustomize";
 await write(`${kustomize}/cluster-wide/rbac.yaml`, kustomizeRoles(undefined));
 await write(`${kustomize}/namespaced/rbac.yaml`, kustomizeRoles("speech"));
 for (const definition of definitions) {
-  const text = `${generatedHeader} crds/definitions.ts\n${toYaml(definition)}`;
+  const text = `${definitionHeader(definition.spec.names.kind)}\n${toYaml(definition)}`;
   await write(`${kustomize}/crds/${definition.spec.names.plural}.yaml`, text);
 }
 // A chart can only read files inside its own folder.

@@ -1,7 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { definitions } from "./definitions.ts";
 import { referencePage } from "./reference.ts";
-import { generatedHeader, toYaml } from "./yaml.ts";
+import { definitionHeader, toYaml } from "./yaml.ts";
 
 /**
  * Writes `crds/*.yaml` and `docs/reference.md`. `make generate` runs it; `make verify` fails when a file
@@ -12,7 +12,7 @@ const repository = new URL("..", import.meta.url);
 const kubectlApplyLimitBytes = 200_000;
 
 function crdFile(definition: (typeof definitions)[number]): string {
-  const text = `${generatedHeader} crds/definitions.ts\n${toYaml(definition)}`;
+  const text = `${definitionHeader(definition.spec.names.kind)}\n${toYaml(definition)}`;
   if (Buffer.byteLength(text) > kubectlApplyLimitBytes) {
     throw new Error(
       `${definition.metadata.name} exceeds ${kubectlApplyLimitBytes} bytes; kubectl apply would reject it.`,

@@ -160,7 +160,7 @@ export async function startSpeech(
     if (next.value.samples.length > 0) break;
   }
   if (signal.reason instanceof Failure) throw signal.reason;
-  return signal.aborted ? undefined : encodeSpeech(speech, early, frames, signal, hooks);
+  return signal.aborted ? undefined : encodeWireFrames(speech, early, frames, signal, hooks);
 }
 
 async function* countProgress(
@@ -182,7 +182,7 @@ async function* countProgress(
   }
 }
 
-async function* encodeSpeech(
+async function* encodeWireFrames(
   { speaker: { engine } }: SpeechJob,
   early: readonly Frame[],
   rest: AsyncGenerator<Frame, void, void>,

@@ -65,8 +65,11 @@ function boundary(path: string, { kind, target }: Import): Verdict {
   return `imports ${target}, but ${part}/ may import only ${allowed}. The operator and the server are two programs that share only config/contract. Move shared code to config/contract.`;
 }
 
+/** The folders of `server` that run only in the model tier. */
+const modelTier = ["server/model", "server/text", "server/engine"];
+
 function layers(path: string, { target }: Import): Verdict {
-  if (!isIn(path, "server/api") || !isInAny(target, ["server/text", "server/engine"])) return undefined;
+  if (!isIn(path, "server/api") || !isInAny(target, modelTier)) return undefined;
   return `imports ${target}: text processing and engines run in the container of the model tier. Send an invocation to the model tier for it, or move what both tiers need to server/contract.`;
 }
 

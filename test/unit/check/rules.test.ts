@@ -26,6 +26,11 @@ describe("the rules of the project refuse", () => {
       "container of the model tier",
     ],
     ["server/api/sockets/a.ts", 'import { normalize } from "../../text/normalize.ts";', "server/contract"],
+    [
+      "server/api/app.ts",
+      'import type { SpeechJob } from "../model/speak.ts";',
+      "container of the model tier",
+    ],
     ["server/contract/text/ipa.ts", 'import { readFileSync } from "node:fs";', "no network, files"],
     ["server/text/sentences.ts", 'import { readFileSync } from "node:fs";', "no network, files"],
     ["server/text/sentences.ts", 'import { readFileSync } from "fs";', "node:fs"],
