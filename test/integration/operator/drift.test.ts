@@ -162,7 +162,10 @@ beforeAll(async () => {
   children = (await Promise.all(rendered)).flat();
   for (const [kind, name] of wholeObjects) {
     const whole = await client.apply(child(kind, name));
-    pathsOfWhole.set(kind, new Set(changesOf(appliedPart(whole)).map((change) => withoutIndexes(change.name))));
+    pathsOfWhole.set(
+      kind,
+      new Set(changesOf(appliedPart(whole)).map((change) => withoutIndexes(change.name))),
+    );
   }
 });
 

@@ -67,7 +67,8 @@ it("the commands of the backup guide restore all objects after their deletion", 
   for (const name of ["tts-license", "tts-keys"]) await house.remove("Secret", name);
   await house.untilGone("Deployment", "demo-api");
 
-  for (const file of ["secrets-speech.yaml", "ttsd.yaml"]) await house.kubectl("apply", "-f", join(folder, file));
+  for (const file of ["secrets-speech.yaml", "ttsd.yaml"])
+    await house.kubectl("apply", "-f", join(folder, file));
   await house.serve("demo-api", "demo-mist");
   await house.untilReady();
   expect((await house.deployment()).spec).toEqual(before.spec);
