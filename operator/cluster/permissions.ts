@@ -175,8 +175,9 @@ interface UserRole {
 const ownResources = ["ttsdeployments", "ttsmodelpools"] as const;
 
 /**
- * The permissions of users with the role `admin`, `edit` or `view` in a namespace. Only the operator creates and deletes
- * pools. Users scale them, and annotate them to control a canary. The operator reverts other changes of a pool.
+ * The permissions of users with the role `admin`, `edit` or `view` in a namespace. Only the operator writes
+ * pools. Users may scale them, but not patch them: a field of a pool that the operator does not apply would reach
+ * the pods without the limits of a class.
  */
 export const userRoles: readonly UserRole[] = [
   {
@@ -203,7 +204,7 @@ export const userRoles: readonly UserRole[] = [
       },
       {
         apiGroups: [api.group],
-        resources: ["ttsmodelpools", "ttsmodelpools/scale"],
+        resources: ["ttsmodelpools/scale"],
         verbs: ["update", "patch"],
       },
     ],

@@ -61,7 +61,10 @@ export function openTlsListener(
   const reload = () => {
     try {
       const next = readPair(settings);
-      if (next.cert === pair.cert && next.key === pair.key) return;
+      if (next.cert === pair.cert && next.key === pair.key) {
+        loggedError = undefined;
+        return;
+      }
       const until = checkPair(settings, next);
       server.setSecureContext(next);
       pair = next;

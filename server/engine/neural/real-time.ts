@@ -57,8 +57,8 @@ export class EngineSpeed {
   }
 
   /**
-   * Records a phrase of one process. The speed of all is a multiple of it, because the processes share the cores
-   * equally.
+   * Records a phrase of one process that was synthesized while all processes were busy. The speed of all is a multiple
+   * of it, because the processes share the cores equally.
    */
   phraseFinished(audioSeconds: number, workSeconds: number): void {
     const speed = this.#audioSpeed;

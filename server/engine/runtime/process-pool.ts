@@ -194,6 +194,7 @@ export class ProcessPool implements Engine {
     const process = await this.#take(signal, utterance);
     if (!process) return;
     const begunAtMs = performance.now();
+    const isFullAtBegin = this.#isFull;
     const { frames, settled, seconds } = process.run(utterance, signal);
     // The process is released before the client has received all audio. Otherwise a slow client would block
     // the process for other streams.
@@ -201,11 +202,17 @@ export class ProcessPool implements Engine {
       const isFinished = !signal.aborted && !process.dead;
       const workMs = performance.now() - begunAtMs;
       if (isFinished) this.#waiting.spoken(workMs);
-      if (isFinished && process !== this.#multiThreadedProcess) this.#onFinished?.(seconds(), workMs / 1000);
+      // A process that works alone is faster than one of many, so its speed says nothing about a full pool.
+      if (isFinished && isFullAtBegin && this.#isFull && process !== this.#multiThreadedProcess)
+        this.#onFinished?.(seconds(), workMs / 1000);
       this.#release(process);
       if (isFinished) onWritten?.(seconds());
     });
     yield* frames;
+  }
+
+  get #isFull(): boolean {
+    return this.#busy.size >= this.capacity;
   }
 
   #failure(cause: unknown): unknown {
@@ -247,7 +254,7 @@ export class ProcessPool implements Engine {
    * the process that has been free the longest.
    */
   #takeFree(): EngineProcess | undefined {
-    if (this.#busy.size >= this.capacity) return undefined;
+    if (this.#isFull) return undefined;
     const alive = [...this.#free].filter(({ dead }) => !dead);
     const multiThreaded =
       this.#busy.size === 0 ? alive.find((process) => process === this.#multiThreadedProcess) : undefined;

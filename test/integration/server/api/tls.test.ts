@@ -168,6 +168,11 @@ describe("a changed certificate", () => {
     mount({ cert: "", key: "" });
     await clock.advance(20_000);
     expect(logged.length).toBe(3);
+    mount(certificate);
+    await clock.advance(10_000);
+    mount({ cert: "", key: "" });
+    await clock.advance(10_000);
+    expect(logged.length, "the same problem is logged again after a valid pair").toBe(4);
     mount(next);
     await clock.advance(10_000);
     expect(await shown(port)).toBe(next.cert.toString());
