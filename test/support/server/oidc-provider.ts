@@ -18,7 +18,7 @@ export interface TestProvider {
   readonly clientId: string;
   readonly clientSecret: string;
   /** The account that the provider signs in. */
-  somebody: TestAccount;
+  account: TestAccount;
   /** Whether the provider issues codes that have already expired. */
   codesAreOld: boolean;
   /**
@@ -45,7 +45,7 @@ export async function startTestProvider(redirectUris: readonly string[]): Promis
     issuer,
     clientId,
     clientSecret,
-    somebody: { subject: "unknown", claims: {} },
+    account: { subject: "unknown", claims: {} },
     codesAreOld: false,
     visit: (url) => followWithin(issuer, url),
     async close() {
@@ -89,8 +89,8 @@ export async function startTestProvider(redirectUris: readonly string[]): Promis
   const callback = provider.callback();
   server.on("request", (request, response) => {
     if (!request.url?.startsWith("/interaction/")) return void callback(request, response);
-    const { subject } = testProvider.somebody;
-    accounts.set(subject, testProvider.somebody);
+    const { subject } = testProvider.account;
+    accounts.set(subject, testProvider.account);
     void provider.interactionFinished(request, response, { login: { accountId: subject } });
   });
   return testProvider;

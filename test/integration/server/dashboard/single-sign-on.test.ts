@@ -86,7 +86,7 @@ async function begin(visitor: Visitor, path = "/dashboard/oidc/start"): Promise<
 }
 
 async function signInAs(account: TestAccount, visitor = new Visitor(api.url), path?: string) {
-  provider.somebody = account;
+  provider.account = account;
   const back = await provider.visit(await begin(visitor, path));
   return { visitor, back, page: await visitor.get(`${back.pathname}${back.search}`) };
 }
@@ -237,7 +237,7 @@ describe("an invalid response of the provider", () => {
     owner = await firstOwner();
   });
   beforeEach(() => {
-    provider.somebody = ada;
+    provider.account = ada;
   });
   afterAll(() => shared.stop());
 
@@ -418,7 +418,7 @@ describe("an identity provider", () => {
 it("the callback URL may contain another question mark", async () => {
   await start(newFile());
   const visitor = new Visitor(api.url);
-  provider.somebody = root;
+  provider.account = root;
   const back = await provider.visit(await begin(visitor));
   await visitor.get(`${back.pathname}?more=a?b&${back.search.slice(1)}`);
   expect(await signedInUser(visitor)).toBe("root: owner");
@@ -429,7 +429,7 @@ it("a sign-in can be finished by another replica than the one that started it", 
   const first = api;
   await start(database);
   const visitor = new Visitor(first.url);
-  provider.somebody = root;
+  provider.account = root;
   const back = await provider.visit(await begin(visitor));
   const other = new Visitor(api.url);
   other.cookie = visitor.cookie;
