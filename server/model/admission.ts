@@ -28,13 +28,11 @@ export class Admission {
   readonly #queue: FairQueue<(end: WaitEnd) => void>;
   /** The mean duration of a stream in milliseconds. Recent streams have more weight. */
   #serviceMs = 1_000;
-  #idle = Promise.withResolvers<void>();
 
   constructor(limits: AdmissionLimits, clock: Clock = systemClock) {
     this.#limits = limits;
     this.#clock = clock;
     this.#queue = new FairQueue(() => limits.maxQueued);
-    this.#idle.resolve();
   }
 
   get limits(): AdmissionLimits {
@@ -71,11 +69,6 @@ export class Admission {
     return end === "gone" ? undefined : this.#begin(true);
   }
 
-  /** Resolves when no stream runs and no request waits. */
-  async idle(): Promise<void> {
-    while (this.#speaking > 0) await this.#idle.promise;
-  }
-
   #wait(signal: AbortSignal, caller: string): Promise<WaitEnd> {
     return new Promise((resolve) => {
       const end = (how: WaitEnd) => {
@@ -99,7 +92,6 @@ export class Admission {
    */
   #begin(isHandedOver = false): Release {
     if (!isHandedOver) this.#speaking++;
-    if (this.#speaking === 1 && !isHandedOver) this.#idle = Promise.withResolvers<void>();
     const startedAt = this.#clock.monotonicMs();
     let released = false;
     return () => {
@@ -113,7 +105,6 @@ export class Admission {
   #leave(): void {
     this.#speaking--;
     this.#admitWaiting();
-    if (this.#speaking === 0) this.#idle.resolve();
   }
 
   #admitWaiting(): void {

@@ -48,7 +48,11 @@ export class TierMetrics {
       "Highest number of concurrent streams",
       () => admission.limits.maxStreams,
     );
-    watch("svc_tts_model_queue_depth", "Requests in the queue for a stream", () => admission.queued);
+    const queuedForMounted = () =>
+      (mounted()?.engines() ?? []).map((engine) => engineAdmission.ofMounted(engine)?.queued ?? 0);
+    watch("svc_tts_model_queue_depth", "Requests in the queue for a stream", () =>
+      queuedForMounted().reduce((sum, queued) => sum + queued, admission.queued),
+    );
     watchEngines(this.registry, engines);
     if (tier === "arcana") watchGenerators(this.registry, engines);
     watch(

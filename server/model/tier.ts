@@ -28,6 +28,7 @@ import { startTelemetry } from "../telemetry/start.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { Span, Tracing } from "../tracing/span.ts";
 import { startTracing } from "../tracing/start.ts";
+import { AcceptedRequests } from "./accepted-requests.ts";
 import { AcceptedTokens } from "./access.ts";
 import { logInvocations } from "./access-log.ts";
 import { Admission } from "./admission.ts";
@@ -57,12 +58,17 @@ export interface RunningTier {
   readonly url: string;
   /** Resolves when every engine has synthesized a phrase. Rejects if no engine works. */
   readonly warmed: Promise<void>;
-  /** Rejects new requests, drains running streams for up to `drainSeconds`, and closes the tier. */
+  /**
+   * Rejects new requests, serves the accepted requests for up to `drainSeconds`, also those that wait for a
+   * stream, and closes the tier.
+   */
   stop(): Promise<void>;
 }
 
 const defaultQueueDeadlineMs = 5_000;
 const maxCallerLength = 200;
+/** The time after the end of the drain in which clients may receive the errors of the interrupted streams. */
+const lastFramesMs = 1_000;
 
 /** The response to invalid HTTP. It has no body, because only API tiers call a model tier. */
 const malformed = "HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
@@ -105,6 +111,7 @@ class ModelTier {
   readonly #telemetry: Telemetry;
   readonly #admission: Admission;
   readonly #engineAdmission: EngineAdmission;
+  readonly #accepted = new AcceptedRequests();
   readonly #metrics: TierMetrics;
   readonly #tokens: AcceptedTokens;
   readonly #vocabulary: Vocabulary;
@@ -206,9 +213,14 @@ class ModelTier {
     const drainMs = this.#options.drainSeconds * 1000;
     const end = this.#clock.monotonicMs() + drainMs;
     const unsent = watchUnsentBytes([this.#app.server], this.#clock);
-    const cancel = this.#clock.after(drainMs, () => this.#stopping.abort(draining()));
-    await this.#admission.idle();
-    cancel();
+    const cut = Promise.withResolvers<void>();
+    const cancels = [
+      this.#clock.after(drainMs, () => this.#stopping.abort(draining())),
+      // A client that reads no data does not receive the error of its stream, and would delay the stop.
+      this.#clock.after(drainMs + lastFramesMs, () => cut.resolve()),
+    ];
+    await Promise.race([this.#accepted.idle(), cut.promise]);
+    for (const cancel of cancels) cancel();
     this.#stopping.abort(draining());
     await this.#app.close();
     await unsent.gone(end);
@@ -253,6 +265,7 @@ class ModelTier {
   async #invoke(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     this.#metrics.invoked();
     const engines = this.#servingEngines();
+    const disconnected = closed(reply, this.#accepted.add());
     const { invocation, voice } = readInvocation(request.body, this.#options.tier, (id) =>
       engines.findVoice(id),
     );
@@ -260,7 +273,7 @@ class ModelTier {
     const speech = prepareSpeech(invocation, this.#selectSpeaker(voice, invocation));
     whenClosed(reply, () => speech.speaker.release());
     const arrivedAt = performance.now();
-    const signal = AbortSignal.any([this.#stopping.signal, closed(reply)]);
+    const signal = AbortSignal.any([this.#stopping.signal, disconnected]);
     const engineAdmission = this.#engineAdmission.of(speech.speaker);
     const releaseEngine = await this.#enter(request, signal, engineAdmission);
     if (!releaseEngine) return this.#endWithoutSpeech(reply);
@@ -388,10 +401,13 @@ function whenClosed({ raw }: FastifyReply, onClose: () => void): void {
  */
 const closedConnection = new Error("the response is complete, or the client disconnected");
 
-/** Returns a signal that aborts when the response is complete or the client disconnects. */
-function closed(reply: FastifyReply): AbortSignal {
+/** Calls `onClose`, and aborts the returned signal, when the response is complete or the client disconnects. */
+function closed(reply: FastifyReply, onClose: () => void): AbortSignal {
   const disconnect = new AbortController();
-  reply.raw.once("close", () => disconnect.abort(closedConnection));
+  whenClosed(reply, () => {
+    disconnect.abort(closedConnection);
+    onClose();
+  });
   return disconnect.signal;
 }
 

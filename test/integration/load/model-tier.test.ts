@@ -9,6 +9,7 @@ import { FakeClock, settle } from "../../support/fake-clock.ts";
 import { folderOfTests } from "../../support/folder.ts";
 import { refusesConnections, sampleOf } from "../../support/server/api-tier.ts";
 import { framesOf, hear, internalToken, invoke, modelTier } from "../../support/server/model-tier.ts";
+import { VoicesFolder } from "../../support/voices/folder.ts";
 import { heldRules } from "../contract/held-rules.ts";
 
 const rules = heldRules(import.meta.filename);
@@ -308,6 +309,42 @@ test("a draining tier finishes its streams and rejects new requests", async () =
   expect({ samples, ending }).toEqual({ samples: whole.length, ending: "end" });
   await stopping;
   await expect(fetch(`${tier.url}/ping`)).rejects.toThrow();
+});
+
+test("a draining tier serves a request that waits for a mounted model", async () => {
+  const voices = new VoicesFolder();
+  onTestFinished(() => voices.delete());
+  voices.piper("en_GB-nora-low");
+  const tier = await modelTier({
+    clock: new FakeClock(), // This clock never moves, so the drain has no time limit.
+    voices: { folder: voices.path, providers: ["cpu"], processes: 1, streams: 1 },
+  });
+  const nora = { speaker: "en_gb-nora-low", text: sentence } as const;
+  const whole = await eventually("the mounted voice", () => hear(tier.url, nora));
+  const held = await invoke(tier.url, { ...nora, text: sentence.repeat(2_000) });
+  const queued = hear(tier.url, nora);
+  await eventually("a request that waits for the model", async () => (await waiting(tier)) === 1);
+  const stopping = tier.stop();
+  await held.body?.cancel(); // The only stream ends, and the waiting request is the last one.
+  expect((await queued).samples.length).toBe(whole.samples.length);
+  await stopping;
+});
+
+test("a draining tier does not wait for clients that read no data after the end of the drain", async () => {
+  const clock = new FakeClock();
+  const tier = await modelTier({ drainSeconds: 50, clock });
+  const response = await invoke(tier.url, { text: sentence.repeat(2_000) });
+  let before = 0;
+  await eventually("a send queue that is full", async () => {
+    const bytes = await unsentBytes(Number(new URL(tier.url).port));
+    const isFull = bytes > 100_000 && bytes === before;
+    before = bytes;
+    return isFull;
+  });
+  const stopping = tier.stop();
+  await clock.advance(51_000);
+  await stopping;
+  await expect(response.arrayBuffer()).rejects.toThrow();
 });
 
 test("a draining tier waits until the kernel has sent its responses", async () => {

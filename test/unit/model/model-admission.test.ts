@@ -63,20 +63,6 @@ test("the admission frees a slot once if it is released twice", async () => {
   expect(admission.speaking).toBe(1);
 });
 
-test("the admission is idle after the last stream", async () => {
-  const admission = new Admission(limits);
-  const release = await admission.enter(never);
-  let idle = false;
-  const waiting = admission.idle().then(() => {
-    idle = true;
-  });
-  await Promise.resolve();
-  expect(idle).toBe(false);
-  release?.();
-  await waiting;
-  expect(idle).toBe(true);
-});
-
 /** Occupies a slot for two seconds of the fake clock. */
 async function occupySlot(admission: Admission, key: string, served: string[]): Promise<void> {
   const release = await admission.enter(never, key);
