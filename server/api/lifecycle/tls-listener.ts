@@ -2,10 +2,11 @@ import { createPrivateKey, X509Certificate } from "node:crypto";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import type { Server as HttpServer } from "node:http";
-import type { AddressInfo, Server as NetServer } from "node:net";
+import type { AddressInfo, Server as NetServer, Socket } from "node:net";
 import { createSecureContext, createServer, type Server, type TLSSocket } from "node:tls";
 import { type Clock, every } from "../../../lib/clock.ts";
 import type { Log } from "../../../lib/log.ts";
+import { setTransport } from "../../http/reset-connection.ts";
 
 export interface TlsSettings {
   readonly port: number;
@@ -50,10 +51,13 @@ export function openTlsListener(
     handshakeTimeout: handshakeMs,
     noDelay: true,
   });
+  const transportOf = watchTransports(server);
   // The HTTP server handles the connection like its own, unless the server has stopped in the meantime.
   server.on("secureConnection", (socket: TLSSocket) => {
-    if (http.listening) http.emit("connection", socket);
-    else socket.destroy();
+    const transport = transportOf(socket);
+    if (!http.listening || !transport) return socket.destroy();
+    setTransport(socket, transport);
+    http.emit("connection", socket);
   });
   server.on("tlsClientError", (_error, socket) => socket.destroy());
 
@@ -95,6 +99,26 @@ export function openTlsListener(
 /** @throws Error if the files are missing, or are not a valid pair. */
 export function checkCertificate(settings: TlsSettings): void {
   checkPair(settings, readPair(settings));
+}
+
+/**
+ * Returns a function that finds the TCP connection of a TLS connection by its addresses. The result is undefined if
+ * the connection is closed.
+ */
+function watchTransports(server: Server): (secure: Socket) => Socket | undefined {
+  const open = new Map<string, Socket>();
+  server.on("connection", (socket: Socket) => {
+    const addresses = addressesOf(socket);
+    open.set(addresses, socket);
+    socket.once("close", () => {
+      if (open.get(addresses) === socket) open.delete(addresses);
+    });
+  });
+  return (secure) => open.get(addressesOf(secure));
+}
+
+function addressesOf({ localAddress, localPort, remoteAddress, remotePort }: Socket): string {
+  return `${localAddress} ${localPort} ${remoteAddress} ${remotePort}`;
 }
 
 async function listening(server: Server, host: string, port: number): Promise<void> {

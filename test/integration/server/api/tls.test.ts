@@ -7,12 +7,19 @@ import { Agent, fetch } from "undici";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import { openTlsListener, type TlsListener } from "../../../../server/api/lifecycle/tls-listener.ts";
+import type { ApiSettings } from "../../../../server/start/api-settings.ts";
 import { type Certificate, selfSigned } from "../../../support/certificate.ts";
 import { eventually } from "../../../support/eventually.ts";
 import { FakeClock } from "../../../support/fake-clock.ts";
 import { folderOfTests } from "../../../support/folder.ts";
-import { startTestApi, type TestApi } from "../../../support/server/api-tier.ts";
-import { speakTone, speakUntil, startScriptedModel } from "../../../support/server/scripted-model.ts";
+import { sampleOf, startTestApi, type TestApi } from "../../../support/server/api-tier.ts";
+import {
+  type ScriptedModel,
+  speakOn,
+  speakTone,
+  speakUntil,
+  startScriptedModel,
+} from "../../../support/server/scripted-model.ts";
 import { SocketClient } from "../../../support/sockets/client.ts";
 
 const folder = folderOfTests("tls");
@@ -106,6 +113,86 @@ describe("the TLS listener of the API tier", () => {
       `${certFile} and ${keyFile} are not a certificate and its private key`,
     );
   });
+});
+
+describe("a client of the TLS listener", () => {
+  let model: ScriptedModel;
+
+  async function startApi(settings: Partial<ApiSettings> = {}): Promise<TestApi> {
+    mount(certificate);
+    model = await startScriptedModel(speakTone(0.1));
+    open.push(() => model.close());
+    const api = await startTestApi(model.url, { tls: { port: 0, certFile, keyFile }, ...settings });
+    open.push(() => api.stop());
+    return api;
+  }
+
+  /** Sends a request for speech, and records how the connection ends. The client reads after `resume` only. */
+  function send({ tlsUrl, key }: TestApi, version: string) {
+    const { hostname, port } = new URL(tlsUrl ?? "");
+    const socket = connect({ host: hostname, port: Number(port), ca: certificate.cert });
+    open.push(() => socket.destroy());
+    const client = { socket, read: "", ending: "", closed: once(socket, "close").catch(() => undefined) };
+    const body = JSON.stringify({ modelId: "arcana", speaker: "luna", text: "Hello." });
+    const headers = [`authorization: Bearer ${key}`, "accept: audio/wav", "content-type: application/json"];
+    socket.once("secureConnect", () => {
+      socket.write(
+        `POST /v1/svc-tts HTTP/${version}\r\nhost: x\r\n${headers.join("\r\n")}\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+      );
+    });
+    socket.on("error", (error: NodeJS.ErrnoException) => {
+      client.ending = error.code ?? "";
+    });
+    socket.on("end", () => {
+      client.ending = "end";
+    });
+    return client;
+  }
+
+  it.each(["1.0", "1.1"])(
+    "with HTTP/%s gets an error if its stream is interrupted, and none after a whole stream",
+    async (version) => {
+      const api = await startApi();
+      const whole = send(api, version);
+      whole.socket.on("data", (data) => {
+        whole.read += data.toString("latin1");
+        if (version === "1.1" && whole.read.endsWith("\r\n0\r\n\r\n")) whole.socket.end();
+      });
+      await whole.closed;
+      expect(whole.ending).toBe("end");
+      expect(whole.read).toContain("RIFF");
+      const broken = send(api, version);
+      model.script = async (call) => {
+        await call.head(24_000);
+        await call.tone(2400, 24_000);
+        await eventually("the client to receive audio", () => broken.read.includes("RIFF"));
+        call.cut();
+      };
+      broken.socket.on("data", (data) => {
+        broken.read += data.toString("latin1");
+      });
+      await broken.closed;
+      expect(broken.read).toContain("RIFF");
+      // Chunks of HTTP/1.1 have an end of their own. In HTTP/1.0, only the end of the connection ends the response.
+      if (version === "1.1") expect(broken.read).not.toContain("\r\n0\r\n\r\n");
+      else expect(broken.ending).toBe("ECONNRESET");
+    },
+  );
+
+  it.each(["1.0", "1.1"])(
+    "with HTTP/%s that reads nothing loses its stream, and gets an error",
+    async (version) => {
+      const api = await startApi({ limits: { stallMs: 1_000 } });
+      model.script = speakOn();
+      const client = send(api, version);
+      const streams = () => sampleOf(api.url, 'svc_tts_streams{model="arcana"}');
+      await eventually("the stream of the client", async () => (await streams()) === 1);
+      await eventually("the end of the stream", async () => (await streams()) === 0);
+      client.socket.resume();
+      await client.closed;
+      expect(client.ending).toBe("ECONNRESET");
+    },
+  );
 });
 
 describe("a changed certificate", () => {
