@@ -84,10 +84,13 @@ export class NeuralEngine implements Engine {
       args: [JSON.stringify(spec)],
       ...(aloneSpec.runtime.threads !== spec.runtime.threads && { argsAlone: [JSON.stringify(aloneSpec)] }),
     };
-    const speed = new EngineSpeed(options.processes);
-    const pool = await ProcessPool.open(program, options, (audioSeconds, workSeconds) =>
-      speed.phraseFinished(audioSeconds, workSeconds),
+    const { threads, threadsAlone } = spec.runtime;
+    // The share is exact if the speed of a process grows with its threads. It grows less, so the share is a low bound.
+    const speed = new EngineSpeed(
+      options.processes,
+      Math.min(1, (options.processes * threads) / threadsAlone),
     );
+    const pool = await ProcessPool.open(program, options, (phrase) => speed.phraseFinished(phrase));
     const engine = new NeuralEngine(pool, reader, readings, speed);
     engine.#streams = streams;
     try {

@@ -1,3 +1,5 @@
+import type { FinishedUtterance } from "../runtime/process-pool.ts";
+
 /**
  * Calculates how many streams an engine serves without gaps, and how long their phrases may be. The input is
  * the measured speed: the seconds of audio that all processes of the engine synthesize in one second.
@@ -39,10 +41,16 @@ const mostDeviation = 2;
  */
 export class EngineSpeed {
   readonly #processes: number;
+  readonly #multiThreadedShare: number;
   #audioSpeed: number | undefined;
 
-  constructor(processes: number) {
+  /**
+   * @param multiThreadedShare the speed of all processes together is at least this share of the speed of the
+   * multi-threaded process.
+   */
+  constructor(processes: number, multiThreadedShare = 0) {
     this.#processes = processes;
+    this.#multiThreadedShare = multiThreadedShare;
   }
 
   /** Undefined before the first measurement. */
@@ -57,13 +65,19 @@ export class EngineSpeed {
   }
 
   /**
-   * Records a phrase of one process that was synthesized while all processes were busy. The speed of all is a multiple
-   * of it, because the processes share the cores equally.
+   * Records a phrase. While all processes are busy, the speed of all is a multiple of the speed of one, because they
+   * share the cores equally. While fewer are busy, each is faster, but all together are at least as fast as those
+   * few. Such a phrase may therefore only raise the speed. If it did not count, an engine that was measured too slow
+   * would get so few streams that its processes are never all busy, and its speed would stay too low. A short phrase
+   * may only raise the speed too.
    */
-  phraseFinished(audioSeconds: number, workSeconds: number): void {
+  phraseFinished({ audioSeconds, workSeconds, isMultiThreaded, leastBusy }: FinishedUtterance): void {
     const speed = this.#audioSpeed;
-    if (speed === undefined || audioSeconds < shortestPhraseSeconds || workSeconds <= 0) return;
-    const newest = (this.#processes * audioSeconds) / workSeconds;
+    if (speed === undefined || workSeconds <= 0) return;
+    const newest = ((isMultiThreaded ? this.#multiThreadedShare : leastBusy) * audioSeconds) / workSeconds;
+    const isFull = !isMultiThreaded && leastBusy >= this.#processes;
+    const mayLower = isFull && audioSeconds >= shortestPhraseSeconds;
+    if (newest < speed && !mayLower) return;
     const bounded = Math.max(speed / mostDeviation, Math.min(speed * mostDeviation, newest));
     this.#audioSpeed = speed + newestWeight * (bounded - speed);
   }

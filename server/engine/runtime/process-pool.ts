@@ -27,11 +27,21 @@ export interface EngineProgram extends EngineCommand {
   readonly tokensPerSecond?: number;
 }
 
-/**
- * Called for each utterance that a process has finished, except by the process with `argsAlone`, which has another
- * speed than the others.
- */
-type OnFinished = (audioSeconds: number, workSeconds: number) => void;
+/** An utterance that a process has finished, as a measurement of the engine's speed. */
+export interface FinishedUtterance {
+  readonly audioSeconds: number;
+  readonly workSeconds: number;
+  /** Whether the process has the arguments `argsAlone`. It has another speed than the others. */
+  readonly isMultiThreaded: boolean;
+  /** The number of processes without `argsAlone` that were busy during the whole utterance, at least. */
+  readonly leastBusy: number;
+}
+
+type OnFinished = (utterance: FinishedUtterance) => void;
+
+interface RunningUtterance {
+  leastBusy: number;
+}
 
 interface Role {
   readonly isMultiThreaded: boolean;
@@ -61,6 +71,7 @@ export class ProcessPool implements Engine {
   #concurrentAtMs = Number.NEGATIVE_INFINITY;
   /** The processes that run a job; at most `capacity`. */
   readonly #busy = new Set<EngineProcess>();
+  readonly #running = new Set<RunningUtterance>();
   /** The process with the arguments `argsAlone`. Undefined while no such process runs. */
   #multiThreadedProcess: EngineProcess | undefined;
   readonly #waiting: UtteranceQueue<Waiting>;
@@ -194,17 +205,21 @@ export class ProcessPool implements Engine {
     const process = await this.#take(signal, utterance);
     if (!process) return;
     const begunAtMs = performance.now();
-    const isFullAtBegin = this.#isFull;
     const { frames, settled, seconds } = process.run(utterance, signal);
+    const running: RunningUtterance = { leastBusy: this.#countBusy() };
+    this.#running.add(running);
     // The process is released before the client has received all audio. Otherwise a slow client would block
     // the process for other streams.
     void settled.then(() => {
       const isFinished = !signal.aborted && !process.dead;
       const workMs = performance.now() - begunAtMs;
       if (isFinished) this.#waiting.spoken(workMs);
-      // A process that works alone is faster than one of many, so its speed says nothing about a full pool.
-      if (isFinished && isFullAtBegin && this.#isFull && process !== this.#multiThreadedProcess)
-        this.#onFinished?.(seconds(), workMs / 1000);
+      this.#running.delete(running);
+      if (isFinished)
+        this.#onFinished?.({
+          ...{ audioSeconds: seconds(), workSeconds: workMs / 1000, leastBusy: running.leastBusy },
+          isMultiThreaded: process === this.#multiThreadedProcess,
+        });
       this.#release(process);
       if (isFinished) onWritten?.(seconds());
     });
@@ -213,6 +228,12 @@ export class ProcessPool implements Engine {
 
   get #isFull(): boolean {
     return this.#busy.size >= this.capacity;
+  }
+
+  /** Counts the busy processes, without the multi-threaded process. */
+  #countBusy(): number {
+    const multiThreaded = this.#multiThreadedProcess;
+    return this.#busy.size - (multiThreaded && this.#busy.has(multiThreaded) ? 1 : 0);
   }
 
   #failure(cause: unknown): unknown {
@@ -272,6 +293,8 @@ export class ProcessPool implements Engine {
     if (wasBusy && this.#busy.size + this.#waiting.length > 0) this.#concurrentAtMs = performance.now();
     if (!process.dead) this.#free.add(process); // The replacement of a dead process is already starting.
     this.#serveWaiting();
+    const busy = this.#countBusy();
+    for (const running of this.#running) running.leastBusy = Math.min(running.leastBusy, busy);
   }
 
   #serveWaiting(): void {

@@ -37,35 +37,76 @@ describe("an engine", () => {
 });
 
 describe("the speed of an engine", () => {
-  const speedAfter = (measured: number, phrases: readonly (readonly [audio: number, work: number])[]) => {
-    const speed = new EngineSpeed(2);
-    speed.measured(measured);
-    for (const [audio, work] of phrases) speed.phraseFinished(audio, work);
-    return speed.current;
+  const processes = 2;
+  const multiThreadedShare = 0.5;
+  const measuredAs = (audioSpeed: number) => {
+    const speed = new EngineSpeed(processes, multiThreadedShare);
+    speed.measured(audioSpeed);
+    return speed;
   };
-  const repeated = (audio: number, work: number) => Array.from({ length: 40 }, () => [audio, work] as const);
+  interface Phrase {
+    readonly audio: number;
+    readonly work: number;
+    readonly busy?: number;
+    readonly isMultiThreaded?: boolean;
+  }
+  const record = (speed: EngineSpeed, { audio, work, busy = processes, isMultiThreaded = false }: Phrase) =>
+    speed.phraseFinished({ audioSeconds: audio, workSeconds: work, leastBusy: busy, isMultiThreaded });
+  const speedAfter = (measured: number, phrase: Phrase, count = 40) => {
+    const speed = measuredAs(measured);
+    for (let i = 0; i < count; i++) record(speed, phrase);
+    return speed.current?.audioSpeed;
+  };
 
   it("is unknown until it is measured", () => {
-    const speed = new EngineSpeed(2);
-    speed.phraseFinished(4, 1);
+    const speed = new EngineSpeed(processes);
+    record(speed, { audio: 4, work: 1 });
     expect(speed.current).toBeUndefined();
+    speed.measured(3);
+    expect(speed.current).toEqual({ audioSpeed: 3, processes });
   });
 
   it.each([
     ["rises when the load of other programs ends", 0.9, 6],
     ["falls when other programs start", 6, 0.9],
   ])("%s", (_what, measured, current) => {
-    const phrases = repeated(3, (2 * 3) / current);
-    expect(speedAfter(measured, phrases)).toEqual({ audioSpeed: expect.closeTo(current, 0), processes: 2 });
+    expect(speedAfter(measured, { audio: 3, work: (processes * 3) / current })).toBeCloseTo(current, 0);
   });
 
   it("changes by at most an eighth with one phrase", () => {
-    expect(speedAfter(4, [[3, 0.001]])?.audioSpeed).toBe(4.5);
-    expect(speedAfter(4, [[3, 1000]])?.audioSpeed).toBe(3.75);
+    expect(speedAfter(4, { audio: 3, work: 0.001 }, 1)).toBe(4.5);
+    expect(speedAfter(4, { audio: 3, work: 1000 }, 1)).toBe(3.75);
   });
 
-  it("ignores short phrases", () => {
-    expect(speedAfter(4, repeated(1.9, 9))?.audioSpeed).toBe(4);
+  it.each<[string, Phrase, speed: number]>([
+    ["one of two processes that is busy", { audio: 6, work: 1, busy: 1 }, 6],
+    ["the multi-threaded process", { audio: 12, work: 1, busy: 0, isMultiThreaded: true }, 6],
+    ["a full engine, although it is short", { audio: 0.3, work: 0.1 }, 6],
+  ])("rises to the speed that a phrase of %s proves", (_what, phrase, speed) => {
+    expect(speedAfter(1, phrase)).toBeCloseTo(speed, 0);
+  });
+
+  it.each<[string, Phrase]>([
+    ["one of two processes that is busy", { audio: 3, work: 1, busy: 1 }],
+    ["the multi-threaded process", { audio: 3, work: 1, busy: 0, isMultiThreaded: true }],
+    [
+      "the multi-threaded process beside another process",
+      { audio: 3, work: 1, busy: 1, isMultiThreaded: true },
+    ],
+    ["a full engine, if it is short", { audio: 1.9, work: 9 }],
+  ])("does not fall by a phrase of %s", (_what, phrase) => {
+    expect(speedAfter(4, phrase)).toBe(4);
+  });
+
+  it("recovers from a measurement that was too low, with as many streams as it permits", () => {
+    const [alone, together] = [6, 4.5]; // Two processes share the cores.
+    const speed = measuredAs(0.5);
+    for (let i = 0; i < 60; i++) {
+      const streams = realTimeStreamsAt({ audioSpeed: speed.current?.audioSpeed ?? 0, processes });
+      const busy = Math.min(processes, streams);
+      record(speed, { audio: 3, work: 3 / (busy === 1 ? alone : together), busy });
+    }
+    expect(speed.current?.audioSpeed).toBeCloseTo(processes * together, 0);
   });
 });
 
