@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import type { Server, Socket } from "node:net";
 import { type Clock, sleep } from "../../lib/clock.ts";
+import type { Log } from "../../lib/log.ts";
 import { readIfExists } from "../../lib/read-if-exists.ts";
 
 /** Returns the bytes of a connection that the kernel holds because the peer has not acknowledged them. */
@@ -10,6 +11,9 @@ const tables = ["/proc/net/tcp", "/proc/net/tcp6"];
 /** `sl local_address rem_address st tx_queue:rx_queue …`, all in hexadecimal (proc(5)). */
 const row = /^\s*\d+: [0-9A-F]+:([0-9A-F]{4}) ([0-9A-F]+):([0-9A-F]{4}) [0-9A-F]{2} ([0-9A-F]{8}):/;
 
+const unreadable =
+  "the send queues of the kernel cannot be read; clients that read no data stay connected, and a stop waits up to 30 s for unsent data";
+
 interface Queue {
   readonly localPort: number;
   readonly address: string;
@@ -17,9 +21,46 @@ interface Queue {
   readonly bytes: number;
 }
 
-/** Reads the send queues of all connections. Only Linux has these tables; other systems have no queues. */
-export async function readSendQueues(): Promise<SendQueues> {
-  return parseSendQueues(await readTables());
+/**
+ * Reads the kernel's send queues. A read may fail, for example without a free file descriptor. The result is then
+ * undefined, and the first failure and the end of the failures are logged. Only Linux has these tables; other
+ * systems have no queues.
+ */
+export class SendQueueReader {
+  readonly #log: Log;
+  readonly #paths: readonly string[];
+  #hasFailed = false;
+
+  constructor(log: Log, paths: readonly string[] = tables) {
+    this.#log = log;
+    this.#paths = paths;
+  }
+
+  /** Returns the send queues of all connections. */
+  async read(): Promise<SendQueues | undefined> {
+    const text = await this.#readTables();
+    return text === undefined ? undefined : parseSendQueues(text);
+  }
+
+  /** Returns the bytes that the clients of these ports have not acknowledged. */
+  async unsentBytes(localPorts: readonly number[]): Promise<number | undefined> {
+    const text = await this.#readTables();
+    if (text === undefined) return undefined;
+    return localPorts.reduce((sum, port) => sum + parseUnsentBytes(text, port), 0);
+  }
+
+  async #readTables(): Promise<string | undefined> {
+    try {
+      const text = await readTables(this.#paths);
+      if (this.#hasFailed) this.#log.info({}, "the send queues of the kernel can be read again");
+      this.#hasFailed = false;
+      return text;
+    } catch (error) {
+      if (!this.#hasFailed) this.#log.error({ err: error }, unreadable);
+      this.#hasFailed = true;
+      return undefined;
+    }
+  }
 }
 
 export function parseSendQueues(text: string): SendQueues {
@@ -38,7 +79,7 @@ export function parseSendQueues(text: string): SendQueues {
  * has closed.
  */
 export async function unsentBytes(localPort: number): Promise<number> {
-  return parseUnsentBytes(await readTables(), localPort);
+  return parseUnsentBytes(await readTables(tables), localPort);
 }
 
 function portOf(server: Server): number | undefined {
@@ -52,10 +93,12 @@ const deadMs = 30_000;
 
 /**
  * Waits, after a server is closed, until clients have received all written bytes. A pod loses its network when
- * its process ends, and the kernel may still hold megabytes of audio at that time.
+ * its process ends, and the kernel may still hold megabytes of audio at that time. The wait is bounded, also while
+ * the send queues cannot be read.
  */
 export function watchUnsentBytes(
   servers: readonly Server[],
+  queues: SendQueueReader,
   clock: Clock,
 ): { gone(endMs: number): Promise<void> } {
   const ports = servers.flatMap((server) => portOf(server) ?? []);
@@ -65,7 +108,7 @@ export function watchUnsentBytes(
       let giveUpMs = clock.monotonicMs() + deadMs;
       let last = Number.POSITIVE_INFINITY;
       for (;;) {
-        const bytes = (await Promise.all(ports.map(unsentBytes))).reduce((sum, some) => sum + some, 0);
+        const bytes = (await queues.unsentBytes(ports)) ?? last;
         const nowMs = clock.monotonicMs();
         if (bytes < last) giveUpMs = nowMs + deadMs;
         last = bytes;
@@ -80,8 +123,8 @@ export function parseUnsentBytes(text: string, localPort: number): number {
   return parseQueues(text).reduce((sum, queue) => sum + (queue.localPort === localPort ? queue.bytes : 0), 0);
 }
 
-async function readTables(): Promise<string> {
-  return (await Promise.all(tables.map((path) => readIfExists(readFile(path, "latin1"))))).join("\n");
+async function readTables(paths: readonly string[]): Promise<string> {
+  return (await Promise.all(paths.map((path) => readIfExists(readFile(path, "latin1"))))).join("\n");
 }
 
 function parseQueues(text: string): Queue[] {

@@ -23,7 +23,7 @@ import {
 } from "../engine/engines.ts";
 import { type EngineLog, EngineMissing } from "../engine/runtime/engine.ts";
 import { OpenResponses } from "../http/open-responses.ts";
-import { watchUnsentBytes } from "../http/send-queues.ts";
+import { SendQueueReader, watchUnsentBytes } from "../http/send-queues.ts";
 import { startTelemetry } from "../telemetry/start.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { Span, Tracing } from "../tracing/span.ts";
@@ -212,7 +212,7 @@ class ModelTier {
     this.#app.log.info({ streams: this.#admission.speaking }, "the tier drains its running streams");
     const drainMs = this.#options.drainSeconds * 1000;
     const end = this.#clock.monotonicMs() + drainMs;
-    const unsent = watchUnsentBytes([this.#app.server], this.#clock);
+    const unsent = watchUnsentBytes([this.#app.server], new SendQueueReader(this.#app.log), this.#clock);
     const cut = Promise.withResolvers<void>();
     const cancels = [
       this.#clock.after(drainMs, () => this.#stopping.abort(draining())),

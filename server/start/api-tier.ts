@@ -5,6 +5,7 @@ import { drain } from "../api/lifecycle/drain.ts";
 import { watchForClose } from "../api/lifecycle/graceful-close.ts";
 import { checkCertificate, openTlsListener } from "../api/lifecycle/tls-listener.ts";
 import { warmUpCodecs } from "../api/lifecycle/warm-up.ts";
+import { SendQueueReader } from "../http/send-queues.ts";
 import { createApp } from "./api-app.ts";
 import { addRoutes } from "./api-routes.ts";
 import { openServices } from "./api-services.ts";
@@ -45,14 +46,16 @@ export async function startApiTier(
   const { stallMs } = services.limits;
   const app = createApp({ ...services, log, usage: services.stores.usage }, settings.trustedProxies);
   addRoutes(app, settings, services);
+  const queues = new SendQueueReader(log);
   const connections = watchConnections(app.server, {
     stallMs,
     onStall: () => log.info({ stallMs }, "a connection was closed because its client read no data"),
+    queues,
     clock,
   });
   const secure = tls && openTlsListener(tls, app.server, { log, clock });
   const listeners = secure ? [secure.server] : [];
-  const gracefulClose = watchForClose(app.server, clock, listeners);
+  const gracefulClose = watchForClose(app.server, queues, clock, listeners);
   const close = async () => {
     connections.close();
     secure?.close();
@@ -63,7 +66,7 @@ export async function startApiTier(
       keepAliveGraceMs: timing.keepAliveGraceMs,
       idleCloseMs: timing.idleCloseMs,
       drainMs: settings.drainSeconds * 1000,
-      ...{ connections: gracefulClose, listeners },
+      ...{ connections: gracefulClose, queues, listeners },
       endSockets: () => openSockets.drain(),
       cut: () => connections.resetAll(),
       clock,

@@ -2,7 +2,7 @@ import type { Server } from "node:http";
 import type { Socket } from "node:net";
 import { type Clock, every } from "../../../lib/clock.ts";
 import { resetConnection } from "../../http/reset-connection.ts";
-import { readSendQueues, type SendQueues } from "../../http/send-queues.ts";
+import type { SendQueueReader, SendQueues } from "../../http/send-queues.ts";
 
 /** The open connections of a server. */
 export interface Connections {
@@ -18,6 +18,7 @@ export interface ConnectionsOptions {
   /** Longest time without progress while data waits for the client. */
   readonly stallMs: number;
   readonly onStall: () => void;
+  readonly queues: SendQueueReader;
   readonly clock: Clock;
 }
 
@@ -37,7 +38,7 @@ const mostIdleChecks = 4;
  */
 export function watchConnections(
   server: Server,
-  { stallMs, onStall, clock }: ConnectionsOptions,
+  { stallMs, onStall, queues: reader, clock }: ConnectionsOptions,
 ): Connections {
   const open = new Map<Socket, Watched>();
   server.on("connection", (socket: Socket) => {
@@ -48,7 +49,8 @@ export function watchConnections(
   const check = async () => {
     const blocked = [...open].filter(([socket, watched]) => isBlocked(socket, watched));
     if (blocked.length === 0) return;
-    const queues = await readSendQueues();
+    const queues = await reader.read();
+    if (!queues) return; // Without the acknowledged bytes, a slow client looks like a client that reads no data.
     for (const [socket, watched] of blocked) {
       if (!hasStalled(socket, watched, queues)) continue;
       resetConnection(socket);

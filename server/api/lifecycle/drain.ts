@@ -2,7 +2,7 @@ import type { Server, Socket } from "node:net";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { type Clock, sleep } from "../../../lib/clock.ts";
 import { Failure } from "../../contract/errors.ts";
-import { watchUnsentBytes } from "../../http/send-queues.ts";
+import { type SendQueueReader, watchUnsentBytes } from "../../http/send-queues.ts";
 import type { GracefulClose } from "./graceful-close.ts";
 
 /** The state of the shutdown of this process. */
@@ -79,9 +79,10 @@ export interface DrainOptions {
   /** Longest duration of the whole drain. */
   readonly drainMs: number;
   readonly connections: GracefulClose;
+  readonly queues: SendQueueReader;
   /** Servers beside that of the app which accept its connections. */
   readonly listeners?: readonly Server[];
-  /** Asks long-lived the WebSockets. */
+  /** Asks the WebSockets to close. */
   readonly endSockets?: () => void;
   /** Ends every connection immediately. */
   readonly cut: () => void;
@@ -107,6 +108,7 @@ export async function drain(
     idleCloseMs,
     drainMs,
     connections,
+    queues,
     listeners = [],
     endSockets,
     cut,
@@ -115,7 +117,7 @@ export async function drain(
 ): Promise<void> {
   lifecycle.startLeaving();
   const end = clock.monotonicMs() + drainMs;
-  const unsent = watchUnsentBytes([app.server, ...listeners], clock);
+  const unsent = watchUnsentBytes([app.server, ...listeners], queues, clock);
   const cancels = [clock.after(drainMs, cut), clock.after(drainMs / 2, () => lifecycle.startEnding())];
   try {
     await connections.begin();

@@ -1,7 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { Server as NetServer, type Socket } from "node:net";
 import { type Clock, sleep } from "../../../lib/clock.ts";
-import { readSendQueues } from "../../http/send-queues.ts";
+import type { SendQueueReader } from "../../http/send-queues.ts";
 
 /** Closes each connection of a server when its client has received all written data. */
 export interface GracefulClose {
@@ -21,8 +21,8 @@ export interface GracefulClose {
 export interface IdleState {
   /** Whether this side of the connection is closed. */
   readonly hasEnded: boolean;
-  /** Bytes that the client has not acknowledged. */
-  readonly waiting: number;
+  /** Bytes that the client has not acknowledged. Undefined while the kernel's send queues cannot be read. */
+  readonly waiting: number | undefined;
   /** Time since the last byte in either direction. */
   readonly stillMs: number;
 }
@@ -30,6 +30,8 @@ export interface IdleState {
 interface Connection {
   /** Number of requests with an incomplete response. */
   running: number;
+  /** Bytes that the client had not acknowledged when the kernel's send queues were last read. */
+  waiting: number;
   /** The byte counts of the last check. */
   byteCounts: string;
   movedAtMs: number;
@@ -44,13 +46,15 @@ const deadMs = 30_000;
 
 /**
  * Decides how to close an idle connection. `end` closes this side after the written data. The server then destroys
- * the connection, because the client may keep its side open indefinitely.
+ * the connection, because the client may keep its side open indefinitely. While it is unknown whether data waits for
+ * the client, `end` is safe, and `destroy` has to wait until the client counts as disconnected.
  */
 export function nextStep(
   { hasEnded, waiting, stillMs }: IdleState,
   pauseMs: number,
 ): "wait" | "end" | "destroy" {
-  if (waiting > 0) return stillMs < deadMs ? "wait" : "destroy";
+  const mayWait = hasEnded ? waiting !== 0 : waiting !== undefined && waiting > 0;
+  if (mayWait) return stillMs < deadMs ? "wait" : "destroy";
   if (hasEnded) return "destroy";
   return stillMs < pauseMs ? "wait" : "end";
 }
@@ -62,6 +66,7 @@ export function nextStep(
  */
 export function watchForClose(
   server: Server,
+  reader: SendQueueReader,
   clock: Clock,
   listeners: readonly NetServer[] = [],
 ): GracefulClose {
@@ -69,6 +74,7 @@ export function watchForClose(
   server.on("connection", (socket: Socket) => {
     open.set(socket, {
       running: 0,
+      waiting: 0,
       byteCounts: "0 0 0",
       movedAtMs: Number.NEGATIVE_INFINITY,
       readAtRest: 0,
@@ -94,11 +100,13 @@ export function watchForClose(
 
   /** Lists the connections without a running request. */
   const listIdle = async () => {
-    const queues = await readSendQueues();
+    const queues = await reader.read();
     const nowMs = clock.monotonicMs();
     return [...open].flatMap(([socket, connection]) => {
-      const waiting = queues(socket) ?? 0;
-      const byteCounts = `${socket.bytesRead} ${socket.bytesWritten - socket.writableLength} ${waiting}`;
+      const waiting = queues && (queues(socket) ?? 0);
+      connection.waiting = waiting ?? connection.waiting;
+      const written = socket.bytesWritten - socket.writableLength;
+      const byteCounts = `${socket.bytesRead} ${written} ${connection.waiting}`;
       const isRunning = connection.running > 0 || socket.writableLength > 0;
       if (isRunning || byteCounts !== connection.byteCounts) connection.movedAtMs = nowMs;
       connection.byteCounts = byteCounts;

@@ -26,6 +26,21 @@ describe("a connection without a request", () => {
       { hasEnded: true, waiting: 1, stillMs: 30_000 },
       "destroy",
     ],
+    [
+      "ends after the idle time if it is unknown whether the client has read all data",
+      { hasEnded: false, waiting: undefined, stillMs: 10_000 },
+      "end",
+    ],
+    [
+      "is not destroyed while it is unknown whether the client has received the end",
+      { hasEnded: true, waiting: undefined, stillMs: 29_900 },
+      "wait",
+    ],
+    [
+      "is destroyed after 30 s if it is unknown whether the client has received the end",
+      { hasEnded: true, waiting: undefined, stillMs: 30_000 },
+      "destroy",
+    ],
   ] as const)("%s", (_name, still, step) => {
     expect(nextStep(still, 10_000)).toBe(step);
   });

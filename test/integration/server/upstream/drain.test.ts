@@ -1,13 +1,16 @@
 /** Tests a drain while clients read slowly or keep their connections. */
 import { once } from "node:events";
+import { mkdirSync, rmdirSync, writeFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
+import { join } from "node:path";
 import Fastify from "fastify";
 import { afterEach, describe, expect, it } from "vitest";
 import { createLifecycle, drain } from "../../../../server/api/lifecycle/drain.ts";
 import { watchForClose } from "../../../../server/api/lifecycle/graceful-close.ts";
-import { unsentBytes } from "../../../../server/http/send-queues.ts";
+import { SendQueueReader, unsentBytes } from "../../../../server/http/send-queues.ts";
 import { eventually } from "../../../support/eventually.ts";
 import { FakeClock } from "../../../support/fake-clock.ts";
+import { folderOfTests } from "../../../support/folder.ts";
 
 /**
  * The size of a response that exceeds the kernel's buffers, so that the server cannot send all of it to an
@@ -23,10 +26,20 @@ afterEach(() => {
   for (const socket of sockets.splice(0)) socket.destroy();
 });
 
-async function start() {
+interface Logged {
+  readonly level: string;
+  readonly message: string;
+}
+
+/** @param tables the files with the send queues of the kernel. The default is those of the system. */
+async function start(tables?: readonly string[]) {
   const clock = new FakeClock();
+  const logged: Logged[] = [];
+  const write = (level: string) => (_facts: object, message: string) => logged.push({ level, message });
+  const log = { info: write("info"), warn: write("warn"), error: write("error") };
+  const queues = new SendQueueReader(log, tables);
   const app = Fastify({ forceCloseConnections: false });
-  const connections = watchForClose(app.server, clock);
+  const connections = watchForClose(app.server, queues, clock);
   app.get("/long", (_request, reply) => reply.send(Buffer.alloc(longBytes, "a")));
   app.get("/short", () => "short");
   await app.listen({ host: "127.0.0.1", port: 0 });
@@ -37,12 +50,13 @@ async function start() {
       idleCloseMs,
       drainMs: 500_000,
       connections,
+      queues,
       cut: () => app.server.closeAllConnections(),
       clock,
     });
     return new Drain(drained, clock);
   };
-  return { port, stop };
+  return { port, stop, logged };
 }
 
 /** A drain in progress. The test moves the clock only between two checks of the drain. */
@@ -157,5 +171,64 @@ describe("a server that drains", () => {
     const ended = Promise.all([idle, unused].map(({ socket }) => once(socket, "end")));
     expect(await stop(pauseMs).pass(1_000)).toBe(true);
     await ended;
+  });
+});
+
+describe("a server that drains and cannot read the send queues of the kernel", () => {
+  // A folder is not readable as a file, so each read fails with EISDIR.
+  const unreadable = [import.meta.dirname];
+  const failure = {
+    level: "error",
+    message: expect.stringMatching(/^the send queues of the kernel cannot be read/),
+  };
+
+  it("closes the connections of its clients after a pause, ends in bounded time, and logs the failure once", async () => {
+    const { port, stop, logged } = await start(unreadable);
+    const client = await connectClient(port);
+    client.send("/short");
+    await eventually("the response", () => client.lastText().endsWith("short"));
+    const ended = once(client.socket, "end");
+    const stopped = stop(3_000);
+    expect(await stopped.pass(2_000)).toBe(false);
+    expect(
+      await stopped.pass(62_000),
+      "the client keeps its half open for 30 s, and the kernel has 30 s",
+    ).toBe(true);
+    await ended;
+    expect(logged).toEqual([failure]);
+  });
+
+  it("sends the complete response to a slow client", async () => {
+    const { port, stop } = await start(unreadable);
+    const client = await connectClient(port);
+    client.send("/long");
+    client.socket.pause();
+    await eventually("a full send queue", async () => (await unsentBytes(port)) > 100_000);
+    const stopped = stop(0);
+    expect(await stopped.pass(60_000)).toBe(false);
+    client.socket.resume();
+    const ended = once(client.socket, "end");
+    await stopped.finish();
+    await ended;
+    expect(client.bytes()).toBeGreaterThan(longBytes);
+  });
+
+  it("continues as usual when the send queues can be read again, and logs each change once", async () => {
+    const folder = folderOfTests("send-queues");
+    const table = join(folder, "tcp");
+    mkdirSync(table);
+    const { port, stop, logged } = await start([table]);
+    const client = await connectClient(port);
+    const ended = once(client.socket, "end");
+    const stopped = stop(10_000);
+    expect(await stopped.pass(1_000)).toBe(false);
+    rmdirSync(table);
+    writeFileSync(table, "");
+    expect(await stopped.pass(11_000)).toBe(true);
+    await ended;
+    expect(logged).toEqual([
+      failure,
+      { level: "info", message: "the send queues of the kernel can be read again" },
+    ]);
   });
 });
