@@ -10,6 +10,7 @@ import { keyCheck } from "./chapters/key-check.ts";
 import { longStream } from "./chapters/long-stream.ts";
 import { memory } from "./chapters/memory.ts";
 import { mists } from "./chapters/mists.ts";
+import { naturalVoices } from "./chapters/natural-voices.ts";
 import { overload } from "./chapters/overload.ts";
 import { peers } from "./chapters/peers.ts";
 import { streams } from "./chapters/streams.ts";
@@ -40,6 +41,7 @@ const measurements: readonly Measurement[] = [
   overload,
   hostileCallers,
   peers,
+  naturalVoices,
   memory(plots, soak),
   longStream,
 ];
