@@ -7,6 +7,7 @@ import { firstAudio } from "./chapters/first-audio.ts";
 import { hostileCallers } from "./chapters/hostile-callers.ts";
 import { idleSockets } from "./chapters/idle-sockets.ts";
 import { keyCheck } from "./chapters/key-check.ts";
+import { loadedSockets } from "./chapters/loaded-sockets.ts";
 import { longStream } from "./chapters/long-stream.ts";
 import { memory } from "./chapters/memory.ts";
 import { mists } from "./chapters/mists.ts";
@@ -36,6 +37,7 @@ const measurements: readonly Measurement[] = [
   arcana,
   apiTier,
   webSockets,
+  loadedSockets,
   idleSockets(process.env.IDLE_SOCKETS),
   keyCheck,
   overload,
