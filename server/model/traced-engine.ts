@@ -7,7 +7,8 @@ const maxSpans = 32;
 
 /**
  * Returns an engine that records a span for each utterance. The span includes the wait for a process, the
- * synthesis, and the time in which the client reads.
+ * synthesis, and the time in which the client reads. Its child span is the time in which an engine process is occupied:
+ * it ends when the process can run another utterance, also after a client has disconnected.
  */
 export function traced(engine: Engine, parent: Span): Engine {
   let spans = 0;
@@ -20,15 +21,23 @@ export function traced(engine: Engine, parent: Span): Engine {
     restarts: engine.restarts,
     healthy: () => engine.healthy(),
     close: () => engine.close(),
-    async *speak(utterance, signal, onWritten) {
+    async *speak(utterance, signal, onWritten, onBegun) {
       spans++;
-      if (spans > maxSpans) return yield* engine.speak(utterance, signal, onWritten);
+      if (spans > maxSpans) return yield* engine.speak(utterance, signal, onWritten, onBegun);
       const span = parent.child("engine", {
         "svc.engine": engine.name,
         "svc.words": utterance.tokens.length,
       });
+      const onProcessBegun = () => {
+        const occupied = span.child("engine process");
+        const onFree = onBegun?.();
+        return () => {
+          occupied.end();
+          onFree?.();
+        };
+      };
       try {
-        yield* engine.speak(utterance, signal, onWritten);
+        yield* engine.speak(utterance, signal, onWritten, onProcessBegun);
       } catch (error) {
         span.end(asFailure(error).code);
         throw error;

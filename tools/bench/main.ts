@@ -7,9 +7,11 @@ import { firstAudio } from "./chapters/first-audio.ts";
 import { hostileCallers } from "./chapters/hostile-callers.ts";
 import { idleSockets } from "./chapters/idle-sockets.ts";
 import { keyCheck } from "./chapters/key-check.ts";
+import { loadedSockets } from "./chapters/loaded-sockets.ts";
 import { longStream } from "./chapters/long-stream.ts";
 import { memory } from "./chapters/memory.ts";
 import { mists } from "./chapters/mists.ts";
+import { naturalVoices } from "./chapters/natural-voices.ts";
 import { overload } from "./chapters/overload.ts";
 import { peers } from "./chapters/peers.ts";
 import { streams } from "./chapters/streams.ts";
@@ -35,11 +37,13 @@ const measurements: readonly Measurement[] = [
   arcana,
   apiTier,
   webSockets,
+  loadedSockets,
   idleSockets(process.env.IDLE_SOCKETS),
   keyCheck,
   overload,
   hostileCallers,
   peers,
+  naturalVoices,
   memory(plots, soak),
   longStream,
 ];

@@ -2,6 +2,7 @@ import { type Encoder, joinBytes } from "../../audio/encoder.ts";
 import { createRateConverter } from "../../audio/resample.ts";
 import type { WordTimestamp } from "../../contract/speech.ts";
 import type { SynthesisStream } from "../upstream/model-client.ts";
+import type { FirstPiece } from "./first-piece.ts";
 
 /** Receives reports about the encoded audio. */
 export interface Listener {
@@ -26,15 +27,17 @@ export interface Speaking {
 /**
  * Resamples and encodes speech, and yields the bytes of the response piece by piece.
  * @param rate sampling rate in Hz of the response.
+ * @param firstPiece limits the duration of the first piece. Default: the pieces have the durations of the model's frames.
  * @throws Failure if the model fails during the stream.
  */
 export async function* encodeSpeech(
   speaking: Speaking,
   rate: number,
   listener: Listener,
+  firstPiece?: FirstPiece,
 ): AsyncGenerator<Uint8Array, void, void> {
   try {
-    yield* encodeAll(speaking, rate, listener);
+    yield* encodeAll(speaking, rate, listener, firstPiece);
   } finally {
     speaking.encoder.close?.();
   }
@@ -44,6 +47,7 @@ async function* encodeAll(
   { speech, encoder }: Speaking,
   rate: number,
   listener: Listener,
+  firstPiece: FirstPiece | undefined,
 ): AsyncGenerator<Uint8Array, void, void> {
   const converter = createRateConverter(speech.rate, rate);
   for await (const frame of speech.frames) {
@@ -51,14 +55,18 @@ async function* encodeAll(
       listener.onWords?.(frame.words);
       continue;
     }
-    const startedAt = performance.now();
-    const samples = converter.push(frame.samples);
-    const bytes = encoder.encode(samples);
-    listener.onEncoded(samples.length, bytes.length, performance.now() - startedAt);
-    if (bytes.length > 0) yield bytes;
+    let startedAt = performance.now();
+    const converted = converter.push(frame.samples);
+    for (const samples of firstPiece?.push(converted) ?? [converted]) {
+      const bytes = encoder.encode(samples);
+      listener.onEncoded(samples.length, bytes.length, performance.now() - startedAt);
+      if (bytes.length > 0) yield bytes;
+      startedAt = performance.now();
+    }
   }
   const startedAt = performance.now();
-  const rest = converter.finish();
+  const converted = converter.finish();
+  const rest = firstPiece?.finish(converted) ?? converted;
   const last = joinBytes([encoder.encode(rest), encoder.finish()].filter(({ length }) => length > 0));
   listener.onEncoded(rest.length, last.length, performance.now() - startedAt);
   if (last.length > 0) yield last;

@@ -12,7 +12,8 @@ import type { Metrics } from "../observability/metrics.ts";
 import { type Outlet, SynthesisRecord } from "../observability/synthesis-record.ts";
 import { countCodePoints } from "../request/code-points.ts";
 import type { SpeechRequest } from "../request/speech-request.ts";
-import { encodeSpeech } from "../respond/encode-speech.ts";
+import { encodeSpeech, type Listener } from "../respond/encode-speech.ts";
+import { FirstPiece } from "../respond/first-piece.ts";
 import { toFailure } from "../respond/problems.ts";
 import type { Synthesizer } from "../synthesis/synthesizer.ts";
 
@@ -144,13 +145,15 @@ export class SocketSynthesis {
       span: this.#span,
       signal: this.#controller.signal,
     });
-    const pieces = encodeSpeech(speaking, speechRequest.rate, {
+    const listener: Listener = {
       onEncoded: (samples, bytes, workMs) => {
         this.#encodedSamples += samples;
         this.#spoken.encoded(samples, bytes, workMs);
       },
       onWords: (words) => this.#words.push(...words),
-    });
+    };
+    const { rate } = speechRequest;
+    const pieces = encodeSpeech(speaking, rate, listener, new FirstPiece(rate));
     for await (const piece of pieces) {
       // The client is sent no chunk with only a header.
       const audio = this.#encodedSamples > 0 ? piece : new Uint8Array();

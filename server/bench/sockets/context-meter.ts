@@ -9,6 +9,8 @@ export interface ContextRecord {
   readonly stream: StreamRecord;
   /** The milliseconds between consecutive chunks of one synthesis. */
   readonly gapsMs: readonly number[];
+  /** The milliseconds of audio in the first chunk of each synthesis. */
+  readonly firstChunksMs: readonly number[];
   /**
    * The milliseconds from the client's `clear` to the `done` that ends the audio. It is `undefined` if the
    * client did not cancel the context.
@@ -23,6 +25,7 @@ export interface ContextRecord {
 export class ContextMeter {
   readonly #playback = new PlaybackMeter();
   readonly #gapsMs: number[] = [];
+  readonly #firstChunksMs: number[] = [];
   readonly #audio: AudioMeter;
   #bytes = 0;
   #audioMs = 0;
@@ -59,7 +62,8 @@ export class ContextMeter {
     const { bytes, ms = 0 } = this.#audio.push(piece);
     if (bytes === 0) return;
     this.#firstAudioMs ??= this.#since(atMs);
-    if (this.#lastChunkAtMs !== undefined) this.#gapsMs.push(atMs - this.#lastChunkAtMs);
+    if (this.#lastChunkAtMs === undefined) this.#firstChunksMs.push(ms);
+    else this.#gapsMs.push(atMs - this.#lastChunkAtMs);
     this.#lastChunkAtMs = atMs;
     this.#bytes += bytes;
     this.#audioMs += ms;
@@ -104,7 +108,7 @@ export class ContextMeter {
       audioMs: this.#audioMs,
       stallMs: this.hasAudio ? this.#playback.stallMs : undefined,
     };
-    return { stream, gapsMs: this.#gapsMs, silenceMs };
+    return { stream, gapsMs: this.#gapsMs, firstChunksMs: this.#firstChunksMs, silenceMs };
   }
 
   /** Returns the milliseconds since the first sentence was sent, or 0 if it was not sent yet. */

@@ -40,7 +40,8 @@ export async function runSocketLoad(
   const records: ContextRecord[] = [];
   const startedAt = performance.now();
   await Promise.all(
-    callers.map(async (caller) => {
+    callers.map(async (caller, at) => {
+      if (pace !== undefined) await sleep(systemClock, startDelayMs(target, pace, at / streams), over);
       for (let number = 1; !over.aborted; number++) {
         const plan = { text: texts(), pace, isCancelled: number % cancelEvery === 0 };
         const record = await caller.speak(plan, over);
@@ -53,6 +54,16 @@ export async function runSocketLoad(
   const elapsedSeconds = (performance.now() - startedAt) / 1000;
   for (const caller of callers) caller.close();
   return { records, elapsedSeconds };
+}
+
+/**
+ * Returns the delay of a client that sends its texts at a pace. Without the delay all clients would complete their
+ * sentences at the same moment, which callers of a service do not.
+ * @param share the position of the client among all clients, from 0 to 1.
+ */
+function startDelayMs({ texts }: SocketTarget, pace: number, share: number): number {
+  const tokens = texts.reduce((sum, text) => sum + writeText(text).tokens.length, 0) / texts.length;
+  return (share * tokens * 1000) / pace;
 }
 
 /** A client with one socket. It reconnects after a failure. */

@@ -16,6 +16,7 @@ export interface SocketReport {
     readonly silenceMs: Quantiles | undefined;
   };
   readonly chunkGaps: ChunkGaps;
+  readonly firstChunks: FirstChunks;
   /** The HTTP requests with the same first sentences. It is `undefined` if HTTP was not measured. */
   readonly http: Report | undefined;
   /** The difference of each quantile of the time to first audio: WebSockets minus HTTP. */
@@ -26,8 +27,16 @@ export interface SocketReport {
 export interface ChunkGaps {
   readonly count: number;
   readonly largestMs: number | undefined;
+  readonly p99Ms: number | undefined;
   /** The share of the gaps that are longer than {@link longGapMs}. */
   readonly longShare: number | undefined;
+}
+
+/** The first chunk of each synthesis. The durations are milliseconds of audio. */
+export interface FirstChunks {
+  readonly count: number;
+  readonly shortestMs: number | undefined;
+  readonly longestMs: number | undefined;
 }
 
 /** Some clients treat a longer gap as the end of the speech. */
@@ -54,6 +63,7 @@ export function summarizeSockets(
       silenceMs: quantiles(ascending(cancelled.flatMap(({ silenceMs }) => silenceMs ?? []))),
     },
     chunkGaps: gapsOf(records),
+    firstChunks: firstChunksOf(records),
     http,
     firstAudioExcessMs: excess(contexts.firstAudioMs, http?.firstAudioMs),
   };
@@ -73,8 +83,14 @@ function gapsOf(records: readonly ContextRecord[]): ChunkGaps {
   return {
     count: gapsMs.length,
     largestMs: gapsMs.at(-1),
+    p99Ms: quantiles(gapsMs)?.p99,
     longShare: gapsMs.length === 0 ? undefined : long / gapsMs.length,
   };
+}
+
+function firstChunksOf(records: readonly ContextRecord[]): FirstChunks {
+  const chunksMs = ascending(records.flatMap(({ firstChunksMs }) => firstChunksMs));
+  return { count: chunksMs.length, shortestMs: chunksMs[0], longestMs: chunksMs.at(-1) };
 }
 
 function excess(sockets: Quantiles | undefined, http: Quantiles | undefined): Quantiles | undefined {

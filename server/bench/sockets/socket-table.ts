@@ -6,7 +6,7 @@ const unknown = "not known";
 
 /** Renders the results of a run over WebSockets as a text table. */
 export function renderSockets(report: SocketReport): string {
-  const { contexts, cancelled, chunkGaps, http } = report;
+  const { contexts, cancelled, chunkGaps, firstChunks, http } = report;
   const { requests, playback } = contexts;
   const rows: [string, string][] = [
     ["sockets", `${contexts.streams} for ${contexts.elapsedSeconds.toFixed(1)} s`],
@@ -17,6 +17,7 @@ export function renderSockets(report: SocketReport): string {
     ["first audio after sentence", line(contexts.firstAudioMs)],
     ...(http ? httpRows(report, http) : []),
     ["gaps between chunks", gaps(chunkGaps)],
+    ["audio of the first chunk", firstChunkRange(firstChunks)],
     ["cancel to silence", line(cancelled.silenceMs)],
     [
       `starved over ${starvedAboveMs} ms`,
@@ -39,9 +40,14 @@ function httpRows(
   ];
 }
 
-function gaps({ count, largestMs, longShare }: SocketReport["chunkGaps"]): string {
-  if (largestMs === undefined) return unknown;
-  return `largest ${largestMs.toFixed(1)} ms; ${percent(longShare)} of ${count} over ${longGapMs} ms`;
+function firstChunkRange({ shortestMs, longestMs }: SocketReport["firstChunks"]): string {
+  if (shortestMs === undefined || longestMs === undefined) return unknown;
+  return `${shortestMs.toFixed(1)} to ${longestMs.toFixed(1)} ms`;
+}
+
+function gaps({ count, largestMs, p99Ms, longShare }: SocketReport["chunkGaps"]): string {
+  if (largestMs === undefined || p99Ms === undefined) return unknown;
+  return `p99 ${p99Ms.toFixed(1)} ms, largest ${largestMs.toFixed(1)} ms; ${percent(longShare)} of ${count} over ${longGapMs} ms`;
 }
 
 function failures(failed: number, byCode: Readonly<Record<string, number>>): string {

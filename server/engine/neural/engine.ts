@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { Failure } from "../../contract/errors.ts";
 import type { EngineFrame, Sounds, Token, Utterance } from "../../contract/speech.ts";
-import type { Engine, EngineOptions, OnWritten } from "../runtime/engine.ts";
+import type { Engine, EngineOptions, OnBegun, OnWritten } from "../runtime/engine.ts";
 import { ProcessPool } from "../runtime/process-pool.ts";
 import type { NeuralModelSpec } from "./onnx/model-spec.ts";
 import { EngineSpeed, phraseGrowthAt, realTimeStreamsAt } from "./real-time.ts";
@@ -153,11 +153,12 @@ export class NeuralEngine implements Engine {
     utterance: Utterance,
     signal: AbortSignal,
     onWritten?: OnWritten,
+    onBegun?: OnBegun,
   ): AsyncGenerator<EngineFrame, void, void> {
     const sounds = await this.#read(utterance, signal);
     if (!sounds) return;
     const tokens = utterance.tokens.map((token, i): Token => ({ ...token, sounds: sounds[i] ?? [] }));
-    yield* this.#pool.speak({ ...utterance, tokens }, signal, onWritten);
+    yield* this.#pool.speak({ ...utterance, tokens }, signal, onWritten, onBegun);
   }
 
   healthy(): boolean {

@@ -33,8 +33,14 @@ export interface Engine {
    * @throws Failure `model_failed` if the engine failed after the first audio. A failure before the first
    * audio is retried once.
    * @param onWritten called by an engine that works ahead.
+   * @param onBegun called by an engine with processes, at the start of each attempt.
    */
-  speak(utterance: Utterance, signal: AbortSignal, onWritten?: OnWritten): AsyncIterable<EngineFrame>;
+  speak(
+    utterance: Utterance,
+    signal: AbortSignal,
+    onWritten?: OnWritten,
+    onBegun?: OnBegun,
+  ): AsyncIterable<EngineFrame>;
   /** The variant of the engine, as part of a sentence. Undefined if the engine has only one. */
   readonly variant?: string | undefined;
   /** The number of processes that ended unexpectedly. */
@@ -57,6 +63,12 @@ export interface Engine {
  * @param seconds the duration of the audio; undefined if the engine does not know it.
  */
 export type OnWritten = (seconds?: number) => void;
+
+/**
+ * Called when an engine process begins an utterance, after the wait for a free process. It returns a function that
+ * is called when the process can run the next utterance.
+ */
+export type OnBegun = () => () => void;
 
 export interface EngineLog {
   info(fields: object, message: string): void;

@@ -1,7 +1,7 @@
 import { RestartBackoff } from "../../../lib/backoff.ts";
 import { Failure } from "../../contract/errors.ts";
 import type { EngineFrame, Sounds, Utterance } from "../../contract/speech.ts";
-import { type Engine, EngineMissing, type EngineOptions, type OnWritten } from "./engine.ts";
+import { type Engine, EngineMissing, type EngineOptions, type OnBegun, type OnWritten } from "./engine.ts";
 import { type EngineCommand, EngineDied, EngineProcess, EngineRefused } from "./engine-process.ts";
 import { type QueuedUtterance, UtteranceQueue } from "./utterance-queue.ts";
 
@@ -142,12 +142,13 @@ export class ProcessPool implements Engine {
     utterance: Utterance,
     signal: AbortSignal,
     onWritten?: OnWritten,
+    onBegun?: OnBegun,
   ): AsyncGenerator<EngineFrame, void, void> {
     let isAudioSent = false;
     const mayRetry = this.#retries();
     for (;;) {
       try {
-        for await (const frame of this.#speakOnce(utterance, signal, onWritten)) {
+        for await (const frame of this.#speakOnce(utterance, signal, onWritten, onBegun)) {
           isAudioSent = true;
           yield frame;
         }
@@ -201,13 +202,13 @@ export class ProcessPool implements Engine {
     utterance: Utterance,
     signal: AbortSignal,
     onWritten: OnWritten | undefined,
+    onBegun: OnBegun | undefined,
   ): AsyncGenerator<EngineFrame, void, void> {
     const process = await this.#take(signal, utterance);
     if (!process) return;
     const begunAtMs = performance.now();
     const { frames, settled, seconds } = process.run(utterance, signal);
-    const running: RunningUtterance = { leastBusy: this.#countBusy() };
-    this.#running.add(running);
+    const onFree = onBegun?.();
     // The process is released before the client has received all audio. Otherwise a slow client would block
     // the process for other streams.
     void settled.then(() => {
@@ -221,6 +222,7 @@ export class ProcessPool implements Engine {
           isMultiThreaded: process === this.#multiThreadedProcess,
         });
       this.#release(process);
+      onFree?.();
       if (isFinished) onWritten?.(seconds());
     });
     yield* frames;

@@ -56,11 +56,12 @@ describe("ContextMeter", () => {
     meter.synthesisOver();
     meter.chunk(1500, audio(100));
     meter.chunk(1510, audio(50));
-    const { stream, gapsMs, silenceMs } = meter.done(1600);
+    const { stream, gapsMs, firstChunksMs, silenceMs } = meter.done(1600);
     expect(stream).toEqual({
       ...{ outcome: "complete", bytes: 700, wallMs: 600, firstAudioMs: 20, audioMs: 350, stallMs: 280 },
     });
     expect(gapsMs).toEqual([30, 10]);
+    expect(firstChunksMs).toEqual([100, 100]);
     expect(silenceMs).toBeUndefined();
   });
 
@@ -93,6 +94,7 @@ describe("ContextMeter", () => {
 const context = (firstAudioMs: number, gapsMs: number[] = []): ContextRecord => ({
   stream: { outcome: "complete", bytes: 2, wallMs: 100, firstAudioMs, audioMs: 1000, stallMs: 0 },
   gapsMs,
+  firstChunksMs: [firstAudioMs + 20],
   silenceMs: undefined,
 });
 const cancelled = (silenceMs: number): ContextRecord => ({ ...context(999, [10]), silenceMs });
@@ -109,7 +111,8 @@ describe("the report of sockets", () => {
     expect(report.cancelled).toEqual({
       ...{ contexts: 1, audioSeconds: 1, silenceMs: { p50: 5, p95: 5, p99: 5 } },
     });
-    expect(report.chunkGaps).toEqual({ count: 4, largestMs: 301, longShare: 0.25 });
+    expect(report.chunkGaps).toEqual({ count: 4, largestMs: 301, p99Ms: 301, longShare: 0.25 });
+    expect(report.firstChunks).toEqual({ count: 3, shortestMs: 30, longestMs: 1019 });
     expect(report.firstAudioExcessMs).toEqual({ p50: 2, p95: 3, p99: 3 });
   });
 
@@ -124,14 +127,17 @@ describe("the report of sockets", () => {
     expect(text).toMatch(/contexts +2 complete, 1 cancelled/);
     expect(text).toMatch(/contexts per second +1\.5/);
     expect(text).toMatch(/ws − http +p50 2\.0 ms, p95 3\.0 ms, p99 3\.0 ms/);
-    expect(text).toMatch(/gaps between chunks +largest 301\.0 ms; 25\.0 % of 4 over 300 ms/);
+    expect(text).toMatch(/gaps between chunks +p99 301\.0 ms, largest 301\.0 ms; 25\.0 % of 4 over 300 ms/);
+    expect(text).toMatch(/audio of the first chunk +30\.0 to 1019\.0 ms/);
     expect(text).toMatch(/cancel to silence +p50 5\.0 ms/);
     expect(renderSockets(summarizeSockets(2, run, undefined))).not.toContain("HTTP");
   });
 
   it("omits figures without measurements", () => {
     const report = summarizeSockets(1, { records: [], elapsedSeconds: 1 }, undefined);
-    expect(report.chunkGaps).toEqual({ count: 0, largestMs: undefined, longShare: undefined });
+    expect(report.chunkGaps).toEqual({
+      ...{ count: 0, largestMs: undefined, p99Ms: undefined, longShare: undefined },
+    });
     expect(renderSockets(report)).toMatch(/gaps between chunks +not known/);
   });
 });

@@ -109,7 +109,8 @@ async function sendHalf({ url, key }: ApiAlone): Promise<Socket> {
 
 /** Returns a speech request with this number of bytes of white space. */
 function largeBody(bytes: number, seconds = 1): string {
-  const request = { speaker: "luna", modelId: "arcana", text: replayText(seconds, "at once") };
+  const text = replayText(seconds, "at once");
+  const request = { speaker: "luna", modelId: "arcana", text, audioFormat: "pcm" };
   return `{${" ".repeat(bytes)}${JSON.stringify(request).slice(1)}`;
 }
 
@@ -119,9 +120,11 @@ async function sendSpeech({ url, key }: ApiAlone, body: string, accept: string):
     headers: { authorization: `Bearer ${key}`, "content-type": "application/json", accept },
     body,
   });
-  await response.arrayBuffer();
+  const answer = await response.text();
   if (![200, 503].includes(response.status))
-    throw new Error(`a large speech request received status ${response.status}`);
+    throw new Error(
+      `a large speech request received status ${response.status}: ${answer.slice(0, 300)}`,
+    );
 }
 
 /** Returns the highest memory of the process in MiB during the large requests. */

@@ -5,7 +5,7 @@ import { residentBytes } from "../../../test/support/processes.ts";
 import type { Served } from "../common/load.ts";
 import type { Measurement } from "../common/measurement.ts";
 import { startApiAlone } from "./api-alone.ts";
-import { openLimits } from "./web-sockets.ts";
+import { openLimits } from "./open-limits.ts";
 
 const defaultSockets = 10_000;
 /** The file descriptors that a process needs in addition to the sockets. */

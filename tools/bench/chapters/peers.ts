@@ -1,10 +1,18 @@
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { VoicesFolder } from "../../../test/support/voices/folder.ts";
-import { median } from "../common/load.ts";
 import type { Measurement, TargetRow } from "../common/measurement.ts";
 import { markdownTable } from "../common/page.ts";
 import { startServer } from "../common/running-server.ts";
+import {
+  alternate,
+  firstAudioMs,
+  longText,
+  type Send,
+  sentences,
+  throughput,
+  untilServed,
+} from "../common/servers-in-turn.ts";
 import { startPiper } from "./piper-server.ts";
 
 /** The results for one model: medians of this server and of Piper's server. */
@@ -40,26 +48,8 @@ const streamCounts = [1, 8];
 const sides = ["ours", "theirs", "theirsLikeOurs"] as const;
 const ourRuntime = (createRequire(import.meta.url)("onnxruntime-node/package.json") as { version: string })
   .version;
-const rate = 22_050;
-const wavHeaderBytes = 44;
-
-const longText =
-  "The harbour was quiet when the first boats came in. Gulls circled over the wet stones and called to each other. A woman in a yellow coat stood at the end of the pier and waited for her brother. He had left before the storm, and nobody had heard of him for two days. When his boat came round the light at last, she did not wave. She only put her hands into her pockets, turned round and walked slowly back to the town, where the bakery had just opened its doors and the smell of bread filled the street.".slice(
-    0,
-    500,
-  );
-/** Sentences without a pause, so that silence does not count as audio. */
-const sentences = [
-  "Your order has been shipped and will arrive on Thursday.",
-  "Please hold the line while I look up your account.",
-  "The meeting has been moved to the large room on the second floor.",
-  "There is light traffic on the main road into the city this morning.",
-  "I could not find a booking under that name for tonight.",
-  "Would you like me to send the receipt to your address.",
-];
-
-/** Sends a speech request for a text. */
-type Send = (text: string) => Promise<Response>;
+/** WAV at the rate of the models. */
+const wav = { rate: 22_050, headerBytes: 44 };
 
 /** Compares this server with Piper's server, in turn and with the same models. */
 export const peers: Measurement = {
@@ -148,15 +138,13 @@ ${markdownTable(["model", "figure", `ours, ${ours}`, `Piper's, ${theirs}`, `Pipe
 async function measureModel(
   senders: Side<Send>,
 ): Promise<Pick<PeerFigures, "firstAudioMs" | "audioPerSecond">> {
-  for (const side of sides)
-    for (const text of sentences) await readAudio(await senders[side](text), performance.now());
-  const first = await alternate(firstAudioRounds, senders, async (send) => {
-    const startedAt = performance.now();
-    return (await readAudio(await send(longText), startedAt)).firstAudioMs;
-  });
+  for (const side of sides) for (const text of sentences) await firstAudioMs(senders[side], wav, text);
+  const first = await alternate(firstAudioRounds, senders, (send) => firstAudioMs(send, wav, longText));
   const audioPerSecond: (Medians & { streams: number })[] = [];
   for (const streams of streamCounts) {
-    const medians = await alternate(windows, senders, (send) => throughput(send, streams, windowSeconds));
+    const medians = await alternate(windows, senders, (send) =>
+      throughput(send, wav, { streams, seconds: windowSeconds }),
+    );
     console.log(`    ${streams} streams: ${formatted(medians, 1)} s/s`);
     audioPerSecond.push({ streams, ...medians });
   }
@@ -166,56 +154,6 @@ async function measureModel(
 
 function formatted(medians: Medians, digits: number): string {
   return sides.map((side) => `${side} ${medians[side].toFixed(digits)}`).join(", ");
-}
-
-/** Measures the servers in turn, and returns the medians. The order of the servers changes in each round. */
-async function alternate(
-  rounds: number,
-  senders: Side<Send>,
-  measure: (send: Send) => Promise<number>,
-): Promise<Medians> {
-  const measured: Side<number[]> = { ours: [], theirs: [], theirsLikeOurs: [] };
-  for (let round = 0; round < rounds; round++) {
-    for (const side of round % 2 === 0 ? sides : sides.toReversed()) {
-      measured[side].push(await measure(senders[side]));
-    }
-  }
-  const { ours, theirs, theirsLikeOurs } = measured;
-  return { ours: median(ours), theirs: median(theirs), theirsLikeOurs: median(theirsLikeOurs) };
-}
-
-/**
- * Returns the seconds of audio per second. No request starts after the end of the window. Running requests
- * finish, and their time counts.
- */
-async function throughput(send: Send, streams: number, seconds: number): Promise<number> {
-  const startedAt = performance.now();
-  let next = 0;
-  let audioSeconds = 0;
-  const stream = async () => {
-    while (performance.now() - startedAt < seconds * 1000) {
-      const text = sentences[next++ % sentences.length] ?? "";
-      const received = await readAudio(await send(text), startedAt);
-      audioSeconds += received.audioSeconds; // The addition follows the await in a separate statement, so that it uses the current sum.
-    }
-  };
-  await Promise.all(Array.from({ length: streams }, stream));
-  return audioSeconds / ((performance.now() - startedAt) / 1000);
-}
-
-async function readAudio(
-  response: Response,
-  startedAt: number,
-): Promise<{ firstAudioMs: number; audioSeconds: number }> {
-  if (!response.ok || !response.body)
-    throw new Error(`${response.url} responded with status ${response.status}`);
-  let bytes = 0;
-  let firstAudioMs = Number.NaN;
-  for await (const piece of response.body) {
-    bytes += piece.length;
-    if (Number.isNaN(firstAudioMs) && bytes > wavHeaderBytes) firstAudioMs = performance.now() - startedAt;
-  }
-  return { firstAudioMs, audioSeconds: (bytes - wavHeaderBytes) / 2 / rate };
 }
 
 function senderToUs({ url, key }: { readonly url: string; readonly key: string }, voice: string): Send {
@@ -228,7 +166,7 @@ function senderToUs({ url, key }: { readonly url: string; readonly key: string }
     fetch(`${url}/v1/svc-tts`, {
       method: "POST",
       headers,
-      body: JSON.stringify({ speaker: voice, modelId: "mist", text, samplingRate: rate }),
+      body: JSON.stringify({ speaker: voice, modelId: "mist", text, samplingRate: wav.rate }),
     });
 }
 
@@ -239,14 +177,4 @@ function senderToPiper(url: string): Send {
       headers: { "content-type": "application/json" },
       body: JSON.stringify({ text }),
     });
-}
-
-async function untilServed(url: string, voice: string): Promise<void> {
-  const until = performance.now() + 60_000;
-  while (performance.now() < until) {
-    const { voices } = (await (await fetch(`${url}/v1/voices`)).json()) as { voices: { id: string }[] };
-    if (voices.some(({ id }) => id === voice)) return;
-    await new Promise((resolve) => setTimeout(resolve, 200));
-  }
-  throw new Error(`${voice} was not served in time`);
 }

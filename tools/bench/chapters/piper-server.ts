@@ -1,8 +1,9 @@
-import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { leasePort } from "../../../test/support/port-lease.ts";
 import { pythonWith } from "../../../test/support/python.ts";
+import { onnxRuntimeOf } from "../common/servers-in-turn.ts";
 
 /** Piper's packages (GPL-3.0). They are installed only for measurements, and run in a separate process. */
 const packages = ["piper-tts==1.8.0", "flask==3.1.3"];
@@ -38,16 +39,11 @@ export async function startPiper(model: string, runtime?: string): Promise<Piper
   const url = `http://127.0.0.1:${port}`;
   try {
     await untilUp(child, url);
-    return { url, runtime: runtimeOf(python), stop };
+    return { url, runtime: onnxRuntimeOf(python), stop };
   } catch (error) {
     await stop();
     throw error;
   }
-}
-
-function runtimeOf(python: string): string {
-  const script = "import onnxruntime; print(onnxruntime.__version__)";
-  return execFileSync(python, ["-c", script], { encoding: "utf8" }).trim();
 }
 
 async function untilUp(child: ChildProcess, url: string): Promise<void> {

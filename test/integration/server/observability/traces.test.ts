@@ -69,6 +69,10 @@ describe("a request through both tiers", () => {
       expect(parentSpanId).toBe(synthesis.spanId);
       expect(attributes).toMatchObject({ "svc.engine": "flite" });
     }
+    const occupied = spans.filter(({ name }) => name === "engine process");
+    expect(occupied.map((span) => span.parentSpanId).sort()).toEqual(
+      engines.map((span) => span.spanId).sort(),
+    );
     for (const span of spans) {
       const parent = spans.find(({ spanId }) => spanId === span.parentSpanId);
       if (parent) expect(span.startMs).toBeGreaterThanOrEqual(parent.startMs - 1);
