@@ -208,6 +208,8 @@ export class ProcessPool implements Engine {
     if (!process) return;
     const begunAtMs = performance.now();
     const { frames, settled, seconds } = process.run(utterance, signal);
+    const running: RunningUtterance = { leastBusy: this.#countBusy() };
+    this.#running.add(running);
     const onFree = onBegun?.();
     // The process is released before the client has received all audio. Otherwise a slow client would block
     // the process for other streams.
