@@ -122,9 +122,7 @@ async function sendSpeech({ url, key }: ApiAlone, body: string, accept: string):
   });
   const answer = await response.text();
   if (![200, 503].includes(response.status))
-    throw new Error(
-      `a large speech request received status ${response.status}: ${answer.slice(0, 300)}`,
-    );
+    throw new Error(`a large speech request received status ${response.status}: ${answer.slice(0, 300)}`);
 }
 
 /** Returns the highest memory of the process in MiB during the large requests. */

@@ -11,11 +11,11 @@ import { markdownTable } from "../common/page.ts";
 import { program, type RunningServer, startServer } from "../common/running-server.ts";
 import {
   alternate,
-  firstAudioMs,
-  longText,
+  comparedSentences,
+  comparedText,
+  measureThroughput,
   type Send,
-  sentences,
-  throughput,
+  timeFirstAudio,
   untilServed,
 } from "../common/servers-in-turn.ts";
 import { type FastKokoro, startFastKokoro } from "./fastkokoro-server.ts";
@@ -36,7 +36,7 @@ const pauseAfterRejectionMs = 250;
 const texts = [
   { what: "2 words", text: "Hello there.", share: undefined },
   { what: "10 words", text: "Your new table will be delivered on Thursday in May.", share: 1 / 5 },
-  { what: `${longText.length} characters`, text: longText, share: 1 / 4 },
+  { what: `${comparedText.length} characters`, text: comparedText, share: 1 / 4 },
 ] as const;
 
 interface Sides {
@@ -88,10 +88,10 @@ async function compare(ours: RunningServer, theirs: FastKokoro): Promise<Figures
     theirs: senderTo(theirs.url, "kokoro"),
   };
   for (const send of Object.values(senders))
-    for (const text of sentences) await firstAudioMs(send, pcm, text);
+    for (const text of comparedSentences) await timeFirstAudio(send, pcm, text);
   const firstAudio: (Sides & (typeof texts)[number])[] = [];
   for (const row of texts) {
-    const medians = await alternate(firstAudioRounds, senders, (send) => firstAudioMs(send, pcm, row.text));
+    const medians = await alternate(firstAudioRounds, senders, (send) => timeFirstAudio(send, pcm, row.text));
     console.log(
       `    first audio of ${row.what}: ${medians.ours.toFixed(0)} and ${medians.theirs.toFixed(0)} ms`,
     );
@@ -101,7 +101,7 @@ async function compare(ours: RunningServer, theirs: FastKokoro): Promise<Figures
   const audioPerSecond: (Sides & { streams: number })[] = [];
   for (const streams of streamCounts) {
     const window = { streams, seconds: windowSeconds };
-    const medians = await alternate(windows, senders, (send) => throughput(send, pcm, window));
+    const medians = await alternate(windows, senders, (send) => measureThroughput(send, pcm, window));
     console.log(`    ${streams} streams: ${medians.ours.toFixed(2)} and ${medians.theirs.toFixed(2)} s/s`);
     audioPerSecond.push({ ...medians, streams });
   }

@@ -6,11 +6,11 @@ import { markdownTable } from "../common/page.ts";
 import { startServer } from "../common/running-server.ts";
 import {
   alternate,
-  firstAudioMs,
-  longText,
+  comparedSentences,
+  comparedText,
+  measureThroughput,
   type Send,
-  sentences,
-  throughput,
+  timeFirstAudio,
   untilServed,
 } from "../common/servers-in-turn.ts";
 import { startPiper } from "./piper-server.ts";
@@ -125,7 +125,7 @@ function page(figures: readonly PeerFigures[]): string {
   ]);
   const { ours = "", theirs = "", theirsLikeOurs = "" } = figures[0]?.runtimes ?? {};
   return `The benchmark alternates between our server and the HTTP server of PyPI's \`piper-tts\`, with the same models of random weights. Each server is started as its documentation says.
-The figures are medians. First audio is that of a text of ${longText.length} characters; Piper's server responds when it has synthesized the whole text. Throughput is that of sentences
+The figures are medians. First audio is that of a text of ${comparedText.length} characters; Piper's server responds when it has synthesized the whole text. Throughput is that of sentences
 without pauses. Our server uses \`mist\`, which like Piper does not split short sentences; \`mistv2\` splits them for an earlier first
 audio.
 
@@ -138,12 +138,13 @@ ${markdownTable(["model", "figure", `ours, ${ours}`, `Piper's, ${theirs}`, `Pipe
 async function measureModel(
   senders: Side<Send>,
 ): Promise<Pick<PeerFigures, "firstAudioMs" | "audioPerSecond">> {
-  for (const side of sides) for (const text of sentences) await firstAudioMs(senders[side], wav, text);
-  const first = await alternate(firstAudioRounds, senders, (send) => firstAudioMs(send, wav, longText));
+  for (const side of sides)
+    for (const text of comparedSentences) await timeFirstAudio(senders[side], wav, text);
+  const first = await alternate(firstAudioRounds, senders, (send) => timeFirstAudio(send, wav, comparedText));
   const audioPerSecond: (Medians & { streams: number })[] = [];
   for (const streams of streamCounts) {
     const medians = await alternate(windows, senders, (send) =>
-      throughput(send, wav, { streams, seconds: windowSeconds }),
+      measureThroughput(send, wav, { streams, seconds: windowSeconds }),
     );
     console.log(`    ${streams} streams: ${formatted(medians, 1)} s/s`);
     audioPerSecond.push({ streams, ...medians });

@@ -11,13 +11,13 @@ export interface ResponseFormat {
   readonly headerBytes: number;
 }
 
-export const longText =
-  "The harbour was quiet when the first boats came in. Gulls circled over the wet stones and called to each other. A woman in a yellow coat stood at the end of the pier and waited for her brother. He had left before the storm, and nobody had heard of him for two days. When his boat came round the light at last, she did not wave. She only put her hands into her pockets, turned round and walked slowly back to the town, where the bakery had just opened its doors and the smell of bread filled the street.".slice(
+export const comparedText =
+  "The harbour was quiet when the first boats came in. Gulls circled over the wet stones and called to each other. A woman in a yellow coat stood at the end of the pier and waited for her brother. He had left before the storm, and she had not heard of him for two days. When his boat came round the light at last, she did not wave. She only put her hands into her pockets, turned round and walked slowly back to the town, where the bakery had just opened its doors and the smell of bread filled the street.".slice(
     0,
     500,
   );
 /** Sentences without a pause, so that silence does not count as audio. */
-export const sentences = [
+export const comparedSentences = [
   "Your order has been shipped and will arrive on Thursday.",
   "Please hold the line while I look up your account.",
   "The meeting has been moved to the large room on the second floor.",
@@ -47,7 +47,7 @@ export async function alternate<Side extends string>(
  * Returns the seconds of audio per second. No request starts after the end of the window. Running requests
  * finish, and their time counts.
  */
-export async function throughput(
+export async function measureThroughput(
   send: Send,
   format: ResponseFormat,
   { streams, seconds }: { readonly streams: number; readonly seconds: number },
@@ -57,7 +57,7 @@ export async function throughput(
   let audioSeconds = 0;
   const stream = async () => {
     while (performance.now() - startedAt < seconds * 1000) {
-      const text = sentences[next++ % sentences.length] ?? "";
+      const text = comparedSentences[next++ % comparedSentences.length] ?? "";
       const received = await readAudio(await send(text), format, startedAt);
       audioSeconds += received.audioSeconds; // The addition follows the await in a separate statement, so that it uses the current sum.
     }
@@ -66,7 +66,7 @@ export async function throughput(
   return audioSeconds / ((performance.now() - startedAt) / 1000);
 }
 
-export async function firstAudioMs(send: Send, format: ResponseFormat, text: string): Promise<number> {
+export async function timeFirstAudio(send: Send, format: ResponseFormat, text: string): Promise<number> {
   const startedAt = performance.now();
   return (await readAudio(await send(text), format, startedAt)).firstAudioMs;
 }
