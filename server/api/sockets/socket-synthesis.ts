@@ -16,6 +16,7 @@ import { encodeSpeech, type Listener } from "../respond/encode-speech.ts";
 import { FirstPiece } from "../respond/first-piece.ts";
 import { toFailure } from "../respond/problems.ts";
 import type { Synthesizer } from "../synthesis/synthesizer.ts";
+import type { SocketIdentity } from "./socket-identity.ts";
 
 /** Services for all syntheses on sockets. */
 export interface SocketSynthesisServices {
@@ -33,7 +34,7 @@ export interface SocketCaller {
   readonly requestId: string;
   readonly endpoint: string;
   /** Undefined if the upgrade had no API key. The first message of v1 may contain the key. */
-  readonly apiKey: ApiKey | undefined;
+  readonly identity: SocketIdentity | undefined;
   /** Starts the span of one synthesis, in the client's trace. */
   beginSpan(requestId: string): Span;
   /** Counts the bytes of the connection. */
@@ -65,6 +66,7 @@ export class SocketSynthesis {
   readonly #spoken: SynthesisRecord;
   readonly #span: Span;
   readonly #words: WordTimestamp[] = [];
+  #apiKey: ApiKey | undefined;
   /** Samples at the response's rate: accepted by the encoder, and sent to the client. */
   #encodedSamples = 0;
   #sentSamples = 0;
@@ -73,6 +75,7 @@ export class SocketSynthesis {
   constructor(parts: SocketSynthesisServices, caller: SocketCaller, order: SocketOrder) {
     this.#parts = parts;
     this.#caller = caller;
+    this.#apiKey = caller.identity?.apiKey;
     this.#order = order;
     this.#requestId = `${caller.requestId}.${order.number}`;
     this.#span = caller.beginSpan(this.#requestId);
@@ -117,7 +120,8 @@ export class SocketSynthesis {
   /**
    * Synthesizes the text until its end, or until `stop` is called.
    * @param send resolves when the client can receive more audio.
-   * @throws Failure if the synthesis fails before `stop` is called.
+   * @throws RefusedCredential if the client's API key or session is no longer valid; Failure if the synthesis fails.
+   * Nothing is thrown after `stop` was called.
    */
   async run(send: (audio: Uint8Array) => Promise<void>): Promise<void> {
     let error: unknown;
@@ -133,8 +137,9 @@ export class SocketSynthesis {
   }
 
   async #speak(send: (audio: Uint8Array) => Promise<void>): Promise<void> {
-    const { apiKey } = this.#caller;
     const { speechRequest, createEncoder } = this.#order;
+    const apiKey = await this.#caller.identity?.verify();
+    this.#apiKey = apiKey;
     if (apiKey) await countSynthesis(this.#parts.quotas, apiKey);
     const speaking = await this.#parts.synthesizer.start({
       speechRequest,
@@ -166,7 +171,8 @@ export class SocketSynthesis {
   }
 
   #report(failure: ReturnType<typeof toFailure> | undefined): void {
-    const { apiKey, endpoint } = this.#caller;
+    const { endpoint } = this.#caller;
+    const apiKey = this.#apiKey;
     const code = failure?.code;
     this.#spoken.over(!this.#isStopped, code);
     if (this.#isStopped) this.#parts.metrics.socketCancelled(this.#spoken.facts.model);
