@@ -70,7 +70,7 @@ test-e2e: node_modules/.installed ## test the main functions on a real cluster, 
 
 # Scaling from zero, an upgrade, a drain of a node, a collector, two API pods with PostgreSQL, kubectl patch of every child.
 .PHONY: test-e2e-long
-test-e2e-long: node_modules/.installed ## run all long tests on the same cluster (seven files, minutes each)
+test-e2e-long: node_modules/.installed ## run all long tests on the same cluster (eight files, minutes each)
 	@$(BIN)/vitest run --project e2e-long
 
 # It prints how often each test failed.
@@ -146,6 +146,10 @@ apt-install = echo "==> installing $(1)"; \
 .PHONY: bench
 bench: node_modules/.installed deps ## measure the server next to its engines (9 minutes; SOAK=1: 19; IDLE_SOCKETS=10000)
 	@$(NODE) tools/bench/main.ts
+
+.PHONY: agent-loop
+agent-loop: node_modules/.installed deps ## print the transcript of a voice agent with a scripted language model (2 minutes)
+	@$(NODE) tools/agent-loop/main.ts
 
 # It takes a minute.
 .PHONY: bench-load-balancing

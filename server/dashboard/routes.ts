@@ -71,7 +71,7 @@ export function addDashboard(app: FastifyInstance, parts: DashboardContext, api:
     scope.decorateRequest("visit", undefined);
     scope.decorateRequest("locale", undefined);
     scope.addHook("onRequest", protect(parts.url.startsWith("https:")));
-    scope.addHook("onRequest", refuseOtherSites);
+    scope.addHook("onRequest", refuseOtherSites(parts));
     scope.addHook("onRequest", warnOfUntrustedProxy());
     scope.setErrorHandler(sendFailure);
     addAssets(scope);

@@ -3,6 +3,7 @@
  */
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { Deployed } from "../support/cluster/deployed.ts";
+import { restartApi } from "../support/cluster/disruptions.ts";
 import { mist, World } from "../support/cluster/world.ts";
 import { eventually } from "../support/eventually.ts";
 
@@ -27,18 +28,10 @@ describe("a TtsDeployment in operation", () => {
     await eventually("one replica", async () => (await deployed.pods("mist")).length === 1);
   });
 
-  it("restarts its API pods while every request succeeds", async () => {
-    const before = (await deployed.apiPods()).map(({ metadata }) => metadata.name);
-    expect(before).toHaveLength(2);
-    const act = async () => {
-      await kubectl.do("rollout", "restart", `deployment/${name}-api`);
-      await kubectl.do("rollout", "status", `deployment/${name}-api`, "--timeout=300s");
-      await eventually("two new API pods", async () => {
-        const now = (await deployed.apiPods()).map(({ metadata }) => metadata.name);
-        return now.length === 2 && now.every((pod) => !before.includes(pod));
-      });
-    };
-    await deployed.uncut("restart of the API", body, act, { streams: 4 });
+  it("restarts its API pods while every request succeeds, and every context on a WebSocket is complete", async () => {
+    expect(await deployed.apiPods()).toHaveLength(2);
+    const restart = () => restartApi(world, deployed);
+    await deployed.uncut("restart of the API", body, restart, { streams: 4, sockets: 4 });
   });
 
   it("restarts a model container that hangs, while its API keeps running", async () => {

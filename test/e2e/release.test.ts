@@ -4,6 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { Deployed } from "../support/cluster/deployed.ts";
+import { replaceOperator } from "../support/cluster/disruptions.ts";
 import { Release, type Values } from "../support/cluster/real-cluster.ts";
 import { mist, World } from "../support/cluster/world.ts";
 import { eventually } from "../support/eventually.ts";
@@ -19,7 +20,7 @@ let installed: Values = {};
 
 beforeAll(async () => {
   installed = await release.values();
-  await world.openWith(name, { models: [mist()] });
+  await world.openWith(name, { models: [mist({ maxConcurrentStreams: 24 })] });
 });
 
 /** Restores the release, also after a failed test. */
@@ -56,16 +57,11 @@ describe("the chart", () => {
   });
 });
 
-describe("a release while 16 streams run", () => {
-  /** Makes a change that replaces the operator's pod, and waits until the new operator has reconciled. */
+describe("a release while 16 streams and 4 WebSockets speak", () => {
   async function changeUnderStreams(what: string, change: () => Promise<void>): Promise<void> {
-    const operators = await release.operatorPods();
     const pods = await deployed.allPods();
-    await deployed.uncut(what, body, async () => {
-      await change();
-      await release.replaced(operators);
-      await world.condition(name, "Ready", "True");
-    });
+    const act = () => replaceOperator(world, deployed, release, change);
+    await deployed.uncut(what, body, act, { streams: 16, sockets: 4, listening: true });
     expect(await deployed.allPods()).toEqual(pods);
   }
 

@@ -5,7 +5,7 @@ import { type WebSocket, WebSocketServer } from "ws";
 import { Failure } from "../../contract/errors.ts";
 import type { ApiKey } from "../../store/keys/key.ts";
 import type { Tracing } from "../../tracing/span.ts";
-import { requireScope } from "../access/authenticate.ts";
+import { authenticate, requireScope } from "../access/authenticate.ts";
 import { limitRate } from "../access/rate-limit.ts";
 import type { Lifecycle } from "../lifecycle/drain.ts";
 import type { OpenSocket, OpenSockets } from "../lifecycle/open-sockets.ts";
@@ -19,7 +19,8 @@ import {
   selectSubprotocol,
 } from "../sockets/endpoint.ts";
 import { readParameters } from "../sockets/parameters.ts";
-import { sendPlainError } from "../sockets/plain-errors.ts";
+import { sendPlainError, upgradeErrorText } from "../sockets/plain-errors.ts";
+import { type SocketIdentity, socketIdentity } from "../sockets/socket-identity.ts";
 import { createSocketLimits, type SocketLimits } from "../sockets/socket-limits.ts";
 import { readSettings, type SocketRules, type SocketSettings } from "../sockets/socket-settings.ts";
 import type { SocketCaller } from "../sockets/socket-synthesis.ts";
@@ -30,6 +31,8 @@ import { ContextSocket, type ContextSocketServices } from "../sockets/v1/context
 /** Highest number of bytes in one message of a client. */
 const longestMessage = 16 * 1024;
 const longestV1Message = 128 * 1024;
+
+const socketScope = "tts:write";
 
 /** The upgrade of a connection to a WebSocket. */
 interface Upgrade {
@@ -46,7 +49,7 @@ interface Upgrade {
 export interface SessionSockets {
   readonly path: string;
   /** @throws Failure */
-  authenticate(request: FastifyRequest): Promise<ApiKey>;
+  authenticate(request: Pick<FastifyRequest, "headers">): Promise<ApiKey>;
 }
 
 /** Headers of the response to an upgrade, by its request. */
@@ -76,7 +79,7 @@ export const socketRoutes: FastifyPluginAsync<SocketRouteOptions> = async (app, 
     older: createServer(answerHeaders, longestMessage),
     v1: createServer(answerHeaders, longestV1Message),
   };
-  const authenticate = requireScope(parts.keys, "tts:write", parts.now);
+  const requireKey = requireScope(parts.keys, socketScope, parts.now);
   app.server.on("upgrade", (request, socket, head) =>
     routeUpgrade(app, upgrades, parts.session?.path, request, socket as Socket, head),
   );
@@ -89,7 +92,7 @@ export const socketRoutes: FastifyPluginAsync<SocketRouteOptions> = async (app, 
         async (request, reply) => {
           const upgrade = upgrades.get(request.raw);
           if (upgrade?.isOfSession) request.apiKey = await parts.session?.authenticate(request);
-          else if (!sendsKeyLater(request, upgrade)) await authenticate(request, reply);
+          else if (!sendsKeyLater(request, upgrade)) await requireKey(request, reply);
         },
         limitRate(parts.quotas),
       ],
@@ -229,7 +232,7 @@ function enter({ limits }: Acceptance, socket: Socket, apiKey: ApiKey | undefine
 
 /** @throws Failure `invalid_request` if a parameter of the query is invalid, or `license_required`. */
 function serveText({ parts, servers }: Acceptance, request: FastifyRequest, upgrade: Upgrade): Serving {
-  const { socket, endpoint, parameters } = upgrade;
+  const { endpoint, parameters } = upgrade;
   const settings = readSettings(parameters, rulesOf(parts));
   parts.license.admit(settings.speech.invocation.modelId);
   const { clearMode } = parts.sockets;
@@ -238,7 +241,7 @@ function serveText({ parts, servers }: Acceptance, request: FastifyRequest, upgr
     server: servers.older,
     headers: headersOf(settings),
     serve: (webSocket) => {
-      const caller = callerOf(parts, request, endpoint, webSocket, socket);
+      const caller = callerOf(parts, request, upgrade, webSocket);
       return new TextSocket({ parts, socket: webSocket, dialect, settings, caller, clearMode });
     },
   };
@@ -259,7 +262,7 @@ function serveContexts(acceptance: Acceptance, request: FastifyRequest, upgrade:
         socket: webSocket,
         encoding: webSocket.protocol === "rime.v1.binary" ? "binary" : "json",
         modelId,
-        caller: callerOf(parts, request, endpoint, webSocket, socket),
+        caller: callerOf(parts, request, upgrade, webSocket),
         rules: () => rulesOf(parts),
         enter: (apiKey) => {
           enter(acceptance, socket, apiKey);
@@ -294,18 +297,35 @@ function headersOf({ speech }: SocketSettings): Readonly<Record<string, string>>
 }
 
 function callerOf(
-  { tracing }: SocketRouteOptions,
+  parts: SocketRouteOptions,
   { id, apiKey, headers }: FastifyRequest,
-  { route }: SocketEndpoint,
+  { socket, endpoint: { route }, isOfSession }: Upgrade,
   webSocket: WebSocket,
-  socket: Socket,
 ): SocketCaller {
   return {
     requestId: id,
     endpoint: route,
-    apiKey,
+    identity: apiKey && identityOf(parts, apiKey, headers, isOfSession),
     beginSpan: (requestId) =>
-      tracing.begin(`synthesis ${route}`, headers, { "http.route": route, "svc.request_id": requestId }),
+      parts.tracing.begin(`synthesis ${route}`, headers, {
+        "http.route": route,
+        "svc.request_id": requestId,
+      }),
     connection: { written: () => socket.bytesWritten, pending: () => webSocket.bufferedAmount },
   };
+}
+
+/** The closures keep only the headers, so that an idle socket needs little memory. */
+function identityOf(
+  { session, keys, now }: SocketRouteOptions,
+  apiKey: ApiKey,
+  headers: FastifyRequest["headers"],
+  isOfSession: boolean,
+): SocketIdentity {
+  const { authorization } = headers;
+  const again =
+    isOfSession && session
+      ? () => session.authenticate({ headers })
+      : () => authenticate({ store: keys, scope: socketScope, now }, authorization);
+  return socketIdentity(apiKey, again, (failure) => upgradeErrorText(failure, authorization));
 }

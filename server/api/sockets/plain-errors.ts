@@ -19,10 +19,14 @@ export function sendPlainError(error: unknown, request: FastifyRequest, reply: F
     .code(failure.status)
     .headers(problemHeaders(failure))
     .type("text/plain; charset=utf-8")
-    .send(plainText(failure, request.headers.authorization));
+    .send(upgradeErrorText(failure, request.headers.authorization));
 }
 
-function plainText(failure: Failure, authorization: string | undefined): string {
+/**
+ * Returns the text of the response to a rejected upgrade.
+ * @param authorization the header of the upgrade.
+ */
+export function upgradeErrorText(failure: Failure, authorization: string | undefined): string {
   switch (failure.status) {
     case 401:
       if (authorization === undefined) return "Missing Authorization header";

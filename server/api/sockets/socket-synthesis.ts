@@ -16,6 +16,8 @@ import { encodeSpeech, type Listener } from "../respond/encode-speech.ts";
 import { FirstPiece } from "../respond/first-piece.ts";
 import { toFailure } from "../respond/problems.ts";
 import type { Synthesizer } from "../synthesis/synthesizer.ts";
+import { PacedAudio } from "./paced-audio.ts";
+import type { SocketIdentity } from "./socket-identity.ts";
 
 /** Services for all syntheses on sockets. */
 export interface SocketSynthesisServices {
@@ -33,7 +35,7 @@ export interface SocketCaller {
   readonly requestId: string;
   readonly endpoint: string;
   /** Undefined if the upgrade had no API key. The first message of v1 may contain the key. */
-  readonly apiKey: ApiKey | undefined;
+  readonly identity: SocketIdentity | undefined;
   /** Starts the span of one synthesis, in the client's trace. */
   beginSpan(requestId: string): Span;
   /** Counts the bytes of the connection. */
@@ -49,9 +51,6 @@ export interface SocketOrder {
   readonly createEncoder?: () => Promise<Encoder>;
 }
 
-/** Highest number of bytes of audio in one message: a multiple of two for whole samples, and of three for base64. */
-const longestChunk = 48 * 1024;
-
 /** The reason of every abort. The default reason would capture a stack trace each time. */
 const synthesisEnded = new Error("the synthesis ended, or the client disconnected");
 
@@ -65,14 +64,16 @@ export class SocketSynthesis {
   readonly #spoken: SynthesisRecord;
   readonly #span: Span;
   readonly #words: WordTimestamp[] = [];
-  /** Samples at the response's rate: accepted by the encoder, and sent to the client. */
+  #apiKey: ApiKey | undefined;
+  /** Samples at the response's rate that the encoder accepted. */
   #encodedSamples = 0;
-  #sentSamples = 0;
+  #sentSeconds = 0;
   #isStopped = false;
 
   constructor(parts: SocketSynthesisServices, caller: SocketCaller, order: SocketOrder) {
     this.#parts = parts;
     this.#caller = caller;
+    this.#apiKey = caller.identity?.apiKey;
     this.#order = order;
     this.#requestId = `${caller.requestId}.${order.number}`;
     this.#span = caller.beginSpan(this.#requestId);
@@ -95,7 +96,7 @@ export class SocketSynthesis {
 
   /** Seconds of audio that the client was sent. */
   get audioSeconds(): number {
-    return this.#sentSamples / this.#order.speechRequest.rate;
+    return this.#sentSeconds;
   }
 
   /** Seconds of audio that the encoder accepted, including audio that the encoder has not output yet. */
@@ -117,7 +118,8 @@ export class SocketSynthesis {
   /**
    * Synthesizes the text until its end, or until `stop` is called.
    * @param send resolves when the client can receive more audio.
-   * @throws Failure if the synthesis fails before `stop` is called.
+   * @throws RefusedCredential if the client's API key or session is no longer valid; Failure if the synthesis fails.
+   * Nothing is thrown after `stop` was called.
    */
   async run(send: (audio: Uint8Array) => Promise<void>): Promise<void> {
     let error: unknown;
@@ -133,8 +135,9 @@ export class SocketSynthesis {
   }
 
   async #speak(send: (audio: Uint8Array) => Promise<void>): Promise<void> {
-    const { apiKey } = this.#caller;
     const { speechRequest, createEncoder } = this.#order;
+    const apiKey = await this.#caller.identity?.verify();
+    this.#apiKey = apiKey;
     if (apiKey) await countSynthesis(this.#parts.quotas, apiKey);
     const speaking = await this.#parts.synthesizer.start({
       speechRequest,
@@ -153,20 +156,27 @@ export class SocketSynthesis {
       onWords: (words) => this.#words.push(...words),
     };
     const { rate } = speechRequest;
-    const pieces = encodeSpeech(speaking, rate, listener, new FirstPiece(rate));
-    for await (const piece of pieces) {
+    const paced = new PacedAudio({
+      clock: this.#parts.clock,
+      send,
+      onSent: (seconds) => {
+        this.#sentSeconds = seconds;
+      },
+      signal: this.#controller.signal,
+    });
+    let samples = 0;
+    for await (const piece of encodeSpeech(speaking, rate, listener, new FirstPiece(rate))) {
       // The client is sent no chunk with only a header.
-      const audio = this.#encodedSamples > 0 ? piece : new Uint8Array();
-      for (let at = 0; at < audio.length && !this.#isStopped; at += longestChunk) {
-        await send(audio.subarray(at, at + longestChunk));
-      }
+      if (this.#encodedSamples > 0) await paced.add(piece, (this.#encodedSamples - samples) / rate);
       if (this.#isStopped) return;
-      this.#sentSamples = this.#encodedSamples;
+      samples = this.#encodedSamples;
     }
+    await paced.finish();
   }
 
   #report(failure: ReturnType<typeof toFailure> | undefined): void {
-    const { apiKey, endpoint } = this.#caller;
+    const { endpoint } = this.#caller;
+    const apiKey = this.#apiKey;
     const code = failure?.code;
     this.#spoken.over(!this.#isStopped, code);
     if (this.#isStopped) this.#parts.metrics.socketCancelled(this.#spoken.facts.model);

@@ -6,6 +6,7 @@ import type { OpenSocket } from "../lifecycle/open-sockets.ts";
 import type { ClearMode } from "../request/socket-options.ts";
 import { toFailure } from "../respond/problems.ts";
 import type { Dialect } from "./dialects.ts";
+import { RefusedCredential } from "./socket-identity.ts";
 import { longestTextOf, type SocketSettings, speechRequestFor } from "./socket-settings.ts";
 import { type SocketCaller, SocketSynthesis, type SocketSynthesisServices } from "./socket-synthesis.ts";
 import { SocketWriter } from "./socket-writer.ts";
@@ -17,6 +18,7 @@ const closings: Readonly<Record<CloseReason, readonly [code: number, reason: str
   draining: [1001, "going away"],
   tooLong: [1011, "400: text is too long"],
 };
+const refused = 1008;
 const overloaded = [1013, "503: try again later"] as const;
 const broken = 1011;
 
@@ -134,7 +136,8 @@ export class TextSocket implements OpenSocket {
     const hasSpoken = (this.#running?.speech.audioSeconds ?? 0) > 0;
     this.#running = undefined;
     const error = this.#options.dialect.error(failure.message, synthesis.contextId);
-    if (failure.status === 503 && !hasSpoken) this.#close(...overloaded);
+    if (failure instanceof RefusedCredential) this.#close(refused, failure.closeReason);
+    else if (failure.status === 503 && !hasSpoken) this.#close(...overloaded);
     else if (error === undefined)
       this.#close(broken, failure.status < 500 ? "400: invalid request" : "500: internal error");
     else {

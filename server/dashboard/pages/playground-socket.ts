@@ -13,14 +13,14 @@ export const playgroundRoles: readonly Role[] = ["owner", "member"];
 
 /**
  * Authenticates upgrades of the playground with the session cookie. An upgrade has no form token, so it must come
- * from a page of this host: an upgrade without `Origin`, or with another origin, is rejected (RFC 6455, section
+ * from a page of the dashboard: an upgrade without `Origin`, or with another origin, is rejected (RFC 6455, section
  * 10.2).
  */
 export function playgroundSocket(parts: DashboardContext): SessionSockets {
   return {
     path: socketPath,
     async authenticate({ headers }) {
-      if (headers.origin === undefined || !isFromHere(headers, headers.origin)) {
+      if (headers.origin === undefined || !isFromHere(parts, headers, headers.origin)) {
         throw new Refusal("cross_site", ({ failures }) => failures.otherSite);
       }
       const found = await findSignedIn(parts, fastifyCookie.parse(headers.cookie ?? ""));

@@ -74,25 +74,30 @@ function isPage({ headers }: FastifyRequest): boolean {
 }
 
 /** A hook that rejects forms of other sites. It uses the headers of the browser, so it needs no session. */
-export async function refuseOtherSites({ method, headers }: FastifyRequest): Promise<void> {
-  if (method === "GET" || method === "HEAD") return;
-  if (isFromHere(headers, headers.origin)) return;
-  throw new Refusal("cross_site", ({ failures }) => failures.otherSite);
+export function refuseOtherSites(parts: Pick<DashboardContext, "url">) {
+  return async ({ method, headers }: FastifyRequest): Promise<void> => {
+    if (method === "GET" || method === "HEAD") return;
+    if (isFromHere(parts, headers, headers.origin)) return;
+    throw new Refusal("cross_site", ({ failures }) => failures.otherSite);
+  };
 }
 
 /**
- * Whether a page of this host sent the request.
+ * Whether a page of the dashboard sent the request.
+ * @param url the URL of the dashboard. A page has this origin if a proxy replaces the header `Host`.
  * @param sender the URL or the origin of the page. It is used if the browser does not send `Sec-Fetch-Site`, for
- * example over plain HTTP.
+ * example over plain HTTP or, by some browsers, for a WebSocket.
  */
-export function isFromHere(headers: FastifyRequest["headers"], sender: string | undefined): boolean {
+export function isFromHere(
+  { url }: Pick<DashboardContext, "url">,
+  headers: FastifyRequest["headers"],
+  sender: string | undefined,
+): boolean {
   const site = headers["sec-fetch-site"];
   if (site !== undefined) return site === "same-origin";
-  return headers.host !== undefined && hostOf(sender) === headers.host;
-}
-
-function hostOf(origin: string | undefined): string | undefined {
-  return origin !== undefined && URL.canParse(origin) ? new URL(origin).host : undefined;
+  if (sender === undefined || !URL.canParse(sender)) return false;
+  const { origin, host } = new URL(sender);
+  return host === headers.host || origin === new URL(url).origin;
 }
 
 /** A hook that requires the CSRF token of the session in requests that change data. It needs the parsed body. */

@@ -41,7 +41,7 @@ export function addSingleSignOn(scope: FastifyInstance, parts: DashboardContext)
   scope.get(startPath, (request, reply) =>
     withSignInErrors(request, reply, async () => {
       await throttle.enterAddress("provider", request.ip);
-      const { cookie, flow } = beginFlow(readLink(request), now());
+      const { cookie, flow } = beginFlow(readLink(parts, request), now());
       const target = await provider.begin(flow);
       return reply
         .setCookie(cookieName, cookie, { ...options, maxAge: longestFlowMs / 1000 })
@@ -85,10 +85,10 @@ function flowCookie(parts: DashboardContext) {
 }
 
 /** Returns the secret of the invitation. A link on another site must not make a user accept an invitation. */
-function readLink({ query, headers }: FastifyRequest): string | undefined {
+function readLink(parts: DashboardContext, { query, headers }: FastifyRequest): string | undefined {
   const { link } = query as { readonly link?: unknown };
   if (typeof link !== "string" || !linkForm.test(link)) return undefined;
   // A request that follows a link has no Origin header. Pages of the dashboard send a Referer header to this host.
-  if (isFromHere(headers, headers.referer)) return link;
+  if (isFromHere(parts, headers, headers.referer)) return link;
   throw new Refusal("cross_site", (words) => words.provider.openLink);
 }

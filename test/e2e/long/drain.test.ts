@@ -1,6 +1,6 @@
 /**
- * Drains one of two nodes with kubectl while 16 clients receive speech from both nodes: no stream is
- * interrupted, and no request fails.
+ * Drains one of two nodes with kubectl while 32 clients receive speech from both nodes, half of them over WebSockets:
+ * no stream and no context is interrupted, and no request fails.
  */
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
@@ -16,6 +16,7 @@ const { kubectl } = world;
 const name = "spread";
 const deployed = new Deployed(world, name);
 const streams = 16;
+const sockets = 16;
 /**
  * Twenty seconds of speech at a high rate. Sockets buffer only a few seconds of it, so a client that reads in
  * real time keeps its API pod busy.
@@ -87,7 +88,7 @@ describe("two real nodes", () => {
     expect(where).toEqual(["api node1", "api node2", "model node1", "model node2"]);
   });
 
-  it("serve 16 streams without an interruption while one node is drained", async () => {
+  it("serve 16 streams and 16 WebSockets without an interruption while one node is drained", async () => {
     const drainNode = async () => {
       const before = await readPods();
       const activity = await eventually(
@@ -116,7 +117,7 @@ describe("two real nodes", () => {
       );
       await world.condition(name, "Ready", "True");
     };
-    await deployed.uncut("drain of a node", body, drainNode, { streams, listening: true });
+    await deployed.uncut("drain of a node", body, drainNode, { streams, sockets, listening: true });
     expect(await world.restarts(name)).toEqual([]);
   });
 });

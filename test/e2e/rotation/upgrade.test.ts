@@ -22,7 +22,9 @@ const release = new Release();
 const archive = join(import.meta.dirname, "previous-release/release.tar.gz");
 const previousOperator = { repository: "svc-tts.local/previous-operator", tag: "1" };
 const crd = "ttsdeployments.tts.svc.dev";
-const body = { text: "An upgrade interrupts no sentence. ".repeat(4), speaker: "alan", modelId: "mist" };
+/** One sentence, so that each context on a WebSocket has the same audio. */
+const text = `${"An upgrade interrupts no sentence, ".repeat(3)}and nobody hears it.`;
+const body = { text, speaker: "alan", modelId: "mist" };
 
 let folder: string;
 /** The values of the installed release. */
@@ -59,13 +61,13 @@ describe("an upgrade from the previous release, with its CRDs", () => {
     await release.replaced(operators);
     const [operator] = await release.operatorPods();
     expect(operator?.spec.containers[0].image).toMatch(previousOperator.repository);
-    await world.openWith(name, { models: [mist({ replicas: 2, maxConcurrentStreams: 16 })] });
+    await world.openWith(name, { models: [mist({ replicas: 2, maxConcurrentStreams: 24 })] });
   });
 
-  it("replaces no pod and interrupts no stream", async () => {
+  it("replaces no pod, and interrupts no stream and no context on a WebSocket", async () => {
     const previous = await schemaOf();
     const pods = await deployed.allPods();
-    await deployed.uncut("operator and CRDs upgraded", body, async () => {
+    const upgrade = async () => {
       await release.upgradeTo(values);
       expect(await schemaOf()).not.toBe(previous);
       // Only the present operator creates PodDisruptionBudgets.
@@ -73,7 +75,9 @@ describe("an upgrade from the previous release, with its CRDs", () => {
         return (await world.kubectl.list("pdb", `tts.svc.dev/deployment=${name}`)).length > 0;
       });
       await world.condition(name, "Ready", "True");
-    });
+    };
+    const clients = { streams: 16, sockets: 4, listening: true };
+    await deployed.uncut("operator and CRDs upgraded", body, upgrade, clients);
     expect(await deployed.allPods()).toEqual(pods);
   });
 

@@ -5,8 +5,9 @@
 import { expect } from "vitest";
 import { labels } from "../../../config/contract/names.ts";
 import { eventually } from "../eventually.ts";
+import type { LoadReport } from "./load-program.ts";
 import type { KubeObject } from "./real-cluster.ts";
-import type { LoadOptions, LoadReport, World } from "./world.ts";
+import type { LoadOptions, World } from "./world.ts";
 
 export class Deployed {
   readonly name: string;
@@ -76,7 +77,8 @@ export class Deployed {
 
   /**
    * Runs an action while clients stream speech, and lets each client complete one more request afterwards.
-   * Every request must succeed, and no stream may be interrupted.
+   * Every request must succeed, and no stream or context may be interrupted. Each socket also completes one more
+   * context.
    */
   async uncut(
     what: string,
@@ -88,10 +90,15 @@ export class Deployed {
     await act();
     await load.goesOn();
     const report = await load.stop();
-    console.info(`${what}: ${report.ok} streams completed, ${report.failed} failed or interrupted`);
+    const { ok, contexts, reconnects, failed } = report;
+    const overSockets = options.sockets ? ` and ${contexts} contexts (${reconnects} reconnections)` : "";
+    console.info(`${what}: ${ok} streams${overSockets} completed, ${failed} failed or interrupted`);
     expect(report).toMatchObject({ failed: 0, failures: [] });
     // All responses of mist have the same size, because mist is deterministic. Those of arcana differ.
-    if (body.modelId === "mist") expect(report.sizes).toEqual([expect.any(Number)]);
+    if (body.modelId === "mist") {
+      expect(report.sizes).toEqual(options.streams === 0 ? [] : [expect.any(Number)]);
+      expect(report.contextSizes).toEqual(options.sockets ? [expect.any(Number)] : []);
+    }
     return report;
   }
 

@@ -9,27 +9,13 @@ import { createKey } from "../../../server/store/keys/key.ts";
 import { toFileEntry } from "../../../server/store/keys/key-file.ts";
 import { eventually } from "../eventually.ts";
 import type { ClusterFacts } from "./e2e-setup.ts";
+import { allStreaming, type LoadReport, type LoadSettings, loadProgram } from "./load-program.ts";
 import { condition, Kubectl, type KubeObject } from "./real-cluster.ts";
 
 export const licenseSecret = "tts-license";
 const keysSecret = "tts-keys";
 
-/** The results of all requests that the load generator in the client pod sent. */
-export interface LoadReport {
-  /** The number of complete responses with status 200. */
-  readonly ok: number;
-  /** The number of failed requests. `failures` has the first twenty of them. */
-  readonly failed: number;
-  readonly failures: readonly { readonly atMs: number; readonly what: string }[];
-  /** The different sizes of complete responses in bytes. A deterministic model has one size. */
-  readonly sizes: readonly number[];
-}
-
-export interface LoadOptions {
-  readonly streams?: number;
-  /** Whether clients read the audio in real time, so that a stream lasts as long as its speech. */
-  readonly listening?: boolean;
-}
+export type LoadOptions = Partial<Pick<LoadSettings, "streams" | "sockets" | "listening">>;
 
 /** A load that a failed test does not stop ends after this time. */
 const loadLimitSeconds = 1200;
@@ -202,39 +188,48 @@ export class World {
   }
 
   /**
-   * Sends requests with `streams` concurrent streams until the load is stopped. A request fails if its
-   * response is incomplete or its status is not 200. Requests that run when the load is stopped still finish.
+   * Sends requests with `streams` concurrent streams, and contexts on `sockets` WebSockets, until the load is
+   * stopped. A request fails if its response is incomplete or its status is not 200, and a context fails if it has no
+   * `done`. Requests and contexts that run when the load is stopped still finish.
    */
   async load(
     deployment: string,
     body: Record<string, unknown>,
-    { streams = 4, listening = false }: LoadOptions = {},
+    { streams = 4, sockets = 0, listening = false }: LoadOptions = {},
   ) {
     await this.clientReady();
     const stopFile = `/tmp/stop-${randomBytes(4).toString("hex")}`;
-    const settings = { streams, listening, stopFile, limitSeconds: loadLimitSeconds, key: this.#key };
+    const limitSeconds = loadLimitSeconds;
+    const settings: LoadSettings = { streams, sockets, listening, stopFile, limitSeconds, key: this.#key };
     const job = this.kubectl.background(
       "client",
       "node",
       "--input-type=module",
       "-e",
-      loadScript,
+      loadProgram,
       this.url(deployment),
       JSON.stringify(body),
       JSON.stringify(settings),
     );
-    const answered = () => [...job.output().matchAll(/^answered$/gm)].length;
+    const count = (line: RegExp) => [...job.output().matchAll(line)].length;
+    const answered = () => count(/^answered$/gm);
+    const spoken = () => count(/^spoken$/gm);
     const isEnded = job.ended.then((output) => {
       throw new Error(`the load generator ended before it was stopped: ${output}`);
     });
     const streaming = () =>
-      eventually(`${streams} streams have audio`, () => job.output().includes(allStreaming));
+      eventually(`${streams} streams and ${sockets} sockets have audio`, () =>
+        job.output().includes(allStreaming),
+      );
     await Promise.race([streaming(), isEnded]);
     return {
-      /** Resolves after one more response for each stream. */
+      /** Resolves after one more response for each stream, and one more context for each socket. */
       goesOn: () => {
-        const before = answered();
-        return eventually(`${streams} more responses arrive`, () => answered() >= before + streams);
+        const before = { answered: answered(), spoken: spoken() };
+        return eventually(
+          `${streams} more responses and ${sockets} more contexts end`,
+          () => answered() >= before.answered + streams && spoken() >= before.spoken + sockets,
+        );
       },
       stop: async (): Promise<LoadReport> => {
         await this.kubectl.exec(
@@ -291,53 +286,6 @@ export class World {
     return `http://${children.apiService(deployment)}.${this.namespace}.svc:${ports.api}/v1/svc-tts`;
   }
 }
-
-const allStreaming = "every stream has audio";
-
-const loadScript = `
-  import { existsSync } from "node:fs";
-  const [url, body, settings] = process.argv.slice(1);
-  const { streams, listening, stopFile, limitSeconds, key } = JSON.parse(settings);
-  const start = Date.now();
-  let ok = 0; const failures = []; const sizes = new Set(); const speaking = new Set();
-  const begun = (index) => {
-    if (speaking.size === streams) return;
-    speaking.add(index);
-    if (speaking.size === streams) console.log("${allStreaming}");
-  };
-  const take = async (answer, index) => {
-    const bytesPerMs = 2 * Number(answer.headers.get("x-sampling-rate") ?? 16000) / 1000;
-    const began = Date.now();
-    let bytes = 0;
-    for await (const piece of answer.body) {
-      bytes += piece.byteLength;
-      begun(index);
-      const aheadMs = bytes / bytesPerMs - (Date.now() - began);
-      if (listening && aheadMs > 0) await new Promise((r) => setTimeout(r, aheadMs));
-    }
-    return bytes;
-  };
-  const one = async (_, index) => {
-    // The clients start at different times, so that their streams do not all end together.
-    if (listening) await new Promise((r) => setTimeout(r, index * 250));
-    while (!existsSync(stopFile) && Date.now() - start < limitSeconds * 1000) {
-      try {
-        const answer = await fetch(url, { method: "POST", body, headers: {
-          "content-type": "application/json", accept: "audio/pcm", authorization: "Bearer " + key } });
-        if (answer.status === 200) {
-          const bytes = await take(answer, index);
-          if (bytes > 1000) { ok++; sizes.add(bytes); }
-          else failures.push({ atMs: Date.now() - start, what: "200, " + bytes + " bytes" });
-        } else failures.push({ atMs: Date.now() - start, what: answer.status + ", " + await answer.text() });
-      } catch (error) {
-        failures.push({ atMs: Date.now() - start, what: String(error.cause ?? error) });
-      }
-      console.log("answered");
-      await new Promise((r) => setTimeout(r, 100));
-    }
-  };
-  await Promise.all(Array.from({ length: streams }, one));
-  console.log(JSON.stringify({ ok, failed: failures.length, failures: failures.slice(0, 20), sizes: [...sizes] }));`;
 
 function secret(name: string, stringData: Record<string, string>): object {
   return { apiVersion: "v1", kind: "Secret", metadata: { name }, stringData };

@@ -8,6 +8,7 @@ import { countSynthesis } from "../../access/rate-limit.ts";
 import type { OpenSocket } from "../../lifecycle/open-sockets.ts";
 import { toFailure } from "../../respond/problems.ts";
 import type { Prober } from "../../upstream/prober.ts";
+import { type RefusedCredential, type SocketIdentity, socketIdentity } from "../socket-identity.ts";
 import type { SocketRules } from "../socket-settings.ts";
 import type { SocketCaller, SocketSynthesisServices } from "../socket-synthesis.ts";
 import { SocketWriter } from "../socket-writer.ts";
@@ -74,13 +75,15 @@ export class ContextSocket implements OpenSocket {
   readonly #options: ContextSocketOptions;
   readonly #writer: SocketWriter;
   readonly #contexts = new Map<string, SpeechContext>();
-  #apiKey: ApiKey | undefined;
+  #identity: SocketIdentity | undefined;
   #isConfigured = false;
   #defaults: SynthesisParameters | undefined;
   #starts = 0;
   /** Frames that wait until a model is reachable, or the API key is verified. Undefined if frames are not held. */
   #held: Frame[] | undefined;
   #cancelWait: () => void = () => undefined;
+  /** The failure of a later authentication. */
+  #refusal: RefusedCredential | undefined;
   #isDraining = false;
   #isClosed = false;
 
@@ -88,7 +91,7 @@ export class ContextSocket implements OpenSocket {
     const { socket, parts, caller } = options;
     this.#options = options;
     this.#writer = new SocketWriter(socket);
-    this.#apiKey = caller.apiKey;
+    this.#identity = caller.identity;
     socket.on("message", (data, isBinary) => this.#receive({ data, isBinary }));
     socket.on("close", () => this.#end());
     this.#hold();
@@ -109,7 +112,7 @@ export class ContextSocket implements OpenSocket {
     if (this.#isClosed) return;
     if (this.#isReady()) {
       this.#send(connectionId, { case: "ready", value: this.#readyEvent() });
-      if (!this.#apiKey) this.#awaitKey();
+      if (!this.#identity) this.#awaitKey();
       this.#release();
     } else if (clock.monotonicMs() >= endMs) {
       this.#report(
@@ -179,7 +182,7 @@ export class ContextSocket implements OpenSocket {
   #handle({ contextId: given, payload }: RequestEnvelope): void {
     const contextId = given === "" ? defaultContextId : given;
     if (payload.case === "config") void this.#configure(payload.value);
-    else if (!this.#apiKey)
+    else if (!this.#identity)
       this.#refuse(
         new Failure(
           "unauthorized",
@@ -203,7 +206,7 @@ export class ContextSocket implements OpenSocket {
     }
     this.#isConfigured = true;
     this.#defaults = defaults;
-    if (this.#apiKey) return;
+    if (this.#identity) return;
     this.#hold();
     try {
       await this.#authenticate(authorization);
@@ -216,18 +219,19 @@ export class ContextSocket implements OpenSocket {
   #problemOfConfig(credential: string | undefined): string | undefined {
     if (this.#isConfigured || this.#starts > 0)
       return "config must be sent at most once, before the first start.";
-    const isSecond = this.#apiKey !== undefined && credential !== undefined;
+    const isSecond = this.#identity !== undefined && credential !== undefined;
     return isSecond ? "The upgrade already had an API key; leave it out of config." : undefined;
   }
 
   async #authenticate(authorization: string | undefined): Promise<void> {
     const { parts, enter } = this.#options;
     const header = authorization?.replace(/^Api-Key /i, "Bearer ");
-    const apiKey = await authenticate({ store: parts.keys, scope: "tts:write", now: parts.now }, header);
+    const again = () => authenticate({ store: parts.keys, scope: "tts:write", now: parts.now }, header);
+    const apiKey = await again();
     await countSynthesis(parts.quotas, apiKey);
     if (this.#isClosed) return;
     enter(apiKey);
-    this.#apiKey = apiKey;
+    this.#identity = socketIdentity(apiKey, again, ({ message }) => message);
     this.#cancelWait();
   }
 
@@ -268,9 +272,13 @@ export class ContextSocket implements OpenSocket {
     return new SpeechContext({
       parts,
       settings,
-      caller: { ...caller, requestId, apiKey: this.#apiKey },
+      caller: { ...caller, requestId, identity: this.#identity },
       send: (payload) => this.#writer.send(this.#encode(contextId, payload), speech.rate),
       onEnd: (last) => this.#finish(contextId, last),
+      onRest: () => this.#closeRefused(),
+      onRefused: (failure) => {
+        this.#refusal = failure;
+      },
     });
   }
 
@@ -293,6 +301,7 @@ export class ContextSocket implements OpenSocket {
   #finish(contextId: string, last: ResponsePayload): void {
     this.#contexts.delete(contextId);
     this.#send(contextId, last);
+    this.#closeRefused();
     this.#closeDrained();
   }
 
@@ -311,6 +320,13 @@ export class ContextSocket implements OpenSocket {
 
   #encode(contextId: string, payload: ResponsePayload): string | Uint8Array {
     return encodeResponse(this.#options.encoding, contextId, payload);
+  }
+
+  /** Closes a connection whose credential was refused, when no context speaks. Only new syntheses are refused. */
+  #closeRefused(): void {
+    if (!this.#refusal) return;
+    const isSpeaking = [...this.#contexts.values()].some((context) => context.isSpeaking);
+    if (!isSpeaking) this.#refuse(this.#refusal);
   }
 
   /** Closes a connection whose client is not authenticated. */

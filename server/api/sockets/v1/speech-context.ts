@@ -4,6 +4,7 @@ import type { WordTimestamp } from "../../../contract/speech.ts";
 import { encoderOf } from "../../request/formats.ts";
 import { isOpus } from "../../request/variants.ts";
 import { toFailure } from "../../respond/problems.ts";
+import { RefusedCredential } from "../socket-identity.ts";
 import { longestTextOf, speechRequestFor } from "../socket-settings.ts";
 import { type SocketCaller, SocketSynthesis, type SocketSynthesisServices } from "../socket-synthesis.ts";
 import { type SessionAction, type Synthesis, TextSession } from "../text-session.ts";
@@ -25,6 +26,10 @@ export interface SpeechContextOptions {
   readonly send: (payload: ResponsePayload) => Promise<void>;
   /** Called once with the last payload of the context, except if `stop` was called before. */
   readonly onEnd: (last: ResponsePayload) => void;
+  /** Called after each synthesis, unless the next one starts or the context ends. */
+  readonly onRest: () => void;
+  /** Called before `onEnd` if the client's API key is no longer valid. */
+  readonly onRefused: (failure: RefusedCredential) => void;
 }
 
 /** One context of a socket of v1: it synthesizes the texts of the context as one stream of audio. */
@@ -39,6 +44,7 @@ export class SpeechContext {
   #speaking: Promise<void> = Promise.resolve();
   #seconds = 0;
   #takesText: boolean;
+  #isCompleting = false;
   #isOver = false;
 
   constructor(options: SpeechContextOptions) {
@@ -57,6 +63,11 @@ export class SpeechContext {
   /** Whether the context accepts more text. False if `start` contained the whole text, or the context has ended. */
   get takesText(): boolean {
     return this.#takesText;
+  }
+
+  /** Whether audio of this context is being synthesized or completed. */
+  get isSpeaking(): boolean {
+    return this.#running !== undefined || this.#isCompleting;
   }
 
   /** Synthesizes the text of the `start` message. Has no effect if the client sends the text separately. */
@@ -125,12 +136,14 @@ export class SpeechContext {
       this.#words.push(...speech.words.map((word) => later(word, this.#seconds)));
       this.#seconds += speech.encodedSeconds;
       this.#act(this.#session.finished(synthesis.number));
+      if (!this.isSpeaking && !this.#isOver) this.#options.onRest();
     } catch (error) {
       this.#fail(toFailure(error));
     }
   }
 
   async #complete(): Promise<void> {
+    this.#isCompleting = true;
     try {
       const rest = await this.#encoder?.finish();
       if (this.#isOver) return;
@@ -158,6 +171,7 @@ export class SpeechContext {
 
   #fail(failure: Failure): void {
     if (this.#isOver) return;
+    if (failure instanceof RefusedCredential) this.#options.onRefused(failure);
     const { requestId } = this.#options.caller;
     const { message } = failure;
     this.#end({ case: "error", value: { kind: errorKindOf(failure), message, requestId } });

@@ -11,6 +11,9 @@ import { speakWords } from "../../../support/sockets/scripted-speech.ts";
 const password = "four plain words here";
 const path = "/dashboard/playground/ws3?modelId=mist&speaker=abbie&samplingRate=8000&audioFormat=pcm";
 
+/** The URL for users. It has another host than the server, which listens on another port. */
+const dashboardUrl = "http://127.0.0.1";
+
 const folder = folderOfTests("playground-socket");
 writeFileSync(join(folder, "setup"), "setup");
 
@@ -23,7 +26,7 @@ beforeAll(async () => {
 });
 beforeEach(async () => {
   const database = join(mkdtempSync(join(folder, "db-")), "svc-tts.db");
-  const dashboard = { url: "http://127.0.0.1", setupFile: join(folder, "setup") };
+  const dashboard = { url: dashboardUrl, setupFile: join(folder, "setup") };
   api = await startTestApi(model.url, { database, dashboard });
   owner = new Visitor(api.url);
   await owner.post("/dashboard/setup", { token: "setup", name: "Ada", password });
@@ -68,6 +71,56 @@ it("refuses upgrades without a session, of a viewer, and of pages of other sites
   expect(await refusal({ ...fromHere(owner), "sec-fetch-site": "cross-site" })).toBe(403);
   await owner.post("/dashboard/logout", {});
   expect(await refusal({ cookie, origin: api.url })).toBe(401);
+});
+
+it("closes an open socket at its next synthesis after the user signed out or was removed", async () => {
+  const member = await addSignedInUser(owner, api.url, {
+    name: "bob",
+    role: "member",
+    team: "red",
+    password,
+  });
+  const users = (await owner.get("/dashboard/people")).text; // Bob is the last user in alphabetical order.
+  const id = [...users.matchAll(/name="id" value="([\w-]+)"/g)].at(-1)?.[1] ?? "";
+  const ends = [
+    { visitor: member, end: () => owner.post("/dashboard/people/remove", { id }) },
+    { visitor: owner, end: () => owner.post("/dashboard/logout", {}) },
+  ];
+  for (const { visitor, end } of ends) {
+    const client = await connectSocket(api.url, path, { headers: fromHere(visitor) });
+    client.send({ text: "One. ", contextId: "0" }, { operation: "flush" });
+    await client.until("done");
+    expect((await end()).status).toBe(303);
+    const calls = model.calls.length;
+    client.send({ text: "Two. ", contextId: "1" });
+    expect(await client.closed()).toEqual({ code: 1008, reason: "401: Missing Authorization header" });
+    expect(client.sequence).toEqual(["chunk", "timestamps", "done"]);
+    expect(model.calls.length).toBe(calls);
+  }
+});
+
+it("speaks on if another session of the user ends", async () => {
+  const other = new Visitor(api.url);
+  await other.get("/dashboard/login");
+  await other.post("/dashboard/login", { name: "Ada", password });
+  const client = await connectSocket(api.url, path, { headers: fromHere(owner) });
+  await other.post("/dashboard/logout", {});
+  client.send({ text: "One. ", contextId: "0" }, { operation: "flush" });
+  await client.until("done");
+  expect(client.closing).toBeUndefined();
+  client.socket.terminate();
+});
+
+it("accepts pages of the dashboard's URL behind a proxy that replaces the Host header", async () => {
+  const { cookie } = owner;
+  const client = await connectSocket(api.url, path, { headers: { cookie, origin: dashboardUrl } });
+  client.send({ text: "One. ", contextId: "0" }, { operation: "flush" });
+  await client.until("done");
+  client.socket.terminate();
+  const port = new URL(api.url).port;
+  for (const origin of ["http://127.0.0.2", "https://127.0.0.1", `http://127.0.0.2:${port}`, "null"]) {
+    expect(await refusal({ cookie, origin }), origin).toBe(403);
+  }
 });
 
 it("accepts no session on other paths, and no API key on this one", async () => {
