@@ -70,6 +70,13 @@ const AcceleratorProfile = Type.Object({
 const ImagePrefix = (description: string) =>
   Type.String({ minLength: 1, maxLength: 512, pattern: "^[^\\s]+$", description });
 
+const Names = (description: string, pattern: string) =>
+  Type.Array(Type.String({ minLength: 1, maxLength: 254, pattern }), {
+    maxItems: 64,
+    ...setList,
+    description,
+  });
+
 const Sum = (description: string) => Type.Integer({ minimum: 0, maximum: 100_000, description });
 
 const Limits = Type.Object(
@@ -123,7 +130,7 @@ const Limits = Type.Object(
         maxItems: 64,
         ...setList,
         description:
-          "Beginnings of the images that a TtsDeployment may name, for example `registry.example.com/speech`. A beginning matches whole parts of a name only.",
+          "Beginnings of the images that a TtsDeployment may name, for example `registry.example.com/speech`. A beginning matches whole parts of a name only, and a registry without a path matches only its own port.",
       }),
     ),
     allowedModelSources: Type.Optional(
@@ -133,6 +140,24 @@ const Limits = Type.Object(
         description:
           "Beginnings of the URLs that `models[].cache.sources` may name, in `url` and in `endpoint`, for example `hf://hexgrad/` or `https://models.example.com/`. A beginning matches whole parts of a URL only.",
       }),
+    ),
+    allowedEnv: Type.Optional(
+      Names(
+        "Names of variables that `models[].env` may set, for example `LOG_LEVEL`. An asterisk at the end allows every name with this beginning.",
+        "^[A-Za-z0-9_]*\\*?$",
+      ),
+    ),
+    allowedSecrets: Type.Optional(
+      Names(
+        "Names of Secrets that any field of a TtsDeployment may contain, for example `tts-*`. An asterisk at the end allows every name with this beginning.",
+        "^([a-z0-9][-.a-z0-9]*)?\\*?$",
+      ),
+    ),
+    allowedClaims: Type.Optional(
+      Names(
+        "Names of PersistentVolumeClaims that `models[].cache` and `api.keys.sqlite` may contain. An asterisk at the end allows every name with this beginning.",
+        "^([a-z0-9][-.a-z0-9]*)?\\*?$",
+      ),
     ),
     podTemplate: Type.Optional(
       Type.Enum(["None", "Safe", "All"], {
@@ -153,7 +178,7 @@ const Limits = Type.Object(
     ),
     maxGpusPerNamespace: Type.Optional(
       Sum(
-        "Highest number of devices of all TtsDeployments of the class in one namespace: `accelerator.count` times the replicas.",
+        "Highest number of devices of all TtsDeployments of the class in one namespace: `accelerator.count` times the replicas. Claim templates are then refused, because the number of their devices is not known.",
       ),
     ),
   },

@@ -1,6 +1,7 @@
+import { Value } from "typebox/value";
 import { api, children, labels } from "../../config/contract/names.ts";
 import type { ModelSpec } from "../../crds/tts-deployment.ts";
-import type { TtsModelPoolSpec } from "../../crds/tts-model-pool.ts";
+import { type TtsModelPoolSpec, TtsModelPoolSpecSchema } from "../../crds/tts-model-pool.ts";
 import { type Child, childMetadata, handRestart } from "../facts/child-metadata.ts";
 import type { TtsDeployment, TtsModelPool } from "../facts/observed.ts";
 import { type PinnedTemplate, pinAnnotations } from "./pods/pinned-template.ts";
@@ -36,6 +37,19 @@ export function modelPool(
       ...(number !== undefined && { replicas: number }),
     },
   };
+}
+
+/**
+ * Returns a pool with the spec that its TtsDeployment gives it. Only the number of replicas is read from the live
+ * pool, so fields that another client writes to the pool never reach its pods. A pool that the TtsDeployment no
+ * longer contains is unchanged.
+ */
+export function withDesiredSpec(owner: TtsDeployment, pool: TtsModelPool): TtsModelPool {
+  const model = owner.spec.models.find(({ name }) => name === pool.spec.pool);
+  if (model === undefined) return pool;
+  const { replicas = pool.spec.replicas, ...spec } = modelPool(owner, model, true).spec;
+  const complete = Value.Default(TtsModelPoolSpecSchema, structuredClone({ ...spec, replicas }));
+  return { ...pool, spec: complete as TtsModelPoolSpec };
 }
 
 /**

@@ -24,7 +24,7 @@ export function applyClassOf(
     return found && storedShare(found as TtsDeployment);
   };
   const resolved = resolveClass(deployment, {
-    classes: view.group("TtsClass", everyClass) as TtsClass[],
+    classes: view.knowsAll("TtsClass") ? (view.group("TtsClass", everyClass) as TtsClass[]) : undefined,
     isNamespaced: view.isNamespaced,
     elsewhere: (className) => classes.useOf(className, otherKeys(view, deployment), stored),
   });
