@@ -33,7 +33,10 @@ export interface ResolvedDeployment {
 export interface ClassesOfCluster {
   /** Every class. It is undefined if the operator cannot read classes. */
   readonly classes: readonly TtsClass[] | undefined;
-  /** Whether the operator watches single namespaces. Such an operator cannot read classes. */
+  /**
+   * Whether the operator watches single namespaces. Such an operator cannot read classes. It may have the class of
+   * its own settings, which applies to every TtsDeployment.
+   */
   readonly isNamespaced: boolean;
   /** Returns the use of a class by the other TtsDeployments of the namespace. */
   readonly elsewhere: (className: string) => ClassUse;
@@ -50,7 +53,9 @@ export function resolveClass(deployment: TtsDeployment, cluster: ClassesOfCluste
   const { namespace } = deployment.metadata;
   const { spec } = deployment;
   const selected =
-    isNamespaced && spec.className === undefined ? undefined : selectClass(deployment, classes);
+    isNamespaced && spec.className === undefined
+      ? classOfSettings(classes)
+      : selectClass(deployment, classes);
   if (spec.suspend) return suspended(deployment, selected);
   if (selected === undefined) return withoutClass(deployment);
   const { name, found } = selected;
@@ -67,6 +72,10 @@ export function resolveClass(deployment: TtsDeployment, cluster: ClassesOfCluste
   const message = refusal(name, problems, reduced);
   const decision = { accepted: false, reason: "ClassLimitExceeded", message, isCurrent: true } as const;
   return { ...accept(deployment, selected, complete), decision };
+}
+
+function classOfSettings([found]: readonly TtsClass[]): SelectedClass | undefined {
+  return found && { name: found.metadata.name, isDefault: true, found };
 }
 
 /**

@@ -96,6 +96,29 @@ describe("a TtsDeployment without a class", () => {
   });
 });
 
+describe("an operator of single namespaces with a class in its settings", () => {
+  const namespaced = { licenseKeys: { keys: [] } };
+
+  it("applies its defaults and limits to every TtsDeployment, and stops to do so without the class", async () => {
+    const classOfSettings = {
+      defaults: { priorityClassName: "speech" },
+      limits: { allowedServiceTypes: ["ClusterIP"] },
+    };
+    await house.restart({ ...namespaced, classOfSettings });
+    await serves(plain);
+    expect(await house.condition("ClassAccepted")).toContain("TtsClass operator-settings");
+    expect(templateOf(await house.workload("demo-mist"))?.priorityClassName).toBe("speech");
+    await house.putDeployment({ ...plain, api: { service: { type: "NodePort" } } }, [mist]);
+    await untilRefused("TtsClass operator-settings does not allow the spec: spec.api.service.type");
+    await house.restart(namespaced);
+    await house.untilCondition("ClassAccepted", /absent/);
+    await house.until(
+      async () => JSON.stringify(await house.get("Service", "demo-api")).includes('"type":"NodePort"'),
+      "the type of the Service without a class",
+    );
+  });
+});
+
 describe("the defaults of a class", () => {
   it("apply to the pods, and a change of the class reaches them", async () => {
     const accelerator = { nodeSelector: { gpu: "l4" } };

@@ -63,7 +63,7 @@ afterAll(async () => {
 async function installPolicies(): Promise<void> {
   const chart = join(import.meta.dirname, "../../../charts/tts-operator");
   const { stdout } = await promisify(execFile)(join(plane.address.binDirectory, "helm"), [
-    ...["template", "op", chart, "--namespace", house.namespace],
+    ...["template", "op", chart, "--namespace", house.namespace, "--kube-version", "1.36.3"],
     ...["--set", `fullnameOverride=${house.namespace}-tts-operator`],
     ...["--show-only", "templates/class-policy.yaml", "--show-only", "templates/user-roles.yaml"],
   ]);

@@ -481,13 +481,22 @@ describe("resolveClass", () => {
     expect(nameOf({})).toBe("new");
   });
 
-  it("ignores default classes if the operator watches single namespaces", () => {
+  it("applies only the class of its settings if the operator watches single namespaces", () => {
+    const namespaced = (...classes: TtsClass[]) => ({ ...among(...classes), isNamespaced: true });
+    const settings = ttsClass("operator-settings", { limits: { allowedServiceTypes: [] } });
     const deployment = ttsDeployment();
-    const namespaced = { ...among(ttsClass("c", {}, isDefault)), isNamespaced: true };
-    expect(resolveClass(deployment, namespaced)).toMatchObject({ deployment, isFrozen: false });
-    const named = resolveClass(ttsDeployment({ className: "c" }), { ...alone, isNamespaced: true });
-    expect(named).toMatchObject({ isFrozen: true, decision: { reason: "ClassNotFound" } });
-    expect(named.decision?.message).toContain("this operator watches single namespaces");
+    expect(resolveClass(deployment, namespaced())).toMatchObject({ deployment, decision: undefined });
+    expect(resolveClass(deployment, namespaced(settings)).decision?.message).toContain(
+      "TtsClass operator-settings does not allow the spec: spec.api.service.type is ClusterIP",
+    );
+    for (const cluster of [namespaced(), namespaced(settings)]) {
+      const named = resolveClass(ttsDeployment({ className: "c" }), cluster);
+      expect(named).toMatchObject({ isFrozen: true, decision: { reason: "ClassNotFound" } });
+      expect(named.decision?.message).toContain("this operator watches single namespaces");
+    }
+    const { record } = resolveClass(deployment, namespaced(ttsClass("operator-settings")));
+    const later = withStatus(deployment, { class: record });
+    expect(resolveClass(later, namespaced())).toMatchObject({ decision: undefined, isFrozen: false });
   });
 
   it("changes no child of a TtsDeployment that the class has never accepted", () => {
