@@ -2,7 +2,9 @@ import { type Static, Type } from "typebox";
 import { ProfileAccelerator } from "./accelerator-fields.ts";
 import {
   dnsLabelPattern,
+  FixedUserIds,
   Image,
+  ImagePullPolicy,
   ImagePullSecrets,
   PriorityClassName,
   ProfileName,
@@ -34,6 +36,15 @@ const Defaults = Type.Object(
       ...ImagePullSecrets,
       description:
         "Default of `imagePullSecrets`: Secrets in the namespace of the TtsDeployment that hold credentials for the image registry.",
+    }),
+    imagePullPolicy: Type.Optional({
+      ...ImagePullPolicy,
+      description: "Default of `imagePullPolicy`: when the images of the API and model pods are pulled.",
+    }),
+    fixedUserIds: Type.Optional({
+      ...FixedUserIds,
+      description:
+        "Default of `fixedUserIds`: with `false` the cluster assigns user, group and fsGroup of the pods, as OpenShift requires. The pods comply with the Pod Security Standard `restricted` in both cases.",
     }),
     priorityClassName: Type.Optional({
       ...PriorityClassName,

@@ -13,7 +13,9 @@ import {
   EngineSchema,
   Env,
   engineRules,
+  FixedUserIds,
   Image,
+  ImagePullPolicy,
   ImagePullSecrets,
   Key,
   Kind,
@@ -250,6 +252,8 @@ export const TtsDeploymentSpecSchema = Type.Object(
       ),
     ),
     imagePullSecrets: Type.Optional(ImagePullSecrets),
+    imagePullPolicy: Type.Optional(ImagePullPolicy),
+    fixedUserIds: Type.Optional(FixedUserIds),
     api: Api,
     license: Type.Optional(License),
     models: Type.Array(Model, {

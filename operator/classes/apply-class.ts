@@ -91,9 +91,10 @@ function withDefaults(
   { className: _, ...spec }: TtsDeploymentSpec,
   defaults: TtsClassSpec["defaults"],
 ): TtsDeploymentSpec {
-  const { images = {}, imagePullSecrets, priorityClassName, topologySpread, telemetry } = defaults;
+  const { images = {}, imagePullSecrets, imagePullPolicy, fixedUserIds } = defaults;
+  const { priorityClassName, topologySpread, telemetry } = defaults;
   return {
-    ...given({ imagePullSecrets, telemetry }),
+    ...given({ imagePullSecrets, imagePullPolicy, fixedUserIds, telemetry }),
     ...spec,
     api: { ...given({ image: images.api, priorityClassName }), ...spec.api },
     models: spec.models.map((model) => ({

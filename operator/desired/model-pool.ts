@@ -16,7 +16,7 @@ export function modelPool(
   { name, replicas, podTemplate, acceleratorProfile: _, ...model }: ModelSpec,
   live: boolean,
 ): Child<{ spec: Omit<TtsModelPoolSpec, "replicas"> & { replicas?: number } }> {
-  const { imagePullSecrets, availability } = owner.spec;
+  const { imagePullSecrets, imagePullPolicy, fixedUserIds, availability } = owner.spec;
   const telemetry = podTelemetry(owner.spec.telemetry);
   const number = replicas ?? (live ? undefined : firstReplicas(model.scaling));
   return {
@@ -34,6 +34,8 @@ export function modelPool(
       ...(podTemplate && { podTemplate: JSON.stringify(podTemplate) }),
       ...(telemetry && { telemetry }),
       ...(imagePullSecrets && { imagePullSecrets }),
+      ...(imagePullPolicy && { imagePullPolicy }),
+      ...(fixedUserIds !== undefined && { fixedUserIds }),
       ...(number !== undefined && { replicas: number }),
     },
   };

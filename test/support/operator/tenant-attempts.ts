@@ -166,7 +166,6 @@ export const refusedAtApply: readonly Attempt[] = [
     what: "Secret in a header that telemetry sends to another host",
     spec: {
       telemetry: {
-        endpoint: "http://otlp.example:4317",
         collector: {
           enabled: true,
           exporter: { endpoint: "https://evil.example:4317" },

@@ -10,6 +10,7 @@ import { type ClassesOfCluster, resolveClass, storedShare } from "../../../opera
 import type { TtsClass, TtsDeployment } from "../../../operator/facts/observed.ts";
 import { deploymentChildren } from "../../../operator/reconcile/children.ts";
 import { granting, observed, serverSettings, ttsDeployment } from "../../support/operator/observed.ts";
+import { refusedAtApply, tenantClass } from "../../support/operator/tenant-attempts.ts";
 
 type Json = { [name: string]: unknown };
 
@@ -316,6 +317,19 @@ describe("applyClass refuses", () => {
   });
 });
 
+describe("applyClass, like the admission policy, refuses", () => {
+  const attempts = refusedAtApply.filter(({ spec }) => spec === undefined || !("className" in spec));
+  it.each(attempts.map(({ what, spec = {}, models = [mist] }) => [what, spec, models] as const))(
+    "%s",
+    (_what, spec, models) => {
+      const license = { secretRef: { name: "tts-license" } };
+      const { spec: complete } = ttsDeployment({ license, ...spec }, [...models]);
+      const applied = applyClass(complete, classSpec(tenantClass), context);
+      expect(applied.violations).toHaveLength(1);
+    },
+  );
+});
+
 describe("applyClass allows", () => {
   it.each<[string, Json, Json[], Json]>([
     [
@@ -372,6 +386,8 @@ describe("the defaults of a class", () => {
     defaults: {
       images: { api: "r/api:1", mist: "r/mist:1", arcana: "r/arcana:1" },
       imagePullSecrets: [{ name: "pull" }],
+      imagePullPolicy: "Always",
+      fixedUserIds: false,
       priorityClassName: "speech",
       replicas: 2,
       topologySpread: [{ topologyKey: "zone" }],
@@ -395,6 +411,8 @@ describe("the defaults of a class", () => {
     expect(spec).toMatchObject({
       api: { image: "r/api:1", priorityClassName: "speech" },
       imagePullSecrets: [{ name: "pull" }],
+      imagePullPolicy: "Always",
+      fixedUserIds: false,
       telemetry: { endpoint: "http://otlp.example:4317" },
       availability: { topologySpread: [{ topologyKey: "zone" }] },
       models: [
@@ -410,6 +428,8 @@ describe("the defaults of a class", () => {
   it("do not replace fields of the TtsDeployment", () => {
     const own = {
       imagePullSecrets: [{ name: "mine" }],
+      imagePullPolicy: "Never",
+      fixedUserIds: true,
       api: { image: "mine/api", priorityClassName: "low" },
       availability: { topologySpread: [{ topologyKey: "host" }] },
       telemetry: { endpoint: "http://mine:4317" },
