@@ -9,7 +9,7 @@ import type { TtsDeploymentSpec } from "../../crds/tts-deployment.ts";
 type Limits = TtsClassSpec["limits"];
 
 /** A limit that is a list of allowed values or patterns. */
-export type ListLimit = {
+type ListLimit = {
   [K in keyof Limits]-?: string[] extends NonNullable<Limits[K]> ? K : never;
 }[keyof Limits];
 
@@ -103,7 +103,7 @@ export const safePodFields = [
 ];
 
 /** A value of the spec, with the path of its field. */
-export interface Located {
+interface Located {
   readonly field: string;
   readonly value: unknown;
 }
