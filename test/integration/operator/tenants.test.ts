@@ -118,7 +118,10 @@ describe("the API server refuses at apply", () => {
     }
   });
 
-  it("nothing of a TtsDeployment within the limits", async () => {
+});
+
+describe("the API server accepts", () => {
+  it("a TtsDeployment within the limits", async () => {
     const spec = {
       api: {
         route: { hostnames: ["tts.a.example"], ingress: { annotations: { "a.example/x": "1" } } },
@@ -143,7 +146,7 @@ describe("the API server refuses at apply", () => {
     await house.remove("TtsDeployment", "fine");
   });
 
-  it("nothing of an edit that changes no field of a refused spec", async () => {
+  it("an annotation of a TtsDeployment that the class refuses since it became stricter", async () => {
     await house.putClass("team-a", {});
     await house.putDeployment({ ...base, api: { service: { type: "NodePort" } } }, [mist], "old");
     await house.putClass("team-a", tenantClass);
@@ -248,8 +251,10 @@ describe("the API server refuses changes of what the operator trusts", () => {
     expect(stderr).toContain(message);
     expect(code).toBe(1);
   });
+});
 
-  it("nothing of an annotation of a pool, or of an administrator", async () => {
+describe("the API server accepts for a pool", () => {
+  it("an annotation by the insider, and a change of the spec by an administrator", async () => {
     expect((await run("insider", toPool({ metadata: { annotations: { note: "x" } } }))).stderr).toBe("");
     await house.kubectl(...toPool({ spec: { image: "registry.example/speech/mist:2" } }));
   });
