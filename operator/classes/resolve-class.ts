@@ -38,6 +38,8 @@ export interface ClassesOfCluster {
    * its own settings, which applies to every TtsDeployment.
    */
   readonly isNamespaced: boolean;
+  /** The share that the operator recorded for the TtsDeployment. The default is the share in its status. */
+  readonly own?: ClassShare | undefined;
   /** Returns the use of a class by the other TtsDeployments of the namespace. */
   readonly elsewhere: (className: string) => ClassUse;
 }
@@ -67,7 +69,7 @@ export function resolveClass(deployment: TtsDeployment, cluster: ClassesOfCluste
   const { spec: complete, violations, exceededSums } = applyClass(spec, found.spec, context);
   const problems = [...violations, ...exceededSums];
   if (problems.length === 0) return accept(deployment, selected, complete);
-  if (violations.length > 0 || raisesUse(deployment, name, complete))
+  if (violations.length > 0 || raisesUse(cluster.own ?? storedShare(deployment), name, complete))
     return refuse(deployment, selected, "ClassLimitExceeded", refusal(name, problems, unchanged));
   const message = refusal(name, problems, reduced);
   const decision = { accepted: false, reason: "ClassLimitExceeded", message, isCurrent: true } as const;
@@ -82,8 +84,7 @@ function classOfSettings([found]: readonly TtsClass[]): SelectedClass | undefine
  * Returns whether the spec requests more of the class than the spec that was last accepted. A namespace may be
  * over a sum, for example because the sum became smaller. A spec that does not request more is then applied.
  */
-function raisesUse(deployment: TtsDeployment, className: string, spec: TtsDeploymentSpec): boolean {
-  const earlier = storedShare(deployment);
+function raisesUse(earlier: ClassShare | undefined, className: string, spec: TtsDeploymentSpec): boolean {
   return earlier?.className !== className || !isAtMost(useOfSpec(spec), earlier.use);
 }
 

@@ -32,6 +32,7 @@ export function applyClassOf(
   const resolved = resolveClass(deployment, {
     classes: classesOf(view, settings),
     isNamespaced: view.isNamespaced,
+    own: classes.shareOf(key),
     elsewhere: (className) => classes.useOf(className, otherKeys(view, deployment), stored),
   });
   classes.take(key, resolved.share);

@@ -117,7 +117,6 @@ describe("the API server refuses at apply", () => {
       expect((await run("tenant", args)).stderr).toContain("does not allow the spec");
     }
   });
-
 });
 
 describe("the API server accepts", () => {

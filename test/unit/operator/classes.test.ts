@@ -637,6 +637,13 @@ describe("resolveClass without a way around the sums", () => {
     expect(more.decision).toMatchObject({ accepted: false, isCurrent: false });
   });
 
+  it("compares with the recorded share, because the status may be older", () => {
+    const before = { ...renderedAt(1), class: recordOf(sized(9)) };
+    const own = { className: "c", use: { replicas: 6, gpus: 0 } };
+    const again = resolveClass(withStatus(sized(9), before, 3), { ...among(four), own });
+    expect(again.decision).toMatchObject({ accepted: false, isCurrent: false });
+  });
+
   it("refuses a spec that requests fewer pods and more devices", () => {
     const gpus = (replicas: number, count: number) =>
       ttsDeployment({ className: "c" }, [{ ...mist, replicas, accelerator: { count } }]);
