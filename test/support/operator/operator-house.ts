@@ -145,7 +145,7 @@ export class OperatorHouse implements AsyncDisposable {
       settings: {
         server: { image, pullPolicy: undefined },
         licenseKeys,
-        ...(spec && { class: spec as TtsClassSpec }),
+        ...(spec !== undefined && { class: spec as TtsClassSpec }),
       },
       namespaces: allNamespaces ? [] : [this.namespace, ...moreNamespaces],
       instance: "test",
