@@ -4,6 +4,7 @@ import { structural } from "../crds/structural.ts";
 import { TtsDeploymentSpecSchema } from "../crds/tts-deployment.ts";
 import { definitionHeader, generatedHeader, toYaml } from "../crds/yaml.ts";
 import { rulesOf, userRoles } from "../operator/cluster/permissions.ts";
+import { admissionPolicies, type PolicyObject } from "./class-policy.ts";
 import { valuesSchemaOf, withoutRequired } from "./values-schema.ts";
 import { valuesTable } from "./values-table.ts";
 
@@ -123,6 +124,37 @@ ${indent(toYaml(rules), 2)}`;
 {{- if and .Values.userRoles.create (not .Values.watchNamespaces) }}
 ${documents.join("")}{{- end }}
 `;
+}
+
+const policyApi = "admissionregistration.k8s.io/v1";
+
+/** The policies for TtsClasses. A namespaced installation creates no cluster-wide object. */
+function classPolicyTemplate(): string {
+  const fullname = `{{ include "tts-operator.fullname" $ }}`;
+  const account = `system:serviceaccount:{{ $.Release.Namespace }}:{{ include "tts-operator.serviceAccountName" $ }}`;
+  const policies = admissionPolicies("OPERATOR_ACCOUNT", (suffix) => `OPERATOR_NAME-${suffix}`);
+  const documents = policies.map(({ kind, suffix, spec }) => {
+    const body = toYaml({ spec });
+    if (body.includes("{{"))
+      throw new Error(`${kind} ${suffix} contains "{{", which Helm would interpret as a template.`);
+    return `---
+apiVersion: ${policyApi}
+kind: ${kind}
+${metadataOf(`${fullname}-${suffix}`, undefined)}
+${body.replaceAll("OPERATOR_ACCOUNT", account).replaceAll("OPERATOR_NAME", fullname)}`;
+  });
+  return `${generatedHeader} charts/class-policy.ts
+{{- if and .Values.classPolicy.create (not .Values.watchNamespaces) }}
+${documents.join("")}{{- end }}
+`;
+}
+
+function kustomizePolicies(): string {
+  const nameOf = (suffix: string) => `tts-operator-${suffix}`;
+  const objectOf = ({ kind, suffix, spec }: PolicyObject) =>
+    toYaml({ apiVersion: policyApi, kind, metadata: { name: nameOf(suffix) }, spec });
+  const objects = admissionPolicies(`system:serviceaccount:${system}:tts-operator`, nameOf).map(objectOf);
+  return `${generatedHeader} charts/class-policy.ts\n${objects.join("---\n")}`;
 }
 
 /** The label by which Kubernetes aggregates a ClusterRole (Kubernetes, "Aggregated ClusterRoles"). */
@@ -261,9 +293,11 @@ for (const definition of definitions)
   await write(`tts-operator/templates/crds/${definition.spec.names.plural}.yaml`, crdTemplate(definition));
 await write("tts-operator/templates/rbac.yaml", rbacTemplate());
 await write("tts-operator/templates/user-roles.yaml", userRolesTemplate());
+await write("tts-operator/templates/class-policy.yaml", classPolicyTemplate());
 await write("tts-deployment/values.schema.json", deploymentValuesSchema());
 const kustomize = "../config/kustomize";
 await write(`${kustomize}/cluster-wide/rbac.yaml`, kustomizeRoles(undefined));
+await write(`${kustomize}/cluster-wide/class-policy.yaml`, kustomizePolicies());
 await write(`${kustomize}/namespaced/rbac.yaml`, kustomizeRoles("speech"));
 for (const definition of definitions) {
   const text = `${definitionHeader(definition.spec.names.kind)}\n${toYaml(definition)}`;

@@ -89,6 +89,16 @@ export const ImagePullSecrets = Type.Array(Type.Object({ name: ObjectName("Name 
   description: "Secrets in the same namespace that hold credentials for the image registry.",
 });
 
+export const ImagePullPolicy = Type.Enum(["Always", "IfNotPresent", "Never"], {
+  description:
+    "When the images of the API and model pods are pulled. If it is absent, the operator's setting applies to its own images, and the default of Kubernetes to other images.",
+});
+
+export const FixedUserIds = Type.Boolean({
+  description:
+    "Whether the pods run as user, group and fsGroup 65532. With `false` the cluster assigns these IDs, as OpenShift requires. If it is absent, the operator's setting applies.",
+});
+
 /** A reference to one entry of a Secret in the same namespace. The default of its key is `usualKey`. */
 export const SecretEntry = (usualKey: string, description: string) =>
   Type.Object(

@@ -2,7 +2,9 @@ import { type Static, Type } from "typebox";
 import { ProfileAccelerator } from "./accelerator-fields.ts";
 import {
   dnsLabelPattern,
+  FixedUserIds,
   Image,
+  ImagePullPolicy,
   ImagePullSecrets,
   PriorityClassName,
   ProfileName,
@@ -34,6 +36,15 @@ const Defaults = Type.Object(
       ...ImagePullSecrets,
       description:
         "Default of `imagePullSecrets`: Secrets in the namespace of the TtsDeployment that hold credentials for the image registry.",
+    }),
+    imagePullPolicy: Type.Optional({
+      ...ImagePullPolicy,
+      description: "Default of `imagePullPolicy`: when the images of the API and model pods are pulled.",
+    }),
+    fixedUserIds: Type.Optional({
+      ...FixedUserIds,
+      description:
+        "Default of `fixedUserIds`: with `false` the cluster assigns user, group and fsGroup of the pods, as OpenShift requires. The pods comply with the Pod Security Standard `restricted` in both cases.",
     }),
     priorityClassName: Type.Optional({
       ...PriorityClassName,
@@ -69,6 +80,13 @@ const AcceleratorProfile = Type.Object({
 
 const ImagePrefix = (description: string) =>
   Type.String({ minLength: 1, maxLength: 512, pattern: "^[^\\s]+$", description });
+
+const Names = (description: string, pattern: string) =>
+  Type.Array(Type.String({ minLength: 1, maxLength: 254, pattern }), {
+    maxItems: 64,
+    ...setList,
+    description,
+  });
 
 const Sum = (description: string) => Type.Integer({ minimum: 0, maximum: 100_000, description });
 
@@ -123,7 +141,7 @@ const Limits = Type.Object(
         maxItems: 64,
         ...setList,
         description:
-          "Beginnings of the images that a TtsDeployment may name, for example `registry.example.com/speech`. A beginning matches whole parts of a name only.",
+          "Beginnings of the images that a TtsDeployment may name, for example `registry.example.com/speech`. A beginning matches whole parts of a name only, and a registry without a path matches only its own port.",
       }),
     ),
     allowedModelSources: Type.Optional(
@@ -133,6 +151,24 @@ const Limits = Type.Object(
         description:
           "Beginnings of the URLs that `models[].cache.sources` may name, in `url` and in `endpoint`, for example `hf://hexgrad/` or `https://models.example.com/`. A beginning matches whole parts of a URL only.",
       }),
+    ),
+    allowedEnv: Type.Optional(
+      Names(
+        "Names of variables that `models[].env` may set, for example `LOG_LEVEL`. An asterisk at the end allows every name with this beginning.",
+        "^[A-Za-z0-9_]*\\*?$",
+      ),
+    ),
+    allowedSecrets: Type.Optional(
+      Names(
+        "Names of Secrets that any field of a TtsDeployment may contain, for example `tts-*`. An asterisk at the end allows every name with this beginning.",
+        "^([a-z0-9][-.a-z0-9]*)?\\*?$",
+      ),
+    ),
+    allowedClaims: Type.Optional(
+      Names(
+        "Names of PersistentVolumeClaims that `models[].cache` and `api.keys.sqlite` may contain. An asterisk at the end allows every name with this beginning.",
+        "^([a-z0-9][-.a-z0-9]*)?\\*?$",
+      ),
     ),
     podTemplate: Type.Optional(
       Type.Enum(["None", "Safe", "All"], {
@@ -153,7 +189,7 @@ const Limits = Type.Object(
     ),
     maxGpusPerNamespace: Type.Optional(
       Sum(
-        "Highest number of devices of all TtsDeployments of the class in one namespace: `accelerator.count` times the replicas.",
+        "Highest number of devices of all TtsDeployments of the class in one namespace: `accelerator.count` times the replicas. Claim templates are then refused, because the number of their devices is not known.",
       ),
     ),
   },

@@ -13,7 +13,9 @@ import {
   EngineSchema,
   Env,
   engineRules,
+  FixedUserIds,
   Image,
+  ImagePullPolicy,
   ImagePullSecrets,
   Key,
   Kind,
@@ -250,6 +252,8 @@ export const TtsDeploymentSpecSchema = Type.Object(
       ),
     ),
     imagePullSecrets: Type.Optional(ImagePullSecrets),
+    imagePullPolicy: Type.Optional(ImagePullPolicy),
+    fixedUserIds: Type.Optional(FixedUserIds),
     api: Api,
     license: Type.Optional(License),
     models: Type.Array(Model, {
@@ -389,7 +393,12 @@ export const TtsDeploymentStatusSchema = Type.Object(
     class: Type.Optional(
       Type.Object(
         {
-          name: Type.String({ maxLength: 253, description: "Name of the TtsClass." }),
+          name: Type.Optional(
+            Type.String({
+              maxLength: 253,
+              description: "Name of the TtsClass. It is absent if no class applied.",
+            }),
+          ),
           isDefault: Type.Boolean({
             description: "Whether the class applied because it was the default TtsClass of the cluster.",
           }),
@@ -400,10 +409,10 @@ export const TtsDeploymentStatusSchema = Type.Object(
           spec: Type.String({
             maxLength: longestAcceptedSpec,
             description:
-              "The last accepted spec with the defaults of the class, as JSON. The operator keeps it while a later spec exceeds the limits of the class, or while the class does not exist.",
+              "The last accepted spec with the defaults of the class, as JSON. The operator keeps it while a later spec exceeds the limits of its class, or while the class does not exist.",
           }),
         },
-        { description: "The TtsClass that was last applied. It is absent without a class." },
+        { description: "The spec that was last accepted, and the TtsClass that accepted it." },
       ),
     ),
     operator: Type.Optional(

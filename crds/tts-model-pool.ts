@@ -6,7 +6,9 @@ import {
   Drain,
   EngineSchema,
   Env,
+  FixedUserIds,
   Image,
+  ImagePullPolicy,
   ImagePullSecrets,
   Kind,
   MaxConcurrentStreams,
@@ -39,6 +41,8 @@ export const TtsModelPoolSpecSchema = Type.Object(
     pool: PoolName,
     kind: Kind,
     imagePullSecrets: Type.Optional(ImagePullSecrets),
+    imagePullPolicy: Type.Optional(ImagePullPolicy),
+    fixedUserIds: Type.Optional(FixedUserIds),
     image: Type.Optional(
       Image(
         "Image of the model container. If it is absent, the operator selects the image of its own version.",

@@ -1,13 +1,15 @@
 import type { TtsClassSpec } from "../../crds/tts-class.ts";
-import type { ModelSpec, TtsDeploymentSpec } from "../../crds/tts-deployment.ts";
-import { type ClassUse, sumViolations } from "./class-use.ts";
-import { type ClassViolation, limitViolations } from "./limits.ts";
+import { longestAcceptedSpec, type ModelSpec, type TtsDeploymentSpec } from "../../crds/tts-deployment.ts";
+import { type ClassUse, exceededSums, unlimitedPools } from "./class-use.ts";
+import { type ClassViolation, limitViolations, uncountedClaims } from "./limits.ts";
 
 export interface AppliedClass {
   /** The spec with the defaults and profiles of the class. It names neither a class nor a profile. */
   readonly spec: TtsDeploymentSpec;
   /** The fields that the class does not allow. The spec must not be rendered if there are any. */
   readonly violations: readonly ClassViolation[];
+  /** The sums of the namespace that the spec exceeds together with the other TtsDeployments. */
+  readonly exceededSums: readonly ClassViolation[];
 }
 
 /** The values that the limits of a class depend on in addition to the spec. */
@@ -27,7 +29,7 @@ export function applyClass(
   { defaults, acceleratorProfiles, limits }: TtsClassSpec,
   { namespace, elsewhere }: ClassContext,
 ): AppliedClass {
-  const { models, violations } = withProfiles(spec.models, acceleratorProfiles);
+  const { models, violations } = withProfiles(spec.models, acceleratorProfiles, limits);
   const complete = withDefaults({ ...spec, models }, defaults);
   return {
     spec: complete,
@@ -35,8 +37,10 @@ export function applyClass(
       ...namespaceViolations(namespace, limits),
       ...limitViolations(spec, limits),
       ...violations,
-      ...sumViolations(complete, limits, elsewhere),
+      ...unlimitedPools(complete, limits),
+      ...lengthViolations(complete),
     ],
+    exceededSums: exceededSums(complete, limits, elsewhere),
   };
 }
 
@@ -48,19 +52,34 @@ function namespaceViolations(
   return [{ field: "metadata.namespace", problem: `is ${namespace}, which may not use the class` }];
 }
 
+/** The operator must be able to record an accepted spec. Otherwise it could not count the spec after a restart. */
+function lengthViolations(spec: TtsDeploymentSpec): ClassViolation[] {
+  const { length } = JSON.stringify(spec);
+  if (length <= longestAcceptedSpec) return [];
+  const problem = `has ${length} characters with the defaults of the class, but at most ${longestAcceptedSpec} are allowed with a class`;
+  return [{ field: "spec", problem }];
+}
+
 /** Replaces the names of profiles with their accelerators. */
 function withProfiles(
   models: readonly ModelSpec[],
   profiles: TtsClassSpec["acceleratorProfiles"],
+  { maxGpusPerNamespace }: TtsClassSpec["limits"],
 ): { models: ModelSpec[]; violations: ClassViolation[] } {
   const violations: ClassViolation[] = [];
   const resolved = models.map(({ acceleratorProfile, ...model }, index) => {
     if (acceleratorProfile === undefined) return model;
+    const field = `spec.models[${index}].acceleratorProfile`;
     const profile = profiles.find(({ name }) => name === acceleratorProfile);
-    if (profile !== undefined) return { ...model, accelerator: profile.accelerator };
+    if (profile !== undefined) {
+      const isUncounted = maxGpusPerNamespace !== undefined && profile.accelerator.claimTemplateName;
+      const problem = `is ${acceleratorProfile}, which has a claimTemplateName, but ${uncountedClaims}`;
+      if (isUncounted) violations.push({ field, problem });
+      return { ...model, accelerator: profile.accelerator };
+    }
     const names = profiles.map(({ name }) => name).join(", ") || "none";
     violations.push({
-      field: `spec.models[${index}].acceleratorProfile`,
+      field,
       problem: `is ${acceleratorProfile}, but the profiles of the class are: ${names}`,
     });
     return model;
@@ -72,9 +91,10 @@ function withDefaults(
   { className: _, ...spec }: TtsDeploymentSpec,
   defaults: TtsClassSpec["defaults"],
 ): TtsDeploymentSpec {
-  const { images = {}, imagePullSecrets, priorityClassName, topologySpread, telemetry } = defaults;
+  const { images = {}, imagePullSecrets, imagePullPolicy, fixedUserIds } = defaults;
+  const { priorityClassName, topologySpread, telemetry } = defaults;
   return {
-    ...given({ imagePullSecrets, telemetry }),
+    ...given({ imagePullSecrets, imagePullPolicy, fixedUserIds, telemetry }),
     ...spec,
     api: { ...given({ image: images.api, priorityClassName }), ...spec.api },
     models: spec.models.map((model) => ({

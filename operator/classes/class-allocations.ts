@@ -23,6 +23,11 @@ export class ClassAllocations {
     this.#shares.delete(key);
   }
 
+  /** Returns the recorded share of a TtsDeployment. */
+  shareOf(key: string): ClassShare | undefined {
+    return this.#shares.get(key);
+  }
+
   /**
    * Returns the use of a class by the TtsDeployments with these keys. `stored` returns the share in the status
    * of a TtsDeployment that this operator has not reconciled yet.

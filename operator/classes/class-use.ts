@@ -29,30 +29,35 @@ function highestReplicas({ replicas, scaling }: ModelSpec): number | undefined {
   return replicas ?? scaling?.maxReplicas;
 }
 
+/** Returns whether the first use is at most the second one in every sum. */
+export function isAtMost(one: ClassUse, other: ClassUse): boolean {
+  return one.replicas <= other.replicas && one.gpus <= other.gpus;
+}
+
 /**
- * Returns the violations of the sums of a namespace. `elsewhere` is the use of the other TtsDeployments of the
- * class in the namespace.
+ * Returns the sums of a namespace that the spec exceeds. `elsewhere` is the use of the other TtsDeployments of
+ * the class in the namespace.
  */
-export function sumViolations(
+export function exceededSums(
   spec: TtsDeploymentSpec,
   { maxReplicasPerNamespace, maxGpusPerNamespace }: TtsClassSpec["limits"],
   elsewhere: ClassUse,
 ): ClassViolation[] {
   const own = useOfSpec(spec);
   return [
-    ...unlimitedPools(spec, maxReplicasPerNamespace !== undefined, maxGpusPerNamespace !== undefined),
     ...exceeded("pods", own.replicas, elsewhere.replicas, maxReplicasPerNamespace),
     ...exceeded("devices", own.gpus, elsewhere.gpus, maxGpusPerNamespace),
   ];
 }
 
-function unlimitedPools(
+/** Returns a violation for each pool whose replicas the spec does not limit, if the class limits a sum of them. */
+export function unlimitedPools(
   { models }: TtsDeploymentSpec,
-  limitsReplicas: boolean,
-  limitsGpus: boolean,
+  { maxReplicasPerNamespace, maxGpusPerNamespace }: TtsClassSpec["limits"],
 ): ClassViolation[] {
   return models.flatMap((model, index) => {
-    const counts = limitsReplicas || (limitsGpus && model.accelerator !== undefined);
+    const limitsGpus = maxGpusPerNamespace !== undefined && model.accelerator !== undefined;
+    const counts = maxReplicasPerNamespace !== undefined || limitsGpus;
     if (!counts || highestReplicas(model) !== undefined) return [];
     return [
       {

@@ -1,5 +1,7 @@
 import type { TtsClassSpec } from "../../crds/tts-class.ts";
 import type { TtsDeploymentSpec } from "../../crds/tts-deployment.ts";
+import { type LimitedFields, limitedFields, safePodFields, valuesAt } from "./limited-fields.ts";
+import { matchers } from "./match-pattern.ts";
 
 /** Checks the fields that a TtsDeployment sets against the limits of its class. */
 
@@ -13,35 +15,35 @@ export interface ClassViolation {
 
 type Limits = TtsClassSpec["limits"];
 
-/** A value of the spec, with the path of its field. */
-interface Located<T> {
-  readonly field: string;
-  readonly value: T;
-}
-
 /** Returns the fields of the spec that exceed the limits. An absent limit allows every value. */
 export function limitViolations(spec: TtsDeploymentSpec, limits: Limits): ClassViolation[] {
   return [
-    ...hostnameViolations(spec, limits),
-    ...serviceTypeViolations(spec, limits),
-    ...annotationViolations(spec, limits),
-    ...imageViolations(spec, limits),
-    ...modelSourceViolations(spec, limits),
+    ...limitedFields.flatMap((fields) => listViolations(spec, fields, limits[fields.limit])),
     ...podTemplateViolations(spec, limits),
     ...acceleratorViolations(spec, limits),
   ];
 }
 
-/** Returns a violation for each value that is not allowed. Without a list, every value is allowed. */
-function refused(
-  found: readonly Located<string>[],
+/** Returns a violation for each value that is not in the list of a limit. Without a list, every value is allowed. */
+function listViolations(
+  spec: TtsDeploymentSpec,
+  { matching, paths, maps = [] }: LimitedFields,
   allowed: readonly string[] | undefined,
-  isAllowed: (value: string, pattern: string) => boolean,
 ): ClassViolation[] {
   if (allowed === undefined) return [];
-  return found
-    .filter(({ value }) => !allowed.some((pattern) => isAllowed(value, pattern)))
-    .map(({ field, value }) => ({ field, problem: `is ${value}, but ${allowedValues(allowed)}` }));
+  const isRefused = (value: string) => !allowed.some((pattern) => matchers[matching](value, pattern));
+  const values = paths.flatMap((path) => valuesAt(spec, path)) as { field: string; value: string }[];
+  const keys = maps
+    .flatMap((path) => valuesAt(spec, path))
+    .flatMap(({ field, value }) => Object.keys(value as object).map((key) => ({ field, key })));
+  return [
+    ...values
+      .filter(({ value }) => isRefused(value))
+      .map(({ field, value }) => ({ field, problem: `is ${value}, but ${allowedValues(allowed)}` })),
+    ...keys
+      .filter(({ key }) => isRefused(key))
+      .map(({ field, key }) => ({ field, problem: `contains ${key}, but ${allowedValues(allowed)}` })),
+  ];
 }
 
 /** The number of allowed values that a message lists. */
@@ -53,118 +55,12 @@ function allowedValues(allowed: readonly string[]): string {
   return `the class allows ${allowed.slice(0, mostListed).join(", ")}${more}`;
 }
 
-function hostnameViolations({ api }: TtsDeploymentSpec, { allowedHostnames }: Limits): ClassViolation[] {
-  const found = (api.route?.hostnames ?? []).map((value, index) => ({
-    field: `spec.api.route.hostnames[${index}]`,
-    value,
-  }));
-  return refused(found, allowedHostnames, matchesHostname);
-}
-
-function matchesHostname(hostname: string, pattern: string): boolean {
-  return hostname === pattern || (pattern.startsWith("*.") && hostname.endsWith(pattern.slice(1)));
-}
-
-function serviceTypeViolations(
-  { api }: TtsDeploymentSpec,
-  { allowedServiceTypes }: Limits,
-): ClassViolation[] {
-  const found = [{ field: "spec.api.service.type", value: api.service.type }];
-  return refused(found, allowedServiceTypes, (type, allowed) => type === allowed);
-}
-
 type PodTemplate = NonNullable<TtsDeploymentSpec["api"]["podTemplate"]>;
 
-function podTemplatesOf({ api, models }: TtsDeploymentSpec): Located<PodTemplate>[] {
-  const all = [
-    { field: "spec.api.podTemplate", value: api.podTemplate },
-    ...models.map((model, index) => ({
-      field: `spec.models[${index}].podTemplate`,
-      value: model.podTemplate,
-    })),
-  ];
-  return all.flatMap(({ field, value }) => (value === undefined ? [] : [{ field, value }]));
+function podTemplatesOf(spec: TtsDeploymentSpec): { field: string; value: PodTemplate }[] {
+  const paths = ["spec.api.podTemplate", "spec.models[].podTemplate"];
+  return paths.flatMap((path) => valuesAt(spec, path)) as { field: string; value: PodTemplate }[];
 }
-
-function annotationViolations(spec: TtsDeploymentSpec, { allowedAnnotations }: Limits): ClassViolation[] {
-  const { service, route } = spec.api;
-  const maps: Located<Record<string, string> | undefined>[] = [
-    { field: "spec.api.service.annotations", value: service.annotations },
-    { field: "spec.api.route.ingress.annotations", value: route?.ingress?.annotations },
-    ...podTemplatesOf(spec).map(({ field, value }) => ({
-      field: `${field}.metadata.annotations`,
-      value: value.metadata?.annotations,
-    })),
-  ];
-  const found = maps.flatMap(({ field, value = {} }) =>
-    Object.keys(value).map((name) => ({ field, value: name })),
-  );
-  if (allowedAnnotations === undefined) return [];
-  return found
-    .filter(({ value }) => !allowedAnnotations.some((pattern) => matchesName(value, pattern)))
-    .map(({ field, value }) => ({
-      field,
-      problem: `contains ${value}, but ${allowedValues(allowedAnnotations)}`,
-    }));
-}
-
-function matchesName(name: string, pattern: string): boolean {
-  return pattern.endsWith("*") ? name.startsWith(pattern.slice(0, -1)) : name === pattern;
-}
-
-function imageViolations(spec: TtsDeploymentSpec, { allowedImages }: Limits): ClassViolation[] {
-  const { api, models, telemetry } = spec;
-  const all = [
-    { field: "spec.api.image", value: api.image },
-    { field: "spec.telemetry.collector.image", value: telemetry?.collector?.image },
-    ...models.flatMap(({ image, cache }, index) => [
-      { field: `spec.models[${index}].image`, value: image },
-      {
-        field: `spec.models[${index}].cache.imageVolume.reference`,
-        value: cache?.imageVolume?.reference,
-      },
-    ]),
-  ];
-  const found = all.flatMap(({ field, value }) => (value === undefined ? [] : [{ field, value }]));
-  return refused(found, allowedImages, (image, prefix) => startsWithPart(image, prefix, "/:@"));
-}
-
-/**
- * Returns whether the text is the prefix, or continues the prefix with one of these separators. The prefix
- * `example.com` therefore does not match `example.com.attacker.example`.
- */
-function startsWithPart(text: string, prefix: string, separators: string): boolean {
-  if (!text.startsWith(prefix)) return false;
-  const next = text.charAt(prefix.length);
-  return next === "" || prefix.endsWith("/") || separators.includes(next);
-}
-
-function modelSourceViolations(
-  { models }: TtsDeploymentSpec,
-  { allowedModelSources }: Limits,
-): ClassViolation[] {
-  const found = models.flatMap(({ cache }, model) =>
-    (cache?.sources ?? []).flatMap(({ url, endpoint }, source) => {
-      const field = `spec.models[${model}].cache.sources[${source}]`;
-      return [
-        { field: `${field}.url`, value: url },
-        ...(endpoint === undefined ? [] : [{ field: `${field}.endpoint`, value: endpoint }]),
-      ];
-    }),
-  );
-  return refused(found, allowedModelSources, matchesUrl);
-}
-
-/** Matches a path that a program may resolve to another path, such as `/allowed/../other`. */
-const resolvedPath = /(^|[/\\])(\.|%2e){1,2}([/\\?#]|$)|\\/i;
-
-function matchesUrl(url: string, prefix: string): boolean {
-  const separators = /^https?:/.test(prefix) ? "/?#" : "/:@";
-  return !resolvedPath.test(url) && startsWithPart(url, prefix, separators);
-}
-
-/** Fields of a pod that `podTemplate: Safe` allows: they affect only the placement and the DNS of the pod. */
-const safeFields = ["affinity", "dnsConfig", "nodeSelector", "tolerations", "topologySpreadConstraints"];
 
 function podTemplateViolations(
   spec: TtsDeploymentSpec,
@@ -178,24 +74,28 @@ function podTemplateViolations(
     }));
   return podTemplatesOf(spec).flatMap(({ field, value }) =>
     Object.keys(value.spec ?? {})
-      .filter((name) => !safeFields.includes(name))
+      .filter((name) => !safePodFields.includes(name))
       .map((name) => ({
         field: `${field}.spec.${name}`,
-        problem: `is set, but the class allows only ${safeFields.join(", ")}`,
+        problem: `is set, but the class allows only ${safePodFields.join(", ")}`,
       })),
   );
 }
 
-function acceleratorViolations({ models }: TtsDeploymentSpec, { accelerators }: Limits): ClassViolation[] {
-  if (accelerators !== "Profiles") return [];
-  return models.flatMap(({ accelerator }, index) =>
-    accelerator === undefined
-      ? []
-      : [
-          {
-            field: `spec.models[${index}].accelerator`,
-            problem: "is set, but the class allows only its profiles in acceleratorProfile",
-          },
-        ],
-  );
+function acceleratorViolations(
+  { models }: TtsDeploymentSpec,
+  { accelerators, maxGpusPerNamespace }: Limits,
+): ClassViolation[] {
+  return models.flatMap(({ accelerator }, index) => {
+    if (accelerator === undefined) return [];
+    const field = `spec.models[${index}].accelerator`;
+    if (accelerators === "Profiles")
+      return [{ field, problem: "is set, but the class allows only its profiles in acceleratorProfile" }];
+    if (maxGpusPerNamespace === undefined || accelerator.claimTemplateName === undefined) return [];
+    return [{ field: `${field}.claimTemplateName`, problem: `is set, but ${uncountedClaims}` }];
+  });
 }
+
+/** The reason why a class with a sum of devices allows no claim template. */
+export const uncountedClaims =
+  "the class limits the devices of a namespace, and a claim may allocate any number of them";

@@ -9,7 +9,7 @@ import {
 import type { ClassDecision, TtsClass, TtsDeployment } from "../facts/observed.ts";
 import { applyClass } from "./apply-class.ts";
 import type { ClassShare } from "./class-allocations.ts";
-import { type ClassUse, noUse, useOfSpec } from "./class-use.ts";
+import { type ClassUse, isAtMost, noUse, useOfSpec } from "./class-use.ts";
 import type { ClassViolation } from "./limits.ts";
 import { type SelectedClass, selectClass } from "./select-class.ts";
 
@@ -20,8 +20,10 @@ export interface ResolvedDeployment {
    * with the spec that was last accepted.
    */
   readonly deployment: TtsDeployment;
-  /** The decision of the class. It is undefined without a class. */
+  /** The decision of the class. It is undefined without a class, and while the TtsDeployment is suspended. */
   readonly decision: ClassDecision | undefined;
+  /** The spec that was last accepted, for the status. It is undefined if the status cannot hold it. */
+  readonly record: ClassRecord | undefined;
   /** Whether the operator must not change any child, because the class has never accepted a spec. */
   readonly isFrozen: boolean;
   /** The share of the class that the TtsDeployment uses. */
@@ -29,9 +31,15 @@ export interface ResolvedDeployment {
 }
 
 export interface ClassesOfCluster {
-  readonly classes: readonly TtsClass[];
-  /** Whether the operator watches single namespaces. Such an operator cannot read classes. */
+  /** Every class. It is undefined if the operator cannot read classes. */
+  readonly classes: readonly TtsClass[] | undefined;
+  /**
+   * Whether the operator watches single namespaces. Such an operator cannot read classes. It may have the class of
+   * its own settings, which applies to every TtsDeployment.
+   */
   readonly isNamespaced: boolean;
+  /** The share that the operator recorded for the TtsDeployment. The default is the share in its status. */
+  readonly own?: ClassShare | undefined;
   /** Returns the use of a class by the other TtsDeployments of the namespace. */
   readonly elsewhere: (className: string) => ClassUse;
 }
@@ -43,10 +51,14 @@ export interface ClassesOfCluster {
  */
 export function resolveClass(deployment: TtsDeployment, cluster: ClassesOfCluster): ResolvedDeployment {
   const { classes, isNamespaced, elsewhere } = cluster;
+  if (classes === undefined) return refuse(deployment, undefined, "ClassesUnreadable", unreadable);
   const { namespace } = deployment.metadata;
   const { spec } = deployment;
   const selected =
-    isNamespaced && spec.className === undefined ? undefined : selectClass(deployment, classes);
+    isNamespaced && spec.className === undefined
+      ? classOfSettings(classes)
+      : selectClass(deployment, classes);
+  if (spec.suspend) return suspended(deployment, selected);
   if (selected === undefined) return withoutClass(deployment);
   const { name, found } = selected;
   if (found === undefined)
@@ -54,29 +66,67 @@ export function resolveClass(deployment: TtsDeployment, cluster: ClassesOfCluste
   const { maxReplicasPerNamespace, maxGpusPerNamespace } = found.spec.limits;
   const hasSums = (maxReplicasPerNamespace ?? maxGpusPerNamespace) !== undefined;
   const context = { namespace, elsewhere: hasSums ? elsewhere(name) : noUse };
-  const applied = applyClass(spec, found.spec, context);
-  if (applied.violations.length > 0)
-    return refuse(deployment, selected, "ClassLimitExceeded", refusal(name, applied.violations));
-  return accept(deployment, selected, applied.spec);
+  const { spec: complete, violations, exceededSums } = applyClass(spec, found.spec, context);
+  const problems = [...violations, ...exceededSums];
+  if (problems.length === 0) return accept(deployment, selected, complete);
+  if (violations.length > 0 || raisesUse(cluster.own ?? storedShare(deployment), name, complete))
+    return refuse(deployment, selected, "ClassLimitExceeded", refusal(name, problems, unchanged));
+  const message = refusal(name, problems, reduced);
+  const decision = { accepted: false, reason: "ClassLimitExceeded", message, isCurrent: true } as const;
+  return { ...accept(deployment, selected, complete), decision };
+}
+
+function classOfSettings([found]: readonly TtsClass[]): SelectedClass | undefined {
+  return found && { name: found.metadata.name, isDefault: true, found };
+}
+
+/**
+ * Returns whether the spec requests more of the class than the spec that was last accepted. A namespace may be
+ * over a sum, for example because the sum became smaller. A spec that does not request more is then applied.
+ */
+function raisesUse(earlier: ClassShare | undefined, className: string, spec: TtsDeploymentSpec): boolean {
+  return earlier?.className !== className || !isAtMost(useOfSpec(spec), earlier.use);
 }
 
 /** Returns the share that the status of a TtsDeployment contains. */
 export function storedShare(deployment: TtsDeployment): ClassShare | undefined {
   const accepted = readRecord(deployment);
-  return accepted && { className: accepted.record.name, use: useOfSpec(accepted.spec) };
+  return accepted && shareOf(accepted.record.name, accepted.spec);
 }
 
+function shareOf(className: string | undefined, spec: TtsDeploymentSpec): ClassShare | undefined {
+  return className === undefined ? undefined : { className, use: useOfSpec(spec) };
+}
+
+/** A suspended TtsDeployment keeps its pods, so it keeps the share of the spec that was last accepted. */
+function suspended(deployment: TtsDeployment, selected: SelectedClass | undefined): ResolvedDeployment {
+  const accepted = readRecord(deployment);
+  return {
+    deployment,
+    decision: undefined,
+    record: accepted?.record,
+    isFrozen: false,
+    share: accepted && shareOf(accepted.record.name ?? selected?.name, accepted.spec),
+  };
+}
+
+/** The spec is recorded also without a class, because a later edit may name a class that refuses it. */
 function withoutClass(deployment: TtsDeployment): ResolvedDeployment {
-  const index = deployment.spec.models.findIndex(
-    ({ acceleratorProfile }) => acceleratorProfile !== undefined,
-  );
-  if (index === -1) return { deployment, decision: undefined, isFrozen: false, share: undefined };
-  const { acceleratorProfile } = deployment.spec.models[index] ?? {};
+  const { spec } = deployment;
+  const index = spec.models.findIndex(({ acceleratorProfile }) => acceleratorProfile !== undefined);
+  if (index === -1) {
+    const record = recordOf(deployment, spec, undefined);
+    return { deployment, decision: undefined, record, isFrozen: false, share: undefined };
+  }
+  const { acceleratorProfile } = spec.models[index] ?? {};
   const message = `spec.models[${index}].acceleratorProfile is ${acceleratorProfile}, but no TtsClass applies, so there are no profiles. ${unchanged} Name a TtsClass in spec.className, or set accelerator instead.`;
   return refuse(deployment, undefined, "ClassNotFound", message);
 }
 
 const unchanged = "Everything that serves stays unchanged.";
+const reduced =
+  "The spec is applied nevertheless, because it requests no more than the spec that was accepted before.";
+const unreadable = `The operator cannot read TtsClasses, so it does not know which class applies. ${unchanged} Allow the operator to get, list and watch ttsclasses.`;
 
 function missing({ spec }: TtsDeployment, { name, isDefault }: SelectedClass, isNamespaced: boolean): string {
   if (isNamespaced)
@@ -89,17 +139,18 @@ function missing({ spec }: TtsDeployment, { name, isDefault }: SelectedClass, is
 /** The number of violations that a message lists. */
 const mostListed = 10;
 
-function refusal(name: string, violations: readonly ClassViolation[]): string {
+function refusal(name: string, violations: readonly ClassViolation[], effect: string): string {
   const listed = violations.slice(0, mostListed).map(({ field, problem }) => `${field} ${problem}.`);
   const more = violations.length > mostListed ? ` There are ${violations.length - mostListed} more.` : "";
-  return `TtsClass ${name} does not allow the spec: ${listed.join(" ")}${more} ${unchanged} Change these fields, or ask an administrator to change the class.`;
+  return `TtsClass ${name} does not allow the spec: ${listed.join(" ")}${more} ${effect} Change these fields, or ask an administrator to change the class.`;
 }
 
 function accept(
   deployment: TtsDeployment,
-  { name, isDefault }: SelectedClass,
+  selected: SelectedClass,
   spec: TtsDeploymentSpec,
 ): ResolvedDeployment {
+  const { name, isDefault } = selected;
   const how = isDefault ? ", the default class," : "";
   return {
     deployment: { ...deployment, spec },
@@ -107,44 +158,55 @@ function accept(
       accepted: true,
       reason: "Accepted",
       message: `The spec is within the limits of TtsClass ${name}${how} and has its defaults.`,
-      record: recordOf(deployment, spec, { name, isDefault }),
       isCurrent: true,
     },
+    record: recordOf(deployment, spec, selected),
     isFrozen: false,
-    share: { className: name, use: useOfSpec(spec) },
+    share: shareOf(name, spec),
   };
 }
 
 function refuse(
   deployment: TtsDeployment,
   selected: SelectedClass | undefined,
-  reason: "ClassNotFound" | "ClassLimitExceeded",
+  reason: Exclude<ClassDecision["reason"], "Accepted">,
   message: string,
 ): ResolvedDeployment {
-  const accepted = readRecord(deployment) ?? servedBefore(deployment, selected);
+  const accepted = readRecord(deployment) ?? servedBefore(deployment);
   const isCurrent = accepted?.record?.generation === deployment.metadata.generation;
-  const decision: ClassDecision = { accepted: false, reason, message, record: accepted?.record, isCurrent };
-  if (accepted === undefined) return { deployment, decision, isFrozen: true, share: undefined };
-  const { record, spec } = accepted;
+  const decision: ClassDecision = { accepted: false, reason, message, isCurrent };
+  if (accepted === undefined)
+    return { deployment, decision, record: undefined, isFrozen: true, share: undefined };
+  const { spec } = accepted;
+  const record = accepted.record && named(accepted.record, selected);
   return {
     deployment: { ...deployment, spec },
     decision,
+    record,
     isFrozen: false,
-    share: record && { className: record.name, use: useOfSpec(spec) },
+    share: shareOf(record?.name ?? selected?.name, spec),
   };
 }
 
-type ClassName = Pick<ClassRecord, "name" | "isDefault">;
+/**
+ * Adds the class to the record of a spec that was accepted without a class. The spec then counts towards the
+ * sums of the class, also after a restart of the operator.
+ */
+function named(record: ClassRecord, selected: SelectedClass | undefined): ClassRecord {
+  if (record.name !== undefined || selected === undefined) return record;
+  return { ...record, name: selected.name, isDefault: selected.isDefault };
+}
 
 /** Returns the record for the status, unless the spec is too long for it. */
 function recordOf(
   { metadata }: TtsDeployment,
   spec: TtsDeploymentSpec,
-  { name, isDefault }: ClassName,
+  selected: SelectedClass | undefined,
 ): ClassRecord | undefined {
   const text = JSON.stringify(spec);
   if (text.length > longestAcceptedSpec) return undefined;
-  return { name, isDefault, generation: metadata.generation, spec: text };
+  const { name, isDefault = false } = selected ?? {};
+  return { ...(name !== undefined && { name }), isDefault, generation: metadata.generation, spec: text };
 }
 
 interface AcceptedSpec<R> {
@@ -171,17 +233,13 @@ function readRecord({ status }: TtsDeployment): AcceptedSpec<ClassRecord> | unde
 }
 
 /**
- * Returns the current spec if the operator rendered it before a class applied, for example before the default
- * class was created. The condition ApiReady shows this: the operator sets it only after it rendered the
- * current generation.
+ * Returns the current spec if an earlier version of the operator rendered it without recording it. The condition
+ * ApiReady shows this: the operator sets it only after it rendered the current generation.
  */
-function servedBefore(
-  deployment: TtsDeployment,
-  selected: SelectedClass | undefined,
-): AcceptedSpec<ClassRecord | undefined> | undefined {
+function servedBefore(deployment: TtsDeployment): AcceptedSpec<ClassRecord | undefined> | undefined {
   const { metadata, spec, status } = deployment;
-  if (status?.class !== undefined || selected === undefined) return undefined;
+  if (status?.class !== undefined) return undefined;
   const rendered = status?.conditions.find(({ type }) => type === "ApiReady");
   if (rendered?.observedGeneration !== metadata.generation) return undefined;
-  return { record: recordOf(deployment, spec, selected), spec };
+  return { record: recordOf(deployment, spec, undefined), spec };
 }

@@ -26,7 +26,8 @@ export function selectClass(
   const found = defaultClass(classes);
   if (found !== undefined) return { name: found.metadata.name, isDefault: true, found };
   const last = status?.class;
-  return last?.isDefault === true ? { name: last.name, isDefault: true, found: undefined } : undefined;
+  if (last?.name === undefined || !last.isDefault) return undefined;
+  return { name: last.name, isDefault: true, found: undefined };
 }
 
 /** Returns whether an annotation marks the class as the default class. */

@@ -111,6 +111,9 @@ const commands: Readonly<Record<string, Commands>> = {
       : `kubectl get ttsclass ${spec.className} -o yaml`,
   ],
   ClassNotFound: () => ["kubectl get ttsclasses"],
+  ClassesUnreadable: () => [
+    "kubectl get clusterroles,clusterrolebindings -l app.kubernetes.io/name=tts-operator",
+  ],
   CrdMismatch: () => ["kubectl apply --server-side -f crds/"],
   Suspended: (about) => [
     `${inNamespace(about)} patch ttsd ${about.deployment.metadata.name} --type=merge -p '{"spec":{"suspend":false}}'`,

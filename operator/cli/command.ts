@@ -10,11 +10,12 @@ import { UsageError } from "../../lib/usage-error.ts";
 import { ClusterClient } from "../cluster/client.ts";
 import { connect } from "../cluster/connect.ts";
 import { defaultCollectorImage } from "../desired/pods/telemetry.ts";
-import type { PullPolicy, ServerImage } from "../facts/settings.ts";
+import type { PullPolicy, ServerImage, Settings } from "../facts/settings.ts";
 import { callMetrics, leaderMetrics, queueMetrics, resourceMetrics, watchMetrics } from "../serve/metrics.ts";
 import { serveProbes } from "../serve/probes.ts";
 import { type Operator, startOperator } from "../serve/start.ts";
 import { bundleCommand } from "./bundle-command.ts";
+import { readClassFile } from "./class-file.ts";
 import { explainCommand } from "./explain-command.ts";
 
 const usage = `tts-operator run                    reconcile TtsDeployments until stopped
@@ -41,6 +42,8 @@ Environment of run:
   TTS_LICENSE_REQUIRED          true: do not start without a license key (default: false)
   TTS_DEVELOPMENT               true: also trust development licenses (default: false)
   TTS_DEVELOPMENT_KEYS_FILE     JWK set of the public keys that verify development licenses
+  TTS_CLASS_FILE                defaults and limits for every TtsDeployment, as the spec of a TtsClass in JSON; only with
+                                TTS_WATCH_NAMESPACES, because such an operator cannot read TtsClasses
   TTS_WATCH_NAMESPACES          namespaces to watch, separated by commas (default: all namespaces)
   POD_NAMESPACE, POD_NAME       namespace of the Lease of the leader, and name of this pod; without a namespace
                                 there is no leader election
@@ -76,7 +79,7 @@ export interface Process {
 
 async function run({ environment, stopping, leave }: Process): Promise<void> {
   const log = pino({ level: environment.TTS_LOG_LEVEL || "info", messageKey: "message" });
-  const settings = { server: serverImage(environment), licenseKeys: await licenseKeys(environment) };
+  const settings = await readSettings(environment);
   const probePort = portOf(environment, "TTS_PROBE_PORT", ports.operatorProbes);
   const metricsPort = portOf(environment, "TTS_METRICS_PORT", ports.operatorMetrics);
   const connection = await connect({
@@ -131,6 +134,19 @@ async function run({ environment, stopping, leave }: Process): Promise<void> {
   await Promise.race([operator?.stop(), delay(stopWithinMs, undefined, { ref: false })]);
   await probes.close();
   client.close();
+}
+
+async function readSettings(environment: Environment): Promise<Settings> {
+  const file = environment.TTS_CLASS_FILE || undefined;
+  if (file !== undefined && listOf(environment.TTS_WATCH_NAMESPACES).length === 0)
+    throw new UsageError(
+      "TTS_CLASS_FILE is set, but TTS_WATCH_NAMESPACES is not; create a TtsClass, or set TTS_WATCH_NAMESPACES",
+    );
+  return {
+    server: serverImage(environment),
+    licenseKeys: await licenseKeys(environment),
+    ...(file !== undefined && { class: await readClassFile(file) }),
+  };
 }
 
 function serverImage(environment: Environment): ServerImage {

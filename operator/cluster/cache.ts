@@ -188,6 +188,14 @@ export class ClusterCache {
     return found.some((installed) => installed);
   }
 
+  /**
+   * Returns whether the cache contains every object of a kind that may not be installed. This is not the case
+   * while the operator has no permission to read the kind.
+   */
+  knowsAll(kind: string): boolean {
+    return this.#foreign.filter((one) => one.kind === kind).every(({ isComplete }) => isComplete);
+  }
+
   watches(): WatchState[] {
     return this.#all().map(({ state }) => state);
   }

@@ -28,6 +28,7 @@ export class OptionalKind {
   #lookedAtMs = Number.NEGATIVE_INFINITY;
   #looking: Promise<void> | undefined;
   #stopped = false;
+  #isComplete = false;
 
   constructor(kind: string, options: OptionalKindOptions) {
     this.kind = kind;
@@ -36,6 +37,14 @@ export class OptionalKind {
 
   get installed(): boolean {
     return this.#reflector !== undefined;
+  }
+
+  /**
+   * Whether all objects of the kind are known. This is also the case if the kind is not installed. It is false
+   * until the first list, which may be rejected.
+   */
+  get isComplete(): boolean {
+    return this.#isComplete;
   }
 
   /** The watch of the kind, or undefined if the kind is not installed. */
@@ -69,7 +78,9 @@ export class OptionalKind {
   async #look(): Promise<void> {
     const { client, observer, clock: _, onChange, ...selection } = this.#options;
     try {
-      if (!(await client.serves(this.kind)) || this.#stopped) return;
+      const isServed = await client.serves(this.kind);
+      this.#isComplete = !isServed;
+      if (!isServed || this.#stopped) return;
     } catch (error) {
       observer.interrupted?.(this.kind, error, discoveryIntervalMs);
       return;
@@ -87,6 +98,10 @@ export class OptionalKind {
     });
     reflector.onChange(onChange);
     this.#reflector = reflector.start();
+    reflector.synced().then(
+      () => this.#setComplete(reflector),
+      () => undefined, // The kind was uninstalled, or the operator stopped.
+    );
     // Wait for the first list. Otherwise the watch would not report the deletion of an object that is written
     // and deleted before the list.
     try {
@@ -96,11 +111,16 @@ export class OptionalKind {
     }
   }
 
+  #setComplete(reflector: Reflector): void {
+    if (this.#reflector === reflector) this.#isComplete = true;
+  }
+
   /** Handles the uninstallation of the kind, with which Kubernetes deleted all objects of the kind. */
   #forget(reflector: Reflector): void {
     if (this.#reflector !== reflector) return;
     const keys = [...reflector.keys()];
     this.#reflector = undefined;
+    this.#isComplete = true;
     void reflector.stop();
     for (const key of keys) this.#options.onChange(key, undefined);
   }

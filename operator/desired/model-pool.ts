@@ -1,6 +1,7 @@
+import { Value } from "typebox/value";
 import { api, children, labels } from "../../config/contract/names.ts";
 import type { ModelSpec } from "../../crds/tts-deployment.ts";
-import type { TtsModelPoolSpec } from "../../crds/tts-model-pool.ts";
+import { type TtsModelPoolSpec, TtsModelPoolSpecSchema } from "../../crds/tts-model-pool.ts";
 import { type Child, childMetadata, handRestart } from "../facts/child-metadata.ts";
 import type { TtsDeployment, TtsModelPool } from "../facts/observed.ts";
 import { type PinnedTemplate, pinAnnotations } from "./pods/pinned-template.ts";
@@ -15,7 +16,7 @@ export function modelPool(
   { name, replicas, podTemplate, acceleratorProfile: _, ...model }: ModelSpec,
   live: boolean,
 ): Child<{ spec: Omit<TtsModelPoolSpec, "replicas"> & { replicas?: number } }> {
-  const { imagePullSecrets, availability } = owner.spec;
+  const { imagePullSecrets, imagePullPolicy, fixedUserIds, availability } = owner.spec;
   const telemetry = podTelemetry(owner.spec.telemetry);
   const number = replicas ?? (live ? undefined : firstReplicas(model.scaling));
   return {
@@ -33,9 +34,24 @@ export function modelPool(
       ...(podTemplate && { podTemplate: JSON.stringify(podTemplate) }),
       ...(telemetry && { telemetry }),
       ...(imagePullSecrets && { imagePullSecrets }),
+      ...(imagePullPolicy && { imagePullPolicy }),
+      ...(fixedUserIds !== undefined && { fixedUserIds }),
       ...(number !== undefined && { replicas: number }),
     },
   };
+}
+
+/**
+ * Returns a pool with the spec that its TtsDeployment gives it. Only the number of replicas is read from the live
+ * pool, so fields that another client writes to the pool never reach its pods. A pool that the TtsDeployment no
+ * longer contains is unchanged.
+ */
+export function withDesiredSpec(owner: TtsDeployment, pool: TtsModelPool): TtsModelPool {
+  const model = owner.spec.models.find(({ name }) => name === pool.spec.pool);
+  if (model === undefined) return pool;
+  const { replicas = pool.spec.replicas, ...spec } = modelPool(owner, model, true).spec;
+  const complete = Value.Default(TtsModelPoolSpecSchema, structuredClone({ ...spec, replicas }));
+  return { ...pool, spec: complete as TtsModelPoolSpec };
 }
 
 /**

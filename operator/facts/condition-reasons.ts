@@ -31,6 +31,7 @@ const otherReasons = [
   "ChildDeleting",
   "ClassLimitExceeded",
   "ClassNotFound",
+  "ClassesUnreadable",
   "ClockSkew",
   "Complete",
   "Configured",

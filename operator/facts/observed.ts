@@ -67,6 +67,8 @@ export interface ObservedDeployment {
   readonly unknownFields?: readonly string[];
   /** The decision of the class. It is undefined without a class. */
   readonly classDecision?: ClassDecision | undefined;
+  /** The last accepted spec, for the status. */
+  readonly acceptedSpec?: ClassRecord | undefined;
   /** The name that this operator writes to the status. */
   readonly signer?: string | undefined;
   /** Another operator that also reconciles this TtsDeployment. */
@@ -146,10 +148,11 @@ export interface LicenseDecision {
 /** The decision of a TtsClass about the spec of a TtsDeployment. */
 export interface ClassDecision {
   readonly accepted: boolean;
-  readonly reason: Extract<ConditionReason, "Accepted" | "ClassNotFound" | "ClassLimitExceeded">;
+  readonly reason: Extract<
+    ConditionReason,
+    "Accepted" | "ClassNotFound" | "ClassLimitExceeded" | "ClassesUnreadable"
+  >;
   readonly message: string;
-  /** The last accepted spec for the status. */
-  readonly record: ClassRecord | undefined;
   /** Whether the current generation of the spec is rendered. */
   readonly isCurrent: boolean;
 }

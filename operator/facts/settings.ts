@@ -1,4 +1,5 @@
 import type { JSONWebKeySet } from "jose";
+import type { TtsClassSpec } from "../../crds/tts-class.ts";
 
 export type PullPolicy = "Always" | "IfNotPresent" | "Never";
 
@@ -7,6 +8,11 @@ export interface Settings {
   readonly server: ServerImage;
   /** Public keys with which licenses are verified. Without a key, no license is required. */
   readonly licenseKeys: JSONWebKeySet;
+  /**
+   * The defaults and limits of an operator that watches single namespaces, because it cannot read TtsClasses. They
+   * apply to every TtsDeployment.
+   */
+  readonly class?: TtsClassSpec | undefined;
 }
 
 /** The default images of pods, and settings that depend on the images. */

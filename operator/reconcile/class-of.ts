@@ -1,21 +1,27 @@
+import { api } from "../../config/contract/names.ts";
 import type { ClassAllocations } from "../classes/class-allocations.ts";
 import { type ResolvedDeployment, resolveClass, storedShare } from "../classes/resolve-class.ts";
 import { type ClusterCache, everyClass } from "../cluster/cache.ts";
 import { objectKey } from "../facts/object-key.ts";
 import type { TtsClass, TtsDeployment } from "../facts/observed.ts";
+import type { Settings } from "../facts/settings.ts";
 
 /** The dependencies of {@link applyClassOf}. */
 export interface ClassesContext {
   readonly view: ClusterCache;
   readonly classes: ClassAllocations;
+  readonly settings: Pick<Settings, "class">;
 }
+
+/** The name of the class in the settings of an operator, which appears in messages. */
+const nameOfSettings = "operator-settings";
 
 /**
  * Applies the class of a TtsDeployment, and records its share of the class. The function must not await, so
  * that a concurrent reconcile cannot allocate the same capacity.
  */
 export function applyClassOf(
-  { view, classes }: ClassesContext,
+  { view, classes, settings }: ClassesContext,
   deployment: TtsDeployment,
 ): ResolvedDeployment {
   const key = objectKey(deployment);
@@ -24,12 +30,22 @@ export function applyClassOf(
     return found && storedShare(found as TtsDeployment);
   };
   const resolved = resolveClass(deployment, {
-    classes: view.group("TtsClass", everyClass) as TtsClass[],
+    classes: classesOf(view, settings),
     isNamespaced: view.isNamespaced,
+    own: classes.shareOf(key),
     elsewhere: (className) => classes.useOf(className, otherKeys(view, deployment), stored),
   });
   classes.take(key, resolved.share);
   return resolved;
+}
+
+/** Returns the classes that apply. The result is undefined if the operator cannot read them. */
+function classesOf(view: ClusterCache, settings: Pick<Settings, "class">): TtsClass[] | undefined {
+  if (!view.isNamespaced)
+    return view.knowsAll("TtsClass") ? (view.group("TtsClass", everyClass) as TtsClass[]) : undefined;
+  if (settings.class === undefined) return [];
+  const { apiVersion } = api;
+  return [{ apiVersion, kind: "TtsClass", metadata: { name: nameOfSettings }, spec: settings.class }];
 }
 
 /** Returns the keys of the other TtsDeployments in the namespace. */

@@ -13,6 +13,7 @@ import type { Clock } from "../../lib/clock.ts";
 import type { ClusterCache } from "../cluster/cache.ts";
 import type { ClusterClient } from "../cluster/client.ts";
 import type { Secrets } from "../cluster/secrets.ts";
+import { withDesiredSpec } from "../desired/model-pool.ts";
 import { monitors } from "../desired/monitors.ts";
 import { keySecrets } from "../desired/pods/api-keys.ts";
 import { telemetrySecrets } from "../desired/pods/telemetry.ts";
@@ -216,6 +217,7 @@ export function observeCanary(
  * pool.
  */
 export function belongsTo(view: ClusterCache, pool: TtsModelPool, deployment: TtsDeployment): boolean {
+  if (!hasOwnName(pool)) return false;
   if (isOwnedBy(pool, deployment)) return true;
   const parent = parentOf(view, pool);
   return parent !== undefined && isOwnedBy(parent, deployment);
@@ -252,13 +254,21 @@ function secretRef(namespace: string, name: string): Ref {
 }
 
 function poolsOf(view: ClusterCache, deployment: TtsDeployment): ObservedPool[] {
-  return ownPools(view, deployment).map((pool) => observePool(view, pool));
+  return ownPools(view, deployment).map((pool) => observePool(view, withDesiredSpec(deployment, pool)));
 }
 
 function ownPools(view: ClusterCache, deployment: TtsDeployment): TtsModelPool[] {
   const { namespace, name } = deployment.metadata;
   const found = view.group("TtsModelPool", `${namespace}/${name}`) as TtsModelPool[];
-  return found.filter((pool) => isOwnedBy(pool, deployment));
+  return found.filter((pool) => hasOwnName(pool) && isOwnedBy(pool, deployment));
+}
+
+/**
+ * Returns whether the pool has the name that the operator gives it. A client that may create pools could
+ * otherwise start the pods of a model twice.
+ */
+function hasOwnName({ metadata, spec }: TtsModelPool): boolean {
+  return metadata.name === children.pool(spec.deployment, spec.pool);
 }
 
 function workloadOf(

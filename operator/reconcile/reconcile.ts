@@ -3,6 +3,8 @@ import { combineProblems } from "../apply/refusal.ts";
 import { OwnerDeleted, type WriteResult, type Writer } from "../apply/writer.ts";
 import type { EventRecorder } from "../cluster/events.ts";
 import { discoveryIntervalMs as findAgainMs } from "../cluster/optional-kind.ts";
+import { withDesiredSpec } from "../desired/model-pool.ts";
+import { modelSettings } from "../desired/pods/deployment.ts";
 import { tokenSecret } from "../desired/token-secret.ts";
 import type { KubernetesObject } from "../facts/kubernetes-object.ts";
 import { objectKey } from "../facts/object-key.ts";
@@ -90,11 +92,11 @@ export async function reconcileDeployment(
     await writeStatus(context, own, suspendedStatus({ deployment: own, now: context.clock.nowMs() }));
     return settled;
   }
-  const { deployment, decision: classDecision } = classed;
+  const { deployment, decision: classDecision, record: acceptedSpec } = classed;
   const rival = context.rivals.look(key, deployment.status?.operator);
   if (shouldYieldTo(rival, deployment)) return waitForRival(rival, context);
   if (classDecision !== undefined && classed.isFrozen) return refuseSpec(context, deployment, classDecision);
-  const facts = { rival, classDecision, signer: context.rivals.own };
+  const facts = { rival, classDecision, acceptedSpec, signer: context.rivals.own };
   const found = { ...(await observeDeployment(context, deployment)), ...facts };
   const { internal, changesAt: tokenChangesAt, read } = await context.tokens.tokenOf(deployment);
   context.scaler.follow(key, deployment, found.api.pods, internal.accepted);
@@ -193,9 +195,12 @@ export async function reconcilePool(context: ReconcileContext, key: string): Pro
   if (isFrozen) return settled;
   const rival = context.rivals.look(objectKey(deployment), deployment.status?.operator);
   if (shouldYieldTo(rival, deployment)) return waitForRival(rival, context);
+  const parent = parentOf(context.view, found);
+  const own = withOwnSettings(deployment, found, parent);
+  if (own === undefined) return settled;
   const observedDeployment = await observeDeployment(context, deployment);
   const judgement = await decideLicense(observedDeployment, context.settings.licenseKeys, context.shares);
-  const scaled = await scaledPool(context, key, found, judgement);
+  const scaled = await scaledPool(context, key, own, parent, judgement);
   if (scaled === undefined) return settled;
   const { pool, grant, scaling } = scaled;
   const cluster = await observeCapabilities(context, pool);
@@ -249,13 +254,28 @@ async function scaledPool(
   context: ReconcileContext,
   key: string,
   pool: TtsModelPool,
+  parent: TtsModelPool | undefined,
   judgement: LicenseDecision,
 ): Promise<ScaledPool | undefined> {
-  const parent = parentOf(context.view, pool);
   if (parent === undefined) return scalePool(context, key, pool, judgement);
-  const held = judgement.pools.get(parent.spec.pool)?.held;
-  if (held === undefined) return undefined;
-  return { pool, grant: { held, replicas: pool.spec.replicas }, scaling: undefined };
+  const main = judgement.pools.get(parent.spec.pool);
+  if (main === undefined) return undefined;
+  const replicas = Math.min(pool.spec.replicas, Math.max(1, main.replicas));
+  return { pool, grant: { held: main.held, replicas }, scaling: undefined };
+}
+
+/**
+ * Returns the pool without settings of other clients. The pool of a canary must have the settings for which the
+ * main pool started the canary. Otherwise the result is undefined, and its pods stay unchanged.
+ */
+function withOwnSettings(
+  deployment: TtsDeployment,
+  pool: TtsModelPool,
+  parent: TtsModelPool | undefined,
+): TtsModelPool | undefined {
+  if (parent === undefined) return withDesiredSpec(deployment, pool);
+  const settings = modelSettings({ ...pool, spec: { ...pool.spec, pool: parent.spec.pool } });
+  return settings === parent.status?.canary?.settings ? pool : undefined;
 }
 
 /** Reads the metrics of a canary while it is analysed. */

@@ -35,8 +35,11 @@ export async function scalePool(
   pool: TtsModelPool,
   judgement: LicenseDecision,
 ): Promise<ScaledPool | undefined> {
-  const grant = judgement.pools.get(pool.spec.pool);
-  if (grant === undefined) return undefined;
+  const licensedGrant = judgement.pools.get(pool.spec.pool);
+  if (licensedGrant === undefined) return undefined;
+  // `kubectl scale` can set more replicas than `scaling` allows, and another scaler may not correct them.
+  const most = pool.spec.scaling?.maxReplicas ?? Number.POSITIVE_INFINITY;
+  const grant = { ...licensedGrant, replicas: Math.min(licensedGrant.replicas, most) };
   const licensed = judgement.limits.get(pool.spec.pool) ?? 0;
   const scaling = context.scaler.view(key, pool, licensed);
   const replicas = scaling?.replicas;
@@ -79,7 +82,7 @@ async function rescale(
     action: "Scale",
     note: `The operator scaled the pool from ${pool.spec.replicas} to ${replicas} replicas to follow the demand.`,
   });
-  return scaled;
+  return { ...pool, metadata: scaled.metadata, spec: { ...pool.spec, replicas } };
 }
 
 /**

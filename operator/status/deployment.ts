@@ -66,7 +66,7 @@ export function deploymentStatus(
     ),
     models,
     license: licenseFigures(judgement, observed.now),
-    ...(observed.classDecision?.record && { class: observed.classDecision.record }),
+    ...(observed.acceptedSpec && { class: observed.acceptedSpec }),
     ...(observed.signer !== undefined && { operator: observed.signer }),
   };
 }

@@ -144,8 +144,8 @@ colon or is "localhost", as in every container runtime.
 {{- end -}}
 {{- end -}}
 {{- range .Values.extraVolumes -}}
-{{- if eq .name "license-keys" -}}
-{{- fail "extraVolumes contains license-keys, a volume that the chart sets: choose another name." -}}
+{{- if has .name (list "license-keys" "class") -}}
+{{- fail (printf "extraVolumes contains %s, a volume that the chart sets: choose another name." .name) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

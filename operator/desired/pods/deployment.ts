@@ -160,11 +160,12 @@ function restarted(template: V1PodTemplateSpec, owner: Owner): V1PodTemplateSpec
  */
 export function apiSettings(owner: TtsDeployment): string {
   const { spec } = owner;
-  const { api, license, imagePullSecrets, availability } = spec;
+  const { api, license, imagePullSecrets, imagePullPolicy, fixedUserIds, availability } = spec;
   const { replicas, scaling, service, route, ...settings } = api;
   const { topologySpread } = availability;
   const spreading = topologySpread && { availability: { topologySpread } };
-  const relevant = { api: settings, license, imagePullSecrets, ...spreading };
+  const images = { imagePullSecrets, imagePullPolicy, fixedUserIds };
+  const relevant = { api: settings, license, ...images, ...spreading };
   return settingsHash(owner, withoutDefaults(TtsDeploymentSpecSchema, relevant));
 }
 
@@ -229,12 +230,13 @@ function workload(owner: Owner, parts: WorkloadParts): DeploymentChild {
  */
 const apiLiveness = { periodSeconds: 10, failureThreshold: 6, timeoutSeconds: 5 };
 
-function apiTemplate(owner: TtsDeployment, server: ServerImage): V1PodTemplateSpec {
+function apiTemplate(owner: TtsDeployment, ofOperator: ServerImage): V1PodTemplateSpec {
   const { api, imagePullSecrets } = owner.spec;
+  const server = withSpec(ofOperator, owner.spec);
   const mounted = apiMounts(owner);
   const container: V1Container = {
     name: "api",
-    ...imageOf(api.image, server),
+    ...imageOf(api.image, server, owner.spec),
     args: ["api"],
     ports: [...apiPorts, ...tlsContainerPorts(api.tls)],
     env: variables(apiVariables(owner)),
@@ -316,7 +318,8 @@ function licenseMounts({ license }: TtsDeployment["spec"]): Mounted[] {
 /** The liveness routes of the model tiers (specification 4.6). */
 const livenessPaths = { mist: "/ping", arcana: "/readyz" } as const;
 
-function modelTemplate(owner: TtsModelPool, server: ServerImage): V1PodTemplateSpec {
+function modelTemplate(owner: TtsModelPool, ofOperator: ServerImage): V1PodTemplateSpec {
+  const server = withSpec(ofOperator, owner.spec);
   const { kind, deployment, drain, probes, accelerator, imagePullSecrets, env: more } = owner.spec;
   const { cache, telemetry } = owner.spec;
   const own = variables(modelVariables(owner)).concat(telemetryVariables(owner.spec));
@@ -330,7 +333,7 @@ function modelTemplate(owner: TtsModelPool, server: ServerImage): V1PodTemplateS
   const livenessPath = livenessPaths[kind];
   const container: V1Container = {
     name: kind,
-    ...imageOf(owner.spec.image, server),
+    ...imageOf(owner.spec.image, server, owner.spec),
     args: [kind],
     ports: modelPorts(runsVllm(owner.spec)),
     env: [...own.filter(({ name }) => !users.some((userVariable) => userVariable.name === name)), ...users],
@@ -352,7 +355,7 @@ function modelTemplate(owner: TtsModelPool, server: ServerImage): V1PodTemplateS
       ...priority(owner.spec.priorityClassName),
       ...topologySpread(owner.spec.topologySpread, modelSelector(owner)),
       ...initContainers([
-        ...fetchers(cache, imageOf(undefined, server)),
+        ...fetchers(cache, imageOf(undefined, server, owner.spec)),
         ...collectorSidecar(owner.spec, server),
       ]),
       ...podOf(
@@ -380,11 +383,23 @@ function modelVariables({ spec }: TtsModelPool): Record<string, string> {
   };
 }
 
+type ImageSettings = Pick<TtsModelPool["spec"], "imagePullPolicy" | "fixedUserIds">;
+
+/** Returns the settings of the operator with the settings of the spec, which have priority. */
+function withSpec(server: ServerImage, { imagePullPolicy, fixedUserIds }: ImageSettings): ServerImage {
+  return {
+    ...server,
+    ...(imagePullPolicy && { pullPolicy: imagePullPolicy, collectorPullPolicy: imagePullPolicy }),
+    ...(fixedUserIds !== undefined && { fixedUserIds }),
+  };
+}
+
 function imageOf(
   image: string | undefined,
   server: ServerImage,
+  { imagePullPolicy }: ImageSettings,
 ): Pick<V1Container, "image" | "imagePullPolicy"> {
-  if (image !== undefined) return { image };
+  if (image !== undefined) return { image, ...(imagePullPolicy && { imagePullPolicy }) };
   return { image: server.image, ...(server.pullPolicy && { imagePullPolicy: server.pullPolicy }) };
 }
 

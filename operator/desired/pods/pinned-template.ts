@@ -25,6 +25,9 @@ const annotations = {
   template: `${api.group}/pod-template`,
 } as const;
 
+/** The annotations that hold a stored template. */
+export const pinKeys: readonly string[] = Object.values(annotations);
+
 /** The settings of a template, and the function that renders it. */
 export interface RenderedTemplate {
   readonly specHash: string;

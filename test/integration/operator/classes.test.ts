@@ -70,7 +70,7 @@ describe("a TtsDeployment without a class", () => {
     await house.putClass("silver", { limits: { allowedServiceTypes: [] } });
     await house.idle();
     expect(await house.condition("ClassAccepted")).toBe("absent");
-    expect((await house.deployment()).status).not.toHaveProperty("class");
+    expect((await house.deployment()).status?.class).not.toHaveProperty("name");
     expect(await generations()).toEqual(before);
     expect(await house.writesOfRestart(everywhere)).toBe(0);
   });
@@ -93,6 +93,29 @@ describe("a TtsDeployment without a class", () => {
     expect(await house.condition("ClassAccepted")).toBe("absent");
     await house.putDeployment({ className: "shared", ...plain }, [mist]);
     await house.untilCondition("ClassAccepted", /^False ClassNotFound: .*watches single namespaces/);
+  });
+});
+
+describe("an operator of single namespaces with a class in its settings", () => {
+  const namespaced = { licenseKeys: { keys: [] } };
+
+  it("applies its defaults and limits to every TtsDeployment, and stops to do so without the class", async () => {
+    const classOfSettings = {
+      defaults: { priorityClassName: "speech" },
+      limits: { allowedServiceTypes: ["ClusterIP"] },
+    };
+    await house.restart({ ...namespaced, classOfSettings });
+    await serves(plain);
+    expect(await house.condition("ClassAccepted")).toContain("TtsClass operator-settings");
+    expect(templateOf(await house.workload("demo-mist"))?.priorityClassName).toBe("speech");
+    await house.putDeployment({ ...plain, api: { service: { type: "NodePort" } } }, [mist]);
+    await untilRefused("TtsClass operator-settings does not allow the spec: spec.api.service.type");
+    await house.restart(namespaced);
+    await house.untilCondition("ClassAccepted", /absent/);
+    await house.until(
+      async () => JSON.stringify(await house.get("Service", "demo-api")).includes('"type":"NodePort"'),
+      "the type of the Service without a class",
+    );
   });
 });
 
@@ -206,6 +229,99 @@ describe("the limits of a class", () => {
     expect(await house.condition("Ready")).toMatch(/^True/);
     expect(await generations()).toEqual(before);
     expect((await house.mustGet("Service", "demo-api")).spec).toMatchObject({ type: "NodePort" });
+  });
+});
+
+describe("a class limits also", () => {
+  const limits = { maxReplicasPerNamespace: 4, allowedServiceTypes: ["ClusterIP"] };
+
+  it("fields that another client writes to a pool, which never reach the pods", async () => {
+    await house.putClass("silver", { limits });
+    const scaled = { name: "mist", kind: "mist", scaling: { maxReplicas: 3 } };
+    await serves(silver, [scaled]);
+    const before = templateOf(await house.workload("demo-mist"));
+    const podTemplate = JSON.stringify({ spec: { hostNetwork: true } });
+    const foreign = { priorityClassName: "high", podTemplate, env: [{ name: "EVIL", value: "1" }] };
+    await house.kubectl("patch", "ttsmp/demo-mist", "--type=merge", "-p", JSON.stringify({ spec: foreign }));
+    await house.kubectl("scale", "ttsmp/demo-mist", "--replicas=50");
+    await house.idle();
+    expect((await house.pool("demo-mist")).spec.priorityClassName).toBe("high");
+    expect(templateOf(await house.workload("demo-mist"))).toEqual(before);
+    expect(await house.replicas("demo-mist")).toBeLessThanOrEqual(3);
+  });
+
+  it("pools that another client creates for a TtsDeployment", async () => {
+    await house.putClass("silver", { limits });
+    await serves(silver);
+    const { metadata, spec } = await house.pool("demo-mist");
+    const { ownerReferences, labels } = metadata;
+    const name = "demo-more";
+    await house.admin.create({
+      apiVersion: "tts.svc.dev/v1alpha1",
+      kind: "TtsModelPool",
+      metadata: { name, namespace: house.namespace, ownerReferences, labels },
+      spec: { ...spec, replicas: 9 },
+    } as never);
+    await house.idle();
+    expect(await house.get("Deployment", name)).toBeUndefined();
+  });
+
+  it("the first edit that names it: the service is repaired with the spec that was served before", async () => {
+    await house.putClass("silver", { limits });
+    await serves(plain);
+    await house.putDeployment({ ...silver, api: { service: { type: "NodePort" } } }, [mist]);
+    await untilRefused("spec.api.service.type is NodePort");
+    await house.remove("Service", "demo-api");
+    await house.untilThere("Service", "demo-api");
+    expect((await house.mustGet("Service", "demo-api")).spec).toMatchObject({ type: "ClusterIP" });
+  });
+
+  it("suspended TtsDeployments, whose pods continue to run", async () => {
+    await house.putClass("silver", { limits });
+    await serves(silver, [{ ...mist, replicas: 2 }]);
+    await house.putDeployment({ ...silver, suspend: true }, [{ ...mist, replicas: 0 }]);
+    await house.untilCondition("Ready", /^Unknown Suspended/);
+    for (const restarts of [false, true]) {
+      if (restarts) await house.restart(everywhere);
+      await house.putDeployment(silver, [{ ...mist, replicas: 1 }], restarts ? "third" : "second");
+      await house.untilCondition(
+        "ClassAccepted",
+        /^False ClassLimitExceeded: .*other TtsDeployments of the namespace request 3/,
+        restarts ? "third" : "second",
+      );
+    }
+  });
+
+  it("a namespace over its sum: a spec that requests less is applied, and the condition stays False", async () => {
+    await house.putClass("silver", {});
+    await serves(silver, [{ ...mist, replicas: 8 }]);
+    await house.putClass("silver", { limits });
+    await untilRefused("spec requests 9 pods");
+    await house.putDeployment(silver, [{ ...mist, replicas: 6 }]);
+    await house.untilReplicas("demo-mist", 6);
+    await house.idle();
+    expect(await house.condition("ClassAccepted")).toMatch(/^False ClassLimitExceeded: .*requests 7 pods/);
+    expect(await house.condition("Ready")).not.toContain("ClassLimitExceeded");
+    expect(await house.writesDuring(120_000)).toBe(0);
+  });
+});
+
+describe("classes that the operator cannot read", () => {
+  it("let no change through: the accepted spec is kept, and a condition says why", async () => {
+    await serves(plain);
+    house.proxy.rule = ({ path }) =>
+      path.endsWith("/ttsclasses") ? { kind: "answer", status: 403 } : undefined;
+    await house.restart(everywhere);
+    await house.putDeployment({ ...plain, api: { service: { type: "NodePort" } } }, [mist]);
+    await house.untilCondition("ClassAccepted", /^False ClassesUnreadable: .*cannot read TtsClasses/);
+    await house.untilCondition("Ready", /^False ClassesUnreadable/);
+    expect((await house.mustGet("Service", "demo-api")).spec).toMatchObject({ type: "ClusterIP" });
+    house.proxy.rule = () => undefined;
+    await house.until(async () => {
+      await house.advance(30_000);
+      return JSON.stringify(await house.get("Service", "demo-api")).includes('"type":"NodePort"');
+    }, "the changed type of the Service");
+    expect(await house.condition("ClassAccepted")).toBe("absent");
   });
 });
 

@@ -155,6 +155,18 @@ it.each([
     { TTS_LICENSE_REQUIRED: "true", TTS_LICENSE_KEYS_FILE: "" },
     /TTS_LICENSE_REQUIRED is true, but no license key is set; set .*license\.jwks/,
   ],
+  [
+    "a missing class file",
+    ["run"],
+    { TTS_CLASS_FILE: "/nowhere" },
+    /cannot read defaults and limits from \/nowhere/,
+  ],
+  [
+    "a class file without watched namespaces",
+    ["run"],
+    { TTS_CLASS_FILE: "/nowhere", TTS_WATCH_NAMESPACES: "" },
+    /TTS_CLASS_FILE is set, but TTS_WATCH_NAMESPACES is not; create a TtsClass/,
+  ],
   ["an invalid port", ["run"], { TTS_PROBE_PORT: "70000" }, /TTS_PROBE_PORT is 70000/],
   ["an unknown command", ["walk"], {}, /unknown command: walk; see tts-operator --help/],
 ])("the operator reports %s in one line", async (_what, args, environment, message) => {

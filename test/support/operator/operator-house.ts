@@ -1,7 +1,9 @@
+import { Value } from "typebox/value";
 import { afterEach, beforeEach, inject } from "vitest";
 import type { LicenseClaims } from "../../../config/contract/license.ts";
 import type { ApiLoad } from "../../../config/contract/load.ts";
 import type { RoutingTable } from "../../../config/contract/routing.ts";
+import { type TtsClassSpec, TtsClassSpecSchema } from "../../../crds/tts-class.ts";
 import { type Clock, systemClock } from "../../../lib/clock.ts";
 import { ApiError } from "../../../operator/cluster/api-error.ts";
 import { ClusterClient } from "../../../operator/cluster/client.ts";
@@ -58,6 +60,8 @@ interface StartOptions {
   readonly allNamespaces?: boolean;
   /** The trusted public keys. The default are the keys of `issuer`. */
   readonly licenseKeys?: Issuer["keys"];
+  /** The defaults and limits of an operator that watches single namespaces. */
+  readonly classOfSettings?: Json;
 }
 
 /** Stops a simulated controller. */
@@ -127,7 +131,9 @@ export class OperatorHouse implements AsyncDisposable {
       moreNamespaces = [],
       allNamespaces = false,
       licenseKeys = this.issuer.keys,
+      classOfSettings,
     } = options;
+    const spec = classOfSettings && Value.Default(TtsClassSpecSchema, structuredClone(classOfSettings));
     const network = { ...systemClock, nowMs: () => systemClock.nowMs() + clockAheadMs };
     const line = (fields: object, message: string) => {
       this.lines.push(`${message} ${JSON.stringify(fields)}`);
@@ -136,7 +142,11 @@ export class OperatorHouse implements AsyncDisposable {
     const operator = await startOperator({
       client: used,
       clock: aheadBy(this.clock, clockAheadMs),
-      settings: { server: { image, pullPolicy: undefined }, licenseKeys },
+      settings: {
+        server: { image, pullPolicy: undefined },
+        licenseKeys,
+        ...(spec !== undefined && { class: spec as TtsClassSpec }),
+      },
       namespaces: allNamespaces ? [] : [this.namespace, ...moreNamespaces],
       instance: "test",
       ...(tokenOverlapMs !== undefined && { tokenOverlapMs }),

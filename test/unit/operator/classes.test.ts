@@ -10,6 +10,7 @@ import { type ClassesOfCluster, resolveClass, storedShare } from "../../../opera
 import type { TtsClass, TtsDeployment } from "../../../operator/facts/observed.ts";
 import { deploymentChildren } from "../../../operator/reconcile/children.ts";
 import { granting, observed, serverSettings, ttsDeployment } from "../../support/operator/observed.ts";
+import { refusedAtApply, tenantClass } from "../../support/operator/tenant-attempts.ts";
 
 type Json = { [name: string]: unknown };
 
@@ -32,7 +33,7 @@ const mist = { name: "mist", kind: "mist", replicas: 1 };
 /** Returns the violations as text. */
 function violations(spec: Json, models: Json[], limits: Json, elsewhere = noUse): string[] {
   const applied = applyClass(ttsDeployment(spec, models).spec, limited(limits), { ...context, elsewhere });
-  return applied.violations.map(({ field, problem }) => `${field} ${problem}`);
+  return [...applied.violations, ...applied.exceededSums].map(({ field, problem }) => `${field} ${problem}`);
 }
 
 const route = (...hostnames: string[]) => ({ api: { route: { hostnames, ingress: {} } } });
@@ -182,6 +183,95 @@ describe("applyClass refuses", () => {
       ["spec requests 4 devices, but the class allows 3 devices in each namespace"],
     ],
     [
+      "an image of another port of a registry, which is another registry",
+      { api: { image: "registry.example:5000/api:1" } },
+      [{ ...mist, image: "registry.example/mist:1" }],
+      { allowedImages: ["registry.example"] },
+      ["spec.api.image is registry.example:5000/api:1, but the class allows registry.example"],
+    ],
+    [
+      "an image of a registry that has the name of an allowed repository",
+      { api: { image: "speech:5000/api" } },
+      [{ ...mist, image: "speech:5000" }],
+      { allowedImages: ["speech"] },
+      ["spec.api.image is speech:5000/api, but the class allows speech"],
+    ],
+    [
+      "a model source of another port of a registry",
+      {},
+      source({ url: "oci://registry.example:5000/m:1" }),
+      { allowedModelSources: ["oci://registry.example"] },
+      ["spec.models[0].cache.sources[0].url is oci://registry.example:5000/m:1"],
+    ],
+    ...["..%2f..%2fb", "..%2Fb", "%2e%2e/b", "..%5cb", "..\\b", "%252e%252e/b"].map(
+      (path): [string, Json, Json[], Json, string[]] => [
+        `the path ${path} of a model source`,
+        {},
+        source({ url: `https://models.example/a/${path}` }),
+        { allowedModelSources: ["https://models.example/a/"] },
+        [`spec.models[0].cache.sources[0].url is https://models.example/a/${path}`],
+      ],
+    ),
+    [
+      "a variable",
+      {},
+      [{ ...mist, env: [{ name: "NODE_OPTIONS", value: "--import=x" }, { name: "LOG_LEVEL" }] }],
+      { allowedEnv: ["LOG_*"] },
+      ["spec.models[0].env[0].name is NODE_OPTIONS, but the class allows LOG_*"],
+    ],
+    [
+      "Secrets of sources, variables, headers, keys and registries",
+      {
+        license: undefined,
+        imagePullSecrets: [{ name: "tts-pull" }, { name: "pull" }],
+        api: { keys: { secretRef: { name: "keys" } }, tls: { secretName: "tls" } },
+        telemetry: {
+          endpoint: "http://otlp.example:4317",
+          collector: { auth: { headers: [{ name: "api-key", secretRef: { name: "otlp", key: "k" } }] } },
+        },
+      },
+      [
+        {
+          ...mist,
+          env: [{ name: "A", valueFrom: { secretKeyRef: { name: "env", key: "k" } } }],
+          cache: { emptyDir: {}, sources: [{ url: "https://m.example/a", secretRef: { name: "source" } }] },
+        },
+      ],
+      { allowedSecrets: ["tts-*"] },
+      [
+        "spec.imagePullSecrets[1].name is pull, but the class allows tts-*",
+        "spec.api.keys.secretRef.name is keys",
+        "spec.api.tls.secretName is tls",
+        "spec.telemetry.collector.auth.headers[0].secretRef.name is otlp",
+        "spec.models[0].env[0].valueFrom.secretKeyRef.name is env",
+        "spec.models[0].cache.sources[0].secretRef.name is source",
+      ],
+    ],
+    [
+      "claims of model files and of the database",
+      { api: { keys: { sqlite: { persistentVolumeClaim: { claimName: "db" } } } } },
+      [{ ...mist, cache: { persistentVolumeClaim: { claimName: "mine" } } }],
+      { allowedClaims: [] },
+      [
+        "spec.api.keys.sqlite.persistentVolumeClaim.claimName is db, but the class allows no value",
+        "spec.models[0].cache.persistentVolumeClaim.claimName is mine, but the class allows no value",
+      ],
+    ],
+    [
+      "a claim template, whose devices are not known",
+      {},
+      [{ ...mist, accelerator: { claimTemplateName: "gpus" } }],
+      { maxGpusPerNamespace: 3 },
+      ["spec.models[0].accelerator.claimTemplateName is set, but the class limits the devices"],
+    ],
+    [
+      "a spec that is too long to be recorded",
+      {},
+      [{ ...mist, podTemplate: { spec: { affinity: { text: "x".repeat(262_144) } } } }],
+      {},
+      ["characters with the defaults of the class, but at most 262144 are allowed with a class"],
+    ],
+    [
       "a pool whose replicas nothing limits",
       {},
       [
@@ -194,6 +284,22 @@ describe("applyClass refuses", () => {
   ])("%s", (_what, spec, models, limits, expected) => {
     const found = violations(spec, models, limits);
     expect(found).toEqual(expected.map((text) => expect.stringContaining(text)));
+  });
+
+  it("a profile with a claim template, whose devices are not known", () => {
+    const profile = { name: "l4", accelerator: { claimTemplateName: "gpus" } };
+    const spec = classSpec({ acceleratorProfiles: [profile], limits: { maxGpusPerNamespace: 3 } });
+    const { violations: found } = applyClass(
+      ttsDeployment({}, [{ ...mist, acceleratorProfile: "l4" }]).spec,
+      spec,
+      context,
+    );
+    expect(found).toEqual([
+      {
+        field: "spec.models[0].acceleratorProfile",
+        problem: expect.stringContaining("is l4, which has a claimTemplateName"),
+      },
+    ]);
   });
 
   it("pods and devices that are too many together with other TtsDeployments of the namespace", () => {
@@ -209,6 +315,19 @@ describe("applyClass refuses", () => {
       [],
     );
   });
+});
+
+describe("applyClass, like the admission policy, refuses", () => {
+  const attempts = refusedAtApply.filter(({ spec }) => spec === undefined || !("className" in spec));
+  it.each(attempts.map(({ what, spec = {}, models = [mist] }) => [what, spec, models] as const))(
+    "%s",
+    (_what, spec, models) => {
+      const license = { secretRef: { name: "tts-license" } };
+      const { spec: complete } = ttsDeployment({ license, ...spec }, [...models]);
+      const applied = applyClass(complete, classSpec(tenantClass), context);
+      expect(applied.violations).toHaveLength(1);
+    },
+  );
 });
 
 describe("applyClass allows", () => {
@@ -267,6 +386,8 @@ describe("the defaults of a class", () => {
     defaults: {
       images: { api: "r/api:1", mist: "r/mist:1", arcana: "r/arcana:1" },
       imagePullSecrets: [{ name: "pull" }],
+      imagePullPolicy: "Always",
+      fixedUserIds: false,
       priorityClassName: "speech",
       replicas: 2,
       topologySpread: [{ topologyKey: "zone" }],
@@ -290,6 +411,8 @@ describe("the defaults of a class", () => {
     expect(spec).toMatchObject({
       api: { image: "r/api:1", priorityClassName: "speech" },
       imagePullSecrets: [{ name: "pull" }],
+      imagePullPolicy: "Always",
+      fixedUserIds: false,
       telemetry: { endpoint: "http://otlp.example:4317" },
       availability: { topologySpread: [{ topologyKey: "zone" }] },
       models: [
@@ -305,6 +428,8 @@ describe("the defaults of a class", () => {
   it("do not replace fields of the TtsDeployment", () => {
     const own = {
       imagePullSecrets: [{ name: "mine" }],
+      imagePullPolicy: "Never",
+      fixedUserIds: true,
       api: { image: "mine/api", priorityClassName: "low" },
       availability: { topologySpread: [{ topologyKey: "host" }] },
       telemetry: { endpoint: "http://mine:4317" },
@@ -349,7 +474,8 @@ describe("resolveClass", () => {
   it("changes nothing without a class", () => {
     const deployment = ttsDeployment();
     const resolved = resolveClass(deployment, alone);
-    expect(resolved).toEqual({ deployment, decision: undefined, isFrozen: false, share: undefined });
+    expect(resolved).toMatchObject({ deployment, decision: undefined, isFrozen: false, share: undefined });
+    expect(JSON.parse(resolved.record?.spec ?? "")).toEqual(deployment.spec);
     expect(resolved.deployment).toBe(deployment);
   });
 
@@ -370,18 +496,27 @@ describe("resolveClass", () => {
       ttsClass("old", {}, { ...isDefault, creationTimestamp: "2026-01-01T00:00:00Z" }),
       ttsClass("new", {}, { ...isDefault, creationTimestamp: "2026-01-02T00:00:00Z" }),
     );
-    const nameOf = (spec: Json) => resolveClass(ttsDeployment(spec), classes).decision?.record?.name;
+    const nameOf = (spec: Json) => resolveClass(ttsDeployment(spec), classes).record?.name;
     expect(nameOf({ className: "named" })).toBe("named");
     expect(nameOf({})).toBe("new");
   });
 
-  it("ignores default classes if the operator watches single namespaces", () => {
+  it("applies only the class of its settings if the operator watches single namespaces", () => {
+    const namespaced = (...classes: TtsClass[]) => ({ ...among(...classes), isNamespaced: true });
+    const settings = ttsClass("operator-settings", { limits: { allowedServiceTypes: [] } });
     const deployment = ttsDeployment();
-    const namespaced = { ...among(ttsClass("c", {}, isDefault)), isNamespaced: true };
-    expect(resolveClass(deployment, namespaced)).toMatchObject({ deployment, isFrozen: false });
-    const named = resolveClass(ttsDeployment({ className: "c" }), { ...alone, isNamespaced: true });
-    expect(named).toMatchObject({ isFrozen: true, decision: { reason: "ClassNotFound" } });
-    expect(named.decision?.message).toContain("this operator watches single namespaces");
+    expect(resolveClass(deployment, namespaced())).toMatchObject({ deployment, decision: undefined });
+    expect(resolveClass(deployment, namespaced(settings)).decision?.message).toContain(
+      "TtsClass operator-settings does not allow the spec: spec.api.service.type is ClusterIP",
+    );
+    for (const cluster of [namespaced(), namespaced(settings)]) {
+      const named = resolveClass(ttsDeployment({ className: "c" }), cluster);
+      expect(named).toMatchObject({ isFrozen: true, decision: { reason: "ClassNotFound" } });
+      expect(named.decision?.message).toContain("this operator watches single namespaces");
+    }
+    const { record } = resolveClass(deployment, namespaced(ttsClass("operator-settings")));
+    const later = withStatus(deployment, { class: record });
+    expect(resolveClass(later, namespaced())).toMatchObject({ decision: undefined, isFrozen: false });
   });
 
   it("changes no child of a TtsDeployment that the class has never accepted", () => {
@@ -416,20 +551,21 @@ describe("resolveClass", () => {
     expect(first.decision).toMatchObject({ accepted: true, isCurrent: true });
     const changed = ttsDeployment({ className: "gold", api: { service: { type: "NodePort" }, replicas: 5 } });
     for (const cluster of [among(gold), alone]) {
-      const { deployment, decision, isFrozen } = resolveClass(
-        withStatus(changed, accepted(first.decision?.record), 2),
+      const { deployment, decision, isFrozen, record } = resolveClass(
+        withStatus(changed, accepted(first.record), 2),
         cluster,
       );
       expect(isFrozen).toBe(false);
       expect(deployment.spec).toEqual(first.deployment.spec);
-      expect(decision).toMatchObject({ accepted: false, isCurrent: false, record: first.decision?.record });
+      expect(decision).toMatchObject({ accepted: false, isCurrent: false });
+      expect(record).toEqual(first.record);
     }
   });
 
   it("keeps the accepted spec of a default class that was deleted, until another class is the default", () => {
     const shared = ttsClass("shared", { defaults: { priorityClassName: "speech" } }, isDefault);
     const first = resolveClass(ttsDeployment(), among(shared));
-    const later = withStatus(ttsDeployment(), accepted(first.decision?.record));
+    const later = withStatus(ttsDeployment(), accepted(first.record));
     const { deployment, decision } = resolveClass(later, alone);
     expect(deployment.spec).toEqual(first.deployment.spec);
     expect(decision).toMatchObject({ reason: "ClassNotFound", isCurrent: true });
@@ -440,7 +576,7 @@ describe("resolveClass", () => {
 
   it("applies no class after spec.className was removed", () => {
     const first = resolveClass(ttsDeployment({ className: "gold" }), among(ttsClass("gold")));
-    const plain = withStatus(ttsDeployment(), accepted(first.decision?.record), 2);
+    const plain = withStatus(ttsDeployment(), accepted(first.record), 2);
     expect(resolveClass(plain, among(ttsClass("gold")))).toMatchObject({
       decision: undefined,
       isFrozen: false,
@@ -463,6 +599,84 @@ describe("resolveClass", () => {
       expect(resolveClass(broken, alone).isFrozen).toBe(true);
       expect(storedShare(broken)).toBeUndefined();
     }
+  });
+});
+
+describe("resolveClass without a way around the sums", () => {
+  const four = ttsClass("c", { limits: { maxReplicasPerNamespace: 4 } });
+  const sized = (replicas: number, more: Json = {}) =>
+    ttsDeployment({ className: "c", license: undefined, ...more }, [{ ...mist, replicas }]);
+  const recordOf = (deployment: TtsDeployment, cluster = among(ttsClass("c"))) =>
+    resolveClass(deployment, cluster).record;
+  const replicasOf = ({ deployment }: { deployment: TtsDeployment }) => deployment.spec.models[0]?.replicas;
+
+  it("counts the accepted spec of a suspended TtsDeployment, which keeps its pods", () => {
+    const accepted = { class: recordOf(sized(3)) };
+    const suspended = withStatus(sized(0, { suspend: true }), accepted, 2);
+    const { share, record } = resolveClass(suspended, among(four));
+    expect(share).toEqual({ className: "c", use: { replicas: 4, gpus: 0 } });
+    expect(record).toEqual(accepted.class);
+    const moved = withStatus(sized(0, { suspend: true, className: "other" }), accepted, 2);
+    expect(resolveClass(moved, among(four, ttsClass("other"))).share).toEqual(share);
+  });
+
+  it("applies a spec that requests less than before, although the namespace is still over the sum", () => {
+    const before = { ...renderedAt(1), class: recordOf(sized(9)) };
+    const less = resolveClass(withStatus(sized(7), before, 2), among(four));
+    expect(replicasOf(less)).toBe(7);
+    expect(less.decision).toMatchObject({
+      accepted: false,
+      isCurrent: true,
+      message: expect.stringMatching(/requests 8 pods, but the class allows 4 .* is applied nevertheless/),
+    });
+    expect(less.share?.use.replicas).toBe(8);
+    const again = resolveClass(withStatus(sized(7), { ...before, class: less.record }, 2), among(four));
+    expect(again).toEqual({ ...less, deployment: expect.anything() });
+    const more = resolveClass(withStatus(sized(8), { ...before, class: less.record }, 3), among(four));
+    expect(replicasOf(more)).toBe(7);
+    expect(more.decision).toMatchObject({ accepted: false, isCurrent: false });
+  });
+
+  it("compares with the recorded share, because the status may be older", () => {
+    const before = { ...renderedAt(1), class: recordOf(sized(9)) };
+    const own = { className: "c", use: { replicas: 6, gpus: 0 } };
+    const again = resolveClass(withStatus(sized(9), before, 3), { ...among(four), own });
+    expect(again.decision).toMatchObject({ accepted: false, isCurrent: false });
+  });
+
+  it("refuses a spec that requests fewer pods and more devices", () => {
+    const gpus = (replicas: number, count: number) =>
+      ttsDeployment({ className: "c" }, [{ ...mist, replicas, accelerator: { count } }]);
+    const none = ttsClass("c", { limits: { maxGpusPerNamespace: 0 } });
+    const before = { ...renderedAt(1), class: recordOf(gpus(3, 1)) };
+    expect(replicasOf(resolveClass(withStatus(gpus(2, 2), before, 2), among(none)))).toBe(3);
+    expect(replicasOf(resolveClass(withStatus(gpus(2, 1), before, 2), among(none)))).toBe(2);
+  });
+
+  it("keeps the recorded spec when the first edit that names a class is refused", () => {
+    const plain = ttsDeployment({ license: undefined }, [{ ...mist, replicas: 3 }]);
+    const before = { ...renderedAt(1), class: recordOf(plain, alone) };
+    for (const cluster of [among(four), alone]) {
+      const { isFrozen, share, record, ...resolved } = resolveClass(withStatus(sized(9), before, 2), cluster);
+      expect(isFrozen).toBe(false);
+      expect(replicasOf(resolved)).toBe(3);
+      expect(share).toEqual({ className: "c", use: { replicas: 4, gpus: 0 } });
+      expect(storedShare(withStatus(sized(9), { class: record }))).toEqual(share);
+    }
+  });
+
+  it("keeps the accepted spec while classes cannot be read", () => {
+    const unreadable = { ...alone, classes: undefined };
+    const accepted = { ...renderedAt(1), class: recordOf(ttsDeployment(), alone) };
+    const changed = ttsDeployment({ api: { replicas: 9 } });
+    const kept = resolveClass(withStatus(changed, accepted, 2), unreadable);
+    expect(kept).toMatchObject({
+      isFrozen: false,
+      decision: { reason: "ClassesUnreadable", isCurrent: false },
+      deployment: { spec: { api: { replicas: 1 } } },
+    });
+    expect(resolveClass(withStatus(ttsDeployment(), accepted), unreadable).decision?.isCurrent).toBe(true);
+    expect(resolveClass(ttsDeployment(), unreadable).isFrozen).toBe(true);
   });
 });
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { Env } from "../../../../crds/fields.ts";
+import { modelPool } from "../../../../operator/desired/model-pool.ts";
 import { apiDeployment, apiSettings, modelSettings } from "../../../../operator/desired/pods/deployment.ts";
 import type { Deployment } from "../../../../operator/facts/observed.ts";
 import {
@@ -80,6 +81,22 @@ describe("the pods of a model", () => {
         runAsNonRoot: true,
         seccompProfile: { type: "RuntimeDefault" },
       });
+  });
+
+  it("have the user IDs and the pull policy of the spec, also with an image of the user", () => {
+    const spec = { fixedUserIds: false, imagePullPolicy: "Always" };
+    const pool = modelPool(ttsDeployment(spec), ttsDeployment().spec.models[0] as never, true);
+    expect(pool.spec).toMatchObject(spec);
+    for (const child of [
+      model(spec),
+      model({ ...spec, image: "mine:1" }),
+      apiDeployment(ttsDeployment(spec), undefined, granted, server),
+      apiDeployment(ttsDeployment({ ...spec, api: { image: "mine:1" } }), undefined, granted, server),
+    ]) {
+      expect(child?.spec.template.spec?.securityContext).not.toHaveProperty("runAsUser");
+      expect(child?.spec.template.spec?.containers[0]?.imagePullPolicy).toBe("Always");
+    }
+    expect(apiSettings(ttsDeployment(spec))).not.toBe(apiSettings(ttsDeployment()));
   });
 
   it("request their GPU, and tolerate its taint", () => {
