@@ -89,7 +89,7 @@ const License = Type.Object(
   },
 );
 
-const Model = Type.Object(
+export const ModelSchema = Type.Object(
   {
     name: PoolName,
     kind: Kind,
@@ -252,7 +252,7 @@ export const TtsDeploymentSpecSchema = Type.Object(
     imagePullSecrets: Type.Optional(ImagePullSecrets),
     api: Api,
     license: Type.Optional(License),
-    models: Type.Array(Model, {
+    models: Type.Array(ModelSchema, {
       minItems: 1,
       maxItems: 8,
       ...mapList("name"),
@@ -300,6 +300,9 @@ export const TtsDeploymentStatusSchema = Type.Object(
       Type.Object({
         name: Type.String({ maxLength: 20, description: "Name of the pool." }),
         ...ReplicaCounts,
+        recordedRevision: Type.Optional(
+          Type.String({ maxLength: 64, description: "Newest revision in the history of the pool." }),
+        ),
       }),
       {
         maxItems: 8,

@@ -63,6 +63,7 @@ const otherReasons = [
   "ProgressDeadlineExceeded",
   "Progressing",
   "QuotaExceeded",
+  "RevisionNotFound",
   "RollingOut",
   "ScaleToZeroRefused",
   "ScaledToZero",
