@@ -365,11 +365,11 @@ describe("the chart's role", () => {
     expect(answer.status).toBe(403);
   });
 
-  it("allows the deletion of pools and optional children only", () => {
+  it("allows the deletion of pools, revisions and optional children only", () => {
     const rules = [...rulesOf("workload"), ...rulesOf("own")];
     const deletable = rules.filter(({ verbs }) => verbs.includes("delete"));
     expect(deletable.flatMap(({ resources }) => resources)).toEqual([
-      ...["ttsmodelpools", "networkpolicies", "ingresses", "httproutes", "horizontalpodautoscalers"],
+      ...["ttsmodelpools", "controllerrevisions", "networkpolicies", "ingresses", "httproutes", "horizontalpodautoscalers"],
       ...["poddisruptionbudgets", "scaledobjects", "servicemonitors", "podmonitors"],
     ]);
   });
