@@ -29,7 +29,7 @@ export async function historyCommand(words: readonly string[], terminal: Termina
   }
 }
 
-export function historyText(lines: readonly RevisionLine[]): string {
+function historyText(lines: readonly RevisionLine[]): string {
   if (lines.length === 0)
     return "The history has no revision yet. A revision appears when its rollout is complete.\n";
   const rows = [

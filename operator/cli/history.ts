@@ -6,7 +6,7 @@ import { type Revision, revisionSelector, sortedHistory } from "../desired/revis
 import type { TtsDeployment, TtsModelPool } from "../facts/observed.ts";
 
 /** The history of one pool, as the commands `history` and `rollback` read it. */
-export interface PoolHistory {
+interface PoolHistory {
   readonly model: string;
   readonly pool: TtsModelPool;
   /** The revision that `rollbackTo` names in the TtsDeployment, if any. */

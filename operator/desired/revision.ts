@@ -16,7 +16,7 @@ import { type PinnedTemplate, pinAnnotations, readPinnedTemplate } from "./pods/
  */
 
 /** The settings of a model that a revision contains. The other fields do not affect the pods' template. */
-export type RevisionModel = Omit<ModelSpec, "name" | "replicas" | "scaling" | "rollout">;
+type RevisionModel = Omit<ModelSpec, "name" | "replicas" | "scaling" | "rollout">;
 
 export interface Revision {
   /** The hash of the pod template, as in the status of the pool. */
@@ -47,7 +47,7 @@ export function revisionSelector({ spec }: TtsModelPool): string {
   return `${labels.deployment}=${spec.deployment},${labels.pool}=${spec.pool}`;
 }
 
-export function settingsOfModel(model: ModelSpec): RevisionModel {
+function settingsOfModel(model: ModelSpec): RevisionModel {
   const { name, replicas, scaling, rollout, ...settings } = model;
   return settings;
 }

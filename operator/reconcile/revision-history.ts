@@ -33,7 +33,7 @@ export interface RolledBackDeployment {
 }
 
 /** The result of recording the current revisions. */
-export interface RecordedRevisions {
+interface RecordedRevisions {
   /** The newest revision in the history, by name of the model. */
   readonly revisions: ReadonlyMap<string, string>;
   /** The first request that failed. The pods do not depend on the history, so the failure is no problem of them. */

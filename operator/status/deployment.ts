@@ -21,7 +21,7 @@ import { gatheredScaling } from "./scaling.ts";
 import { schemaFinding } from "./schema.ts";
 
 /** The state of the rollouts that the observed objects do not contain. */
-export interface DeploymentRollout {
+interface DeploymentRollout {
   /** Whether this operator renders a different template for the API pods from the same settings. */
   readonly apiOutdated?: boolean;
   /** The reason why the API pods keep their earlier settings, if any. */
