@@ -5,6 +5,7 @@ import { TtsDeploymentSpecSchema } from "../crds/tts-deployment.ts";
 import { definitionHeader, generatedHeader, toYaml } from "../crds/yaml.ts";
 import { rulesOf, userRoles } from "../operator/cluster/permissions.ts";
 import { admissionPolicies, type PolicyObject } from "./class-policy.ts";
+import { secretPolicy } from "./secret-policy.ts";
 import { valuesSchemaOf, withoutRequired } from "./values-schema.ts";
 import { valuesTable } from "./values-table.ts";
 
@@ -106,9 +107,29 @@ ${roleOf("ClusterRole", fullname, undefined, ruleLines("workload", "cluster"))}{
 ${roleOf("Role", `${fullname}-leader`, "{{ $.Release.Namespace }}", ruleLines("own"))}`;
 }
 
+/** Returns the policy for the operator's Secrets. It is cluster-scoped, so it has the namespace in its name. */
+function secretPolicyTemplate(): string {
+  const name = `{{ include "tts-operator.fullname" $ }}-secrets-{{ $.Release.Namespace }}`;
+  const account = `{{ $.Release.Namespace }}:{{ include "tts-operator.serviceAccountName" $ }}`;
+  const { policy, binding } = secretPolicy(name, `system:serviceaccount:${account}`);
+  const kinds = { ValidatingAdmissionPolicy: policy, ValidatingAdmissionPolicyBinding: binding };
+  const documents = Object.entries(kinds).map(
+    ([kind, spec]) => `---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ${kind}
+${metadataOf(name, undefined)}
+${toYaml({ spec })}`,
+  );
+  return `${generatedHeader} charts/secret-policy.ts
+{{- if or (eq .Values.secretPolicy "Always") (and (eq .Values.secretPolicy "Auto") (not .Values.watchNamespaces)) }}
+${documents.join("")}{{- end }}
+`;
+}
+
 /**
- * ClusterRoles that Kubernetes aggregates into its own `admin`, `edit` and `view`. A namespaced installation
- * creates no cluster-wide object.
+ * The roles of users. In a cluster-wide installation they are ClusterRoles that Kubernetes aggregates into its
+ * own `admin`, `edit` and `view`. A namespaced installation has Roles, and RoleBindings for the subjects in the
+ * values, because it creates no cluster-wide object.
  */
 function userRolesTemplate(): string {
   const documents = userRoles.map(({ name, aggregateTo, rules }) => {
@@ -120,9 +141,38 @@ ${metadataOf(`{{ include "tts-operator.fullname" $ }}-${name}`, undefined)}
 ${labels}rules:
 ${indent(toYaml(rules), 2)}`;
   });
+  const inNamespaces = userRoles.map(({ name }) => {
+    const role = `{{ include "tts-operator.fullname" $ }}-${name}`;
+    return `---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+${metadataOf(role, "{{ . }}")}
+rules:
+${indent(toYaml(namespacedRules(name)), 2)}{{- with $.Values.userRoles.${name} }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+${metadataOf(role, "{{ $namespace }}")}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: Role
+  name: ${role}
+subjects:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+`;
+  });
   return `${generatedHeader} operator/cluster/permissions.ts
-{{- if and .Values.userRoles.create (not .Values.watchNamespaces) }}
+{{- if .Values.userRoles.create }}
+{{- if .Values.watchNamespaces }}
+{{- range $namespace := .Values.watchNamespaces }}
+${inNamespaces.join("")}{{- end }}
+{{- else }}
+{{- if or .Values.userRoles.view .Values.userRoles.edit }}
+{{- fail "userRoles.view and userRoles.edit need watchNamespaces: without it, bind the ClusterRoles view, edit and admin of Kubernetes." }}
+{{- end }}
 ${documents.join("")}{{- end }}
+{{- end }}
 `;
 }
 
@@ -155,6 +205,13 @@ function kustomizePolicies(): string {
     toYaml({ apiVersion: policyApi, kind, metadata: { name: nameOf(suffix) }, spec });
   const objects = admissionPolicies(`system:serviceaccount:${system}:tts-operator`, nameOf).map(objectOf);
   return `${generatedHeader} charts/class-policy.ts\n${objects.join("---\n")}`;
+/**
+ * Returns the rules of a Role for users. Kubernetes aggregates no Roles, so the Role `edit` also contains the
+ * rules of `view`. A rule for a cluster-scoped kind would have no effect.
+ */
+function namespacedRules(name: string) {
+  const included = userRoles.filter((role) => role.name === name || role.name === "view");
+  return included.flatMap(({ rules }) => rules).filter(({ resources }) => !resources.includes("ttsclasses"));
 }
 
 /** The label by which Kubernetes aggregates a ClusterRole (Kubernetes, "Aggregated ClusterRoles"). */
@@ -191,7 +248,11 @@ function deploymentValuesSchema(): string {
       commonAnnotations: texts,
       labels: texts,
       annotations: texts,
-      secrets: object({ license: text("A signed license."), keys: text("A file of API key digests.") }),
+      secrets: object({
+        license: text("A signed license."),
+        keys: text("A file of API key digests."),
+        generateKey: { type: "boolean", description: "Create an API key if there are no other keys." },
+      }),
       spec: withoutRequired(spec, ["license", "secretRef", "name"]),
       test: object({
         image: object({
@@ -261,9 +322,31 @@ function kustomizeRoles(namespace: string | undefined): string {
       ? role("ClusterRole", "tts-operator", namespace, "workload", "cluster")
       : role("Role", "tts-operator", namespace, "workload")),
     ...role("Role", "tts-operator-leader", system, "own"),
-    ...(namespace === undefined ? forUsers : []),
+    ...(namespace === undefined ? forUsers : userRoles.map(({ name }) => roleOfUsers(name, namespace))),
   ];
   return `${generatedHeader} operator/cluster/permissions.ts\n${objects.map(toYaml).join("---\n")}`;
+}
+
+/** Returns a Role of users for Kustomize. An administrator binds it to users. */
+function roleOfUsers(name: string, namespace: string) {
+  return {
+    apiVersion: "rbac.authorization.k8s.io/v1",
+    kind: "Role",
+    metadata: { name: `tts-operator-${name}`, namespace },
+    rules: namespacedRules(name),
+  };
+}
+
+/** Returns the policy for the operator's Secrets for Kustomize. */
+function kustomizePolicy(): string {
+  const name = `tts-operator-secrets-${system}`;
+  const { policy, binding } = secretPolicy(name, `system:serviceaccount:${system}:tts-operator`);
+  const apiVersion = "admissionregistration.k8s.io/v1";
+  const objects = [
+    { apiVersion, kind: "ValidatingAdmissionPolicy", metadata: { name }, spec: policy },
+    { apiVersion, kind: "ValidatingAdmissionPolicyBinding", metadata: { name }, spec: binding },
+  ];
+  return `${generatedHeader} charts/secret-policy.ts\n${objects.map(toYaml).join("---\n")}`;
 }
 
 function dashboardFiles(...names: string[]): Record<string, string> {
@@ -298,6 +381,8 @@ await write("tts-deployment/values.schema.json", deploymentValuesSchema());
 const kustomize = "../config/kustomize";
 await write(`${kustomize}/cluster-wide/rbac.yaml`, kustomizeRoles(undefined));
 await write(`${kustomize}/cluster-wide/class-policy.yaml`, kustomizePolicies());
+await write("tts-operator/templates/secret-policy.yaml", secretPolicyTemplate());
+await write(`${kustomize}/cluster-wide/secret-policy.yaml`, kustomizePolicy());
 await write(`${kustomize}/namespaced/rbac.yaml`, kustomizeRoles("speech"));
 for (const definition of definitions) {
   const text = `${definitionHeader(definition.spec.names.kind)}\n${toYaml(definition)}`;

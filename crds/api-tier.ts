@@ -12,6 +12,7 @@ import {
   ServiceType,
 } from "./fields.ts";
 import { rules, setList } from "./keywords.ts";
+import { ApiRollout } from "./rollout-fields.ts";
 import { Behavior } from "./scaling.ts";
 
 /** The schema of `spec.api`: the API tier, which clients call. */
@@ -431,6 +432,7 @@ export const Api = Type.Object(
     priorityClassName: Type.Optional(PriorityClassName),
     podTemplate: Type.Optional(PodTemplate),
     drain: Drain,
+    rollout: Type.Optional(ApiRollout),
     service: Service,
     tls: Type.Optional(Tls),
     route: Type.Optional(Route),

@@ -165,6 +165,12 @@ const ttsModelPool: Source = {
       jsonPath: ".status.capacity.streams",
       description: "Concurrent streams that the ready replicas can serve.",
     },
+    {
+      name: "Revision",
+      type: "string",
+      jsonPath: ".status.currentRevision",
+      description: "Revision that last rolled out completely.",
+    },
     age,
     {
       name: "Reason",

@@ -9,6 +9,9 @@ import { atomicList, rules, setList } from "./keywords.ts";
  */
 const weekdays = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"] as const;
 
+/** The number of revisions of a pool that are kept by default, as for Deployments and StatefulSets. */
+export const defaultRevisionHistoryLimit = 10;
+
 const SurgeOrUnavailable = (description: string, value: number) =>
   Type.Union(
     [
@@ -176,7 +179,28 @@ const RolloutFields = {
   }),
   maintenanceWindow: Type.Optional(MaintenanceWindow),
   canary: Type.Optional(Canary),
+  revisionHistoryLimit: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: 100,
+      description: `Number of revisions that the history of the pool keeps. If it is absent, the history keeps ${defaultRevisionHistoryLimit} revisions.`,
+    }),
+  ),
+  rollbackTo: Type.Optional(
+    Type.String({
+      maxLength: 10,
+      pattern: "^[0-9a-f]{10}$",
+      description:
+        "Revision of the pool's history to which the pods return, for example `5f2c0a9be1`. While it is set, the settings of this revision apply instead of the settings of the model, except name, replicas, scaling and rollout. The pods return at once, without a canary and outside the maintenance window.",
+    }),
+  ),
 };
+
+/** The rollout of the API tier. */
+export const ApiRollout = Type.Object(
+  { maintenanceWindow: Type.Optional(MaintenanceWindow) },
+  { description: "How API pods are replaced when their settings change." },
+);
 
 export const Rollout = Type.Object(RolloutFields, {
   // The default is written out in full, because the API server validates a default against the rule below

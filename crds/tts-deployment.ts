@@ -91,7 +91,7 @@ const License = Type.Object(
   },
 );
 
-const Model = Type.Object(
+export const ModelSchema = Type.Object(
   {
     name: PoolName,
     kind: Kind,
@@ -256,7 +256,7 @@ export const TtsDeploymentSpecSchema = Type.Object(
     fixedUserIds: Type.Optional(FixedUserIds),
     api: Api,
     license: Type.Optional(License),
-    models: Type.Array(Model, {
+    models: Type.Array(ModelSchema, {
       minItems: 1,
       maxItems: 8,
       ...mapList("name"),
@@ -304,6 +304,9 @@ export const TtsDeploymentStatusSchema = Type.Object(
       Type.Object({
         name: Type.String({ maxLength: 20, description: "Name of the pool." }),
         ...ReplicaCounts,
+        recordedRevision: Type.Optional(
+          Type.String({ maxLength: 64, description: "Newest revision in the history of the pool." }),
+        ),
       }),
       {
         maxItems: 8,

@@ -115,6 +115,9 @@ const commands: Readonly<Record<string, Commands>> = {
     "kubectl get clusterroles,clusterrolebindings -l app.kubernetes.io/name=tts-operator",
   ],
   CrdMismatch: () => ["kubectl apply --server-side -f crds/"],
+  RevisionNotFound: ({ deployment: { metadata } }) => [
+    `tts-operator history ${metadata.name} -n ${metadata.namespace}`,
+  ],
   Suspended: (about) => [
     `${inNamespace(about)} patch ttsd ${about.deployment.metadata.name} --type=merge -p '{"spec":{"suspend":false}}'`,
   ],

@@ -9,7 +9,7 @@ import type { Pod, TtsDeployment } from "../facts/observed.ts";
 import { deploymentSelector, gatherEvidence, operatorSelector, PartialReader } from "./evidence.ts";
 import { explain, explanationText } from "./explain.ts";
 import { Redactor } from "./redact.ts";
-import { secretReferences } from "./references.ts";
+import { secretNames } from "./references.ts";
 
 /** The namespace or the TtsDeployment that a support bundle describes. */
 export interface BundleScope {
@@ -232,7 +232,7 @@ function secretsUsedBy({ kind, metadata, spec }: KubernetesObject): string[] {
     ...(projected?.sources ?? []).map((source) => source.secret?.name),
   ]);
   return [
-    ...secretReferences(spec).map(({ name }) => name),
+    ...secretNames(spec),
     ...mounted.filter((name) => name !== undefined),
     ...(kind === "TtsDeployment" ? [children.token(metadata.name)] : []),
   ];

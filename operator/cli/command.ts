@@ -17,15 +17,20 @@ import { type Operator, startOperator } from "../serve/start.ts";
 import { bundleCommand } from "./bundle-command.ts";
 import { readClassFile } from "./class-file.ts";
 import { explainCommand } from "./explain-command.ts";
+import { historyCommand, rollbackCommand } from "./history-command.ts";
 
 const usage = `tts-operator run                    reconcile TtsDeployments until stopped
 tts-operator explain NAME           print why a TtsDeployment is not ready, and what to do; the exit code is 3 while it is not ready
+tts-operator history NAME [MODEL]   list the revisions of the pools
+tts-operator rollback NAME MODEL    return to the previous revision of a model, or to the revision of --to
 tts-operator support-bundle [NAME]  write objects, events and logs of a namespace, or of one TtsDeployment, as tar.gz without secrets
 
-Options of explain and support-bundle:
+Options of all commands except run:
   -n, --namespace     namespace of the TtsDeployment (default: the namespace of the kubeconfig's context)
-  -o, --output json   explain: print JSON instead of text
+  -o, --output json   explain, history: print JSON instead of text
   -f, --file          support-bundle: the file to write, or - for standard output
+  --to                rollback: the revision, as history prints it (default: the previous revision)
+  --cancel            rollback: remove rollout.rollbackTo, so that the settings in the TtsDeployment apply again
   --kubeconfig        a kubeconfig file (default: KUBECONFIG, a pod's service account, ~/.kube/config)
   --context           context of the kubeconfig (default: the current context)
 
@@ -228,6 +233,8 @@ async function execute(words: readonly string[], process: Process): Promise<numb
     return 0;
   }
   if (command === "explain") return explainCommand(rest, process);
+  if (command === "history") return historyCommand(rest, process);
+  if (command === "rollback") return rollbackCommand(rest, process);
   if (command === "support-bundle") return bundleCommand(rest, process, await version());
   if (command === "--version") process.print(`${await version()}\n`);
   else if (command === "run" && rest.length === 0) await run(process);

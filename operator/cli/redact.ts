@@ -3,25 +3,43 @@ import { env, otelEnv } from "../../config/contract/names.ts";
 /** The text that replaces secrets. */
 const redacted = "[redacted]";
 
+/** Words at the end of the name of a field, a variable, a header or a flag that has a secret value. */
+const secretWords = [
+  "pass(?:word|wd|phrase)?|pwd|secret|token|credentials?|signature|authorization",
+  "(?:api|access|secret|private|account|shared|signing|encryption|master)[-_ ]?key",
+].join("|");
+
 /**
  * Patterns of secrets, which are replaced in all texts of a bundle. The first group of a pattern, if any, is
  * kept.
  */
 const forms: readonly RegExp[] = [
   /-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?-----END [A-Z ]*PRIVATE KEY-----/g,
+  // These are the beginnings of private keys in PEM, encoded in base64. Certificates have another one.
+  /\bLS0tLS1CRUdJTi(?:BQUklW|BSU0Eg|BFQyBQ|BPUEVO|BFTkNS|BEU0Eg)[\w+/=]*/g,
   /\bsvc_[A-Za-z0-9]{16,}/g,
   /\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*/g,
   /\b((?:bearer|basic) +)[\w.~+/=-]{6,}/gi,
-  /([a-z][a-z0-9+.-]*:\/\/)[^\s/@"']*:[^\s/@"']+(?=@)/gi,
-  /((?:pass(?:word|wd)?|secret|token|api[-_]?key|credential|signature|authorization)"?(?:=|: ?)"?)[^\s"',;&[{]{4,}/gi,
+  // The credentials of a URL. Digits after the colon are a port and not a password.
+  /([a-z][a-z0-9+.-]*:\/\/)[^\s/@"':]*:(?!\d{1,5}[/?#])[^\s@"']+(?=@)/gi,
+  /(https?:\/\/)[^\s/@"':]+(?=@)/gi,
+  // A quoted value in JSON may contain spaces.
+  new RegExp(`("[\\w.-]*(?:${secretWords})\\\\?" ?: ?\\\\?")(?:[^"\\\\]|\\\\(?!").)+`, "gi"),
+  new RegExp(`((?:${secretWords})"?(?:=|: ?)"?)[^\\s"',;&[{]{4,}`, "gi"),
+  /\b((?:set-)?cookie"?: ?"?)[^\r\n"]{4,}/gi,
+  // The value of a flag in a shell command, and the credentials of curl.
+  new RegExp(`((?:^|\\s)--?(?!max|num|min)[\\w-]*(?:${secretWords}) +)(?!-)[^\\s"';&|]+`, "gi"),
+  /(\s(?:-u|--user)[ =])[^\s:"']+:[^\s"']+/g,
   // This pattern matches a shared access signature of Azure Storage.
   /([?&](?:sig|code)=)[^\s"'&]+/gi,
-  // This pattern matches keys of well-known services: Hugging Face, OpenAI, GitHub and AWS.
-  /\b(?:hf_|sk-|gh[pousr]_|github_pat_|AKIA)[\w-]{8,}/g,
+  // This pattern matches keys of well-known services: Hugging Face, OpenAI, GitHub, GitLab, NVIDIA, Docker,
+  // Slack, Google and AWS.
+  /\b(?:hf_|sk-|gh[pousr]_|github_pat_|glpat-|nvapi-|dckr_pat_|xox[abprs]-|AIza|AKIA|ASIA)[\w-]{8,}/g,
 ];
 
 /** Matches flags with a secret value in the next argument, such as `--api-key` and `--hf-token`. */
-const secretFlag = /^--?[\w-]*(?:pass(?:word|wd)?|secret|token|key|credentials?|authorization|auth)$/i;
+const secretFlag =
+  /^--?[\w-]*(?:pass(?:word|wd|phrase)?|pwd|secret|token|key|credentials?|authorization|auth)$/i;
 const plainFlag = /^--?(?:max|num|min)[\w-]*tokens?$|^--?tokenizer$/i;
 
 /** Variables that contain settings. The values of all other variables count as secrets. */
@@ -30,8 +48,9 @@ const plainVariables = new Set<string>(
   [...Object.values(env), ...Object.values(otelEnv)].filter((name) => !secretVariables.includes(name)),
 );
 
-const secretField = /(password|passwd|secret|token|apikey|api_key|credentials?|authorization|privatekey)$/i;
-const copyOfTheObject = "kubectl.kubernetes.io/last-applied-configuration";
+const secretField = new RegExp(`(?:${secretWords})$`, "i");
+/** Annotations in which kubectl, Rancher and other tools keep a copy of the whole object. */
+const copyOfTheObject = /last-applied|\/applied$/;
 /** Shorter values are not replaced, because they may be ordinary words. */
 const shortestValue = 6;
 
@@ -44,7 +63,7 @@ export class Redactor {
   readonly #values: readonly string[];
 
   constructor(values: readonly string[]) {
-    const all = values.flatMap((value) => [value, ...value.split(/\r?\n/)]).map((value) => value.trim());
+    const all = values.flatMap(partsOf).map((value) => value.trim());
     const spelled = all.filter(({ length }) => length >= shortestValue).flatMap(spellings);
     this.#values = [...new Set(spelled)].sort((one, other) => other.length - one.length);
   }
@@ -69,9 +88,17 @@ export class Redactor {
     }
     if (typeof value !== "object" || value === null) return value;
     const kept = Object.entries(value).filter(
-      ([name]) => name !== "managedFields" && name !== copyOfTheObject,
+      ([name]) => name !== "managedFields" && !copyOfTheObject.test(name),
     );
-    return Object.fromEntries(kept.map(([name, child]) => [name, this.object(child, name)]));
+    // The name of a header or a parameter may say that its value is a secret.
+    const { name: label } = value as { name?: unknown };
+    const hasSecret = typeof label === "string" && secretField.test(label);
+    return Object.fromEntries(
+      kept.map(([name, child]) => [
+        name,
+        hasSecret && name === "value" && typeof child === "string" ? redacted : this.object(child, name),
+      ]),
+    );
   }
 
   #string(value: string, field: string): string {
@@ -89,6 +116,48 @@ export class Redactor {
     const { name, value, ...rest } = (item ?? {}) as { name?: unknown; value?: unknown };
     const shown = typeof value === "string" && plainVariables.has(String(name)) ? this.text(value) : redacted;
     return { name, ...(value !== undefined && { value: shown }), ...(this.object(rest) as object) };
+  }
+}
+
+/** Shorter parts of a document in a Secret are often ordinary words. */
+const shortestPart = 8;
+
+/**
+ * Returns the value of a Secret, its lines, and the values in it if it is a document: the texts in JSON, the
+ * values of `name: value` and `name=value`, and the password of a URL.
+ */
+function partsOf(value: string): string[] {
+  const lines = value.split(/\r?\n/);
+  const entries = lines.flatMap(
+    (line) => /^[\s-]*["']?[\w.-]+["']?\s*[:=]\s*["']?(.+?)["']?,?\s*$/.exec(line)?.[1] ?? [],
+  );
+  const texts = textsIn(value);
+  const inner = [...entries, ...texts].filter(({ length }) => length >= shortestPart);
+  return [value, ...lines, ...inner, ...[value, ...entries, ...texts].flatMap(passwordsIn)];
+}
+
+function textsIn(value: string): string[] {
+  if (!/^\s*[{[]/.test(value)) return [];
+  const texts: string[] = [];
+  try {
+    JSON.parse(value, (_name, item: unknown) => {
+      if (typeof item === "string") texts.push(item);
+    });
+  } catch {
+    // The value is not JSON, so it is only redacted as a whole and by line.
+    return [];
+  }
+  return texts;
+}
+
+function passwordsIn(value: string): string[] {
+  const found = /^\s*[a-z][a-z0-9+.-]*:\/\/[^\s:@/]*:(\S+)@/i.exec(value)?.[1];
+  if (found === undefined) return [];
+  try {
+    return [found, decodeURIComponent(found)];
+  } catch {
+    // The password contains a percent sign that is not part of an encoding.
+    return [found];
   }
 }
 

@@ -14,6 +14,14 @@ const mostReferences = 64;
 const referring = /(^s|S)ecret(Key)?Ref$/;
 
 /**
+ * Returns the name of every Secret of a spec, also of optional ones. The support bundle removes their values, so
+ * their number is not limited.
+ */
+export function secretNames(spec: unknown): string[] {
+  return [...new Set([...find(spec, "", true)].map(({ name }) => name))];
+}
+
+/**
  * Returns every required Secret of a spec, in the order of the fields: the fields `secretRef`,
  * `secretKeyRef` and `secretName`, and pull secrets.
  */
@@ -21,23 +29,24 @@ export function secretReferences(spec: unknown): SecretReference[] {
   return [...find(spec, "")].slice(0, mostReferences);
 }
 
-function* find(value: unknown, path: string): Generator<SecretReference> {
+function* find(value: unknown, path: string, withOptional = false): Generator<SecretReference> {
   if (typeof value !== "object" || value === null) return;
   for (const [name, child] of Object.entries(value)) {
     const fieldPath = Array.isArray(value) ? `${path}[${name}]` : path === "" ? name : `${path}.${name}`;
-    if (referring.test(name)) yield* referenceOf(child, fieldPath);
-    else if (name === "secretName") yield* referenceOf({ ...value, name: child }, fieldPath);
-    else if (name === "imagePullSecrets") yield* pullSecrets(child, fieldPath);
-    else yield* find(child, fieldPath);
+    if (referring.test(name)) yield* referenceOf(child, fieldPath, withOptional);
+    else if (name === "secretName") yield* referenceOf({ ...value, name: child }, fieldPath, withOptional);
+    else if (name === "imagePullSecrets") yield* pullSecrets(child, fieldPath, withOptional);
+    else yield* find(child, fieldPath, withOptional);
   }
 }
 
-function* pullSecrets(list: unknown, path: string): Generator<SecretReference> {
-  for (const [index, entry] of Object.entries(list ?? [])) yield* referenceOf(entry, `${path}[${index}]`);
+function* pullSecrets(list: unknown, path: string, withOptional: boolean): Generator<SecretReference> {
+  for (const [index, entry] of Object.entries(list ?? []))
+    yield* referenceOf(entry, `${path}[${index}]`, withOptional);
 }
 
-function* referenceOf(value: unknown, path: string): Generator<SecretReference> {
+function* referenceOf(value: unknown, path: string, withOptional: boolean): Generator<SecretReference> {
   const { name, key, optional } = (value ?? {}) as { name?: unknown; key?: unknown; optional?: unknown };
-  if (typeof name !== "string" || name === "" || optional === true) return;
+  if (typeof name !== "string" || name === "" || (optional === true && !withOptional)) return;
   yield { path, name, ...(typeof key === "string" && { key }) };
 }

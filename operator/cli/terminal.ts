@@ -64,13 +64,15 @@ const flags = {
   output: { type: "string", short: "o" },
   file: { type: "string", short: "f" },
   "operator-namespace": { type: "string" },
+  to: { type: "string" },
+  cancel: { type: "boolean" },
 } as const;
 
 type Flag = keyof typeof flags;
 
 interface CommandOptions {
   readonly positionals: readonly string[];
-  readonly flags: Readonly<Partial<Record<Flag, string>>>;
+  readonly flags: Readonly<Partial<Record<Exclude<Flag, "cancel">, string>>> & { readonly cancel?: boolean };
 }
 
 /**

@@ -58,6 +58,11 @@ export type RemoveOptions = {
   signal?: AbortSignal;
 };
 
+/** One operation of a JSON patch (RFC 6902). */
+export type PatchOperation =
+  | { op: "add" | "test"; path: string; value: unknown }
+  | { op: "remove"; path: string };
+
 export type LogOptions = { container: string; previous?: boolean; tailLines: number; limitBytes: number };
 
 type Request = Omit<TransportCall, "timeoutMs" | "secret" | "path"> & {
@@ -253,6 +258,26 @@ export class ClusterClient {
       path: pathOf(kind, { namespace, name }),
       contentType: "application/merge-patch+json",
       body: { metadata: { uid, resourceVersion, managedFields } },
+      repeatable: false,
+    });
+  }
+
+  /**
+   * Changes single fields (RFC 6902). An operation `test` makes the patch fail if the object has changed, and
+   * the API server then responds with status 422.
+   */
+  async patchFields(
+    ref: Ref,
+    operations: readonly PatchOperation[],
+    manager: string,
+  ): Promise<KubernetesObject> {
+    return this.#object({
+      method: "PATCH",
+      kind: ref.kind,
+      path: pathOf(ref.kind, ref),
+      query: { fieldManager: manager, fieldValidation: "Strict" },
+      contentType: "application/json-patch+json",
+      body: operations,
       repeatable: false,
     });
   }

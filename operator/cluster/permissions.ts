@@ -53,6 +53,12 @@ const permissions: readonly Permission[] = [
   ),
   workload("apps", ["deployments"], apply, "Deployments of the API tier and of each model."),
   workload(
+    "apps",
+    ["controllerrevisions"],
+    ["get", "list", "create", "patch", "delete"],
+    "The history of each pool: one ControllerRevision for each revision that rolled out completely. The operator deletes the oldest ones.",
+  ),
+  workload(
     "",
     ["services", "serviceaccounts", "configmaps"],
     apply,

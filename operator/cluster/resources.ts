@@ -27,6 +27,7 @@ const resources = {
   Service: namespaced("v1", "services"),
   ServiceAccount: namespaced("v1", "serviceaccounts"),
   Deployment: namespaced("apps/v1", "deployments"),
+  ControllerRevision: namespaced("apps/v1", "controllerrevisions"),
   ReplicaSet: namespaced("apps/v1", "replicasets"),
   HorizontalPodAutoscaler: namespaced("autoscaling/v2", "horizontalpodautoscalers"),
   ScaledObject: namespaced("keda.sh/v1alpha1", "scaledobjects"),

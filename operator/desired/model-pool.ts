@@ -75,7 +75,7 @@ export function canaryPool(
   replicas: number,
 ): Child<{ spec: TtsModelPoolSpec }> {
   const { scaling: _, rollout, ...settings } = owner.spec;
-  const { canary: __, maintenanceWindow: ___, ...plain } = rollout;
+  const { canary: __, maintenanceWindow: ___, rollbackTo: ____, ...plain } = rollout;
   const name = children.canary(owner.spec.pool);
   return {
     apiVersion: api.apiVersion,

@@ -64,6 +64,7 @@ const otherReasons = [
   "ProgressDeadlineExceeded",
   "Progressing",
   "QuotaExceeded",
+  "RevisionNotFound",
   "RollingOut",
   "ScaleToZeroRefused",
   "ScaledToZero",

@@ -24,6 +24,7 @@ import type {
   ReconcileProblem,
 } from "../facts/observed.ts";
 import type { Settings } from "../facts/settings.ts";
+import { type ApiRolloutPlan, planApiRollout } from "../rollout/api.ts";
 import { planRollout, type RolloutFacts, type RolloutPlan } from "../rollout/plan.ts";
 
 export interface Rendered {
@@ -35,6 +36,12 @@ export interface Rendered {
   readonly problem: ReconcileProblem | undefined;
 }
 
+export interface RenderedDeployment extends Rendered {
+  /** Whether this operator renders a different template for the API pods from the same settings. */
+  readonly apiOutdated: boolean;
+  readonly apiRollout: ApiRolloutPlan;
+}
+
 /**
  * Renders the children of a TtsDeployment without the Secret of the token, in the order in which they are
  * applied.
@@ -43,12 +50,13 @@ export function deploymentChildren(
   observed: ObservedDeployment,
   judgement: LicenseDecision,
   { server, licenseKeys }: Settings,
-): Rendered & { readonly apiOutdated: boolean } {
+): RenderedDeployment {
   const { deployment, api, telemetry } = observed;
+  const apiRollout = planApiRollout(deployment, api.deployment, observed.now);
   const live = new Set(observed.pools.map(({ pool }) => pool.spec.pool));
   const table = routingTable(observed, judgement.pools, judgement);
   const { done: pods, problem } = attempt(() => {
-    const child = apiDeployment(deployment, api.deployment, judgement.api, server);
+    const child = apiDeployment(deployment, api.deployment, judgement.api, server, apiRollout.mayStart);
     return { child, outdated: isOutdated(renderApiTemplate(deployment, server), api.deployment) };
   }, "api");
   const children = [
@@ -67,7 +75,7 @@ export function deploymentChildren(
     // Monitors are last, because they depend on another product, and pods must not wait for them.
     ...(telemetry.monitorsMissing ? [] : monitors(deployment)),
   ];
-  return { children, problem, apiOutdated: pods?.outdated ?? false };
+  return { children, problem, apiOutdated: pods?.outdated ?? false, apiRollout };
 }
 
 /** Renders the children of a pool, and plans its rollout. Without a plan the pods stay unchanged. */

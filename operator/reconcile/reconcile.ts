@@ -25,17 +25,23 @@ import { decideLicense } from "../license/decide.ts";
 import type { LicenseAllocations } from "../license/shares.ts";
 import type { RolloutFacts } from "../rollout/plan.ts";
 import type { Scaler } from "../scaling/scaler.ts";
-import { type CanaryEvent, canaryEvents } from "../status/canary.ts";
 import { classProblem, refusedStatus } from "../status/class.ts";
 import { transitions } from "../status/conditions.ts";
 import { deploymentStatus, suspendedStatus } from "../status/deployment.ts";
 import { expiryWarning } from "../status/license.ts";
 import { isOff, operatorConflict } from "../status/optional-conditions.ts";
 import { poolStatus } from "../status/pool.ts";
+import { canaryEvents, type RolloutEvent, rollbackEvents } from "../status/rollout-events.ts";
 import { unreadableStatus } from "../status/schema.ts";
 import { stalledStatus } from "../status/stalled-status.ts";
 import type { CanaryMetricsReader } from "./canary-metrics-reader.ts";
-import { deploymentChildren, poolChildren, poolsScaledByOthers, poolsToPrune } from "./children.ts";
+import {
+  deploymentChildren,
+  poolChildren,
+  poolsScaledByOthers,
+  poolsToPrune,
+  type RenderedDeployment,
+} from "./children.ts";
 import { applyClassOf, type ClassesContext } from "./class-of.ts";
 import {
   belongsTo,
@@ -51,6 +57,7 @@ import {
   secretsOf,
 } from "./observe.ts";
 import type { OperatorConflicts } from "./operator-conflicts.ts";
+import type { RecordablePool, RevisionHistory, RolledBackDeployment } from "./revision-history.ts";
 import { markDeletionCosts, type ScaledPool, scalePool } from "./scale-pool.ts";
 import type { TokenManager } from "./token-manager.ts";
 
@@ -64,6 +71,7 @@ export interface ReconcileContext extends ObserveContext, ClassesContext {
   readonly scaler: Scaler;
   readonly settings: Settings;
   readonly rivals: OperatorConflicts;
+  readonly history: RevisionHistory;
 }
 
 const settled: ReconcileOutcome = { kind: "settled" };
@@ -80,10 +88,11 @@ export async function reconcileDeployment(
 ): Promise<ReconcileOutcome> {
   await context.view.isInstalled("TtsClass");
   const own = findDeployment(context.view, key);
-  const classed = own && !isBeingDeleted(own) ? applyClassOf(context, own) : undefined;
+  const rolledBack = own && !isBeingDeleted(own) ? await context.history.withRollbacks(own) : undefined;
+  const classed = rolledBack && applyClassOf(context, rolledBack.deployment);
   const isFollowed = classed !== undefined && !classed.isFrozen;
   context.secrets.follow(key, isFollowed ? secretsOf(classed.deployment, context.settings) : []);
-  if (own === undefined || classed === undefined) {
+  if (own === undefined || rolledBack === undefined || classed === undefined) {
     forget(context, key, own);
     return settled;
   }
@@ -113,17 +122,45 @@ export async function reconcileDeployment(
   });
   await context.writer.retire(deployment, deployment.metadata.name, children, result);
   if (hasRoutes(result)) await prune(context, observed);
-  const problems = [...result.problems, rendered.problem, classProblem(classDecision)];
-  const problem = combineProblems(problems);
-  await writeStatus(
-    context,
-    deployment,
-    deploymentStatus(withApplied(observed, result), judgement, problem, rendered.apiOutdated),
-  );
+  const applied = { observed: withApplied(observed, result), result, rendered };
+  const { problems, failure } = await reportDeployment(context, own, rolledBack, judgement, applied);
   context.rivals.sign(key);
-  if (result.failure !== undefined) throw result.failure;
-  const times = [judgement.changesAt, tokenChangesAt, ...recheckTimes(observed)];
+  if (failure !== undefined) throw failure;
+  const times = [
+    judgement.changesAt,
+    tokenChangesAt,
+    rendered.apiRollout.changesAt,
+    ...recheckTimes(observed),
+  ];
   return outcomeOf(observed.now, times, problems);
+}
+
+interface AppliedDeployment {
+  readonly observed: ObservedDeployment;
+  readonly result: WriteResult;
+  readonly rendered: RenderedDeployment;
+}
+
+/** Records complete rollouts in the history, and writes the status. Returns the problems and the first failed request. */
+async function reportDeployment(
+  context: ReconcileContext,
+  own: TtsDeployment,
+  { deployment: source, problem: rollbackProblem }: RolledBackDeployment,
+  judgement: LicenseDecision,
+  { observed, result, rendered }: AppliedDeployment,
+): Promise<{ problems: readonly (ReconcileProblem | undefined)[]; failure: unknown }> {
+  const { classDecision, deployment } = observed;
+  // Otherwise the pools run other settings than those of the TtsDeployment.
+  const isCurrent = rollbackProblem === undefined && classDecision?.accepted !== false;
+  const recorded = await context.history.record(own, isCurrent ? recordable(source, observed) : []);
+  const problems = [...result.problems, rendered.problem, classProblem(classDecision), rollbackProblem];
+  const status = deploymentStatus(observed, judgement, combineProblems(problems), {
+    apiOutdated: rendered.apiOutdated,
+    apiWaits: rendered.apiRollout.waits,
+    recordedRevisions: recorded.revisions,
+  });
+  await writeStatus(context, deployment, status);
+  return { problems, failure: result.failure ?? recorded.failure };
 }
 
 /** Forgets a TtsDeployment that is being deleted, or that was deleted. */
@@ -191,7 +228,8 @@ export async function reconcilePool(context: ReconcileContext, key: string): Pro
   const owner = findDeployment(context.view, `${found.metadata.namespace}/${found.spec.deployment}`);
   if (!owner || isBeingDeleted(owner) || owner.spec.suspend) return settled;
   if (!belongsTo(context.view, found, owner)) return settled;
-  const { deployment, isFrozen } = applyClassOf(context, owner);
+  const rolledBack = await context.history.withRollbacks(owner);
+  const { deployment, isFrozen } = applyClassOf(context, rolledBack.deployment);
   if (isFrozen) return settled;
   const rival = context.rivals.look(objectKey(deployment), deployment.status?.operator);
   if (shouldYieldTo(rival, deployment)) return waitForRival(rival, context);
@@ -210,6 +248,7 @@ export async function reconcilePool(context: ReconcileContext, key: string): Pro
     grant,
     now: context.clock.nowMs(),
     figures: await figuresOf(context, pool, observedDeployment),
+    rollback: await context.history.templateOf(pool),
   };
   await markDeletionCosts(context.writer, facts.observed, grant, scaling);
   const { children, plan, ...rendered } = poolChildren(facts, context.settings, cluster);
@@ -221,7 +260,11 @@ export async function reconcilePool(context: ReconcileContext, key: string): Pro
   const problems = [...result.problems, rendered.problem];
   const problem = combineProblems(problems);
   const status = poolStatus(observePool(context.view, pool), { now, grant, plan, problem, scaling, cluster });
-  await writeStatus(context, pool, status, canaryEvents(pool.status?.canary, status.canary));
+  const events = [
+    ...canaryEvents(pool.status?.canary, status.canary),
+    ...rollbackEvents(pool.status, status, facts.rollback?.revision),
+  ];
+  await writeStatus(context, pool, status, events);
   if (result.failure !== undefined) throw result.failure;
   const kedaAt = cluster.hasKeda ? undefined : now + findAgainMs;
   return outcomeOf(now, [judgement.changesAt, plan?.changesAt, kedaAt], problems);
@@ -339,6 +382,14 @@ async function prune(context: ReconcileContext, observed: ObservedDeployment): P
   for (const { pool } of surplus) await context.writer.remove(pool);
 }
 
+/** Returns the pools with the models from which they were rendered. */
+function recordable({ spec }: TtsDeployment, { pools }: ObservedDeployment): RecordablePool[] {
+  return spec.models.flatMap((model) => {
+    const observed = pools.find(({ pool }) => pool.spec.pool === model.name);
+    return observed === undefined ? [] : [{ ...observed, model }];
+  });
+}
+
 /** Replaces observed objects with the objects that were just written. */
 function withApplied(observed: ObservedDeployment, { applied }: WriteResult): ObservedDeployment {
   const find = (kind: string, name: string) =>
@@ -362,7 +413,7 @@ async function writeStatus(
   context: ReconcileContext,
   owner: TtsDeployment | TtsModelPool,
   status: NonNullable<(TtsDeployment | TtsModelPool)["status"]>,
-  more: readonly CanaryEvent[] = [],
+  more: readonly RolloutEvent[] = [],
 ): Promise<void> {
   if (!(await context.writer.ensureStatus(owner, status))) return;
   for (const event of more) context.events.record({ regarding: owner, action: "RolloutHealthy", ...event });

@@ -10,12 +10,11 @@ import {
 import { reportedReason } from "../facts/condition-reasons.ts";
 import type { LicenseAllowance, ObservedPool } from "../facts/observed.ts";
 import type { ServerImage } from "../facts/settings.ts";
-import { isoSeconds } from "../facts/time.ts";
 import type { Diagnosis } from "../workload/diagnosis.ts";
 import { isRolledOut, readyReplicas } from "../workload/state.ts";
 import { type CanaryFacts, canaryReplicas, nextCanary, stepBlockedBy, stepEndsAt } from "./canary.ts";
 import { tradeOf, unschedulableDeadline } from "./trade.ts";
-import { windowState } from "./window.ts";
+import { awaitingMaintenanceWindow, windowState } from "./window.ts";
 
 /**
  * The input of a rollout plan, which changes the pods of a pool from their current template to the template
@@ -32,6 +31,11 @@ export interface RolloutFacts {
   /** The time in milliseconds since the epoch. */
   readonly now: number;
   readonly figures: CanaryFacts["figures"];
+  /**
+   * The template of the revision to which the pool returns. It is `undefined` if the settings of the pool differ
+   * from those of the revision.
+   */
+  readonly rollback?: PinnedTemplate | undefined;
 }
 
 export interface RolloutPlan {
@@ -48,6 +52,8 @@ export interface RolloutPlan {
   /** The next state of the canary. It takes effect when it is stored in the status. */
   readonly nextCanary: CanaryState | undefined;
   readonly updateRevision: string;
+  /** The hash of the settings of `updateRevision`. */
+  readonly updateSettings: string;
   /** The reason why the pods keep their settings although the spec has changed, if any. */
   readonly waits: { readonly stalled: boolean; readonly problem: Diagnosis } | undefined;
   /** Whether this operator would render a different template from the same settings. */
@@ -63,7 +69,8 @@ export function planRollout(facts: RolloutFacts, server: ServerImage): RolloutPl
   const fresh = renderModelTemplate(observed.pool, server);
   const pinned = readPinnedTemplate(live);
   const tried = readPinnedTemplate(canary?.pool);
-  const update = [pinned, tried].find((pin) => pin?.specHash === fresh.specHash) ?? pinTemplate(fresh);
+  const update =
+    facts.rollback ?? [pinned, tried].find((pin) => pin?.specHash === fresh.specHash) ?? pinTemplate(fresh);
   const outdated = isOutdated(fresh, live);
   const step = chooseStep(facts, pinned, update);
   const stable = grant.held && live === undefined ? undefined : step.useUpdate ? update : pinned;
@@ -85,6 +92,7 @@ export function planRollout(facts: RolloutFacts, server: ServerImage): RolloutPl
     dropCanary: canary !== undefined && step.current === undefined && !facts.routed,
     nextCanary: step.next,
     updateRevision: update.revision,
+    updateSettings: update.specHash,
     waits: step.waits,
     outdated,
     changesAt: earliest([step.changesAt, trade.changesAt]),
@@ -116,6 +124,8 @@ function chooseStep(facts: RolloutFacts, pinned: PinnedTemplate | undefined, upd
   const stored = last?.settings === update.specHash ? last : undefined;
   if (pinned === undefined) return plain;
   if (grant.held) return { ...plain, useUpdate: false, current: active(last), next: last };
+  // Every revision of the history has already served, so a rollback needs neither a canary nor the window.
+  if (facts.rollback !== undefined) return plain;
   if (pinned.specHash === update.specHash) return finishing(facts, stored);
   const gate = maintenanceWindow && windowState(maintenanceWindow, facts.now);
   const open = gate?.open ?? true;
@@ -241,9 +251,7 @@ function canaryOf(
 }
 
 function awaitingWindow(opensAt: number | undefined): RolloutPlan["waits"] {
-  const when = opensAt === undefined ? "" : `, which opens at ${isoSeconds(opensAt)}`;
-  const message = `The new settings wait for the maintenance window${when}. To roll them out immediately, remove rollout.maintenanceWindow.`;
-  return { stalled: false, problem: { reason: "AwaitingMaintenanceWindow", message } };
+  return { stalled: false, problem: awaitingMaintenanceWindow("rollout", opensAt) };
 }
 
 function canaryWaits({ pool }: ObservedPool, next: CanaryState, facts: CanaryFacts): RolloutPlan["waits"] {

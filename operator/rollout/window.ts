@@ -1,5 +1,7 @@
 import type { TtsModelPoolSpec } from "../../crds/tts-model-pool.ts";
 import { durationSeconds } from "../facts/duration.ts";
+import { isoSeconds } from "../facts/time.ts";
+import type { Diagnosis } from "../workload/diagnosis.ts";
 
 /** The maintenance window, which determines when rollouts may begin. */
 
@@ -68,4 +70,11 @@ function zoneOffsetMs(timeZone: string, instant: number): number {
   const of = (type: string) => Number(parts.find((part) => part.type === type)?.value);
   const shown = Date.UTC(of("year"), of("month") - 1, of("day"), of("hour"), of("minute"), of("second"));
   return shown - Math.floor(instant / 1000) * 1000;
+}
+
+/** Explains that new settings wait for the window. `field` is the field that contains the window. */
+export function awaitingMaintenanceWindow(field: string, opensAt: number | undefined): Diagnosis {
+  const when = opensAt === undefined ? "" : `, which opens at ${isoSeconds(opensAt)}`;
+  const message = `The new settings wait for the maintenance window${when}. To roll them out immediately, remove ${field}.maintenanceWindow.`;
+  return { reason: "AwaitingMaintenanceWindow", message };
 }

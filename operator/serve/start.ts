@@ -24,6 +24,7 @@ import {
   reconcilePool,
   reportUnreadable,
 } from "../reconcile/reconcile.ts";
+import { RevisionHistory } from "../reconcile/revision-history.ts";
 import { TokenManager } from "../reconcile/token-manager.ts";
 import { Scaler } from "../scaling/scaler.ts";
 import {
@@ -208,6 +209,7 @@ function createContext(
       ),
     ),
     writer: new Writer(client, view, secrets, clock),
+    history: new RevisionHistory(client, view, clock),
     classes: new ClassAllocations(),
     shares: new LicenseAllocations((keys) => {
       for (const key of keys) for (const one of [deploymentKey(key), ...poolKeys(view, key)]) enqueue(one);

@@ -20,6 +20,16 @@ import { clockFinding, operatorConflictFinding, telemetryFinding } from "./optio
 import { gatheredScaling } from "./scaling.ts";
 import { schemaFinding } from "./schema.ts";
 
+/** The state of the rollouts that the observed objects do not contain. */
+interface DeploymentRollout {
+  /** Whether this operator renders a different template for the API pods from the same settings. */
+  readonly apiOutdated?: boolean;
+  /** The reason why the API pods keep their earlier settings, if any. */
+  readonly apiWaits?: Diagnosis | undefined;
+  /** The newest revision in the history of each pool. */
+  readonly recordedRevisions?: ReadonlyMap<string, string>;
+}
+
 /**
  * Returns the status of a TtsDeployment, from the observed objects, the license evaluation, and the problem
  * of the reconcile.
@@ -28,12 +38,12 @@ export function deploymentStatus(
   observed: ObservedDeployment,
   judgement: LicenseDecision,
   problem: ReconcileProblem | undefined,
-  apiOutdated = false,
+  { apiOutdated = false, apiWaits, recordedRevisions = new Map() }: DeploymentRollout = {},
 ): TtsDeploymentStatus {
   const { metadata, spec, status } = observed.deployment;
   const pools = spec.models.map((model) => ({ model, pool: poolOf(observed, model) }));
   const states = pools.map(({ model, pool }) => ({ name: `pool ${model.name}`, state: poolState(pool) }));
-  const models = pools.map(({ model, pool }) => modelFigures(model, pool));
+  const models = pools.map(({ model, pool }) => modelFigures(model, pool, recordedRevisions.get(model.name)));
   const ready = states.filter(({ state }) => state.kind === "ready").length;
   const version = versionOf(observed.api.deployment);
   return {
@@ -47,7 +57,7 @@ export function deploymentStatus(
     conditions: settleConditions(
       status?.conditions,
       [
-        ...findings(judgement, apiState(observed, judgement), states, problem),
+        ...findings(judgement, apiState(observed, judgement, apiWaits), states, problem),
         ...gatheredScaling(pools),
         ...telemetryFinding(observed),
         ...schemaFinding(observed),
@@ -148,14 +158,18 @@ function conditionOf(pool: TtsModelPool | undefined, type: string): Condition | 
   return pool?.status?.conditions.find((condition) => condition.type === type);
 }
 
-function apiState(observed: ObservedDeployment, judgement: LicenseDecision): WorkloadState {
+function apiState(
+  observed: ObservedDeployment,
+  judgement: LicenseDecision,
+  waits: Diagnosis | undefined,
+): WorkloadState {
   const { deployment, api, apiReplicas } = observed;
   const desired = { replicas: apiReplicas, settings: apiSettings(deployment) };
   const state = workloadState(api, judgement.api, desired);
   if (state.kind !== "ready" && !mayAwaitDatabase(observed, state.problem)) return state;
   const problem = missingKeys(observed) ?? missingPassword(observed);
   if (problem) return { kind: "stalled", problem };
-  if (state.kind === "ready") return state;
+  if (state.kind === "ready") return waits === undefined ? state : { kind: "progressing", problem: waits };
   if (state.problem.reason === "RollingOut") return state;
   const message = `${state.problem.message} An API pod becomes ready when it has read the API keys from the database. If this takes long, the log of the pod contains the error.`;
   return { ...state, problem: { ...state.problem, message } };
@@ -200,6 +214,7 @@ function missingPassword({
 function modelFigures(
   { name }: ModelSpec,
   pool: TtsModelPool | undefined,
+  recordedRevision: string | undefined,
 ): TtsDeploymentStatus["models"][number] {
   const { replicas = 0, readyReplicas = 0, currentRevision, updateRevision, capacity } = pool?.status ?? {};
   return {
@@ -208,6 +223,7 @@ function modelFigures(
     readyReplicas,
     ...(currentRevision !== undefined && { currentRevision }),
     ...(updateRevision !== undefined && { updateRevision }),
+    ...(recordedRevision !== undefined && { recordedRevision }),
     capacity: capacity ?? { streams: 0 },
   };
 }

@@ -55,9 +55,9 @@ export function poolStatus(observed: ObservedPool, reconcile: PoolReconcile): Tt
   };
 }
 
-function desiredOf({ pool, workload }: ObservedPool): DesiredWorkload {
+function desiredOf({ pool, workload }: ObservedPool, plan: RolloutPlan | undefined): DesiredWorkload {
   const { replicas, scaling } = pool.spec;
-  const desired = { replicas, settings: modelSettings(pool) };
+  const desired = { replicas, settings: plan?.updateSettings ?? modelSettings(pool) };
   if (scaling === undefined || scaling.provider === "External") return desired;
   const revision = revisionOf(workload.deployment);
   const rolledOut = revision !== undefined && pool.status?.currentRevision === revision;
@@ -79,7 +79,7 @@ function ofProblem({ stalled, ...problem }: ReconcileProblem): WorkloadState {
  */
 function rolloutState(observed: ObservedPool, { grant, plan }: PoolReconcile): WorkloadState {
   const { workload } = observed;
-  const desired = desiredOf(observed);
+  const desired = desiredOf(observed, plan);
   // A pod that was drained to free capacity for the canary is started again when the canary is removed, so it
   // is not missing.
   const granted = { ...grant, replicas: Math.min(grant.replicas, plan?.replicas ?? grant.replicas) };

@@ -70,6 +70,11 @@ colon or is "localhost", as in every container runtime.
 {{- printf "%s:%s" (join "/" $parts) (default .Chart.AppVersion $image.tag) -}}
 {{- end -}}
 
+{{/* "true" if the chart creates an API key: the values configure no other keys. Otherwise the result is empty. */}}
+{{- define "tts-deployment.generatesKey" -}}
+{{- if and .Values.secrets.generateKey (not .Values.secrets.keys) (not (dig "api" "keys" "" .Values.spec)) -}}true{{- end -}}
+{{- end -}}
+
 {{/* The spec from the values. The names of the Secrets that this chart creates and the pull secrets of global are added. */}}
 {{- define "tts-deployment.spec" -}}
 {{- $name := include "tts-deployment.name" . -}}
@@ -82,7 +87,7 @@ colon or is "localhost", as in every container runtime.
 {{- else if and $spec.license (not $license) -}}
 {{- fail "spec.license names no Secret: set the license with --set-file secrets.license=license.jwt, name its Secret in spec.license.secretRef.name, or remove spec.license if the operator requires no license." -}}
 {{- end -}}
-{{- if .Values.secrets.keys -}}
+{{- if or .Values.secrets.keys (include "tts-deployment.generatesKey" .) -}}
 {{- if get (default dict (dig "api" "keys" dict $spec)) "secretRef" -}}
 {{- fail "secrets.keys and spec.api.keys.secretRef are both set: set only one of them." -}}
 {{- end -}}

@@ -74,14 +74,16 @@ export function modelSelector(owner: TtsModelPool): Record<string, string> {
 }
 
 /**
- * Renders the Deployment of the API tier. Returns `undefined` if the Deployment does not exist and the
- * license does not allow its start. Throws `InvalidPatch` if the `podTemplate` of the user cannot be merged.
+ * Renders the Deployment of the API tier. Its pods keep their template while the license or `mayRollOut` does
+ * not allow a change. Returns `undefined` if the Deployment does not exist and the license does not allow its
+ * start. Throws `InvalidPatch` if the `podTemplate` of the user cannot be merged.
  */
 export function apiDeployment(
   owner: TtsDeployment,
   live: Deployment | undefined,
   grant: LicenseAllowance,
   server: ServerImage,
+  mayRollOut = true,
 ): DeploymentChild | undefined {
   if (grant.held && live === undefined) return undefined;
   return workload(owner, {
@@ -89,7 +91,7 @@ export function apiDeployment(
     component: "api",
     labels: {},
     selector: apiSelector(owner),
-    pin: choosePinnedTemplate(renderApiTemplate(owner, server), live, grant.held),
+    pin: choosePinnedTemplate(renderApiTemplate(owner, server), live, grant.held || !mayRollOut),
     replicas: grant.replicas,
     progressDeadlineSeconds: 600,
     strategy: hasOneWriter(owner.spec.api)
@@ -156,12 +158,12 @@ function restarted(template: V1PodTemplateSpec, owner: Owner): V1PodTemplateSpec
 
 /**
  * Returns the hash of the settings that the pod template of the API tier depends on. Replicas, scaling,
- * Service and route are not among them.
+ * Service, route and rollout are not among them.
  */
 export function apiSettings(owner: TtsDeployment): string {
   const { spec } = owner;
   const { api, license, imagePullSecrets, imagePullPolicy, fixedUserIds, availability } = spec;
-  const { replicas, scaling, service, route, ...settings } = api;
+  const { replicas, scaling, service, route, rollout, ...settings } = api;
   const { topologySpread } = availability;
   const spreading = topologySpread && { availability: { topologySpread } };
   const images = { imagePullSecrets, imagePullPolicy, fixedUserIds };
@@ -177,8 +179,17 @@ export function ownSettings({ spec }: Pick<TtsModelPool, "spec">): string {
 
 /** Returns the hash of the settings that the pod template of a pool depends on. */
 export function modelSettings(owner: TtsModelPool): string {
-  const { replicas, scaling, rollout, podDisruptionBudget, ...settings } = owner.spec;
-  return settingsHash(owner, withoutDefaults(TtsModelPoolSpecSchema, settings));
+  return settingsHash(owner, templateSettings(owner));
+}
+
+/** Returns the same hash as {@link modelSettings} for a pool without restart requests. */
+export function poolSettings(owner: Pick<TtsModelPool, "spec">): string {
+  return hashOf(templateSettings(owner));
+}
+
+function templateSettings({ spec }: Pick<TtsModelPool, "spec">): unknown {
+  const { replicas, scaling, rollout, podDisruptionBudget, ...settings } = spec;
+  return withoutDefaults(TtsModelPoolSpecSchema, settings);
 }
 
 function settingsHash(owner: Owner, settings: unknown): string {

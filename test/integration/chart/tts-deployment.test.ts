@@ -8,6 +8,8 @@ import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { parseAllDocuments } from "yaml";
 import { children } from "../../../config/contract/names.ts";
 import type { KubernetesObject } from "../../../operator/facts/kubernetes-object.ts";
+import { digestKey } from "../../../server/store/keys/key.ts";
+import { parseKeyFile } from "../../../server/store/keys/key-file.ts";
 import { adminClient, freshNamespace } from "../../support/cluster/cluster-namespace.ts";
 import { kubectlOrThrow } from "../../support/cluster/kubectl.ts";
 
@@ -80,10 +82,36 @@ describe("the chart tts-deployment", () => {
     expect(objects.filter(({ kind }) => kind === "Secret")).toEqual([]);
   });
 
-  it("renders a TtsDeployment with one model and without a license by default", async () => {
-    expect(find(await template({}), "TtsDeployment", "demo").spec).toEqual({
+  it("renders a TtsDeployment with one model, without a license and with an API key by default", async () => {
+    const objects = await template({});
+    expect(find(objects, "TtsDeployment", "demo").spec).toEqual({
+      api: { keys: { secretRef: { name: "demo-keys" } } },
       models: [{ name: "mist", kind: "mist", replicas: 1 }],
     });
+    const text = (name: string, entry: string) =>
+      Buffer.from((find(objects, "Secret", name).data as Record<string, string>)[entry] ?? "", "base64");
+    const key = text("demo-first-key", "apiKey").toString();
+    expect(key).toMatch(/^\w{40}$/);
+    const [entry] = parseKeyFile(text("demo-keys", "keys.yaml").toString());
+    expect(entry).toMatchObject({ name: "first", scopes: ["tts:write"] });
+    expect(entry?.sha256.equals(digestKey(key))).toBe(true);
+  });
+
+  it("needs no value on a real API server, and keeps its API key in an upgrade", async () => {
+    const admin = await adminClient(address);
+    const namespace = await freshNamespace(admin, "chart");
+    const keyOf = async () => {
+      const ref = { apiVersion: "v1", kind: "Secret", namespace, name: "demo-first-key" };
+      return (await admin.get(ref))?.data;
+    };
+    const { stdout } = await helm("install", "demo", chart, "-n", namespace);
+    expect(stdout).toContain("get secret demo-first-key");
+    const first = await keyOf();
+    expect(first).toHaveProperty("apiKey");
+    await helm("upgrade", "demo", chart, "-n", namespace, ...(await valuesFlags({ labels: { team: "a" } })));
+    expect(await keyOf()).toEqual(first);
+    await helm("uninstall", "demo", "-n", namespace);
+    admin.close();
   });
 
   it("sends the request of its test to the Service that the operator creates", async () => {
@@ -114,7 +142,7 @@ describe("the chart tts-deployment", () => {
     );
     expect(first.stdout).toContain(`kubectl -n ${namespace} wait --for=condition=Ready ttsd/demo`);
     expect(await ttsd()).toMatchObject({ spec: { models: [{ name: "mist", replicas: 1 }] } });
-    const more = { secrets: { license }, spec: { models: [{ name: "mist", kind: "mist", replicas: 3 }] } };
+    const more = { secrets: { license, generateKey: false }, spec: { models: [{ name: "mist", kind: "mist", replicas: 3 }] } };
     const second = await helm("upgrade", "demo", chart, "-n", namespace, ...(await valuesFlags(more)));
     expect(second.stdout).toContain("every request is rejected");
     expect(await ttsd()).toMatchObject({ spec: { models: [{ replicas: 3 }] } });

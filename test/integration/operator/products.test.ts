@@ -309,11 +309,30 @@ describe("the chart's role", () => {
       ["PodDisruptionBudget", "demo-mist"],
     ] as const)
       await house.untilGone(kind, name);
+    await changeHistory(house);
     await house.until(async () => {
       const events = await house.admin.list("Event", { namespace: house.namespace });
       return events.some(({ reason }) => reason === "Serving");
     }, "the event");
     expect(house.lines.filter((line) => /forbidden/i.test(line))).toEqual([]);
+  }
+
+  /** Makes the operator write, read and delete revisions of a pool. */
+  async function changeHistory(house: OperatorHouse): Promise<void> {
+    const { namespace } = house;
+    const revisions = async () =>
+      (await house.admin.list("ControllerRevision", { namespace })).map(({ metadata }) => metadata.name);
+    const [first] = await revisions();
+    const mist = { name: "mist", kind: "mist", maxConcurrentStreams: 4 };
+    await house.putDeployment(nothingMore, [{ ...mist, rollout: { revisionHistoryLimit: 1 } }]);
+    await house.until(async () => {
+      await house.serve("demo-api", "demo-mist");
+      const names = await revisions();
+      return names.length === 1 && names[0] !== first;
+    }, "the second revision replaces the first one");
+    await house.putDeployment(nothingMore, [{ ...mist, rollout: { rollbackTo: "0123456789" } }]);
+    await house.untilCondition("Stalled", /RevisionNotFound/);
+    await house.putDeployment(nothingMore, [mist]);
   }
 
   /** Returns the permission that a request needs, as `verb resource` in the terms of RBAC. */
@@ -365,11 +384,18 @@ describe("the chart's role", () => {
     expect(answer.status).toBe(403);
   });
 
-  it("allows the deletion of pools and optional children only", () => {
+  it("allows the deletion of pools, revisions and optional children only", () => {
     const rules = [...rulesOf("workload"), ...rulesOf("own")];
     const deletable = rules.filter(({ verbs }) => verbs.includes("delete"));
     expect(deletable.flatMap(({ resources }) => resources)).toEqual([
-      ...["ttsmodelpools", "networkpolicies", "ingresses", "httproutes", "horizontalpodautoscalers"],
+      ...[
+        "ttsmodelpools",
+        "controllerrevisions",
+        "networkpolicies",
+        "ingresses",
+        "httproutes",
+        "horizontalpodautoscalers",
+      ],
       ...["poddisruptionbudgets", "scaledobjects", "servicemonitors", "podmonitors"],
     ]);
   });

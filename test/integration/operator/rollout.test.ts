@@ -301,3 +301,31 @@ describe("a rollout without a canary", () => {
     await house.untilCondition("RevisionOutdated", /^False Current/);
   });
 });
+
+describe("a rollout of the API tier", () => {
+  it("waits for its maintenance window, while the first start and the pools do not wait", async () => {
+    const hour = (new Date().getUTCHours() + 12) % 24;
+    const maintenanceWindow = { start: `${String(hour).padStart(2, "0")}:00`, duration: "1h" };
+    const api = (more: object) => ({ api: { rollout: { maintenanceWindow }, ...more } });
+    await house.ready(api({}), mist({}, {}));
+    const before = await house.workload("demo-api");
+    const newer = { image: "registry.example/svc-tts/server:0.2.0", replicas: 2 };
+    await house.putDeployment(api(newer), mist(changed, {}));
+    await house.until(async () => (await streamsOf("demo-mist")) === "4", "the rollout of the pool");
+    await house.untilReplicas("demo-api", 2);
+    await house.serve("demo-api", "demo-mist");
+    await house.untilCondition(
+      "RolloutHealthy",
+      /^True AwaitingMaintenanceWindow: api: .*opens at \d{4}-.*remove api\.rollout\.maintenanceWindow/,
+    );
+    expect((await house.workload("demo-api")).spec?.template).toEqual(before.spec?.template);
+    expect(await house.condition("ApiReady")).toMatch(/^False AwaitingMaintenanceWindow/);
+    await house.advance(12 * 3_600_000);
+    await house.until(
+      async () => JSON.stringify((await house.workload("demo-api")).spec?.template).includes("server:0.2.0"),
+      "the rollout of the API tier",
+    );
+    await house.serve("demo-api");
+    await house.untilReady();
+  });
+});

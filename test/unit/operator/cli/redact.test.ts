@@ -32,6 +32,30 @@ describe("a redacted text", () => {
       "a\n[redacted]\nb",
     ],
     [
+      "a quoted value with spaces",
+      '{"password":"two words","level":30}',
+      '{"password":"[redacted]","level":30}',
+    ],
+    ["a field of AWS", "aws_secret_access_key=wJalrXUtnFEMI", "aws_secret_access_key=[redacted]"],
+    ["a key of an Azure account", "AccountKey=abcd1234==;x=1", "AccountKey=[redacted];x=1"],
+    ["a passphrase", "passphrase: correct-horse", "passphrase: [redacted]"],
+    ["a flag in a shell command", "serve --hf-token mine --port 80", "serve --hf-token [redacted] --port 80"],
+    ["the credentials of curl", "curl -u user:geheim https://x", "curl -u [redacted] https://x"],
+    ["a token as the user of a URL", "git https://abcdef123@host/x", "git https://[redacted]@host/x"],
+    ["a password with a slash", "redis://u:pa/ss@cache:6379", "redis://[redacted]@cache:6379"],
+    ["a cookie", "cookie: session=abcd; other=1", "cookie: [redacted]"],
+    [
+      "a private key in base64",
+      `caKey ${Buffer.from("-----BEGIN EC PRIVATE KEY-----\nMHc").toString("base64")} end`,
+      "caKey [redacted] end",
+    ],
+    ["keys of other services", "glpat-abcdefgh12 nvapi-abcdefgh12", "[redacted] [redacted]"],
+    [
+      "redactions of ports, digests and versions",
+      "http://host:8080/pkg@1.0 repo/x@sha256:0123 --max-tokens 200 demo-token",
+      "http://host:8080/pkg@1.0 repo/x@sha256:0123 --max-tokens 200 demo-token",
+    ],
+    [
       "redactions of names of Secrets",
       "secretName: tts-keys, Secret ns/license",
       "secretName: tts-keys, Secret ns/license",
@@ -55,6 +79,16 @@ describe("a redacted text", () => {
     // A value of three characters could be an ordinary word, so it stays.
     expect(redactor.text("abc")).toBe("abc");
   });
+});
+
+it.each([
+  ["a Docker configuration", '{"auths":{"r.example":{"password":"registry-pass"}}}', "registry-pass"],
+  ["a list of keys", "keys:\n  - digest: 0123456789abcdef\n", "0123456789abcdef"],
+  ["a file of variables", "A=1\nDATABASE_PASSWORD='long-password'\n", "long-password"],
+  ["a URL", "postgres://tts:p%40ssword@db:5432/tts", "p@ssword"],
+  ["a URL in JSON", '{"url":"amqp://tts:rabbit@mq"}', "rabbit"],
+])("a value inside of %s in a Secret is redacted on its own", (_what, secret, value) => {
+  expect(new Redactor([secret]).text(`the log has ${value} in it`)).toBe("the log has [redacted] in it");
 });
 
 it.each([
@@ -115,6 +149,66 @@ describe("a redacted object", () => {
       secretName: "keys",
       replicas: 2,
     });
+  });
+
+  it.each<[string, object, object]>([
+    [
+      "a header of a probe",
+      {
+        httpHeaders: [
+          { name: "X-Api-Key", value: "geheim" },
+          { name: "Accept", value: "text/plain" },
+        ],
+      },
+      {
+        httpHeaders: [
+          { name: "X-Api-Key", value: "[redacted]" },
+          { name: "Accept", value: "text/plain" },
+        ],
+      },
+    ],
+    [
+      "an annotation with the name of a key",
+      { annotations: { "example.com/api-key": "geheim", "example.com/note": "yes" } },
+      { annotations: { "example.com/api-key": "[redacted]", "example.com/note": "yes" } },
+    ],
+    [
+      "a copy of the object by another tool",
+      { annotations: { "objectset.rio.cattle.io/applied": "H4sI", "banzaicloud.com/last-applied": "UEsD" } },
+      { annotations: {} },
+    ],
+    ["a field with a secret key", { secretKey: "geheim" }, { secretKey: "[redacted]" }],
+    [
+      "the reference to a Secret",
+      { secretKeyRef: { name: "s", key: "token" }, secretName: "tts-token" },
+      { secretKeyRef: { name: "s", key: "token" }, secretName: "tts-token" },
+    ],
+    [
+      "a command of a podTemplate",
+      {
+        podTemplate: JSON.stringify({
+          spec: { containers: [{ command: ["sh", "-c", "x --token geheim"] }] },
+        }),
+      },
+      {
+        podTemplate: JSON.stringify({
+          spec: { containers: [{ command: ["sh", "-c", "x --token [redacted]"] }] },
+        }),
+      },
+    ],
+    [
+      "a variable of an accepted spec",
+      {
+        status: { class: { spec: JSON.stringify({ models: [{ env: [{ name: "A", value: "geheim" }] }] }) } },
+      },
+      {
+        status: {
+          class: { spec: JSON.stringify({ models: [{ env: [{ name: "A", value: "[redacted]" }] }] }) },
+        },
+      },
+    ],
+  ])("has no secret in %s", (_what, object, clean) => {
+    expect(redactor.object(object)).toEqual(clean);
   });
 
   it("redacts a pod template that is not valid JSON", () => {

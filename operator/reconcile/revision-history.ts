@@ -1,0 +1,201 @@
+import { children } from "../../config/contract/names.ts";
+import { defaultRevisionHistoryLimit } from "../../crds/rollout-fields.ts";
+import type { ModelSpec } from "../../crds/tts-deployment.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { LruCache } from "../../lib/lru-cache.ts";
+import type { ClusterCache } from "../cluster/cache.ts";
+import type { ClusterClient } from "../cluster/client.ts";
+import { modelSettings, poolSettings } from "../desired/pods/deployment.ts";
+import { type PinnedTemplate, readPinnedTemplate } from "../desired/pods/pinned-template.ts";
+import {
+  controllerRevision,
+  modelOfPool,
+  newRevision,
+  type Revision,
+  readRevision,
+  revisionName,
+  revisionSelector,
+  sortedHistory,
+} from "../desired/revision.ts";
+import type { KubernetesObject } from "../facts/kubernetes-object.ts";
+import type { ObservedPool, ReconcileProblem, TtsDeployment, TtsModelPool } from "../facts/observed.ts";
+import { isOwnedBy } from "../facts/ownership.ts";
+import { isoSeconds } from "../facts/time.ts";
+
+/** The number of revisions that are kept in memory. Only revisions that `rollbackTo` names are read. */
+const rememberedRevisions = 200;
+
+/** A TtsDeployment whose models have the settings of the revisions that `rollbackTo` names. */
+export interface RolledBackDeployment {
+  readonly deployment: TtsDeployment;
+  /** The problem of a revision that does not exist. */
+  readonly problem: ReconcileProblem | undefined;
+}
+
+/** The result of recording the current revisions. */
+interface RecordedRevisions {
+  /** The newest revision in the history, by name of the model. */
+  readonly revisions: ReadonlyMap<string, string>;
+  /** The first request that failed. The pods do not depend on the history, so the failure is no problem of them. */
+  readonly failure: unknown;
+}
+
+/** A pool that runs the settings of this model. */
+export interface RecordablePool extends ObservedPool {
+  readonly model: ModelSpec;
+}
+
+/**
+ * Reads and writes the history of pools. The operator does not watch ControllerRevisions, because it needs
+ * their content only for a rollback, and writes one only after a rollout.
+ */
+export class RevisionHistory {
+  readonly #client: ClusterClient;
+  readonly #view: ClusterCache;
+  readonly #clock: Clock;
+  readonly #known = new LruCache<string, KubernetesObject>(rememberedRevisions);
+
+  constructor(client: ClusterClient, view: ClusterCache, clock: Clock) {
+    this.#client = client;
+    this.#view = view;
+    this.#clock = clock;
+  }
+
+  /**
+   * Replaces the settings of each model that has `rollbackTo` by the settings of this revision. The limits of
+   * the class and of the license then apply to them as to any other settings.
+   */
+  async withRollbacks(deployment: TtsDeployment): Promise<RolledBackDeployment> {
+    const { models } = deployment.spec;
+    if (models.every(({ rollout }) => rollout.rollbackTo === undefined))
+      return { deployment, problem: undefined };
+    const found = await Promise.all(models.map((model) => this.#rolledBack(deployment, model)));
+    const missing = found.flatMap(({ isMissing, model }, index) =>
+      isMissing ? [`spec.models[${index}].rollout.rollbackTo is ${model.rollout.rollbackTo}`] : [],
+    );
+    return {
+      deployment: { ...deployment, spec: { ...deployment.spec, models: found.map(({ model }) => model) } },
+      problem: missing.length === 0 ? undefined : notFound(deployment, missing),
+    };
+  }
+
+  async #rolledBack(
+    owner: TtsDeployment,
+    model: ModelSpec,
+  ): Promise<{ model: ModelSpec; isMissing: boolean }> {
+    const { name, replicas, scaling, rollout } = model;
+    if (rollout.rollbackTo === undefined) return { model, isMissing: false };
+    const pool = this.#poolOf(owner, name);
+    if (pool === undefined) return { model, isMissing: true };
+    const revision = await this.find(pool, rollout.rollbackTo);
+    const own = {
+      name,
+      rollout,
+      ...(replicas !== undefined && { replicas }),
+      ...(scaling !== undefined && { scaling }),
+    };
+    // Without the revision, the pool keeps its settings.
+    const settings = revision?.model ?? modelOfPool(pool);
+    return { model: { ...settings, ...own }, isMissing: revision === undefined };
+  }
+
+  #poolOf(owner: TtsDeployment, model: string): TtsModelPool | undefined {
+    const { namespace, name } = owner.metadata;
+    const found = this.#view.get("TtsModelPool", `${namespace}/${children.pool(name, model)}`);
+    return found !== undefined && isOwnedBy(found, owner) ? (found as TtsModelPool) : undefined;
+  }
+
+  /** Returns the revision, or `undefined` if the history of the pool does not contain it. */
+  async find(pool: TtsModelPool, id: string): Promise<Revision | undefined> {
+    const name = revisionName(pool, id);
+    const { namespace } = pool.metadata;
+    const key = `${namespace}/${name}`;
+    const known = readRevision(pool, this.#known.get(key));
+    if (known !== undefined) return known;
+    const found = await this.#client.get({
+      apiVersion: "apps/v1",
+      kind: "ControllerRevision",
+      namespace,
+      name,
+    });
+    const revision = readRevision(pool, found);
+    if (found !== undefined && revision !== undefined) this.#known.set(key, found);
+    return revision;
+  }
+
+  /** Returns the template of the revision that `rollbackTo` names, if the pool has the revision's settings. */
+  async templateOf(pool: TtsModelPool): Promise<PinnedTemplate | undefined> {
+    const { rollbackTo } = pool.spec.rollout;
+    if (rollbackTo === undefined) return undefined;
+    const revision = await this.find(pool, rollbackTo);
+    return revision?.settings === poolSettings(pool) ? revision.pin : undefined;
+  }
+
+  /** Records the current revision of each pool whose rollout is complete. At rest it sends no request. */
+  async record(deployment: TtsDeployment, pools: readonly RecordablePool[]): Promise<RecordedRevisions> {
+    const before = new Map(
+      deployment.status?.models.flatMap(({ name, recordedRevision: id }) =>
+        id === undefined ? [] : [[name, id] as const],
+      ),
+    );
+    let failure: unknown;
+    for (const one of pools) {
+      const pin = completePin(one);
+      if (pin === undefined || before.get(one.model.name) === pin.revision) continue;
+      try {
+        if (await this.#recordOne(one, pin)) before.set(one.model.name, pin.revision);
+      } catch (error) {
+        failure ??= error;
+      }
+    }
+    return { revisions: before, failure };
+  }
+
+  /** Makes the template the newest revision. Returns whether it is the newest revision now. */
+  async #recordOne({ pool, model }: RecordablePool, pin: PinnedTemplate): Promise<boolean> {
+    const { namespace } = pool.metadata;
+    const stored = await this.#client.list("ControllerRevision", {
+      namespace,
+      labelSelector: revisionSelector(pool),
+    });
+    const history = sortedHistory(pool, stored);
+    const [newest] = history;
+    const known = history.find(({ id }) => id === pin.revision);
+    if (known !== undefined && known === newest) return true;
+    // The settings of the pool have changed since its template was rendered, so they are not the revision's.
+    if (known === undefined && modelSettings(pool) !== pin.specHash) return false;
+    const position = { number: (newest?.number ?? 0) + 1, servedSince: isoSeconds(this.#clock.nowMs()) };
+    const revision =
+      known === undefined ? newRevision(pool, model, pin, position) : { ...known, ...position };
+    await this.#client.apply(controllerRevision(pool, revision));
+    await this.#prune(
+      pool,
+      history.filter(({ id }) => id !== revision.id),
+    );
+    return true;
+  }
+
+  /** Deletes the oldest revisions, but never the one that `rollbackTo` names. `others` are not current. */
+  async #prune(pool: TtsModelPool, others: readonly Revision[]): Promise<void> {
+    const { revisionHistoryLimit = defaultRevisionHistoryLimit, rollbackTo } = pool.spec.rollout;
+    const surplus = others.slice(Math.max(0, revisionHistoryLimit - 1)).filter(({ id }) => id !== rollbackTo);
+    for (const { id } of surplus) {
+      const { namespace } = pool.metadata;
+      const name = revisionName(pool, id);
+      await this.#client.remove({ apiVersion: "apps/v1", kind: "ControllerRevision", namespace, name });
+      this.#known.delete(`${namespace}/${name}`);
+    }
+  }
+}
+
+/** Returns the template of a pool whose pods all have the template of its settings. */
+function completePin({ pool, workload }: ObservedPool): PinnedTemplate | undefined {
+  const pin = readPinnedTemplate(workload.deployment);
+  const { currentRevision, updateRevision } = pool.status ?? {};
+  return pin?.revision === currentRevision && pin?.revision === updateRevision ? pin : undefined;
+}
+
+function notFound({ metadata }: TtsDeployment, missing: readonly string[]): ReconcileProblem {
+  const message = `${missing.join(", and ")}, but the history of the pool has no such revision. The pods keep their settings. Choose a revision of the history, or remove rollbackTo: tts-operator history ${metadata.name} -n ${metadata.namespace}`;
+  return { reason: "RevisionNotFound", message, stalled: true };
+}
