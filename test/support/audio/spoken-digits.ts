@@ -59,6 +59,14 @@ function ordinalTexts(value: number, language: NumberLanguage): string[] {
   }
 }
 
+/** Returns the forms of a number before masculine and feminine nouns. */
+function genders(words: string, language: NumberLanguage): string[] {
+  if (language === "fra") return [words, words.replace(/\bun$/u, "une")];
+  if (language !== "spa") return [words];
+  const feminine = words.replaceAll("cientos", "cientas").replace("quinientos", "quinientas");
+  return [words, words.replace(/uno$/u, "un"), feminine.replace(/uno$/u, "una")];
+}
+
 const germanEndings = ["", "n", "r", "m", "s"];
 
 function ordinalWords(value: number, language: NumberLanguage): string[] {
@@ -76,7 +84,7 @@ function numberWordsOf(language: NumberLanguage): NumberWords {
   for (let value = 0; value <= largest; value++) {
     // The sign prevents that a number is read as a year.
     const [, ...words] = wordsOf(reading(`+${value}`, language));
-    digitsByWords.set(words.join(" "), String(value));
+    for (const form of genders(words.join(" "), language)) digitsByWords.set(form, String(value));
   }
   const mostWords = Math.max(...[...digitsByWords.keys()].map((words) => words.split(" ").length));
   return { digitsByWords, mostWords };
