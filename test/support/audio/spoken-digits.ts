@@ -38,9 +38,10 @@ function reading(text: string, language: string): string {
   return items.flatMap((item) => (item.kind === "token" ? [item.token.text] : [])).join(" ");
 }
 
-/** Returns the words of a text in lower case. Plural endings of French numbers are removed. */
+/** Returns the words of a text in lower case. Plural endings of French numbers and "pour cent" are removed. */
 function wordsOf(text: string): string[] {
-  const plain = text.toLowerCase().replaceAll(/(?<=\b(?:cent|vingt))s\b/gu, "");
+  const lower = text.toLowerCase().replaceAll(/\bpour cent\b/gu, "%");
+  const plain = lower.replaceAll(/(?<=\b(?:cent|vingt))s\b/gu, "");
   return plain.match(/\p{N}+|[\p{L}\p{M}]+/gu) ?? [];
 }
 

@@ -15,6 +15,7 @@ test.each<[NumberLanguage, string, string]>([
   ["fra", "Il a 80 ans et 200 000 euros.", "Il a quatre-vingts ans et deux cent mille euros."],
   ["fra", "Le XIXe siècle, en 1984", "Le dix-neuvième siècle, en mille neuf cent quatre-vingt-quatre"],
   ["spa", "21 casas y 2.000.000 euros", "veintiuna casas y dos millones de euros"],
+  ["fra", "Environ 50 % ont dit non.", "Environ cinquante pour cent ont dit non."],
   ["fra", "Il y a 31 personnes.", "Il y a trente et une personnes."],
   ["spa", "Tengo 231 páginas.", "Tengo doscientas treinta y una páginas."],
   ["spa", "a las 15:30", "a las quince treinta"],
