@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { CanaryState } from "../../../../crds/tts-model-pool.ts";
-import type { TtsModelPool } from "../../../../operator/facts/observed.ts";
+import type { Deployment, TtsModelPool } from "../../../../operator/facts/observed.ts";
 import { isoSeconds } from "../../../../operator/facts/time.ts";
 import { planRollout } from "../../../../operator/rollout/plan.ts";
 import { now, plannedDeployment, serverSettings, ttsModelPool } from "../../../support/operator/observed.ts";
@@ -18,14 +18,11 @@ const grant = { held: false, replicas };
 const { server } = serverSettings;
 
 const before = ttsModelPool({ replicas, rollout });
-const live = plannedDeployment(before, undefined, grant, server);
-live.status = {
-  observedGeneration: 1,
-  replicas,
-  updatedReplicas: replicas,
-  readyReplicas: replicas,
-  availableReplicas: replicas,
-};
+const count = { replicas, updatedReplicas: replicas, readyReplicas: replicas, availableReplicas: replicas };
+const live = {
+  ...plannedDeployment(before, undefined, grant, server),
+  status: { observedGeneration: 1, ...count },
+} as Deployment;
 
 function planOf(change: Partial<CanaryState>, licensedCanary: number, held = false) {
   const pool: TtsModelPool = { ...before, spec: { ...before.spec, image: "registry.example/other:2" } };
