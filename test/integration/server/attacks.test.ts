@@ -68,7 +68,7 @@ async function postFrom(address: string, path: string, fields: Record<string, st
 }
 
 /** Sends the head of a request and one byte of its body, and keeps the connection open. */
-async function holdOpen(path: string, type: string): Promise<Socket> {
+async function holdOpen([path, type]: readonly [path: string, type: string]): Promise<Socket> {
   const { hostname, port, host } = new URL(api.url);
   const socket = connect({ host: hostname, port: Number(port), localAddress: attacker });
   socket.on("error", () => undefined); // The server may close the connection at any time.
@@ -128,8 +128,7 @@ describe("connections that announce a large body and send one byte", () => {
       ["/v1/audio/speech", "application/json"],
     ] as const;
     const sockets: Socket[] = [];
-    for (let i = 0; i < count; i++)
-      sockets.push(await holdOpen(...(targets[i % targets.length] ?? targets[0])));
+    for (let i = 0; i < count; i++) sockets.push(await holdOpen(targets[i % targets.length] ?? targets[0]));
     const during = await largeRequests();
     for (const socket of sockets) socket.destroy();
     const line = ({ succeeded, p50, slowest }: typeof before) =>
