@@ -40,7 +40,7 @@ function addSetup(scope: FastifyInstance, parts: DashboardContext): void {
     const isSetUp = await accounts.isSetUp();
     const expected = await parts.setupToken();
     const isRight = isSameToken(token, expected);
-    // Nobody can guess a long token. Attempts of others must therefore not limit the user who has it.
+    // No client can guess a long token. Attempts of others must therefore not limit the user who has it.
     const isGuessable = (expected ?? "").length < unguessableLength;
     if (!isSetUp && (isGuessable || !isRight)) await throttle.enter("setup", "the first owner", request.ip);
     try {
