@@ -91,9 +91,10 @@ test-browser: node_modules/.installed test-deps ## test the dashboard in Chromiu
 test-clients: node_modules/.installed ## test the WebSockets with the published clients of two agent frameworks (a minute)
 	@CLIENTS=all $(BIN)/vitest run --project clients
 
-# Plain and over a telephone, and that voices differ.
+# Plain and over a telephone, that voices differ, and numbers in four languages. NUMBERS=deu,fra selects languages of the last test. It installs
+# Kokoro and Whisper once (1 GB).
 .PHONY: test-speech
-test-speech: node_modules/.installed test-deps ## test every English voice with a speech recognizer (7 minutes)
+test-speech: node_modules/.installed test-deps ## test voices and numbers with speech recognizers (15 minutes)
 	@$(BIN)/vitest run --project speech
 
 # vLLM is installed once: 6 GB.

@@ -141,6 +141,8 @@ export interface LicenseDecision {
   readonly pools: ReadonlyMap<string, LicenseAllowance>;
   /** The highest number of replicas that each pool could have now, by name of the pool. */
   readonly limits: ReadonlyMap<string, number>;
+  /** The number of pods of each pool's canary that the license allows, by name of the pool. */
+  readonly canaries: ReadonlyMap<string, number>;
   /** The next time at which the verdict changes, in milliseconds since the epoch. */
   readonly changesAt: number | undefined;
 }

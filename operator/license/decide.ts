@@ -14,7 +14,13 @@ import type { ModelSpec } from "../../crds/tts-deployment.ts";
 import type { LicenseReason } from "../facts/condition-reasons.ts";
 import { durationSeconds, graceSecondsOf } from "../facts/duration.ts";
 import { objectKey } from "../facts/object-key.ts";
-import type { LicenseAllowance, LicenseDecision, ObservedDeployment } from "../facts/observed.ts";
+import type {
+  LicenseAllowance,
+  LicenseDecision,
+  ObservedDeployment,
+  TtsModelPool,
+} from "../facts/observed.ts";
+import { canaryReplicas } from "../rollout/canary.ts";
 import { LicenseAllocations, type LicenseUse } from "./shares.ts";
 
 /**
@@ -44,6 +50,7 @@ export async function decideLicense(
     api: grantApi(observed, limits !== undefined),
     pools: new Map(pools.map(({ model, grant }) => [model.name, grant])),
     limits: new Map(pools.map(({ model, most }) => [model.name, most])),
+    canaries: new Map(pools.map(({ model, canary }) => [model.name, canary])),
     changesAt: changesAt(verdict, observed.now),
   };
 }
@@ -99,7 +106,7 @@ function recordShare(
 ): void {
   shares.take(objectKey(deployment), {
     license,
-    use: useOf(pools.map(({ model, grant }) => ({ model, replicas: grant.replicas }))),
+    use: useOf(pools.map(({ model, grant, canary }) => ({ model, replicas: grant.replicas + canary }))),
     isShort: pools.some(({ requested, grant }) => grant.replicas < requested),
   });
 }
@@ -206,22 +213,34 @@ interface PoolGrant {
   readonly running: number;
   readonly licensed: boolean;
   readonly grant: LicenseAllowance;
+  /** The number of pods of the pool's canary that the license allows in addition to its replicas. */
+  readonly canary: number;
   /** The highest number of replicas that the license allows for this pool. */
   readonly most: number;
 }
 
+/** Returns the number of pods of the pool's canary. */
+function canaryPods(pool: TtsModelPool | undefined, replicas: number): number {
+  const { canary: state } = pool?.status ?? {};
+  const spec = pool?.spec.rollout.canary;
+  if (state === undefined || state.phase === "RolledBack" || replicas === 0) return 0;
+  return spec === undefined ? 1 : canaryReplicas(state, spec, replicas);
+}
+
 /**
  * Distributes the license over the pools. Running replicas keep their share. The pools get the rest in the
- * order of the spec.
+ * order of the spec, and then the pods of their canaries.
  */
 function grantPools({ deployment, pools }: ObservedDeployment, limits: Limits | undefined): PoolGrant[] {
   const known = new Map(pools.map((observed) => [observed.pool.spec.pool, observed]));
   const requests = deployment.spec.models.map((model) => {
     const found = known.get(model.name);
     const requested = model.replicas ?? found?.pool.spec.replicas ?? 1;
-    const running = Math.min(requested, found?.workload.deployment?.spec?.replicas ?? 0);
+    const pods = found?.workload.deployment?.spec?.replicas ?? 0;
+    // Pods of a canary that replace pods of the pool keep the share of the pool.
+    const running = Math.min(requested, pods === 0 ? 0 : pods + canaryPods(found?.pool, requested));
     const licensed = modelsOfKind(model.kind).some((id) => limits?.models.includes(id) ?? false);
-    return { model, requested, running, licensed };
+    return { model, requested, running, licensed, pool: found?.pool };
   });
   const budget = new Budget(limits);
   for (const { model, running } of requests) budget.take(model, running);
@@ -233,9 +252,16 @@ function grantPools({ deployment, pools }: ObservedDeployment, limits: Limits | 
     );
     return { ...request, grant: { held: false, replicas: request.running + more } };
   });
-  return granted.map((pool) => ({
-    ...pool,
-    most: pool.grant.replicas + (pool.licensed ? budget.room(pool.model) : 0),
+  const withCanaries = granted.map((request) => {
+    const pods = canaryPods(request.pool, request.grant.replicas);
+    return {
+      ...request,
+      canary: budget.take(request.model, Math.min(pods, budget.room(request.model))),
+    };
+  });
+  return withCanaries.map((request) => ({
+    ...request,
+    most: request.grant.replicas + (request.licensed ? budget.room(request.model) : 0),
   }));
 }
 

@@ -246,6 +246,7 @@ export async function reconcilePool(context: ReconcileContext, key: string): Pro
     observed: observePool(context.view, pool),
     ...observeCanary(context.view, pool),
     grant,
+    licensedCanary: judgement.canaries.get(pool.spec.pool) ?? 0,
     now: context.clock.nowMs(),
     figures: await figuresOf(context, pool, observedDeployment),
     rollback: await context.history.templateOf(pool),

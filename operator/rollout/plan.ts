@@ -28,6 +28,8 @@ export interface RolloutFacts {
   /** Whether the routing table still sends streams to the canary. */
   readonly routed: boolean;
   readonly grant: LicenseAllowance;
+  /** The number of the canary's pods that the license allows in addition to the pods of the pool. */
+  readonly licensedCanary: number;
   /** The time in milliseconds since the epoch. */
   readonly now: number;
   readonly figures: CanaryFacts["figures"];
@@ -83,19 +85,21 @@ export function planRollout(facts: RolloutFacts, server: ServerImage): RolloutPl
     pods: observed.workload.pods,
   });
   const { rollout } = observed.pool.spec;
+  const canaryPlan = step.current && canaryOf(facts, step.current, update);
+  const shrinking = shrinkFor(facts, step.current, canaryPlan?.replicas ?? 0);
   return {
     stable,
-    replicas: Math.max(grant.replicas - (step.current?.traded ?? 0), Math.min(1, grant.replicas)),
+    replicas: Math.max(grant.replicas - shrinking.pods, Math.min(1, grant.replicas)),
     maxUnavailable: trade.trading ? 1 : rollout.maxUnavailable,
     trading: trade.trading,
-    canary: step.current && canaryOf(facts, step.current, update),
+    canary: canaryPlan,
     dropCanary: canary !== undefined && step.current === undefined && !facts.routed,
     nextCanary: step.next,
     updateRevision: update.revision,
     updateSettings: update.specHash,
     waits: step.waits,
     outdated,
-    changesAt: earliest([step.changesAt, trade.changesAt]),
+    changesAt: earliest([step.changesAt, trade.changesAt, shrinking.changesAt]),
   };
 }
 
@@ -248,6 +252,26 @@ function canaryOf(
   const { canary: spec } = observed.pool.spec.rollout;
   const replicas = spec ? canaryReplicas(current, spec, grant.replicas) : 1;
   return { pin: update, replicas };
+}
+
+/**
+ * Returns the number of the pool's pods that the canary replaces: those that it replaced on a full cluster, and
+ * those that the license does not allow. The license may be exceeded during `progressDeadlineSeconds`, as by the
+ * additional pods of any rollout, so that a short step can be rolled back without a loss of capacity. A canary
+ * that stays longer at its step, for example because a user paused it, has no additional pods. One pod of the pool
+ * is always kept.
+ */
+function shrinkFor(
+  { observed, grant, licensedCanary, now }: RolloutFacts,
+  current: CanaryState | undefined,
+  replicas: number,
+): { readonly pods: number; readonly changesAt: number | undefined } {
+  const traded = current?.traded ?? 0;
+  const excess = replicas - licensedCanary;
+  if (current?.phase !== "Analysing" || grant.held || excess <= traded)
+    return { pods: traded, changesAt: undefined };
+  const endsAt = Date.parse(current.since) + observed.pool.spec.rollout.progressDeadlineSeconds * 1000;
+  return now < endsAt ? { pods: traded, changesAt: endsAt } : { pods: excess, changesAt: undefined };
 }
 
 function awaitingWindow(opensAt: number | undefined): RolloutPlan["waits"] {

@@ -38,10 +38,14 @@ function addSetup(scope: FastifyInstance, parts: DashboardContext): void {
     const [token, name] = [field(request, "token"), field(request, "name")];
     // After the first owner exists, the token is useless. Attempts are then rejected without being counted.
     const isSetUp = await accounts.isSetUp();
-    if (!isSetUp) await throttle.enter("setup", "the first owner", request.ip);
+    const expected = await parts.setupToken();
+    const isRight = isSameToken(token, expected);
+    // No client can guess a long token. Attempts of others must therefore not limit the user who has it.
+    const isGuessable = (expected ?? "").length < unguessableLength;
+    if (!isSetUp && (isGuessable || !isRight)) await throttle.enter("setup", "the first owner", request.ip);
     try {
       if (isSetUp) throw alreadySetUp();
-      requireToken(token, await parts.setupToken());
+      if (!isRight) throw new Refusal("invalid_request", ({ signIn: words }) => words.wrongLink);
       const kept = await choosePassword(passwords, readPersonName(name), password(request));
       const owner = await accounts.setUp(readPersonName(name), kept);
       return await signIn(parts, reply, owner);
@@ -58,11 +62,14 @@ function addSetup(scope: FastifyInstance, parts: DashboardContext): void {
   });
 }
 
-/** @throws Refusal if the token is wrong. */
-function requireToken(given: string, expected: string | undefined): void {
-  const [a, b] = [given, expected ?? ""].map((text) => createHash("sha256").update(text).digest());
-  if (expected && a && b && timingSafeEqual(a, b)) return;
-  throw new Refusal("invalid_request", ({ signIn }) => signIn.wrongLink);
+/** A random text of this length has at least 64 bits, also if it consists of digits only. */
+const unguessableLength = 24;
+
+/** Compares tokens in constant time. */
+function isSameToken(given: string, expected: string | undefined): boolean {
+  if (!expected) return false;
+  const [a, b] = [given, expected].map((text) => createHash("sha256").update(text).digest());
+  return a !== undefined && b !== undefined && timingSafeEqual(a, b);
 }
 
 function addLogin(scope: FastifyInstance, parts: DashboardContext): void {

@@ -28,7 +28,7 @@ export function readRange(
 function sayNames({ from, to }: Ends, window: NormalizationWindow, language: LanguageRules): WordReading {
   const { after } = window.word;
   const goesOn = window.at(1) !== undefined && after.startsWith(".");
-  return { spoken: [phrase(from, language.to, to)], after: goesOn ? after.slice(1) : after };
+  return { spoken: [phrase(from, toOf(window, language), to)], after: goesOn ? after.slice(1) : after };
 }
 
 function sayNumbers(
@@ -39,7 +39,7 @@ function sayNumbers(
 ): WordReading | undefined {
   const joint = jointOf(ends, window, language);
   if (joint === undefined) return undefined;
-  const years = sayYears(ends, language);
+  const years = sayYears(ends, window, language);
   if (years !== undefined) return { spoken: [years] };
   const sign = ends.kind === "numbers" && /(?:^|[^\p{L}\d])[-−]$/u.test(window.word.before) ? "-" : "";
   const left = read(alone(sign + ends.from), true);
@@ -51,10 +51,20 @@ function sayNumbers(
 }
 
 /** Reads a range of years, such as "1990–1995" or "2019–20". */
-function sayYears({ from, to }: Ends, language: LanguageRules): string | undefined {
+function sayYears(
+  { from, to }: Ends,
+  window: NormalizationWindow,
+  language: LanguageRules,
+): string | undefined {
   if (!/^[12]\d{3}$/u.test(from) || !/^[12]\d{3}$|^\d\d$/u.test(to)) return undefined;
   const last = to.length === 4 ? language.year(to) : sayWhole(to, language);
-  return phrase(language.year(from), language.to, last);
+  return phrase(language.year(from), toOf(window, language), last);
+}
+
+/** Returns the word between the ends of a range: "to", or "and" after "between". */
+function toOf(window: NormalizationWindow, { to, toAfter }: LanguageRules): string {
+  const lead = window.textAt(-1).toLowerCase();
+  return Object.hasOwn(toAfter, lead) ? (toAfter[lead] ?? to) : to;
 }
 
 /** Returns the word for the dash, or undefined if the text is not a range. */
@@ -63,12 +73,12 @@ function jointOf(
   window: NormalizationWindow,
   language: LanguageRules,
 ): string | undefined {
-  if (kind === "values" || !/^\d+$/u.test(from) || !/^\d+$/u.test(to)) return language.to;
+  if (kind === "values" || !/^\d+$/u.test(from) || !/^\d+$/u.test(to)) return toOf(window, language);
   const letter = window.textAt(-1);
   const isPage = language.abbreviations.numbered[letter] !== undefined;
   const isArticle = /^\p{Lu}$/u.test(letter) && !isPage && window.at(-1)?.after.startsWith(".");
   if (isArticle) return language.symbols["-"];
-  if (Number(from) <= Number(to) || (from.length === 4 && to.length === 2)) return language.to;
+  if (Number(from) <= Number(to) || (from.length === 4 && to.length === 2)) return toOf(window, language);
   return from.length > 2 ? language.symbols["-"] : language.score;
 }
 

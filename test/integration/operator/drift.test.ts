@@ -188,7 +188,14 @@ async function childrenOf(
 
 async function poolChildrenOf(manifest: KubernetesObject): Promise<readonly KubernetesObject[]> {
   const pool = (await client.apply(manifest)) as TtsModelPool;
-  const facts = { grant: granted, now, canary: undefined, routed: false, figures: undefined };
+  const facts = {
+    grant: granted,
+    now,
+    canary: undefined,
+    routed: false,
+    figures: undefined,
+    licensedCanary: 0,
+  };
   const workload = { deployment: undefined, pods: [] };
   return poolChildren({ ...facts, observed: { pool, workload } }, serverSettings).children;
 }

@@ -9,6 +9,7 @@ import type { KubernetesObject } from "../../../operator/facts/kubernetes-object
 import { type Certificate, selfSigned } from "../../support/certificate.ts";
 import { type ControlPlane, controlPlane } from "../../support/cluster/control-plane.ts";
 import { installCrds, kubectlOrThrow } from "../../support/cluster/kubectl.ts";
+import { FakeClock } from "../../support/fake-clock.ts";
 import { OperatorHouse } from "../../support/operator/operator-house.ts";
 
 /**
@@ -100,6 +101,11 @@ describe("an admission webhook of another product", () => {
         .end(JSON.stringify({ apiVersion, kind, response: verdict }));
     }).listen(0, "127.0.0.1");
     await once(server, "listening");
+    await install();
+  });
+
+  /** Installs the webhook for the namespace of `house`. */
+  async function install(): Promise<void> {
     const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}/`;
     const resources = ["deployments", "services"];
     await apply({
@@ -123,10 +129,14 @@ describe("an admission webhook of another product", () => {
       kind: "Service",
       spec: { ports: [{ port: 1 }] },
     });
-  });
+  }
+
+  async function uninstall(): Promise<void> {
+    await kubectlOrThrow(plane.address, ["delete", "validatingwebhookconfiguration", house.namespace]);
+  }
 
   afterEach(async () => {
-    await kubectlOrThrow(plane.address, ["delete", "validatingwebhookconfiguration", house.namespace]);
+    await uninstall();
     server.closeAllConnections();
     server.close();
   });
@@ -148,6 +158,36 @@ describe("an admission webhook of another product", () => {
     review = () => ({ allowed: true });
     await house.serve("demo-api", "demo-mist");
     await house.untilReady();
+  });
+
+  it("whose message changes with each attempt causes attempts only after the backoff", async () => {
+    await uninstall();
+    await house[Symbol.asyncDispose]();
+    house = await OperatorHouse.open({ clock: new FakeClock(Date.now()) }, plane.address);
+    await install();
+    let attempts = 0;
+    review = (kind) =>
+      kind === "Service"
+        ? { allowed: false, message: `read tcp 10.0.0.5:${40_000 + ++attempts}: connection reset` }
+        : { allowed: true };
+    await house.putLicense(await house.issuer.issue());
+    await house.putDeployment();
+    await house.untilCondition("Stalled", /^True AdmissionDenied: .*connection reset/);
+    // The clock stands still, so that no backoff ends. The operator has written the message of each attempt into
+    // the status, and must not make another attempt because of this change.
+    await house.idle();
+    const first = attempts;
+    for (let reads = 0; reads < 20; reads++) {
+      await house.deployment();
+      await house.idle();
+    }
+    expect(attempts).toBe(first);
+    const passes = house.activities.map(({ queue }) => queue.begun);
+    await house.advance(400);
+    expect(attempts).toBeGreaterThan(first);
+    // The waits of a key double from 5 ms on: at most seven fit into 400 ms, for the TtsDeployment and its pool.
+    const more = house.activities.map(({ queue }, i) => queue.begun - (passes[i] ?? 0));
+    expect(Math.max(...more)).toBeLessThanOrEqual(2 * 8);
   });
 
   it("that does not respond is reported, and the request is retried", async () => {

@@ -14,7 +14,7 @@ const packages = ["pocketsphinx==5.1.1", "jiwer==4.0.0"];
 const program = fileURLToPath(new URL("recognize.py", import.meta.url));
 const recognizeLimitMs = 600_000;
 /** The sampling rate of the recognizer's model in Hz. */
-const modelRate = 16_000;
+export const modelRate = 16_000;
 /** The recognizer needs this much silence before and after the speech. */
 const silenceSeconds = 0.25;
 
@@ -95,7 +95,7 @@ async function runRecognizer<Answer>(mode: string, spoken: readonly Spoken[]): P
   }
 }
 
-function withSilence({ samples, rate }: Omit<Spoken, "sentence">): Int16Array {
+export function withSilence({ samples, rate }: Omit<Spoken, "sentence">): Int16Array {
   const converter = createRateConverter(rate, modelRate);
   const converted = [...converter.push(samples), ...converter.finish()];
   const silence = new Array<number>(modelRate * silenceSeconds).fill(0);

@@ -86,6 +86,7 @@ export function granting(...pools: string[]): LicenseDecision {
     api: granted,
     pools: new Map(pools.map((name) => [name, granted])),
     limits: new Map(pools.map((name) => [name, 8])),
+    canaries: new Map(),
     changesAt: undefined,
   };
 }
@@ -119,6 +120,6 @@ export function plannedDeployment(
   const facts = { observed: { pool, workload: { deployment: live, pods: [] } }, grant, now };
   return modelDeployment(
     pool,
-    planRollout({ ...facts, canary: undefined, routed: false, figures: undefined }, server),
+    planRollout({ ...facts, canary: undefined, routed: false, figures: undefined, licensedCanary: 0 }, server),
   );
 }

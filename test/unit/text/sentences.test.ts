@@ -1,9 +1,9 @@
-import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { languages } from "../../../config/contract/voices.ts";
 import { coreOf } from "../../../server/contract/text/word-parts.ts";
 import { normalize } from "../../../server/text/normalize/normalize.ts";
 import { readTokens, type WrittenToken } from "../../../server/text/tokens.ts";
+import { corpusSentences } from "../../support/normalize-corpus.ts";
 import { seededRandom } from "../../support/seed.ts";
 
 function tokens(text: string, language: string): WrittenToken[] {
@@ -18,25 +18,16 @@ function spokenText(text: string, language: string): string {
     .join(" ");
 }
 
-function corpus(language: string): (readonly [string, string])[] {
-  const file = new URL(`../../golden/normalize/sentences/${language}.tsv`, import.meta.url);
-  const [, ...lines] = readFileSync(file, "utf8").trimEnd().split("\n");
-  return lines.map((line) => {
-    const [written = "", spoken = ""] = line.split("\t");
-    return [written, spoken];
-  });
-}
-
 const withRules = ["eng", "deu", "fra", "spa"];
 
 for (const language of withRules) {
-  test.each(corpus(language))(`normalize in ${language} speaks %j as %j`, (written, spoken) => {
+  test.each(corpusSentences(language))(`normalize in ${language} speaks %j as %j`, (written, spoken) => {
     expect(spokenText(written, language)).toBe(spoken);
   });
 }
 
 test.each(withRules)("the golden file of %s has at least 150 different sentences", (language) => {
-  const written = corpus(language).map(([sentence]) => sentence);
+  const written = corpusSentences(language).map(([sentence]) => sentence);
   expect(new Set(written).size).toBe(written.length);
   expect(written.length).toBeGreaterThanOrEqual(150);
 });

@@ -29,6 +29,8 @@ export interface LanguageWords {
   readonly plus: string;
   /** The word between the two ends of a range. */
   readonly to: string;
+  /** The word between the two ends of a range after a word such as "between", by this word in lower case. */
+  readonly toAfter: Readonly<Record<string, string>>;
   /** The word between the two numbers of a score such as "2:1". */
   readonly score: string;
   /** The names of the ten digits, from zero. */
@@ -101,6 +103,11 @@ export interface LanguageRules extends LanguageWords {
   monthFirst(separator: string): boolean;
   clock(time: ClockTime): string;
   fraction(fraction: Fraction): string;
+  /**
+   * Returns the fraction of a mixed number if it is spoken after the noun, as in "deux heures et demie".
+   * Undefined for a fraction that is spoken before the noun.
+   */
+  fractionAfterNoun?(fraction: Fraction): string | undefined;
   /**
    * Reads an amount of money.
    * @returns the words of the number and of the currency.

@@ -3,6 +3,7 @@ import type { LanguageRules } from "./language.ts";
 import { sayVersion } from "./pieces.ts";
 import { readRoman } from "./roman.ts";
 import { type NormalizationWindow, phrase, spreadOverWords, type WordReading } from "./window.ts";
+import type { Fraction } from "./written.ts";
 
 const fractionSigns: Readonly<Record<string, readonly [number, number]>> = {
   "½": [1, 2],
@@ -27,15 +28,40 @@ const maxDenominator = 100;
 export function readFraction(window: NormalizationWindow, language: LanguageRules): WordReading | undefined {
   const { text } = window;
   const alone = fractionIn(text);
-  if (alone) return { spoken: [language.fraction({ ...alone, noun: window.textAt(1) })] };
+  if (alone) {
+    const fraction = { ...alone, noun: window.textAt(1) };
+    return fractionAfterNoun(fraction, window, 1, language) ?? { spoken: [language.fraction(fraction)] };
+  }
   if (!/^\d{1,3}$/u.test(text) || !window.joins()) return undefined;
   const after = fractionIn(window.textAt(1));
   if (after?.whole !== "") return undefined;
-  const spoken = language.fraction({ ...after, whole: text, noun: window.textAt(2) });
+  const fraction = { ...after, whole: text, noun: window.textAt(2) };
+  const behind = fractionAfterNoun(fraction, window, 2, language);
+  if (behind) return behind;
+  const spoken = language.fraction(fraction);
   const whole = language.cardinal(text, undefined);
   // The fraction is one spoken word, such as "eineinhalb".
   if (!spoken.startsWith(`${whole} `)) return { spoken: [spoken, ""] };
   return { spoken: [whole, spoken.slice(whole.length + 1)] };
+}
+
+/** A noun that is not an abbreviation or a unit. */
+const plainNoun = /^\p{Ll}{3,}$/u;
+
+/** Reads a mixed number with its noun, as in "2 ½ heures": "deux heures et demie". */
+function fractionAfterNoun(
+  fraction: Fraction,
+  window: NormalizationWindow,
+  words: number,
+  language: LanguageRules,
+): WordReading | undefined {
+  const { whole, noun } = fraction;
+  if (whole === "" || !plainNoun.test(noun) || !window.joins(words - 1)) return undefined;
+  if (language.units[noun] !== undefined) return undefined;
+  const behind = language.fractionAfterNoun?.(fraction);
+  if (behind === undefined) return undefined;
+  const number = language.cardinal(whole, language.genderOf(noun));
+  return { spoken: [number, ...Array<string>(words - 1).fill(""), `${noun} ${behind}`] };
 }
 
 function fractionIn(text: string): { whole: string; over: number; under: number } | undefined {

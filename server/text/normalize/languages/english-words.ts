@@ -118,6 +118,7 @@ export const englishWords: LanguageWords = {
   minus: "minus",
   plus: "plus",
   to: "to",
+  toAfter: { between: "and" },
   score: "to",
   digitNames,
   about: "about",

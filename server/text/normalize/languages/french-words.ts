@@ -100,6 +100,7 @@ export const frenchWords: LanguageWords = {
   minus: "moins",
   plus: "plus",
   to: "à",
+  toAfter: { entre: "et" },
   score: "à",
   digitNames,
   about: "environ",

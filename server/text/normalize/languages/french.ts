@@ -82,8 +82,17 @@ function fraction({ whole, over, under, noun }: Fraction): string {
     return `${cardinal(whole, undefined)} et ${rest}`;
   }
   if (under === 2) return `${cardinal("1", genderOf(noun))} demi`;
+  if (under > 10 && over > 1)
+    return `${cardinal(String(over), undefined)} sur ${cardinal(String(under), undefined)}`;
   const name = ownEntries({ 3: "tiers", 4: "quart" })[under] ?? ordinal(String(under));
   return `${cardinal(String(over), undefined)} ${over > 1 && !name.endsWith("s") ? `${name}s` : name}`;
+}
+
+/** Reads a fraction after a noun, as in "deux heures et demie" and "deux kilos et quart". */
+function fractionAfterNoun({ over, under, noun }: Fraction): string | undefined {
+  if (under === 2) return genderOf(noun) === "feminine" ? "et demie" : "et demi";
+  if (under !== 4) return undefined;
+  return over === 1 ? "et quart" : "trois quarts";
 }
 
 const ordinalForm =
@@ -171,6 +180,7 @@ export const french: LanguageRules = {
   monthFirst: () => false,
   clock,
   fraction,
+  fractionAfterNoun,
   money: (amount, currency) => sayMoney(amount, currency),
   scaledUnit: (many, scale) =>
     many === "" || scale === "mille" ? many : /^[aeiouyé]/u.test(many) ? `d'${many}` : `de ${many}`,

@@ -98,6 +98,7 @@ export const germanWords: LanguageWords = {
   minus: "minus",
   plus: "plus",
   to: "bis",
+  toAfter: { zwischen: "und" },
   score: "zu",
   digitNames,
   about: "etwa",

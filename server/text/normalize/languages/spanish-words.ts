@@ -101,6 +101,7 @@ export const spanishWords: LanguageWords = {
   minus: "menos",
   plus: "más",
   to: "a",
+  toAfter: { entre: "y" },
   score: "a",
   digitNames,
   about: "aproximadamente",

@@ -171,10 +171,21 @@ function fraction({ whole, over, under, noun }: Fraction): string {
       : genderOf(noun) === "feminine"
         ? "media"
         : "medio";
+  if (under > 10 && over > 1)
+    return `${cardinal(String(over), undefined)} sobre ${cardinal(String(under), undefined)}`;
   const name =
     { 3: "tercio", 4: "cuarto" }[under] ??
     (under <= 10 ? ordinal(under, false) : `${cardinal(String(under), undefined).replaceAll(" ", "")}avo`);
   return `${cardinal(String(over), "masculine")} ${over === 1 ? name : `${name}s`}`;
+}
+
+/** Reads a fraction after a noun, as in "dos horas y media" and "dos años y medio". */
+function fractionAfterNoun({ over, under, noun }: Fraction): string | undefined {
+  const gender = genderOf(noun);
+  if (gender === undefined) return undefined;
+  if (under === 2) return gender === "feminine" ? "y media" : "y medio";
+  if (under !== 4) return undefined;
+  return over === 1 ? "y cuarto" : "y tres cuartos";
 }
 
 /** Reads an ordinal, such as "1.º", "2.ª", "3.er" or "1er". */
@@ -258,6 +269,7 @@ export const spanish: LanguageRules = {
   monthFirst: () => false,
   clock,
   fraction,
+  fractionAfterNoun,
   money: sayMoney,
   scaledUnit: (many, scale) => (many === "" || scale === "mil" ? many : `de ${many}`),
   power: (exponent, negative) => phrase("elevado a", negative ? "menos" : "", cardinal(exponent, undefined)),

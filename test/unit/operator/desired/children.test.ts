@@ -25,7 +25,15 @@ describe("the children of a TtsDeployment", () => {
   const all = [
     ...deploymentChildren(observed(deployment), granting("mist"), serverSettings).children,
     ...poolChildren(
-      { observed: poolOf({}, 0), grant: granted, now, canary: undefined, routed: false, figures: undefined },
+      {
+        observed: poolOf({}, 0),
+        grant: granted,
+        now,
+        canary: undefined,
+        routed: false,
+        figures: undefined,
+        licensedCanary: 0,
+      },
       serverSettings,
     ).children,
   ];

@@ -240,3 +240,60 @@ describe("a license that is not required", () => {
     expect(verdict.graceUntil).toBe(now + 3 * 86_400_000);
   });
 });
+
+describe("a canary", () => {
+  const accelerator = { count: 1 };
+  const rollout = { canary: { steps: [{ weight: 50, pauseSeconds: 60 }], analysis: {} } };
+  const state = { phase: "Analysing", settings: "s", revision: "r", step: 0, weight: 50, traded: 0 };
+
+  /** Evaluates a pool of four running pods with a canary of two pods, next to another pool. */
+  async function withCanary(maxGpus: number, phase = "Analysing", running = 4) {
+    const main = pool("a", running, { accelerator, rollout, replicas: 4 });
+    const canary = { ...state, phase, since: "2026-01-01T00:00:00Z" };
+    main.pool.status = { ...main.pool.status, canary } as NonNullable<typeof main.pool.status>;
+    const models = [
+      { name: "a", replicas: 4, accelerator },
+      { name: "b", replicas: 1, accelerator },
+    ];
+    const pools = [main, pool("b", 1, { accelerator })];
+    return evaluate({ maxGpus }, models, { pools });
+  }
+
+  it.each<[number, number]>([
+    [5, 0],
+    [6, 1],
+    [7, 2],
+    [9, 2],
+  ])(
+    "with a license for %i GPUs and five GPUs in pools, the license allows %i pods of the canary",
+    async (maxGpus, pods) => {
+      const { canaries, limits, grants } = await withCanary(maxGpus);
+      expect(canaries.get("a")).toBe(pods);
+      expect(grants).toBe("a 4, b 1");
+      // The GPUs of the canary are not available to other pools.
+      expect(limits.get("b")).toBe(1 + maxGpus - 5 - pods);
+    },
+  );
+
+  it("that was rolled back uses nothing", async () => {
+    expect((await withCanary(9, "RolledBack")).canaries.get("a")).toBe(0);
+  });
+
+  it("whose pods replaced pods of the pool keeps the share of the pool", async () => {
+    expect((await withCanary(5, "Analysing", 2)).grants).toBe("a 4, b 1");
+  });
+
+  it("is counted for other TtsDeployments of the same license", async () => {
+    const shares = new LicenseAllocations();
+    const main = pool("a", 4, { accelerator, rollout, replicas: 4 });
+    const canary = { ...state, since: "2026-01-01T00:00:00Z" };
+    main.pool.status = { ...main.pool.status, canary } as NonNullable<typeof main.pool.status>;
+    const deployment = ttsDeployment({}, [{ name: "a", kind: "mist", replicas: 4, accelerator }]);
+    const license = await readLicense({
+      token: await issuer.issue({ ...dates, maxGpus: 9, jti: "shared" }),
+      keys: issuer.keys,
+    });
+    await decideLicense(observed(deployment, { license, pools: [main] }), issuer.keys, shares);
+    expect(shares.elsewhere("shared", "another/one").gpus).toBe(6);
+  });
+});

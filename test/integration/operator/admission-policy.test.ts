@@ -1,0 +1,180 @@
+/**
+ * Tests the ValidatingAdmissionPolicy of the chart (`admissionPolicy.enabled`): the operator works under it, and
+ * another user of its token cannot write other objects.
+ */
+import { execFile } from "node:child_process";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { systemClock } from "../../../lib/clock.ts";
+import { ClusterClient } from "../../../operator/cluster/client.ts";
+import type { KubernetesObject } from "../../../operator/facts/kubernetes-object.ts";
+import { type ControlPlane, controlPlane } from "../../support/cluster/control-plane.ts";
+import { installCrds, kubectlOrThrow } from "../../support/cluster/kubectl.ts";
+import { OperatorHouse } from "../../support/operator/operator-house.ts";
+
+const chart = join(import.meta.dirname, "../../../charts/tts-operator");
+
+/** A control plane for this file only. */
+let plane: ControlPlane;
+let house: OperatorHouse;
+/** A client with the operator's token. */
+let thief: ClusterClient;
+
+beforeAll(async () => {
+  plane = await controlPlane({ prepare: installCrds });
+  house = await OperatorHouse.open({}, plane.address);
+  thief = new ClusterClient(house.proxy.connection(), { clock: systemClock });
+  const { stdout } = await promisify(execFile)(join(plane.address.binDirectory, "helm"), [
+    ...["template", "op", chart, "--namespace", house.namespace, "--kube-version", "1.36.3"],
+    ...["--set", `admissionPolicy.enabled=true,serviceAccount.name=${house.namespace}-tts-operator`],
+    ...["--show-only", "templates/admission-policy.yaml"],
+  ]);
+  await kubectlOrThrow(plane.address, ["apply", "-f", "-"], stdout);
+  // The API server enforces a new policy with a delay.
+  await house.until(async () => (await attempt(secret("probe", "Opaque"))) !== "allowed", "the policy");
+});
+afterAll(async () => {
+  thief.close();
+  await house[Symbol.asyncDispose]();
+  await plane.stop();
+});
+
+/** Applies an object with the operator's token. @returns `allowed` or the message of the API server */
+async function attempt(object: object): Promise<string> {
+  try {
+    await thief.apply(object as KubernetesObject);
+    return "allowed";
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
+/** The client does not repeat messages about Secrets. */
+const hidden = "422 Invalid";
+
+function secret(name: string, type: string, more: object = {}) {
+  const metadata = { name, namespace: house.namespace, ...more };
+  return { apiVersion: "v1", kind: "Secret", metadata, type };
+}
+
+/** Returns the metadata of an object that looks like a child of the TtsDeployment. */
+async function child(name: string) {
+  const { apiVersion, kind, metadata } = await house.deployment();
+  const owner = { apiVersion, kind, name: metadata.name, uid: metadata.uid, controller: true };
+  return {
+    name,
+    namespace: house.namespace,
+    labels: { "tts.svc.dev/deployment": metadata.name },
+    ownerReferences: [owner],
+  };
+}
+
+async function deployment(spec: object) {
+  const labels = { app: "theirs" };
+  const container = { name: "main", image: "theirs:1" };
+  const pod = { serviceAccountName: "demo-model", containers: [container], ...spec };
+  return {
+    apiVersion: "apps/v1",
+    kind: "Deployment",
+    metadata: await child("theirs"),
+    spec: { selector: { matchLabels: labels }, template: { metadata: { labels }, spec: pod } },
+  };
+}
+
+describe("with the chart's ValidatingAdmissionPolicy", () => {
+  it("the operator creates, changes and deletes every child, and repairs it", async () => {
+    const route = { route: { hostnames: ["speech.example.com"], ingress: {} } };
+    const scaling = { provider: "HPA", minReplicas: 1, maxReplicas: 2 };
+    const models = [
+      { name: "mist", kind: "mist", scaling },
+      { name: "more", kind: "mist" },
+    ];
+    await house.ready({ api: route, networkPolicy: { enabled: true } }, models);
+    await house.kubectl(
+      "patch",
+      "service",
+      "demo-api",
+      "--type=merge",
+      "-p",
+      '{"spec":{"selector":{"a":"b"}}}',
+    );
+    await house.until(
+      async () => !JSON.stringify((await house.mustGet("Service", "demo-api")).spec).includes('"a":"b"'),
+      "the repaired Service",
+    );
+    await house.putDeployment({}, [{ name: "mist", kind: "mist" }]);
+    await house.untilGone("Ingress", "demo-api");
+    await house.untilGone("NetworkPolicy", "demo-api");
+    await house.untilGone("TtsModelPool", "demo-more");
+    await house.untilGone("HorizontalPodAutoscaler", "demo-mist");
+  });
+
+  it("the operator's token cannot write an object that no TtsDeployment controls", async () => {
+    const rejection = "only objects that a TtsDeployment or TtsModelPool controls";
+    const configMap = (metadata: object) => ({
+      apiVersion: "v1",
+      kind: "ConfigMap",
+      metadata,
+      data: { a: "b" },
+    });
+    const { namespace } = house;
+    expect(await attempt(configMap({ name: "theirs", namespace }))).toContain(rejection);
+    await house.admin.create(configMap({ name: "users", namespace }) as KubernetesObject);
+    // An owner reference in the new object does not make the existing object a child.
+    expect(await attempt(configMap(await child("users")))).toContain(rejection);
+    expect(await attempt(secret("theirs", "Opaque"))).toContain(hidden);
+  });
+
+  it("the operator's token cannot create a token of a ServiceAccount", async () => {
+    const annotations = { "kubernetes.io/service-account.name": "default" };
+    const type = "kubernetes.io/service-account-token";
+    const metadata = { ...(await child("stolen")), annotations };
+    expect(await attempt(secret("stolen", type, metadata))).toContain(hidden);
+    expect(await attempt(secret("own", "Opaque", await child("own")))).toBe("allowed");
+    // The API server itself accepts the object.
+    await house.admin.create(secret("stolen", type, metadata) as KubernetesObject);
+  });
+
+  it.each<[string, object, string]>([
+    [
+      "another ServiceAccount",
+      { serviceAccountName: "admin" },
+      "only the ServiceAccounts of their TtsDeployment",
+    ],
+    ["the network of the node", { hostNetwork: true }, "may not use the network"],
+    ["a folder of the node", { volumes: [{ name: "v", hostPath: { path: "/" } }] }, "may not mount folders"],
+    [
+      "a privileged container",
+      { containers: [{ name: "main", image: "i", securityContext: { privileged: true } }] },
+      "may not be privileged",
+    ],
+    [
+      "a privileged init container",
+      { initContainers: [{ name: "first", image: "i", securityContext: { privileged: true } }] },
+      "may not be privileged",
+    ],
+  ])("the operator's token cannot create pods with %s", async (_what, spec, rejection) => {
+    expect(await attempt(await deployment(spec))).toContain(rejection);
+  });
+
+  it("pods with the ServiceAccount of their TtsDeployment are allowed", async () => {
+    expect(await attempt(await deployment({}))).toBe("allowed");
+  });
+
+  it("a Role that grants more than the API pods need is rejected", async () => {
+    const rules = [{ apiGroups: [""], resources: ["secrets"], verbs: ["get"] }];
+    const role = {
+      apiVersion: "rbac.authorization.k8s.io/v1",
+      kind: "Role",
+      metadata: await child("theirs"),
+      rules,
+    };
+    expect(await attempt(role)).toContain("may only read ConfigMaps and EndpointSlices");
+  });
+
+  it("users are not affected", async () => {
+    await house.admin.create(secret("free", "Opaque") as KubernetesObject);
+    expect(await house.mustGet("Secret", "free")).toBeDefined();
+  });
+});
