@@ -153,7 +153,7 @@ async function codesOf(text: string): Promise<number[]> {
   };
   const body = {
     model: servedName,
-    prompt: tokenize("voice-luna", text),
+    prompt: tokenize({ name: "voice-luna" }, text),
     return_token_ids: true,
     max_tokens: greedy.maxTokens,
     temperature: 0,

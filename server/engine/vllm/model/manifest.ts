@@ -2,6 +2,7 @@ import Type, { type Static } from "typebox";
 import { Compile } from "typebox/compile";
 import { rejectVllmArguments } from "../../../../config/contract/vllm-flags.ts";
 import { voicesOf } from "../../../../config/contract/voices.ts";
+import { findAudioProblem, findTokensProblem } from "./manifest-rules.ts";
 
 /**
  * The schema of `manifest.json`, which describes a model for arcana. docs/reference/model-manifest.md
@@ -20,6 +21,35 @@ const prompt = Type.Object({
   template: Type.String({ pattern: "\\{text\\}", maxLength: 2000 }),
   pre: tokenIds,
   post: tokenIds,
+  /** The text that the model reads: written words, or phonemes in IPA from eSpeak NG. */
+  frontend: Type.Optional(Type.Enum(["text", "phonemes"])),
+  /** The voice of eSpeak NG that provides the phonemes. */
+  espeak: Type.Optional(Type.String({ pattern: "^[a-zA-Z0-9+_-]{2,40}$" })),
+  reference: Type.Optional(
+    Type.Object({
+      /** A turn of its own before the prompt, or the start of the speech that the model continues. */
+      placement: Type.Enum(["turn", "continuation"]),
+      /** The tokens after the codes of a turn. */
+      end: Type.Optional(tokenIds),
+    }),
+  ),
+});
+/** A recording of a voice, as its words and as codes of the codec. */
+const reference = Type.Object({
+  text: Type.String({ minLength: 1, maxLength: 2000 }),
+  codes: Type.Array(Type.Integer({ minimum: 0, maximum: 2 ** 20 }), { minItems: 1, maxItems: 32_768 }),
+});
+const voice = Type.Object({
+  name: text,
+  description: Type.Optional(Type.String({ minLength: 1, maxLength: 1000 })),
+  reference: Type.Optional(reference),
+});
+/** The defaults of the sampling options, for requests that do not set the options. */
+const sampling = Type.Object({
+  repetitionPenalty: Type.Optional(Type.Number({ minimum: 0.1, maximum: 10 })),
+  temperature: Type.Optional(Type.Number({ minimum: 0, maximum: 2 })),
+  topP: Type.Optional(Type.Number({ exclusiveMinimum: 0, maximum: 1 })),
+  maxTokens: Type.Optional(Type.Integer({ minimum: 1, maximum: 100_000 })),
 });
 const codec = Type.Object({
   onnx: path,
@@ -38,8 +68,9 @@ const common = {
   license: text,
   /** The digest of every file of the folder. */
   sha256: Type.Record(path, Type.String({ pattern: "^[0-9a-f]{64}$" })),
-  /** The model's name of each voice of arcana. */
-  voices: Type.Record(text, text),
+  /** The model's voice for each voice of arcana: its name, or an object with its name. */
+  voices: Type.Record(text, Type.Union([text, voice])),
+  sampling: Type.Optional(sampling),
   vllm: Type.Optional(vllm),
 };
 
@@ -49,6 +80,8 @@ const schemas = {
     ...common,
     prompt,
     stop: Type.Array(tokenId, { minItems: 1, maxItems: 64 }),
+    /** The token after which the model writes speech. Without it, the speech follows the prompt. */
+    startAfter: Type.Optional(tokenId),
     context: Type.Integer({ minimum: 64, maximum: 10_000_000 }),
     codec,
   }),
@@ -63,6 +96,8 @@ export type TokensManifest = Static<typeof schemas.tokens>;
 export type AudioManifest = Static<typeof schemas.audio>;
 export type ArcanaManifest = TokensManifest | AudioManifest;
 export type CodecManifest = TokensManifest["codec"];
+/** The model's voice of a voice of arcana. */
+export type ModelVoice = Static<typeof voice>;
 
 export const manifestName = "manifest.json";
 
@@ -88,9 +123,26 @@ export function readArcanaManifest(json: string): ArcanaManifest {
     );
   const manifest = value as unknown as ArcanaManifest;
   if (manifest.vllm) requireArguments(manifest.vllm);
+  if (manifest.sampling) rejectUnknown("/sampling", manifest.sampling, sampling.properties);
   requireVoices(manifest.voices);
-  if (manifest.kind === "tokens") requireTokens(manifest);
+  const problem = manifest.kind === "tokens" ? findTokensProblem(manifest) : findAudioProblem(manifest);
+  if (problem) throw fieldError(problem.field, problem.message);
+  if (manifest.kind === "tokens") {
+    rejectUnknown("/prompt", manifest.prompt, prompt.properties);
+    rejectUnknown("/codec", manifest.codec, codec.properties);
+  }
   return manifest;
+}
+
+/** Returns the model's voice for a voice of arcana. */
+export function modelVoice({ voices }: Pick<ArcanaManifest, "voices">, id: string): ModelVoice {
+  const listed = voices[id] ?? id;
+  return typeof listed === "string" ? { name: listed } : listed;
+}
+
+/** Returns the voice for health checks and measurements. */
+export function firstVoice(manifest: Pick<ArcanaManifest, "voices">): ModelVoice {
+  return modelVoice(manifest, Object.keys(manifest.voices)[0] ?? "");
 }
 
 function requireArguments(settings: Static<typeof vllm>): void {
@@ -100,40 +152,18 @@ function requireArguments(settings: Static<typeof vllm>): void {
 }
 
 /** Requires a name for every voice of arcana, because the catalogue offers all of them. */
-function requireVoices(voices: Readonly<Record<string, string>>): void {
+function requireVoices(voices: ArcanaManifest["voices"]): void {
+  for (const [id, listed] of Object.entries(voices)) {
+    if (typeof listed === "string") continue;
+    rejectUnknown(`/voices/${id}`, listed, voice.properties);
+    if (listed.reference) rejectUnknown(`/voices/${id}/reference`, listed.reference, reference.properties);
+  }
   const missing = voicesOf("arcana").find(({ id }) => voices[id] === undefined);
   if (missing)
     throw fieldError(
       "/voices",
       `must name the model's voice for each voice of arcana; ${missing.id} is missing`,
     );
-}
-
-function requireTokens({ prompt: promptFields, codec: codecFields, stop, context }: TokensManifest): void {
-  rejectUnknown("/prompt", promptFields, prompt.properties);
-  rejectUnknown("/codec", codecFields, codec.properties);
-  const input = codecFields.slots.find((slot) => slot >= codecFields.inputs.length);
-  if (input !== undefined) {
-    throw fieldError(
-      "/codec/slots",
-      `names input ${input}, and /codec/inputs has only ${codecFields.inputs.length} inputs`,
-    );
-  }
-  const unused = codecFields.inputs.findIndex((_, i) => !codecFields.slots.includes(i));
-  if (unused >= 0) throw fieldError("/codec/slots", `must name every input; input ${unused} is missing`);
-  const end = codecFields.base + codecFields.slots.length * codecFields.codebook;
-  const inside = stop.find((id) => id >= codecFields.base && id < end);
-  if (inside !== undefined)
-    throw fieldError(
-      "/stop",
-      `must not contain ${inside}, which is a code of the codec (${codecFields.base} to ${end - 1})`,
-    );
-  if (context <= promptFields.pre.length + promptFields.post.length + codecFields.slots.length) {
-    throw fieldError(
-      "/context",
-      `is ${context}, which leaves no tokens for speech after the prompt; set a larger context`,
-    );
-  }
 }
 
 function parse(json: string): Record<string, unknown> {

@@ -30,7 +30,7 @@ export async function readModelFolder(folder: string): Promise<GeneratorModel> {
     for (const [name, sha256] of Object.entries(manifest.sha256)) await check(folder, name, sha256);
     if (manifest.kind === "audio") return { folder, manifest };
     const tokenizer = (await readNamed(folder, tokenizerName)).toString();
-    return { folder, manifest, tokenize: createTokenize(tokenizer, manifest.prompt) };
+    return { folder, manifest, tokenize: createTokenize(tokenizer, manifest) };
   } catch (cause) {
     throw new Error(`The arcana model in ${folder}: ${(cause as Error).message}`, { cause });
   }
