@@ -49,7 +49,7 @@ export function readDigests(text: string): Digests {
 }
 
 function isInside(path: string): boolean {
-  return !/^\.{0,2}\/|\/\.{1,2}\/|[\\\0]/u.test(path) && path !== "." && path !== "..";
+  return !/^\/|(^|\/)\.{1,2}(\/|$)|[\\\0]/u.test(path);
 }
 
 /**

@@ -1,11 +1,8 @@
 import Type, { type Static } from "typebox";
 import { Compile, type Validator } from "typebox/compile";
 import { type KokoroManifest, type PiperManifest, readVoiceManifest } from "../engine/neural/manifest.ts";
-import {
-  type AudioManifest,
-  readArcanaManifest,
-  type TokensManifest,
-} from "../engine/vllm/model/manifest.ts";
+import { readArcanaManifest } from "../engine/vllm/model/manifest.ts";
+import type { AudioManifest, TokensManifest } from "../engine/vllm/model/manifest-schema.ts";
 
 /**
  * The schema of `preset.json`, which describes a model that `svc-tts models` can install.
@@ -114,7 +111,7 @@ export type Preset = Omit<Raw, "engine" | "manifest"> &
   );
 
 /** An invalid preset. The message names the file, the field and the problem. */
-export class PresetProblem extends Error {
+class PresetProblem extends Error {
   constructor(id: string, field: string, problem: string, options?: ErrorOptions) {
     super(`${id}/preset.json: ${field === "" ? "the file" : field} ${problem}`, options);
     this.name = "PresetProblem";

@@ -1,4 +1,4 @@
-import type { AudioManifest, CodecManifest, ModelVoice, TokensManifest } from "./manifest.ts";
+import type { AudioManifest, CodecManifest, ModelVoice, TokensManifest } from "./manifest-schema.ts";
 
 /** The rules of a manifest that concern several fields. */
 

@@ -2,13 +2,8 @@ import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { readdir, readFile } from "node:fs/promises";
 import { join, relative } from "node:path";
-import {
-  type ArcanaManifest,
-  type AudioManifest,
-  manifestName,
-  readArcanaManifest,
-  type TokensManifest,
-} from "./manifest.ts";
+import { manifestName, readArcanaManifest } from "./manifest.ts";
+import type { ArcanaManifest, AudioManifest, TokensManifest } from "./manifest-schema.ts";
 import { createTokenize, type Tokenize } from "./prompt.ts";
 
 /** A model: its folder, its manifest, and for a model of tokens its tokenizer. The files were verified. */

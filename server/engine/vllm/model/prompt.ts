@@ -1,5 +1,5 @@
 import { Tokenizer } from "@huggingface/tokenizers";
-import type { ModelVoice, TokensManifest } from "./manifest.ts";
+import type { ModelVoice, TokensManifest } from "./manifest-schema.ts";
 
 /** Creates the token IDs of a prompt. */
 export type Tokenize = (voice: ModelVoice, text: string) => readonly number[];

@@ -1,5 +1,6 @@
 import { GeneratorError } from "../../runtime/generator-outcomes.ts";
-import { type AudioManifest, firstVoice } from "../model/manifest.ts";
+import { firstVoice } from "../model/manifest.ts";
+import type { AudioManifest } from "../model/manifest-schema.ts";
 import { type ServerAddress, servedName } from "../server/server-address.ts";
 import { readResponseBody } from "./response-body.ts";
 import type { SpeechWriter, WriteRequest } from "./speech-writer.ts";

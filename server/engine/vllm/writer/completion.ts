@@ -1,6 +1,6 @@
 import type { Sampling } from "../../../contract/speech.ts";
 import { GeneratorError } from "../../runtime/generator-outcomes.ts";
-import type { TokensManifest } from "../model/manifest.ts";
+import type { TokensManifest } from "../model/manifest-schema.ts";
 import { type ServerAddress, servedName } from "../server/server-address.ts";
 import { readResponseBody } from "./response-body.ts";
 

@@ -1,5 +1,5 @@
 import type { Sampling } from "../../../contract/speech.ts";
-import type { ModelVoice } from "../model/manifest.ts";
+import type { ModelVoice } from "../model/manifest-schema.ts";
 import type { ServerAddress } from "../server/server-address.ts";
 
 /** The request for one phrase. */
