@@ -2,7 +2,7 @@ import { Compile } from "typebox/compile";
 import { rejectVllmArguments } from "../../../../config/contract/vllm-flags.ts";
 import { voicesOf } from "../../../../config/contract/voices.ts";
 import { findAudioProblem, findTokensProblem } from "./manifest-rules.ts";
-import { type ArcanaManifest, manifestParts, manifestSchemas, type ModelVoice } from "./manifest-schema.ts";
+import { type ArcanaManifest, type ModelVoice, manifestParts, manifestSchemas } from "./manifest-schema.ts";
 
 const { vllm, prompt, reference, voice, sampling, codec } = manifestParts;
 
