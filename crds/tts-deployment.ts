@@ -108,7 +108,10 @@ export const ModelSchema = Type.Object(
       }),
     ),
     scaling: Type.Optional(Scaling),
-    resources: Resources("Resources of the model container.", { cpu: "100m", memory: "512Mi" }),
+    resources: Resources(
+      "Resources of the model container. The default fits the engines of the image. With engine.type vllm or kokoro, a pool with the default requests `cpu: 2`, and `memory: 8Gi` or `memory: 2Gi`.",
+      { cpu: "100m", memory: "512Mi" },
+    ),
     engine: Type.Optional(EngineSchema),
     env: Type.Optional(Env),
     accelerator: Type.Optional(Accelerator),

@@ -37,6 +37,7 @@ export const vllmFlagsWithoutValue: readonly string[] = [
   "no-async-scheduling",
   "no-enable-chunked-prefill",
   "no-enable-prefix-caching",
+  "omni",
 ];
 
 /**

@@ -41,7 +41,7 @@ export interface NeuralVoice {
   readonly speaker: number;
 }
 
-/** A voice of a mounted language model, by the model's own name. */
+/** A voice of arcana that a mounted language model synthesizes. The name is the id of arcana's voice. */
 export interface GeneratedVoice {
   readonly kind: "generated";
   readonly name: string;

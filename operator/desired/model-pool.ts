@@ -4,6 +4,7 @@ import type { ModelSpec } from "../../crds/tts-deployment.ts";
 import { type TtsModelPoolSpec, TtsModelPoolSpecSchema } from "../../crds/tts-model-pool.ts";
 import { type Child, childMetadata, handRestart } from "../facts/child-metadata.ts";
 import type { TtsDeployment, TtsModelPool } from "../facts/observed.ts";
+import { engineResources } from "./pods/accelerator-use.ts";
 import { type PinnedTemplate, pinAnnotations } from "./pods/pinned-template.ts";
 import { podTelemetry } from "./pods/telemetry.ts";
 
@@ -13,9 +14,10 @@ import { podTelemetry } from "./pods/telemetry.ts";
  */
 export function modelPool(
   owner: TtsDeployment,
-  { name, replicas, podTemplate, acceleratorProfile: _, ...model }: ModelSpec,
+  fullModel: ModelSpec,
   live: boolean,
 ): Child<{ spec: Omit<TtsModelPoolSpec, "replicas"> & { replicas?: number } }> {
+  const { name, replicas, podTemplate, acceleratorProfile: _, ...model } = fullModel;
   const { imagePullSecrets, imagePullPolicy, fixedUserIds, availability } = owner.spec;
   const telemetry = podTelemetry(owner.spec.telemetry);
   const number = replicas ?? (live ? undefined : firstReplicas(model.scaling));
@@ -30,6 +32,7 @@ export function modelPool(
       deployment: owner.metadata.name,
       pool: name,
       ...model,
+      resources: engineResources(fullModel),
       ...availability,
       ...(podTemplate && { podTemplate: JSON.stringify(podTemplate) }),
       ...(telemetry && { telemetry }),

@@ -17,6 +17,7 @@ const licenseReasons = [
  * them.
  */
 const otherReasons = [
+  "AcceleratorUnused",
   "Accepted",
   "AdmissionDenied",
   "ApplyFailed",

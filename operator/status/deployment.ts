@@ -16,7 +16,12 @@ import { type WorkloadState, workloadState } from "../workload/state.ts";
 import { classFinding } from "./class.ts";
 import { type ConditionState, notStalled, revisionOutdated, settleConditions } from "./conditions.ts";
 import { licenseFigures } from "./license.ts";
-import { clockFinding, operatorConflictFinding, telemetryFinding } from "./optional-conditions.ts";
+import {
+  acceleratorFinding,
+  clockFinding,
+  operatorConflictFinding,
+  telemetryFinding,
+} from "./optional-conditions.ts";
 import { gatheredScaling } from "./scaling.ts";
 import { schemaFinding } from "./schema.ts";
 
@@ -63,6 +68,7 @@ export function deploymentStatus(
         ...schemaFinding(observed),
         ...clockFinding(observed),
         ...operatorConflictFinding(observed),
+        ...acceleratorFinding(observed),
         ...classFinding(observed.classDecision),
         revisionFinding(observed.deployment, [
           ...(apiOutdated ? ["api"] : []),

@@ -1,3 +1,4 @@
+import { wastesAccelerator } from "../desired/pods/accelerator-use.ts";
 import type { ObservedDeployment } from "../facts/observed.ts";
 import type { ConditionState } from "./conditions.ts";
 
@@ -34,6 +35,17 @@ export function operatorConflictFinding({ rival }: ObservedDeployment): Conditio
   const [first, second] = rival.names;
   const message = `Two operators reconcile this TtsDeployment. Their Leases are ${first} and ${second}. The first operator continues, and the second operator waits. Set different namespaces for each operator (watchNamespaces), or uninstall one of them.`;
   return [{ type: "SoleOperator", status: "False", reason: operatorConflict, message }];
+}
+
+/**
+ * Returns the condition AcceleratorsUsed. It is present only while a pool reserves accelerators that its engine
+ * does not use.
+ */
+export function acceleratorFinding({ deployment }: Pick<ObservedDeployment, "deployment">): ConditionState[] {
+  const wasteful = deployment.spec.models.filter(wastesAccelerator).map(({ name }) => name);
+  if (wasteful.length === 0) return [];
+  const message = `These pools reserve an accelerator, and their engine runs on the processor: ${wasteful.join(", ")}. Set engine.type to vllm and an image that contains vLLM, set SVC_TTS_VOICES_PROVIDERS to cuda,cpu in env with an image that supports it, or remove accelerator.`;
+  return [{ type: "AcceleratorsUsed", status: "False", reason: "AcceleratorUnused", message }];
 }
 
 /** The tolerated difference of the clocks. */

@@ -11,7 +11,8 @@ import { smallSemiSpace } from "../../lib/child-processes.ts";
 import type { Command, OptionValues, Shell } from "../../lib/command-line.ts";
 import { UsageError } from "../../lib/usage-error.ts";
 import { modelsFolder } from "../presets/installed.ts";
-import { presets } from "../presets/preset.ts";
+import { loadPreset, presetNames } from "../presets/preset.ts";
+import { needsDigests } from "../presets/resolve.ts";
 import { fetchInBackground } from "./background-fetch.ts";
 import { prepareRunFiles, type RunFiles, runFolder } from "./run-files.ts";
 import type { Environment } from "./settings/environment.ts";
@@ -50,12 +51,7 @@ export const allCommand: Command = {
 };
 
 async function runAll(shell: Shell, { fetch: modelId }: OptionValues): Promise<number> {
-  const preset = presets.find(({ id }) => id === modelId);
-  if (modelId !== undefined && !preset) {
-    throw new UsageError(
-      `--fetch must be one of ${presets.map(({ id }) => id).join(", ")}; it is ${modelId}.`,
-    );
-  }
+  if (modelId !== undefined) requireFetchable(modelId);
   const offset = readPortOffset(shell.env);
   const shifted: Ports = {
     api: ports.api + offset,
@@ -77,7 +73,8 @@ async function runAll(shell: Shell, { fetch: modelId }: OptionValues): Promise<n
   const naturalVoice = { speaker: "af_heart", modelId: "mist", text: "Hello! This is a natural voice." };
   const example = curlCommand(shifted.api, files.key, naturalVoice, "heart.wav");
   const ready = reportReadiness(shell, shifted, files, signal);
-  const fetching = preset && fetchInBackground(shell, { id: preset.id, example, ready }, signal);
+  const fetching =
+    modelId === undefined ? undefined : fetchInBackground(shell, { id: modelId, example, ready }, signal);
   const unwatch = shell.env.DEV === "1" ? restartOnSave(shell, running) : () => undefined;
   try {
     const died = Promise.race(
@@ -98,6 +95,19 @@ async function runAll(shell: Shell, { fetch: modelId }: OptionValues): Promise<n
     rmSync(files.routingFile, { force: true });
     shell.print("==> stopped");
   }
+}
+
+/**
+ * Requires a model that `svc-tts models get` installs without further options: its license allows commercial use, and
+ * all digests are known.
+ */
+function requireFetchable(modelId: string): void {
+  const presets = presetNames().map(loadPreset);
+  const names = presets
+    .filter((preset) => preset.license.commercial && !needsDigests(preset))
+    .map(({ id }) => id);
+  if (!names.includes(modelId))
+    throw new UsageError(`--fetch must be one of ${names.join(", ")}; it is ${modelId}.`);
 }
 
 /** A tier in a child process. The child stops on a signal, or when its channel closes because the parent has ended. */

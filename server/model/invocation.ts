@@ -3,7 +3,7 @@ import { Compile } from "typebox/compile";
 import { type ModelKind, modelIds, models } from "../../config/contract/models.ts";
 import type { ListedVoice } from "../../config/contract/voices.ts";
 import { Failure, type FieldError } from "../contract/errors.ts";
-import type { Invocation } from "../contract/speech.ts";
+import { type Invocation, samplingNames } from "../contract/speech.ts";
 
 const schema = Type.Object({
   modelId: Type.Enum([...modelIds]),
@@ -21,6 +21,7 @@ const schema = Type.Object({
     topP: Type.Number({ exclusiveMinimum: 0, maximum: 1 }),
     maxTokens: Type.Integer({ minimum: 1 }),
   }),
+  unsetSampling: Type.Optional(Type.Array(Type.Enum([...samplingNames]), { maxItems: 4 })),
   saveOovs: Type.Optional(Type.Boolean()),
   lexicon: Type.Optional(Type.Record(Type.String(), Type.String({ maxLength: 500 }))),
 });

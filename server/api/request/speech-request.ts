@@ -1,6 +1,6 @@
 import { type ModelId, models, type Profile } from "../../../config/contract/models.ts";
 import type { ListedVoice } from "../../../config/contract/voices.ts";
-import { type Invocation, samplingDefaults } from "../../contract/speech.ts";
+import { type Invocation, type Sampling, samplingDefaults, samplingNames } from "../../contract/speech.ts";
 import { countCodePoints } from "./code-points.ts";
 import { FieldReader, formatValue } from "./field-reader.ts";
 import { describe, eventFormatField, fields, quickest, rateField, slowest } from "./fields.ts";
@@ -64,7 +64,7 @@ function readFields(reader: FieldReader, options: ValidationOptions): SpeechRequ
     text: readText(reader, "text", modelId, place),
     stretch: readStretch(reader, modelId, profile),
     ...readMarkup(reader, modelId, variant),
-    sampling: readSampling(reader, modelId),
+    ...readSampling(reader, modelId),
   };
   return { invocation, format, rate: formats[format].rateFor?.(rate) ?? rate };
 }
@@ -221,15 +221,19 @@ function readInlineStretch(reader: FieldReader): readonly number[] {
 }
 
 /** Reads the fields of arcana. The mist models ignore these fields. */
-function readSampling(reader: FieldReader, modelId: ModelId): Invocation["sampling"] {
-  if (modelId !== "arcana") return samplingDefaults;
+function readSampling(reader: FieldReader, modelId: ModelId): Pick<Invocation, "sampling" | "unsetSampling"> {
+  if (modelId !== "arcana") return { sampling: samplingDefaults };
   const read = (name: keyof typeof fields) => reader.read<number>(name, fields[name]);
-  return {
-    repetitionPenalty: read("repetition_penalty") ?? samplingDefaults.repetitionPenalty,
-    temperature: read("temperature") ?? samplingDefaults.temperature,
-    topP: read("top_p") ?? samplingDefaults.topP,
-    maxTokens: read("max_tokens") ?? samplingDefaults.maxTokens,
+  const set = {
+    repetitionPenalty: read("repetition_penalty"),
+    temperature: read("temperature"),
+    topP: read("top_p"),
+    maxTokens: read("max_tokens"),
   };
+  const unsetSampling = samplingNames.filter((name) => set[name] === undefined);
+  const values = samplingNames.map((name) => [name, set[name] ?? samplingDefaults[name]] as const);
+  const sampling = Object.fromEntries(values) as unknown as Sampling;
+  return { sampling, ...(unsetSampling.length > 0 && { unsetSampling }) };
 }
 
 /**

@@ -74,6 +74,11 @@ export class VoiceProblem extends Error {
   }
 }
 
+/** The manifest of a model that vLLM serves (server/engine/vllm/model/manifest.ts), which has no mounted voices. */
+export class GeneratorManifest extends VoiceProblem {}
+
+const generatorKinds: readonly unknown[] = ["tokens", "audio"];
+
 const validators: { readonly [Kind in VoiceManifest["kind"]]: Validator } = {
   piper: Compile(schemas.piper),
   kokoro: Compile(schemas.kokoro),
@@ -88,10 +93,8 @@ export function readVoiceManifest(file: string, text: string): VoiceManifest {
   const value = readJson(file, text);
   const kind = value.kind;
   if (kind !== "piper" && kind !== "kokoro") {
-    throw new VoiceProblem(
-      { file, field: "/kind" },
-      `must be one of ${kinds.join(", ")}; it is ${quoted(kind)}`,
-    );
+    const Problem = generatorKinds.includes(kind) ? GeneratorManifest : VoiceProblem;
+    throw new Problem({ file, field: "/kind" }, `must be one of ${kinds.join(", ")}; it is ${quoted(kind)}`);
   }
   refuseUnknown(file, "", value, schemas[kind].properties);
   const error = validators[kind].Errors(value)[0];

@@ -1,3 +1,5 @@
+import { stat } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import type { ModelId } from "../../../config/contract/models.ts";
 import { findVoice } from "../../../config/contract/voices.ts";
 import { sleep, systemClock } from "../../../lib/clock.ts";
@@ -5,7 +7,7 @@ import { readIfExists } from "../../../lib/read-if-exists.ts";
 import { type EngineLog, EngineMissing } from "../runtime/engine.ts";
 import { NeuralEngine, type Reader } from "./engine.ts";
 import { findPackages } from "./folder.ts";
-import { VoiceProblem } from "./manifest.ts";
+import { GeneratorManifest, VoiceProblem } from "./manifest.ts";
 import {
   type MountedVoice,
   type PackageSource,
@@ -328,6 +330,7 @@ export class MountedVoices {
       }
       state.problem = state.lastAttempt?.problem;
     } catch (error) {
+      if (error instanceof GeneratorManifest && (await isInstalled(source))) return;
       // A file is missing, or the manifest is invalid.
       state.problem = this.#report(state.problem, problemOf(source, error));
     }
@@ -422,6 +425,14 @@ function keyOf({ folder, file }: PackageSource): string {
 }
 
 /** Whether the files are loaded in this check. */
+/**
+ * Whether `svc-tts models get` installed the package. A folder of installed models may include a model of arcana,
+ * which other tiers do not load.
+ */
+async function isInstalled({ folder, file }: PackageSource): Promise<boolean> {
+  return (await readIfExists(stat(join(folder, dirname(file), "installed.json")))) !== undefined;
+}
+
 function isDue(lastAttempt: LoadAttempt | undefined, signature: string, check: number): boolean {
   if (lastAttempt?.signature !== signature) return true;
   return lastAttempt.problem !== undefined && check >= lastAttempt.retryAt;

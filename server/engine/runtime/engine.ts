@@ -1,4 +1,4 @@
-import type { EngineFrame, Utterance } from "../../contract/speech.ts";
+import type { EngineFrame, Sampling, Utterance } from "../../contract/speech.ts";
 import type { GeneratorCounts } from "./generator-outcomes.ts";
 
 /**
@@ -14,6 +14,8 @@ export interface Engine {
    * property, and its utterances have sampling settings.
    */
   readonly tokensPerSecond?: number;
+  /** The sampling of requests that do not set sampling options, if it differs from the defaults of arcana. */
+  readonly samplingDefaults?: Sampling;
   /** The number of utterances that the engine synthesizes at the same time. Further utterances wait. */
   readonly capacity: number;
   /** The measured number of concurrent streams that the engine synthesizes faster than real time. */

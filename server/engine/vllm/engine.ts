@@ -3,12 +3,21 @@ import { join } from "node:path";
 import { sleep, systemClock } from "../../../lib/clock.ts";
 import { createStreamStretcher } from "../../audio/time-stretch.ts";
 import { Failure } from "../../contract/errors.ts";
-import type { EngineFrame, Sampling, TokenTimestamp, Utterance } from "../../contract/speech.ts";
+import {
+  type EngineFrame,
+  type Sampling,
+  samplingDefaults,
+  type TokenTimestamp,
+  type Utterance,
+} from "../../contract/speech.ts";
 import type { Engine, EngineLog } from "../runtime/engine.ts";
 import { type GeneratorCounts, GeneratorError, newCounts } from "../runtime/generator-outcomes.ts";
 import { measureCapacity, streamsOfDecoder } from "./capacity.ts";
 import { CodecProcessPool } from "./codec/codec-pool.ts";
+import { firstVoice, modelVoice } from "./model/manifest.ts";
+import type { ArcanaManifest } from "./model/manifest-schema.ts";
 import { type GeneratorModel, readModelFolder } from "./model/model-folder.ts";
+import { type ReadSounds, type ToText, textFor } from "./prompt-text.ts";
 import { MetricsRelay } from "./server/metrics-relay.ts";
 import {
   ConnectedServer,
@@ -35,6 +44,8 @@ export interface GeneratorOptions extends GeneratorSettings {
    * has no word timestamps.
    */
   readonly readTimes?: ReadTimes | undefined;
+  /** Reads the phonemes of words. A model that reads phonemes requires it. */
+  readonly readSounds?: ReadSounds | undefined;
 }
 
 const defaultTimesWithinMs = 500;
@@ -44,8 +55,6 @@ const retryAfterSeconds = 15;
 const mostCodecProcesses = 8;
 /** The number of windows that a GPU decodes together. */
 const gpuBatch = 16;
-/** The default sampling of arcana (specification 2.1). */
-const defaultSampling: Sampling = { repetitionPenalty: 1.5, temperature: 0.5, topP: 1, maxTokens: 1200 };
 
 /** Synthesizes with a language model that vLLM serves. */
 export class VllmEngine implements Engine {
@@ -56,7 +65,9 @@ export class VllmEngine implements Engine {
   readonly realTimeStreams: number;
   readonly worksAhead = true;
   readonly counts: GeneratorCounts;
-  readonly #voices: Readonly<Record<string, string>>;
+  readonly samplingDefaults: Sampling;
+  readonly #manifest: ArcanaManifest;
+  readonly #toText: ToText;
   readonly #server: GeneratorServer;
   readonly #writer: SpeechWriter;
   readonly #relay: MetricsRelay | undefined;
@@ -66,13 +77,15 @@ export class VllmEngine implements Engine {
   readonly #log: EngineLog;
 
   private constructor(parts: Parts, realTimeStreams: number) {
-    const { model, server, relay, writer, seed, counts, readTimes, timesWithinMs, log } = parts;
+    const { model, server, relay, writer, seed, counts, readTimes, toText, timesWithinMs, log } = parts;
     this.rate = writer.rate;
     if (writer.tokensPerSecond) this.tokensPerSecond = writer.tokensPerSecond;
     this.capacity = realTimeStreams;
     this.realTimeStreams = realTimeStreams;
     this.counts = counts;
-    this.#voices = model.manifest.voices;
+    this.samplingDefaults = samplingOf(model);
+    this.#manifest = model.manifest;
+    this.#toText = toText;
     this.#server = server;
     this.#relay = relay;
     this.#writer = writer;
@@ -108,11 +121,6 @@ export class VllmEngine implements Engine {
 
   notReady(): string | undefined {
     return this.#server.address() ? undefined : "vLLM is being started";
-  }
-
-  /** Returns the model's name of a voice of arcana. */
-  voiceOf(id: string): string {
-    return this.#voices[id] ?? id;
   }
 
   /**
@@ -221,11 +229,13 @@ export class VllmEngine implements Engine {
     if (signal.aborted) return;
     const server = this.#server.address();
     if (!server) throw new GeneratorError("away", "vLLM is being started");
+    const text = await this.#toText(utterance.tokens, signal);
+    if (text === undefined) return;
     const speech = this.#writer.write({
       server,
-      text: textOf(utterance),
-      voice,
-      sampling: utterance.sampling ?? defaultSampling,
+      text,
+      voice: modelVoice(this.#manifest, voice),
+      sampling: utterance.sampling ?? this.samplingDefaults,
       seed: this.#seed,
       dueAtMs: utterance.dueAtMs ?? performance.now(),
       isFirst: utterance.isFirst ?? false,
@@ -247,6 +257,7 @@ interface Parts {
   readonly seed: number | undefined;
   readonly counts: GeneratorCounts;
   readonly readTimes: ReadTimes | undefined;
+  readonly toText: ToText;
   readonly timesWithinMs: number;
   readonly log: EngineLog;
 }
@@ -254,6 +265,7 @@ interface Parts {
 async function openParts(options: GeneratorOptions): Promise<Parts> {
   // The model is validated first: vLLM takes a minute to start, and its errors are less precise.
   const model = await readModelFolder(options.folder);
+  const toText = textFor(model, options.readSounds);
   const counts = newCounts();
   let server: GeneratorServer | undefined;
   const writer = await openWriter(model, options, counts, () => server?.heard());
@@ -261,7 +273,7 @@ async function openParts(options: GeneratorOptions): Promise<Parts> {
     server = await openServer(model, writer, options);
     const relay = await openRelay(server, options);
     const { seed, readTimes, timesWithinMs = defaultTimesWithinMs, log } = options;
-    return { model, server, relay, writer, seed, counts, readTimes, timesWithinMs, log };
+    return { model, server, relay, writer, seed, counts, readTimes, toText, timesWithinMs, log };
   } catch (error) {
     await server?.close();
     await writer.close();
@@ -353,19 +365,21 @@ async function speakFirst(parts: Parts): Promise<void> {
  * Synthesizes one phrase with vLLM and the decoder, before the first request.
  * @throws Error if the result has no audio.
  */
-async function speakOnce({ model, server, writer, seed }: Parts): Promise<void> {
+async function speakOnce({ model, server, writer, toText, seed }: Parts): Promise<void> {
+  const { signal } = new AbortController();
+  const text = await toText([{ before: "", text: "Ready", after: ".", stretch: 1 }], signal);
   const address = server.address();
   if (!address)
     throw new Error("vLLM became unavailable before it returned its first audio. Check the log of vLLM.");
   const speech = writer.write({
     server: address,
-    text: "Ready.",
-    voice: Object.values(model.manifest.voices)[0] ?? "",
-    sampling: { ...defaultSampling, maxTokens: 200 },
+    text: text ?? "",
+    voice: firstVoice(model.manifest),
+    sampling: { ...samplingOf(model), maxTokens: 200 },
     seed,
     dueAtMs: 0,
     isFirst: false,
-    signal: new AbortController().signal,
+    signal,
     onWritten: () => undefined,
   });
   for await (const samples of speech) if (samples.length > 0) break;
@@ -398,8 +412,9 @@ async function measureStreams(
   return streams;
 }
 
-function textOf({ tokens }: Utterance): string {
-  return tokens.map(({ before, text, after }) => before + text + after).join(" ");
+/** Returns the sampling of a request without sampling options: arcana's defaults, changed by the manifest. */
+function samplingOf({ manifest }: GeneratorModel): Sampling {
+  return { ...samplingDefaults, ...manifest.sampling };
 }
 
 function failure(cause: unknown, isAudioSent: boolean): unknown {

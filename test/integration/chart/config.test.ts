@@ -6,6 +6,7 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
 import type { KubernetesObject } from "../../../operator/facts/kubernetes-object.ts";
+import { presetNames } from "../../../server/presets/preset.ts";
 import {
   type ControlPlane,
   type ControlPlaneAddress,
@@ -103,6 +104,14 @@ describe("the samples", () => {
     const file = join(root, `config/samples/${name}.yaml`);
     const out = await kubectlOrThrow(address, ["apply", "--dry-run=server", "-n", "speech", "-f", file]);
     expect(out).toContain(`${name} created (server dry run)`);
+  });
+
+  it("include a GPU deployment with its volume and its job, which the API server accepts", async () => {
+    const file = join(root, "config/samples/gpu.yaml");
+    const out = await kubectlOrThrow(address, ["apply", "--dry-run=server", "-n", "speech", "-f", file]);
+    expect(out.match(/created \(server dry run\)/g)).toHaveLength(3);
+    const preset = /args: \[models, get, ([\w.-]+),/.exec(await readFile(file, "utf8"))?.[1];
+    expect(presetNames()).toContain(preset);
   });
 
   it("include a CloudNativePG database that the API server accepts", async () => {

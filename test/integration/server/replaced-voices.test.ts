@@ -8,7 +8,7 @@ import { openEspeak } from "../../../server/engine/espeak/engine.ts";
 import { MountedVoices, type MountOptions } from "../../../server/engine/neural/mounted-voices.ts";
 import type { ProcessPool } from "../../../server/engine/runtime/process-pool.ts";
 import { reportVoices } from "../../../server/model/voice-report.ts";
-import { presets } from "../../../server/presets/preset.ts";
+import { loadPreset } from "../../../server/presets/preset.ts";
 import { eventually } from "../../support/eventually.ts";
 import { VoicesFolder } from "../../support/voices/folder.ts";
 
@@ -144,18 +144,28 @@ describe("a mounted voice that may replace a built-in voice", () => {
   });
 
   test("of Kokoro-82M exists for every English built-in voice, with a suitable gender", () => {
-    const [preset] = presets;
-    const replaceable = preset?.manifest.voices.flatMap(({ mayReplace = [], gender }) =>
+    const { manifest } = loadPreset("kokoro-82m");
+    if (manifest.kind !== "kokoro") throw new Error("the manifest is not one of Kokoro");
+    const replaceable = manifest.voices.flatMap(({ mayReplace = [], gender }) =>
       mayReplace.map((id) => ({ id, gender })),
     );
     const english = builtInVoices.filter(({ language }) => language === "eng");
-    expect(replaceable?.map(({ id }) => id).toSorted()).toEqual(english.map(({ id }) => id).toSorted());
-    for (const { id, gender } of replaceable ?? [])
-      expect([gender, "neutral"], id).toContain(builtIn(id).gender);
+    expect(replaceable.map(({ id }) => id).toSorted()).toEqual(english.map(({ id }) => id).toSorted());
+    for (const { id, gender } of replaceable) expect([gender, "neutral"], id).toContain(builtIn(id).gender);
   });
 });
 
 describe("the folder of installed models", () => {
+  test("may contain a model of arcana, which is no problem for mounted voices", async () => {
+    folder.json("orpheus-3b/manifest.json", { kind: "tokens", license: "x" });
+    const mountedByUser = await open({ folder: folder.path });
+    expect(mountedByUser.problems().map(({ field }) => field)).toEqual(["/kind"]);
+    await mountedByUser.close();
+    folder.json("orpheus-3b/installed.json", { preset: "orpheus-3b" });
+    const installed = await open({ installed: folder.path });
+    expect([installed.voices(), installed.problems()]).toEqual([[], []]);
+  });
+
   test("may appear later, and does not delay the start", async () => {
     const installed = join(folder.path, "installed");
     const voices = await open({ installed });

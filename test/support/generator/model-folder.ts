@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { voicesOf } from "../../../config/contract/voices.ts";
 import { Decoder } from "../../../server/engine/vllm/codec/decoder.ts";
 import { FrameReader } from "../../../server/engine/vllm/codec/frame-reader.ts";
-import type { TokensManifest } from "../../../server/engine/vllm/model/manifest.ts";
+import type { TokensManifest } from "../../../server/engine/vllm/model/manifest-schema.ts";
 import { byteTokenizer, llamaConfig, llamaWeights, special, tinyCodec, tinyDecoder } from "./tiny-model.ts";
 
 /** Fields that replace those of the manifest of the tiny model. */

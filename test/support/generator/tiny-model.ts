@@ -3,7 +3,7 @@
  * with one layer, which the real vLLM can serve. For every text it writes the slots of frames in order. The
  * codes in the slots depend on the text.
  */
-import type { CodecManifest } from "../../../server/engine/vllm/model/manifest.ts";
+import type { CodecManifest } from "../../../server/engine/vllm/model/manifest-schema.ts";
 import { GraphWriter } from "../voices/onnx-writer.ts";
 import { gaussian } from "../voices/random-voices.ts";
 

@@ -28,6 +28,8 @@ export interface Script {
   readonly tokensPerSecond?: number;
   /** Ends a completion after this many tokens. */
   readonly mostTokens?: number;
+  /** Tokens that are written before the speech. */
+  readonly preamble?: readonly number[];
   /** Stops writing after this many tokens, and waits until the client disconnects. */
   readonly holdsAfter?: number;
 }
@@ -43,6 +45,8 @@ export interface Asked {
   /** The number of clients that disconnected before the end. */
   readonly hungUp: number;
   readonly asked: readonly Ask[];
+  /** The bodies of the requests for audio. */
+  readonly askedAudio: readonly object[];
   /** The tokens of the latest completion. */
   readonly lastWritten: readonly number[];
 }
@@ -56,6 +60,7 @@ let script = JSON.parse(process.env.SCRIPT ?? '{"does":"speak"}') as Script;
 let remainingCompletions = script.times ?? Number.POSITIVE_INFINITY;
 let running = 0;
 const asked: Ask[] = [];
+const askedAudio: object[] = [];
 let hungUp = 0;
 let lastWritten: number[] = [];
 
@@ -76,7 +81,7 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
       .setHeader("content-type", "text/plain")
       .end(`vllm:num_requests_running ${running}\n`);
   if (request.url === "/asked")
-    return void response.end(JSON.stringify({ running, asked, hungUp, lastWritten }));
+    return void response.end(JSON.stringify({ running, asked, askedAudio, hungUp, lastWritten }));
   const body = JSON.parse(await text(request)) as Ask & Script;
   if (request.url === "/script") {
     script = body;
@@ -85,8 +90,10 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
   }
   if (request.headers.authorization !== `Bearer ${key}`) return void response.writeHead(401).end();
   running++;
-  if (request.url === "/v1/audio/speech") await utter(response);
-  else await complete(body, response);
+  if (request.url === "/v1/audio/speech") {
+    askedAudio.push(body);
+    await utter(response);
+  } else await complete(body, response);
   running--;
 }
 
@@ -113,6 +120,7 @@ async function complete(ask: Ask, response: ServerResponse): Promise<void> {
 async function speak(most: number, does: Script["does"], response: ServerResponse): Promise<void> {
   const written: number[] = [];
   lastWritten = written;
+  if (script.preamble) sendChoice(response, { token_ids: script.preamble, finish_reason: null });
   for (let at = 0; at < most && !response.destroyed; at += tinyCodec.slots.length) {
     if (script.holdsAfter !== undefined && at >= script.holdsAfter)
       return void (await disconnected(response));

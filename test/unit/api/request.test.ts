@@ -53,7 +53,17 @@ describe("a request with only the required fields", () => {
       phonemizeBetweenBrackets: false,
       inlineStretch: [],
       sampling: { repetitionPenalty: 1.5, temperature: 0.5, topP: 1, maxTokens: 1200 },
+      unsetSampling: ["repetitionPenalty", "temperature", "topP", "maxTokens"],
     });
+  });
+
+  it("reports which sampling options are not set, also if a value is the default", () => {
+    const { sampling, unsetSampling } = read(wav, { ...arcana, temperature: 0.5, top_p: 0.9 }).invocation;
+    expect(sampling).toEqual({ repetitionPenalty: 1.5, temperature: 0.5, topP: 0.9, maxTokens: 1200 });
+    expect(unsetSampling).toEqual(["repetitionPenalty", "maxTokens"]);
+    const all = { repetition_penalty: 1.5, temperature: 0.5, top_p: 1, max_tokens: 1200 };
+    expect(read(wav, { ...arcana, ...all }).invocation).not.toHaveProperty("unsetSampling");
+    expect(read(pcm, mist).invocation).not.toHaveProperty("unsetSampling");
   });
 });
 

@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { allCommand } from "../../../server/cli/all.ts";
@@ -24,11 +24,14 @@ function install(into: string): void {
 describe("svc-tts models", () => {
   it("lists the installable and the installed models", async () => {
     const into = join(folder, "list");
-    expect((await run("models", "list", "--into", into)).out).toMatch(
-      /^kokoro-82m {2}not installed {2}114 MB/,
+    const { out } = await run("models", "list", "--into", into);
+    expect(out).toMatch(/^kokoro-82m {2}not installed {2}114 MB {2}Apache-2\.0 {2}/m);
+    expect(out).toMatch(/^orpheus-3b {2}not installed {2}size not known/m);
+    expect(out).toMatch(
+      /^piper-en_US-joe-medium {2}not installed {2}63 MB {2}CC0-1\.0 \(not for commercial use\)/m,
     );
     install(into);
-    expect((await run("models", "list", "--into", into)).out).toMatch(/^kokoro-82m {2}installed/);
+    expect((await run("models", "list", "--into", into)).out).toMatch(/^kokoro-82m {2}installed/m);
   });
 
   it("shows sources, license, voices and the variant of the installed model", async () => {
@@ -45,6 +48,27 @@ describe("svc-tts models", () => {
     );
   });
 
+  it("shows what a model without known digests requires", async () => {
+    const { out } = await run("models", "show", "orpheus-3b", "--into", join(folder, "show"));
+    expect(out).toMatch(/^requires {2}a GPU with 16 GiB of memory$/m);
+    expect(out).toMatch(/^tested {4}no: /m);
+    expect(out).toMatch(/^source {4}https:.*orpheus-3b-0\.1-ft.* \(requires HF_TOKEN\)$/m);
+    expect(out).toMatch(/^digests {3}not known to svc-tts; state them with --digests$/m);
+    expect((await run("models", "get", "orpheus-3b", "--help")).out).toContain("so --digests is required");
+  });
+
+  it.each([
+    [["piper-en_US-joe-medium"], "does not allow commercial use: CC0-1.0"],
+    [["orpheus-3b"], "State them with --digests FILE, in the format of sha256sum"],
+    [["orpheus-3b", "--digests", join(folder, "none.sha256")], "no such file or directory"],
+  ])("does not get %o", async (words, message) => {
+    const into = join(folder, "refused");
+    const { code, err } = await run("models", "get", ...words, "--into", into);
+    expect(code).toBe(1);
+    expect(err).toContain(message);
+    expect(existsSync(into)).toBe(false);
+  });
+
   it("removes installed files, and reports a model that is not installed", async () => {
     const into = join(folder, "remove");
     install(into);
@@ -54,7 +78,10 @@ describe("svc-tts models", () => {
 
   it.each([
     [["models", "get", "ghost"], "unknown command `models get ghost`"],
-    [["all", "--fetch", "ghost"], "--fetch must be one of kokoro-82m; it is ghost."],
+    [
+      ["all", "--fetch", "ghost"],
+      "--fetch must be one of kokoro-82m, piper-en_US-ljspeech-high; it is ghost.",
+    ],
   ])("refuses %o", async (words, message) => {
     const { code, err } = await run(...words);
     expect(code).toBe(2);

@@ -1,5 +1,5 @@
-import { globSync, readFileSync } from "node:fs";
-import { isBuiltin } from "node:module";
+import { existsSync, globSync, readFileSync } from "node:fs";
+import { createRequire, isBuiltin } from "node:module";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 
@@ -38,6 +38,38 @@ test("the base image has the version of Node that package.json pins", () => {
     JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { dependencies: { node: string } }
   ).dependencies.node;
   expect(containerfile).toContain(`ARG BASE=docker.io/library/node:${pinned}-`);
+});
+
+test("the arcana image has a base for each value of CODEC, and the default is the processor", () => {
+  expect(containerfile).toMatch(/^ARG CODEC=cpu$/m);
+  expect(containerfile).toMatch(/^FROM arcana-\$\{CODEC\} AS arcana$/m);
+  const bases = [
+    ...containerfile.matchAll(/^FROM \$\{VLLM\} AS arcana-(\S+)\nENV GENERATOR_CODEC_PROVIDERS=(\S+)$/gm),
+  ];
+  expect(bases.map(([, codec, providers]) => [codec, providers])).toEqual([
+    ["cpu", "cpu"],
+    ["cuda12", "cuda,cpu"],
+  ]);
+});
+
+test("the stage with CUDA uses the names and the folder of the pinned version of ONNX Runtime", () => {
+  const folder = join(root, "node_modules/onnxruntime-node");
+  const metadata = createRequire(import.meta.url)(join(folder, "script/install-metadata.js")) as {
+    requirements: Record<string, string[]>;
+    manifests: Record<string, Record<string, object>>;
+  };
+  expect(metadata.requirements["linux/x64"]).toContain("cuda12");
+  const libraries = Object.keys(metadata.manifests["linux/x64:cuda12"] ?? {}).map((name) =>
+    name.replace("./", ""),
+  );
+  const copied = [
+    ...containerfile.matchAll(/bin\/(napi-v\d+)\/linux\/x64\/(libonnxruntime_providers_\w+\.so)/g),
+  ];
+  expect(copied.length).toBeGreaterThan(2);
+  for (const [, api = "", library = ""] of copied) {
+    expect(libraries).toContain(library);
+    expect(existsSync(join(folder, "bin", api, "linux/x64"))).toBe(true);
+  }
 });
 
 test("the license label of each image includes the copyleft licenses of its packages", () => {

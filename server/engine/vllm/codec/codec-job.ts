@@ -1,4 +1,4 @@
-import type { CodecManifest } from "../model/manifest.ts";
+import type { CodecManifest } from "../model/manifest-schema.ts";
 import type { CodecFrame } from "./frame-reader.ts";
 
 /** The settings of a codec process, which receives them as JSON in its first argument. */

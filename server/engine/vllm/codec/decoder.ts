@@ -1,6 +1,6 @@
 import { InferenceSession, Tensor } from "onnxruntime-node";
 import { sessionOptions } from "../../neural/onnx/model-spec.ts";
-import type { CodecManifest } from "../model/manifest.ts";
+import type { CodecManifest } from "../model/manifest-schema.ts";
 import type { CodecSpec } from "./codec-job.ts";
 import type { CodecFrame } from "./frame-reader.ts";
 

@@ -1,4 +1,4 @@
-import type { CodecManifest } from "../model/manifest.ts";
+import type { CodecManifest } from "../model/manifest-schema.ts";
 
 /** The codes of one frame, one for each slot. */
 export type CodecFrame = readonly number[];

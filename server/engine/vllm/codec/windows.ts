@@ -1,4 +1,4 @@
-import type { CodecManifest } from "../model/manifest.ts";
+import type { CodecManifest } from "../model/manifest-schema.ts";
 
 /** The frames of one call of the decoder. Frames around the audible frames are context. */
 export interface CodecWindow {

@@ -2,13 +2,8 @@ import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { readdir, readFile } from "node:fs/promises";
 import { join, relative } from "node:path";
-import {
-  type ArcanaManifest,
-  type AudioManifest,
-  manifestName,
-  readArcanaManifest,
-  type TokensManifest,
-} from "./manifest.ts";
+import { manifestName, readArcanaManifest } from "./manifest.ts";
+import type { ArcanaManifest, AudioManifest, TokensManifest } from "./manifest-schema.ts";
 import { createTokenize, type Tokenize } from "./prompt.ts";
 
 /** A model: its folder, its manifest, and for a model of tokens its tokenizer. The files were verified. */
@@ -30,7 +25,7 @@ export async function readModelFolder(folder: string): Promise<GeneratorModel> {
     for (const [name, sha256] of Object.entries(manifest.sha256)) await check(folder, name, sha256);
     if (manifest.kind === "audio") return { folder, manifest };
     const tokenizer = (await readNamed(folder, tokenizerName)).toString();
-    return { folder, manifest, tokenize: createTokenize(tokenizer, manifest.prompt) };
+    return { folder, manifest, tokenize: createTokenize(tokenizer, manifest) };
   } catch (cause) {
     throw new Error(`The arcana model in ${folder}: ${(cause as Error).message}`, { cause });
   }

@@ -1,5 +1,6 @@
 import { GeneratorError } from "../../runtime/generator-outcomes.ts";
-import type { AudioManifest } from "../model/manifest.ts";
+import { firstVoice } from "../model/manifest.ts";
+import type { AudioManifest } from "../model/manifest-schema.ts";
 import { type ServerAddress, servedName } from "../server/server-address.ts";
 import { readResponseBody } from "./response-body.ts";
 import type { SpeechWriter, WriteRequest } from "./speech-writer.ts";
@@ -39,7 +40,8 @@ export class AudioWriter implements SpeechWriter {
     const body = JSON.stringify({
       model: servedName,
       input: text,
-      voice,
+      voice: voice.name,
+      ...(voice.description !== undefined && { instructions: voice.description }),
       response_format: "pcm",
       stream: true,
       temperature: sampling.temperature,
@@ -82,7 +84,7 @@ export class AudioWriter implements SpeechWriter {
 
   #writeTestSentence(server: ServerAddress, signal: AbortSignal): AsyncGenerator<Int16Array, void, void> {
     const sampling = { repetitionPenalty: 1, temperature: 0.5, topP: 1, maxTokens: 1200 };
-    const voice = Object.values(this.#options.manifest.voices)[0] ?? "";
+    const voice = firstVoice(this.#options.manifest);
     const onWritten = () => undefined;
     return this.write({
       server,

@@ -1,6 +1,6 @@
 import type { Sampling } from "../../../contract/speech.ts";
 import { GeneratorError } from "../../runtime/generator-outcomes.ts";
-import type { TokensManifest } from "../model/manifest.ts";
+import type { TokensManifest } from "../model/manifest-schema.ts";
 import { type ServerAddress, servedName } from "../server/server-address.ts";
 import { readResponseBody } from "./response-body.ts";
 
@@ -16,14 +16,17 @@ export interface CompletionRequest {
 /** Requests tokens from vLLM. */
 export class Completions {
   readonly #manifest: TokensManifest;
-  readonly #allowed: string;
+  /** The end of a request's body: the tokens that the model may write, or nothing. */
+  readonly #bodyEnd: string;
 
   constructor(manifest: TokensManifest) {
     this.#manifest = manifest;
     const { base, codebook, slots } = manifest.codec;
     const codes = Array.from({ length: slots.length * codebook }, (_, i) => base + i);
-    // The list is converted to JSON once, because it may contain thirty thousand tokens.
-    this.#allowed = JSON.stringify([...codes, ...manifest.stop]);
+    // The list is converted to JSON once, because it may contain thirty thousand tokens. A model that writes other
+    // tokens before its speech gets no list.
+    const allowed = JSON.stringify([...codes, ...manifest.stop]);
+    this.#bodyEnd = manifest.startAfter === undefined ? `,"allowed_token_ids":${allowed}}` : "}";
   }
 
   /**
@@ -82,7 +85,7 @@ export class Completions {
       skip_special_tokens: false,
       ...(seed !== undefined && { seed }),
     });
-    return `${body.slice(0, -1)},"allowed_token_ids":${this.#allowed}}`;
+    return body.slice(0, -1) + this.#bodyEnd;
   }
 }
 

@@ -1,12 +1,13 @@
 import type { Sampling } from "../../../contract/speech.ts";
+import type { ModelVoice } from "../model/manifest-schema.ts";
 import type { ServerAddress } from "../server/server-address.ts";
 
 /** The request for one phrase. */
 export interface WriteRequest {
   readonly server: ServerAddress;
+  /** The text, or its phonemes if the model reads phonemes. */
   readonly text: string;
-  /** The model's name of the voice. */
-  readonly voice: string;
+  readonly voice: ModelVoice;
   readonly sampling: Sampling;
   readonly seed: number | undefined;
   /** The time at which the client's player runs out of audio, in milliseconds of `performance.now`. */

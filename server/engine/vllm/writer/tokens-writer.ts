@@ -5,10 +5,12 @@ import { FrameReader } from "../codec/frame-reader.ts";
 import { FrameStore } from "../codec/frame-store.ts";
 import { Seam } from "../codec/seam.ts";
 import { WindowPlan } from "../codec/windows.ts";
-import type { CodecManifest, TokensManifest } from "../model/manifest.ts";
+import { firstVoice } from "../model/manifest.ts";
+import type { CodecManifest, TokensManifest } from "../model/manifest-schema.ts";
 import type { Tokenize } from "../model/prompt.ts";
 import type { ServerAddress } from "../server/server-address.ts";
 import { Completions } from "./completion.ts";
+import { SpeechStart } from "./speech-start.ts";
 import type { SpeechWriter, WriteRequest } from "./speech-writer.ts";
 
 /** A client that has less audio than this gets the existing frames, even if they are shorter than a hop. */
@@ -89,7 +91,7 @@ export class TokensWriter implements SpeechWriter {
 
   async #speed(stream: number, server: ServerAddress, signal: AbortSignal): Promise<number> {
     const { manifest, tokenize, silenceMs } = this.#options;
-    const prompt = tokenize(Object.values(manifest.voices)[0] ?? "", `This is stream number ${stream}.`);
+    const prompt = tokenize(firstVoice(manifest), `This is stream number ${stream}.`);
     const sampling = { ...greedySampling(Math.ceil(measuredSeconds * this.tokensPerSecond)), temperature: 1 };
     const startedAt = performance.now();
     const request = { prompt, sampling, seed: undefined, withoutEnd: true };
@@ -103,6 +105,7 @@ export class TokensWriter implements SpeechWriter {
   async #fill(store: FrameStore, request: WriteRequest): Promise<void> {
     try {
       const reader = new FrameReader(this.#codec);
+      const start = new SpeechStart(this.#options.manifest.startAfter);
       const { tokenize, counts, heard, silenceMs } = this.#options;
       const completion = {
         prompt: tokenize(request.voice, request.text),
@@ -118,7 +121,7 @@ export class TokensWriter implements SpeechWriter {
         request.signal,
       )) {
         heard();
-        store.push(reader.push(tokens));
+        store.push(reader.push(start.push(tokens)));
         tokenCount += tokens.length;
         counts.tokens += tokens.length;
         counts.droppedTokens += reader.dropped - dropped;

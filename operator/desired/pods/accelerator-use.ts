@@ -1,0 +1,53 @@
+import { generatorEnv, env as names } from "../../../config/contract/names.ts";
+import type { ModelSpec } from "../../../crds/tts-deployment.ts";
+import { runsVllm } from "./arcana-engine.ts";
+
+/** The variables that make ONNX Runtime use a GPU, if their value contains `cuda`. */
+const providers: readonly string[] = [names.voicesProviders, generatorEnv.codecProviders];
+
+/**
+ * Returns whether a pool reserves an accelerator that no program of its pods uses. It returns false if the
+ * settings do not show this: an image of the user, a value from a Secret, or a podTemplate may select a GPU.
+ */
+export function wastesAccelerator(model: ModelSpec): boolean {
+  if (model.accelerator === undefined) return false;
+  const { env = [], image, engine, podTemplate } = model;
+  const startsVllm = runsVllm(model) && !env.some(({ name }) => name === generatorEnv.generatorUrl);
+  const usesCuda = env.some(
+    ({ name, value }) => providers.includes(name) && (value === undefined || value.includes("cuda")),
+  );
+  if (startsVllm || usesCuda) return false;
+  if (podTemplate !== undefined && mayConfigureEngine(JSON.stringify(podTemplate))) return false;
+  if (env.some(({ name, value }) => name === names.arcanaGenerator && value === undefined)) return false;
+  return image === undefined || engine?.type === "mini" || engine?.type === "flite";
+}
+
+/** Whether a podTemplate may select another image or an engine. */
+function mayConfigureEngine(podTemplate: string): boolean {
+  return [names.arcanaGenerator, ...providers, '"image"', '"envFrom"'].some((text) =>
+    podTemplate.includes(text),
+  );
+}
+
+/**
+ * Returns the resources of the model container. The default of the schema fits the engines of the image. The
+ * engines vLLM and Kokoro need more, so they get other requests if the user sets none.
+ */
+export function engineResources(model: ModelSpec): ModelSpec["resources"] {
+  const { requests, limits } = model.resources;
+  const isDefault =
+    limits === undefined &&
+    requests?.cpu === defaultRequests.cpu &&
+    requests.memory === defaultRequests.memory;
+  if (!isDefault || Object.keys(requests).length > 2) return model.resources;
+  const isElsewhere = model.env?.some(({ name }) => name === generatorEnv.generatorUrl) ?? false;
+  if (runsVllm(model)) return isElsewhere ? model.resources : { requests: vllmRequests };
+  return model.engine?.type === "kokoro" ? { requests: kokoroRequests } : model.resources;
+}
+
+/** The default of `models[].resources` in the CRD. */
+const defaultRequests = { cpu: "100m", memory: "512Mi" };
+/** vLLM keeps two processes busy, and reads the weights through the memory of the machine. */
+const vllmRequests = { cpu: "2", memory: "8Gi" };
+/** Two streams of Kokoro keep two cores busy. Each process needs 570 MB. */
+const kokoroRequests = { cpu: "2", memory: "2Gi" };
