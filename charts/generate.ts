@@ -199,12 +199,14 @@ ${documents.join("")}{{- end }}
 `;
 }
 
-function kustomizePolicies(): string {
+function kustomizeClassPolicies(): string {
   const nameOf = (suffix: string) => `tts-operator-${suffix}`;
   const objectOf = ({ kind, suffix, spec }: PolicyObject) =>
     toYaml({ apiVersion: policyApi, kind, metadata: { name: nameOf(suffix) }, spec });
   const objects = admissionPolicies(`system:serviceaccount:${system}:tts-operator`, nameOf).map(objectOf);
   return `${generatedHeader} charts/class-policy.ts\n${objects.join("---\n")}`;
+}
+
 /**
  * Returns the rules of a Role for users. Kubernetes aggregates no Roles, so the Role `edit` also contains the
  * rules of `view`. A rule for a cluster-scoped kind would have no effect.
@@ -338,7 +340,7 @@ function roleOfUsers(name: string, namespace: string) {
 }
 
 /** Returns the policy for the operator's Secrets for Kustomize. */
-function kustomizePolicy(): string {
+function kustomizeSecretPolicy(): string {
   const name = `tts-operator-secrets-${system}`;
   const { policy, binding } = secretPolicy(name, `system:serviceaccount:${system}:tts-operator`);
   const apiVersion = "admissionregistration.k8s.io/v1";
@@ -380,9 +382,9 @@ await write("tts-operator/templates/class-policy.yaml", classPolicyTemplate());
 await write("tts-deployment/values.schema.json", deploymentValuesSchema());
 const kustomize = "../config/kustomize";
 await write(`${kustomize}/cluster-wide/rbac.yaml`, kustomizeRoles(undefined));
-await write(`${kustomize}/cluster-wide/class-policy.yaml`, kustomizePolicies());
+await write(`${kustomize}/cluster-wide/class-policy.yaml`, kustomizeClassPolicies());
 await write("tts-operator/templates/secret-policy.yaml", secretPolicyTemplate());
-await write(`${kustomize}/cluster-wide/secret-policy.yaml`, kustomizePolicy());
+await write(`${kustomize}/cluster-wide/secret-policy.yaml`, kustomizeSecretPolicy());
 await write(`${kustomize}/namespaced/rbac.yaml`, kustomizeRoles("speech"));
 for (const definition of definitions) {
   const text = `${definitionHeader(definition.spec.names.kind)}\n${toYaml(definition)}`;
