@@ -1,5 +1,6 @@
 import type { TtsClassSpec } from "../../crds/tts-class.ts";
 import type { TtsDeploymentSpec } from "../../crds/tts-deployment.ts";
+import type { TtsModelCache } from "../facts/observed.ts";
 
 /** Checks the fields that a TtsDeployment sets against the limits of its class. */
 
@@ -144,15 +145,33 @@ function modelSourceViolations(
   { allowedModelSources }: Limits,
 ): ClassViolation[] {
   const found = models.flatMap(({ cache }, model) =>
-    (cache?.sources ?? []).flatMap(({ url, endpoint }, source) => {
-      const field = `spec.models[${model}].cache.sources[${source}]`;
-      return [
-        { field: `${field}.url`, value: url },
-        ...(endpoint === undefined ? [] : [{ field: `${field}.endpoint`, value: endpoint }]),
-      ];
-    }),
+    locatedSources(`spec.models[${model}].cache.sources`, cache?.sources),
   );
   return refused(found, allowedModelSources, matchesUrl);
+}
+
+function locatedSources(list: string, sources: TtsModelCache["spec"]["sources"] = []): Located<string>[] {
+  return sources.flatMap(({ url, endpoint }, index) => [
+    { field: `${list}[${index}].url`, value: url },
+    ...(endpoint === undefined ? [] : [{ field: `${list}[${index}].endpoint`, value: endpoint }]),
+  ]);
+}
+
+/**
+ * Returns the fields of a TtsModelCache that exceed the limits. A preset counts as the source
+ * `preset:NAME`.
+ */
+export function cacheViolations({ metadata, spec }: TtsModelCache, limits: Limits): ClassViolation[] {
+  const { preset, sources } = spec;
+  const presets = preset === undefined ? [] : [{ field: "spec.preset", value: `preset:${preset}` }];
+  const found = [...presets, ...locatedSources("spec.sources", sources)];
+  const { allowedNamespaces, allowedModelSources } = limits;
+  const isAllowedHere = allowedNamespaces === undefined || allowedNamespaces.includes(metadata.namespace);
+  const where = {
+    field: "metadata.namespace",
+    problem: `is ${metadata.namespace}, which the class does not allow`,
+  };
+  return [...(isAllowedHere ? [] : [where]), ...refused(found, allowedModelSources, matchesUrl)];
 }
 
 /** Matches a path that a program may resolve to another path, such as `/allowed/../other`. */

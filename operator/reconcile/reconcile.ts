@@ -1,3 +1,4 @@
+import type { CacheProgress } from "../../config/contract/model-cache.ts";
 import { children as names } from "../../config/contract/names.ts";
 import { combineProblems } from "../apply/refusal.ts";
 import { OwnerDeleted, type WriteResult, type Writer } from "../apply/writer.ts";
@@ -12,6 +13,8 @@ import type {
   ConflictingOperator,
   LicenseDecision,
   ObservedDeployment,
+  Pod,
+  Reconciled,
   ReconcileProblem,
   TtsDeployment,
   TtsModelPool,
@@ -62,6 +65,9 @@ export interface ReconcileContext extends ObserveContext, ClassesContext {
   readonly scaler: Scaler;
   readonly settings: Settings;
   readonly rivals: OperatorConflicts;
+  /** Reads the progress of a pod that fetches model files. Throws if the pod does not respond in time. */
+  readonly readProgress: (pod: Pod) => Promise<CacheProgress>;
+  readonly onProgressUnread: (pod: string, error: unknown) => void;
 }
 
 const settled: ReconcileOutcome = { kind: "settled" };
@@ -186,6 +192,7 @@ export async function reconcilePool(context: ReconcileContext, key: string): Pro
     await writeStatus(context, found, stalledStatus(found, unmanaged, context.clock.nowMs()));
     return settled;
   }
+  if (found.spec.cache?.name !== undefined) await context.view.isInstalled("TtsModelCache");
   const owner = findDeployment(context.view, `${found.metadata.namespace}/${found.spec.deployment}`);
   if (!owner || isBeingDeleted(owner) || owner.spec.suspend) return settled;
   if (!belongsTo(context.view, found, owner)) return settled;
@@ -338,10 +345,10 @@ function withApplied(observed: ObservedDeployment, { applied }: WriteResult): Ob
 }
 
 /** Writes the status, and then records events for its changes. */
-async function writeStatus(
+export async function writeStatus(
   context: ReconcileContext,
-  owner: TtsDeployment | TtsModelPool,
-  status: NonNullable<(TtsDeployment | TtsModelPool)["status"]>,
+  owner: Reconciled,
+  status: NonNullable<Reconciled["status"]>,
   more: readonly CanaryEvent[] = [],
 ): Promise<void> {
   if (!(await context.writer.ensureStatus(owner, status))) return;

@@ -126,13 +126,20 @@ export function modelDeployment(
 
 /**
  * Prepares the pod template of a pool. `render` throws `InvalidPatch` if the `podTemplate` of the user cannot
- * be merged.
+ * be merged. `claimName` is the claim of the TtsModelCache that the pool names.
  */
-export function renderModelTemplate(owner: TtsModelPool, server: ServerImage): RenderedTemplate {
+export function renderModelTemplate(
+  owner: TtsModelPool,
+  server: ServerImage,
+  claimName?: string,
+): RenderedTemplate {
   return {
-    specHash: modelSettings(owner),
+    specHash: modelSettings(owner, claimName),
     render: () =>
-      restarted(overridden(modelTemplate(owner, server), parseOverride(owner.spec.podTemplate)), owner),
+      restarted(
+        overridden(modelTemplate(owner, server, claimName), parseOverride(owner.spec.podTemplate)),
+        owner,
+      ),
   };
 }
 
@@ -175,9 +182,10 @@ export function ownSettings({ spec }: Pick<TtsModelPool, "spec">): string {
 }
 
 /** Returns the hash of the settings that the pod template of a pool depends on. */
-export function modelSettings(owner: TtsModelPool): string {
+export function modelSettings(owner: TtsModelPool, claimName?: string): string {
   const { replicas, scaling, rollout, podDisruptionBudget, ...settings } = owner.spec;
-  return settingsHash(owner, withoutDefaults(TtsModelPoolSpecSchema, settings));
+  const own = settingsHash(owner, withoutDefaults(TtsModelPoolSpecSchema, settings));
+  return claimName === undefined ? own : hashOf({ settings: own, claimName });
 }
 
 function settingsHash(owner: Owner, settings: unknown): string {
@@ -316,7 +324,11 @@ function licenseMounts({ license }: TtsDeployment["spec"]): Mounted[] {
 /** The liveness routes of the model tiers (specification 4.6). */
 const livenessPaths = { mist: "/ping", arcana: "/readyz" } as const;
 
-function modelTemplate(owner: TtsModelPool, server: ServerImage): V1PodTemplateSpec {
+function modelTemplate(
+  owner: TtsModelPool,
+  server: ServerImage,
+  claimName: string | undefined,
+): V1PodTemplateSpec {
   const { kind, deployment, drain, probes, accelerator, imagePullSecrets, env: more } = owner.spec;
   const { cache, telemetry } = owner.spec;
   const own = variables(modelVariables(owner)).concat(telemetryVariables(owner.spec));
@@ -325,7 +337,7 @@ function modelTemplate(owner: TtsModelPool, server: ServerImage): V1PodTemplateS
     tokenMount(children.token(deployment)),
     temporaryMount,
     ...sharedMemoryMounts(owner.spec),
-    ...cacheMounts(cache),
+    ...cacheMounts(cache, claimName),
   ];
   const livenessPath = livenessPaths[kind];
   const container: V1Container = {
