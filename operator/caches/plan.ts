@@ -177,7 +177,7 @@ function failureOf(
     ended.reason === "OOMKilled"
       ? "was killed for using too much memory"
       : `ended with exit code ${ended.exitCode}`;
-  const last = ended.message?.trim().split("\n").at(-1) ?? "";
+  const last = ended.message?.trim().split("\n").at(-1)?.trim() ?? "";
   return {
     reason: "FetchFailed",
     message: `The container ${how}. ${last}`.slice(0, longestFailure).trim().replace(/\.$/, ""),

@@ -38,7 +38,7 @@ describe("the CRDs", () => {
     await kubectlOrThrow(address, ["apply", "-f", crds]);
     const again = await kubectlOrThrow(address, ["apply", "-f", crds]);
     expect(again).toMatch(
-      /ttsclasses.tts.svc.dev unchanged[\s\S]*ttsdeployments.tts.svc.dev unchanged[\s\S]*ttsmodelpools.tts.svc.dev unchanged/,
+      /ttsclasses.tts.svc.dev unchanged[\s\S]*ttsdeployments.tts.svc.dev unchanged[\s\S]*ttsmodelcaches.tts.svc.dev unchanged[\s\S]*ttsmodelpools.tts.svc.dev unchanged/,
     );
   });
 
