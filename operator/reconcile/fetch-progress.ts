@@ -10,10 +10,10 @@ const responseWithinMs = 2_000;
 const mostBytes = 16 * 1024;
 
 /** Reads the progress of a pod that fetches model files. Throws if the pod does not respond in time. */
-export async function readFetchProgress({ status }: Pod): Promise<CacheProgress> {
+export async function readFetchProgress({ status }: Pod, port: number = ports.model): Promise<CacheProgress> {
   const ip = status?.podIP ?? "";
   const host = ip.includes(":") ? `[${ip}]` : ip;
-  const response = await fetch(`http://${host}:${ports.model}${cacheProgressPath}`, {
+  const response = await fetch(`http://${host}:${port}${cacheProgressPath}`, {
     signal: AbortSignal.timeout(responseWithinMs),
   });
   const pieces: Uint8Array[] = [];

@@ -231,7 +231,7 @@ function createContext(
           "the operator cannot read the metrics of an API pod; it retries",
         ),
     }),
-    readProgress: options.readProgress ?? readFetchProgress,
+    readProgress: options.readProgress ?? ((pod) => readFetchProgress(pod)),
     onProgressUnread: (pod, error) =>
       log.debug({ pod, error: String(error) }, "the operator cannot read the progress of a pod; it retries"),
     events: new EventRecorder({

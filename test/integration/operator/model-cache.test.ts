@@ -18,13 +18,23 @@ let progress: CacheProgress;
 const operator = { allNamespaces: true, licenseKeys: { keys: [] }, progress: () => progress };
 
 beforeAll(async () => {
-  plane = await controlPlane({ controllerManager: true, controllers: ["job-controller"], prepare: installCrds });
+  plane = await controlPlane({
+    controllerManager: true,
+    controllers: ["job-controller"],
+    prepare: installCrds,
+  });
 });
 
 afterAll(() => plane.stop());
 
 beforeEach(async () => {
-  progress = { files: 1, totalFiles: 3, bytes: 41_000_000, totalBytes: 100_000_000, bytesPerSecond: 7_000_000 };
+  progress = {
+    files: 1,
+    totalFiles: 3,
+    bytes: 41_000_000,
+    totalBytes: 100_000_000,
+    bytesPerSecond: 7_000_000,
+  };
   house = await OperatorHouse.open({ clusterWide: true }, plane.address);
   await house.restart(operator);
 });
@@ -109,7 +119,9 @@ async function generationOf(name: string): Promise<number | undefined> {
 }
 
 const claimsOf = ({ spec }: Deployment) =>
-  spec?.template.spec?.volumes?.flatMap(({ persistentVolumeClaim }) => persistentVolumeClaim?.claimName ?? []);
+  spec?.template.spec?.volumes?.flatMap(
+    ({ persistentVolumeClaim }) => persistentVolumeClaim?.claimName ?? [],
+  );
 
 describe("a TtsModelCache", () => {
   it("creates a claim and a Job, reports the progress, and removes the finished Job", async () => {
@@ -352,7 +364,9 @@ describe("pools that name a TtsModelCache", () => {
     await house.putDeployment(plain, [{ ...mist, env: [{ name: "SOME", value: "value" }] }]);
     await untilPool("demo-mist", "Ready", /^False ModelCacheNotReady: The new settings roll out when/);
     expect(await generationOf("demo-mist")).toBe(before);
-    expect((await house.get("PersistentVolumeClaim", "voices-models"))?.metadata.deletionTimestamp).toBeUndefined();
+    expect(
+      (await house.get("PersistentVolumeClaim", "voices-models"))?.metadata.deletionTimestamp,
+    ).toBeUndefined();
     await house.putDeployment(plain, [{ ...mist, cache: undefined }]);
     await house.untilGone("TtsModelCache", "voices");
     await house.untilGone("PersistentVolumeClaim", "voices-models");
@@ -382,7 +396,8 @@ describe("pools that name a TtsModelCache", () => {
     await house.putCache({ sources: [{ url: "https://models.example.com/vera.onnx" }] });
     const fetching = await podOf("voices-fetch-2-0");
     const [term] =
-      fetching.spec?.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? [];
+      fetching.spec?.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution
+        ?.nodeSelectorTerms ?? [];
     expect(term?.matchFields).toEqual([
       { key: "metadata.name", operator: "In", values: [expect.stringMatching(/^node-[ab]$/)] },
     ]);

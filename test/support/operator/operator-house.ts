@@ -10,7 +10,12 @@ import type { WatchState } from "../../../operator/cluster/reflector.ts";
 import { resourceOf } from "../../../operator/cluster/resources.ts";
 import type { KubernetesObject } from "../../../operator/facts/kubernetes-object.ts";
 import { objectKey } from "../../../operator/facts/object-key.ts";
-import type { Deployment, TtsDeployment, TtsModelCache, TtsModelPool } from "../../../operator/facts/observed.ts";
+import type {
+  Deployment,
+  TtsDeployment,
+  TtsModelCache,
+  TtsModelPool,
+} from "../../../operator/facts/observed.ts";
 import {
   type Activity,
   type FailingWatches,

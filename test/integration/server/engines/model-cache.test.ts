@@ -6,12 +6,8 @@ import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import {
-  type CachePlan,
-  cacheProgressPath,
-  readCacheProgress,
-  readCacheResult,
-} from "../../../../config/contract/model-cache.ts";
+import { type CachePlan, readCacheResult } from "../../../../config/contract/model-cache.ts";
+import { readFetchProgress } from "../../../../operator/reconcile/fetch-progress.ts";
 import { fillCache } from "../../../../server/cache/fill.ts";
 import { FillProgress } from "../../../../server/cache/progress.ts";
 import { cacheCommand } from "../../../../server/cli/cache.ts";
@@ -190,8 +186,9 @@ describe("svc-tts cache fill", () => {
     const port = String(await leasePort());
     const killed = start(plan, "--port", port);
     await untilHeld(100_000);
-    const progress = await fetch(`http://127.0.0.1:${port}${cacheProgressPath}`);
-    expect(readCacheProgress(await progress.text())).toEqual({
+    const metadata = { name: "fetch", namespace: "ns" };
+    const pod = { apiVersion: "v1", kind: "Pod", metadata, status: { podIP: "127.0.0.1" } };
+    expect(await readFetchProgress(pod, Number(port))).toEqual({
       files: 1,
       totalFiles: 2,
       bytes: 110_000,
