@@ -4,7 +4,7 @@ import { mapList, rules } from "./keywords.ts";
 
 /** The schema of `cache`: where the files of a model come from, and where they are stored. */
 
-export const Source = Type.Object(
+export const ModelSource = Type.Object(
   {
     url: Type.String({
       minLength: 8,
@@ -115,7 +115,7 @@ export const Cache = Type.Object(
       ),
     ),
     sources: Type.Optional(
-      Type.Array(Source, {
+      Type.Array(ModelSource, {
         minItems: 1,
         maxItems: 8,
         ...mapList("url"),

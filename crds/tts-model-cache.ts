@@ -1,6 +1,6 @@
 import { type Static, Type } from "typebox";
 import { Toleration } from "./accelerator-fields.ts";
-import { Source } from "./cache-fields.ts";
+import { ModelSource } from "./cache-fields.ts";
 import {
   ImagePullSecrets,
   labelValuePattern,
@@ -94,7 +94,7 @@ export const TtsModelCacheSpecSchema = Type.Object(
       }),
     ),
     sources: Type.Optional(
-      Type.Array(Source, {
+      Type.Array(ModelSource, {
         minItems: 1,
         maxItems: 8,
         ...mapList("url"),

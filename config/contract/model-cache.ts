@@ -1,5 +1,5 @@
 /**
- * What the operator and the pod of a TtsModelCache agree on: the operator passes a plan to `svc-tts cache
+ * The contract of the operator and the pod of a TtsModelCache. The operator passes a plan to `svc-tts cache
  * fill`, reads its progress over HTTP, and reads its result from the termination message of the container.
  */
 

@@ -130,7 +130,7 @@ function fetchedNow(observed: ObservedModelCache, current: Job | undefined): Fet
 /** The wait before the second attempt. It doubles with each further attempt. */
 const firstWaitMs = 10_000;
 const longestWaitMs = 600_000;
-/** The wait after a failure that ends only when somebody changes something. */
+/** The wait after a failure that ends only when the source, the spec or the operator changes. */
 const permanentWaitMs = 3_600_000;
 const permanent = new Set(["DigestMismatch", "PresetUnknown"]);
 /** Failures that end only when a user acts. */

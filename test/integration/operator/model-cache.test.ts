@@ -18,11 +18,9 @@ let progress: CacheProgress;
 const operator = { allNamespaces: true, licenseKeys: { keys: [] }, progress: () => progress };
 
 beforeAll(async () => {
-  plane = await controlPlane({
-    controllerManager: true,
-    controllers: ["job-controller"],
-    prepare: installCrds,
-  });
+  const controllers = ["job-controller", "persistentvolumeclaim-protection-controller"];
+  plane = await controlPlane({ controllerManager: true, controllers, prepare: installCrds });
+});
 });
 
 afterAll(() => plane.stop());
@@ -250,7 +248,7 @@ describe("a failed attempt", () => {
     expect((await house.cache()).status).not.toHaveProperty("failure");
   });
 
-  it("with another digest stalls the cache until somebody acts, and a changed spec is fetched at once", async () => {
+  it("with another digest stalls the cache until a user acts, and a changed spec is fetched at once", async () => {
     await house.putCache();
     await bindClaim();
     await ends("voices-fetch-1-0", failed("DigestMismatch", "nora.onnx has the SHA-256 b; expected a"));
