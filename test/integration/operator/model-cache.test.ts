@@ -21,7 +21,6 @@ beforeAll(async () => {
   const controllers = ["job-controller", "persistentvolumeclaim-protection-controller"];
   plane = await controlPlane({ controllerManager: true, controllers, prepare: installCrds });
 });
-});
 
 afterAll(() => plane.stop());
 
