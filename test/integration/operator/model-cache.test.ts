@@ -38,7 +38,7 @@ beforeEach(async () => {
 
 afterEach(async () => {
   await house.stopOperator();
-  for (const kind of ["TtsDeployment", "TtsModelPool"])
+  for (const kind of ["TtsDeployment", "TtsModelPool", "TtsModelCache"])
     for (const { metadata } of await house.admin.list(kind, { namespace: house.namespace }))
       await house.remove(kind, metadata.name);
   await house[Symbol.asyncDispose]();
@@ -138,13 +138,14 @@ describe("a TtsModelCache", () => {
       securityContext: { runAsNonRoot: true },
       containers: [
         {
-          args: expect.arrayContaining([
-            JSON.stringify({ sources: [{ url, path: "nora/nora.onnx", credentials: "SOURCE_0_" }] }),
-          ]),
           envFrom: [{ prefix: "SOURCE_0_", secretRef: { name: "store" } }],
           securityContext: { readOnlyRootFilesystem: true },
         },
       ],
+    });
+    const words = pod.spec?.containers[0]?.args ?? [];
+    expect(JSON.parse(words[words.indexOf("--plan") + 1] ?? "")).toEqual({
+      sources: [{ url, path: "nora/nora.onnx", credentials: "SOURCE_0_" }],
     });
     await untilCache("Ready", /^False Fetching/);
     expect((await house.cache()).status).toMatchObject({

@@ -156,7 +156,7 @@ describe("the plan of a TtsModelCache", () => {
     const first = planModelCache(observed(cache, { jobs: [job], pods: [ended(job, failed)] }));
     expect(first.failure).toEqual(failureOf({ time: at(0), nextAttempt: at(10) }));
     expect(first).toMatchObject({ state: { kind: "failed" }, surplus: [job], changesAt: now + 10_000 });
-    const again = cacheOf({}, { failure: first.failure });
+    const again = cacheOf({}, { failure: failureOf({ time: at(0), nextAttempt: at(10) }) });
     expect(planModelCache(observed(again, { jobs: [job] })).failure).toEqual(first.failure);
     const waits = [1, 2, 3, 6, 7, 40].map((attempts) => {
       const known = cacheOf({}, { failure: failureOf({ attempts, nextAttempt: at(-1) }) });
