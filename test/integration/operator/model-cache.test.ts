@@ -7,7 +7,7 @@ import type { CacheProgress, CacheResult } from "../../../config/contract/model-
 import { labels, modelCacheFinalizer } from "../../../config/contract/names.ts";
 import type { Claim, Deployment, Job, Pod } from "../../../operator/facts/observed.ts";
 import { type ControlPlane, controlPlane } from "../../support/cluster/control-plane.ts";
-import { installCrds } from "../../support/cluster/kubectl.ts";
+import { installCrds, kubectlOrThrow } from "../../support/cluster/kubectl.ts";
 import { eventually } from "../../support/eventually.ts";
 import { OperatorHouse } from "../../support/operator/operator-house.ts";
 
@@ -262,13 +262,28 @@ describe("a failed attempt", () => {
   });
 
   it("on a full volume says so, and a larger claim is used at once", async () => {
-    await house.putCache();
+    const storageClass = {
+      apiVersion: "storage.k8s.io/v1",
+      kind: "StorageClass",
+      allowVolumeExpansion: true,
+    };
+    const expandable = { ...storageClass, metadata: { name: "expandable" }, provisioner: "example.com/disk" };
+    await kubectlOrThrow(plane.address, ["apply", "-f", "-"], JSON.stringify(expandable));
+    const storage = (size: string) => ({ storage: { claim: { size, storageClassName: "expandable" } } });
+    await house.putCache(storage("1Gi"));
     await bindClaim();
     await ends("voices-fetch-1-0", failed("DiskFull", "the cache is full after 7 bytes of nora.onnx"));
     await untilCache("Stalled", /^True DiskFull: .*Increase storage\.claim\.size/);
-    await house.putCache({ storage: { claim: { size: "2Gi" } } });
+    await house.putCache(storage("2Gi"));
     await ends("voices-fetch-2-0", filled);
     await untilCache("Ready", /^True/);
+  });
+
+  it("to grow a claim that cannot grow is reported, and the files stay usable", async () => {
+    await fillCache();
+    await house.putCache({ storage: { claim: { size: "2Gi" } } });
+    await untilCache("Ready", /^False ApplyFailed: .*voices-models could not be written: .*resize/);
+    expect((await house.cache()).status?.fetched).toBeDefined();
   });
 
   it("of a pod that is lost with its node is repeated, and the next pod resumes", async () => {
