@@ -45,7 +45,7 @@ describe("the CRDs", () => {
   it("are structural according to the API server", async () => {
     const crds = JSON.parse(await kubectlOrThrow(address, ["get", "crd", "-o", "json"]));
     const ours = crds.items.filter((crd: { spec: { group: string } }) => crd.spec.group === "tts.svc.dev");
-    expect(ours).toHaveLength(3);
+    expect(ours).toHaveLength(4);
     for (const crd of ours) {
       const types = crd.status.conditions.filter(({ status }: { status: string }) => status === "True");
       expect(types.map(({ type }: { type: string }) => type).sort()).toEqual([
