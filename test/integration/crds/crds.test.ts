@@ -323,7 +323,7 @@ describe("the CRDs", () => {
       "a cache with two kinds of volumes",
       {},
       { cache: { emptyDir: {}, imageVolume: { reference: "a" } } },
-      /spec\.models\[0\]\.cache.*exactly one of imageVolume, persistentVolumeClaim and emptyDir/,
+      /spec\.models\[0\]\.cache.*exactly one of name, imageVolume, persistentVolumeClaim and emptyDir/,
     ],
     [
       "a cache source with an unknown URL scheme",
