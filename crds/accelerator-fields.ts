@@ -4,7 +4,7 @@ import { atomicList, rules } from "./keywords.ts";
 
 /** The schema of `accelerator`: the GPU devices that a replica requests. */
 
-const Toleration = Type.Object(
+export const Toleration = Type.Object(
   {
     key: Type.Optional(
       Type.String({

@@ -4,7 +4,7 @@ import { mapList, rules } from "./keywords.ts";
 
 /** The schema of `cache`: where the files of a model come from, and where they are stored. */
 
-const Source = Type.Object(
+export const ModelSource = Type.Object(
   {
     url: Type.String({
       minLength: 8,
@@ -68,6 +68,11 @@ const Source = Type.Object(
 
 export const Cache = Type.Object(
   {
+    name: Type.Optional(
+      ObjectName(
+        "Name of a TtsModelCache in the same namespace. The pods mount its volume. A new pool starts its pods when the cache is filled.",
+      ),
+    ),
     imageVolume: Type.Optional(
       Type.Object(
         {
@@ -110,7 +115,7 @@ export const Cache = Type.Object(
       ),
     ),
     sources: Type.Optional(
-      Type.Array(Source, {
+      Type.Array(ModelSource, {
         minItems: 1,
         maxItems: 8,
         ...mapList("url"),
@@ -124,8 +129,13 @@ export const Cache = Type.Object(
       "The model's files, mounted read-only at /var/lib/svc-tts/models, where the model tier looks for voices (SVC_TTS_VOICES_DIR).",
     ...rules(
       {
-        rule: "[has(self.imageVolume), has(self.persistentVolumeClaim), has(self.emptyDir)].filter(given, given).size() == 1",
-        message: "cache must have exactly one of imageVolume, persistentVolumeClaim and emptyDir",
+        rule: "[has(self.name), has(self.imageVolume), has(self.persistentVolumeClaim), has(self.emptyDir)].filter(given, given).size() == 1",
+        message: "cache must have exactly one of name, imageVolume, persistentVolumeClaim and emptyDir",
+      },
+      {
+        rule: "!has(self.name) || !has(self.sources)",
+        message: "cache.name must not have sources: the TtsModelCache has its own sources",
+        fieldPath: ".sources",
       },
       {
         rule: "!has(self.imageVolume) || !has(self.sources)",

@@ -4,6 +4,7 @@ import { type CelRule, rules } from "./keywords.ts";
 import { structural } from "./structural.ts";
 import { TtsClassSpecSchema } from "./tts-class.ts";
 import { deploymentNameRule, TtsDeploymentSpecSchema, TtsDeploymentStatusSchema } from "./tts-deployment.ts";
+import { modelCacheNameRule, TtsModelCacheSpecSchema, TtsModelCacheStatusSchema } from "./tts-model-cache.ts";
 import { TtsModelPoolSpecSchema, TtsModelPoolStatusSchema } from "./tts-model-pool.ts";
 
 /** The CustomResourceDefinitions as values. `generate.ts` writes them as YAML. */
@@ -206,7 +207,64 @@ const ttsClass: Source = {
   ],
 };
 
-export const definitions = [define(ttsDeployment), define(ttsModelPool), define(ttsClass)];
+const ttsModelCache: Source = {
+  names: {
+    kind: "TtsModelCache",
+    plural: "ttsmodelcaches",
+    singular: "ttsmodelcache",
+    shortNames: ["ttsmc"],
+    categories: ["tts"],
+  },
+  description:
+    "Model files on a volume, which the operator fetches once and which several pools share. A pool names the cache in `cache.name`.",
+  spec: TtsModelCacheSpecSchema,
+  status: TtsModelCacheStatusSchema,
+  unseen: {
+    observedGeneration: -1,
+    phase: "Pending",
+    summary: { files: "", bytes: "" },
+    users: [],
+    conditions: [],
+  },
+  objectRules: [modelCacheNameRule],
+  columns: [
+    { name: "Phase", type: "string", jsonPath: ".status.phase", description: "Phase of the cache." },
+    {
+      name: "Files",
+      type: "string",
+      jsonPath: ".status.summary.files",
+      description: "Number of complete files, and number of all files.",
+    },
+    {
+      name: "Bytes",
+      type: "string",
+      jsonPath: ".status.summary.bytes",
+      description: "Size of the fetched part, and size of all files.",
+    },
+    age,
+    {
+      name: "Claim",
+      type: "string",
+      jsonPath: ".status.claimName",
+      description: "PersistentVolumeClaim with the files.",
+      priority: 1,
+    },
+    {
+      name: "Reason",
+      type: "string",
+      jsonPath: ready("reason"),
+      description: "Reason of the condition Ready.",
+      priority: 1,
+    },
+  ],
+};
+
+export const definitions = [
+  define(ttsDeployment),
+  define(ttsModelPool),
+  define(ttsClass),
+  define(ttsModelCache),
+];
 
 function define(source: Source) {
   const { plural } = source.names;

@@ -20,6 +20,8 @@ const sameKeywords = new Set([
   "enum",
 ]);
 
+const mostInt32 = 2 ** 31 - 1;
+
 /**
  * Converts a TypeBox schema into a structural schema: without `$ref`, `const` and `patternProperties`.
  * Integer-or-string unions become `x-kubernetes-int-or-string`. A property with a default is not required,
@@ -32,7 +34,7 @@ export function structural(schema: TSchema): Structural {
   const out: Structural = {};
   for (const [keyword, value] of Object.entries(node)) Object.assign(out, translate(node, keyword, value));
   if (out.enum !== undefined) out.type = "string";
-  if (out.type === "integer") out.format = "int32";
+  if (out.type === "integer") out.format = Number(out.maximum ?? 0) > mostInt32 ? "int64" : "int32";
   return out;
 }
 

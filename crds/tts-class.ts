@@ -149,7 +149,7 @@ const Limits = Type.Object(
         maxItems: 64,
         ...setList,
         description:
-          "Beginnings of the URLs that `models[].cache.sources` may name, in `url` and in `endpoint`, for example `hf://hexgrad/` or `https://models.example.com/`. A beginning matches whole parts of a URL only.",
+          "Beginnings of the URLs that `models[].cache.sources` and the sources of a TtsModelCache may name, in `url` and in `endpoint`, for example `hf://hexgrad/` or `https://models.example.com/`. `preset:NAME` allows a preset of a TtsModelCache, and `preset` allows every preset. A beginning matches whole parts of a URL only.",
       }),
     ),
     allowedEnv: Type.Optional(

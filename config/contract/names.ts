@@ -56,6 +56,8 @@ export const labels = {
   managedBy: "app.kubernetes.io/managed-by",
   deployment: "tts.svc.dev/deployment",
   pool: "tts.svc.dev/pool",
+  /** Label of the claim, the Jobs and the pods of a TtsModelCache, with the name of the cache. */
+  modelCache: "tts.svc.dev/model-cache",
   /** Label of a pod: the revision of the pod template that it was created from. */
   revision: "tts.svc.dev/revision",
 } as const;
@@ -81,6 +83,9 @@ export const requests = {
 /** The annotation of the TtsClass that applies to TtsDeployments without `spec.className`. Its value is `"true"`. */
 export const defaultClassAnnotation = "ttsclass.tts.svc.dev/is-default-class";
 
+/** The finalizer of a TtsModelCache that a pool names. */
+export const modelCacheFinalizer = "tts.svc.dev/model-cache-in-use";
+
 /** Names of the children, which are all in the namespace of their `TtsDeployment`. */
 export const children = {
   apiDeployment: (deployment: string) => `${deployment}-api`,
@@ -101,6 +106,10 @@ export const children = {
    * model tiers accept, one per line.
    */
   token: (deployment: string) => `${deployment}-token`,
+  /** The claim of a TtsModelCache, in the namespace of the cache. */
+  cacheClaim: (cache: string) => `${cache}-models`,
+  /** A Job of a TtsModelCache. Each attempt of each generation has its own Job. */
+  cacheJob: (cache: string, generation: number, attempt: number) => `${cache}-fetch-${generation}-${attempt}`,
 } as const;
 
 export const routingKey = "routing.json";

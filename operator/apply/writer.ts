@@ -9,7 +9,7 @@ import { autoscaler } from "../desired/autoscaler.ts";
 import { foreignKinds, optionalKinds, scalerKinds } from "../facts/kinds.ts";
 import type { KubernetesObject, Ref } from "../facts/kubernetes-object.ts";
 import { objectKey } from "../facts/object-key.ts";
-import type { ObservedPool, ReconcileProblem, TtsDeployment, TtsModelPool } from "../facts/observed.ts";
+import type { ObservedPool, Reconciled, ReconcileProblem, TtsModelPool } from "../facts/observed.ts";
 import { controllerOf, isOwnedBy } from "../facts/ownership.ts";
 import { type DeletionCost, deletionCost } from "../scaling/deletion-costs.ts";
 import { type LostFields, withoutLost } from "../status/schema.ts";
@@ -43,7 +43,7 @@ const zeroCheckMs = 600_000;
  */
 const schemaCheckMs = 300_000;
 
-type AnyStatus = NonNullable<(TtsDeployment | TtsModelPool)["status"]>;
+type AnyStatus = NonNullable<Reconciled["status"]>;
 
 /** The result of applying the children. */
 export interface WriteResult {
@@ -178,6 +178,23 @@ export class Writer {
     return scaled as TtsModelPool;
   }
 
+  /** Sets the finalizers that this operator owns. Other finalizers of the object are kept. */
+  async setFinalizers(owner: KubernetesObject, finalizers: readonly string[]): Promise<void> {
+    const { apiVersion, kind, metadata } = owner;
+    const { name, namespace, uid } = metadata;
+    const desired = {
+      apiVersion,
+      kind,
+      metadata: {
+        name,
+        ...(namespace && { namespace }),
+        ...(uid && { uid }),
+        ...(finalizers.length > 0 && { finalizers: [...finalizers] }),
+      },
+    };
+    this.#view.written(await this.#client.apply(desired));
+  }
+
   /**
    * Sets or removes the deletion cost of a pod. It ignores a deleted pod: an apply would create the pod, for
    * which the operator has no permission.
@@ -228,7 +245,7 @@ export class Writer {
    * Writes the status if it changed, at most once in each reconcile. It omits fields that an older CRD does
    * not have, and reports these fields in a condition. Returns whether the status was written.
    */
-  async ensureStatus(owner: TtsDeployment | TtsModelPool, status: AnyStatus): Promise<boolean> {
+  async ensureStatus(owner: Reconciled, status: AnyStatus): Promise<boolean> {
     const lost = this.#lostOf(owner.kind);
     try {
       return await this.#writeStatus(owner, withoutLost(owner, status, lost, this.#clock.nowMs()));

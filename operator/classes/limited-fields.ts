@@ -1,5 +1,4 @@
 import type { TtsClassSpec } from "../../crds/tts-class.ts";
-import type { TtsDeploymentSpec } from "../../crds/tts-deployment.ts";
 
 /**
  * The fields of a TtsDeployment that a class can limit. The operator and the ValidatingAdmissionPolicy of the
@@ -93,6 +92,21 @@ export const limitedFields: readonly LimitedFields[] = [
   },
 ];
 
+/** The fields of a TtsModelCache that a class can limit. */
+export const limitedCacheFields: readonly LimitedFields[] = [
+  {
+    limit: "allowedModelSources",
+    matching: "url",
+    paths: ["spec.preset", "spec.sources[].url", "spec.sources[].endpoint"],
+  },
+  {
+    limit: "allowedSecrets",
+    matching: "name",
+    paths: ["spec.imagePullSecrets[].name", "spec.sources[].secretRef.name"],
+  },
+  { limit: "allowedClaims", matching: "name", paths: ["spec.storage.existingClaim.claimName"] },
+];
+
 /** Fields of a pod that `podTemplate: Safe` allows: they affect only the placement and the DNS of the pod. */
 export const safePodFields = [
   "affinity",
@@ -109,7 +123,7 @@ interface Located {
 }
 
 /** Returns the values at a path. A path without a value gives none. */
-export function valuesAt(spec: TtsDeploymentSpec, path: string): Located[] {
+export function valuesAt(spec: object, path: string): Located[] {
   let found: Located[] = [{ field: "", value: { spec } }];
   for (const step of path.split(".")) {
     const name = step.replace("[]", "");

@@ -1,6 +1,13 @@
 import type { TtsClassSpec } from "../../crds/tts-class.ts";
 import type { TtsDeploymentSpec } from "../../crds/tts-deployment.ts";
-import { type LimitedFields, limitedFields, safePodFields, valuesAt } from "./limited-fields.ts";
+import type { TtsModelCache } from "../facts/observed.ts";
+import {
+  type LimitedFields,
+  limitedCacheFields,
+  limitedFields,
+  safePodFields,
+  valuesAt,
+} from "./limited-fields.ts";
 import { matchers } from "./match-pattern.ts";
 
 /** Checks the fields that a TtsDeployment sets against the limits of its class. */
@@ -26,7 +33,7 @@ export function limitViolations(spec: TtsDeploymentSpec, limits: Limits): ClassV
 
 /** Returns a violation for each value that is not in the list of a limit. Without a list, every value is allowed. */
 function listViolations(
-  spec: TtsDeploymentSpec,
+  spec: object,
   { matching, paths, maps = [] }: LimitedFields,
   allowed: readonly string[] | undefined,
 ): ClassViolation[] {
@@ -60,6 +67,22 @@ type PodTemplate = NonNullable<TtsDeploymentSpec["api"]["podTemplate"]>;
 function podTemplatesOf(spec: TtsDeploymentSpec): { field: string; value: PodTemplate }[] {
   const paths = ["spec.api.podTemplate", "spec.models[].podTemplate"];
   return paths.flatMap((path) => valuesAt(spec, path)) as { field: string; value: PodTemplate }[];
+}
+
+/**
+ * Returns the fields of a TtsModelCache that exceed the limits. A preset counts as the source
+ * `preset:NAME`.
+ */
+export function cacheViolations({ metadata, spec }: TtsModelCache, limits: Limits): ClassViolation[] {
+  const { preset } = spec;
+  const { namespace } = metadata;
+  const named = { ...spec, ...(preset !== undefined && { preset: `preset:${preset}` }) };
+  const isAllowedHere = limits.allowedNamespaces?.includes(namespace) ?? true;
+  const where = { field: "metadata.namespace", problem: `is ${namespace}, which the class does not allow` };
+  return [
+    ...(isAllowedHere ? [] : [where]),
+    ...limitedCacheFields.flatMap((fields) => listViolations(named, fields, limits[fields.limit])),
+  ];
 }
 
 function podTemplateViolations(

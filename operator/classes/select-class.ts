@@ -11,11 +11,14 @@ export interface SelectedClass {
 }
 
 /**
- * Returns the class of a TtsDeployment: the class that its spec names, or the default class. If the default
+ * Returns the class of a TtsDeployment or a TtsModelCache: the class that its spec names, or the default class. If the default
  * class was deleted, the result names the class that applied last. Returns undefined if no class applies.
  */
 export function selectClass(
-  { spec, status }: TtsDeployment,
+  {
+    spec,
+    status,
+  }: Pick<TtsDeployment, "status"> & { readonly spec: Pick<TtsDeployment["spec"], "className"> },
   classes: readonly TtsClass[],
 ): SelectedClass | undefined {
   const { className } = spec;

@@ -1,10 +1,11 @@
 import { labels } from "../../config/contract/names.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { LruCache } from "../../lib/lru-cache.ts";
-import { managedSelector, podsSelector } from "../facts/child-metadata.ts";
-import { foreignKinds, optionalKinds } from "../facts/kinds.ts";
+import { cachesSelector, managedSelector, podsSelector } from "../facts/child-metadata.ts";
+import { cacheKinds, foreignKinds, optionalKinds } from "../facts/kinds.ts";
 import type { KubernetesObject } from "../facts/kubernetes-object.ts";
 import { objectKey } from "../facts/object-key.ts";
+import type { TtsModelPool } from "../facts/observed.ts";
 import type { ClusterClient, Selection } from "./client.ts";
 import { ObjectStore } from "./object-store.ts";
 import { OptionalKind } from "./optional-kind.ts";
@@ -50,7 +51,7 @@ interface Scope {
  */
 const mostGone = 4096;
 
-const ownerKinds = new Set(["TtsDeployment", "TtsModelPool"]);
+const ownerKinds = new Set(["TtsDeployment", "TtsModelPool", "TtsModelCache"]);
 
 /** The watched kinds, with the label selector of their objects. */
 const followed: readonly { kind: string; labelSelector?: string; keepManagedFields: boolean }[] = [
@@ -71,6 +72,8 @@ export class ClusterCache {
   readonly #options: ClusterCacheOptions;
   readonly #scopes: readonly Scope[];
   readonly #foreign: OptionalKind[] = [];
+  /** Kinds whose watches start when a reconcile first needs them. */
+  readonly #onDemand: OptionalKind[] = [];
   readonly #listeners: ObjectListener[] = [];
   /** The objects, by `Kind/namespace/name`. */
   readonly #objects = new ObjectStore();
@@ -93,6 +96,11 @@ export class ClusterCache {
     for (const kind of foreignKinds) {
       for (const namespace of namespaces)
         this.#foreign.push(this.#optionalKind(kind, { labelSelector: managedSelector, namespace }));
+    }
+    for (const namespace of namespaces) {
+      this.#foreign.push(this.#optionalKind("TtsModelCache", { namespace }));
+      for (const kind of cacheKinds)
+        this.#onDemand.push(this.#optionalKind(kind, { labelSelector: cachesSelector, namespace }));
     }
     // An operator that watches single namespaces has no permission to read cluster-scoped objects.
     if (!this.isNamespaced) this.#foreign.push(this.#optionalKind("TtsClass", {}));
@@ -173,8 +181,13 @@ export class ClusterCache {
   }
 
   #all(): Reflector[] {
-    const foreign = this.#foreign.flatMap(({ reflector }) => reflector ?? []);
+    const foreign = [...this.#foreign, ...this.#onDemand].flatMap(({ reflector }) => reflector ?? []);
     return [...this.#scopes.flatMap(({ reflectors }) => reflectors), ...foreign];
+  }
+
+  /** Starts the watches of the children of TtsModelCaches. Resolves when their objects are known. */
+  async followCacheChildren(): Promise<void> {
+    await Promise.all(this.#onDemand.map((kind) => kind.find()));
   }
 
   /**
@@ -202,7 +215,9 @@ export class ClusterCache {
 
   async stop(): Promise<void> {
     await Promise.all(
-      [...this.#scopes.flatMap(({ reflectors }) => reflectors), ...this.#foreign].map((one) => one.stop()),
+      [...this.#scopes.flatMap(({ reflectors }) => reflectors), ...this.#foreign, ...this.#onDemand].map(
+        (one) => one.stop(),
+      ),
     );
   }
 
@@ -303,18 +318,36 @@ export class ClusterCache {
 
 const groupedKinds = new Set(["Pod", "TtsModelPool", ...optionalKinds, ...foreignKinds]);
 
+/** Returns the group of the pools that name a TtsModelCache, and of the children of the cache. */
+export function cacheGroup(key: string): string {
+  return `cache:${key}`;
+}
+
 /** The group of all TtsClasses. */
 export const everyClass = "all";
 
 /**
  * Returns the groups of an object: objects are grouped by TtsDeployment, and pods also by pool. The group of
  * a TtsModelPool comes from its spec, which is immutable, and not from its labels. TtsDeployments are grouped
- * by namespace.
+ * by namespace. Children of a TtsModelCache, and the pools that name it, have a group of their own.
  */
 function groupsOf(object: KubernetesObject): string[] {
-  const { namespace, labels: found = {} } = object.metadata;
+  const { namespace } = object.metadata;
   if (object.kind === "TtsDeployment") return [`TtsDeployment/${namespace}`];
   if (object.kind === "TtsClass") return [`TtsClass/${everyClass}`];
+  return [...cacheGroups(object), ...deploymentGroups(object)];
+}
+
+/** Returns the group of the TtsModelCache that an object belongs to, or that a pool names. */
+function cacheGroups(object: KubernetesObject): string[] {
+  const { namespace, labels: found = {} } = object.metadata;
+  const { cache } = (object as Partial<TtsModelPool>).spec ?? {};
+  const name = object.kind === "TtsModelPool" ? cache?.name : found[labels.modelCache];
+  return name === undefined ? [] : [`${object.kind}/${cacheGroup(`${namespace}/${name}`)}`];
+}
+
+function deploymentGroups(object: KubernetesObject): string[] {
+  const { namespace, labels: found = {} } = object.metadata;
   if (!groupedKinds.has(object.kind)) return [];
   const { deployment: named } = (object as { readonly spec?: { readonly deployment?: string } }).spec ?? {};
   const deployment = object.kind === "TtsModelPool" ? named : found[labels.deployment];

@@ -41,15 +41,33 @@ const permissions: readonly Permission[] = [
   ),
   workload(
     api.group,
-    ["ttsdeployments/status", "ttsmodelpools/status"],
+    ["ttsdeployments/status", "ttsmodelpools/status", "ttsmodelcaches/status"],
     ["patch"],
-    "Status of both custom resources.",
+    "Status of the custom resources.",
   ),
   workload(
     api.group,
-    ["ttsdeployments/finalizers", "ttsmodelpools/finalizers"],
+    ["ttsdeployments/finalizers", "ttsmodelpools/finalizers", "ttsmodelcaches/finalizers"],
     ["update"],
     "The operator sets blockOwnerDeletion on children, so that a foreground deletion waits for the children. Some clusters require this permission for it.",
+  ),
+  workload(
+    api.group,
+    ["ttsmodelcaches"],
+    [...read, "patch"],
+    "Model files that pools share. The operator sets and removes a finalizer, so that a cache that a pool names is not deleted. It never changes the spec.",
+  ),
+  workload(
+    "batch",
+    ["jobs"],
+    applyAndDelete,
+    "Jobs that fetch the files of TtsModelCaches. The operator deletes finished Jobs.",
+  ),
+  workload(
+    "",
+    ["persistentvolumeclaims"],
+    apply,
+    "Claims of TtsModelCaches. Kubernetes deletes a claim together with its TtsModelCache.",
   ),
   workload("apps", ["deployments"], apply, "Deployments of the API tier and of each model."),
   workload(
@@ -178,7 +196,7 @@ interface UserRole {
   }[];
 }
 
-const ownResources = ["ttsdeployments", "ttsmodelpools"] as const;
+const ownResources = ["ttsdeployments", "ttsmodelpools", "ttsmodelcaches"] as const;
 
 /**
  * The permissions of users with the role `admin`, `edit` or `view` in a namespace. Only the operator writes
@@ -205,7 +223,7 @@ export const userRoles: readonly UserRole[] = [
     rules: [
       {
         apiGroups: [api.group],
-        resources: ["ttsdeployments"],
+        resources: ["ttsdeployments", "ttsmodelcaches"],
         verbs: ["create", "update", "patch", "delete", "deletecollection"],
       },
       {

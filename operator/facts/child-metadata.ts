@@ -1,6 +1,6 @@
 import { api, fieldManager, labels, requests } from "../../config/contract/names.ts";
 import type { KubernetesObject, ManifestMetadata, OwnerReference } from "./kubernetes-object.ts";
-import type { OwnerMetadata, TtsDeployment, TtsModelPool } from "./observed.ts";
+import type { OwnerMetadata, TtsDeployment, TtsModelCache, TtsModelPool } from "./observed.ts";
 
 /** The metadata of children: owner references and labels. */
 
@@ -11,7 +11,7 @@ export type Component = "api" | "model" | "routing" | "token" | "monitor";
 /** The manifest of a child, with typed fields such as `spec`. */
 export type Child<T> = KubernetesObject & T;
 
-function ownerReference(owner: Owner): OwnerReference {
+function ownerReference(owner: Owner | TtsModelCache): OwnerReference {
   const { apiVersion, kind, metadata } = owner;
   return {
     apiVersion,
@@ -55,6 +55,33 @@ export function childMetadata(
   };
 }
 
+/** Labels of the claim, the Jobs and the pods of a TtsModelCache. */
+export function cacheLabels({ metadata }: TtsModelCache): Record<string, string> {
+  return {
+    [labels.name]: "svc-tts",
+    [labels.instance]: metadata.name,
+    [labels.component]: "model-cache",
+    [labels.partOf]: "svc-tts",
+    [labels.managedBy]: fieldManager,
+    [labels.modelCache]: metadata.name,
+  };
+}
+
+export function cacheChildMetadata(
+  owner: TtsModelCache,
+  name: string,
+  annotations?: Record<string, string>,
+): ManifestMetadata {
+  const { namespace } = owner.metadata;
+  return {
+    name,
+    namespace,
+    labels: cacheLabels(owner),
+    ...(annotations && { annotations }),
+    ownerReferences: [ownerReference(owner)],
+  };
+}
+
 export function poolLabels(owner: TtsModelPool): Record<string, string> {
   return { [labels.pool]: owner.spec.pool };
 }
@@ -84,3 +111,5 @@ export function handRestart(owner: Owner): Record<string, string> {
 export const managedSelector = `${labels.managedBy}=${fieldManager}`;
 /** The label selector of the pods of every TtsDeployment. */
 export const podsSelector = labels.deployment;
+/** The label selector of the claims, Jobs and pods of every TtsModelCache. */
+export const cachesSelector = labels.modelCache;

@@ -7,6 +7,12 @@ export const optionalKinds: readonly string[] = [
 ];
 
 /**
+ * Kinds of the children of a TtsModelCache. The operator watches them when it reconciles the first
+ * TtsModelCache.
+ */
+export const cacheKinds: readonly string[] = ["Job", "PersistentVolumeClaim", "Pod"];
+
+/**
  * Kinds of other products. Their CRDs may be missing in the cluster. These children also exist only if the
  * spec enables them.
  */

@@ -2,9 +2,17 @@ import type { LicenseReading, LicenseVerdict } from "../../config/contract/licen
 import type { IssuerResponse } from "../../config/contract/license-check.ts";
 import type { TtsClassSpec } from "../../crds/tts-class.ts";
 import type { ClassRecord, TtsDeploymentSpec, TtsDeploymentStatus } from "../../crds/tts-deployment.ts";
+import type { TtsModelCacheSpec, TtsModelCacheStatus } from "../../crds/tts-model-cache.ts";
 import type { TtsModelPoolSpec, TtsModelPoolStatus } from "../../crds/tts-model-pool.ts";
 import type { ConditionReason, LicenseReason } from "./condition-reasons.ts";
-import type { KubernetesObject, ManifestMetadata, V1Deployment, V1Pod } from "./kubernetes-object.ts";
+import type {
+  KubernetesObject,
+  ManifestMetadata,
+  V1Deployment,
+  V1Job,
+  V1PersistentVolumeClaim,
+  V1Pod,
+} from "./kubernetes-object.ts";
 
 /** The input of a reconcile: plain values that `observe.ts` reads once, and that pure functions evaluate. */
 
@@ -22,10 +30,21 @@ export type TtsModelPool = KubernetesObject & {
   status?: TtsModelPoolStatus;
 };
 
+export type TtsModelCache = KubernetesObject & {
+  metadata: OwnerMetadata;
+  spec: TtsModelCacheSpec;
+  status?: TtsModelCacheStatus;
+};
+
+/** An object that the operator reconciles, and whose status it writes. */
+export type Reconciled = TtsDeployment | TtsModelPool | TtsModelCache;
+
 export type TtsClass = KubernetesObject & { spec: TtsClassSpec };
 
 export type Deployment = KubernetesObject & Pick<V1Deployment, "spec" | "status">;
 export type Pod = KubernetesObject & Pick<V1Pod, "spec" | "status">;
+export type Job = KubernetesObject & Pick<V1Job, "spec" | "status">;
+export type Claim = KubernetesObject & Pick<V1PersistentVolumeClaim, "spec" | "status">;
 
 /** A Deployment of the operator, with its pods. `deployment` is `undefined` until the Deployment exists. */
 export interface Workload {
@@ -39,6 +58,16 @@ export interface ObservedPool {
   readonly workload: Workload;
   /** The HorizontalPodAutoscaler or ScaledObject of the pool. */
   readonly autoscaler?: KubernetesObject | undefined;
+  /** The TtsModelCache that the pool names. It is absent if the pool names none. */
+  readonly modelCache?: NamedModelCache | undefined;
+}
+
+/** The state of a TtsModelCache, as a pool needs it. */
+export interface NamedModelCache {
+  /** The claim that new pods may mount. It is undefined until the cache is filled for the first time. */
+  readonly claimName: string | undefined;
+  /** Why the cache is not ready, if it is not. */
+  readonly problem: Pick<ReconcileProblem, "reason" | "message"> | undefined;
 }
 
 export interface ObservedDeployment {

@@ -7,9 +7,11 @@ import {
 } from "../../config/contract/license.ts";
 import { children } from "../../config/contract/names.ts";
 import { TtsDeploymentSpecSchema } from "../../crds/tts-deployment.ts";
+import { TtsModelCacheSpecSchema } from "../../crds/tts-model-cache.ts";
 import { TtsModelPoolSpecSchema } from "../../crds/tts-model-pool.ts";
 import { sortFields } from "../../crds/unknown-fields.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { namedModelCache } from "../caches/named-cache.ts";
 import type { ClusterCache } from "../cluster/cache.ts";
 import type { ClusterClient } from "../cluster/client.ts";
 import type { Secrets } from "../cluster/secrets.ts";
@@ -26,7 +28,9 @@ import type {
   ObservedPool,
   ObservedTelemetry,
   Pod,
+  Reconciled,
   TtsDeployment,
+  TtsModelCache,
   TtsModelPool,
   Workload,
 } from "../facts/observed.ts";
@@ -51,17 +55,18 @@ export interface ObserveContext {
 
 const deploymentSpec = Compile(TtsDeploymentSpecSchema);
 const poolSpec = Compile(TtsModelPoolSpecSchema);
+const cacheSpec = Compile(TtsModelCacheSpecSchema);
 
 /** The error for an object in the cluster that does not match the schema of this operator. */
 export class InvalidResource extends Error {
   override readonly name = "Unreadable";
-  readonly object: TtsDeployment | TtsModelPool;
+  readonly object: Reconciled;
   /** The first invalid field, and why it is invalid. */
   readonly detail: string;
 
   constructor(object: KubernetesObject, detail: string) {
     super(`${object.kind} ${objectKey(object)} does not match the schema of this operator (${detail})`);
-    this.object = object as TtsDeployment | TtsModelPool;
+    this.object = object as Reconciled;
     this.detail = detail;
   }
 }
@@ -85,13 +90,20 @@ export function findPool(view: ClusterCache, key: string): TtsModelPool | undefi
   return found as TtsModelPool | undefined;
 }
 
+/** Returns the cache, or `undefined` if it does not exist. Throws `InvalidResource`. */
+export function findModelCache(view: ClusterCache, key: string): TtsModelCache | undefined {
+  const found = view.get("TtsModelCache", key);
+  if (found !== undefined) assertReadable(found);
+  return found as TtsModelCache | undefined;
+}
+
 function assertReadable(object: KubernetesObject): void {
   const [first] = faultsOf(object);
   if (first !== undefined) throw new InvalidResource(object, `spec${first.instancePath}: ${first.message}`);
 }
 
 function faultsOf({ kind, spec }: KubernetesObject): { instancePath: string; message: string }[] {
-  const form = kind === "TtsDeployment" ? deploymentSpec : poolSpec;
+  const form = { TtsDeployment: deploymentSpec, TtsModelCache: cacheSpec }[kind] ?? poolSpec;
   return form.Check(spec) ? [] : form.Errors(spec);
 }
 
@@ -195,7 +207,14 @@ export function observePool(view: ClusterCache, pool: TtsModelPool): ObservedPoo
   const autoscaler = ["HorizontalPodAutoscaler", "ScaledObject"]
     .map((kind) => view.get(kind, `${namespace}/${name}`))
     .find((scaler) => scaler !== undefined && isOwnedBy(scaler, pool));
-  return { pool, workload, autoscaler };
+  return { pool, workload, autoscaler, modelCache: cacheOf(view, pool) };
+}
+
+function cacheOf(view: ClusterCache, { metadata, spec }: TtsModelPool): ObservedPool["modelCache"] {
+  const name = spec.cache?.name;
+  if (name === undefined) return undefined;
+  const found = view.get("TtsModelCache", `${metadata.namespace}/${name}`);
+  return namedModelCache(name, found as TtsModelCache | undefined);
 }
 
 /** Returns the canary of a pool, and whether the routing table sends streams to the canary. */

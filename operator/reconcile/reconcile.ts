@@ -1,3 +1,4 @@
+import type { CacheProgress } from "../../config/contract/model-cache.ts";
 import { children as names } from "../../config/contract/names.ts";
 import { combineProblems } from "../apply/refusal.ts";
 import { OwnerDeleted, type WriteResult, type Writer } from "../apply/writer.ts";
@@ -14,6 +15,8 @@ import type {
   ConflictingOperator,
   LicenseDecision,
   ObservedDeployment,
+  Pod,
+  Reconciled,
   ReconcileProblem,
   TtsDeployment,
   TtsModelPool,
@@ -23,7 +26,7 @@ import { controllerOf } from "../facts/ownership.ts";
 import type { Settings } from "../facts/settings.ts";
 import { decideLicense } from "../license/decide.ts";
 import type { LicenseAllocations } from "../license/shares.ts";
-import type { RolloutFacts } from "../rollout/plan.ts";
+import { claimOf, type RolloutFacts } from "../rollout/plan.ts";
 import type { Scaler } from "../scaling/scaler.ts";
 import { classProblem, refusedStatus } from "../status/class.ts";
 import { transitions } from "../status/conditions.ts";
@@ -72,6 +75,9 @@ export interface ReconcileContext extends ObserveContext, ClassesContext {
   readonly settings: Settings;
   readonly rivals: OperatorConflicts;
   readonly history: RevisionHistory;
+  /** Reads the progress of a pod that fetches model files. Throws if the pod does not respond in time. */
+  readonly readProgress: (pod: Pod) => Promise<CacheProgress>;
+  readonly onProgressUnread: (pod: string, error: unknown) => void;
 }
 
 const settled: ReconcileOutcome = { kind: "settled" };
@@ -225,6 +231,7 @@ export async function reconcilePool(context: ReconcileContext, key: string): Pro
     await writeStatus(context, found, stalledStatus(found, unmanaged, context.clock.nowMs()));
     return settled;
   }
+  if (found.spec.cache?.name !== undefined) await context.view.isInstalled("TtsModelCache");
   const owner = findDeployment(context.view, `${found.metadata.namespace}/${found.spec.deployment}`);
   if (!owner || isBeingDeleted(owner) || owner.spec.suspend) return settled;
   if (!belongsTo(context.view, found, owner)) return settled;
@@ -234,7 +241,7 @@ export async function reconcilePool(context: ReconcileContext, key: string): Pro
   const rival = context.rivals.look(objectKey(deployment), deployment.status?.operator);
   if (shouldYieldTo(rival, deployment)) return waitForRival(rival, context);
   const parent = parentOf(context.view, found);
-  const own = withOwnSettings(deployment, found, parent);
+  const own = withOwnSettings(context.view, deployment, found, parent);
   if (own === undefined) return settled;
   const observedDeployment = await observeDeployment(context, deployment);
   const judgement = await decideLicense(observedDeployment, context.settings.licenseKeys, context.shares);
@@ -313,12 +320,14 @@ async function scaledPool(
  * main pool started the canary. Otherwise the result is undefined, and its pods stay unchanged.
  */
 function withOwnSettings(
+  view: ReconcileContext["view"],
   deployment: TtsDeployment,
   pool: TtsModelPool,
   parent: TtsModelPool | undefined,
 ): TtsModelPool | undefined {
   if (parent === undefined) return withDesiredSpec(deployment, pool);
-  const settings = modelSettings({ ...pool, spec: { ...pool.spec, pool: parent.spec.pool } });
+  const main = { ...pool, spec: { ...pool.spec, pool: parent.spec.pool } };
+  const settings = modelSettings(main, claimOf(observePool(view, pool)));
   return settings === parent.status?.canary?.settings ? pool : undefined;
 }
 
@@ -410,10 +419,10 @@ function withApplied(observed: ObservedDeployment, { applied }: WriteResult): Ob
 }
 
 /** Writes the status, and then records events for its changes. */
-async function writeStatus(
+export async function writeStatus(
   context: ReconcileContext,
-  owner: TtsDeployment | TtsModelPool,
-  status: NonNullable<(TtsDeployment | TtsModelPool)["status"]>,
+  owner: Reconciled,
+  status: NonNullable<Reconciled["status"]>,
   more: readonly RolloutEvent[] = [],
 ): Promise<void> {
   if (!(await context.writer.ensureStatus(owner, status))) return;

@@ -19,6 +19,7 @@ import {
 } from "../desired/revision.ts";
 import type { KubernetesObject } from "../facts/kubernetes-object.ts";
 import type { ObservedPool, ReconcileProblem, TtsDeployment, TtsModelPool } from "../facts/observed.ts";
+import { claimOf } from "../rollout/plan.ts";
 import { isOwnedBy } from "../facts/ownership.ts";
 import { isoSeconds } from "../facts/time.ts";
 
@@ -152,7 +153,8 @@ export class RevisionHistory {
   }
 
   /** Makes the template the newest revision. Returns whether it is the newest revision now. */
-  async #recordOne({ pool, model }: RecordablePool, pin: PinnedTemplate): Promise<boolean> {
+  async #recordOne(recordable: RecordablePool, pin: PinnedTemplate): Promise<boolean> {
+    const { pool, model } = recordable;
     const { namespace } = pool.metadata;
     const stored = await this.#client.list("ControllerRevision", {
       namespace,
@@ -163,7 +165,7 @@ export class RevisionHistory {
     const known = history.find(({ id }) => id === pin.revision);
     if (known !== undefined && known === newest) return true;
     // The settings of the pool have changed since its template was rendered, so they are not the revision's.
-    if (known === undefined && modelSettings(pool) !== pin.specHash) return false;
+    if (known === undefined && modelSettings(pool, claimOf(recordable)) !== pin.specHash) return false;
     const position = { number: (newest?.number ?? 0) + 1, servedSince: isoSeconds(this.#clock.nowMs()) };
     const revision =
       known === undefined ? newRevision(pool, model, pin, position) : { ...known, ...position };

@@ -1,6 +1,7 @@
 import { requests } from "../../config/contract/names.ts";
 import type { CanaryState } from "../../crds/tts-model-pool.ts";
 import { renderModelTemplate } from "../desired/pods/deployment.ts";
+import { mountedClaim } from "../desired/pods/model-cache.ts";
 import {
   isOutdated,
   type PinnedTemplate,
@@ -53,8 +54,9 @@ export interface RolloutPlan {
   readonly dropCanary: boolean;
   /** The next state of the canary. It takes effect when it is stored in the status. */
   readonly nextCanary: CanaryState | undefined;
-  readonly updateRevision: string;
-  /** The hash of the settings of `updateRevision`. */
+  /** The revision of the spec. It is undefined while no template can be rendered. */
+  readonly updateRevision: string | undefined;
+  /** The hash of the settings of the spec. */
   readonly updateSettings: string;
   /** The reason why the pods keep their settings although the spec has changed, if any. */
   readonly waits: { readonly stalled: boolean; readonly problem: Diagnosis } | undefined;
@@ -68,9 +70,11 @@ export interface RolloutPlan {
 export function planRollout(facts: RolloutFacts, server: ServerImage): RolloutPlan {
   const { observed, canary, grant } = facts;
   const live = observed.workload.deployment;
-  const fresh = renderModelTemplate(observed.pool, server);
+  const fresh = renderModelTemplate(observed.pool, server, claimOf(observed));
   const pinned = readPinnedTemplate(live);
   const tried = readPinnedTemplate(canary?.pool);
+  const isRendered = facts.rollback !== undefined || pinned?.specHash === fresh.specHash;
+  if (isHeldByCache(observed) && !isRendered) return planOfHold(facts, fresh.specHash, pinned, tried);
   const update =
     facts.rollback ?? [pinned, tried].find((pin) => pin?.specHash === fresh.specHash) ?? pinTemplate(fresh);
   const outdated = isOutdated(fresh, live);
@@ -100,6 +104,52 @@ export function planRollout(facts: RolloutFacts, server: ServerImage): RolloutPl
     waits: step.waits,
     outdated,
     changesAt: earliest([step.changesAt, trade.changesAt, shrinking.changesAt]),
+  };
+}
+
+/**
+ * Returns the claim that the pods of a pool mount for the TtsModelCache that the pool names. While the cache
+ * is not ready, it is the claim of the current pods, so that no pod is replaced because of the cache.
+ */
+export function claimOf({ pool, workload, modelCache }: ObservedPool): string | undefined {
+  if (pool.spec.cache?.name === undefined) return undefined;
+  const pinned = readPinnedTemplate(workload.deployment);
+  return modelCache?.claimName ?? (pinned && mountedClaim(pinned.template));
+}
+
+function isHeldByCache({ pool, modelCache }: ObservedPool): boolean {
+  return pool.spec.cache?.name !== undefined && modelCache?.claimName === undefined;
+}
+
+/** Plans a pool whose TtsModelCache is not ready: pods that run continue, and no pod is replaced. */
+function planOfHold(
+  facts: RolloutFacts,
+  updateSettings: string,
+  pinned: PinnedTemplate | undefined,
+  tried: PinnedTemplate | undefined,
+): RolloutPlan {
+  const { observed, grant } = facts;
+  const { rollout } = observed.pool.spec;
+  const last = observed.pool.status?.canary;
+  const current = active(last);
+  const { problem } = observed.modelCache ?? {};
+  const what = pinned === undefined ? "The pods start" : "The new settings roll out";
+  const message = `${what} when the TtsModelCache is ready. ${problem?.message ?? ""}`.trim();
+  const canary = current && tried && canaryOf(facts, current, tried);
+  const shrinking = shrinkFor(facts, current, canary?.replicas ?? 0);
+  return {
+    stable: pinned,
+    replicas: Math.max(grant.replicas - shrinking.pods, Math.min(1, grant.replicas)),
+    maxUnavailable: rollout.maxUnavailable,
+    trading: false,
+    canary,
+    dropCanary: facts.canary !== undefined && current === undefined && !facts.routed,
+    nextCanary: last,
+    updateRevision: pinned?.revision,
+    updateSettings,
+    waits: { stalled: false, problem: { reason: problem?.reason ?? "ModelCacheNotReady", message } },
+    outdated: false,
+    changesAt: shrinking.changesAt,
   };
 }
 

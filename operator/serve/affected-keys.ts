@@ -1,13 +1,14 @@
 import { children, labels } from "../../config/contract/names.ts";
 import type { TtsDeploymentStatus } from "../../crds/tts-deployment.ts";
 import type { TtsModelPoolStatus } from "../../crds/tts-model-pool.ts";
+import { namedModelCache } from "../caches/named-cache.ts";
 import { isDefaultClass } from "../classes/select-class.ts";
-import type { ClusterCache, ObjectChange } from "../cluster/cache.ts";
+import { type ClusterCache, cacheGroup, type ObjectChange } from "../cluster/cache.ts";
 import type { Secrets } from "../cluster/secrets.ts";
 import type { StoredObject } from "../cluster/stored-object.ts";
 import type { KubernetesObject } from "../facts/kubernetes-object.ts";
 import { objectKey } from "../facts/object-key.ts";
-import type { TtsDeployment, TtsModelPool } from "../facts/observed.ts";
+import type { TtsDeployment, TtsModelCache, TtsModelPool } from "../facts/observed.ts";
 import { controllerOf } from "../facts/ownership.ts";
 import { deploymentOfToken } from "../reconcile/token-manager.ts";
 import type { Priority, Turn } from "./work-queue.ts";
@@ -28,8 +29,13 @@ type Known = Pick<ClusterCache, "ids">;
  * are reconciled when its status is written.
  */
 export function affectedKeys(view: Known & Pick<ClusterCache, "all">, change: Change): string[] {
-  const { kind, key, object } = change;
+  const { kind, object } = change;
   if (isLoadAlone(change)) return kind === "TtsModelPool" ? [deploymentKey(deploymentOf(object))] : [];
+  return [...keysOfKind(view, change), ...cacheKeysOfPool(change)];
+}
+
+function keysOfKind(view: Known & Pick<ClusterCache, "all">, change: Change): string[] {
+  const { kind, key, object } = change;
   switch (kind) {
     case "TtsDeployment":
       return [deploymentKey(key), ...(isSettledBy(change) ? poolKeys(view, key) : [])];
@@ -39,6 +45,8 @@ export function affectedKeys(view: Known & Pick<ClusterCache, "all">, change: Ch
         : [poolKey(key), deploymentKey(deploymentOf(object))];
     case "TtsClass":
       return keysOfClass(view, change);
+    case "TtsModelCache":
+      return keysOfCache(view, change);
     case "Pod":
       return podKeys(object);
     // A pool deletes its canary when the routing table no longer sends streams to the canary.
@@ -55,12 +63,41 @@ export function affectedKeys(view: Known & Pick<ClusterCache, "all">, change: Ch
  */
 function keysOfClass(view: Pick<ClusterCache, "all">, { key, object, before }: Change): string[] {
   const affectsAll = isDefaultClass(object) || (before !== undefined && isDefaultClass(before.object));
-  return ([...view.all("TtsDeployment")] as Partial<TtsDeployment>[])
+  const deployments = ([...view.all("TtsDeployment")] as Partial<TtsDeployment>[])
     .filter(({ spec, status }) => {
       const { className } = spec ?? {};
       return className === key || status?.class?.name === key || (affectsAll && className === undefined);
     })
     .map((deployment) => deploymentKey(objectKey(deployment as TtsDeployment)));
+  const caches = ([...view.all("TtsModelCache")] as Partial<TtsModelCache>[])
+    .filter(({ spec }) => spec?.className === key || (affectsAll && spec?.className === undefined))
+    .map((cache) => cacheKey(objectKey(cache as TtsModelCache)));
+  return [...deployments, ...caches];
+}
+
+/**
+ * Returns the keys to reconcile after a change of a TtsModelCache. The operator writes the status, so a change
+ * of the status affects only the pools, and only if they can see it. The progress is not visible to them.
+ */
+function keysOfCache(view: Known, change: Change): string[] {
+  const { key, object, before, gone = false } = change;
+  const pools = view.ids("TtsModelPool", cacheGroup(key));
+  if (gone || before === undefined || before.uid !== object.metadata.uid) return [cacheKey(key), ...pools];
+  const earlier = before.object;
+  const isSame = (read: (one: KubernetesObject) => unknown) =>
+    JSON.stringify(read(earlier)) === JSON.stringify(read(object));
+  const isSpecSame = isSame(demandsOf);
+  const isSeenSame = isSame((one) => namedModelCache("", one as TtsModelCache));
+  return [...(isSpecSame ? [] : [cacheKey(key)]), ...(isSpecSame && isSeenSame ? [] : pools)];
+}
+
+/** Returns the key of the TtsModelCache that a pool names, and of the one that it named before. */
+function cacheKeysOfPool({ kind, object, before }: Change): string[] {
+  if (kind !== "TtsModelPool") return [];
+  const names = [object, before?.object].map((pool) => (pool as Partial<TtsModelPool>)?.spec?.cache?.name);
+  return [...new Set(names.filter((name) => name !== undefined))].map((name) =>
+    cacheKey(`${object.metadata.namespace}/${name}`),
+  );
 }
 
 /**
@@ -142,7 +179,7 @@ function ownerOf(object: KubernetesObject): string | undefined {
  */
 export function turnFor(view: Pick<ClusterCache, "get">, key: string): Turn {
   const [kind, namespace, name] = key.split("/");
-  if (kind === "TtsDeployment") return { group: key, alone: true };
+  if (kind === "TtsDeployment" || kind === "TtsModelCache") return { group: key, alone: true };
   const pool = view.get("TtsModelPool", `${namespace}/${name}`) as TtsModelPool | undefined;
   if (pool === undefined) return { group: key, alone: true };
   return {
@@ -153,6 +190,10 @@ export function turnFor(view: Pick<ClusterCache, "get">, key: string): Turn {
 
 export function deploymentKey(key: string): string {
   return `TtsDeployment/${key}`;
+}
+
+export function cacheKey(key: string): string {
+  return `TtsModelCache/${key}`;
 }
 
 export function poolKey(key: string): string {
@@ -177,6 +218,8 @@ export function* everyKey(view: Pick<ClusterCache, "all" | "ids">): Generator<[k
   }
   for (const object of view.all("TtsModelPool"))
     yield [poolKey(objectKey(object)), isSettledBy({ object }) ? "resync" : "change"];
+  for (const object of view.all("TtsModelCache"))
+    yield [cacheKey(objectKey(object)), isSettledBy({ object }) ? "resync" : "change"];
 }
 
 /**
@@ -193,7 +236,9 @@ function deploymentOf(object: KubernetesObject): string {
 }
 
 function podKeys({ metadata }: KubernetesObject): string[] {
-  const { [labels.deployment]: deployment = "", [labels.pool]: pool } = metadata.labels ?? {};
+  const { [labels.deployment]: deployment = "", [labels.pool]: pool, ...found } = metadata.labels ?? {};
+  const cache = found[labels.modelCache];
+  if (cache !== undefined) return [cacheKey(`${metadata.namespace}/${cache}`)];
   if (pool === undefined) return [deploymentKey(`${metadata.namespace}/${deployment}`)];
   return [poolKey(`${metadata.namespace}/${children.pool(deployment, pool)}`)];
 }

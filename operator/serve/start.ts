@@ -15,6 +15,7 @@ import type { Settings } from "../facts/settings.ts";
 import { LicenseAllocations } from "../license/shares.ts";
 import { readApiMetrics } from "../reconcile/api-pod-metrics.ts";
 import { CanaryMetricsReader } from "../reconcile/canary-metrics-reader.ts";
+import { readFetchProgress } from "../reconcile/fetch-progress.ts";
 import { seedShares } from "../reconcile/observe.ts";
 import { OperatorConflicts } from "../reconcile/operator-conflicts.ts";
 import {
@@ -24,6 +25,7 @@ import {
   reconcilePool,
   reportUnreadable,
 } from "../reconcile/reconcile.ts";
+import { reconcileModelCache } from "../reconcile/reconcile-cache.ts";
 import { RevisionHistory } from "../reconcile/revision-history.ts";
 import { TokenManager } from "../reconcile/token-manager.ts";
 import { Scaler } from "../scaling/scaler.ts";
@@ -68,6 +70,8 @@ export interface OperatorOptions {
   readonly tokenOverlapMs?: number;
   /** Reads `/metrics` of an API pod for the analysis of canaries. By default a request is sent to the pod. */
   readonly readMetrics?: (pod: Pod) => Promise<string>;
+  /** Reads the progress of a pod that fetches model files. By default a request is sent to the pod. */
+  readonly readProgress?: ReconcileContext["readProgress"];
 }
 
 /** The current work of the operator, and the objects that its watches have reported. */
@@ -229,6 +233,9 @@ function createContext(
           "the operator cannot read the metrics of an API pod; it retries",
         ),
     }),
+    readProgress: options.readProgress ?? ((pod) => readFetchProgress(pod)),
+    onProgressUnread: (pod, error) =>
+      log.debug({ pod, error: String(error) }, "the operator cannot read the progress of a pod; it retries"),
     events: new EventRecorder({
       client,
       clock,
@@ -289,11 +296,18 @@ function lead(options: OperatorOptions, work: () => void, clock: Clock): LeaderE
 
 function reconcileKey(context: ReconcileContext, key: string, share: () => void): Promise<ReconcileOutcome> {
   const [kind = "", ...rest] = key.split("/");
-  const reconciling =
-    kind === "TtsModelPool"
-      ? reconcilePool(context, rest.join("/"))
-      : reconcileDeployment(context, rest.join("/"), share);
-  return reportUnreadable(context, kind, reconciling);
+  return reportUnreadable(context, kind, reconcileKind(context, kind, rest.join("/"), share));
+}
+
+function reconcileKind(
+  context: ReconcileContext,
+  kind: string,
+  key: string,
+  share: () => void,
+): Promise<ReconcileOutcome> {
+  if (kind === "TtsModelPool") return reconcilePool(context, key);
+  if (kind === "TtsModelCache") return reconcileModelCache(context, key);
+  return reconcileDeployment(context, key, share);
 }
 
 function watchLog(log: OperatorLog): ReflectorObserver {

@@ -72,7 +72,15 @@ export function transitions(
 }
 
 /** Reasons of a normal start or rollout. */
-const steps = new Set(["Creating", "RollingOut", "FetchingModel", "Trading", "ChildDeleting"]);
+const steps = new Set([
+  "Creating",
+  "RollingOut",
+  "FetchingModel",
+  "Trading",
+  "ChildDeleting",
+  "Fetching",
+  "ModelCacheNotReady",
+]);
 
 /**
  * Returns whether the condition reports normal progress. Pods that are not ready yet are normal. Pods that

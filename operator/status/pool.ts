@@ -9,7 +9,7 @@ import type {
   ScalingState,
   TtsModelPool,
 } from "../facts/observed.ts";
-import type { RolloutPlan } from "../rollout/plan.ts";
+import { claimOf, type RolloutPlan } from "../rollout/plan.ts";
 import { schedulerMessage } from "../workload/diagnosis.ts";
 import { type DesiredWorkload, readyReplicas, type WorkloadState, workloadState } from "../workload/state.ts";
 import { type ConditionState, notStalled, revisionOutdated, settleConditions } from "./conditions.ts";
@@ -46,7 +46,12 @@ export function poolStatus(observed: ObservedPool, reconcile: PoolReconcile): Tt
     ...(canary && { canary }),
     conditions: settleConditions(
       pool.status?.conditions,
-      [...findings(state), revisionFinding(reconcile.plan), ...scalingFindings(observed, reconcile)],
+      [
+        ...findings(state),
+        revisionFinding(reconcile.plan),
+        ...scalingFindings(observed, reconcile),
+        ...cacheFindings(observed),
+      ],
       {
         observedGeneration,
         now: reconcile.now,
@@ -55,9 +60,13 @@ export function poolStatus(observed: ObservedPool, reconcile: PoolReconcile): Tt
   };
 }
 
-function desiredOf({ pool, workload }: ObservedPool, plan: RolloutPlan | undefined): DesiredWorkload {
+function desiredOf(
+  { pool, workload, modelCache }: ObservedPool,
+  plan: RolloutPlan | undefined,
+): DesiredWorkload {
   const { replicas, scaling } = pool.spec;
-  const desired = { replicas, settings: plan?.updateSettings ?? modelSettings(pool) };
+  const settings = plan?.updateSettings ?? modelSettings(pool, claimOf({ pool, workload, modelCache }));
+  const desired = { replicas, settings };
   if (scaling === undefined || scaling.provider === "External") return desired;
   const revision = revisionOf(workload.deployment);
   const rolledOut = revision !== undefined && pool.status?.currentRevision === revision;
@@ -91,8 +100,19 @@ function rolloutState(observed: ObservedPool, { grant, plan }: PoolReconcile): W
     const message = `All devices are in use. One pod with earlier settings is being drained, and a pod with the current settings then uses its device.${detail} No action is needed.`;
     return { kind: "progressing", problem: { reason: "Trading", message } };
   }
-  if (state.kind !== "ready" || plan?.waits === undefined) return state;
+  const isUnstarted = workload.deployment === undefined && !grant.held;
+  if ((state.kind !== "ready" && !isUnstarted) || plan?.waits === undefined) return state;
   return { kind: plan.waits.stalled ? "stalled" : "progressing", problem: plan.waits.problem };
+}
+
+/** Reports the TtsModelCache that the pool names. Pods that run do not need a cache that is ready. */
+function cacheFindings({ modelCache }: ObservedPool): ConditionState[] {
+  if (modelCache === undefined) return [];
+  const { problem } = modelCache;
+  const message = "The files of the TtsModelCache are complete.";
+  return problem
+    ? [{ type: "ModelCacheReady", status: "False", ...problem }]
+    : [{ type: "ModelCacheReady", status: "True", reason: "Fetched", message }];
 }
 
 function revisionFinding(plan: RolloutPlan | undefined): ConditionState {

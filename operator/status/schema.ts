@@ -1,12 +1,11 @@
-import type { ObservedDeployment, TtsDeployment, TtsModelPool } from "../facts/observed.ts";
+import type { ObservedDeployment, Reconciled } from "../facts/observed.ts";
 import { crdMismatch } from "../workload/external-problems.ts";
 import { type ConditionState, settleConditions } from "./conditions.ts";
 import { stalledStatus } from "./stalled-status.ts";
 
 /** The condition SchemaMatches, which reports that the CRDs and the operator have different versions. */
 
-type Owner = TtsDeployment | TtsModelPool;
-type Status = NonNullable<Owner["status"]>;
+type Status = NonNullable<Reconciled["status"]>;
 
 /**
  * Fields that the CRD in the cluster does not contain, such as `.status.license.id` or
@@ -31,7 +30,7 @@ export function schemaFinding({ unknownFields = [] }: ObservedDeployment): Condi
  * Returns the status without the fields that an older CRD does not contain, and with a condition that lists
  * these fields.
  */
-export function withoutLost(owner: Owner, status: Status, lost: LostFields, now: number): Status {
+export function withoutLost(owner: Reconciled, status: Status, lost: LostFields, now: number): Status {
   if (lost.length === 0) return status;
   const slim = lost.reduce<unknown>((rest, field) => without(rest, segmentsOf(field)), status) as Status;
   const message = `The CRD is older than this operator. The status omits the fields that the CRD does not contain: ${lost.join(", ")}. Install the CRDs of the operator's version (kubectl apply --server-side -f crds/, or the chart with crds.enabled).`;
@@ -68,7 +67,7 @@ function without(value: unknown, [name, ...rest]: readonly string[]): unknown {
  * Returns the status of an object that does not match the schema. The operator does not change the children
  * of such an object.
  */
-export function unreadableStatus(owner: Owner, detail: string, now: number): Status {
+export function unreadableStatus(owner: Reconciled, detail: string, now: number): Status {
   const what = `${owner.kind} ${owner.metadata.name} does not match the schema of this operator (${detail}), so the operator does not change any child.`;
   return stalledStatus(owner, crdMismatch(what), now);
 }

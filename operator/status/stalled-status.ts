@@ -1,12 +1,11 @@
-import type { ReconcileProblem, TtsDeployment, TtsModelPool } from "../facts/observed.ts";
+import type { Reconciled, ReconcileProblem } from "../facts/observed.ts";
 import { type ConditionState, settleConditions } from "./conditions.ts";
 
-type Owner = TtsDeployment | TtsModelPool;
-type Status = NonNullable<Owner["status"]>;
+type Status = NonNullable<Reconciled["status"]>;
 
 /** Returns the status of an object that a user must change. All other fields keep their values. */
 export function stalledStatus(
-  owner: Owner,
+  owner: Reconciled,
   { reason, message }: Omit<ReconcileProblem, "stalled">,
   now: number,
 ): Status {

@@ -1,6 +1,7 @@
 import { allCommand } from "./all.ts";
 import { backupCommand } from "./backup.ts";
 import { benchCommand } from "./bench.ts";
+import { cacheCommand } from "./cache.ts";
 import { fetchCommand } from "./fetch.ts";
 import { keysCommands } from "./keys.ts";
 import { licenseCommands } from "./license.ts";
@@ -17,6 +18,7 @@ export const commands = [
   ...keysCommands,
   backupCommand,
   fetchCommand,
+  cacheCommand,
   ...modelsCommands,
   benchCommand,
   normalizeCommand,

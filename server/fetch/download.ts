@@ -29,10 +29,15 @@ export interface DownloadOptions {
   readonly pauseMs?: number;
   readonly idleTimeoutMs?: number;
   readonly progressEveryMs?: number;
+  /**
+   * Called with the received bytes of the file, and with its size if it is known. The number falls if the
+   * download starts again.
+   */
+  readonly onBytes?: (bytes: number, total: number | undefined) => void;
 }
 
 /** The folder for partial files and for the records of complete files. */
-const stateFolder = ".fetch";
+export const stateFolder = ".fetch";
 const defaultTries = 8;
 const longestPauseMs = 30_000;
 
@@ -64,6 +69,7 @@ export async function download(file: FileToFetch, options: DownloadOptions): Pro
     await part.remove();
     throw new FetchFailure(
       `${redactUrl(file.url)} has the SHA-256 ${sha256}; expected ${file.sha256}. The source has another file, or the transfer was damaged`,
+      { problem: "DigestMismatch" },
     );
   }
   await part.checkSize(bytes);
@@ -150,6 +156,7 @@ class Part {
     await this.remove();
     throw new FetchFailure(
       `the cache stored ${size} of ${bytes} bytes of ${this.#file.path}; check the disk of the cache`,
+      { problem: "DiskFull" },
     );
   }
 
@@ -210,7 +217,7 @@ class Part {
     if (code === "ENOSPC" || code === "EDQUOT" || code === "EFBIG")
       return new Refused(
         `the cache is full after ${this.#bytes} bytes of ${this.#file.path}; increase the size of the cache`,
-        { cause: error },
+        { cause: error, problem: "DiskFull" },
       );
     const reason = idle ? "the server sent no data for too long" : reasonOf(error);
     return new FetchFailure(`${redactUrl(this.#file.url)} was interrupted: ${reason}`, { cause: error });
@@ -250,6 +257,7 @@ class Part {
     this.#hash.update(chunk);
     this.#bytes += chunk.byteLength;
     this.#progress.report(this.#bytes, this.#total);
+    this.#options.onBytes?.(this.#bytes, this.#total);
   }
 
   /** Starts the transfer from the beginning. */

@@ -1,9 +1,22 @@
+/** The kind of a failure. Programs use it; users read the message. */
+export type FetchProblem = "DigestMismatch" | "DiskFull" | "FetchFailed";
+
 /**
  * The reason why model files could not be fetched, as a message for the author of the source. It never
  * contains credentials or the query of a URL.
  */
 export class FetchFailure extends Error {
   override readonly name = "FetchFailure";
+  readonly problem: FetchProblem;
+
+  constructor(message: string, { problem = "FetchFailed", ...options }: FetchFailureOptions = {}) {
+    super(message, options);
+    this.problem = problem;
+  }
+}
+
+interface FetchFailureOptions extends ErrorOptions {
+  readonly problem?: FetchProblem;
 }
 
 /** Returns a URL for messages. It has no query, because the query of a signed URL contains its secret. */

@@ -158,6 +158,7 @@ async function requireDiskSpace({ files, title, engine }: InstallablePreset, fol
   if (free >= needed) return;
   throw new FetchFailure(
     `${title} needs ${megabytes(needed)} of disk space during the installation, and ${folder} has ${megabytes(free)}; free some space`,
+    { problem: "DiskFull" },
   );
 }
 

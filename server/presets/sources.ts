@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { unpackTar } from "modern-tar";
 import { type DownloadLog, download } from "../fetch/download.ts";
-import { FetchFailure, redactUrl } from "../fetch/failure.ts";
+import { FetchFailure, type FetchProblem, redactUrl } from "../fetch/failure.ts";
 import { zipEntry } from "../fetch/zip.ts";
 import { fetchTarball, fetchWheel, type PackageEntry, type RegistryContext } from "./registry-clients.ts";
 import type { KnownFile } from "./resolve.ts";
@@ -50,6 +50,7 @@ export class Sources {
    */
   async fetch(file: KnownFile): Promise<string> {
     const reasons: string[] = [];
+    let problem: FetchProblem = "FetchFailed";
     for (const source of this.#sourcesOf(file)) {
       try {
         return await this.#fetchFrom(source, file);
@@ -58,10 +59,13 @@ export class Sources {
         if (isDiskFull(error)) throw diskFull(error, file); // Another source would fail too.
         if (!(error instanceof FetchFailure)) throw error;
         reasons.push(error.message);
+        if (error.problem === "DigestMismatch") problem = error.problem;
         if (!(error instanceof NotTried)) this.#report(file.path, error.message);
       }
     }
-    throw new FetchFailure(`${file.path} cannot be fetched from any of its sources. ${reasons.join(". ")}.`);
+    throw new FetchFailure(`${file.path} cannot be fetched from any of its sources. ${reasons.join(". ")}.`, {
+      problem,
+    });
   }
 
   /** Logs each problem once, because a problem of a source affects many small files. */
@@ -170,8 +174,6 @@ function isDiskFull(error: unknown): boolean {
 function diskFull(cause: unknown, { path, bytes }: KnownFile): FetchFailure {
   return new FetchFailure(
     `the disk is full: ${path} needs ${bytes ?? "more"} bytes. Free some space and run the command again; fetched files are kept`,
-    {
-      cause,
-    },
+    { cause, problem: "DiskFull" },
   );
 }

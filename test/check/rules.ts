@@ -77,6 +77,7 @@ function layers(path: string, { target }: Import): Verdict {
 const pureFolders = [
   "config/contract",
   "crds",
+  "operator/caches",
   "operator/facts",
   "operator/classes",
   "operator/desired",

@@ -128,13 +128,20 @@ export function modelDeployment(
 
 /**
  * Prepares the pod template of a pool. `render` throws `InvalidPatch` if the `podTemplate` of the user cannot
- * be merged.
+ * be merged. `claimName` is the claim of the TtsModelCache that the pool names.
  */
-export function renderModelTemplate(owner: TtsModelPool, server: ServerImage): RenderedTemplate {
+export function renderModelTemplate(
+  owner: TtsModelPool,
+  server: ServerImage,
+  claimName?: string,
+): RenderedTemplate {
   return {
-    specHash: modelSettings(owner),
+    specHash: modelSettings(owner, claimName),
     render: () =>
-      restarted(overridden(modelTemplate(owner, server), parseOverride(owner.spec.podTemplate)), owner),
+      restarted(
+        overridden(modelTemplate(owner, server, claimName), parseOverride(owner.spec.podTemplate)),
+        owner,
+      ),
   };
 }
 
@@ -178,18 +185,20 @@ export function ownSettings({ spec }: Pick<TtsModelPool, "spec">): string {
 }
 
 /** Returns the hash of the settings that the pod template of a pool depends on. */
-export function modelSettings(owner: TtsModelPool): string {
-  return settingsHash(owner, templateSettings(owner));
+export function modelSettings(owner: TtsModelPool, claimName?: string): string {
+  return settingsHash(owner, templateSettings(owner, claimName));
 }
 
 /** Returns the same hash as {@link modelSettings} for a pool without restart requests. */
-export function poolSettings(owner: Pick<TtsModelPool, "spec">): string {
-  return hashOf(templateSettings(owner));
+export function poolSettings(owner: Pick<TtsModelPool, "spec">, claimName?: string): string {
+  return hashOf(templateSettings(owner, claimName));
 }
 
-function templateSettings({ spec }: Pick<TtsModelPool, "spec">): unknown {
+/** @param claimName the claim of the pool's model cache. */
+function templateSettings({ spec }: Pick<TtsModelPool, "spec">, claimName: string | undefined): unknown {
   const { replicas, scaling, rollout, podDisruptionBudget, ...settings } = spec;
-  return withoutDefaults(TtsModelPoolSpecSchema, settings);
+  const own = withoutDefaults(TtsModelPoolSpecSchema, settings);
+  return claimName === undefined ? own : { settings: own, claimName };
 }
 
 function settingsHash(owner: Owner, settings: unknown): string {
@@ -329,7 +338,11 @@ function licenseMounts({ license }: TtsDeployment["spec"]): Mounted[] {
 /** The liveness routes of the model tiers (specification 4.6). */
 const livenessPaths = { mist: "/ping", arcana: "/readyz" } as const;
 
-function modelTemplate(owner: TtsModelPool, ofOperator: ServerImage): V1PodTemplateSpec {
+function modelTemplate(
+  owner: TtsModelPool,
+  ofOperator: ServerImage,
+  claimName: string | undefined,
+): V1PodTemplateSpec {
   const server = withSpec(ofOperator, owner.spec);
   const { kind, deployment, drain, probes, accelerator, imagePullSecrets, env: more } = owner.spec;
   const { cache, telemetry } = owner.spec;
@@ -339,7 +352,7 @@ function modelTemplate(owner: TtsModelPool, ofOperator: ServerImage): V1PodTempl
     tokenMount(children.token(deployment)),
     temporaryMount,
     ...sharedMemoryMounts(owner.spec),
-    ...cacheMounts(cache),
+    ...cacheMounts(cache, claimName),
   ];
   const livenessPath = livenessPaths[kind];
   const container: V1Container = {

@@ -1,6 +1,6 @@
 import { env, paths } from "../../../config/contract/names.ts";
 import type { TtsModelPoolSpec } from "../../../crds/tts-model-pool.ts";
-import type { V1Container, V1Volume } from "../../facts/kubernetes-object.ts";
+import type { V1Container, V1PodTemplateSpec, V1Volume } from "../../facts/kubernetes-object.ts";
 import { containerSecurity, type Mounted } from "./pod.ts";
 
 /** The volume for model files, and the init containers that fetch them before the model starts. */
@@ -13,16 +13,31 @@ const volumeName = "models";
 const fetchResources = { requests: { cpu: "100m", memory: "128Mi" } };
 export const fetchContainerPrefix = "fetch-";
 
-export function cacheMounts(cache: Cache): Mounted[] {
+/** `claimName` is the claim of the TtsModelCache that the pool names. */
+export function cacheMounts(cache: Cache, claimName?: string): Mounted[] {
   if (cache === undefined) return [];
-  return [{ volume: volumeOf(cache), mount: { name: volumeName, mountPath: paths.models, readOnly: true } }];
+  return [
+    {
+      volume: volumeOf(cache, claimName),
+      mount: { name: volumeName, mountPath: paths.models, readOnly: true },
+    },
+  ];
 }
 
-function volumeOf({ imageVolume, persistentVolumeClaim, emptyDir }: NonNullable<Cache>): V1Volume {
+function volumeOf(
+  { imageVolume, persistentVolumeClaim, emptyDir }: NonNullable<Cache>,
+  claimName: string | undefined,
+): V1Volume {
   const name = volumeName;
+  if (claimName !== undefined) return { name, persistentVolumeClaim: { claimName } };
   if (imageVolume) return { name, image: imageVolume };
   if (persistentVolumeClaim) return { name, persistentVolumeClaim };
   return { name, emptyDir: emptyDir ?? {} };
+}
+
+/** Returns the claim that the pods of a template mount for model files. */
+export function mountedClaim({ spec }: V1PodTemplateSpec): string | undefined {
+  return spec?.volumes?.find(({ name }) => name === volumeName)?.persistentVolumeClaim?.claimName;
 }
 
 export function cacheVariables(cache: Cache): Record<string, string> {

@@ -28,7 +28,7 @@ const cases = charts.flatMap((chart) =>
 let work: string;
 beforeAll(async () => {
   work = await mkdtemp(join(tmpdir(), "svc-tts-judged-"));
-  const ours = ["ttsdeployments", "ttsmodelpools", "ttsclasses"].map((name) =>
+  const ours = ["ttsdeployments", "ttsmodelpools", "ttsclasses", "ttsmodelcaches"].map((name) =>
     join(root, "crds", `${name}.yaml`),
   );
   const swagger = join(binDirectory, "../swagger.json");

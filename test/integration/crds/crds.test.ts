@@ -38,14 +38,14 @@ describe("the CRDs", () => {
     await kubectlOrThrow(address, ["apply", "-f", crds]);
     const again = await kubectlOrThrow(address, ["apply", "-f", crds]);
     expect(again).toMatch(
-      /ttsclasses.tts.svc.dev unchanged[\s\S]*ttsdeployments.tts.svc.dev unchanged[\s\S]*ttsmodelpools.tts.svc.dev unchanged/,
+      /ttsclasses.tts.svc.dev unchanged[\s\S]*ttsdeployments.tts.svc.dev unchanged[\s\S]*ttsmodelcaches.tts.svc.dev unchanged[\s\S]*ttsmodelpools.tts.svc.dev unchanged/,
     );
   });
 
   it("are structural according to the API server", async () => {
     const crds = JSON.parse(await kubectlOrThrow(address, ["get", "crd", "-o", "json"]));
     const ours = crds.items.filter((crd: { spec: { group: string } }) => crd.spec.group === "tts.svc.dev");
-    expect(ours).toHaveLength(3);
+    expect(ours).toHaveLength(4);
     for (const crd of ours) {
       const types = crd.status.conditions.filter(({ status }: { status: string }) => status === "True");
       expect(types.map(({ type }: { type: string }) => type).sort()).toEqual([
@@ -323,7 +323,7 @@ describe("the CRDs", () => {
       "a cache with two kinds of volumes",
       {},
       { cache: { emptyDir: {}, imageVolume: { reference: "a" } } },
-      /spec\.models\[0\]\.cache.*exactly one of imageVolume, persistentVolumeClaim and emptyDir/,
+      /spec\.models\[0\]\.cache.*exactly one of name, imageVolume, persistentVolumeClaim and emptyDir/,
     ],
     [
       "a cache source with an unknown URL scheme",

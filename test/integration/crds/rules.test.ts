@@ -11,7 +11,7 @@ import { adminClient, freshNamespace } from "../../support/cluster/cluster-names
  */
 
 type Json = { [name: string]: unknown };
-type Violation = { spec?: Json; model?: Json; name?: string };
+type Violation = { spec?: Json; model?: Json; name?: string; cache?: Json };
 
 let admin: ClusterClient;
 let namespace: string;
@@ -31,6 +31,10 @@ const accelerator = (more: Json) => model({ accelerator: more });
 const toleration = (more: Json) => accelerator({ tolerations: [more] });
 const cache = (more: Json) => model({ cache: more });
 const source = (more: Json) => cache({ emptyDir: {}, sources: [more] });
+/** The spec of a TtsModelCache. */
+const modelCache = (more: Json, name = "voices"): Violation => ({ cache: { ...cacheSpec, ...more }, name });
+const cacheSpec = { preset: "kokoro-82m", storage: { claim: { size: "1Gi" } } };
+const existingClaim = { claimName: "mine" };
 const rollout = (more: Json) => model({ rollout: more });
 const parameters = (flags: Json) => model({ kind: "arcana", engine: { type: "vllm", parameters: flags } });
 const night = { days: ["Sat"], start: "02:00", duration: "1h" };
@@ -192,7 +196,18 @@ const violations: Record<string, Violation> = {
     operator: "Exists",
     tolerationSeconds: 5,
   }),
-  "cache must have exactly one of imageVolume, persistentVolumeClaim and emptyDir": cache({}),
+  "cache must have exactly one of name, imageVolume, persistentVolumeClaim and emptyDir": cache({}),
+  "cache.name must not have sources: the TtsModelCache has its own sources": cache({
+    name: "voices",
+    sources: [{ url: "hf://o/r" }],
+  }),
+  "metadata.name must be at most 40 characters of a-z, 0-9 and -, starting with a letter: the names of its claim and its Jobs contain it":
+    modelCache({}, "1st"),
+  "spec must have preset, sources or both": modelCache({ preset: undefined }),
+  "storage must have exactly one of claim and existingClaim": modelCache({ storage: {} }),
+  "the keys of nodeSelector must be names of labels, for example example.com/name": modelCache({
+    nodeSelector: wrongName,
+  }),
   "cache.imageVolume must not have sources: an image is read-only": cache({
     imageVolume: { reference: "a" },
     sources: [{ url: "hf://o/r" }],
@@ -245,8 +260,10 @@ const violations: Record<string, Violation> = {
     }),
 };
 
-function deployment({ spec = {}, model: more = {}, name = "demo" }: Violation): KubernetesObject {
+function deployment({ spec = {}, model: more = {}, name = "demo", ...other }: Violation): KubernetesObject {
   const apiVersion = "tts.svc.dev/v1alpha1";
+  if (other.cache)
+    return { apiVersion, kind: "TtsModelCache", metadata: { name, namespace }, spec: other.cache };
   const models = [{ name: "mist", kind: "mist", ...more }];
   return {
     apiVersion,
@@ -301,10 +318,31 @@ const changes: Record<string, [KubernetesObject["kind"], Json, Json]> = {
     { deployment: "a", pool: "mist", kind: "mist" },
     { deployment: "b", pool: "mist", kind: "mist" },
   ],
+  "storage.claim.size must not decrease: Kubernetes cannot shrink a volume": [
+    "TtsModelCache",
+    { ...cacheSpec, storage: { claim: { size: "1Gi" } } },
+    { ...cacheSpec, storage: { claim: { size: "1000Mi" } } },
+  ],
+  "storage.claim.storageClassName and storage.claim.accessModes must not change: create another TtsModelCache instead":
+    [
+      "TtsModelCache",
+      { ...cacheSpec, storage: { claim: { size: "1Gi" } } },
+      { ...cacheSpec, storage: { claim: { size: "1Gi", storageClassName: "fast" } } },
+    ],
+  "storage.existingClaim.claimName must not change: create another object instead": [
+    "TtsModelCache",
+    { ...cacheSpec, storage: { existingClaim } },
+    { ...cacheSpec, storage: { existingClaim: { claimName: "yours" } } },
+  ],
+  "storage must not change between claim and existingClaim: create another TtsModelCache instead": [
+    "TtsModelCache",
+    { ...cacheSpec, storage: { claim: { size: "1Gi" } } },
+    { ...cacheSpec, storage: { existingClaim } },
+  ],
 };
 
 it.each(Object.entries(changes))("%s", async (message, [kind, before, after]) => {
-  const metadata = { name: "changed", namespace };
+  const metadata = { name: `changed-${Object.keys(changes).indexOf(message)}`, namespace };
   const object = (spec: Json) => ({ apiVersion: "tts.svc.dev/v1alpha1", kind, metadata, spec });
   await admin.apply(object(before), { manager: "a-test" });
   await expect(dryRun(object(after))).rejects.toThrow(message);

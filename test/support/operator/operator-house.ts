@@ -2,6 +2,7 @@ import { Value } from "typebox/value";
 import { afterEach, beforeEach, inject } from "vitest";
 import type { LicenseClaims } from "../../../config/contract/license.ts";
 import type { ApiLoad } from "../../../config/contract/load.ts";
+import type { CacheProgress } from "../../../config/contract/model-cache.ts";
 import type { RoutingTable } from "../../../config/contract/routing.ts";
 import { type TtsClassSpec, TtsClassSpecSchema } from "../../../crds/tts-class.ts";
 import { type Clock, systemClock } from "../../../lib/clock.ts";
@@ -11,7 +12,12 @@ import type { WatchState } from "../../../operator/cluster/reflector.ts";
 import { resourceOf } from "../../../operator/cluster/resources.ts";
 import type { KubernetesObject } from "../../../operator/facts/kubernetes-object.ts";
 import { objectKey } from "../../../operator/facts/object-key.ts";
-import type { Deployment, TtsDeployment, TtsModelPool } from "../../../operator/facts/observed.ts";
+import type {
+  Deployment,
+  TtsDeployment,
+  TtsModelCache,
+  TtsModelPool,
+} from "../../../operator/facts/observed.ts";
 import {
   type Activity,
   type FailingWatches,
@@ -48,6 +54,8 @@ interface StartOptions {
   readonly tokenOverlapMs?: number;
   /** Returns the content of `/metrics` of every API pod. */
   readonly metrics?: () => string;
+  /** Returns the progress of every pod that fetches model files. */
+  readonly progress?: () => CacheProgress;
   /** The time in milliseconds by which the clock of the operator is ahead of the clock of the API server. */
   readonly clockAheadMs?: number;
   /** The name of the Helm release. */
@@ -125,6 +133,7 @@ export class OperatorHouse implements AsyncDisposable {
       elected = false,
       tokenOverlapMs,
       metrics,
+      progress,
       clockAheadMs = 0,
       release,
       workers,
@@ -151,6 +160,7 @@ export class OperatorHouse implements AsyncDisposable {
       instance: "test",
       ...(tokenOverlapMs !== undefined && { tokenOverlapMs }),
       ...(metrics && { readMetrics: async () => metrics() }),
+      ...(progress && { readProgress: async () => progress() }),
       ...(release !== undefined && { release }),
       ...(workers !== undefined && { workers }),
       ...(elected && { election: { namespace: this.namespace, name: "tts-operator" } }),
@@ -279,6 +289,33 @@ export class OperatorHouse implements AsyncDisposable {
     const manifest = { apiVersion: "tts.svc.dev/v1alpha1", kind: "TtsClass", metadata, spec };
     if (live === undefined) await this.admin.create(manifest);
     else await this.admin.replace({ ...live, ...manifest, metadata: { ...live.metadata, annotations } });
+  }
+
+  /** Creates or replaces a TtsModelCache. The default is a cache with one source. */
+  async putCache(spec: Json = {}, name = "voices"): Promise<void> {
+    const source = { url: "https://models.example.com/nora.onnx", sha256: "a".repeat(64) };
+    await this.#replaceOrCreate({
+      apiVersion: "tts.svc.dev/v1alpha1",
+      kind: "TtsModelCache",
+      metadata: { name, namespace: this.namespace },
+      spec: { sources: [source], storage: { claim: { size: "1Gi" } }, ...spec },
+    });
+  }
+
+  async cache(name = "voices"): Promise<TtsModelCache> {
+    return (await this.mustGet("TtsModelCache", name)) as TtsModelCache;
+  }
+
+  /** Waits for a condition of a pool or a TtsModelCache, which is matched as `Status Reason: message`. */
+  async untilConditionOf(kind: string, name: string, type: string, wanted: RegExp): Promise<void> {
+    let last = "";
+    const matches = async () => {
+      const { status } = (await this.get(kind, name)) as Partial<TtsModelCache>;
+      const found = status?.conditions.find((condition) => condition.type === type);
+      last = found ? `${found.status} ${found.reason}: ${found.message}` : "absent";
+      return wanted.test(last);
+    };
+    await eventually(`condition ${type} of ${kind} ${name} matches ${wanted}`, matches, { seen: () => last });
   }
 
   /** Changes an annotation, which causes a reconcile. */

@@ -8,6 +8,7 @@ import { env, generatorEnv, otelEnv, publicPaths, telemetryEnv } from "../../../
 import { Drain } from "../../../crds/fields.ts";
 import { TtsClassSpecSchema } from "../../../crds/tts-class.ts";
 import { TtsDeploymentSpecSchema } from "../../../crds/tts-deployment.ts";
+import { TtsModelCacheSpecSchema } from "../../../crds/tts-model-cache.ts";
 import { sortFields } from "../../../crds/unknown-fields.ts";
 import { conditionReasons } from "../../../operator/facts/condition-reasons.ts";
 import { pingMs } from "../../../server/api/lifecycle/open-sockets.ts";
@@ -47,7 +48,7 @@ describe("the reference pages of settings", () => {
 
 describe("docs/reference/conditions.md", () => {
   it("explains every condition reason that the operator sets", async () => {
-    const rows = (await read("docs/reference/conditions.md")).match(/^\| `.*$/gm) ?? [];
+    const rows = await conditionRows();
     const explained = rows.flatMap((row) => {
       const [, names = "", explanation = ""] = row.split("|");
       return explanation.trim() === "" ? [] : [...names.matchAll(/`(\w+)`/g)].map(([, name]) => name);
@@ -56,7 +57,7 @@ describe("docs/reference/conditions.md", () => {
   });
 
   it("names only existing conditions, reasons and events", async () => {
-    const rows = (await read("docs/reference/conditions.md")).match(/^\| `.*$/gm) ?? [];
+    const rows = await conditionRows();
     const names = rows.flatMap((row) =>
       [...(row.split("|")[1] ?? "").matchAll(/`(\w+)`/g)].map(([, name]) => name),
     );
@@ -86,6 +87,13 @@ describe("docs/how-to/publish-the-api.md", () => {
     });
   });
 });
+
+/** Returns the rows of conditions and reasons. */
+async function conditionRows(): Promise<readonly string[]> {
+  const pages = ["docs/reference/conditions.md", "docs/reference/conditions-model-cache.md"];
+  const texts = await Promise.all(pages.map(read));
+  return texts.join("\n").match(/^\| `.*$/gm) ?? [];
+}
 
 /** Returns every identifier of the source files in these folders. */
 async function wordsOf(...folders: readonly string[]): Promise<Set<string>> {
@@ -220,6 +228,7 @@ function unknownFields(fragment: Record<string, unknown>): readonly string[] {
   const [first = ""] = Object.keys(fragment);
   if (first === "spec" || fragment.kind === "TtsDeployment")
     return sortFields(TtsDeploymentSpecSchema, fragment.spec).unknown;
+  if (fragment.kind === "TtsModelCache") return sortFields(TtsModelCacheSpecSchema, fragment.spec).unknown;
   if (fragment.kind === "TtsClass") return sortFields(TtsClassSpecSchema, fragment.spec).unknown;
   const schema = schemas.find((candidate) => first in (candidate as { properties: object }).properties);
   return schema === undefined ? [first] : sortFields(schema, fragment).unknown;

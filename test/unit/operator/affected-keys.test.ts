@@ -243,3 +243,55 @@ it.each([
     expect(affectedKeys(view, change).toSorted()).toEqual(keys);
   },
 );
+
+const cacheView = {
+  ids: (kind: string, group: string) =>
+    kind === "TtsModelPool" && group === "cache:ns/voices" ? ["TtsModelPool/ns/demo-mist"] : [],
+  *all(kind: string): Generator<KubernetesObject> {
+    if (kind === "TtsModelCache") yield { ...object("TtsModelCache", "gilded"), spec: { className: "gold" } };
+  },
+};
+const cacheKeysOf = (changed: KubernetesObject, before?: KubernetesObject, gone = false) =>
+  affectedKeys(cacheView, {
+    kind: changed.kind,
+    key: changed.metadata.namespace === undefined ? changed.metadata.name : `ns/${changed.metadata.name}`,
+    object: changed,
+    gone,
+    ...(before && { before: storeUncompressed(before) }),
+  });
+const cacheWith = (status: object, more: Partial<KubernetesObject["metadata"]> = {}) => ({
+  ...object("TtsModelCache", "voices", { uid: "1", generation: 1, ...more }),
+  spec: {},
+  status: { conditions: [], ...status },
+});
+
+it("reconciles a TtsModelCache and its pools after a change of the spec, and after its deletion", () => {
+  const all = ["TtsModelCache/ns/voices", "TtsModelPool/ns/demo-mist"];
+  expect(cacheKeysOf(cacheWith({}))).toEqual(all);
+  expect(cacheKeysOf(cacheWith({}, { generation: 2 }), cacheWith({}))).toEqual(all);
+  expect(cacheKeysOf(cacheWith({}), cacheWith({}), true)).toEqual(all);
+});
+
+it("reconciles only the pools after a status of a TtsModelCache, and only if they can see the change", () => {
+  const ready = {
+    conditions: [{ type: "Ready", status: "False", reason: "Fetching", message: "Fetching." }],
+  };
+  expect(cacheKeysOf(cacheWith(ready), cacheWith({}))).toEqual(["TtsModelPool/ns/demo-mist"]);
+  const later = { ...ready, progress: { bytes: 2 } };
+  expect(cacheKeysOf(cacheWith(later), cacheWith(ready))).toEqual([]);
+});
+
+it("reconciles a TtsModelCache after changes of its children, of pools that name it, and of its class", () => {
+  const controller = { ...owner, kind: "TtsModelCache", name: "voices" };
+  const marked = { labels: { [labels.modelCache]: "voices" }, ownerReferences: [controller] };
+  for (const kind of ["Job", "PersistentVolumeClaim", "Pod"])
+    expect(cacheKeysOf(object(kind, "some", marked))).toEqual(["TtsModelCache/ns/voices"]);
+  const pool = (cache?: object) => ({ ...object("TtsModelPool", "demo-mist", own), spec: { cache } });
+  const keys = cacheKeysOf(pool({ name: "other" }), pool({ name: "voices" }));
+  expect(keys.filter((key) => key.startsWith("TtsModelCache/"))).toEqual([
+    "TtsModelCache/ns/other",
+    "TtsModelCache/ns/voices",
+  ]);
+  const gold = { apiVersion: "v1", kind: "TtsClass", metadata: { name: "gold" } };
+  expect(cacheKeysOf(gold)).toEqual(["TtsModelCache/ns/gilded"]);
+});

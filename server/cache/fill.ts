@@ -1,0 +1,188 @@
+import { mkdir, stat } from "node:fs/promises";
+import { join } from "node:path";
+import type { CachePlan, CachePlanSource, CacheResult } from "../../config/contract/model-cache.ts";
+import { sleep, systemClock } from "../../lib/clock.ts";
+import { readIfExists } from "../../lib/read-if-exists.ts";
+import { type DownloadLog, type DownloadOptions, download, stateFolder } from "../fetch/download.ts";
+import { FetchFailure, redactUrl } from "../fetch/failure.ts";
+import { withLock } from "../fetch/lock.ts";
+import { credentialVariables, type FileToFetch, planOf } from "../fetch/plan.ts";
+import { parseSource } from "../fetch/source.ts";
+import { installPreset } from "../presets/install.ts";
+import { stagingName } from "../presets/installed.ts";
+import { loadPreset, presetNames } from "../presets/preset.ts";
+import { type InstallablePreset, needsDigests, withDigests } from "../presets/resolve.ts";
+import { type CacheContents, mergeContents, readContents, removeSurplus, writeContents } from "./contents.ts";
+import type { FillProgress } from "./progress.ts";
+
+/** Fills the cache of a TtsModelCache. */
+
+export interface FillOptions extends Pick<DownloadOptions, "tries" | "pauseMs"> {
+  /** The folder of the cache. */
+  readonly folder: string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly log: DownloadLog;
+  readonly progress: FillProgress;
+  readonly signal: AbortSignal;
+  /** Returns the time in milliseconds since the epoch. */
+  readonly now: () => number;
+  readonly lockBeatMs?: number;
+  readonly lockStaleMs?: number;
+}
+
+/** The error for a preset that this version of the server does not have. */
+export class PresetUnknown extends FetchFailure {}
+
+type Filled = Omit<Extract<CacheResult, { outcome: "filled" }>, "outcome">;
+
+/** The interval at which the size of a preset that is being installed is measured. */
+const measureEveryMs = 500;
+
+/**
+ * Fetches the missing files of a plan, verifies them, and then removes the files of earlier plans that the plan
+ * does not name. Files of an interrupted attempt are used again. Only one process at a time fills a folder.
+ * @throws FetchFailure
+ */
+export async function fillCache(plan: CachePlan, options: FillOptions): Promise<Filled> {
+  const { folder, log, signal, lockBeatMs: beatMs, lockStaleMs: staleMs } = options;
+  const preset = plan.preset === undefined ? undefined : presetOf(plan.preset, plan.acceptLicense ?? false);
+  const lock = {
+    signal,
+    onWaiting: () =>
+      log.info({}, "another pod is fetching into this cache; waiting until the pod has finished"),
+    ...(beatMs !== undefined && { beatMs }),
+    ...(staleMs !== undefined && { staleMs }),
+  };
+  await mkdir(folder, { recursive: true });
+  return withLock(join(folder, stateFolder, "lock"), lock, async (lockSignal) => {
+    const held = { ...options, signal: lockSignal };
+    const files = await filesOf(plan.sources ?? [], held);
+    const wanted: CacheContents = {
+      files: files.map(({ path }) => path),
+      presets: preset === undefined ? [] : [preset.id],
+    };
+    const known = mergeContents(await readContents(folder), wanted);
+    // The record is written first, so that files of an interrupted attempt are removed later.
+    await writeContents(folder, known);
+    const fetched =
+      (await fetchFiles(files, held)) + (preset === undefined ? 0 : await fetchPreset(preset, held));
+    const removed = await removeSurplus(folder, known, wanted);
+    await writeContents(folder, wanted);
+    const { files: count, bytes } = options.progress.report;
+    return { files: count, bytes, fetched, removed };
+  });
+}
+
+function presetOf(id: string, isAccepted: boolean): InstallablePreset {
+  const names = presetNames();
+  if (!names.includes(id))
+    throw new PresetUnknown(
+      `the preset ${id} does not exist in this version of the server, which has: ${names.join(", ")}; change spec.preset, or upgrade the operator`,
+    );
+  const preset = loadPreset(id);
+  const { name, url } = preset.license;
+  if (!preset.license.commercial && !isAccepted)
+    throw new FetchFailure(
+      `the license of ${id} does not allow commercial use: ${name} (${url}); read it, and set spec.acceptLicense if you comply with it`,
+    );
+  if (needsDigests(preset))
+    throw new FetchFailure(
+      `svc-tts does not know the digests of all files of ${id}; name its files with sha256 in spec.sources instead of spec.preset`,
+    );
+  return withDigests(preset, {});
+}
+
+interface PlannedFile extends FileToFetch {
+  readonly source: string;
+}
+
+async function filesOf(sources: readonly CachePlanSource[], options: FillOptions): Promise<PlannedFile[]> {
+  const files: PlannedFile[] = [];
+  for (const { url, path, sha256, endpoint, credentials = "" } of sources) {
+    const { env, now, signal } = options;
+    const read = credentialVariables.map((name) => [name, env[`${credentials}${name}`] || undefined]);
+    const found = await planOf(parseSource(url), {
+      endpoint,
+      path,
+      sha256,
+      credentials: Object.fromEntries(read.filter(([, value]) => value !== undefined)),
+      now,
+      signal,
+    });
+    files.push(...found.map((file) => ({ ...file, source: url })));
+  }
+  requireOneSource(files);
+  return files;
+}
+
+function requireOneSource(files: readonly PlannedFile[]): void {
+  for (const [path, [first, second]] of Map.groupBy(files, (file) => file.path)) {
+    if (first === undefined || second === undefined) continue;
+    throw new FetchFailure(
+      `${path} comes from two sources, ${redactUrl(first.url)} and ${redactUrl(second.url)}; set path for one of them`,
+    );
+  }
+}
+
+async function fetchFiles(files: readonly PlannedFile[], options: FillOptions): Promise<number> {
+  const { folder, log, signal, progress } = options;
+  for (const { path, bytes } of files) progress.expect(path, bytes);
+  let fetched = 0;
+  for (const file of files) {
+    const { path } = file;
+    const outcome = await download(file, {
+      folder,
+      log,
+      signal,
+      ...(options.tries !== undefined && { tries: options.tries }),
+      ...(options.pauseMs !== undefined && { pauseMs: options.pauseMs }),
+      onBytes: (bytes, total) => progress.received(path, bytes, total),
+    });
+    if (outcome === "fetched") fetched++;
+    const { size } = await stat(join(folder, path));
+    progress.complete(path, size);
+    log.info(
+      { file: path },
+      outcome === "there" ? "the file already exists" : "the file was fetched and verified",
+    );
+  }
+  return fetched;
+}
+
+/** Installs a preset, and measures the size of its files, because the installation reports only whole files. */
+async function fetchPreset(preset: InstallablePreset, options: FillOptions): Promise<number> {
+  const { folder, env, log, signal, now, progress } = options;
+  const total = sizeOfPreset(preset);
+  progress.expect(preset.id, total);
+  const ended = new AbortController();
+  const measuring = measure(preset, options, ended.signal);
+  try {
+    const { isNew } = await installPreset(preset, { folder, env, log, signal, now, mirror: undefined });
+    progress.complete(preset.id, total);
+    return isNew ? preset.files.length : 0;
+  } finally {
+    ended.abort();
+    await measuring;
+  }
+}
+
+function sizeOfPreset({ files }: InstallablePreset): number {
+  return files.reduce((sum, { bytes = 0 }) => sum + bytes, 0);
+}
+
+async function measure(preset: InstallablePreset, { folder, progress }: FillOptions, ended: AbortSignal): Promise<void> {
+  const staging = join(folder, stagingName(preset.id));
+  const total = sizeOfPreset(preset);
+  while (!ended.aborted) {
+    let bytes = 0;
+    for (const { path } of preset.files) bytes += await sizeOf(staging, path);
+    if (!ended.aborted) progress.received(preset.id, Math.min(bytes, total), total);
+    await sleep(systemClock, measureEveryMs, ended);
+  }
+}
+
+async function sizeOf(folder: string, path: string): Promise<number> {
+  const whole = await readIfExists(stat(join(folder, path)));
+  if (whole !== undefined) return whole.size;
+  return (await readIfExists(stat(join(folder, stateFolder, `${path}.partial`))))?.size ?? 0;
+}

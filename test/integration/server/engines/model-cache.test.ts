@@ -1,0 +1,248 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { createHash, randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { type CachePlan, readCacheResult } from "../../../../config/contract/model-cache.ts";
+import { readFetchProgress } from "../../../../operator/reconcile/fetch-progress.ts";
+import { fillCache } from "../../../../server/cache/fill.ts";
+import { FillProgress } from "../../../../server/cache/progress.ts";
+import { cacheCommand } from "../../../../server/cli/cache.ts";
+import { eventually } from "../../../support/eventually.ts";
+import { leasePort } from "../../../support/port-lease.ts";
+import { startTestApi } from "../../../support/server/api-tier.ts";
+import { runInProcess } from "../../../support/server/command-line.ts";
+import { FileServer } from "../../../support/server/file-server.ts";
+import { modelTier } from "../../../support/server/model-tier.ts";
+import { VoicesFolder } from "../../../support/voices/folder.ts";
+
+let server: FileServer;
+let folder: string;
+
+beforeEach(async () => {
+  server = await FileServer.start();
+  folder = await mkdtemp(join(tmpdir(), "svc-tts-model-cache-"));
+});
+
+afterEach(async () => {
+  await server[Symbol.asyncDispose]();
+  await rm(folder, { recursive: true, force: true });
+});
+
+const main = join(import.meta.dirname, "../../../../server/main.ts");
+const digestOf = (bytes: Buffer) => createHash("sha256").update(bytes).digest("hex");
+
+/** Puts a file on the server, and returns its source. */
+function publish(name: string, bytes = randomBytes(10_000)) {
+  server.files.set(`/${name}`, bytes);
+  return { url: `${server.url}/${name}`, sha256: digestOf(bytes) };
+}
+
+async function fill(plan: CachePlan, env: Record<string, string> = {}) {
+  const progress = new FillProgress(() => performance.now());
+  const log = { info: () => undefined, warn: () => undefined };
+  const signal = new AbortController().signal;
+  const now = () => Date.parse("2026-01-01T00:00:00Z");
+  const filled = await fillCache(plan, { folder, env, log, progress, signal, now, tries: 2, pauseMs: 1 });
+  return { filled, progress: progress.report };
+}
+
+const has = (path: string) => existsSync(join(folder, path));
+
+describe("the cache", () => {
+  it("is filled, and a changed plan fetches only what is missing and removes what it does not name", async () => {
+    const [a, b, c] = [publish("a.bin"), { ...publish("b.bin"), path: "nora/b.bin" }, publish("c.bin")];
+    await writeFile(join(folder, "mine.bin"), "a file of the user");
+    expect(await fill({ sources: [a, b] })).toEqual({
+      filled: { files: 2, bytes: 20_000, fetched: 2, removed: 0 },
+      progress: {
+        files: 2,
+        totalFiles: 2,
+        bytes: 20_000,
+        totalBytes: 20_000,
+        bytesPerSecond: expect.any(Number),
+      },
+    });
+    const requests = server.requests.length;
+    expect((await fill({ sources: [a, c] })).filled).toMatchObject({ files: 2, fetched: 1, removed: 1 });
+    expect(server.requests.slice(requests).map(({ path }) => path)).toEqual(["/c.bin"]);
+    expect(["a.bin", "c.bin", "mine.bin", "nora"].map(has)).toEqual([true, true, true, false]);
+    expect((await fill({ sources: [a, c] })).filled).toMatchObject({ fetched: 0, removed: 0 });
+  });
+
+  it("keeps the files of the earlier plan if the next plan cannot be fetched, and removes them later", async () => {
+    const a = publish("a.bin");
+    await fill({ sources: [a] });
+    const b = { ...publish("b.bin"), sha256: "0".repeat(64) };
+    await expect(fill({ sources: [b] })).rejects.toMatchObject({ problem: "DigestMismatch" });
+    expect(has("a.bin")).toBe(true);
+    expect((await fill({ sources: [publish("b.bin")] })).filled).toMatchObject({ removed: 1 });
+    expect(["a.bin", "b.bin"].map(has)).toEqual([false, true]);
+  });
+
+  it("reads the credentials of each source from variables with the prefix of the source", async () => {
+    const [a, b] = [publish("a.bin"), publish("b.bin")];
+    const sources = [
+      { ...a, credentials: "SOURCE_0_" },
+      { ...b, credentials: "SOURCE_1_" },
+    ];
+    await fill({ sources }, { SOURCE_0_FETCH_AUTHORIZATION: "one", SOURCE_1_FETCH_AUTHORIZATION: "two" });
+    expect(server.requests.map(({ authorization }) => authorization)).toEqual(["one", "two"]);
+  });
+
+  it("is not filled from two sources with the same file", async () => {
+    const a = publish("a.bin");
+    await expect(fill({ sources: [a, { ...publish("x/a.bin") }] })).rejects.toThrow(
+      /a\.bin comes from two sources/,
+    );
+    expect(has("a.bin")).toBe(false);
+  });
+
+  it("never removes a file outside of its folder", async () => {
+    const victim = join(folder, "..", `victim-of-${process.pid}.bin`);
+    await writeFile(victim, "data");
+    await fill({ sources: [publish("a.bin")] });
+    const record = join(folder, ".fetch", "contents.json");
+    const files = [`../victim-of-${process.pid}.bin`, victim, ".fetch/lock"];
+    await writeFile(record, JSON.stringify({ files, presets: [".."] }));
+    await fill({ sources: [publish("a.bin")] });
+    expect(existsSync(victim)).toBe(true);
+    await rm(victim);
+  });
+});
+
+describe("svc-tts cache fill", () => {
+  const words = (plan: CachePlan, ...more: string[]) => [
+    ...["cache", "fill", "--plan", JSON.stringify(plan), "--into", folder],
+    ...["--result", join(folder, "result"), ...more],
+  ];
+  const result = async () => readCacheResult(await readFile(join(folder, "result"), "utf8"));
+  const inProcess = (plan: CachePlan) =>
+    runInProcess([cacheCommand], words(plan), { env: { SVC_TTS_LOG_LEVEL: "silent" } });
+
+  function start(plan: CachePlan, ...more: string[]): ChildProcess {
+    const env = { ...process.env, SVC_TTS_HOST: "127.0.0.1" };
+    return spawn(process.execPath, [main, ...words(plan, ...more)], { env, stdio: "ignore" });
+  }
+
+  it("writes its result for the operator", async () => {
+    expect((await inProcess({ sources: [publish("a.bin")] })).code).toBe(0);
+    expect(await result()).toEqual({ outcome: "filled", files: 1, bytes: 10_000, fetched: 1, removed: 0 });
+  });
+
+  it.each<[string, () => CachePlan, RegExp]>([
+    [
+      "DigestMismatch",
+      () => ({ sources: [{ ...publish("a.bin"), sha256: "0".repeat(64) }] }),
+      /expected 0000/,
+    ],
+    ["PresetUnknown", () => ({ preset: "no-such-model" }), /no-such-model does not exist.*kokoro-82m/],
+    ["FetchFailed", () => ({ sources: [{ url: `${server.url}/missing`, sha256: "0".repeat(64) }] }), /404/],
+  ])("writes the reason %s", async (reason, plan, message) => {
+    expect((await inProcess(plan())).code).toBe(1);
+    expect(await result()).toEqual({ outcome: "failed", reason, message: expect.stringMatching(message) });
+  });
+
+  it("writes the reason DiskFull if the volume accepts no more bytes", async () => {
+    const source = publish("a.bin", randomBytes(300_000));
+    // A limit of the file size causes a short write, like a full disk.
+    const command = [process.execPath, main, ...words({ sources: [source] })];
+    const limited = spawn("bash", ["-c", `ulimit -f 100; exec "$@"`, "bash", ...command], {
+      stdio: "ignore",
+    });
+    const [code] = await once(limited, "exit");
+    expect(code).toBe(1);
+    expect(await result()).toMatchObject({
+      reason: "DiskFull",
+      message: expect.stringContaining("increase the size"),
+    });
+    expect(has("a.bin")).toBe(false);
+  });
+
+  it("serves its progress, resumes after its process was killed, and reports that it was stopped", async () => {
+    const bytes = randomBytes(300_000);
+    const plan = { sources: [publish("a.bin"), publish("model.bin", bytes)] };
+    const partial = join(folder, ".fetch", "model.bin.partial");
+    const received = async (atLeast: number) =>
+      ((await stat(partial).catch(() => undefined))?.size ?? 0) >= atLeast;
+    const untilHeld = (atLeast: number) => eventually("the first part of the file", () => received(atLeast));
+    /** Sends a part of the file, and keeps the connection open. */
+    server.rule = ({ url, headers }, response) => {
+      if (url !== "/model.bin") return false;
+      const from = Number(/\d+/.exec(headers.range ?? "0")?.[0]);
+      const { length } = bytes;
+      response.writeHead(from > 0 ? 206 : 200, {
+        etag: '"one"',
+        "content-length": length - from,
+        ...(from > 0 && { "content-range": `bytes ${from}-${length - 1}/${length}` }),
+      });
+      response.write(bytes.subarray(from, from + 100_000));
+      return true;
+    };
+
+    const port = String(await leasePort());
+    const killed = start(plan, "--port", port);
+    await untilHeld(100_000);
+    const metadata = { name: "fetch", namespace: "ns" };
+    const pod = { apiVersion: "v1", kind: "Pod", metadata, status: { podIP: "127.0.0.1" } };
+    expect(await readFetchProgress(pod, Number(port))).toEqual({
+      files: 1,
+      totalFiles: 2,
+      bytes: 110_000,
+      totalBytes: 310_000,
+      bytesPerSecond: expect.any(Number),
+    });
+    killed.kill("SIGKILL");
+    await once(killed, "exit");
+    expect(existsSync(join(folder, "result"))).toBe(false);
+    // A process that was killed does not remove its lock, and the next process waits until the lock is stale.
+    await rm(join(folder, ".fetch", "lock"));
+
+    const stopped = start(plan);
+    await untilHeld(200_000);
+    stopped.kill("SIGTERM");
+    expect(await once(stopped, "exit")).toEqual([1, null]);
+    expect(await result()).toMatchObject({ outcome: "failed", reason: "FetchInterrupted" });
+
+    server.rule = () => false;
+    server.validator = "none";
+    expect((await inProcess(plan)).code).toBe(0);
+    expect(await result()).toMatchObject({ outcome: "filled", files: 2, bytes: 310_000, fetched: 1 });
+    expect(server.requests.at(-1)?.range).toBe("bytes=200000-");
+    expect(await readFile(join(folder, "model.bin"))).toEqual(bytes);
+  });
+});
+
+it("a voice that is added to a cache is heard from a running replica, and a removed voice is not", async () => {
+  const voices = new VoicesFolder();
+  const publishVoice = async (name: string) => {
+    voices.piper(name);
+    const files = [`${name}.onnx`, `${name}.onnx.json`];
+    return Promise.all(files.map(async (file) => publish(file, await readFile(join(voices.path, file)))));
+  };
+  const [first, second] = [await publishVoice("en_GB-nora-low"), await publishVoice("en_GB-vera-low")];
+  await fill({ sources: first });
+  const tokens = { kind: "fixed", tokens: ["internal-token"] } as const;
+  const tier = await modelTier({ tokens, voices: { folder, providers: ["cpu"], processes: 1 } });
+  const route = [{ service: tier.url, pool: "mist", weight: 100, idle: false }];
+  const api = await startTestApi({ mist: route, mistv2: route });
+  const status = async (speaker: string) =>
+    (await api.post({ speaker, modelId: "mist", text: "Hello there." }, { accept: "audio/pcm" })).status;
+  try {
+    await eventually("speech of the first voice", async () => (await status("en_gb-nora-low")) === 200);
+    expect(await status("en_gb-vera-low")).toBe(400);
+    await fill({ sources: second });
+    await eventually("speech of the added voice", async () => (await status("en_gb-vera-low")) === 200);
+    await eventually(
+      "the removed voice to be rejected",
+      async () => (await status("en_gb-nora-low")) === 400,
+    );
+  } finally {
+    await api.stop();
+    await tier.stop();
+    voices.delete();
+  }
+});
