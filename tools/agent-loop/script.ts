@@ -1,7 +1,7 @@
 /** One reply of the scripted language model. */
 export interface Reply {
   readonly text: string;
-  /** The user interrupts the reply when this much of its audio was played. If it is `undefined`, nobody interrupts. */
+  /** The user interrupts the reply when this much of its audio was played. If it is `undefined`, the reply is not interrupted. */
   readonly interruptAfterSeconds?: number;
 }
 
