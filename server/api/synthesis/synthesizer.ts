@@ -83,6 +83,7 @@ export class Synthesizer {
     const begun = client.speak(this.#withLexicon(order), {
       requestId,
       caller: apiKey?.id ?? "",
+      isSteady: order.form === "socket",
       signal,
       span,
       ...(after && { after }),

@@ -23,7 +23,7 @@ const archive = join(import.meta.dirname, "previous-release/release.tar.gz");
 const previousOperator = { repository: "svc-tts.local/previous-operator", tag: "1" };
 const crd = "ttsdeployments.tts.svc.dev";
 /** One sentence, so that each context on a WebSocket has the same audio. */
-const text = `${"An upgrade interrupts no sentence, ".repeat(3)}and nobody hears it.`;
+const text = `${"An upgrade interrupts no sentence, ".repeat(3)}and the listener hears no gap.`;
 const body = { text, speaker: "alan", modelId: "mist" };
 
 let folder: string;
