@@ -18,11 +18,6 @@ export const orcaHeader = "endpoint-load-metrics";
 export const noQueueHeader = "x-svc-no-queue";
 /** Header of `POST /invocations`: the percent-encoded ID of the request's API key, for the fair queue. */
 export const callerHeader = "x-svc-caller";
-/**
- * Header of `POST /invocations`. With the value `1`, the audio must arrive without long gaps, also while the client
- * still has audio to play.
- */
-export const steadyHeader = "x-svc-steady";
 
 export type WireFrame =
   /** `rate` in Hz, for all following audio. */

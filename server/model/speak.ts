@@ -22,8 +22,6 @@ export interface SpeechJob {
   readonly sampling?: Sampling;
   /** The longest audio of one phrase, in seconds at stretch 1. Longer audio is cut. */
   readonly maxPhraseSeconds: number;
-  /** Whether phrases follow each other without long gaps, also while the client still has audio to play. */
-  readonly isSteady?: boolean;
 }
 
 const silenceChunkSeconds = 0.4;
@@ -44,12 +42,6 @@ const maxPunctuation = 32;
 const firstWaitMs = 250;
 
 /**
- * The time in which the next phrase of a steady stream is due. Some clients of WebSockets treat 300 ms without audio
- * as the end of the speech, and a part of this time is for the synthesis (specification of the sockets, section 10).
- */
-const steadyWaitMs = 100;
-
-/**
  * Synthesizes the segments in order. The engine gets a segment when the previous segment was consumed, or
  * earlier if the engine works ahead.
  */
@@ -67,9 +59,7 @@ export async function* speak(speech: SpeechJob, signal: AbortSignal): AsyncGener
   const dueAtMs = (aheadSeconds: number) => {
     const now = performance.now();
     const seconds = Math.max(position / engine.rate, phraseStart / engine.rate + aheadSeconds);
-    const playerMs = Math.max(now, (playingSinceMs ?? now + firstWaitMs) + seconds * 1000);
-    const isContinued = playingSinceMs !== undefined;
-    return speech.isSteady && isContinued ? Math.min(playerMs, now + steadyWaitMs) : playerMs;
+    return Math.max(now, (playingSinceMs ?? now + firstWaitMs) + seconds * 1000);
   };
   let begun: BegunPhrase | undefined;
   let isFirst = true;

@@ -13,7 +13,7 @@ import { type ArcanaEngineName, modelsOfKind } from "../../config/contract/model
 import { type Clock, systemClock } from "../../lib/clock.ts";
 import { Failure } from "../contract/errors.ts";
 import type { Invocation } from "../contract/speech.ts";
-import { callerHeader, noQueueHeader, orcaHeader, steadyHeader, wireType } from "../contract/wire.ts";
+import { callerHeader, noQueueHeader, orcaHeader, wireType } from "../contract/wire.ts";
 import {
   Engines,
   isMounted,
@@ -270,8 +270,7 @@ class ModelTier {
       engines.findVoice(id),
     );
     await checkSpeech(invocation);
-    const isSteady = request.headers[steadyHeader] === "1";
-    const speech = { ...prepareSpeech(invocation, this.#selectSpeaker(voice, invocation)), isSteady };
+    const speech = prepareSpeech(invocation, this.#selectSpeaker(voice, invocation));
     whenClosed(reply, () => speech.speaker.release());
     const arrivedAt = performance.now();
     const signal = AbortSignal.any([this.#stopping.signal, disconnected]);

@@ -83,7 +83,6 @@ export class Synthesizer {
     const begun = client.speak(this.#withLexicon(order), {
       requestId,
       caller: apiKey?.id ?? "",
-      isSteady: order.form === "socket",
       signal,
       span,
       ...(after && { after }),

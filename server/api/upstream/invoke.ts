@@ -1,7 +1,7 @@
 import type { Dispatcher } from "undici";
 import { Failure, type FieldError, isErrorCode } from "../../contract/errors.ts";
 import type { Invocation } from "../../contract/speech.ts";
-import { callerHeader, noQueueHeader, orcaHeader, steadyHeader, wireType } from "../../contract/wire.ts";
+import { callerHeader, noQueueHeader, orcaHeader, wireType } from "../../contract/wire.ts";
 import { readBounded } from "./bounded-body.ts";
 import { type LoadReport, readLoadReport } from "./load-report.ts";
 
@@ -21,8 +21,6 @@ export interface ReplicaCall {
   readonly signal: AbortSignal;
   /** Whether the replica may queue the request. If false, a replica without a free slot rejects the request. */
   readonly mayQueue: boolean;
-  /** Whether the audio must arrive without long gaps. */
-  readonly isSteady: boolean;
   /** Called with the load of the replica, for every response that contains a report. */
   readonly onLoad: (report: LoadReport) => void;
   /** Headers that continue the request's trace. */
@@ -34,7 +32,7 @@ export interface ReplicaCall {
  * @throws Failure if the replica rejects the invocation, or the error of the connection.
  */
 export async function invoke(
-  { agent, url, secret, requestId, caller, signal, mayQueue, isSteady, onLoad, traceHeaders }: ReplicaCall,
+  { agent, url, secret, requestId, caller, signal, mayQueue, onLoad, traceHeaders }: ReplicaCall,
   invocation: Invocation,
 ): Promise<Dispatcher.ResponseData["body"]> {
   const response = await agent.request({
@@ -48,7 +46,6 @@ export async function invoke(
       "x-request-id": requestId,
       [callerHeader]: encodeURIComponent(caller.toWellFormed()),
       ...(!mayQueue && { [noQueueHeader]: "1" }),
-      ...(isSteady && { [steadyHeader]: "1" }),
       ...(secret !== undefined && { authorization: `Bearer ${secret}` }),
     },
     body: JSON.stringify(invocation),

@@ -23,8 +23,6 @@ export interface CallContext {
   readonly requestId: string;
   /** ID of the client's API key, for the fair queue of the model tier. */
   readonly caller: string;
-  /** Whether the audio must arrive without long gaps, because the client treats a gap as the end of the speech. */
-  readonly isSteady?: boolean;
   /** Aborts when the client disconnects. */
   readonly signal: AbortSignal;
   /** Span of the request. Each invocation of a replica has a child span. */
@@ -296,14 +294,13 @@ async function speakOn(
   );
   try {
     context.signal.throwIfAborted();
-    const { requestId, caller: callerId, isSteady = false, onOovs } = context;
+    const { requestId, caller: callerId, onOovs } = context;
     const onLoad = (report: LoadReport) => caller.chooser.reported(replica, report);
     const call = {
       requestId,
       caller: callerId,
       signal: stop.signal,
       mayQueue,
-      isSteady,
       onLoad,
       traceHeaders: span.headers,
     };

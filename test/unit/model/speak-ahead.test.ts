@@ -30,12 +30,12 @@ function recordingEngine({ worksAhead }: { readonly worksAhead: boolean }) {
   return { engine, started };
 }
 
-function start(engine: Engine, text: string, isSteady = false) {
+function start(engine: Engine, text: string) {
   const voice = { kind: "neural", speaker: 0 } as const;
   const speaker = { engine, voice, release: () => undefined };
   const segments = planSpeech(text, { ...plain, language: "eng" });
   const maxPhraseSeconds = Number.POSITIVE_INFINITY;
-  return speak({ segments, speaker, stretch: 1, maxPhraseSeconds, isSteady }, new AbortController().signal);
+  return speak({ segments, speaker, stretch: 1, maxPhraseSeconds }, new AbortController().signal);
 }
 
 const text = "One is here. Two is here. Three is here. Four is here.";
@@ -61,15 +61,6 @@ describe("the phrases of an engine that works ahead", () => {
       const before = due[i - 1];
       if (before !== undefined) expect(dueAtMs - before).toBeGreaterThan(secondsOfPhrase * 1000 - 300);
     }
-  });
-
-  it("are due soon after the previous phrase in a steady stream", async () => {
-    const { engine, started } = recordingEngine({ worksAhead: false });
-    for await (const _frame of start(engine, text, true)) await settled();
-    const due = started.map(({ dueAtMs = 0 }) => dueAtMs);
-    expect(due).toHaveLength(4);
-    // The player would need the last phrase after the six seconds of audio of the other phrases.
-    expect((due.at(-1) ?? 0) - (due[0] ?? 0)).toBeLessThan(secondsOfPhrase * 1000);
   });
 
   it("start only after the previous phrase is consumed if the engine does not work ahead", async () => {
