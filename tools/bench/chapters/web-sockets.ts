@@ -48,7 +48,7 @@ export const webSockets: Measurement = {
   },
 };
 
-/** The real-time streams of one core: seconds of audio for each processor second of the API tier. */
+/** The real-time streams of one core: seconds of audio for each CPU second of the API tier. */
 interface Pair {
   readonly http: number;
   readonly sockets: number;
@@ -149,7 +149,7 @@ ${markdownTable(["model", "WebSocket p50 / p95 / p99", "HTTP p50 / p95 / p99", "
 ${full.streams} sockets of mist at full load: ${loaded.contextsPerSecond.toFixed(1)} contexts per second, ${contexts.requests.failed} failed, first audio ${times(contexts.firstAudioMs)} (p50 / p95 / p99), ${percent(chunkGaps.longShare ?? 0)} of ${chunkGaps.count} gaps
 over ${longGapMs} ms. Every fourth context was cancelled at its first audio: silence after ${times(cancelled.silenceMs)}.
 
-${listeners.streams} clients of the API tier alone, which replays a recording at real time: seconds of audio per processor second, in turn:
+${listeners.streams} clients of the API tier alone, which replays a recording at real time: seconds of audio per CPU second, in turn:
 
 ${markdownTable(["window", "HTTP", "WebSockets", "share"], pairRows)}`;
 }
