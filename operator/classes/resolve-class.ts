@@ -136,7 +136,7 @@ function refuse(
 
 type ClassName = Pick<ClassRecord, "name" | "isDefault">;
 
-/** Returns the record for the status, unless the spec is too long for it. */
+/** Returns the record for the status, or undefined if the spec is too long to be stored there. */
 function recordOf(
   { metadata }: TtsDeployment,
   spec: TtsDeploymentSpec,

@@ -76,7 +76,10 @@ export function createLicenseCheck(options: CheckOptions): LicenseCheck {
     const text = kept()?.answer;
     if (text === undefined || text === known?.text) return;
     const answer = await read(text).catch((error: Error) => {
-      log.warn({ err: error }, "the license issuer's response in the routing table is invalid and ignored");
+      log.warn(
+        { err: error },
+        "the license issuer's response in the routing table is invalid; the server ignores it",
+      );
       return undefined;
     });
     if (answer !== undefined && (known === undefined || answer.jti === licenseId())) accept(answer);

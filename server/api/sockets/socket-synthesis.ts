@@ -35,7 +35,7 @@ export interface SocketCaller {
   readonly apiKey: ApiKey | undefined;
   /** Starts the span of one synthesis, in the client's trace. */
   beginSpan(requestId: string): Span;
-  /** Counts the bytes of the connection. */
+  /** The counters of the connection's bytes. */
   readonly connection: Omit<Outlet, "elapsedMs">;
 }
 

@@ -101,14 +101,14 @@ describe("the command explain", () => {
       ApiReady: [
         "False",
         "LicenseHold",
-        "The pods are not started, because the license does not allow it. See LicenseValid.",
+        "The pods are not started, because the license does not allow it. See the condition LicenseValid of the TtsDeployment.",
       ],
     });
     const pool = poolWith({
       Ready: [
         "False",
         "LicenseHold",
-        "The pods are not started, because the license does not allow it. See LicenseValid.",
+        "The pods are not started, because the license does not allow it. See the condition LicenseValid of the TtsDeployment.",
       ],
     });
     const secrets = [{ path: "license.secretRef", name: "license", exists: false }];
