@@ -109,7 +109,7 @@ export default defineConfig({
       },
       {
         test: {
-          // These tests run after all files of e2e, whose waits would otherwise include the time without an operator.
+          // These tests run after all files of e2e. Otherwise those waits would include the time without an operator.
           name: "e2e-release",
           include: [replacesOperator],
           globalSetup: ["test/support/cluster/e2e-setup.ts"],

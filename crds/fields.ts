@@ -449,7 +449,7 @@ export const MaxConcurrentStreams = Type.Integer({
   maximum: 10_000,
   default: 16,
   description:
-    "Streams that one replica synthesizes at once. Further requests wait in its queue or are rejected.",
+    "Highest number of concurrent streams of one replica. Further requests wait in its queue or are rejected.",
 });
 
 export const replicasLimit = { minimum: 0, maximum: 1000 } as const;

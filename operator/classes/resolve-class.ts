@@ -76,7 +76,7 @@ function withoutClass(deployment: TtsDeployment): ResolvedDeployment {
   return refuse(deployment, undefined, "ClassNotFound", message);
 }
 
-const unchanged = "Everything that serves stays unchanged.";
+const unchanged = "The running pods do not change.";
 
 function missing({ spec }: TtsDeployment, { name, isDefault }: SelectedClass, isNamespaced: boolean): string {
   if (isNamespaced)

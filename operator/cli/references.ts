@@ -14,8 +14,8 @@ const mostReferences = 64;
 const referring = /(^s|S)ecret(Key)?Ref$/;
 
 /**
- * Returns every required Secret of a spec, in the order of the fields: the fields `secretRef`,
- * `secretKeyRef` and `secretName`, and pull secrets.
+ * Returns the references to required Secrets in a spec, in the order of its fields. The references are in the
+ * fields `secretRef`, `secretKeyRef`, `secretName` and `imagePullSecrets`.
  */
 export function secretReferences(spec: unknown): SecretReference[] {
   return [...find(spec, "")].slice(0, mostReferences);

@@ -43,7 +43,7 @@ const permissions: readonly Permission[] = [
     api.group,
     ["ttsdeployments/status", "ttsmodelpools/status"],
     ["patch"],
-    "Status of both custom resources.",
+    "The status of TtsDeployments and TtsModelPools.",
   ),
   workload(
     api.group,

@@ -115,7 +115,7 @@ function rolloutStep(
   if (updatedReplicas < required)
     return step(`${updatedReplicas} of ${required} pods have the current settings`);
   if (replicas > updatedReplicas)
-    return step(`${replicas - updatedReplicas} pods with earlier settings are draining`);
+    return step(`pods with earlier settings are draining (${replicas - updatedReplicas} left)`);
   if (availableReplicas < required) {
     return { reason: "PodsNotReady", message: `${availableReplicas} of ${required} pods are ready.` };
   }

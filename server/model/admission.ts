@@ -17,8 +17,8 @@ type WaitEnd = "turn" | "late" | "gone" | "refused";
 
 /**
  * Decides whether a stream starts, waits or is rejected. Limits apply to the number of streams, to the number
- * of waiting requests, and to their waiting time. The queue serves API keys in turn, so that the requests of one key do
- * not delay the other keys.
+ * of waiting requests, and to their waiting time. The queue serves API keys in turn, so that the requests of
+ * one key do not delay the other keys.
  */
 export class Admission {
   readonly #limits: AdmissionLimits;
