@@ -100,7 +100,10 @@ export function createLicenseCheck(options: CheckOptions): LicenseCheck {
       retryAt = now() + retryMs(failures, intervalMs, random);
       const { message } = error as Error;
       if (message !== loggedError)
-        log.warn({ err: error }, "the license issuer sent no valid response; the server sends the request again");
+        log.warn(
+          { err: error },
+          "the license issuer sent no valid response; the server sends the request again",
+        );
       loggedError = message;
       onResult("failed");
     }
