@@ -397,7 +397,7 @@ const Probe = (
 export const ProbesSchema = Type.Object(
   {
     startup: Probe(
-      "The startup probe. The other probes start after it succeeded. periodSeconds times failureThreshold is the time to load a model.",
+      "The startup probe. The other probes start after it succeeded. periodSeconds times failureThreshold is the longest time that a model may take to load.",
       {
         periodSeconds: 2,
         failureThreshold: 300,

@@ -123,7 +123,7 @@ const Limits = Type.Object(
         maxItems: 64,
         ...setList,
         description:
-          "Beginnings of the images that a TtsDeployment may name, for example `registry.example.com/speech`. A beginning matches whole parts of a name only.",
+          "Prefixes of the images that a TtsDeployment may name, for example `registry.example.com/speech`. A prefix matches only whole parts of a name.",
       }),
     ),
     allowedModelSources: Type.Optional(
@@ -131,7 +131,7 @@ const Limits = Type.Object(
         maxItems: 64,
         ...setList,
         description:
-          "Beginnings of the URLs that `models[].cache.sources` may name, in `url` and in `endpoint`, for example `hf://hexgrad/` or `https://models.example.com/`. A beginning matches whole parts of a URL only.",
+          "Prefixes of the URLs that `models[].cache.sources` may name, in `url` and in `endpoint`, for example `hf://hexgrad/` or `https://models.example.com/`. A prefix matches only whole parts of a URL.",
       }),
     ),
     podTemplate: Type.Optional(
