@@ -339,7 +339,8 @@ export const TtsDeploymentStatusSchema = Type.Object(
           Type.String({
             format: "date-time",
             maxLength: 64,
-            description: "Time at which the grace period ends, and API pods start to reject requests. Present while the license is not valid.",
+            description:
+              "Time at which the grace period ends, and API pods start to reject requests. Present while the license is not valid.",
           }),
         ),
         failedAt: Type.Optional(
