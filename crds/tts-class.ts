@@ -114,7 +114,7 @@ const Limits = Type.Object(
           maxItems: 64,
           ...setList,
           description:
-            "Names of annotations that `api.service`, `api.route.ingress` and `podTemplate` may contain. An asterisk at the end allows every name with this beginning, for example `service.beta.kubernetes.io/*`.",
+            "Names of annotations that `api.service`, `api.route.ingress` and `podTemplate` may contain. An entry that ends in an asterisk allows every name that starts with the text before the asterisk, for example `service.beta.kubernetes.io/*`.",
         },
       ),
     ),
@@ -127,7 +127,7 @@ const Limits = Type.Object(
       }),
     ),
     allowedModelSources: Type.Optional(
-      Type.Array(ImagePrefix("The beginning of a URL."), {
+      Type.Array(ImagePrefix("A prefix of a URL."), {
         maxItems: 64,
         ...setList,
         description:
