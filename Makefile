@@ -99,7 +99,7 @@ test-speech: node_modules/.installed test-deps ## test voices and numbers with s
 
 # vLLM is installed once: 6 GB.
 .PHONY: test-vllm
-test-vllm: node_modules/.installed ## test arcana with a real vLLM and a tiny model on a processor
+test-vllm: node_modules/.installed ## test arcana with a real vLLM and a tiny model on a CPU
 	@test/vllm/install.sh >/dev/null
 	@$(BIN)/vitest run --project vllm
 

@@ -16,7 +16,7 @@ export default defineConfig({
     ...(report && { reporters: ["default", "json"], outputFile: { json: report } }),
     // One group each: the limits on workers differ, and test-repeat mixes files of several projects.
     projects: [
-      // some start processes (tools, commands), which take their time on a busy machine
+      // Some tests start processes (tools, commands), which are slow on a busy machine.
       {
         test: {
           name: "unit",
@@ -43,7 +43,7 @@ export default defineConfig({
           name: "cluster",
           include: ["test/integration/{chart,cluster,crds,monitoring,operator}/**/*.test.ts"],
           globalSetup: ["test/support/cluster/cluster-setup.ts"],
-          // each file has namespaces of its own and waits for the API server most of the time
+          // Each file has its own namespaces and waits for the API server most of the time.
           maxWorkers: 3,
           sequence: { groupOrder: 3 },
           testTimeout: TEST_LIMIT_MS,
@@ -99,7 +99,7 @@ export default defineConfig({
           include: ["test/e2e/*.test.ts"],
           exclude: [replacesOperator],
           globalSetup: ["test/support/cluster/e2e-setup.ts"],
-          // each file has namespaces of its own and waits for pods most of the time
+          // Each file has its own namespaces and waits for pods most of the time.
           maxWorkers: 2,
           sequence: { groupOrder: 7 },
           testTimeout: TEST_LIMIT_MS,
@@ -109,7 +109,7 @@ export default defineConfig({
       },
       {
         test: {
-          // after all files of e2e, whose waits would include the time without an operator
+          // These tests run after all files of e2e. Otherwise those waits would include the time without an operator.
           name: "e2e-release",
           include: [replacesOperator],
           globalSetup: ["test/support/cluster/e2e-setup.ts"],

@@ -18,7 +18,7 @@ export function valuesTable(text: string): string {
     ({ path, default: value, comment }) =>
       `| \`${path}\` | ${code(value)} | ${comment.replaceAll("|", "\\|")} |`,
   );
-  return `| value | default | what it is |\n| --- | --- | --- |\n${rows.join("\n")}\n`;
+  return `| value | default | description |\n| --- | --- | --- |\n${rows.join("\n")}\n`;
 }
 
 function* valuesOf(map: YAMLMap, path: string): Generator<Value> {

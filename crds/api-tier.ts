@@ -194,7 +194,7 @@ const RateLimit = Type.Object(
         },
         {
           description:
-            "Valkey or Redis, in which the API pods share their counts. If it is absent or not reachable, each API pod counts on its own.",
+            "Valkey or Redis, in which the API pods share their counts. If it is absent or not reachable, each API pod counts separately.",
         },
       ),
     ),

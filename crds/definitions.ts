@@ -192,7 +192,7 @@ const ttsClass: Source = {
     categories: ["tts"],
   },
   description:
-    "Defaults and limits for TtsDeployments, which an administrator sets. A TtsDeployment names its class in `spec.className`, or has the default class of the cluster.",
+    "Defaults and limits for TtsDeployments, which an administrator sets. A TtsDeployment names its class in `spec.className`. Otherwise the default class of the cluster applies.",
   scope: "Cluster",
   spec: TtsClassSpecSchema,
   objectRules: [],

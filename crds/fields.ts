@@ -407,7 +407,7 @@ const Probe = (
 export const ProbesSchema = Type.Object(
   {
     startup: Probe(
-      "The startup probe. The other probes start after it succeeded. periodSeconds times failureThreshold is the time to load a model.",
+      "The startup probe. The other probes start after it succeeded. periodSeconds times failureThreshold is the longest time that a model may take to load.",
       {
         periodSeconds: 2,
         failureThreshold: 300,
@@ -459,7 +459,7 @@ export const MaxConcurrentStreams = Type.Integer({
   maximum: 10_000,
   default: 16,
   description:
-    "Streams that one replica synthesizes at once. Further requests wait in its queue or are rejected.",
+    "Highest number of concurrent streams of one replica. Further requests wait in its queue or are rejected.",
 });
 
 export const replicasLimit = { minimum: 0, maximum: 1000 } as const;

@@ -76,7 +76,7 @@ export const CanaryStatus = Type.Object(
     }),
     traded: Type.Integer({
       minimum: 0,
-      description: "Pods of the pool that were drained to free capacity for the canary's pods.",
+      description: "Number of pods of the pool that were drained to free capacity for the canary's pods.",
     }),
     reason: Type.Optional(
       Type.String({ maxLength: 1024, description: "Machine-readable reason of the rollback, in CamelCase." }),

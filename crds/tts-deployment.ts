@@ -326,7 +326,7 @@ export const TtsDeploymentStatusSchema = Type.Object(
           Type.String({
             maxLength: 256,
             description:
-              "ID of the license (`jti`). Deployments with the same license share its GPUs and streams.",
+              "ID of the license (`jti`). TtsDeployments with the same license share its GPUs and streams.",
           }),
         ),
         licensee: Type.Optional(
@@ -349,7 +349,8 @@ export const TtsDeploymentStatusSchema = Type.Object(
           Type.String({
             format: "date-time",
             maxLength: 64,
-            description: "Time at which serving ends. Present while the license is not valid.",
+            description:
+              "Time at which the grace period ends, and API pods start to reject requests. Present while the license is not valid.",
           }),
         ),
         failedAt: Type.Optional(
@@ -390,7 +391,7 @@ export const TtsDeploymentStatusSchema = Type.Object(
           Type.String({
             format: "date-time",
             maxLength: 64,
-            description: "Time since which the first response of the issuer is pending.",
+            description: "Time at which the operator began to wait for the first response of the issuer.",
           }),
         ),
       },

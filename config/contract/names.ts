@@ -240,7 +240,7 @@ export const env = {
    * `buffer` only discards buffered text.
    */
   socketClearMode: "SVC_TTS_SOCKET_CLEAR_MODE",
-  /** Streams that one model replica synthesizes at once. Further requests wait or are rejected. */
+  /** Highest number of concurrent streams of one model replica. Further requests wait or are rejected. */
   maxConcurrentStreams: "SVC_TTS_MAX_CONCURRENT_STREAMS",
   /** Longest time for running streams to finish after SIGTERM. */
   drainSeconds: "SVC_TTS_DRAIN_SECONDS",
@@ -252,7 +252,7 @@ export const env = {
   voicesProviders: "SVC_TTS_VOICES_PROVIDERS",
   /** Engine processes for each mounted model. */
   voicesProcesses: "SVC_TTS_VOICES_PROCESSES",
-  /** Streams that one mounted model serves at once. It overrides the measured number. */
+  /** Highest number of concurrent streams of one mounted model. It overrides the measured number. */
   voicesStreams: "SVC_TTS_VOICES_STREAMS",
   /** Voices that replace those of a mounted model at capacity: `none` or `builtin`. */
   voicesFallback: "SVC_TTS_VOICES_FALLBACK",

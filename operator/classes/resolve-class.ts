@@ -123,7 +123,7 @@ function withoutClass(deployment: TtsDeployment): ResolvedDeployment {
   return refuse(deployment, undefined, "ClassNotFound", message);
 }
 
-const unchanged = "Everything that serves stays unchanged.";
+const unchanged = "The running pods do not change.";
 const reduced =
   "The spec is applied nevertheless, because it requests no more than the spec that was accepted before.";
 const unreadable = `The operator cannot read TtsClasses, so it does not know which class applies. ${unchanged} Allow the operator to get, list and watch ttsclasses.`;
@@ -197,7 +197,7 @@ function named(record: ClassRecord, selected: SelectedClass | undefined): ClassR
   return { ...record, name: selected.name, isDefault: selected.isDefault };
 }
 
-/** Returns the record for the status, unless the spec is too long for it. */
+/** Returns the record for the status, or undefined if the spec is too long to be stored there. */
 function recordOf(
   { metadata }: TtsDeployment,
   spec: TtsDeploymentSpec,

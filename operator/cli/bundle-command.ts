@@ -18,7 +18,7 @@ export async function bundleCommand(
   const [name, ...more] = options.positionals;
   if (more.length > 0)
     throw new UsageError(
-      "support-bundle accepts one name of a TtsDeployment, or no name for all of the namespace",
+      "support-bundle accepts the name of one TtsDeployment; without a name, it covers the whole namespace",
     );
   const { client, namespace } = await reachCluster(options, terminal);
   try {
@@ -35,9 +35,9 @@ export async function bundleCommand(
     );
     await deliver(options.flags.file ?? `${folder}.tar.gz`, archive, terminal);
     terminal.complain(
-      `The archive holds ${files.length} files in ${archive.length} bytes. Secret values were removed. Read the files before you send them.\n`,
+      `The archive has ${files.length} files and ${archive.length} bytes. Values of Secrets were removed. Read the files before you send them.\n`,
     );
-    for (const line of unseen) terminal.complain(`could not be read: ${line}\n`);
+    for (const line of unseen) terminal.complain(`The command could not read ${line}.\n`);
     return 0;
   } finally {
     client.close();

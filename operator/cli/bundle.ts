@@ -279,7 +279,7 @@ Secrets are listed by name; no file contains their values. The following were re
 of svc-tts, fields and texts that look like keys, tokens and passwords, and every value of the Secrets that the pods use. Names of namespaces,
 nodes, images and hosts are unchanged. Read the files before you send them.
 
-Could not be read: ${unseen.length > 0 ? `\n${unseen.map((line) => `- ${line}`).join("\n")}` : "none; everything was read."}
+Objects that the command could not read: ${unseen.length > 0 ? `\n${unseen.map((line) => `- ${line}`).join("\n")}` : "none."}
 `;
   return { path: "README.txt", content };
 }

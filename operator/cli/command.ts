@@ -128,7 +128,7 @@ async function run({ environment, stopping, leave }: Process): Promise<void> {
     }),
     // Another process may become the leader, so this process must not write any more. Kubernetes restarts it.
     onLost: (reason) => {
-      log.fatal({ reason }, "the operator lost the leadership and exits; Kubernetes restarts it");
+      log.fatal({ reason }, "the operator lost the Lease and exits; Kubernetes restarts it");
       leave(1);
     },
     queueObserver: queueMetrics(registry, "tts-operator"),

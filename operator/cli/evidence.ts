@@ -39,8 +39,8 @@ export interface Warning {
 }
 
 /**
- * Reads objects. For objects that the user may not read, it returns a fallback, and records that they were
- * not read.
+ * Reads objects. For an object that does not exist or that the user may not read, it returns a fallback and
+ * records the reason.
  */
 export class PartialReader {
   readonly unseen: string[] = [];

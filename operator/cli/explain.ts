@@ -88,10 +88,11 @@ function summaryOf(
   const { summary, endpoint } = deployment.status ?? {};
   const since = ageOf(conditionOf(deployment, "Ready")?.lastTransitionTime, now);
   const count = `${blockers.length} ${blockers.length === 1 ? "problem" : "problems"}`;
-  const licenseWarning = blockers.length > 0 ? " Its license is invalid and must be replaced." : "";
+  const licenseWarning =
+    blockers.length > 0 ? " The condition LicenseValid is False; the reason and the remedy follow." : "";
   switch (state) {
     case "ready":
-      return `Ready${since}: ${summary?.models} pools, up to ${summary?.streams} streams at once, at ${endpoint}.${licenseWarning}`;
+      return `Ready${since}: ${summary?.models} pools, up to ${summary?.streams} concurrent streams, at ${endpoint}.${licenseWarning}`;
     case "progressing":
       return `Not ready${since}. The operator continues; no action is needed so far.`;
     case "blocked":
@@ -317,7 +318,7 @@ export function explanationText(explanation: Explanation): string {
   lines.push(
     `Checked ${seen.pools} pools, ${seen.pods} pods, ${seen.secrets} Secrets (only whether they exist) and ${seen.warnings} warnings.`,
   );
-  if (unseen.length > 0) lines.push(`Could not be read: ${unseen.join(", ")}.`);
+  if (unseen.length > 0) lines.push(`The command could not read: ${unseen.join(", ")}.`);
   return `${lines.join("\n")}\n`;
 }
 

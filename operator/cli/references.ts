@@ -22,8 +22,8 @@ export function secretNames(spec: unknown): string[] {
 }
 
 /**
- * Returns every required Secret of a spec, in the order of the fields: the fields `secretRef`,
- * `secretKeyRef` and `secretName`, and pull secrets.
+ * Returns every required Secrets in a spec, in the order of its fields. The references are in the
+ * fields `secretRef`, `secretKeyRef`, `secretName` and `imagePullSecrets`.
  */
 export function secretReferences(spec: unknown): SecretReference[] {
   return [...find(spec, "")].slice(0, mostReferences);

@@ -43,7 +43,7 @@ const permissions: readonly Permission[] = [
     api.group,
     ["ttsdeployments/status", "ttsmodelpools/status", "ttsmodelcaches/status"],
     ["patch"],
-    "Status of the custom resources.",
+    "The status of the and TtsModelPools.",
   ),
   workload(
     api.group,

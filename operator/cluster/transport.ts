@@ -156,7 +156,7 @@ export class Transport {
     try {
       return await this.#connection.credentials();
     } catch (cause) {
-      const message = `${call.method} ${call.path}: no credentials: ${messageOf(cause)}`;
+      const message = `${call.method} ${call.path}: the credentials cannot be read: ${messageOf(cause)}`;
       throw new ApiError({ status: 0, reason: "Unreachable", message }, { cause });
     }
   }

@@ -138,7 +138,7 @@ export interface ScalingState {
   readonly plan: "following" | "atMost" | "licenseHolds" | "loadUnknown" | undefined;
   /** API pods that have not reported their load recently. */
   readonly silentPods: readonly string[];
-  /** Streams of the pool. It is undefined while no API pod reports them. */
+  /** The number of streams of the pool. It is undefined while no API pod reports it. */
   readonly used: number | undefined;
   /** The number of streams by base URL of the replica. */
   readonly streamsByReplica: ReadonlyMap<string, number>;

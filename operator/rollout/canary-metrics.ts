@@ -106,17 +106,17 @@ export function evaluateCanaryMetrics(analysis: Analysis, figures: CanaryMetrics
   if (streams === 0 || streams < minRequests) return undefined;
   const percent = (100 * failed) / streams;
   if (percent > maxErrorPercent) {
-    const message = `${failed} of its ${streams} streams failed, ${percent.toFixed(1)}%; ${maxErrorPercent}% is allowed`;
+    const message = `${failed} of its ${streams} streams failed (${percent.toFixed(1)}%); the limit is ${maxErrorPercent}%`;
     return { reason: "CanaryErrors", message };
   }
   const firstAudioMs = 1000 * (bucketQuantile(figures.firstAudio, 0.95) ?? 0);
   if (maxFirstAudioMs !== undefined && firstAudioMs > maxFirstAudioMs) {
-    const message = `its first audio takes ${firstAudioMs.toFixed(0)} ms at the 95th percentile; ${maxFirstAudioMs} ms is allowed`;
+    const message = `its first audio takes ${firstAudioMs.toFixed(0)} ms at the 95th percentile; the limit is ${maxFirstAudioMs} ms`;
     return { reason: "CanaryFirstAudio", message };
   }
   const factor = 100 * (bucketQuantile(figures.realTimeFactor, 0.95) ?? 0);
   if (maxRealTimeFactorPercent !== undefined && factor > maxRealTimeFactorPercent) {
-    const message = `its real-time factor is ${factor.toFixed(0)}% at the 95th percentile; ${maxRealTimeFactorPercent}% is allowed`;
+    const message = `its real-time factor is ${factor.toFixed(0)}% at the 95th percentile; the limit is ${maxRealTimeFactorPercent}%`;
     return { reason: "CanaryRealTimeFactor", message };
   }
   return undefined;

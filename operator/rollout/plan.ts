@@ -342,7 +342,7 @@ function canaryWaits({ pool }: ObservedPool, next: CanaryState, facts: CanaryFac
     next.phase === "Starting"
       ? "its pods are starting"
       : (stepBlockedBy(next, facts) ?? "its metrics are analysed");
-  const message = `The canary of revision ${revision} receives ${weight}% of the streams, ${where}: ${what}. To control it, set the annotation tts.svc.dev/canary-promote, -pause or -abort to this revision.`;
+  const message = `The canary of revision ${revision} receives ${weight}% of the streams, ${where}: ${what}. To control it, set the annotation tts.svc.dev/canary-promote, tts.svc.dev/canary-pause or tts.svc.dev/canary-abort of the TtsModelPool to this revision.`;
   return { stalled: false, problem: { reason: "Canary", message } };
 }
 

@@ -224,7 +224,7 @@ function loadOf(line: string): ApiLoad {
   const { licenseAnswer } = load ?? {};
   if (licenseAnswer === undefined) return { pools };
   if (typeof licenseAnswer !== "string" || licenseAnswer.length > maxResponseBytes)
-    throw new Error("the load report is invalid: licenseAnswer is not a text, or is too long");
+    throw new Error("the load report is invalid: licenseAnswer is not a string, or is too long");
   return { pools, licenseAnswer };
 }
 

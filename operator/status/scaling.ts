@@ -72,7 +72,7 @@ function builtin(pool: TtsModelPool, view: ScalingState | undefined): ConditionS
     case "licenseHolds":
       return bad(
         "LicenseHold",
-        `Clients request more than the ${pool.spec.replicas} replicas can serve, and the license does not allow more. See LicenseValid.`,
+        `Clients request more than the ${pool.spec.replicas} replicas can serve, and the license does not allow more. See the condition LicenseValid of the TtsDeployment.`,
       );
     case "atMost":
       return good(
@@ -141,7 +141,7 @@ function ofAutoscaler(
   if (decisive.reason === "ScalingDisabled" && pool.spec.replicas === 0) {
     return bad(
       "ScaledToZero",
-      `The pool was set to 0 replicas, and ${what} does not scale a pool from 0. Set the replicas to 1: kubectl scale ttsmp ${pool.metadata.name} --replicas=1.`,
+      `The pool was set to 0 replicas, and ${what} does not scale a pool from 0. Set the replicas to 1: kubectl scale ttsmp -n ${pool.metadata.namespace} ${pool.metadata.name} --replicas=1.`,
     );
   }
   return bad(

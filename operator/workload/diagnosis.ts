@@ -105,7 +105,7 @@ const crashing: Judge = (pod) => {
       : `See kubectl logs -n ${pod.metadata.namespace} ${pod.metadata.name} -c ${container.name} --previous.`;
   return {
     reason: "CrashLoop",
-    message: `Container ${container.name} of pod ${pod.metadata.name} ${how} most recently, and has restarted ${times(container.restartCount)}.${lastWords(last?.message)} ${advice}`,
+    message: `Container ${container.name} of pod ${pod.metadata.name} ${how}, and has restarted ${times(container.restartCount)}.${lastWords(last?.message)} ${advice}`,
   };
 };
 

@@ -58,7 +58,8 @@ function missing(grant: LicenseAllowance): WorkloadState {
   if (grant.held) {
     const problem = {
       reason: "LicenseHold",
-      message: "The pods are not started, because the license does not allow it. See LicenseValid.",
+      message:
+        "The pods are not started, because the license does not allow it. See the condition LicenseValid of the TtsDeployment.",
     } as const;
     return { kind: "stalled", problem };
   }
@@ -74,12 +75,12 @@ function heldBack(
   desired: DesiredWorkload,
 ): Diagnosis | undefined {
   if (grant.replicas < desired.replicas) {
-    const message = `${grant.replicas} of ${desired.replicas} replicas run, because the license does not allow more. See LicenseValid.`;
+    const message = `${grant.replicas} of ${desired.replicas} replicas run, because the license does not allow more. See the condition LicenseValid of the TtsDeployment.`;
     return { reason: "LicenseHold", message };
   }
   if (grant.held && !isRenderedFrom(deployment, desired.settings)) {
     const message =
-      "The pods keep their earlier settings, because the license does not allow a rollout. See LicenseValid.";
+      "The pods keep their earlier settings, because the license does not allow a rollout. See the condition LicenseValid of the TtsDeployment.";
     return { reason: "LicenseHold", message };
   }
   return undefined;
@@ -114,7 +115,7 @@ function rolloutStep(
   if (updatedReplicas < required)
     return step(`${updatedReplicas} of ${required} pods have the current settings`);
   if (replicas > updatedReplicas)
-    return step(`${replicas - updatedReplicas} pods with earlier settings are draining`);
+    return step(`pods with earlier settings are draining (${replicas - updatedReplicas} left)`);
   if (availableReplicas < required) {
     return { reason: "PodsNotReady", message: `${availableReplicas} of ${required} pods are ready.` };
   }

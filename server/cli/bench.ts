@@ -28,7 +28,7 @@ export const benchCommand: Command = {
   name: "bench",
   summary: "load a server with concurrent streams, and report latency, real-time factor and starved streams",
   options: {
-    url: { value: "URL", help: "the server, or the full URL of its speech route", required: true },
+    url: { value: "URL", help: "URL of the server, or of its speech route", required: true },
     key: { value: "KEY", help: `API key; default: the value of ${names.apiKey}` },
     streams: { value: "N", help: "concurrent streams", default: "4" },
     seconds: { value: "T", help: "duration in seconds", default: "20" },
@@ -40,13 +40,13 @@ export const benchCommand: Command = {
     text: { value: "FILE", help: "texts to synthesize, one per line; default: built-in sentences" },
     openai: { help: "use the OpenAI-compatible API: POST /v1/audio/speech" },
     gpu: {
-      help: "find how many streams a GPU can serve: measure --seconds at each number of --steps, and at numbers between them",
+      help: "find how many streams a GPU can serve: measure for --seconds at each number in --steps, and at numbers between them",
     },
     steps: { value: "N,N", help: "with --gpu: streams to try, in ascending order", default: "1,8,32,64,128" },
     gpus: { value: "N", help: "with --gpu: number of GPUs of the server", default: "1" },
     vllm: {
       value: "URL",
-      help: "with --gpu: the vLLM of the server, to count its tokens and to measure vLLM directly",
+      help: "with --gpu: URL of the server's vLLM, to count its tokens and to measure vLLM directly",
     },
     ...socketOptions,
     json: { value: "FILE", help: "write the results as JSON" },

@@ -142,7 +142,7 @@ function graphOf({ rewriting }: Installation): string {
   if (rewriting === undefined) return "";
   if (rewriting.kind === "none") return `The graph of the model was not rewritten: ${rewriting.reason}.`;
   const { original, rewritten } = rewriting.realTimeFactors;
-  return `The graph of the model was rewritten (${rewriting.weights}): on this machine, one second of audio takes ${rewritten.toFixed(2)} instead of ${original.toFixed(2)} seconds, with the same sound.`;
+  return `The graph of the model was rewritten (${rewriting.weights}): on this machine, one second of audio takes ${rewritten.toFixed(2)} instead of ${original.toFixed(2)} seconds of computation. The audio is the same.`;
 }
 
 function description(preset: Preset, folder: string, installation: Installation | undefined): string {

@@ -79,8 +79,8 @@ export async function download(file: FileToFetch, options: DownloadOptions): Pro
 }
 
 /**
- * Whether a file exists already. The record of its download is compared, because reading gigabytes at each
- * start would be slow.
+ * Returns whether the file was fetched before. It compares the record of the download, because a digest of
+ * gigabytes at each start would be slow.
  */
 async function isFetched(file: FileToFetch, target: string, stateFile: string): Promise<boolean> {
   const record = await readRecord(stateFile);

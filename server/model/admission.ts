@@ -16,9 +16,9 @@ type Release = () => void;
 type WaitEnd = "turn" | "late" | "gone" | "refused";
 
 /**
- * Decides whether a stream starts, waits or is rejected. The number of streams, the number of waiting
- * requests, and the wait have limits. The queue serves API keys in turn, so that the requests of one key do
- * not delay the other keys.
+ * Decides whether a stream starts, waits or is rejected. Limits apply to the number of streams, to the number
+ * of waiting requests, and to their waiting time. The queue serves API keys in turn, so that the requests of
+ * one key do not delay the other keys.
  */
 export class Admission {
   readonly #limits: AdmissionLimits;

@@ -76,7 +76,7 @@ export function checkShortMarkup(text: string, options: MarkupOptions): void {
 
 /**
  * Checks the markup of a long text before the synthesis starts.
- * @param rest lets other requests run. It is called after a number of pieces.
+ * @param rest lets other requests run. It is called at regular intervals, after `piecesBetweenRests` pieces.
  * @throws Failure as {@link readMarkup}.
  */
 export async function checkLongMarkup(

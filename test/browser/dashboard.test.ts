@@ -62,7 +62,7 @@ describe.each([
       if (
         message.type() === "error" &&
         !message.text().includes("the server responded with a status of 400") &&
-        !message.text().includes("net::ERR_FAILED") // a request that the test itself cancels
+        !message.text().includes("net::ERR_FAILED") // The test itself cancels this request.
       ) {
         problems.push(message.text());
       }
@@ -143,7 +143,7 @@ describe.each([
     await lookAt("sign-in");
     await page.keyboard.press("Tab");
     expect(await page.evaluate("document.activeElement.textContent")).toBe("Skip to the content");
-    await page.keyboard.press("Tab"); // skips the button of the other language
+    await page.keyboard.press("Tab"); // This skips the button of the other language.
     await page.keyboard.press("Tab");
     await page.keyboard.type("Ada");
     await page.keyboard.press("Tab");
@@ -246,7 +246,7 @@ describe.each([
     await page.goto(`${url}/dashboard/words`);
     await page.getByRole("button", { name: "Save sentences" }).click();
     const team = { saveOovs: true, modelId: "mist", speaker: "alan", text: "Hello. Say Zorblax to me." };
-    await server.api.post(team, { accept: "audio/pcm" }); // sent with a key that has no team
+    await server.api.post(team, { accept: "audio/pcm" }); // The key of this request has no team.
     const word = page.getByRole("heading", { name: "Zorblax" });
     await eventually("the word to appear", async () => {
       await page.goto(`${url}/dashboard/words`);

@@ -1,6 +1,6 @@
 /**
  * `make test` runs this program. It runs every suite, also after failures. At the end it prints the minutes
- * and processor time of each suite, the slowest tests, every failure, and the totals on the last line. Logs
+ * and CPU time of each suite, the slowest tests, every failure, and the totals on the last line. Logs
  * and reports are in .run/test.
  */
 
@@ -127,7 +127,7 @@ async function runLane(suites: readonly Suite[]): Promise<Result[]> {
   for (const suite of suites) {
     await Promise.all(suite.needs.map((name) => prepared.get(name)));
     laneResults.push(await runSuite(suite));
-    // An idle cluster would take processor time from the following suites.
+    // An idle cluster would take CPU time from the following suites.
     if (suite === lastOnCluster) await removeCluster();
   }
   return laneResults;
@@ -137,7 +137,7 @@ async function runSuite({ name, command, limitMinutes }: Suite): Promise<Result>
   console.log(`\n==> ${name}: ${command.join(" ")}`);
   const reportFile = join(folder, `${name}.json`);
   const cpuFile = join(folder, `${name}.times`);
-  // The `times` command of the shell reports the processor time of all processes that the shell waited for.
+  // The `times` command of the shell reports the CPU time of all processes that the shell waited for.
   const measured = ["bash", "-c", '"$@"; code=$?; times >"$0"; exit $code', cpuFile, ...command];
   const end = await groups.run(measured, {
     // MAKEFLAGS is empty, so that the suites do not inherit the flags of the make process of this run.
@@ -176,7 +176,7 @@ function suiteFailures(suite: string, report: VitestReport | undefined, end: Com
   return suite === "check" && end.exitCode !== 0 ? [suiteFailure(`see ${log}`)] : inTests;
 }
 
-/** Reads the processor time of a suite and its children. It is undefined if the suite was killed. */
+/** Reads the CPU time of a suite and its children. It is undefined if the suite was killed. */
 function readCpuMs(file: string): number | undefined {
   if (!existsSync(file)) return undefined;
   const spans = [...readFileSync(file, "utf8").matchAll(/(\d+)m([\d.]+)s/g)];

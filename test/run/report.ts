@@ -8,7 +8,7 @@ export interface Outcome {
   readonly failed: number;
   readonly skipped: number;
   readonly tookMs: number;
-  /** The processor time, including all processes that the suite waited for. */
+  /** The CPU time, including all processes that the suite waited for. */
   readonly cpuMs: number | undefined;
 }
 

@@ -30,7 +30,7 @@ export function commandOf(pid: number): string[] {
   return readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0").slice(0, -1);
 }
 
-/** Returns the user and system processor time of a process in seconds, without its children. */
+/** Returns the user and system CPU time of a process in seconds, without its children. */
 export function processorSeconds(pid: number): number {
   const fields = statOf(pid);
   return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;

@@ -268,7 +268,7 @@ describe("a vLLM that another process runs", () => {
     folder.delete();
   });
 
-  test("leaves at most 5 % of the processor time to processes other than vLLM and the decoder", async () => {
+  test("leaves at most 5 % of the CPU time to processes other than vLLM and the decoder", async () => {
     const files = await makeTierFiles();
     writeFileSync(join(files.tokenDir, acceptedTokensKey), internalToken);
     const own = await startTierProcess("arcana", files, {
@@ -299,7 +299,7 @@ describe("a vLLM that another process runs", () => {
       const audio = results.reduce((sum, { samples }) => sum + samples.length / rate, 0);
       shares.push(ofTier / all);
       console.log(
-        `${streams} concurrent: ${((100 * ofTier) / all).toFixed(1)} % of ${all.toFixed(2)} s of processor time for ${audio.toFixed(1)} s of audio was not spent by vLLM and the decoder`,
+        `${streams} concurrent: ${((100 * ofTier) / all).toFixed(1)} % of ${all.toFixed(2)} s of CPU time for ${audio.toFixed(1)} s of audio was not spent by vLLM and the decoder`,
       );
     }
     expect(shares[0]).toBeLessThanOrEqual(0.05);
@@ -310,7 +310,7 @@ describe("a vLLM that another process runs", () => {
   }, 300_000);
 
   test("serves as many streams as its measured capacity without a stall, and rejects one more", async () => {
-    // A frame is half a second of audio, so that a busy processor can write frames for eight streams in time.
+    // A frame is half a second of audio, so that a busy CPU can write frames for eight streams in time.
     const [folder, other] = await connected(
       { codec: { ...tinyCodec, rate: 4_000 } },
       { capacity: undefined },
@@ -358,7 +358,7 @@ async function tokensWritten(afterMs: number): Promise<number> {
 }
 
 /**
- * Returns the processor time in seconds of the tier with its text processes, and of vLLM with the decoder.
+ * Returns the CPU time in seconds of the tier with its text processes, and of vLLM with the decoder.
  */
 function secondsOf(tierPid: number, vllmPid: number): { tier: number; others: number } {
   const sum = (pids: readonly number[]) => pids.reduce((seconds, pid) => seconds + processorSeconds(pid), 0);

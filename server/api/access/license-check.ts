@@ -76,7 +76,10 @@ export function createLicenseCheck(options: CheckOptions): LicenseCheck {
     const text = kept()?.answer;
     if (text === undefined || text === known?.text) return;
     const answer = await read(text).catch((error: Error) => {
-      log.warn({ err: error }, "the license issuer's response in the routing table is invalid and ignored");
+      log.warn(
+        { err: error },
+        "the license issuer's response in the routing table is invalid; the server ignores it",
+      );
       return undefined;
     });
     if (answer !== undefined && (known === undefined || answer.jti === licenseId())) accept(answer);
@@ -97,7 +100,10 @@ export function createLicenseCheck(options: CheckOptions): LicenseCheck {
       retryAt = now() + retryMs(failures, intervalMs, random);
       const { message } = error as Error;
       if (message !== loggedError)
-        log.warn({ err: error }, "the license issuer sent no valid response; it is retried");
+        log.warn(
+          { err: error },
+          "the license issuer sent no valid response; the server sends the request again",
+        );
       loggedError = message;
       onResult("failed");
     }

@@ -22,8 +22,8 @@ export interface SpoolOptions {
    */
   readonly onError: (error: Error | undefined) => void;
   /**
-   * Called for a file that cannot be read. The file is kept, and its size counts. The next process tries to read the
-   * file again.
+   * Called for a file that cannot be read. The file is kept, and its size counts towards the limit. The next process
+   * tries to read the file again.
    */
   readonly onUnreadable: (error: Error, path: string) => void;
 }

@@ -168,10 +168,7 @@ async function* arriving(payload: Readable): AsyncGenerator<Buffer, void, void> 
 }
 
 function tooLarge(limitBytes: number): Failure {
-  return new Failure(
-    "body_too_large",
-    `The body is larger than ${limitBytes} bytes; send less text at once.`,
-  );
+  return new Failure("body_too_large", `The body is larger than ${limitBytes} bytes; send a shorter text.`);
 }
 
 function parseJson(body: Buffer): unknown {

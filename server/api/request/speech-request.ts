@@ -81,7 +81,7 @@ function readFormat(reader: FieldReader, variant: Variant): AudioFormat {
   if (format === undefined && variant.formatRequired && !reader.isWrong("audioFormat")) {
     reader.refuse(
       "audioFormat",
-      `is required with Accept: application/json: ${describe(fields.audioFormat)}`,
+      `is required with Accept: application/json; use ${describe(fields.audioFormat)}`,
     );
   }
   return format ?? "wav";
@@ -156,7 +156,7 @@ function readRate(
   const rate = reader.read<number>("samplingRate", schema);
   if (rate === undefined && format === "ogg" && !reader.isWrong("samplingRate")) {
     const form = variant.form === "stream" ? "Accept: audio/ogg" : "audioFormat ogg";
-    reader.refuse("samplingRate", `is required with ${form}: ${describe(schema)}`);
+    reader.refuse("samplingRate", `is required with ${form}; use ${describe(schema)}`);
   }
   return rate ?? fixed ?? variantRate(variant, modelId);
 }

@@ -38,7 +38,7 @@ export interface SocketCaller {
   readonly identity: SocketIdentity | undefined;
   /** Starts the span of one synthesis, in the client's trace. */
   beginSpan(requestId: string): Span;
-  /** Counts the bytes of the connection. */
+  /** The counters of the connection's bytes. */
   readonly connection: Omit<Outlet, "elapsedMs">;
 }
 

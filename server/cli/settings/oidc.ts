@@ -13,7 +13,7 @@ export function readOidc(environment: Environment): OidcSettings | undefined {
   const clientId = text(names.oidcClientId);
   if (clientId === undefined) {
     throw new UsageError(
-      `${names.oidcIssuer} needs ${names.oidcClientId}: the client ID of this server at the provider.`,
+      `${names.oidcIssuer} needs ${names.oidcClientId}; set it to the client ID of this server at the provider.`,
     );
   }
   const scopes = text(names.oidcScopes) ?? "openid profile email";

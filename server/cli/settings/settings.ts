@@ -104,7 +104,9 @@ function readDashboard(environment: Environment): DashboardSettings | undefined 
   const given = text(names.dashboardUrl);
   if (given === undefined) {
     if (text(names.oidcIssuer) === undefined) return undefined;
-    throw new UsageError(`${names.oidcIssuer} needs ${names.dashboardUrl}: users sign in to the dashboard.`);
+    throw new UsageError(
+      `${names.oidcIssuer} needs ${names.dashboardUrl}; set it to the URL at which users open the dashboard.`,
+    );
   }
   const url = URL.canParse(given) ? new URL(given) : undefined;
   if (!url || !/^https?:$/.test(url.protocol) || url.pathname !== "/" || url.search !== "") {
@@ -118,7 +120,9 @@ function readDashboard(environment: Environment): DashboardSettings | undefined 
     );
   }
   if (text(names.database) === undefined) {
-    throw new UsageError(`${names.dashboardUrl} needs ${names.database}, which stores users and keys.`);
+    throw new UsageError(
+      `${names.dashboardUrl} needs ${names.database}; set it to the database for users and keys.`,
+    );
   }
   return {
     url: url.origin,

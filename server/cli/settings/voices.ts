@@ -25,7 +25,7 @@ export function readVoicesFolder(
   if (folder === undefined && installed === undefined) {
     if (!isKokoro) return {};
     throw new UsageError(
-      `${names.arcanaGenerator} kokoro needs ${names.modelsDir} or ${names.voicesDir}: the folder that contains the model.`,
+      `${names.arcanaGenerator} kokoro needs ${names.modelsDir} or ${names.voicesDir}; set one of them to the folder that contains the model.`,
     );
   }
   const processes = integer(names.voicesProcesses, 0, 0, 256);

@@ -109,7 +109,7 @@ const authority: Setting = {
 async function readSetting(path: string, { what, say }: Setting, { name }: OidcSettings): Promise<string> {
   const text = (await readIfExists(readFile(path, "utf8")))?.trimEnd();
   if (text) return text;
-  throw new SignInError(503, (words) => say(words, name), `${what} is missing or empty`);
+  throw new SignInError(503, (words) => say(words, name), `${what}, ${path}, is missing or empty`);
 }
 
 async function discover(settings: OidcSettings, secret: string | undefined): Promise<oidc.Configuration> {

@@ -18,7 +18,7 @@ export function addSingleSignOn(scope: FastifyInstance, parts: DashboardContext)
   const { name: cookieName, options } = flowCookie(parts);
   const refuse = async (request: FastifyRequest, reply: FastifyReply, error: SignInError) => {
     const { reason, who } = error;
-    request.log.warn({ reason, source: request.ip }, "a single sign-on was rejected");
+    request.log.warn({ reason, source: request.ip }, "a single sign-on attempt was rejected");
     if (await strangers.isNoted()) {
       const detail = `by ${settings.name}: ${reason}`;
       await accounts.note({ actor: who, action: "sign-in refused", subject: who, detail });

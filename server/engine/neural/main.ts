@@ -54,7 +54,7 @@ async function load(): Promise<Loaded> {
 }
 
 /**
- * Selects the rewritten graph if the processor computes it exactly and its file is complete. Otherwise it
+ * Selects the rewritten graph if the CPU computes it exactly and its file is complete. Otherwise it
  * selects the original graph.
  */
 async function graphOf({ model, sha256, rewritten }: KokoroSpec): Promise<{ file: Buffer; variant: string }> {
@@ -68,7 +68,7 @@ async function graphOf({ model, sha256, rewritten }: KokoroSpec): Promise<{ file
 async function exactGraph({ model, sha256, weights }: RewrittenGraph): Promise<Buffer | string> {
   const { isExactForInt8 } = await import("./onnx/integer-kernels.ts");
   if (weights === "int8" && !(await isExactForInt8()))
-    return "this processor does not multiply 8-bit integers exactly";
+    return "this CPU does not multiply 8-bit integers exactly";
   try {
     return await readChecked(model, sha256);
   } catch (error) {

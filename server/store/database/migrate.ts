@@ -28,9 +28,9 @@ export class SchemaMismatch extends Error {
 }
 
 /**
- * Migrates the tables to this release's schema in one transaction. If several processes start at once, one of
- * them migrates and the others wait. Tables of a newer release stay unchanged. A rollback therefore works,
- * and both releases can serve during a rollout.
+ * Migrates the tables to this release's schema in one transaction. If several processes start at the same
+ * time, one of them migrates and the others wait. Tables of a newer release stay unchanged. A rollback
+ * therefore works, and both releases can serve during a rollout.
  * @throws SchemaMismatch if this release cannot use the tables, which then stay unchanged.
  */
 export function migrate(db: Kysely<Tables>, { lockMigrations }: Backend, schema: Schema): Promise<void> {

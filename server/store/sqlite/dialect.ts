@@ -12,7 +12,7 @@ import {
 import { DatabaseError } from "../backend/backend.ts";
 import type { Answer } from "./protocol.ts";
 
-/** Creates a Kysely dialect for Node's built-in SQLite. Each statement runs in a worker thread. */
+/** Creates a Kysely dialect for Node's built-in SQLite. All statements run in one worker thread. */
 export function workerSqliteDialect(path: string): Dialect {
   return {
     createDriver: () => new WorkerDriver(path),

@@ -43,7 +43,7 @@ beforeAll(async () => {
   await secondNode("start");
   const onePerNode = [{ topologyKey: "kubernetes.io/hostname", whenUnsatisfiable: "DoNotSchedule" }];
   const drain = { endpointDelaySeconds: 3, maxStreamSeconds: 120 };
-  // Two cores have to synthesize 16 streams at once, so the pool uses Flite. The second node has no GPU.
+  // Two cores have to synthesize 16 concurrent streams, so the pool uses Flite. The second node has no GPU.
   const env = [{ name: "SVC_TTS_ARCANA_GENERATOR", value: "flite" }];
   const models = [{ name: "arcana", kind: "arcana", replicas: 2, maxConcurrentStreams: 32, drain, env }];
   await world.deploy(name, { models, availability: { topologySpread: onePerNode } });

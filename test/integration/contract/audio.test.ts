@@ -222,7 +222,7 @@ describe("a streamed WAV", () => {
     const { text: answer } = await rawRequest(server.api.url, request);
     const [, size = "", begins] = /\r\n\r\n([0-9a-f]+)\r\n(....)/.exec(answer) ?? [];
     expect(begins).toBe("RIFF");
-    expect(Number.parseInt(size, 16)).toBeGreaterThan(44 + 2 * 240); // at least ten milliseconds
+    expect(Number.parseInt(size, 16)).toBeGreaterThan(44 + 2 * 240); // At least ten milliseconds of audio.
     held.exercised("44 bytes", "4.5 Response");
   });
 });

@@ -149,7 +149,7 @@ export const specification = {
 /** The number of rows of each table of the specification, so that a missing rule is detected. */
 export const tableRows: Readonly<Record<string, number>> = {
   "2.1 mist ": 12,
-  "2.1 arcana ": 10 + 1, // includes the list of names below the table
+  "2.1 arcana ": 10 + 1, // This includes the list of names below the table.
   "2.2 ": 3,
   "2.3 ": 4,
   "4.1 ": 5,

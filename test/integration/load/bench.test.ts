@@ -54,7 +54,7 @@ describe("svc-tts bench on the real tiers", () => {
     expect(requests.complete).toBeGreaterThan(0);
     expect(requests.complete + requests.unfinished).toBeGreaterThanOrEqual(6);
     expect(requests.unfinished).toBeLessThanOrEqual(3);
-    expect(all.audioSeconds).toBeCloseTo(all.bytes / 2 / 16_000, 2); // raw PCM of mist has 16 kHz
+    expect(all.audioSeconds).toBeCloseTo(all.bytes / 2 / 16_000, 2); // The sampling rate of mist's raw PCM is 16 kHz.
     expect(all.audioSecondsPerSecond).toBeCloseTo((all.audioSeconds ?? 0) / all.elapsedSeconds, 2);
     // The speech of each text is longer than a second.
     expect(all.audioSeconds).toBeGreaterThan(requests.complete);

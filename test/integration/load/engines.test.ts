@@ -209,11 +209,11 @@ describe.each([
     for (const pid of pids) process.kill(pid, "SIGSTOP");
     const speaking = [say(long), say(long), say(long)];
     const [killed = 0, other = 0] = pids;
-    await settle(); // now each process has received its phrase
+    await settle(); // Now each process has received its phrase.
     process.kill(killed, "SIGKILL");
     process.kill(other, "SIGCONT");
     for (const { samples, times } of await Promise.all(speaking)) {
-      expect(samples.length).toBe(expected); // complete, and without repetition
+      expect(samples.length).toBe(expected); // The audio is complete and has no repetition.
       expect(times.map(({ token }) => token)).toEqual(utterance(voice, long).tokens.map((_, index) => index));
     }
     expect(pool.pids()).not.toContain(killed);
@@ -235,7 +235,7 @@ describe.each([
 
   test("accepts unusual text without the death of a process", async () => {
     const pids = pool.pids();
-    const run = name === "arcana" ? 8 : 60; // arcana is slow
+    const run = name === "arcana" ? 8 : 60; // arcana is slow.
     const strange = [
       "\u0000\u0007",
       "\ud800",

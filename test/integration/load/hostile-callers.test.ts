@@ -247,7 +247,7 @@ describe("many requests", () => {
   });
 
   it("on one connection end when the client closes the connection", async () => {
-    model.script = (call) => call.head(24_000); // sends no audio
+    model.script = (call) => call.head(24_000); // The model sends no audio.
     const client = new RawClient();
     client.socket.write(post(["accept: audio/pcm"]).repeat(20));
     await eventually("20 streams in flight", async () => (await inFlight()) === 20);
@@ -327,7 +327,7 @@ describe("the memory of concurrent requests is limited", () => {
     model.script = async (call) => {
       most = Math.max(most, ++now);
       await gate.promise;
-      now--; // the next request may arrive before the end of this one
+      now--; // The next request may arrive before the end of this one.
       await speak(call);
     };
     const calls = model.calls.length;

@@ -123,7 +123,7 @@ describe("the mist tier", () => {
       const response = await fetch(`${tier.url}/invocations`, {
         method: "POST",
         headers: { "content-type": "application/json", ...(authorization && { authorization }) },
-        body: "{", // the body must not be parsed, or the status would be 400
+        body: "{", // The body must not be parsed, or the status would be 400.
       });
       expect(response.status).toBe(401);
       expect(response.headers.get("www-authenticate")).toBe("Bearer");
@@ -140,7 +140,7 @@ describe("the mist tier", () => {
       const frames = framesOf(response);
       await frames.next();
       hangUp.abort();
-      await frames.next().catch(() => undefined); // the closed connection is expected
+      await frames.next().catch(() => undefined); // The closed connection is expected.
     }
     await expect.poll(() => sampleOf(tier.url, "svc_tts_model_streams")).toBe(0);
     expect((await hear(tier.url, {})).words).toHaveLength(1);
@@ -208,7 +208,7 @@ describe("the arcana tier", () => {
       over = true;
     });
     for (; !over; probes++) expect(await get(tier, "/readyz")).toEqual([200, "ok"]);
-    expect(probes).toBeGreaterThan(10); // a tier that reads the text without a pause would respond to one probe
+    expect(probes).toBeGreaterThan(10); // A tier that reads the text without a pause would respond to one probe.
     await watched;
     expect((await long).status).toBe(200);
     await (await long).body?.cancel();
@@ -277,7 +277,7 @@ test("a queued request is rejected exactly at its deadline", async () => {
 });
 
 test("a queued request leaves the queue when its client disconnects, and the next request gets the slot", async () => {
-  const clock = new FakeClock(); // this clock never moves, so no deadline passes
+  const clock = new FakeClock(); // This clock never moves, so no deadline passes.
   const tier = await ownTier({ maxConcurrentStreams: 1, clock });
   const held = await hold(tier);
   const hangUp = new AbortController();
@@ -293,7 +293,7 @@ test("a queued request leaves the queue when its client disconnects, and the nex
 });
 
 test("a draining tier finishes its streams and rejects new requests", async () => {
-  const tier = await modelTier({ clock: new FakeClock() }); // without a time limit for the drain
+  const tier = await modelTier({ clock: new FakeClock() }); // The clock never moves, so the drain has no time limit.
   const { samples: whole } = await hear(tier.url, { text: sentence.repeat(10) });
   const response = await invoke(tier.url, { text: sentence.repeat(10) });
   const stopping = tier.stop();

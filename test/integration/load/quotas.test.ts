@@ -40,7 +40,7 @@ afterAll(async () => {
 async function start(
   limits: ApiSettings["keyLimits"],
   shared = true,
-  clock: Clock = new FakeClock(), // this clock never moves, so that requests to Valkey have no time limit
+  clock: Clock = new FakeClock(), // This clock never moves, so that requests to Valkey have no time limit.
 ): Promise<TestApi> {
   const common = { url: valkey.url, prefix: "test:", passwordFile: undefined, caFile: undefined };
   const valkeySettings = shared ? { ...common, password: "a password" } : undefined;
@@ -103,7 +103,7 @@ describe("a key with a rate limit", () => {
     await valkey.kill();
     expect(await statusOf(speak(one))).toBe(200);
     expect(await statusOf(speak(one))).toBe(200);
-    expect(await statusOf(speak(one))).toBe(429); // this replica has counted three requests
+    expect(await statusOf(speak(one))).toBe(429); // This replica has counted three requests.
     expect(await statusOf(speak(other))).toBe(200);
     expect(await away(one)).toBe(true);
     await valkey.restart();
@@ -229,7 +229,7 @@ describe("a client of Valkey", () => {
       timers.splice(0);
       const counted = shared.count("id");
       await eventually("the request to Valkey", () => timers.length === 1);
-      nowMs += 300; // simulates a pause of this process, which delays its timer
+      nowMs += 300; // This simulates a pause of the process, which delays its timer.
       timers[0]?.();
       expect(await counted).toBeDefined();
     } finally {
@@ -267,13 +267,13 @@ describe("a key with a stream limit", () => {
     expect(rejected.headers.get("retry-after")).toBe("1");
     expect(await rejected.json()).toMatchObject({ code: "too_many_streams" });
     expect(await statusOf(speak(other))).toBe(429);
-    first.abort(); // the client disconnects
+    first.abort(); // The client disconnects.
     await eventually("an accepted request", async () => (await statusOf(speak(other))) === 200);
     second.abort();
     await eventually("no counted stream", async () => (await valkey.client.zcard("test:streams:good")) === 0);
-    model.script = (call) => call.cut(); // the model fails
+    model.script = (call) => call.cut(); // The model fails.
     expect(await statusOf(speak(one))).toBe(502);
-    model.script = speakTone(0.1); // the response ends normally
+    model.script = speakTone(0.1); // The response ends normally.
     for (let i = 0; i < 4; i++) {
       const answer = await speak(i % 2 === 0 ? one : other);
       await answer.arrayBuffer();

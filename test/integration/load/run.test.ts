@@ -69,7 +69,7 @@ function ourProcesses(): { pid: number; command: string }[] {
         const isOurs = readFileSync(`/proc/${name}/environ`, "utf8").split("\0").includes(`HOME=${home}`);
         return isOurs ? [{ pid: Number(name), command: readFileSync(`/proc/${name}/cmdline`, "utf8") }] : [];
       } catch {
-        return []; // the process has ended, or its files are not readable
+        return []; // The process has ended, or its files are not readable.
       }
     });
 }
@@ -107,7 +107,7 @@ describe("svc-tts all", () => {
     expect(seconds).toBeGreaterThan(1);
     expect(seconds).toBeLessThan(6);
 
-    expect(openConnections(portOf("api"))).toBe(0); // an open connection would delay the stop
+    expect(openConnections(portOf("api"))).toBe(0); // An open connection would delay the stop.
     const files = join(home, ".local/share/svc-tts/run");
     expect(readdirSync(files).filter((name) => name.startsWith("routing"))).toHaveLength(1);
 

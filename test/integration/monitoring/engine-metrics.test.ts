@@ -176,7 +176,7 @@ function expectAllFive(audioSeconds: number): void {
   const latency = latest("svc.engine.initial_latency");
   expect(latency).toMatchObject({ kind: "histogram", unit: "ms", points: one({ count: 1 }) });
   const { sum = 0, bounds = [] } = latency?.points[0] ?? {};
-  expect(sum).toBeGreaterThan(1); // in milliseconds
+  expect(sum).toBeGreaterThan(1); // The sum is in milliseconds.
   expect(sum).toBeLessThan(patienceMs);
   expect(bounds.filter((bound) => bound >= 100 && bound <= 500)).toHaveLength(17);
 }
@@ -267,7 +267,7 @@ describe("arcana's metrics", () => {
 /** Starts a collector that receives OTLP in every encoding, and forwards the metrics unchanged as JSON. */
 async function startCollector(to: string): Promise<CollectorPod> {
   const protocols = { grpc: { endpoint: "127.0.0.1:4317" }, http: { endpoint: "127.0.0.1:4318" } };
-  const sending_queue = { num_consumers: 1 }; // keeps the order of arrival
+  const sending_queue = { num_consumers: 1 }; // One consumer keeps the order of arrival.
   const config = {
     extensions: { health_check: { endpoint: ":13133" } },
     receivers: { otlp: { protocols } },

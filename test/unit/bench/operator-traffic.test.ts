@@ -41,7 +41,7 @@ describe("the benchmark of a fleet under traffic", () => {
   });
 
   it.each<[string, Partial<TrafficResult>]>([
-    ["processor time under traffic", { traffic: cost({ cores: 0.5 }) }],
+    ["CPU time under traffic", { traffic: cost({ cores: 0.5 }) }],
     ["peak resident memory under traffic", { traffic: cost({ mostResidentBytes: 2 ** 28 }) }],
     [
       "status writes of each TtsDeployment in 5.0 minutes",

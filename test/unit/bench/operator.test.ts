@@ -144,7 +144,7 @@ describe("the targets of the operator benchmark", () => {
     ["too much memory", { rest: { rest, residentBytes: 200 * 2 ** 20 } }, [4]],
     ["a late failover", { failoverMs: 20_000 }, [5]],
     [
-      "processor time that grows with the square of the size",
+      "CPU time that grows with the square of the size",
       { sizes: sizes.map((at) => ({ ...at, processorSeconds: at.size ** 2 })) },
       [6],
     ],

@@ -198,7 +198,7 @@ describe("the settings in environment variables", () => {
     ],
     [
       { ...routing, [env.dashboardUrl]: "https://tts.example.com" },
-      "SVC_TTS_DASHBOARD_URL needs SVC_TTS_DATABASE, which stores users and keys.",
+      "SVC_TTS_DASHBOARD_URL needs SVC_TTS_DATABASE; set it to the database for users and keys.",
     ],
     [
       { ...dashboard, [env.dashboardUrl]: "http://tts.example.com" },

@@ -12,7 +12,7 @@ const alike = new Set([
   "Name",
   "Details",
   "Team",
-  "Audio, s",
+  "Audio (s)",
   "Text",
   "{seconds} s",
   // The source of a text that only returns its message.

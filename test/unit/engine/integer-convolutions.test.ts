@@ -17,7 +17,7 @@ interface Convolution {
   readonly stride?: number;
 }
 
-/** Returns bytes from 100 to 155. Even a processor with saturating arithmetic adds their products exactly. */
+/** Returns bytes from 100 to 155. Even a CPU with saturating arithmetic adds their products exactly. */
 function smallBytes(count: number, seed: number): Uint8Array {
   return Uint8Array.from({ length: count }, (_, i) => 100 + ((i * 7919 + seed * 104_729) % 56));
 }
@@ -87,6 +87,6 @@ describe("convolutionsAsProducts", () => {
   });
 });
 
-test("isExactForInt8 tests on this processor whether the products of large 8-bit integers are exact", async () => {
+test("isExactForInt8 tests on this CPU whether the products of large 8-bit integers are exact", async () => {
   expect(typeof (await isExactForInt8())).toBe("boolean");
 });

@@ -47,7 +47,7 @@ function mp3Load(seconds: number) {
   return { streams: mp3.streams, seconds, text: replayText(20, "at once"), options };
 }
 
-/** Seconds of audio per second of processor time, of the encoder alone and of the API tier. */
+/** Seconds of audio per second of CPU time, of the encoder alone and of the API tier. */
 interface Mp3Pair {
   readonly bare: number;
   readonly served: number;
@@ -99,7 +99,7 @@ function finding({ run, streamsPerCore }: Listening, pairs: readonly Mp3Pair[]):
         met: streamsPerCore >= leastStreamsPerCore,
       },
       {
-        what: "MP3 from the API tier relative to the encoder alone, audio per processor second",
+        what: "MP3 from the API tier relative to the encoder alone, audio per CPU second",
         target: `at least ${percent(leastMp3Share)}`,
         measured: percent(share),
         met: share >= leastMp3Share,
@@ -109,9 +109,9 @@ function finding({ run, streamsPerCore }: Listening, pairs: readonly Mp3Pair[]):
 encoding, HTTP.
 
 ${listeners} concurrent clients receive raw PCM at real time in chunks of a tenth of a second. Of ${streams} streams, ${starved} were more than 100 ms
-late and ${run.requests.failed} failed. One processor second served ${streamsPerCore.toFixed(0)} seconds of audio.
+late and ${run.requests.failed} failed. One CPU second served ${streamsPerCore.toFixed(0)} seconds of audio.
 
-${mp3.streams} streams then receive MP3 at ${replayRate / 1000} kHz as fast as possible. The table has the audio per processor second of the API tier, and of the same encoder
+${mp3.streams} streams then receive MP3 at ${replayRate / 1000} kHz as fast as possible. The table has the audio per CPU second of the API tier, and of the same encoder
 alone with the same audio, measured in turn:
 
 ${markdownTable(["window", "encoder alone", "API tier", "share"], rows)}`,

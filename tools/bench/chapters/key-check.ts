@@ -108,7 +108,7 @@ async function flood({ url }: ApiAlone, seconds: number): Promise<number> {
   return refused;
 }
 
-/** Returns the processor time of the API tier for each rejected request in microseconds, including HTTP. */
+/** Returns the CPU time of the API tier for each rejected request in microseconds, including HTTP. */
 async function refusalCost(api: ApiAlone): Promise<number> {
   const idle = await spentBy([api.pid], () => sleep(windowSeconds * 1000));
   const busy = await spentBy([api.pid], () => flood(api, windowSeconds));
@@ -176,7 +176,7 @@ ${markdownTable(
   ],
 )}
 
-A request with a wrong key takes ${refusal.toFixed(0)} µs of the API tier's processor time, including HTTP and the response.
+A request with a wrong key takes ${refusal.toFixed(0)} µs of the API tier's CPU time, including HTTP and the response.
 
 The API tier served ${rightPerSecond} requests per second with a right key, each for a second of audio from a model that replays a recording. Then it served the same requests while a process on the same machine sent ${wrongPerSecond} requests per second with
 wrong keys. The table has the time from sending a request to the end of the response:

@@ -13,7 +13,7 @@ import { markdownTable } from "../common/page.ts";
 import { startServer } from "../common/running-server.ts";
 import { longText, usualTarget } from "./first-audio.ts";
 
-/** The number of streams that the model tier synthesizes at once. The queue has the same length. */
+/** The number of streams that the model tier synthesizes concurrently. The queue has the same length. */
 const capacity = 16;
 const seconds = 12;
 /**

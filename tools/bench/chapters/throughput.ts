@@ -62,7 +62,7 @@ function page(windows: readonly Pair[], [api = 0, model = 0, ...engines]: readon
 
 ${markdownTable(["window", "engines alone", "through the server", "share"], rows)}
 
-Processor time for a hundred seconds of served audio:
+CPU time for a hundred seconds of served audio:
 
 ${markdownTable(
   ["process", "seconds"],

@@ -41,7 +41,7 @@ export const webSockets: Measurement = {
   },
 };
 
-/** The real-time streams of one core: seconds of audio for each processor second of the API tier. */
+/** The real-time streams of one core: seconds of audio for each CPU second of the API tier. */
 interface Pair {
   readonly http: number;
   readonly sockets: number;
@@ -140,7 +140,7 @@ time to first audio starts when the last word of the first sentence is sent. One
 
 ${markdownTable(["model", "WebSocket p50 / p95 / p99", "HTTP p50 / p95 / p99", "difference"], excessRows)}
 
-${listeners.streams} clients of the API tier alone, which replays a recording at real time: seconds of audio per processor second, in turn:
+${listeners.streams} clients of the API tier alone, which replays a recording at real time: seconds of audio per CPU second, in turn:
 
 ${markdownTable(["window", "HTTP", "WebSockets", "share"], pairRows)}`;
 }

@@ -52,7 +52,7 @@ async function runTool({ url, key }: Served, plan: LoadPlan): Promise<unknown> {
   }
 }
 
-/** Returns the processor seconds that each process uses during `work`. */
+/** Returns the CPU seconds that each process uses during `work`. */
 export async function spentBy<Result>(
   pids: readonly number[],
   work: () => Promise<Result>,

@@ -4,7 +4,7 @@ import type { Machine } from "./page.ts";
 /** Returns the properties of the machine that affect every figure. */
 export function describeMachine(): Machine {
   return {
-    processor: cpus()[0]?.model.trim() ?? "unknown processor",
+    processor: cpus()[0]?.model.trim() ?? "unknown CPU",
     cores: availableParallelism(),
     memoryBytes: totalmem(),
     node: process.versions.node,

@@ -69,7 +69,7 @@ first audio within a second and are not slower than real time, and that no strea
 also reports the tokens per second that vLLM wrote in this time, and the tokens per second that vLLM writes for the same number of completions without the server.
 
 **Not run yet**: no GPU with vLLM was available. The command was tested with fake servers. [Measurements](evidence/measurements.md#arcana-with-vllm) has the figures of vLLM
-on a processor.
+on a CPU.
 `;
 
 export function targetsTable(rows: readonly TargetRow[]): string {

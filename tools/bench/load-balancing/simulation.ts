@@ -17,7 +17,7 @@ export interface Scenario {
   readonly policy: ChooserPolicy;
   readonly apiProcesses: number;
   readonly replicas: number;
-  /** Number of streams that a replica synthesizes at once. */
+  /** Number of streams that a replica synthesizes concurrently. */
   readonly capacity: number;
   /** Mean share of occupied capacity. */
   readonly load: number;

@@ -25,7 +25,7 @@ const targets = {
   /** The highest allowed latency relative to the latency of the twin. */
   ratio: 1.2,
   /**
-   * The highest allowed processor time for an additional TtsDeployment, in the upper half of the sizes
+   * The highest allowed CPU time for an additional TtsDeployment, in the upper half of the sizes
    * relative to the lower half.
    */
   growth: 1.25,
@@ -116,7 +116,7 @@ export function operatorTargets({ plan, contenders }: Result): TargetRow[] {
       (ms) => ms < targets.failoverMs,
     ),
     row(
-      "proportional cost: processor time to sync one more TtsDeployment, upper half relative to lower half of the sizes",
+      "proportional cost: CPU time to sync one more TtsDeployment, upper half relative to lower half of the sizes",
       `at most ${targets.growth} ×`,
       growthOf(ours),
       (growth) => `${growth.toFixed(2)} ×`,
@@ -177,7 +177,7 @@ Requests and times come from the audit log of the API server.
 
 ## Cost by size
 
-![Time, processor time and memory by number of TtsDeployments](benchmarks/operator-scale.svg)
+![Time, CPU time and memory by number of TtsDeployments](benchmarks/operator-scale.svg)
 
 ${bySize(contenders)}
 `;
@@ -247,7 +247,7 @@ function sideBySide(contenders: readonly OperatorFigures[]): string {
           .concat(" ms"),
       ),
       line("start → in sync", last, ({ syncMs }) => seconds(syncMs)),
-      line("processor time for it", last, ({ processorSeconds }) => `${processorSeconds.toFixed(1)} s`),
+      line("CPU time for it", last, ({ processorSeconds }) => `${processorSeconds.toFixed(1)} s`),
       line("resident memory once in sync", last, ({ residentBytes }) => mib(residentBytes)),
       line("resident memory after the rest", (one) => one.rest?.residentBytes, mib),
       line("at rest: writes except the Lease's", rest, ({ writes, unwanted }) => countWith(writes, unwanted)),
@@ -269,7 +269,7 @@ function countWith(count: number, what: readonly string[]): string {
 function bySize(contenders: readonly OperatorFigures[]): string {
   const sizes = contenders[0]?.sizes ?? [];
   return markdownTable(
-    ["TtsDeployments", ...contenders.map(({ name }) => `${name}: in sync; processor; memory`)],
+    ["TtsDeployments", ...contenders.map(({ name }) => `${name}: in sync; CPU time; memory`)],
     sizes.map(({ size }, i) => [
       String(size),
       ...contenders.map((one) => {
@@ -286,7 +286,7 @@ export function scalePlot(contenders: readonly OperatorFigures[]): string {
     contenders.map(({ name, sizes }) => ({ name, points: sizes.map((at) => ({ x: at.size, y: y(at) })) }));
   return linesPlot("A fresh start, by size of the fleet", "TtsDeployments", [
     { title: "seconds until in sync", lines: lines(({ syncMs }) => syncMs / 1000) },
-    { title: "seconds of processor time for it", lines: lines(({ processorSeconds }) => processorSeconds) },
+    { title: "seconds of CPU time for it", lines: lines(({ processorSeconds }) => processorSeconds) },
     { title: "MiB resident then", lines: lines(({ residentBytes }) => residentBytes / 2 ** 20) },
   ]);
 }

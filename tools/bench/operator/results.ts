@@ -12,7 +12,7 @@ import type { Rest } from "./rest.ts";
 export interface SizeFigures {
   readonly size: number;
   readonly syncMs: number;
-  /** Processor time from the start of the operator until it was in sync. */
+  /** CPU time from the start of the operator until it was in sync. */
   readonly processorSeconds: number;
   readonly residentBytes: number;
 }

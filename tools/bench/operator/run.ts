@@ -112,7 +112,7 @@ async function measureStart({ field, tell, say }: Course, { program, plot, fleet
   const residentBytes = fresh.subject.residentBytes();
   tell({ kind: "size", name: program.name, size, syncMs, processorSeconds, residentBytes });
   say(
-    `${program.name}: ${size} in sync after ${(syncMs / 1000).toFixed(1)} s, ${processorSeconds.toFixed(1)} s of processor time, ${mebibytes(residentBytes)} MiB`,
+    `${program.name}: ${size} in sync after ${(syncMs / 1000).toFixed(1)} s, ${processorSeconds.toFixed(1)} s of CPU time, ${mebibytes(residentBytes)} MiB`,
   );
 }
 

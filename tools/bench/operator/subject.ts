@@ -81,7 +81,7 @@ export class Subject {
 
   /**
    * Waits until the operator has made at least `passes` reconciles and has no more work, by its own metrics.
-   * Reading the metrics uses processor time, so they are read only when the process is at rest. Returns the
+   * Reading the metrics uses CPU time, so they are read only when the process is at rest. Returns the
    * milliseconds from the start of the process to the rest.
    */
   async inSync(passes: number, withinMs = 300_000): Promise<number> {

@@ -4,7 +4,7 @@ import { bytesField, fieldHead, graphFields, modelFields } from "./onnx-graph.ts
 import { constantField, elementTypes, nodeField } from "./onnx-writer.ts";
 
 /**
- * Detects processors whose integer products are not exact. x86 processors without VNNI add products of uint8
+ * Detects CPUs whose integer products are not exact. x86 CPUs without VNNI add products of uint8
  * and int8 in pairs of 16 bits, which saturate at 32,767, and a graph with int8 weights then produces noise.
  * ONNX Runtime's documentation describes this saturation ("Quantize ONNX models", "Data type selection").
  */
@@ -14,7 +14,7 @@ const inner = 256;
 const columns = 64;
 const largest = { uint8: 255, int8: 127 } as const;
 
-/** Whether ONNX Runtime multiplies uint8 and int8 exactly on this processor. */
+/** Whether ONNX Runtime multiplies uint8 and int8 exactly on this CPU. */
 export async function isExactForInt8(): Promise<boolean> {
   const session = await InferenceSession.create(
     productGraph(),

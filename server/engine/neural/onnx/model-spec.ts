@@ -30,7 +30,7 @@ export interface KokoroSpec extends CommonSpec {
   readonly kind: "kokoro";
   readonly ids: Readonly<Record<string, number>>;
   readonly voices: readonly KokoroVoice[];
-  /** The rewritten graph. It is used if the processor computes it exactly. */
+  /** The rewritten graph. It is used if the CPU computes it exactly. */
   readonly rewritten?: RewrittenGraph;
 }
 
@@ -42,8 +42,8 @@ export interface RewrittenGraph {
 }
 
 /**
- * The type of the weights in integer products. int8 is faster on processors with instructions for it, and not
- * exact on some other processors.
+ * The type of the weights in integer products. int8 is faster on CPUs with instructions for it, and not
+ * exact on some other CPUs.
  */
 export type WeightType = "int8" | "uint8";
 

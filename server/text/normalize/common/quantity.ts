@@ -103,8 +103,8 @@ function withNextWords(
 }
 
 /**
- * Whether a letter after a number is a scale. It is a scale before a plural noun ("100k users"), and k is a
- * scale after several digits. "4K" alone is a name.
+ * Whether a letter after a number is a scale such as thousand. It is a scale before a plural noun ("100k
+ * users"), and k is a scale after several digits. "4K" alone is a name.
  */
 function countsThousands(
   { amount }: Quantity,

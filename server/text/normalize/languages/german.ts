@@ -229,7 +229,7 @@ function readOrdinals(window: NormalizationWindow): WordReading | undefined {
 }
 
 /**
- * Reads the number one in a case that the previous word requires: the dative in "in 1 Minute", and the
+ * Reads the number one in the case that the previous word requires: the dative in "in 1 Minute", and the
  * accusative in "kostet 1 €".
  */
 function readDeclinedOne(window: NormalizationWindow): WordReading | undefined {

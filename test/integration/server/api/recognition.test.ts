@@ -66,10 +66,10 @@ describe("the default voice of English", () => {
 test("a recognizer that chooses among the sentences understands eSpeak NG's English", async () => {
   const espeak = await openEspeak({ processes: 1, log: { info: () => undefined, warn: () => undefined } });
   try {
-    const engines = new Engines(new Map([["espeak", espeak]]), []); // simulates a machine without Flite
+    const engines = new Engines(new Map([["espeak", espeak]]), []); // This simulates a machine without Flite.
     const sentences = englishSentences.slice(0, 12);
     const right = await choose(await Promise.all(sentences.map((text) => speakBy(engines, text))));
-    expect(right.filter(Boolean).length).toBeGreaterThanOrEqual(6); // the recognizer may choose a sentence by chance
+    expect(right.filter(Boolean).length).toBeGreaterThanOrEqual(6); // The recognizer may choose a sentence by chance.
   } finally {
     await espeak.close();
   }

@@ -91,7 +91,7 @@ describe("GET /health", () => {
     const reachable = async () => ((await health()) as { modelReachable: boolean }).modelReachable;
     api.route({ mist: [missingReplica], arcana: route() });
     await soon("an unreachable model", async () => !(await reachable()));
-    expect((await fetch(`${api.url}/health`)).status).toBe(200); // arcana still serves
+    expect((await fetch(`${api.url}/health`)).status).toBe(200); // arcana still serves.
     api.route({ mist: [{ ...missingReplica, idle: true }], arcana: route() });
     await soon("a reachable idle pool", reachable);
     api.route({ mist: route(), arcana: route() });

@@ -20,7 +20,7 @@ let python: string;
 beforeAll(async () => {
   python = await pythonWith(["schemathesis==4.32.5"]);
   model = await startScriptedModel(speakTone(0.1));
-  const database = join(folder, "svc-tts.db"); // with a database, the server has the paths of keys
+  const database = join(folder, "svc-tts.db"); // With a database, the server has the paths of keys.
   api = await startTestApi(model.url, { database });
 });
 

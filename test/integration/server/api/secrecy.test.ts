@@ -158,7 +158,7 @@ describe("at the log level trace, with traces on", () => {
       call: killEngines,
     }).catch(() => undefined);
     await eventually("the end of an engine", () => output().includes("an engine process ended"));
-    enough.abort(); // a retried request would run for half an hour
+    enough.abort(); // A retried request would run for half an hour.
     await failedOrRetried;
   });
 

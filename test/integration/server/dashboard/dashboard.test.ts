@@ -138,13 +138,13 @@ describe("a sign-in", () => {
     expect((await visitor.get("/dashboard/keys")).status).toBe(200);
     const { cookie } = visitor;
     expect((await visitor.post("/dashboard/logout", {})).status).toBe(303);
-    visitor.cookie = cookie; // the copy of the cookie is no longer valid
+    visitor.cookie = cookie; // The copy of the cookie is no longer valid.
     expect((await visitor.get("/dashboard/keys")).headers.get("location")).toBe("/dashboard/login");
   });
 
   it("is rejected before it is written to the audit log, so that the time of the response does not depend on the name", async () => {
     const other = new DatabaseSync(database);
-    other.exec("BEGIN IMMEDIATE"); // locks the database, so that no audit entry can be written
+    other.exec("BEGIN IMMEDIATE"); // This locks the database, so that no audit entry can be written.
     try {
       const refused = await new Visitor(api.url).post("/dashboard/login", { name: "ada", password: "wrong" });
       expect(refused.status).toBe(401);
@@ -500,7 +500,7 @@ it("the audit log is shown in pages, and entries are deleted after the configure
     pages.push(Array.from(text.matchAll(/<td>change-(\d+)<\/td>/g), ([, i]) => i ?? ""));
     link = /href="(\/dashboard\/changes\?older=[^"]+)"/.exec(text)?.[1];
   }
-  expect(pages.map(({ length }) => length)).toEqual([199, 200, 51]); // the first page also has the entry of the owner's set-up
+  expect(pages.map(({ length }) => length)).toEqual([199, 200, 51]); // The first page also has the entry of the owner's set-up.
   expect(new Set(pages.flat()).size).toBe(450);
   expect((await owner.get("/dashboard/changes?older=nonsense")).status).toBe(200);
   await restart({ dashboard: { url: "http://127.0.0.1:8000", setupFile: undefined, auditDays: 30 } });

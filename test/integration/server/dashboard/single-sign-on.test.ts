@@ -163,7 +163,7 @@ describe.each([
     ]);
     expect((await late.get("/dashboard/setup")).headers.get("location")).toBe("/dashboard/login");
     expect((await late.get("/dashboard/login")).status).toBe(200);
-    expect(await signedInUser((await signInAs(root)).visitor)).toBe("root: owner"); // the groups determine the role again
+    expect(await signedInUser((await signInAs(root)).visitor)).toBe("root: owner"); // The groups determine the role again.
   });
 
   it("are linked to an invitation once, by an e-mail address that the provider has verified", async () => {

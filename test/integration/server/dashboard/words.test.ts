@@ -115,7 +115,7 @@ describe("an out-of-vocabulary word", () => {
     await turn("no");
     expect((await page()).text).not.toContain("<blockquote");
     await turn("yes");
-    expect((await page()).text).not.toContain("<blockquote"); // the word was deleted, not only hidden
+    expect((await page()).text).not.toContain("<blockquote"); // The word was deleted, not only hidden.
     expect((await owner.get("/dashboard/changes")).text).toMatch(
       /<td>ada<\/td><td>sentences turned off<\/td><td>blue<\/td>/,
     );

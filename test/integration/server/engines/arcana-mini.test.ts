@@ -68,7 +68,7 @@ describe("speech of arcana with default settings", () => {
     const penalized = await say(sentence, { temperature: 0, repetitionPenalty: 2 });
     expect(penalized.samples).not.toEqual(greedy.samples);
     const narrow = await say(sentence, { temperature: 1, topP: 0.0001, repetitionPenalty: 1 });
-    expect(narrow.samples).toEqual(greedy.samples); // only the most likely code remains
+    expect(narrow.samples).toEqual(greedy.samples); // Only the most likely code remains.
   });
 
   test("has exactly the requested speed in each word", async () => {

@@ -77,7 +77,7 @@ test("the speech of a generator has all phrases, with an estimated timestamp of 
     expect(end).toBeGreaterThan(start);
     expect(start).toBeGreaterThanOrEqual(words[i - 1]?.end ?? 0);
   }
-  expect(words.at(-1)?.end).toBeLessThanOrEqual(seconds + 0.001); // times are rounded to the millisecond
+  expect(words.at(-1)?.end).toBeLessThanOrEqual(seconds + 0.001); // Times are rounded to the millisecond.
 });
 
 test("another voice of the generator has other audio", async () => {
@@ -88,7 +88,7 @@ test("another voice of the generator has other audio", async () => {
 
 test("a client's disconnect stops the generator", async () => {
   const client = new AbortController();
-  const long = `${text} `.repeat(100); // more audio than the connection buffers without a reader
+  const long = `${text} `.repeat(100); // This is more audio than the connection buffers without a reader.
   const response = await invoke(tier.url, { modelId: "arcana", speaker: "luna", text: long }, client.signal);
   expect(response.status).toBe(200);
   expect(await streams()).toBeGreaterThan(0);

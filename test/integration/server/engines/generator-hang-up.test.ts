@@ -46,7 +46,7 @@ function disconnectDuringSpeech(): Promise<void> {
   return new Promise((resolve, reject) => {
     const clientRequest = request(`${api.url}/v1/svc-tts`, { method: "POST", headers, agent: false });
     clientRequest.once("response", (response) => {
-      response.on("error", () => undefined); // the client closes the connection
+      response.on("error", () => undefined); // The client closes the connection.
       response.once("data", () => {
         response.destroy();
         resolve();

@@ -119,7 +119,7 @@ describe("arcana with a model that vLLM serves", () => {
       ...arcana,
       text: "One sentence is here. Another one is near.",
     });
-    expect(samples.length).toBe(20 * frameSamples + Math.round(0.35 * 24_000)); // with the pause between the phrases
+    expect(samples.length).toBe(20 * frameSamples + Math.round(0.35 * 24_000)); // This includes the pause between the phrases.
   });
 
   test("has nearly the same audio as if all codes were decoded together, although decoding starts early", async () => {
@@ -146,7 +146,7 @@ describe("arcana with a model that vLLM serves", () => {
     }
     expect(words[0]?.start).toBeCloseTo(0, 1);
     expect(words[3]?.end).toBeCloseTo(phraseSeconds, 1);
-    expect(words[4]?.start).toBeCloseTo(phraseSeconds + 0.35, 1); // after the pause
+    expect(words[4]?.start).toBeCloseTo(phraseSeconds + 0.35, 1); // The word begins after the pause.
     expect(words[6]?.end).toBeCloseTo(samples.length / 24_000, 1);
   });
 

@@ -141,7 +141,7 @@ describe("mounted voices", () => {
     }
     const [one, other] = [await hello(mounted, "koko-a"), await hello(mounted, "koko-b")];
     expect(one.times).toEqual(other.times);
-    expect(digest(one)).not.toBe(digest(other)); // another style causes other audio
+    expect(digest(one)).not.toBe(digest(other)); // Another style causes other audio.
   });
 
   test.each([

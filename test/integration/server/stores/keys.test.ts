@@ -30,7 +30,7 @@ beforeAll(async () => {
 });
 beforeEach(() => {
   database = join(mkdtempSync(join(folder, "db-")), "svc-tts.db");
-  clock = new FakeClock(Date.now()); // the command line uses the clock of the machine
+  clock = new FakeClock(Date.now()); // The command line uses the clock of the machine.
 });
 afterEach(() => api.stop());
 afterAll(() => model.close());
@@ -85,12 +85,12 @@ async function statusOf(key: string): Promise<number> {
 describe("keys of a database", () => {
   it("are accepted by a running server after their creation and rotation, and rejected after their revocation", async () => {
     await start();
-    expect(await statusOf(api.key)).toBe(200); // the key of the file is accepted too
+    expect(await statusOf(api.key)).toBe(200); // The key of the file is accepted too.
     const key = await keysProcess("create", "--name", "app", "--streams", "3");
     await becomes(key, 200);
     const fresh = await keys("rotate", "--name", "app", "--overlap", "1");
     await becomes(fresh, 200);
-    expect(await statusOf(key)).toBe(200); // both keys work during the overlap
+    expect(await statusOf(key)).toBe(200); // Both keys work during the overlap.
     expect(await keys("list")).toMatch(/^NAME .*\napp .*\napp /);
     await keys("revoke", "--name", "app");
     await becomes(key, 401);
@@ -130,7 +130,7 @@ describe("keys of a database", () => {
     expect(await statusOf(key)).toBe(200);
     await clock.advance(1);
     expect(await statusOf(key)).toBe(503);
-    expect(await statusOf(api.key)).toBe(200); // the keys of the file are independent of the database
+    expect(await statusOf(api.key)).toBe(200); // The keys of the file are independent of the database.
     renameSync(`${database}.away`, database);
     await becomes(key, 200);
   });
@@ -139,7 +139,7 @@ describe("keys of a database", () => {
     writeFileSync(database, "no database at all ".repeat(1000));
     await start();
     const key = `svc_${"x".repeat(38)}`;
-    expect(await statusOf(key)).toBe(401); // the checksum of the key is wrong, which needs no database
+    expect(await statusOf(key)).toBe(401); // The checksum of the key is wrong, which needs no database.
     expect(await statusOf("a-key-of-another-kind")).toBe(503);
     expect(await statusOf(api.key)).toBe(200);
   });

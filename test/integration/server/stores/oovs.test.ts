@@ -48,13 +48,13 @@ describe("a model tier", () => {
   it("reports out-of-vocabulary words before the end of the stream, only if the request has saveOovs", async () => {
     const text = "Dr. Smith's well-known zorblaxian came at 3:30, said quuxly.";
     expect(await oovsOf({ text, saveOovs: true })).toEqual(["zorblaxian", "quuxly"]);
-    expect(await oovsOf({ text })).toBeUndefined(); // without the field, as from an older API tier
+    expect(await oovsOf({ text })).toBeUndefined(); // An older API tier does not send the field saveOovs.
     expect(await oovsOf({ text: "Hello there.", saveOovs: true })).toBeUndefined();
   });
 
   it("uses its own dictionary for Dutch, mounted dictionaries for other languages, and reports no words without a dictionary", async () => {
     const dutch = { speaker: "sanne", lang: "nld", text: "De huizen zorblaxen." };
-    await oovsOf({ ...dutch, saveOovs: true }); // this request only loads the dictionary
+    await oovsOf({ ...dutch, saveOovs: true }); // This request only loads the dictionary.
     expect(await oovsOf({ ...dutch, saveOovs: true })).toEqual(["zorblaxen"]);
     const french = { speaker: "claire", lang: "fra", text: "Bonjour, les maisons blorquent." };
     expect(await oovsOf({ ...french, saveOovs: true })).toEqual(["blorquent"]);

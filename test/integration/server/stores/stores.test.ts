@@ -96,7 +96,7 @@ describe.each(books)("a key store %s", (_, openBook) => {
     await expect(book.rotate("app", createKey(), { endOfOthers: 0 })).rejects.toThrow(
       "the key app does not exist",
     );
-    await book.create(createKey(), facts); // the name is available again
+    await book.create(createKey(), facts); // The name is available again.
   });
 
   it("rotates a key with its expiry, and rejects an expired key", async () => {
@@ -138,7 +138,7 @@ describe.each(kinds)("%s", (_, newDatabase) => {
       expect(index.find(digestKey(expired))).toBeUndefined();
       await table.used(new Map([[digestKey(fresh).toString("hex"), now]]));
       expect((await book.list())[0]?.secrets.map(({ lastUsedAt }) => lastUsedAt)).toEqual([undefined, now]);
-      expect(await table.revision()).toBe(before + 3); // a use is not a change
+      expect(await table.revision()).toBe(before + 3); // A use is not a change.
       await book.revoke("app");
       expect(await table.load()).toEqual([]);
       const rows = await database.run((db) => db.selectFrom("key_secrets").selectAll().execute());
@@ -331,7 +331,7 @@ describe.each(kinds)("users in %s", (_, newDatabase) => {
     clock += 23 * hour;
     expect(await sessions.find(secret)).toEqual(ada);
     clock += 23 * hour;
-    expect(await sessions.find(secret)).toEqual(ada); // each use extends the session by a day
+    expect(await sessions.find(secret)).toEqual(ada); // Each use extends the session by a day.
     clock += 24 * hour;
     expect(await sessions.find(secret)).toBeUndefined();
     const other = await sessions.begin(ada.id);
@@ -528,7 +528,7 @@ describe.each(kinds)("a lexicon in %s", (_, newDatabase) => {
     expect(await table.list("blue")).toEqual(saved);
     expect(await table.revision()).toBe(revision);
     await table.saveAll("ada", "blue", many.slice(1));
-    await table.save("ada", { team: "blue", ...entry("quux", "g") }); // a full lexicon still accepts changes of its words
+    await table.save("ada", { team: "blue", ...entry("quux", "g") }); // A full lexicon still accepts changes of its words.
     await expect(table.save("ada", { team: "blue", ...entry("more", "m") })).rejects.toThrow(LexiconError);
     expect(await table.list("red")).toEqual([]);
     expect((await listAudit(database, 10)).filter(({ action }) => action === "words imported")).toMatchObject(
@@ -560,7 +560,7 @@ describe("an unavailable PostgreSQL is reported with a message", () => {
       db.transaction().execute(async (trx) => {
         await trx.selectFrom("revisions").selectAll().execute();
         await postgres.kill();
-        await settle(); // the connection ends while no query is in progress
+        await settle(); // The connection ends while no query is in progress.
         await trx.selectFrom("revisions").selectAll().execute();
       }),
     );

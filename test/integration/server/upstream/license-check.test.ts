@@ -45,7 +45,7 @@ beforeAll(async () => {
 
 beforeEach(async () => {
   requests = [];
-  clock = new FakeClock(Date.now()); // the issuer signs with the time of the machine
+  clock = new FakeClock(Date.now()); // The issuer signs with the time of the machine.
   answer = sayGood;
   server = createServer(certificate, async (request: IncomingMessage, response) => {
     let body = "";
@@ -196,7 +196,7 @@ describe("the online license check", () => {
     server.close();
     await clock.advance(nextCheckMs + tickMs);
     await counted(url, failedChecks);
-    await clock.advance(60_000); // now 571 s of the interval of 600 s have passed
+    await clock.advance(60_000); // Now 571 s of the interval of 600 s have passed.
     expect(await state(url)).toBe("valid");
     await clock.advance(60_000);
     await becomes(url, "grace");

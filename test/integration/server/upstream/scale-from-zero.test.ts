@@ -181,6 +181,6 @@ describe("GET /load, which the operator reads for scaling,", () => {
     const read = answer.text();
     await api.stop();
     expect((await read).endsWith("}\n"), "the last line is complete").toBe(true);
-    api = await startTestApi(route({})); // the server for afterEach, which stops it
+    api = await startTestApi(route({})); // afterEach stops this server.
   });
 });

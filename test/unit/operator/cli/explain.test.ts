@@ -72,7 +72,7 @@ describe("the command explain", () => {
     const explanation = explain(evidence(deploymentWith({ Ready: ["True", "Serving", "All serve."] })));
     expect(explanation).toMatchObject({ state: "ready", blockers: [], notes: [] });
     expect(explanation.summary).toBe(
-      "Ready for 30 min: 1/1 pools, up to 16 streams at once, at http://demo-api.ns.svc:8000.",
+      "Ready for 30 min: 1/1 pools, up to 16 concurrent streams, at http://demo-api.ns.svc:8000.",
     );
   });
 
@@ -84,7 +84,9 @@ describe("the command explain", () => {
     const warning = { kind: "Pod", name: "a", reason: "Unhealthy", note: "probe failed", times: 1 };
     const found = explain(evidence(deploymentWith(byType), { warnings: [{ ...warning, lastSeen: now }] }));
     expect(found.state).toBe("ready");
-    expect(found.summary).toMatch(/^Ready .* Its license is invalid and must be replaced\.$/);
+    expect(found.summary).toMatch(
+      /^Ready .* The condition LicenseValid is False; the reason and the remedy follow\.$/,
+    );
     expect(found.blockers).toMatchObject([
       { about: "license", reason: "Expired", message: "Grace ends on Friday." },
     ]);
@@ -101,14 +103,14 @@ describe("the command explain", () => {
       ApiReady: [
         "False",
         "LicenseHold",
-        "The pods are not started, because the license does not allow it. See LicenseValid.",
+        "The pods are not started, because the license does not allow it. See the condition LicenseValid of the TtsDeployment.",
       ],
     });
     const pool = poolWith({
       Ready: [
         "False",
         "LicenseHold",
-        "The pods are not started, because the license does not allow it. See LicenseValid.",
+        "The pods are not started, because the license does not allow it. See the condition LicenseValid of the TtsDeployment.",
       ],
     });
     const secrets = [{ path: "license.secretRef", name: "license", exists: false }];
@@ -168,7 +170,7 @@ describe("the command explain", () => {
       spec: { containers: [{ name: "mist" }] },
     };
     const message =
-      "Container mist of pod demo-mist-1 ended with exit code 1 most recently, and has restarted 4 times. See kubectl logs -n ns demo-mist-1 -c mist --previous.";
+      "Container mist of pod demo-mist-1 ended with exit code 1, and has restarted 4 times. See kubectl logs -n ns demo-mist-1 -c mist --previous.";
     const deployment = deploymentWith({
       Ready: ["False", "CrashLoop", message],
       Stalled: ["False", "Progressing", ""],
@@ -261,7 +263,7 @@ describe("the command explain", () => {
     expect(text).toContain(
       "1. spec: NameTaken (since 2025-12-31T23:30:00Z)\n   Service ns/demo-api was not created",
     );
-    expect(text).toContain("Could not be read: events (not allowed).");
+    expect(text).toContain("The command could not read: events (not allowed).");
   });
 });
 

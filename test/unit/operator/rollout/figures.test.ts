@@ -44,7 +44,7 @@ describe("the metrics of a canary", () => {
     expect(bucketQuantile(figures.firstAudio, 0.95)).toBeCloseTo(0.0989, 3);
     expect(evaluateCanaryMetrics(bounds, figures)).toEqual({
       reason: "CanaryErrors",
-      message: "2 of its 32 streams failed, 6.3%; 1% is allowed",
+      message: "2 of its 32 streams failed (6.3%); the limit is 1%",
     });
   });
 
@@ -54,7 +54,7 @@ describe("the metrics of a canary", () => {
     const slow = evaluateCanaryMetrics({ ...bounds, maxFirstAudioMs: 75 }, figures);
     expect(slow).toMatchObject({
       reason: "CanaryFirstAudio",
-      message: expect.stringContaining("75 ms is allowed"),
+      message: expect.stringContaining("the limit is 75 ms"),
     });
     expect(evaluateCanaryMetrics({ ...bounds, maxFirstAudioMs: 100 }, figures)).toBeUndefined();
     const heavy = evaluateCanaryMetrics({ ...bounds, maxRealTimeFactorPercent: 30 }, figures);

@@ -47,7 +47,7 @@ describe("the state of a Deployment", () => {
     [
       "is draining old pods",
       stateOf(running(2, { replicas: 3 })),
-      /^progressing RollingOut: .*1 pods with earlier settings/,
+      /^progressing RollingOut: .*pods with earlier settings are draining \(1 left\)/,
     ],
     [
       "is fetching its model",
@@ -71,7 +71,7 @@ describe("the state of a Deployment", () => {
           ],
         }),
       ]),
-      /^failing CrashLoop: Container fetch-0 .* exit code 1 most recently, and has restarted 2 times\. Its last message is: https:\/\/h\/a answers 404; it is not there\. See/,
+      /^failing CrashLoop: Container fetch-0 .* exit code 1, and has restarted 2 times\. Its last message is: https:\/\/h\/a answers 404; it is not there\. See/,
     ],
     [
       "has too few ready pods",
@@ -143,7 +143,7 @@ describe("a pod that does not start", () => {
     [
       "its container crashes",
       waiting("CrashLoopBackOff", { lastState: { terminated: { exitCode: 7 } } }),
-      /^failing CrashLoop: .*exit code 7 most recently, and has restarted 2 times\. See kubectl logs -n ns demo-mist-1 -c mist --previous/,
+      /^failing CrashLoop: .*exit code 7, and has restarted 2 times\. See kubectl logs -n ns demo-mist-1 -c mist --previous/,
     ],
     [
       "it exceeds its memory limit",

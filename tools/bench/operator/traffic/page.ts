@@ -32,7 +32,7 @@ export function trafficTargets({
   const resident = traffic.mostResidentBytes;
   return [
     {
-      what: "processor time under traffic",
+      what: "CPU time under traffic",
       target: `under ${targets.cores} cores`,
       measured: `${traffic.cores.toFixed(2)} cores`,
       met: traffic.cores < targets.cores,
@@ -103,7 +103,7 @@ ${markdownTable(
   [
     row("seconds measured", still, traffic, ({ seconds }) => seconds.toFixed(0)),
     row("reports with new figures", still, traffic, ({ reports }) => String(reports)),
-    row("processor time", still, traffic, ({ cores }) => `${cores.toFixed(2)} cores`),
+    row("CPU time", still, traffic, ({ cores }) => `${cores.toFixed(2)} cores`),
     row("peak resident memory", still, traffic, ({ mostResidentBytes }) => mebibytes(mostResidentBytes)),
     row("writes per second", still, traffic, (cost) => writesPerSecond(cost).toFixed(1)),
     row("writes", still, traffic, writesOf),
