@@ -82,13 +82,13 @@ describe("docs/reference/support-matrix.md", () => {
 });
 
 describe("docs/explanation/api-versions.md", () => {
-  it.each(["ttsdeployments", "ttsmodelpools"])("describes the versions of the CRD %s", (name) => {
+  it.each(["ttsdeployments", "ttsmodelpools", "ttsclasses"])("describes the versions of the CRD %s", (name) => {
     const crd = parse(read(`crds/${name}.yaml`)) as {
       spec: { versions: { name: string; served: boolean; storage: boolean }[]; conversion?: unknown };
     };
     const page = read("docs/explanation/api-versions.md");
     expect(page).toContain(
-      "both CRDs have one version, `v1alpha1`, which is served and stored, and no conversion",
+      "all CRDs have one version, `v1alpha1`, which is served and stored, and no conversion",
     );
     const { versions, conversion } = crd.spec;
     expect(versions).toMatchObject([{ name: "v1alpha1", served: true, storage: true }]);
