@@ -82,18 +82,21 @@ describe("docs/reference/support-matrix.md", () => {
 });
 
 describe("docs/explanation/api-versions.md", () => {
-  it.each(["ttsdeployments", "ttsmodelpools"])("describes the versions of the CRD %s", (name) => {
-    const crd = parse(read(`crds/${name}.yaml`)) as {
-      spec: { versions: { name: string; served: boolean; storage: boolean }[]; conversion?: unknown };
-    };
-    const page = read("docs/explanation/api-versions.md");
-    expect(page).toContain(
-      "both CRDs have one version, `v1alpha1`, which is served and stored, and no conversion",
-    );
-    const { versions, conversion } = crd.spec;
-    expect(versions).toMatchObject([{ name: "v1alpha1", served: true, storage: true }]);
-    expect(conversion).toBeUndefined();
-  });
+  it.each(["ttsdeployments", "ttsmodelpools", "ttsclasses"])(
+    "describes the versions of the CRD %s",
+    (name) => {
+      const crd = parse(read(`crds/${name}.yaml`)) as {
+        spec: { versions: { name: string; served: boolean; storage: boolean }[]; conversion?: unknown };
+      };
+      const page = read("docs/explanation/api-versions.md");
+      expect(page).toContain(
+        "all CRDs have one version, `v1alpha1`, which is served and stored, and no conversion",
+      );
+      const { versions, conversion } = crd.spec;
+      expect(versions).toMatchObject([{ name: "v1alpha1", served: true, storage: true }]);
+      expect(conversion).toBeUndefined();
+    },
+  );
 });
 
 describe("docs/how-to/air-gap.md", () => {
