@@ -2,7 +2,13 @@ import { UsageError } from "../../lib/usage-error.ts";
 import { ApiError } from "../cluster/api-error.ts";
 import type { ClusterClient, PatchOperation } from "../cluster/client.ts";
 import type { TtsDeployment } from "../facts/observed.ts";
-import { linesOf, previousRevision, type RevisionLine, readDeployment, readHistory } from "./history.ts";
+import {
+  previousRevision,
+  type RevisionLine,
+  readDeployment,
+  readHistory,
+  revisionLines,
+} from "./history.ts";
 import { parseOptions, reachCluster, type Terminal } from "./terminal.ts";
 
 /** Runs `tts-operator history NAME [MODEL]`, which lists the revisions of the pools. */
@@ -21,7 +27,7 @@ export async function historyCommand(words: readonly string[], terminal: Termina
     const deployment = await readDeployment(client, { namespace, name });
     const models = model === undefined ? deployment.spec.models.map(({ name }) => name) : [model];
     const histories = await Promise.all(models.map((one) => readHistory(client, deployment, one)));
-    const lines = histories.flatMap(linesOf);
+    const lines = histories.flatMap(revisionLines);
     terminal.print(output === "json" ? `${JSON.stringify(lines, null, 2)}\n` : historyText(lines));
     return 0;
   } finally {

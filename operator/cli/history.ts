@@ -68,7 +68,7 @@ export async function readHistory(
   };
 }
 
-export function linesOf({ model, pool, revisions }: PoolHistory): RevisionLine[] {
+export function revisionLines({ model, pool, revisions }: PoolHistory): RevisionLine[] {
   return revisions.map((revision, index) => ({
     model,
     revision: revision.id,

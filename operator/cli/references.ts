@@ -22,7 +22,7 @@ export function secretNames(spec: unknown): string[] {
 }
 
 /**
- * Returns every required Secrets in a spec, in the order of its fields. The references are in the
+ * Returns the references to required Secrets in a spec, in the order of its fields. The references are in the
  * fields `secretRef`, `secretKeyRef`, `secretName` and `imagePullSecrets`.
  */
 export function secretReferences(spec: unknown): SecretReference[] {

@@ -43,7 +43,7 @@ const permissions: readonly Permission[] = [
     api.group,
     ["ttsdeployments/status", "ttsmodelpools/status", "ttsmodelcaches/status"],
     ["patch"],
-    "The status of the and TtsModelPools.",
+    "The status of the custom resources.",
   ),
   workload(
     api.group,

@@ -92,7 +92,10 @@ const modelSchema = Compile(ModelSchema);
  * Reads a ControllerRevision. Returns `undefined` if it does not belong to the pool, or if a user changed it.
  * An earlier version of the operator may have written it, so missing defaults are filled in.
  */
-export function readRevision(pool: TtsModelPool, object: KubernetesObject | undefined): Revision | undefined {
+export function parseRevision(
+  pool: TtsModelPool,
+  object: KubernetesObject | undefined,
+): Revision | undefined {
   const pin = readPinnedTemplate(object);
   if (object === undefined || pin === undefined || !isOwnedBy(object, pool)) return undefined;
   if (object.metadata.name !== revisionName(pool, pin.revision)) return undefined;
@@ -118,7 +121,7 @@ export function readRevision(pool: TtsModelPool, object: KubernetesObject | unde
 
 /** Returns the revisions, the newest first. */
 export function sortedHistory(pool: TtsModelPool, objects: readonly KubernetesObject[]): Revision[] {
-  return objects.flatMap((object) => readRevision(pool, object) ?? []).sort((a, b) => b.number - a.number);
+  return objects.flatMap((object) => parseRevision(pool, object) ?? []).sort((a, b) => b.number - a.number);
 }
 
 /**

@@ -262,8 +262,7 @@ export async function reconcilePool(context: ReconcileContext, key: string): Pro
   const { children, plan, ...rendered } = poolChildren(facts, context.settings, cluster);
   const result = await context.writer.ensureAll(pool, children);
   await context.writer.retire(pool, deployment.metadata.name, children, result);
-  if (plan?.dropCanary && facts.canary && (await context.writer.isCurrent(pool)))
-    await context.writer.remove(facts.canary.pool);
+  if (plan?.dropCanary) await removeCanary(context, facts);
   const { now } = facts;
   const problems = [...result.problems, rendered.problem];
   const problem = combineProblems(problems);
@@ -276,6 +275,10 @@ export async function reconcilePool(context: ReconcileContext, key: string): Pro
   if (result.failure !== undefined) throw result.failure;
   const kedaAt = cluster.hasKeda ? undefined : now + findAgainMs;
   return outcomeOf(now, [judgement.changesAt, plan?.changesAt, kedaAt], problems);
+}
+
+async function removeCanary({ writer }: ReconcileContext, { observed, canary }: RolloutFacts): Promise<void> {
+  if (canary !== undefined && (await writer.isCurrent(observed.pool))) await writer.remove(canary.pool);
 }
 
 /** The condition of a pool that a user created manually. */

@@ -11,17 +11,17 @@ import {
   controllerRevision,
   modelOfPool,
   newRevision,
+  parseRevision,
   type Revision,
-  readRevision,
   revisionName,
   revisionSelector,
   sortedHistory,
 } from "../desired/revision.ts";
 import type { KubernetesObject } from "../facts/kubernetes-object.ts";
 import type { ObservedPool, ReconcileProblem, TtsDeployment, TtsModelPool } from "../facts/observed.ts";
-import { claimOf } from "../rollout/plan.ts";
 import { isOwnedBy } from "../facts/ownership.ts";
 import { isoSeconds } from "../facts/time.ts";
+import { claimOf } from "../rollout/plan.ts";
 
 /** The number of revisions that are kept in memory. Only revisions that `rollbackTo` names are read. */
 const rememberedRevisions = 200;
@@ -111,7 +111,7 @@ export class RevisionHistory {
     const name = revisionName(pool, id);
     const { namespace } = pool.metadata;
     const key = `${namespace}/${name}`;
-    const known = readRevision(pool, this.#known.get(key));
+    const known = parseRevision(pool, this.#known.get(key));
     if (known !== undefined) return known;
     const found = await this.#client.get({
       apiVersion: "apps/v1",
@@ -119,7 +119,7 @@ export class RevisionHistory {
       namespace,
       name,
     });
-    const revision = readRevision(pool, found);
+    const revision = parseRevision(pool, found);
     if (found !== undefined && revision !== undefined) this.#known.set(key, found);
     return revision;
   }

@@ -170,7 +170,11 @@ function sizeOfPreset({ files }: InstallablePreset): number {
   return files.reduce((sum, { bytes = 0 }) => sum + bytes, 0);
 }
 
-async function measure(preset: InstallablePreset, { folder, progress }: FillOptions, ended: AbortSignal): Promise<void> {
+async function measure(
+  preset: InstallablePreset,
+  { folder, progress }: FillOptions,
+  ended: AbortSignal,
+): Promise<void> {
   const staging = join(folder, stagingName(preset.id));
   const total = sizeOfPreset(preset);
   while (!ended.aborted) {

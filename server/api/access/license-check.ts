@@ -51,6 +51,9 @@ const checkMs = 1000;
 const firstRetryMs = 30_000;
 const longestRetryMs = 3_600_000;
 
+const ignoredAnswer = "the license issuer's response in the routing table is invalid; the server ignores it";
+const invalidAnswer = "the license issuer sent no valid response; the server sends the request again";
+
 export function createLicenseCheck(options: CheckOptions): LicenseCheck {
   const { issuer, intervalSeconds, licenseId, keys, kept, onNews, onResult, clock, random, log } = options;
   const now = () => clock.nowMs();
@@ -76,10 +79,7 @@ export function createLicenseCheck(options: CheckOptions): LicenseCheck {
     const text = kept()?.answer;
     if (text === undefined || text === known?.text) return;
     const answer = await read(text).catch((error: Error) => {
-      log.warn(
-        { err: error },
-        "the license issuer's response in the routing table is invalid; the server ignores it",
-      );
+      log.warn({ err: error }, ignoredAnswer);
       return undefined;
     });
     if (answer !== undefined && (known === undefined || answer.jti === licenseId())) accept(answer);
@@ -99,11 +99,7 @@ export function createLicenseCheck(options: CheckOptions): LicenseCheck {
       failures += 1;
       retryAt = now() + retryMs(failures, intervalMs, random);
       const { message } = error as Error;
-      if (message !== loggedError)
-        log.warn(
-          { err: error },
-          "the license issuer sent no valid response; the server sends the request again",
-        );
+      if (message !== loggedError) log.warn({ err: error }, invalidAnswer);
       loggedError = message;
       onResult("failed");
     }

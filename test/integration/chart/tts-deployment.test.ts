@@ -142,7 +142,10 @@ describe("the chart tts-deployment", () => {
     );
     expect(first.stdout).toContain(`kubectl -n ${namespace} wait --for=condition=Ready ttsd/demo`);
     expect(await ttsd()).toMatchObject({ spec: { models: [{ name: "mist", replicas: 1 }] } });
-    const more = { secrets: { license, generateKey: false }, spec: { models: [{ name: "mist", kind: "mist", replicas: 3 }] } };
+    const more = {
+      secrets: { license, generateKey: false },
+      spec: { models: [{ name: "mist", kind: "mist", replicas: 3 }] },
+    };
     const second = await helm("upgrade", "demo", chart, "-n", namespace, ...(await valuesFlags(more)));
     expect(second.stdout).toContain("every request is rejected");
     expect(await ttsd()).toMatchObject({ spec: { models: [{ replicas: 3 }] } });

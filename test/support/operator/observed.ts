@@ -120,6 +120,9 @@ export function plannedDeployment(
   const facts = { observed: { pool, workload: { deployment: live, pods: [] } }, grant, now };
   return modelDeployment(
     pool,
-    planRollout({ ...facts, canary: undefined, routed: false, figures: undefined, licensedCanary: 0 }, server),
+    planRollout(
+      { ...facts, canary: undefined, routed: false, figures: undefined, licensedCanary: 0 },
+      server,
+    ),
   );
 }

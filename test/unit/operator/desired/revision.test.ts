@@ -6,7 +6,7 @@ import {
   controllerRevision,
   modelOfPool,
   newRevision,
-  readRevision,
+  parseRevision,
   sortedHistory,
 } from "../../../../operator/desired/revision.ts";
 import type { KubernetesObject } from "../../../../operator/facts/kubernetes-object.ts";
@@ -31,7 +31,7 @@ const stored = controllerRevision(pool, revision);
 
 describe("a revision", () => {
   it("is read as it was stored, with null values of podTemplate", () => {
-    expect(readRevision(pool, stored)).toEqual(revision);
+    expect(parseRevision(pool, stored)).toEqual(revision);
     expect(revision.model).toMatchObject({ kind: "mist", image: "server:7" });
     expect(revision.model.podTemplate).toEqual({ spec: { hostAliases: null, priority: null } });
     for (const field of ["name", "replicas", "scaling", "rollout"])
@@ -40,7 +40,7 @@ describe("a revision", () => {
 
   it("gets defaults for fields that an earlier version of the operator did not have", () => {
     const earlier = { ...stored, data: { model: '{"kind":"mist"}', settings: "s" } };
-    expect(readRevision(pool, earlier)?.model).toMatchObject({ kind: "mist", maxConcurrentStreams: 16 });
+    expect(parseRevision(pool, earlier)?.model).toMatchObject({ kind: "mist", maxConcurrentStreams: 16 });
   });
 
   it.each<[string, Partial<KubernetesObject>]>([
@@ -59,7 +59,7 @@ describe("a revision", () => {
       },
     ],
   ])("%s is ignored", (_what, change) => {
-    expect(readRevision(pool, { ...stored, ...change })).toBeUndefined();
+    expect(parseRevision(pool, { ...stored, ...change })).toBeUndefined();
   });
 
   it("is sorted by its number, the newest first", () => {
