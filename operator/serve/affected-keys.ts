@@ -192,7 +192,7 @@ export function deploymentKey(key: string): string {
   return `TtsDeployment/${key}`;
 }
 
-export function cacheKey(key: string): string {
+function cacheKey(key: string): string {
   return `TtsModelCache/${key}`;
 }
 

@@ -45,7 +45,7 @@ function addSetup(scope: FastifyInstance, parts: DashboardContext): void {
     if (!isSetUp && (isGuessable || !isRight)) await throttle.enter("setup", "the first owner", request.ip);
     try {
       if (isSetUp) throw alreadySetUp();
-      if (!isRight) throw new Refusal("invalid_request", ({ signIn: words }) => words.wrongLink);
+      if (!isRight) throw new Refusal("invalid_request", ({ signIn }) => signIn.wrongLink);
       const kept = await choosePassword(passwords, readPersonName(name), password(request));
       const owner = await accounts.setUp(readPersonName(name), kept);
       return await signIn(parts, reply, owner);
