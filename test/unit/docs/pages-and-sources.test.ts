@@ -82,7 +82,7 @@ describe("docs/reference/support-matrix.md", () => {
 });
 
 describe("docs/explanation/api-versions.md", () => {
-  it.each(["ttsdeployments", "ttsmodelpools", "ttsclasses"])(
+  it.each(["ttsdeployments", "ttsmodelpools", "ttsclasses", "ttsmodelcaches"])(
     "describes the versions of the CRD %s",
     (name) => {
       const crd = parse(read(`crds/${name}.yaml`)) as {
