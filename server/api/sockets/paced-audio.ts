@@ -16,18 +16,23 @@ interface Piece {
   readonly seconds: number;
 }
 
-/** A message is sent this long before the client plays it. */
-const leadSeconds = 0.15;
 /**
- * The duration of a message, except for audio that is sent late. As long as the client does not wait for audio, the
- * longest pause between two messages is the sum of both durations.
+ * A message is sent this long before the client plays it. With much held audio the lead is longer, so that a delay in
+ * the network is not audible. It shrinks while the held audio is sent, at 1 / (1 + `perHeldSecond`) of the speed of the
+ * playback. So the pause before late audio is short.
  */
+const lead = { leastSeconds: 0.15, perHeldSecond: 0.4, mostSeconds: 1 };
+/** The duration of a message, except for audio that is sent late. */
 const messageSeconds = 0.1;
 /** A multiple of two bytes for whole samples, and of three for base64. */
 const unitBytes = 6;
 const longestMessageBytes = 8192 * unitBytes;
-/** Audio above this limit is sent early. */
+/** Audio above this limit is sent early: for one synthesis, and for all syntheses of the process. */
 const mostHeldBytes = 512 * 1024;
+const mostHeldOfAllBytes = 64 * 1024 * 1024;
+/** Each synthesis may hold this number of bytes, even if all syntheses are above their limit. */
+const leastHeldBytes = 32 * 1024;
+let heldOfAllBytes = 0;
 
 /**
  * Sends the audio of one synthesis at the speed at which the client plays it. When the synthesis ends, the rest is sent
@@ -39,11 +44,13 @@ export class PacedAudio {
   readonly #options: PacedAudioOptions;
   #held: Piece[] = [];
   #heldBytes = 0;
+  #heldSeconds = 0;
   #sentSeconds = 0;
   /** The time at which the client started to play, moved by the time that it waited for audio. */
   #startedAtMs: number;
   #isComplete = false;
-  #sending: Promise<void> | undefined;
+  #isSending = false;
+  #sending: Promise<void> = Promise.resolve();
   #failure: { readonly error: unknown } | undefined;
   #wakeSender: () => void = () => undefined;
   #reportProgress: () => void = () => undefined;
@@ -59,11 +66,10 @@ export class PacedAudio {
    * @throws the error of `send`.
    */
   async add(audio: Uint8Array, seconds: number): Promise<void> {
+    this.#throwFailure();
     this.#held.push({ audio, seconds });
-    this.#heldBytes += audio.length;
-    this.#sending ??= this.#sendHeld().finally(() => {
-      this.#sending = undefined;
-    });
+    this.#countHeld(audio.length, seconds);
+    if (!this.#isSending) this.#sending = this.#sendHeld();
     if (this.#isFull) this.#wakeSender();
     while (this.#isFull) await this.#progress();
     this.#throwFailure();
@@ -81,11 +87,19 @@ export class PacedAudio {
   }
 
   get #isFull(): boolean {
-    return this.#heldBytes > mostHeldBytes;
+    const most = heldOfAllBytes > mostHeldOfAllBytes ? leastHeldBytes : mostHeldBytes;
+    return this.#heldBytes > most;
+  }
+
+  #countHeld(bytes: number, seconds: number): void {
+    this.#heldBytes += bytes;
+    this.#heldSeconds += seconds;
+    heldOfAllBytes += bytes;
   }
 
   /** The function never rejects, because no caller waits for it in the meantime. */
   async #sendHeld(): Promise<void> {
+    this.#isSending = true;
     try {
       while (this.#held.length > 0 && !this.#options.signal.aborted) {
         const waitMs = this.#waitMs();
@@ -96,7 +110,10 @@ export class PacedAudio {
       this.#failure = { error };
     }
     this.#held = [];
-    this.#heldBytes = 0;
+    this.#countHeld(-this.#heldBytes, -this.#heldSeconds);
+    // This is set without a pause after the last look at the held audio. Otherwise audio that is added in between would
+    // have no sender.
+    this.#isSending = false;
     this.#reportProgress();
   }
 
@@ -105,6 +122,8 @@ export class PacedAudio {
     const nowMs = this.#options.clock.monotonicMs();
     // A client without audio waits, so the time of its playback moves.
     this.#startedAtMs = Math.max(this.#startedAtMs, nowMs - this.#sentSeconds * 1000);
+    const grown = lead.leastSeconds + lead.perHeldSecond * this.#heldSeconds;
+    const leadSeconds = Math.min(lead.mostSeconds, grown);
     return this.#startedAtMs + (this.#sentSeconds - leadSeconds) * 1000 - nowMs;
   }
 
@@ -116,7 +135,7 @@ export class PacedAudio {
     const sentSeconds = (seconds * bytes) / audio.length;
     const rest = { audio: audio.subarray(bytes), seconds: seconds - sentSeconds };
     this.#held = rest.audio.length > 0 ? [rest, ...others] : others;
-    this.#heldBytes -= bytes;
+    this.#countHeld(-bytes, -sentSeconds);
     await this.#options.send(audio.subarray(0, bytes));
     this.#sentSeconds += sentSeconds;
     this.#options.onSent(this.#sentSeconds);

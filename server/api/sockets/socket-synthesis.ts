@@ -164,14 +164,23 @@ export class SocketSynthesis {
       },
       signal: this.#controller.signal,
     });
+    try {
+      await this.#sendPieces(encodeSpeech(speaking, rate, listener, new FirstPiece(rate)), paced);
+    } finally {
+      // After a failure, the client receives the audio that was synthesized before.
+      await paced.finish();
+    }
+  }
+
+  async #sendPieces(pieces: AsyncIterable<Uint8Array>, paced: PacedAudio): Promise<void> {
+    const { rate } = this.#order.speechRequest;
     let samples = 0;
-    for await (const piece of encodeSpeech(speaking, rate, listener, new FirstPiece(rate))) {
+    for await (const piece of pieces) {
       // The client is sent no chunk with only a header.
       if (this.#encodedSamples > 0) await paced.add(piece, (this.#encodedSamples - samples) / rate);
       if (this.#isStopped) return;
       samples = this.#encodedSamples;
     }
-    await paced.finish();
   }
 
   #report(failure: ReturnType<typeof toFailure> | undefined): void {
