@@ -58,6 +58,9 @@ svc-tts bench --ws --url https://tts.example.com --key "$KEY" --streams 50 --sec
 measures [WebSockets](reference/websockets.md) instead: 50 open sockets, each with one context after another, whose text arrives with 30 words per second. It reports contexts per second, first audio after the
 first sentence beside HTTP requests of the same sentences in the same run, gaps between chunks, and the time from \`clear\` to silence.
 
+\`--ws\` uses only \`/ws3\` with PCM. The time to first audio starts when the last word of the first sentence is sent. \`--ws-only\` omits the HTTP requests. The default voice is \`alan\` of \`mist\`, an artificial
+voice; \`--voice af_heart --model mist\` measures a natural voice in both commands.
+
 ## On a GPU
 
 \`\`\`sh
