@@ -351,7 +351,11 @@ const locked: Readonly<Record<string, RegExp>> = {
 
 it("the tests of this file cover every kind of child", () => {
   const made = rulesOf("workload").filter(({ verbs }) => verbs.includes("create"));
-  const kinds = made.flatMap(({ resources }) => resources).filter((resource) => resource !== "events");
+  // The operator writes these objects once. The fields of a Job and of a claim cannot be changed, except for its size.
+  const writtenOnce = ["events", "controllerrevisions", "jobs", "persistentvolumeclaims"];
+  const kinds = made
+    .flatMap(({ resources }) => resources)
+    .filter((resource) => !writtenOnce.includes(resource));
   const pluralsOf = (names: readonly string[]) => [...new Set(names.map((kind) => resourceOf(kind).plural))];
   expect(pluralsOf(children.map(({ kind }) => kind)).sort()).toEqual(kinds.sort());
   expect(pluralsOf(names.map(([kind]) => kind)).sort()).toEqual(kinds.sort());

@@ -151,7 +151,7 @@ describe("a canary", () => {
     await canaryDeleted();
     expect(await shares()).toBe("mist 100");
     expect(await house.condition("RolloutHealthy")).toMatch(
-      /^False CanaryErrors: .*5 of its 20 streams failed, 25.0%.*restart="\$\(date -Is\)"/,
+      /^False CanaryErrors: .*5 of its 20 streams failed \(25.0%\).*restart="\$\(date -Is\)"/,
     );
     expect(await house.condition("Stalled")).toMatch(/^True CanaryErrors/);
     await restartOperator();
