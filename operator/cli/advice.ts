@@ -7,6 +7,8 @@ export interface AdviceContext {
   /** The name of the pod that the message is about, if any. */
   readonly pod: string | undefined;
   readonly container: string | undefined;
+  /** The names of the TtsModelCaches that the message is about. */
+  readonly modelCaches: readonly string[];
 }
 
 const inspectLicense = "svc-tts license inspect --license license.jwt --jwks jwks.json";
@@ -65,6 +67,9 @@ const inspectPools: Commands = (about) => [
   inspectLicense,
 ];
 
+const describeModelCaches: Commands = (about) =>
+  about.modelCaches.map((name) => `${inNamespace(about)} describe ttsmc ${name}`);
+
 const freeDevices =
   "kubectl get nodes -o custom-columns='NODE:.metadata.name,GPUS:.status.allocatable.nvidia\\.com/gpu'";
 
@@ -87,6 +92,8 @@ const commands: Readonly<Record<string, Commands>> = {
   LicenseHold: inspectPools,
   KeysSecretMissing: createKeys,
   DatabaseSecretMissing: createPassword,
+  ModelCacheNotFound: (about) => [...describeModelCaches(about), `${inNamespace(about)} get ttsmc`],
+  ModelCacheNotReady: describeModelCaches,
   NoGpu: (about) => [freeDevices, ...describePod(about)],
   Unschedulable: describePod,
   ImagePullFailed: describePod,

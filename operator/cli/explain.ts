@@ -231,7 +231,19 @@ function commandsOf({ deployment, pods }: Evidence, reason: string, message = ""
   const container = containers.find(({ name }) =>
     new RegExp(`(container |-c )${name}\\b`, "i").test(message),
   );
-  return adviceFor(reason, { deployment, pod: pod?.metadata.name, container: container?.name });
+  return adviceFor(reason, {
+    deployment,
+    pod: pod?.metadata.name,
+    container: container?.name,
+    modelCaches: modelCachesIn(message, deployment),
+  });
+}
+
+/** Returns the TtsModelCaches that a message names, or all that the spec names if the message names none. */
+function modelCachesIn(message: string, { spec }: TtsDeployment): readonly string[] {
+  const names = [...new Set(spec.models.flatMap(({ cache }) => cache?.name ?? []))];
+  const named = names.filter((name) => message.includes(`TtsModelCache ${name} `));
+  return named.length > 0 ? named : names;
 }
 
 function missingSecrets(evidence: Evidence): Blocker[] {

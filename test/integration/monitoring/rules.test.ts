@@ -36,6 +36,13 @@ describe("the alerts", () => {
   it.each([
     ["that counts disconnected clients as errors", 'outcome="error"', 'outcome!="ok"'],
     ["with another bucket bound than the server", '"1|1.0"', '"1"'],
+    [
+      "that ignores mounted models",
+      "svc_tts:streams:utilisation > 0.9 or svc_tts:mounted_model_streams:utilisation > 0.9",
+      "svc_tts:streams:utilisation > 0.9",
+    ],
+    ["that depends on a single scrape of a mounted model", "avg_over_time", "last_over_time"],
+    ["that counts JSON responses as streams", '{variant!~"json-.*"}', ""],
     ["with three days in place of seven", "7 * 86400", "3 * 86400"],
     ["that ignores the response of the issuer to another pod", '~"good|revoked"', '="revoked"'],
     ["that does not detect missing pods", " or vector(0)", ""],

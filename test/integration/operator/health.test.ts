@@ -1,17 +1,12 @@
 /**
- * Tests that kstatus (Flux, kpt, Helm) and the health check of Argo CD report the correct health of the
- * operator's objects at every stage.
+ * Tests that kstatus (Flux, kpt, Helm) and the health check of Argo CD report the correct health of a
+ * TtsDeployment and its pool at every stage. model-cache.test.ts tests the same for a TtsModelCache.
  */
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
-import { parse } from "yaml";
 import type { KubernetesObject } from "../../../operator/facts/kubernetes-object.ts";
-import { type Verdict, verdictsOf } from "../../support/judges/judges.ts";
+import { argoVerdicts } from "../../support/judges/argo-health.ts";
+import { verdictsOf } from "../../support/judges/judges.ts";
 import { OperatorHouse } from "../../support/operator/operator-house.ts";
-
-const config = join(import.meta.dirname, "../../../config/argocd/argocd-cm.yaml");
 
 /** The stored objects, by stage. */
 const stages = new Map<string, KubernetesObject>();
@@ -56,18 +51,6 @@ async function walkThroughStages(house: OperatorHouse): Promise<void> {
   const deployment = await house.deployment();
   const metadata = { ...deployment.metadata, deletionTimestamp: "2026-01-01T00:00:00Z" };
   stages.set("being deleted", { ...deployment, metadata });
-}
-
-async function argoVerdicts(kind: string, objects: KubernetesObject[]): Promise<Verdict[]> {
-  const { data } = parse(await readFile(config, "utf8")) as { data: Record<string, string> };
-  const script = data[`resource.customizations.health.tts.svc.dev_${kind}`];
-  const folder = await mkdtemp(join(tmpdir(), "svc-tts-argo-"));
-  try {
-    await writeFile(join(folder, "health.lua"), script ?? "");
-    return await verdictsOf("argohealth", [join(folder, "health.lua")], objects);
-  } finally {
-    await rm(folder, { recursive: true });
-  }
 }
 
 beforeAll(async () => {

@@ -5,10 +5,12 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { CacheProgress, CacheResult } from "../../../config/contract/model-cache.ts";
 import { labels, modelCacheFinalizer } from "../../../config/contract/names.ts";
-import type { Claim, Deployment, Job, Pod } from "../../../operator/facts/observed.ts";
+import type { Claim, Deployment, Job, Pod, TtsModelCache } from "../../../operator/facts/observed.ts";
 import { type ControlPlane, controlPlane } from "../../support/cluster/control-plane.ts";
 import { installCrds, kubectlOrThrow } from "../../support/cluster/kubectl.ts";
 import { eventually } from "../../support/eventually.ts";
+import { argoVerdicts } from "../../support/judges/argo-health.ts";
+import { type Verdict, verdictsOf } from "../../support/judges/judges.ts";
 import { OperatorHouse } from "../../support/operator/operator-house.ts";
 
 let plane: ControlPlane;
@@ -413,6 +415,63 @@ describe("pools that name a TtsModelCache", () => {
         ?.nodeSelectorTerms ?? [];
     expect(term?.matchFields).toEqual([
       { key: "metadata.name", operator: "In", values: [expect.stringMatching(/^node-[ab]$/)] },
+    ]);
+  });
+});
+
+describe("the health of a TtsModelCache", () => {
+  it("is correct in kstatus and in Argo CD's health check at every stage", async () => {
+    const stages: [stage: string, cache: TtsModelCache][] = [];
+    const record = async (stage: string) => stages.push([stage, await house.cache()]);
+    await house.stopOperator();
+    await house.putCache();
+    await record("new");
+    await house.startOperator(operator);
+    await bindClaim();
+    await runs("voices-fetch-1-0");
+    await untilCache("Ready", /^False Fetching/);
+    await record("fetching");
+    await ends("voices-fetch-1-0", { outcome: "failed", reason: "DigestMismatch", message: "expected a" });
+    await untilCache("Stalled", /^True DigestMismatch/);
+    await record("with a failure that needs a user");
+    await house.putCache({ sources: [{ url: "https://models.example.com/other.onnx" }] });
+    await ends("voices-fetch-2-0", filled);
+    await untilCache("Ready", /^True Fetched/);
+    await record("filled");
+    await house.putDeployment(plain, [mist]);
+    await house.until(
+      async () => (await house.cache()).status?.users.join() === "demo-mist",
+      "the pool is in the status of the cache",
+    );
+    await house.remove("TtsModelCache", "voices");
+    await untilCache("Stalled", /^True InUse/);
+    await record("deleted while a pool names it");
+
+    const caches = stages.map(([, cache]) => cache);
+    const kstatus = await verdictsOf("kstatus", [], caches);
+    const argo = await argoVerdicts("TtsModelCache", caches);
+    const statuses = (verdicts: Verdict[]) =>
+      verdicts.map(({ status }, index) => [stages[index]?.[0], status]);
+    expect(statuses(kstatus)).toEqual([
+      ["new", "InProgress"],
+      ["fetching", "InProgress"],
+      ["with a failure that needs a user", "Failed"],
+      ["filled", "Current"],
+      ["deleted while a pool names it", "Terminating"],
+    ]);
+    expect(statuses(argo)).toEqual([
+      ["new", "Progressing"],
+      ["fetching", "Progressing"],
+      ["with a failure that needs a user", "Degraded"],
+      ["filled", "Healthy"],
+      ["deleted while a pool names it", "Progressing"],
+    ]);
+    expect(argo.map(({ message }) => message)).toEqual([
+      expect.stringMatching(/^No operator/),
+      expect.stringMatching(/^Fetching: /),
+      expect.stringMatching(/^DigestMismatch: /),
+      expect.stringMatching(/^Fetched: /),
+      expect.stringMatching(/^InUse: .*demo-mist/),
     ]);
   });
 });

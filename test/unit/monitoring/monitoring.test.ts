@@ -41,7 +41,7 @@ for (const { record } of rules) if (record) series.set(record, new Set());
 /** The labels that the service discovery of Prometheus adds. */
 const discoveryLabels = new Set(["namespace", "pod", "job", "name"]);
 const words = new Set(
-  "sum min max rate increase histogram_quantile time by on or and unless without group_left vector topk".split(
+  "sum min max rate increase avg_over_time histogram_quantile time by on or and unless without group_left vector topk".split(
     " ",
   ),
 );

@@ -186,6 +186,39 @@ describe("the command explain", () => {
     ]);
   });
 
+  it.each([
+    [
+      "ModelCacheNotReady",
+      "The pods start when the TtsModelCache is ready. TtsModelCache voices is not ready (Fetching): 1 of 3 files.",
+      ["kubectl -n ns describe ttsmc voices"],
+    ],
+    [
+      "ModelCacheNotReady",
+      "The pods start when the TtsModelCache is ready.",
+      ["kubectl -n ns describe ttsmc voices", "kubectl -n ns describe ttsmc voices-2"],
+    ],
+    [
+      "ModelCacheNotFound",
+      "The pods start when the TtsModelCache is ready. TtsModelCache voices-2 does not exist. Create it, or change cache.name.",
+      ["kubectl -n ns describe ttsmc voices-2", "kubectl -n ns get ttsmc"],
+    ],
+  ])(
+    "shows the command that describes the TtsModelCache for the reason %s: %s",
+    (reason, message, expected) => {
+      const byType: ConditionsByType = { Ready: ["False", reason, message] };
+      const deployment: TtsDeployment = {
+        ...deploymentWith(byType),
+        spec: ttsDeployment({}, [
+          { name: "mist", kind: "mist", cache: { name: "voices" } },
+          { name: "other", kind: "mist", cache: { name: "voices" } },
+          { name: "third", kind: "mist", cache: { name: "voices-2" } },
+        ]).spec,
+      };
+      const { blockers } = explain(evidence(deployment, { pools: [poolWith(byType)] }));
+      expect(blockers.map(({ about, commands }) => [about, commands])).toEqual([["pool mist", expected]]);
+    },
+  );
+
   it("shows the problem of a pod that no condition reports", () => {
     const unschedulable = pod(
       {
