@@ -111,7 +111,7 @@ describe("with the chart's ValidatingAdmissionPolicy", () => {
   });
 
   it("the operator's token cannot write an object that no TtsDeployment controls", async () => {
-    const rejection = "only objects that a TtsDeployment or TtsModelPool controls";
+    const rejection = "only objects that a TtsDeployment, TtsModelPool or TtsModelCache controls";
     const configMap = (metadata: object) => ({
       apiVersion: "v1",
       kind: "ConfigMap",
