@@ -4,7 +4,6 @@ import type { ModelSpec } from "../../crds/tts-deployment.ts";
 import { type TtsModelPoolSpec, TtsModelPoolSpecSchema } from "../../crds/tts-model-pool.ts";
 import { type Child, childMetadata, handRestart } from "../facts/child-metadata.ts";
 import type { TtsDeployment, TtsModelPool } from "../facts/observed.ts";
-import { engineResources } from "./pods/accelerator-use.ts";
 import { type PinnedTemplate, pinAnnotations } from "./pods/pinned-template.ts";
 import { podTelemetry } from "./pods/telemetry.ts";
 
@@ -32,7 +31,6 @@ export function modelPool(
       deployment: owner.metadata.name,
       pool: name,
       ...model,
-      resources: engineResources(fullModel),
       ...availability,
       ...(podTemplate && { podTemplate: JSON.stringify(podTemplate) }),
       ...(telemetry && { telemetry }),

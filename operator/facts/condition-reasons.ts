@@ -56,6 +56,7 @@ const otherReasons = [
   "FieldsLost",
   "Following",
   "GatewayApiMissing",
+  "HistoryUnreadable",
   "ImagePullFailed",
   "InUse",
   "KedaMissing",

@@ -449,9 +449,9 @@ export async function writeStatus(
 
 /**
  * Reasons of problems that are checked again, because no watch reports the deletion of an object of another
- * owner, or the installation of a kind.
+ * owner, the installation of a kind, or a new right of the operator.
  */
-const recheckedReasons = new Set(["NameTaken", "GatewayApiMissing"]);
+const recheckedReasons = new Set(["NameTaken", "GatewayApiMissing", "HistoryUnreadable"]);
 const schemaAgainMs = 10_000;
 const lookAgainMs = 30_000;
 const clockAgainMs = 60_000;

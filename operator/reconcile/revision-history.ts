@@ -3,6 +3,7 @@ import { defaultRevisionHistoryLimit } from "../../crds/rollout-fields.ts";
 import type { ModelSpec } from "../../crds/tts-deployment.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { LruCache } from "../../lib/lru-cache.ts";
+import { ApiError } from "../cluster/api-error.ts";
 import type { ClusterCache } from "../cluster/cache.ts";
 import type { ClusterClient } from "../cluster/client.ts";
 import { modelSettings, poolSettings } from "../desired/pods/deployment.ts";
@@ -29,8 +30,15 @@ const rememberedRevisions = 200;
 /** A TtsDeployment whose models have the settings of the revisions that `rollbackTo` names. */
 export interface RolledBackDeployment {
   readonly deployment: TtsDeployment;
-  /** The problem of a revision that does not exist. */
+  /** The problem of a revision that does not exist, or that the operator may not read. */
   readonly problem: ReconcileProblem | undefined;
+}
+
+interface RolledBackModel {
+  readonly model: ModelSpec;
+  readonly isMissing: boolean;
+  /** The message of the API server if the operator may not read the revision. */
+  readonly refusal?: string | undefined;
 }
 
 /** The result of recording the current revisions. */
@@ -71,24 +79,27 @@ export class RevisionHistory {
     if (models.every(({ rollout }) => rollout.rollbackTo === undefined))
       return { deployment, problem: undefined };
     const found = await Promise.all(models.map((model) => this.#rolledBack(deployment, model)));
+    const refusal = found.find((one) => one.refusal !== undefined)?.refusal;
     const missing = found.flatMap(({ isMissing, model }, index) =>
       isMissing ? [`spec.models[${index}].rollout.rollbackTo is ${model.rollout.rollbackTo}`] : [],
     );
+    const rolledBack = {
+      ...deployment,
+      spec: { ...deployment.spec, models: found.map(({ model }) => model) },
+    };
+    if (refusal !== undefined) return { deployment: rolledBack, problem: unreadable(refusal) };
     return {
-      deployment: { ...deployment, spec: { ...deployment.spec, models: found.map(({ model }) => model) } },
+      deployment: rolledBack,
       problem: missing.length === 0 ? undefined : notFound(deployment, missing),
     };
   }
 
-  async #rolledBack(
-    owner: TtsDeployment,
-    model: ModelSpec,
-  ): Promise<{ model: ModelSpec; isMissing: boolean }> {
+  async #rolledBack(owner: TtsDeployment, model: ModelSpec): Promise<RolledBackModel> {
     const { name, replicas, scaling, rollout } = model;
     if (rollout.rollbackTo === undefined) return { model, isMissing: false };
     const pool = this.#poolOf(owner, name);
     if (pool === undefined) return { model, isMissing: true };
-    const revision = await this.find(pool, rollout.rollbackTo);
+    const { revision, refusal } = await this.#read(pool, rollout.rollbackTo);
     const own = {
       name,
       rollout,
@@ -97,7 +108,7 @@ export class RevisionHistory {
     };
     // Without the revision, the pool keeps its settings.
     const settings = revision?.model ?? modelOfPool(pool);
-    return { model: { ...settings, ...own }, isMissing: revision === undefined };
+    return { model: { ...settings, ...own }, isMissing: revision === undefined, refusal };
   }
 
   #poolOf(owner: TtsDeployment, model: string): TtsModelPool | undefined {
@@ -124,11 +135,24 @@ export class RevisionHistory {
     return revision;
   }
 
+  /** Reads a revision. If the operator may not read it, the result has the message of the API server instead. */
+  async #read(
+    pool: TtsModelPool,
+    id: string,
+  ): Promise<{ revision: Revision | undefined; refusal: string | undefined }> {
+    try {
+      return { revision: await this.find(pool, id), refusal: undefined };
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.status !== 403) throw error;
+      return { revision: undefined, refusal: error.message };
+    }
+  }
+
   /** Returns the template of the revision that `rollbackTo` names, if the pool has the revision's settings. */
   async templateOf(pool: TtsModelPool): Promise<PinnedTemplate | undefined> {
     const { rollbackTo } = pool.spec.rollout;
     if (rollbackTo === undefined) return undefined;
-    const revision = await this.find(pool, rollbackTo);
+    const { revision } = await this.#read(pool, rollbackTo);
     return revision?.settings === poolSettings(pool) ? revision.pin : undefined;
   }
 
@@ -200,4 +224,9 @@ function completePin({ pool, workload }: ObservedPool): PinnedTemplate | undefin
 function notFound({ metadata }: TtsDeployment, missing: readonly string[]): ReconcileProblem {
   const message = `${missing.join(", and ")}, but the history of the pool has no such revision. The pods keep their settings. Choose a revision of the history, or remove rollbackTo: tts-operator history ${metadata.name} -n ${metadata.namespace}`;
   return { reason: "RevisionNotFound", message, stalled: true };
+}
+
+function unreadable(refusal: string): ReconcileProblem {
+  const message = `The operator may not read the revision that rollbackTo names: ${refusal.replace(/\.$/, "")}. The pods keep their settings. Allow the operator to get controllerrevisions, or remove rollbackTo.`;
+  return { reason: "HistoryUnreadable", message, stalled: true };
 }

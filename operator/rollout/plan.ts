@@ -70,15 +70,17 @@ export interface RolloutPlan {
 export function planRollout(facts: RolloutFacts, server: ServerImage): RolloutPlan {
   const { observed, canary, grant } = facts;
   const live = observed.workload.deployment;
-  const fresh = renderModelTemplate(observed.pool, server, claimOf(observed));
+  const claim = claimOf(observed);
+  const fresh = renderModelTemplate(observed.pool, server, claim);
+  const rollback = usableRollback(facts, claim);
   const pinned = readPinnedTemplate(live);
   const tried = readPinnedTemplate(canary?.pool);
-  const isRendered = facts.rollback !== undefined || pinned?.specHash === fresh.specHash;
+  const isRendered = pinned !== undefined && pinned.specHash === (rollback ?? fresh).specHash;
   if (isHeldByCache(observed) && !isRendered) return planOfHold(facts, fresh.specHash, pinned, tried);
   const update =
-    facts.rollback ?? [pinned, tried].find((pin) => pin?.specHash === fresh.specHash) ?? pinTemplate(fresh);
+    rollback ?? [pinned, tried].find((pin) => pin?.specHash === fresh.specHash) ?? pinTemplate(fresh);
   const outdated = isOutdated(fresh, live);
-  const step = chooseStep(facts, pinned, update);
+  const step = chooseStep({ ...facts, rollback }, pinned, update);
   const stable = grant.held && live === undefined ? undefined : step.useUpdate ? update : pinned;
   const trade = tradeOf({
     now: facts.now,
@@ -115,6 +117,18 @@ export function claimOf({ pool, workload, modelCache }: ObservedPool): string | 
   if (pool.spec.cache?.name === undefined) return undefined;
   const pinned = readPinnedTemplate(workload.deployment);
   return modelCache?.claimName ?? (pinned && mountedClaim(pinned.template));
+}
+
+/**
+ * Returns the template of the revision to which the pool returns. A template that mounts another claim than the
+ * TtsModelCache of the pool has now is not used, because the claim may be missing: the template is rendered again.
+ */
+function usableRollback(
+  { observed, rollback }: RolloutFacts,
+  claim: string | undefined,
+): RolloutFacts["rollback"] {
+  const isNamed = observed.pool.spec.cache?.name !== undefined;
+  return isNamed && rollback && mountedClaim(rollback.template) !== claim ? undefined : rollback;
 }
 
 function isHeldByCache({ pool, modelCache }: ObservedPool): boolean {

@@ -1,6 +1,9 @@
 import { generatorEnv, env as names } from "../../../config/contract/names.ts";
 import type { ModelSpec } from "../../../crds/tts-deployment.ts";
+import type { TtsModelPool } from "../../facts/observed.ts";
 import { runsVllm } from "./arcana-engine.ts";
+
+type EngineSettings = Pick<TtsModelPool["spec"], "kind" | "engine" | "env" | "resources">;
 
 /** The variables that make ONNX Runtime use a GPU, if their value contains `cuda`. */
 const providers: readonly string[] = [names.voicesProviders, generatorEnv.codecProviders];
@@ -31,9 +34,10 @@ function mayConfigureEngine(podTemplate: string): boolean {
 
 /**
  * Returns the resources of the model container. The default of the schema fits the engines of the image. The
- * engines vLLM and Kokoro need more, so they get other requests if the user sets none.
+ * engines vLLM and Kokoro need more, so they get other requests if the user sets none. The spec of the pool does
+ * not contain these requests, so that an upgrade does not replace the pods.
  */
-export function engineResources(model: ModelSpec): ModelSpec["resources"] {
+export function engineResources(model: EngineSettings): EngineSettings["resources"] {
   const { requests, limits } = model.resources;
   const isDefault =
     limits === undefined &&

@@ -30,6 +30,7 @@ import type {
 } from "../../facts/kubernetes-object.ts";
 import type { Deployment, LicenseAllowance, TtsDeployment, TtsModelPool } from "../../facts/observed.ts";
 import type { ServerImage } from "../../facts/settings.ts";
+import { engineResources } from "./accelerator-use.ts";
 import { hasOneWriter, keyMounts, keyVariables } from "./api-keys.ts";
 import { tlsContainerPorts, tlsMounts, tlsVariables } from "./api-tls.ts";
 import { engineVariables, runsVllm } from "./arcana-engine.ts";
@@ -361,7 +362,7 @@ function modelTemplate(
     args: [kind],
     ports: modelPorts(runsVllm(owner.spec)),
     env: [...own.filter(({ name }) => !users.some((userVariable) => userVariable.name === name)), ...users],
-    resources: resourcesOf(owner.spec.resources, accelerator),
+    resources: resourcesOf(engineResources(owner.spec), accelerator),
     ...mountsOf(mounted),
     startupProbe: httpProbe(livenessPath, probes.startup),
     readinessProbe: httpProbe("/ready", probes.readiness),

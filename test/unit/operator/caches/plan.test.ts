@@ -15,6 +15,8 @@ import {
 import { namedModelCache } from "../../../../operator/caches/named-cache.ts";
 import { type ObservedModelCache, planModelCache } from "../../../../operator/caches/plan.ts";
 import { contentsOf, fetchJob } from "../../../../operator/desired/fetch-job.ts";
+import { mountedClaim } from "../../../../operator/desired/pods/model-cache.ts";
+import type { PinnedTemplate } from "../../../../operator/desired/pods/pinned-template.ts";
 import type { Claim, Deployment, Job, Pod, TtsModelCache } from "../../../../operator/facts/observed.ts";
 import { planRollout } from "../../../../operator/rollout/plan.ts";
 import { modelCacheStatus } from "../../../../operator/status/model-cache.ts";
@@ -277,10 +279,11 @@ describe("a pool that names a TtsModelCache", () => {
     modelCache: typeof usable | typeof unusable,
     deployment: Deployment | undefined,
     spec = pool,
+    rollback?: PinnedTemplate,
   ) => {
     const observedPool = { pool: spec, workload: { deployment, pods: [] }, modelCache };
     const facts = { observed: observedPool, canary: undefined, routed: false, grant: granted, now };
-    return planRollout({ ...facts, licensedCanary: 0, figures: undefined }, server);
+    return planRollout({ ...facts, licensedCanary: 0, figures: undefined, rollback }, server);
   };
 
   /** Returns the live Deployment of the pool, which mounts the claim. */
@@ -341,6 +344,30 @@ describe("a pool that names a TtsModelCache", () => {
     expect(held.stable?.revision).toBe(plan(usable, live).stable?.revision);
     expect(held.waits?.problem.message).toMatch(/^The new settings roll out when the TtsModelCache is ready/);
     expect(plan({ ...usable, claimName: "other" }, live).stable?.revision).not.toBe(held.stable?.revision);
+  });
+
+  it("returns to a revision that mounts the same claim when the cache is ready", () => {
+    const earlier = ttsModelPool({ cache: { name: "voices" }, env: [{ name: "A", value: "b" }] });
+    const rollback = plan(usable, undefined, earlier).stable;
+    const live = plannedLive();
+    const held = plan(unusable, live, earlier, rollback);
+    expect(held.stable?.revision).toBe(plan(usable, live).stable?.revision);
+    expect(held.waits?.problem.reason).toBe("ModelCacheNotFound");
+    const returned = plan(usable, live, earlier, rollback);
+    expect(returned.waits).toBeUndefined();
+    expect(returned.stable).toEqual(rollback);
+  });
+
+  it("waits for the cache before it returns to a revision, and never mounts a claim of another cache", () => {
+    const other = ttsModelPool({ cache: { name: "other" } });
+    const rollback = plan({ ...usable, claimName: "deleted" }, undefined, other).stable;
+    const live = plannedLive();
+    const held = plan(unusable, live, other, rollback);
+    expect(held.stable?.revision).toBe(plan(usable, live).stable?.revision);
+    expect(held.waits?.problem.reason).toBe("ModelCacheNotFound");
+    const returned = plan({ ...usable, claimName: "new" }, live, other, rollback);
+    expect(returned.stable && mountedClaim(returned.stable.template)).toBe("new");
+    expect(returned.waits).toBeUndefined();
   });
 });
 

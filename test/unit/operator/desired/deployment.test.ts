@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { Env } from "../../../../crds/fields.ts";
-import { modelPool } from "../../../../operator/desired/model-pool.ts";
+import { modelPool, withDesiredSpec } from "../../../../operator/desired/model-pool.ts";
 import { apiDeployment, apiSettings, modelSettings } from "../../../../operator/desired/pods/deployment.ts";
 import type { Deployment } from "../../../../operator/facts/observed.ts";
 import {
@@ -346,6 +346,25 @@ describe("a pod template", () => {
     const changed = model({ maxConcurrentStreams: 3 }, "server:2", live);
     expect(podOf(changed).container.image).toBe("server:2");
     expect(podOf(model({ replicas: 7 }, "server:2", live)).container.image).toBe("server:1");
+  });
+
+  it.each([
+    ["vllm", { type: "vllm" }, "8Gi"],
+    ["kokoro", { type: "kokoro" }, "2Gi"],
+  ])("of the engine %s gets its default resources only at the next rollout", (_engine, engine, memory) => {
+    const spec = { kind: "arcana", engine, cache: { emptyDir: {} } };
+    // Earlier operators wrote the default of the schema into the pool.
+    const earlier = { ...spec, resources: { requests: { cpu: "100m", memory: "512Mi" } } };
+    const before = model(earlier);
+    const live: Deployment = { ...running(1), metadata: { ...running(1).metadata, ...before.metadata } };
+    const afterUpgrade = (more: object) => {
+      const owner = ttsDeployment({}, [{ name: "mist", ...spec, ...more }]);
+      const pool = withDesiredSpec(owner, ttsModelPool(earlier));
+      return plannedDeployment(pool, live, granted, { ...server, image: "server:2" }) ?? before;
+    };
+    expect(afterUpgrade({}).spec.template).toEqual(before.spec.template);
+    const { container } = podOf(afterUpgrade({ maxConcurrentStreams: 3 }));
+    expect(container).toMatchObject({ image: "server:2", resources: { requests: { cpu: "2", memory } } });
   });
 
   it("is rendered again after a manual change of the pinned template", () => {
