@@ -56,6 +56,34 @@ export function withDesiredSpec(owner: TtsDeployment, pool: TtsModelPool): TtsMo
 }
 
 /**
+ * Returns whether the live pool has every field that its TtsDeployment gives it. A field is missing until the
+ * operator has applied the pool, and while the CRD of the pool is older than the operator.
+ */
+export function hasDesiredFields(owner: TtsDeployment, pool: TtsModelPool): boolean {
+  const model = owner.spec.models.find(({ name }) => name === pool.spec.pool);
+  return model === undefined || hasFields(pool.spec, modelPool(owner, model, true).spec);
+}
+
+/** Empty values and items of lists are not compared, because Kubernetes may store them in another form. */
+function hasFields(live: unknown, desired: unknown): boolean {
+  if (!isObject(desired)) return true;
+  return isObject(live) && Object.entries(desired).every(([name, value]) => hasField(live[name], value));
+}
+
+function hasField(live: unknown, desired: unknown): boolean {
+  const isEmpty = desired === undefined || desired === null || (isObject(desired) && isEmptyObject(desired));
+  return isEmpty || (live !== undefined && hasFields(live, desired));
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function isEmptyObject(value: object): boolean {
+  return Object.keys(value).length === 0;
+}
+
+/**
  * Returns the replicas of a new pool. A HorizontalPodAutoscaler cannot scale a pool that starts at zero
  * replicas, so its pool starts with one replica.
  */

@@ -4,7 +4,7 @@ import { combineProblems } from "../apply/refusal.ts";
 import { OwnerDeleted, type WriteResult, type Writer } from "../apply/writer.ts";
 import type { EventRecorder } from "../cluster/events.ts";
 import { discoveryIntervalMs as findAgainMs } from "../cluster/optional-kind.ts";
-import { withDesiredSpec } from "../desired/model-pool.ts";
+import { hasDesiredFields, withDesiredSpec } from "../desired/model-pool.ts";
 import { modelSettings } from "../desired/pods/deployment.ts";
 import { tokenSecret } from "../desired/token-secret.ts";
 import type { KubernetesObject } from "../facts/kubernetes-object.ts";
@@ -254,6 +254,7 @@ export async function reconcilePool(context: ReconcileContext, key: string): Pro
     ...observeCanary(context.view, pool),
     grant,
     licensedCanary: judgement.canaries.get(pool.spec.pool) ?? 0,
+    isPoolStale: parent === undefined && !hasDesiredFields(deployment, found),
     now: context.clock.nowMs(),
     figures: await figuresOf(context, pool, observedDeployment),
     rollback: await context.history.templateOf(pool),

@@ -31,6 +31,8 @@ export interface RolloutFacts {
   readonly grant: LicenseAllowance;
   /** The number of the canary's pods that the license allows in addition to the pods of the pool. */
   readonly licensedCanary: number;
+  /** Whether the live pool lacks a field of its TtsDeployment. Its pods then keep their settings. */
+  readonly isPoolStale?: boolean;
   /** The time in milliseconds since the epoch. */
   readonly now: number;
   readonly figures: CanaryFacts["figures"];
@@ -76,7 +78,8 @@ export function planRollout(facts: RolloutFacts, server: ServerImage): RolloutPl
   const pinned = readPinnedTemplate(live);
   const tried = readPinnedTemplate(canary?.pool);
   const isRendered = pinned !== undefined && pinned.specHash === (rollback ?? fresh).specHash;
-  if (isHeldByCache(observed) && !isRendered) return planOfHold(facts, fresh.specHash, pinned, tried);
+  if ((isHeldByCache(observed) || facts.isPoolStale) && !isRendered)
+    return planOfHold(facts, fresh.specHash, pinned, tried);
   const update =
     rollback ?? [pinned, tried].find((pin) => pin?.specHash === fresh.specHash) ?? pinTemplate(fresh);
   const outdated = isOutdated(fresh, live);
@@ -135,7 +138,10 @@ function isHeldByCache({ pool, modelCache }: ObservedPool): boolean {
   return pool.spec.cache?.name !== undefined && modelCache?.claimName === undefined;
 }
 
-/** Plans a pool whose TtsModelCache is not ready: pods that run continue, and no pod is replaced. */
+/**
+ * Plans a pool whose TtsModelCache is not ready, or whose settings are not applied yet: pods that run continue, and no
+ * pod is replaced.
+ */
 function planOfHold(
   facts: RolloutFacts,
   updateSettings: string,
@@ -146,9 +152,6 @@ function planOfHold(
   const { rollout } = observed.pool.spec;
   const last = observed.pool.status?.canary;
   const current = active(last);
-  const { problem } = observed.modelCache ?? {};
-  const what = pinned === undefined ? "The pods start" : "The new settings roll out";
-  const message = `${what} when the TtsModelCache is ready. ${problem?.message ?? ""}`.trim();
   const canary = current && tried && canaryOf(facts, current, tried);
   const shrinking = shrinkFor(facts, current, canary?.replicas ?? 0);
   return {
@@ -161,10 +164,18 @@ function planOfHold(
     nextCanary: last,
     updateRevision: pinned?.revision,
     updateSettings,
-    waits: { stalled: false, problem: { reason: problem?.reason ?? "ModelCacheNotReady", message } },
+    // The TtsDeployment reports why the settings could not be applied.
+    waits: isHeldByCache(observed) ? waitForCache(observed, pinned === undefined) : undefined,
     outdated: false,
     changesAt: shrinking.changesAt,
   };
+}
+
+function waitForCache({ modelCache }: ObservedPool, isNew: boolean): RolloutPlan["waits"] {
+  const { problem } = modelCache ?? {};
+  const what = isNew ? "The pods start" : "The new settings roll out";
+  const message = `${what} when the TtsModelCache is ready. ${problem?.message ?? ""}`.trim();
+  return { stalled: false, problem: { reason: problem?.reason ?? "ModelCacheNotReady", message } };
 }
 
 interface Step {

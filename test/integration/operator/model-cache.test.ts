@@ -236,15 +236,15 @@ describe("a failed attempt", () => {
     await untilCache("Ready", /^False FetchFailed: Fetching failed once: the server did not respond\./);
     await untilCache("Stalled", /^False/);
     await house.until(async () => (await jobs()).length === 0, "the failed Job is removed");
+    // The clock also follows real time, so the restart shortens the remaining pause.
     await house.restart(operator);
-    await house.advance(8_000);
     expect(await jobs()).toEqual([]);
-    await house.advance(3_000);
+    await house.advance(11_000);
     await ends("voices-fetch-1-1", failed("FetchFailed", "the server did not respond"));
     await untilCache("Ready", /^False FetchFailed: Fetching failed 2 times/);
-    await house.advance(15_000);
+    await house.advance(9_000);
     expect((await jobs()).map(({ metadata }) => metadata.name)).not.toContain("voices-fetch-1-2");
-    await house.advance(6_000);
+    await house.advance(12_000);
     await ends("voices-fetch-1-2", filled);
     await untilCache("Ready", /^True Fetched/);
     expect((await house.cache()).status).not.toHaveProperty("failure");
