@@ -254,7 +254,7 @@ export async function reconcilePool(context: ReconcileContext, key: string): Pro
     ...observeCanary(context.view, pool),
     grant,
     licensedCanary: judgement.canaries.get(pool.spec.pool) ?? 0,
-    isPoolStale: parent === undefined && !hasDesiredFields(deployment, found),
+    isPoolStale: isStale(deployment, found, parent),
     now: context.clock.nowMs(),
     figures: await figuresOf(context, pool, observedDeployment),
     rollback: await context.history.templateOf(pool),
@@ -276,6 +276,10 @@ export async function reconcilePool(context: ReconcileContext, key: string): Pro
   if (result.failure !== undefined) throw result.failure;
   const kedaAt = cluster.hasKeda ? undefined : now + findAgainMs;
   return outcomeOf(now, [judgement.changesAt, plan?.changesAt, kedaAt], problems);
+}
+
+function isStale(deployment: TtsDeployment, pool: TtsModelPool, parent: TtsModelPool | undefined): boolean {
+  return parent === undefined && !hasDesiredFields(deployment, pool);
 }
 
 async function removeCanary({ writer }: ReconcileContext, { observed, canary }: RolloutFacts): Promise<void> {
