@@ -1,10 +1,9 @@
-import { mkdir, readFile, rename, rm, rmdir, writeFile } from "node:fs/promises";
+import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import { dirname, join, posix } from "node:path";
 import { readIfExists } from "../../lib/read-if-exists.ts";
 import { stateFolder } from "../fetch/download.ts";
-import { stagingName } from "../presets/installed.ts";
 
-/** The files and presets that `svc-tts cache fill` has put into a cache. It removes no other files. */
+/** The files and presets that the plans of a cache have named since its last complete fill. */
 export interface CacheContents {
   /** Paths below the folder of the cache, with slashes. */
   readonly files: readonly string[];
@@ -46,43 +45,4 @@ export function mergeContents(one: CacheContents, other: CacheContents): CacheCo
     files: [...new Set([...one.files, ...other.files])],
     presets: [...new Set([...one.presets, ...other.presets])],
   };
-}
-
-/**
- * Removes the files and presets that the plan does not name any more.
- * @returns the number of removed files and presets.
- */
-export async function removeSurplus(
-  folder: string,
-  known: CacheContents,
-  wanted: CacheContents,
-): Promise<number> {
-  const files = known.files.filter((path) => !wanted.files.includes(path));
-  const presets = known.presets.filter((id) => !wanted.presets.includes(id));
-  for (const path of files) await removeFile(folder, path);
-  for (const id of presets) {
-    await rm(join(folder, id), { recursive: true, force: true });
-    await rm(join(folder, stagingName(id)), { recursive: true, force: true });
-  }
-  return files.length + presets.length;
-}
-
-async function removeFile(folder: string, path: string): Promise<void> {
-  const state = join(folder, stateFolder, path);
-  for (const ending of [".json", ".partial", ".partial.json"]) await rm(`${state}${ending}`, { force: true });
-  await rm(join(folder, path), { force: true });
-  for (let parent = posix.dirname(path); parent !== "."; parent = posix.dirname(parent)) {
-    if (!(await removeIfEmpty(join(folder, parent)))) return;
-  }
-}
-
-async function removeIfEmpty(folder: string): Promise<boolean> {
-  try {
-    await rmdir(folder);
-    return true;
-  } catch (error) {
-    const { code = "" } = error as NodeJS.ErrnoException;
-    if (["ENOTEMPTY", "EEXIST", "ENOENT"].includes(code)) return false;
-    throw error;
-  }
 }

@@ -12,8 +12,9 @@ import { installPreset } from "../presets/install.ts";
 import { stagingName } from "../presets/installed.ts";
 import { loadPreset, presetNames } from "../presets/preset.ts";
 import { type InstallablePreset, needsDigests, withDigests } from "../presets/resolve.ts";
-import { type CacheContents, mergeContents, readContents, removeSurplus, writeContents } from "./contents.ts";
+import { type CacheContents, mergeContents, readContents, writeContents } from "./contents.ts";
 import type { FillProgress } from "./progress.ts";
+import { claimPreset, removeSurplus } from "./removal.ts";
 
 /** Fills the cache of a TtsModelCache. */
 
@@ -64,6 +65,7 @@ export async function fillCache(plan: CachePlan, options: FillOptions): Promise<
     const known = mergeContents(await readContents(folder), wanted);
     // The record is written first, so that files of an interrupted attempt are removed later.
     await writeContents(folder, known);
+    if (preset !== undefined) await claimPreset(folder, preset.id);
     const fetched =
       (await fetchFiles(files, held)) + (preset === undefined ? 0 : await fetchPreset(preset, held));
     const removed = await removeSurplus(folder, known, wanted);

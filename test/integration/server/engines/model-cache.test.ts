@@ -2,14 +2,15 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type CachePlan, readCacheResult } from "../../../../config/contract/model-cache.ts";
 import { readFetchProgress } from "../../../../operator/reconcile/fetch-progress.ts";
 import { fillCache } from "../../../../server/cache/fill.ts";
 import { FillProgress } from "../../../../server/cache/progress.ts";
+import { claimPreset } from "../../../../server/cache/removal.ts";
 import { cacheCommand } from "../../../../server/cli/cache.ts";
 import { eventually } from "../../../support/eventually.ts";
 import { leasePort } from "../../../support/port-lease.ts";
@@ -111,6 +112,50 @@ describe("the cache", () => {
     await fill({ sources: [publish("a.bin")] });
     expect(existsSync(victim)).toBe(true);
     await rm(victim);
+  });
+});
+
+/** A preset whose files the tests do not fetch. */
+const presetId = "piper-en_US-ljspeech-high";
+
+/** Writes a file into the cache, as the user or an earlier process. */
+async function write(path: string, text = "data"): Promise<void> {
+  await mkdir(dirname(join(folder, path)), { recursive: true });
+  await writeFile(join(folder, path), text);
+}
+
+/** Writes the record of an earlier fill with the preset. */
+const recordPreset = (name = "contents.json") =>
+  write(`.fetch/${name}`, JSON.stringify({ files: [], presets: [presetId] }));
+
+describe("a cache with files of the user", () => {
+  it("keeps a file of the user at the path of a source that was never fetched", async () => {
+    await write("luna/luna.onnx");
+    const missing = { url: `${server.url}/missing`, sha256: "0".repeat(64), path: "luna/luna.onnx" };
+    await expect(fill({ sources: [missing] })).rejects.toThrow(/404/);
+    expect((await fill({ sources: [publish("a.bin")] })).filled).toMatchObject({ removed: 0 });
+    expect(has("luna/luna.onnx")).toBe(true);
+  });
+
+  it("keeps a preset that the user installed, and removes a preset that it installed", async () => {
+    await write(`${presetId}/installed.json`, "{}");
+    await recordPreset();
+    await claimPreset(folder, presetId);
+    expect((await fill({ sources: [publish("a.bin")] })).filled).toMatchObject({ removed: 0 });
+    expect(has(`${presetId}/installed.json`)).toBe(true);
+
+    await rm(join(folder, presetId), { recursive: true });
+    await claimPreset(folder, presetId);
+    await write(`${presetId}/installed.json`, "{}");
+    await recordPreset();
+    expect((await fill({ sources: [publish("a.bin")] })).filled).toMatchObject({ removed: 1 });
+    expect(has(presetId)).toBe(false);
+  });
+
+  it("does not install a preset over a folder of the user", async () => {
+    await write(`${presetId}/mine.bin`);
+    await expect(fill({ preset: presetId })).rejects.toThrow(/exists and was not installed by this cache/);
+    expect(has(`${presetId}/mine.bin`)).toBe(true);
   });
 });
 
