@@ -14,7 +14,7 @@ import { loadPreset, presetNames } from "../presets/preset.ts";
 import { type InstallablePreset, needsDigests, withDigests } from "../presets/resolve.ts";
 import { type CacheContents, mergeContents, readContents, writeContents } from "./contents.ts";
 import type { FillProgress } from "./progress.ts";
-import { claimPreset, removeSurplus } from "./removal.ts";
+import { claimPreset, isBelow, removeSurplus } from "./removal.ts";
 
 /** Fills the cache of a TtsModelCache. */
 
@@ -58,6 +58,7 @@ export async function fillCache(plan: CachePlan, options: FillOptions): Promise<
   return withLock(join(folder, stateFolder, "lock"), lock, async (lockSignal) => {
     const held = { ...options, signal: lockSignal };
     const files = await filesOf(plan.sources ?? [], held);
+    requireOneSource(files, preset);
     const wanted: CacheContents = {
       files: files.map(({ path }) => path),
       presets: preset === undefined ? [] : [preset.id],
@@ -113,11 +114,15 @@ async function filesOf(sources: readonly CachePlanSource[], options: FillOptions
     });
     files.push(...found.map((file) => ({ ...file, source: url })));
   }
-  requireOneSource(files);
   return files;
 }
 
-function requireOneSource(files: readonly PlannedFile[]): void {
+function requireOneSource(files: readonly PlannedFile[], preset: InstallablePreset | undefined): void {
+  const inPreset = files.find(({ path }) => preset && (path === preset.id || isBelow(path, preset.id)));
+  if (inPreset !== undefined)
+    throw new FetchFailure(
+      `${inPreset.path} of ${redactUrl(inPreset.url)} is in the folder of the preset ${preset?.id}; set another path for the source`,
+    );
   for (const [path, [first, second]] of Map.groupBy(files, (file) => file.path)) {
     if (first === undefined || second === undefined) continue;
     throw new FetchFailure(

@@ -33,7 +33,8 @@ function markerOf(folder: string, id: string): string {
 }
 
 /**
- * Removes the files and presets that the plan does not name any more.
+ * Removes the files and presets that the plan does not name any more. It keeps the wanted files in the folder
+ * of a removed preset, and the files of a wanted preset.
  * @returns the number of removed files and presets.
  */
 export async function removeSurplus(
@@ -43,28 +44,34 @@ export async function removeSurplus(
 ): Promise<number> {
   let removed = 0;
   for (const path of known.files)
-    if (!wanted.files.includes(path) && (await removeFile(folder, path))) removed++;
+    if (!wanted.files.includes(path) && (await removeFile(folder, path, wanted))) removed++;
   for (const id of known.presets)
-    if (!wanted.presets.includes(id) && (await removePresetOfCache(folder, id))) removed++;
+    if (!wanted.presets.includes(id) && (await removePresetOfCache(folder, id, wanted))) removed++;
   return removed;
 }
 
-async function removeFile(folder: string, path: string): Promise<boolean> {
-  const isOwn = await isDownloaded(folder, path);
+async function removeFile(folder: string, path: string, { presets }: CacheContents): Promise<boolean> {
+  const isSurplus = (await isDownloaded(folder, path)) && !presets.some((id) => isBelow(path, id));
   const state = join(folder, stateFolder, path);
-  if (isOwn) await removeWithEmptyFolders(folder, path);
+  if (isSurplus) await removeWithEmptyFolders(folder, path);
   // The record is removed last, so that an interrupted removal is continued.
   for (const ending of [".partial", ".partial.json", ".json"]) await rm(`${state}${ending}`, { force: true });
-  return isOwn;
+  return isSurplus;
 }
 
-async function removePresetOfCache(folder: string, id: string): Promise<boolean> {
+async function removePresetOfCache(folder: string, id: string, { files }: CacheContents): Promise<boolean> {
   const marker = markerOf(folder, id);
   if (!(await exists(marker))) return false;
-  await rm(join(folder, id), { recursive: true, force: true });
+  const own = await filesBelow(folder, id);
+  for (const path of own) if (!files.includes(path)) await removeWithEmptyFolders(folder, path);
   await rm(join(folder, stagingName(id)), { recursive: true, force: true });
   await rm(marker);
   return true;
+}
+
+/** Returns whether a path is inside a folder. Both are relative to the cache. */
+export function isBelow(path: string, folder: string): boolean {
+  return path.startsWith(`${folder}/`);
 }
 
 /** Returns whether a download of the file was completed. */

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -10,7 +10,7 @@ import { type CachePlan, readCacheResult } from "../../../../config/contract/mod
 import { readFetchProgress } from "../../../../operator/reconcile/fetch-progress.ts";
 import { fillCache } from "../../../../server/cache/fill.ts";
 import { FillProgress } from "../../../../server/cache/progress.ts";
-import { claimPreset } from "../../../../server/cache/removal.ts";
+import { claimPreset, removeSurplus } from "../../../../server/cache/removal.ts";
 import { cacheCommand } from "../../../../server/cli/cache.ts";
 import { eventually } from "../../../support/eventually.ts";
 import { leasePort } from "../../../support/port-lease.ts";
@@ -156,6 +156,41 @@ describe("a cache with files of the user", () => {
     await write(`${presetId}/mine.bin`);
     await expect(fill({ preset: presetId })).rejects.toThrow(/exists and was not installed by this cache/);
     expect(has(`${presetId}/mine.bin`)).toBe(true);
+  });
+});
+
+describe("a cache that changes between a preset and sources in the same folder", () => {
+  /** Writes the files of an installed preset. */
+  const install = async () => {
+    for (const name of ["installed.json", "model.onnx", "voices/nora.bin"])
+      await write(`${presetId}/${name}`, "{}");
+  };
+  const source = () => ({ ...publish("model.onnx"), path: `${presetId}/model.onnx` });
+
+  it("keeps the files of the sources when it removes the preset", async () => {
+    await claimPreset(folder, presetId);
+    await install();
+    await recordPreset();
+    const { sha256, ...rest } = source();
+    expect((await fill({ sources: [{ ...rest, sha256 }] })).filled).toMatchObject({ removed: 1 });
+    expect(digestOf(await readFile(join(folder, presetId, "model.onnx")))).toBe(sha256);
+    expect(await readdir(join(folder, presetId))).toEqual(["model.onnx"]);
+  });
+
+  it("keeps the files of the preset when it removes the sources", async () => {
+    await fill({ sources: [source()] });
+    await claimPreset(folder, presetId);
+    await install();
+    const files = [`${presetId}/model.onnx`];
+    await removeSurplus(folder, { files, presets: [presetId] }, { files: [], presets: [presetId] });
+    expect(has(`${presetId}/model.onnx`)).toBe(true);
+    expect(has(`.fetch/${presetId}/model.onnx.json`)).toBe(false);
+  });
+
+  it("is not filled from a preset and a source in its folder", async () => {
+    await expect(fill({ preset: presetId, sources: [source()] })).rejects.toThrow(
+      /is in the folder of the preset piper-en_US-ljspeech-high; set another path/,
+    );
   });
 });
 
