@@ -1,4 +1,4 @@
-import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rename, writeFile } from "node:fs/promises";
 import { dirname, join, posix } from "node:path";
 import { readIfExists } from "../../lib/read-if-exists.ts";
 import { stateFolder } from "../fetch/download.ts";
@@ -10,11 +10,30 @@ export interface CacheContents {
   readonly presets: readonly string[];
 }
 
-const recordName = "contents.json";
+/** Several caches can share a folder, so the name of a record contains the owner. */
+const recordPattern = /^contents(-.+)?\.json$/;
 
-export async function readContents(folder: string): Promise<CacheContents> {
-  const text = await readIfExists(readFile(join(folder, stateFolder, recordName), "utf8"));
-  if (text === undefined) return { files: [], presets: [] };
+function recordName(owner: string | undefined): string {
+  return owner === undefined ? "contents.json" : `contents-${owner}.json`;
+}
+
+const noContents: CacheContents = { files: [], presets: [] };
+
+export function readContents(folder: string, owner: string | undefined): Promise<CacheContents> {
+  return readRecord(folder, recordName(owner));
+}
+
+/** Returns the contents of all other caches in the folder. */
+export async function readOtherContents(folder: string, owner: string | undefined): Promise<CacheContents> {
+  const names = await readdir(join(folder, stateFolder));
+  const others = names.filter((name) => recordPattern.test(name) && name !== recordName(owner));
+  const contents = await Promise.all(others.map((name) => readRecord(folder, name)));
+  return contents.reduce(mergeContents, noContents);
+}
+
+async function readRecord(folder: string, name: string): Promise<CacheContents> {
+  const text = await readIfExists(readFile(join(folder, stateFolder, name), "utf8"));
+  if (text === undefined) return noContents;
   const { files = [], presets = [] } = JSON.parse(text) as Partial<CacheContents>;
   // Pods of other users may have write access to the volume.
   return {
@@ -33,8 +52,12 @@ function isInside(path: string): boolean {
   );
 }
 
-export async function writeContents(folder: string, contents: CacheContents): Promise<void> {
-  const path = join(folder, stateFolder, recordName);
+export async function writeContents(
+  folder: string,
+  owner: string | undefined,
+  contents: CacheContents,
+): Promise<void> {
+  const path = join(folder, stateFolder, recordName(owner));
   await mkdir(dirname(path), { recursive: true });
   await writeFile(`${path}.new`, JSON.stringify(contents));
   await rename(`${path}.new`, path);

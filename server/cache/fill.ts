@@ -12,7 +12,13 @@ import { installPreset } from "../presets/install.ts";
 import { stagingName } from "../presets/installed.ts";
 import { loadPreset, presetNames } from "../presets/preset.ts";
 import { type InstallablePreset, needsDigests, withDigests } from "../presets/resolve.ts";
-import { type CacheContents, mergeContents, readContents, writeContents } from "./contents.ts";
+import {
+  type CacheContents,
+  mergeContents,
+  readContents,
+  readOtherContents,
+  writeContents,
+} from "./contents.ts";
 import type { FillProgress } from "./progress.ts";
 import { claimPreset, isBelow, removeSurplus } from "./removal.ts";
 
@@ -45,6 +51,7 @@ const measureEveryMs = 500;
  * @throws FetchFailure
  */
 export async function fillCache(plan: CachePlan, options: FillOptions): Promise<Filled> {
+  const { owner } = plan;
   const { folder, log, signal, lockBeatMs: beatMs, lockStaleMs: staleMs } = options;
   const preset = plan.preset === undefined ? undefined : presetOf(plan.preset, plan.acceptLicense ?? false);
   const lock = {
@@ -63,14 +70,15 @@ export async function fillCache(plan: CachePlan, options: FillOptions): Promise<
       files: files.map(({ path }) => path),
       presets: preset === undefined ? [] : [preset.id],
     };
-    const known = mergeContents(await readContents(folder), wanted);
+    const known = mergeContents(await readContents(folder, owner), wanted);
     // The record is written first, so that files of an interrupted attempt are removed later.
-    await writeContents(folder, known);
+    await writeContents(folder, owner, known);
     if (preset !== undefined) await claimPreset(folder, preset.id);
     const fetched =
       (await fetchFiles(files, held)) + (preset === undefined ? 0 : await fetchPreset(preset, held));
-    const removed = await removeSurplus(folder, known, wanted);
-    await writeContents(folder, wanted);
+    const kept = mergeContents(wanted, await readOtherContents(folder, owner));
+    const removed = await removeSurplus(folder, known, kept);
+    await writeContents(folder, owner, wanted);
     const { files: count, bytes } = options.progress.report;
     return { files: count, bytes, fetched, removed };
   });

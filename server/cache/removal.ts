@@ -33,20 +33,21 @@ function markerOf(folder: string, id: string): string {
 }
 
 /**
- * Removes the files and presets that the plan does not name any more. It keeps the wanted files in the folder
- * of a removed preset, and the files of a wanted preset.
+ * Removes the files and presets that the plan of this cache, and the plans of other caches in the folder, do
+ * not name any more. It keeps the named files in the folder of a removed preset, and the files of a named preset.
+ * @param kept the contents that these plans name.
  * @returns the number of removed files and presets.
  */
 export async function removeSurplus(
   folder: string,
   known: CacheContents,
-  wanted: CacheContents,
+  kept: CacheContents,
 ): Promise<number> {
   let removed = 0;
   for (const path of known.files)
-    if (!wanted.files.includes(path) && (await removeFile(folder, path, wanted))) removed++;
+    if (!kept.files.includes(path) && (await removeFile(folder, path, kept))) removed++;
   for (const id of known.presets)
-    if (!wanted.presets.includes(id) && (await removePresetOfCache(folder, id, wanted))) removed++;
+    if (!kept.presets.includes(id) && (await removePresetOfCache(folder, id, kept))) removed++;
   return removed;
 }
 

@@ -194,6 +194,29 @@ describe("a cache that changes between a preset and sources in the same folder",
   });
 });
 
+describe("two caches on one volume", () => {
+  it("keep the files of each other", async () => {
+    const [a, b, c] = [publish("a.bin"), publish("b.bin"), publish("c.bin")];
+    await fill({ owner: "one", sources: [a, b] });
+    expect((await fill({ owner: "two", sources: [b, c] })).filled).toMatchObject({ fetched: 1, removed: 0 });
+    expect((await fill({ owner: "one", sources: [a] })).filled).toMatchObject({ removed: 0 });
+    expect(["a.bin", "b.bin", "c.bin"].map(has)).toEqual([true, true, true]);
+    expect((await fill({ owner: "two", sources: [c] })).filled).toMatchObject({ removed: 1 });
+    expect(["a.bin", "b.bin", "c.bin"].map(has)).toEqual([true, false, true]);
+  });
+
+  it("keep a preset that one of them names", async () => {
+    await claimPreset(folder, presetId);
+    await write(`${presetId}/installed.json`, "{}");
+    await recordPreset("contents-one.json");
+    await recordPreset("contents-two.json");
+    const sources = [publish("a.bin")];
+    expect((await fill({ owner: "one", sources })).filled).toMatchObject({ removed: 0 });
+    expect((await fill({ owner: "two", sources })).filled).toMatchObject({ removed: 1 });
+    expect(has(presetId)).toBe(false);
+  });
+});
+
 describe("svc-tts cache fill", () => {
   const words = (plan: CachePlan, ...more: string[]) => [
     ...["cache", "fill", "--plan", JSON.stringify(plan), "--into", folder],
