@@ -1,7 +1,7 @@
 import { mkdir, readdir, readFile, rename, writeFile } from "node:fs/promises";
 import { dirname, join, posix } from "node:path";
 import { readIfExists } from "../../lib/read-if-exists.ts";
-import { stateFolder } from "../fetch/download.ts";
+import { type DownloadLog, stateFolder } from "../fetch/download.ts";
 
 /** The files and presets that the plans of a cache have named since its last complete fill. */
 export interface CacheContents {
@@ -19,27 +19,56 @@ function recordName(owner: string | undefined): string {
 
 const noContents: CacheContents = { files: [], presets: [] };
 
-export function readContents(folder: string, owner: string | undefined): Promise<CacheContents> {
-  return readRecord(folder, recordName(owner));
+export function readContents(
+  folder: string,
+  owner: string | undefined,
+  log: DownloadLog,
+): Promise<CacheContents> {
+  return readRecord(folder, recordName(owner), log);
 }
 
 /** Returns the contents of all other caches in the folder. */
-export async function readOtherContents(folder: string, owner: string | undefined): Promise<CacheContents> {
+export async function readOtherContents(
+  folder: string,
+  owner: string | undefined,
+  log: DownloadLog,
+): Promise<CacheContents> {
   const names = await readdir(join(folder, stateFolder));
   const others = names.filter((name) => recordPattern.test(name) && name !== recordName(owner));
-  const contents = await Promise.all(others.map((name) => readRecord(folder, name)));
+  const contents = await Promise.all(others.map((name) => readRecord(folder, name, log)));
   return contents.reduce(mergeContents, noContents);
 }
 
-async function readRecord(folder: string, name: string): Promise<CacheContents> {
+async function readRecord(folder: string, name: string, log: DownloadLog): Promise<CacheContents> {
   const text = await readIfExists(readFile(join(folder, stateFolder, name), "utf8"));
   if (text === undefined) return noContents;
-  const { files = [], presets = [] } = JSON.parse(text) as Partial<CacheContents>;
-  // Pods of other users may have write access to the volume.
-  return {
-    files: files.filter(isInside),
-    presets: presets.filter((id) => !id.includes("/")).filter(isInside),
-  };
+  const contents = parseContents(text);
+  if (contents === undefined)
+    log.warn(
+      { record: name },
+      "the record of the cache is damaged; files that only it names are not removed",
+    );
+  return contents ?? noContents;
+}
+
+/** Returns undefined for a damaged record. */
+function parseContents(text: string): CacheContents | undefined {
+  try {
+    const { files, presets } = (JSON.parse(text) ?? {}) as Record<string, unknown>;
+    if (!isTextList(files) || !isTextList(presets)) return undefined;
+    // Pods of other users may have write access to the volume.
+    return {
+      files: files.filter(isInside),
+      presets: presets.filter((id) => !id.includes("/")).filter(isInside),
+    };
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}
+
+function isTextList(value: unknown): value is string[] {
+  return Array.isArray(value) && value.every((item) => typeof item === "string");
 }
 
 function isInside(path: string): boolean {
@@ -59,7 +88,8 @@ export async function writeContents(
 ): Promise<void> {
   const path = join(folder, stateFolder, recordName(owner));
   await mkdir(dirname(path), { recursive: true });
-  await writeFile(`${path}.new`, JSON.stringify(contents));
+  // Without `flush`, the file could be empty after a power loss.
+  await writeFile(`${path}.new`, JSON.stringify(contents), { flush: true });
   await rename(`${path}.new`, path);
 }
 

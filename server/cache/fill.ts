@@ -20,7 +20,7 @@ import {
   writeContents,
 } from "./contents.ts";
 import type { FillProgress } from "./progress.ts";
-import { claimPreset, isBelow, removeSurplus } from "./removal.ts";
+import { claimPreset, isBelow, removeBlocking, removeSurplus } from "./removal.ts";
 
 /** Fills the cache of a TtsModelCache. */
 
@@ -70,13 +70,14 @@ export async function fillCache(plan: CachePlan, options: FillOptions): Promise<
       files: files.map(({ path }) => path),
       presets: preset === undefined ? [] : [preset.id],
     };
-    const known = mergeContents(await readContents(folder, owner), wanted);
+    const known = mergeContents(await readContents(folder, owner, log), wanted);
     // The record is written first, so that files of an interrupted attempt are removed later.
     await writeContents(folder, owner, known);
+    const kept = mergeContents(wanted, await readOtherContents(folder, owner, log));
+    await removeBlocking(folder, known, kept);
     if (preset !== undefined) await claimPreset(folder, preset.id);
     const fetched =
       (await fetchFiles(files, held)) + (preset === undefined ? 0 : await fetchPreset(preset, held));
-    const kept = mergeContents(wanted, await readOtherContents(folder, owner));
     const removed = await removeSurplus(folder, known, kept);
     await writeContents(folder, owner, wanted);
     const { files: count, bytes } = options.progress.report;

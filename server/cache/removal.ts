@@ -51,6 +51,20 @@ export async function removeSurplus(
   return removed;
 }
 
+/**
+ * Removes, before the fetch, surplus files whose paths are folders of wanted files, or are inside a folder with
+ * the name of a wanted file.
+ */
+export async function removeBlocking(
+  folder: string,
+  known: CacheContents,
+  kept: CacheContents,
+): Promise<void> {
+  const isBlocking = (path: string) => kept.files.some((file) => isBelow(file, path) || isBelow(path, file));
+  for (const path of known.files)
+    if (!kept.files.includes(path) && isBlocking(path)) await removeFile(folder, path, kept);
+}
+
 async function removeFile(folder: string, path: string, { presets }: CacheContents): Promise<boolean> {
   const isSurplus = (await isDownloaded(folder, path)) && !presets.some((id) => isBelow(path, id));
   const state = join(folder, stateFolder, path);

@@ -22,8 +22,11 @@ import { VoicesFolder } from "../../../support/voices/folder.ts";
 
 let server: FileServer;
 let folder: string;
+/** The damaged records in the log. */
+let warnings: string[];
 
 beforeEach(async () => {
+  warnings = [];
   server = await FileServer.start();
   folder = await mkdtemp(join(tmpdir(), "svc-tts-model-cache-"));
 });
@@ -44,7 +47,8 @@ function publish(name: string, bytes = randomBytes(10_000)) {
 
 async function fill(plan: CachePlan, env: Record<string, string> = {}) {
   const progress = new FillProgress(() => performance.now());
-  const log = { info: () => undefined, warn: () => undefined };
+  const warn = (fields: { record?: string }) => void (fields.record && warnings.push(fields.record));
+  const log = { info: () => undefined, warn };
   const signal = new AbortController().signal;
   const now = () => Date.parse("2026-01-01T00:00:00Z");
   const filled = await fillCache(plan, { folder, env, log, progress, signal, now, tries: 2, pauseMs: 1 });
@@ -127,6 +131,29 @@ async function write(path: string, text = "data"): Promise<void> {
 /** Writes the record of an earlier fill with the preset. */
 const recordPreset = (name = "contents.json") =>
   write(`.fetch/${name}`, JSON.stringify({ files: [], presets: [presetId] }));
+
+describe("a cache that cannot use its earlier files", () => {
+  it.each(["", "{", "null", '{"files": null, "presets": []}', '{"files": [1], "presets": []}'])(
+    "is filled although its record is damaged: %s",
+    async (record) => {
+      for (const name of ["contents-one.json", "contents-two.json"]) await write(`.fetch/${name}`, record);
+      const [a, b] = [publish("a.bin"), publish("b.bin")];
+      expect((await fill({ owner: "one", sources: [a, b] })).filled).toMatchObject({ files: 2 });
+      expect(warnings).toEqual(["contents-one.json", "contents-two.json"]);
+      expect((await fill({ owner: "one", sources: [a] })).filled).toMatchObject({ removed: 1 });
+    },
+  );
+
+  it.each([
+    ["a file becomes a folder", "voice", "voice/model.onnx"],
+    ["a folder becomes a file", "voice/model.onnx", "voice"],
+  ])("is filled when %s", async (_, before, after) => {
+    await fill({ sources: [{ ...publish("a.bin"), path: before }] });
+    const source = publish("b.bin");
+    expect((await fill({ sources: [{ ...source, path: after }] })).filled).toMatchObject({ fetched: 1 });
+    expect(digestOf(await readFile(join(folder, after)))).toBe(source.sha256);
+  });
+});
 
 describe("a cache with files of the user", () => {
   it("keeps a file of the user at the path of a source that was never fetched", async () => {
@@ -237,6 +264,26 @@ describe("svc-tts cache fill", () => {
   });
 
   it.each<[string, () => CachePlan, RegExp]>([
+    [
+      "FetchFailed",
+      () => ({
+        sources: [
+          { ...publish("a.bin"), path: "voice" },
+          { ...publish("b.bin"), path: "voice/model.onnx" },
+        ],
+      }),
+      /a file in place of a folder.*change path/,
+    ],
+    [
+      "FetchFailed",
+      () => ({
+        sources: [
+          { ...publish("a.bin"), path: "voice/model.onnx" },
+          { ...publish("b.bin"), path: "voice" },
+        ],
+      }),
+      /a folder in place of a file.*change path/,
+    ],
     [
       "DigestMismatch",
       () => ({ sources: [{ ...publish("a.bin"), sha256: "0".repeat(64) }] }),
