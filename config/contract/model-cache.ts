@@ -5,6 +5,8 @@
 
 /** The contents of a cache: a preset of the server, or sources. */
 export interface CachePlan {
+  /** The UID of the TtsModelCache. Several caches can share a claim, and each has its own record of its files. */
+  readonly owner?: string;
   readonly preset?: string;
   /** Whether the user complies with the license of a preset that restricts commercial use. */
   readonly acceptLicense?: boolean;

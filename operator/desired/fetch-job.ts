@@ -118,7 +118,7 @@ function fetchTemplate(
           name: "fetch",
           image: server.image,
           ...(server.pullPolicy && { imagePullPolicy: server.pullPolicy }),
-          args: argumentsOf(owner.spec),
+          args: argumentsOf(owner),
           // Clients of registries write to the home folder.
           env: [{ name: "HOME", value: temporaryMount.mount.mountPath }],
           envFrom: credentialsOf(owner.spec),
@@ -137,8 +137,9 @@ function fetchTemplate(
   };
 }
 
-function argumentsOf(spec: TtsModelCacheSpec): string[] {
+function argumentsOf({ metadata, spec }: TtsModelCache): string[] {
   const plan: CachePlan = {
+    owner: metadata.uid,
     ...(spec.preset !== undefined && { preset: spec.preset }),
     ...(spec.acceptLicense !== undefined && { acceptLicense: spec.acceptLicense }),
     ...(spec.sources && {

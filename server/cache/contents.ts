@@ -1,27 +1,74 @@
-import { mkdir, readFile, rename, rm, rmdir, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rename, writeFile } from "node:fs/promises";
 import { dirname, join, posix } from "node:path";
 import { readIfExists } from "../../lib/read-if-exists.ts";
-import { stateFolder } from "../fetch/download.ts";
-import { stagingName } from "../presets/installed.ts";
+import { type DownloadLog, stateFolder } from "../fetch/download.ts";
 
-/** The files and presets that `svc-tts cache fill` has put into a cache. It removes no other files. */
+/** The files and presets that the plans of a cache have named since its last complete fill. */
 export interface CacheContents {
   /** Paths below the folder of the cache, with slashes. */
   readonly files: readonly string[];
   readonly presets: readonly string[];
 }
 
-const recordName = "contents.json";
+/** Several caches can share a folder, so the name of a record contains the owner. */
+const recordPattern = /^contents(-.+)?\.json$/;
 
-export async function readContents(folder: string): Promise<CacheContents> {
-  const text = await readIfExists(readFile(join(folder, stateFolder, recordName), "utf8"));
-  if (text === undefined) return { files: [], presets: [] };
-  const { files = [], presets = [] } = JSON.parse(text) as Partial<CacheContents>;
-  // Pods of other users may have write access to the volume.
-  return {
-    files: files.filter(isInside),
-    presets: presets.filter((id) => !id.includes("/")).filter(isInside),
-  };
+function recordName(owner: string | undefined): string {
+  return owner === undefined ? "contents.json" : `contents-${owner}.json`;
+}
+
+const noContents: CacheContents = { files: [], presets: [] };
+
+export function readContents(
+  folder: string,
+  owner: string | undefined,
+  log: DownloadLog,
+): Promise<CacheContents> {
+  return readRecord(folder, recordName(owner), log);
+}
+
+/** Returns the contents of all other caches in the folder. */
+export async function readOtherContents(
+  folder: string,
+  owner: string | undefined,
+  log: DownloadLog,
+): Promise<CacheContents> {
+  const names = await readdir(join(folder, stateFolder));
+  const others = names.filter((name) => recordPattern.test(name) && name !== recordName(owner));
+  const contents = await Promise.all(others.map((name) => readRecord(folder, name, log)));
+  return contents.reduce(mergeContents, noContents);
+}
+
+async function readRecord(folder: string, name: string, log: DownloadLog): Promise<CacheContents> {
+  const text = await readIfExists(readFile(join(folder, stateFolder, name), "utf8"));
+  if (text === undefined) return noContents;
+  const contents = parseContents(text);
+  if (contents === undefined)
+    log.warn(
+      { record: name },
+      "the record of the cache is damaged; files that only it names are not removed",
+    );
+  return contents ?? noContents;
+}
+
+/** Returns undefined for a damaged record. */
+function parseContents(text: string): CacheContents | undefined {
+  try {
+    const { files, presets } = (JSON.parse(text) ?? {}) as Record<string, unknown>;
+    if (!isTextList(files) || !isTextList(presets)) return undefined;
+    // Pods of other users may have write access to the volume.
+    return {
+      files: files.filter(isInside),
+      presets: presets.filter((id) => !id.includes("/")).filter(isInside),
+    };
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}
+
+function isTextList(value: unknown): value is string[] {
+  return Array.isArray(value) && value.every((item) => typeof item === "string");
 }
 
 function isInside(path: string): boolean {
@@ -34,10 +81,15 @@ function isInside(path: string): boolean {
   );
 }
 
-export async function writeContents(folder: string, contents: CacheContents): Promise<void> {
-  const path = join(folder, stateFolder, recordName);
+export async function writeContents(
+  folder: string,
+  owner: string | undefined,
+  contents: CacheContents,
+): Promise<void> {
+  const path = join(folder, stateFolder, recordName(owner));
   await mkdir(dirname(path), { recursive: true });
-  await writeFile(`${path}.new`, JSON.stringify(contents));
+  // Without `flush`, the file could be empty after a power loss.
+  await writeFile(`${path}.new`, JSON.stringify(contents), { flush: true });
   await rename(`${path}.new`, path);
 }
 
@@ -46,43 +98,4 @@ export function mergeContents(one: CacheContents, other: CacheContents): CacheCo
     files: [...new Set([...one.files, ...other.files])],
     presets: [...new Set([...one.presets, ...other.presets])],
   };
-}
-
-/**
- * Removes the files and presets that the plan does not name any more.
- * @returns the number of removed files and presets.
- */
-export async function removeSurplus(
-  folder: string,
-  known: CacheContents,
-  wanted: CacheContents,
-): Promise<number> {
-  const files = known.files.filter((path) => !wanted.files.includes(path));
-  const presets = known.presets.filter((id) => !wanted.presets.includes(id));
-  for (const path of files) await removeFile(folder, path);
-  for (const id of presets) {
-    await rm(join(folder, id), { recursive: true, force: true });
-    await rm(join(folder, stagingName(id)), { recursive: true, force: true });
-  }
-  return files.length + presets.length;
-}
-
-async function removeFile(folder: string, path: string): Promise<void> {
-  const state = join(folder, stateFolder, path);
-  for (const ending of [".json", ".partial", ".partial.json"]) await rm(`${state}${ending}`, { force: true });
-  await rm(join(folder, path), { force: true });
-  for (let parent = posix.dirname(path); parent !== "."; parent = posix.dirname(parent)) {
-    if (!(await removeIfEmpty(join(folder, parent)))) return;
-  }
-}
-
-async function removeIfEmpty(folder: string): Promise<boolean> {
-  try {
-    await rmdir(folder);
-    return true;
-  } catch (error) {
-    const { code = "" } = error as NodeJS.ErrnoException;
-    if (["ENOTEMPTY", "EEXIST", "ENOENT"].includes(code)) return false;
-    throw error;
-  }
 }

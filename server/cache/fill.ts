@@ -12,8 +12,15 @@ import { installPreset } from "../presets/install.ts";
 import { stagingName } from "../presets/installed.ts";
 import { loadPreset, presetNames } from "../presets/preset.ts";
 import { type InstallablePreset, needsDigests, withDigests } from "../presets/resolve.ts";
-import { type CacheContents, mergeContents, readContents, removeSurplus, writeContents } from "./contents.ts";
+import {
+  type CacheContents,
+  mergeContents,
+  readContents,
+  readOtherContents,
+  writeContents,
+} from "./contents.ts";
 import type { FillProgress } from "./progress.ts";
+import { claimPreset, isBelow, removeBlocking, removeSurplus } from "./removal.ts";
 
 /** Fills the cache of a TtsModelCache. */
 
@@ -44,6 +51,7 @@ const measureEveryMs = 500;
  * @throws FetchFailure
  */
 export async function fillCache(plan: CachePlan, options: FillOptions): Promise<Filled> {
+  const { owner } = plan;
   const { folder, log, signal, lockBeatMs: beatMs, lockStaleMs: staleMs } = options;
   const preset = plan.preset === undefined ? undefined : presetOf(plan.preset, plan.acceptLicense ?? false);
   const lock = {
@@ -57,17 +65,21 @@ export async function fillCache(plan: CachePlan, options: FillOptions): Promise<
   return withLock(join(folder, stateFolder, "lock"), lock, async (lockSignal) => {
     const held = { ...options, signal: lockSignal };
     const files = await filesOf(plan.sources ?? [], held);
+    requireOneSource(files, preset);
     const wanted: CacheContents = {
       files: files.map(({ path }) => path),
       presets: preset === undefined ? [] : [preset.id],
     };
-    const known = mergeContents(await readContents(folder), wanted);
+    const known = mergeContents(await readContents(folder, owner, log), wanted);
     // The record is written first, so that files of an interrupted attempt are removed later.
-    await writeContents(folder, known);
+    await writeContents(folder, owner, known);
+    const kept = mergeContents(wanted, await readOtherContents(folder, owner, log));
+    await removeBlocking(folder, known, kept);
+    if (preset !== undefined) await claimPreset(folder, preset.id);
     const fetched =
       (await fetchFiles(files, held)) + (preset === undefined ? 0 : await fetchPreset(preset, held));
-    const removed = await removeSurplus(folder, known, wanted);
-    await writeContents(folder, wanted);
+    const removed = await removeSurplus(folder, known, kept);
+    await writeContents(folder, owner, wanted);
     const { files: count, bytes } = options.progress.report;
     return { files: count, bytes, fetched, removed };
   });
@@ -111,11 +123,15 @@ async function filesOf(sources: readonly CachePlanSource[], options: FillOptions
     });
     files.push(...found.map((file) => ({ ...file, source: url })));
   }
-  requireOneSource(files);
   return files;
 }
 
-function requireOneSource(files: readonly PlannedFile[]): void {
+function requireOneSource(files: readonly PlannedFile[], preset: InstallablePreset | undefined): void {
+  const inPreset = files.find(({ path }) => preset && (path === preset.id || isBelow(path, preset.id)));
+  if (inPreset !== undefined)
+    throw new FetchFailure(
+      `${inPreset.path} of ${redactUrl(inPreset.url)} is in the folder of the preset ${preset?.id}; set another path for the source`,
+    );
   for (const [path, [first, second]] of Map.groupBy(files, (file) => file.path)) {
     if (first === undefined || second === undefined) continue;
     throw new FetchFailure(

@@ -91,6 +91,11 @@ function systemFailure(error: unknown): { reason: CacheFailure; message: string 
       reason: "FetchFailed",
       message: `the volume cannot be written (${message}); check its access mode and the permissions of its files`,
     };
+  if (["EEXIST", "ENOTDIR", "EISDIR", "ENOTEMPTY"].includes(code))
+    return {
+      reason: "FetchFailed",
+      message: `the volume has a file in place of a folder, or a folder in place of a file (${message}); remove it, or change path of the source`,
+    };
   return undefined;
 }
 

@@ -147,6 +147,7 @@ describe("a TtsModelCache", () => {
     });
     const words = pod.spec?.containers[0]?.args ?? [];
     expect(JSON.parse(words[words.indexOf("--plan") + 1] ?? "")).toEqual({
+      owner: (await house.cache()).metadata.uid,
       sources: [{ url, path: "nora/nora.onnx", credentials: "SOURCE_0_" }],
     });
     await untilCache("Ready", /^False Fetching/);

@@ -2,14 +2,15 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type CachePlan, readCacheResult } from "../../../../config/contract/model-cache.ts";
 import { readFetchProgress } from "../../../../operator/reconcile/fetch-progress.ts";
 import { fillCache } from "../../../../server/cache/fill.ts";
 import { FillProgress } from "../../../../server/cache/progress.ts";
+import { claimPreset, removeSurplus } from "../../../../server/cache/removal.ts";
 import { cacheCommand } from "../../../../server/cli/cache.ts";
 import { eventually } from "../../../support/eventually.ts";
 import { leasePort } from "../../../support/port-lease.ts";
@@ -21,8 +22,11 @@ import { VoicesFolder } from "../../../support/voices/folder.ts";
 
 let server: FileServer;
 let folder: string;
+/** The damaged records in the log. */
+let warnings: string[];
 
 beforeEach(async () => {
+  warnings = [];
   server = await FileServer.start();
   folder = await mkdtemp(join(tmpdir(), "svc-tts-model-cache-"));
 });
@@ -43,7 +47,8 @@ function publish(name: string, bytes = randomBytes(10_000)) {
 
 async function fill(plan: CachePlan, env: Record<string, string> = {}) {
   const progress = new FillProgress(() => performance.now());
-  const log = { info: () => undefined, warn: () => undefined };
+  const warn = (fields: { record?: string }) => void (fields.record && warnings.push(fields.record));
+  const log = { info: () => undefined, warn };
   const signal = new AbortController().signal;
   const now = () => Date.parse("2026-01-01T00:00:00Z");
   const filled = await fillCache(plan, { folder, env, log, progress, signal, now, tries: 2, pauseMs: 1 });
@@ -114,6 +119,131 @@ describe("the cache", () => {
   });
 });
 
+/** A preset whose files the tests do not fetch. */
+const presetId = "piper-en_US-ljspeech-high";
+
+/** Writes a file into the cache, as the user or an earlier process. */
+async function write(path: string, text = "data"): Promise<void> {
+  await mkdir(dirname(join(folder, path)), { recursive: true });
+  await writeFile(join(folder, path), text);
+}
+
+/** Writes the record of an earlier fill with the preset. */
+const recordPreset = (name = "contents.json") =>
+  write(`.fetch/${name}`, JSON.stringify({ files: [], presets: [presetId] }));
+
+describe("a cache that cannot use its earlier files", () => {
+  it.each(["", "{", "null", '{"files": null, "presets": []}', '{"files": [1], "presets": []}'])(
+    "is filled although its record is damaged: %s",
+    async (record) => {
+      for (const name of ["contents-one.json", "contents-two.json"]) await write(`.fetch/${name}`, record);
+      const [a, b] = [publish("a.bin"), publish("b.bin")];
+      expect((await fill({ owner: "one", sources: [a, b] })).filled).toMatchObject({ files: 2 });
+      expect(warnings).toEqual(["contents-one.json", "contents-two.json"]);
+      expect((await fill({ owner: "one", sources: [a] })).filled).toMatchObject({ removed: 1 });
+    },
+  );
+
+  it.each([
+    ["a file becomes a folder", "voice", "voice/model.onnx"],
+    ["a folder becomes a file", "voice/model.onnx", "voice"],
+  ])("is filled when %s", async (_, before, after) => {
+    await fill({ sources: [{ ...publish("a.bin"), path: before }] });
+    const source = publish("b.bin");
+    expect((await fill({ sources: [{ ...source, path: after }] })).filled).toMatchObject({ fetched: 1 });
+    expect(digestOf(await readFile(join(folder, after)))).toBe(source.sha256);
+  });
+});
+
+describe("a cache with files of the user", () => {
+  it("keeps a file of the user at the path of a source that was never fetched", async () => {
+    await write("luna/luna.onnx");
+    const missing = { url: `${server.url}/missing`, sha256: "0".repeat(64), path: "luna/luna.onnx" };
+    await expect(fill({ sources: [missing] })).rejects.toThrow(/404/);
+    expect((await fill({ sources: [publish("a.bin")] })).filled).toMatchObject({ removed: 0 });
+    expect(has("luna/luna.onnx")).toBe(true);
+  });
+
+  it("keeps a preset that the user installed, and removes a preset that it installed", async () => {
+    await write(`${presetId}/installed.json`, "{}");
+    await recordPreset();
+    await claimPreset(folder, presetId);
+    expect((await fill({ sources: [publish("a.bin")] })).filled).toMatchObject({ removed: 0 });
+    expect(has(`${presetId}/installed.json`)).toBe(true);
+
+    await rm(join(folder, presetId), { recursive: true });
+    await claimPreset(folder, presetId);
+    await write(`${presetId}/installed.json`, "{}");
+    await recordPreset();
+    expect((await fill({ sources: [publish("a.bin")] })).filled).toMatchObject({ removed: 1 });
+    expect(has(presetId)).toBe(false);
+  });
+
+  it("does not install a preset over a folder of the user", async () => {
+    await write(`${presetId}/mine.bin`);
+    await expect(fill({ preset: presetId })).rejects.toThrow(/exists and was not installed by this cache/);
+    expect(has(`${presetId}/mine.bin`)).toBe(true);
+  });
+});
+
+describe("a cache that changes between a preset and sources in the same folder", () => {
+  /** Writes the files of an installed preset. */
+  const install = async () => {
+    for (const name of ["installed.json", "model.onnx", "voices/nora.bin"])
+      await write(`${presetId}/${name}`, "{}");
+  };
+  const source = () => ({ ...publish("model.onnx"), path: `${presetId}/model.onnx` });
+
+  it("keeps the files of the sources when it removes the preset", async () => {
+    await claimPreset(folder, presetId);
+    await install();
+    await recordPreset();
+    const { sha256, ...rest } = source();
+    expect((await fill({ sources: [{ ...rest, sha256 }] })).filled).toMatchObject({ removed: 1 });
+    expect(digestOf(await readFile(join(folder, presetId, "model.onnx")))).toBe(sha256);
+    expect(await readdir(join(folder, presetId))).toEqual(["model.onnx"]);
+  });
+
+  it("keeps the files of the preset when it removes the sources", async () => {
+    await fill({ sources: [source()] });
+    await claimPreset(folder, presetId);
+    await install();
+    const files = [`${presetId}/model.onnx`];
+    await removeSurplus(folder, { files, presets: [presetId] }, { files: [], presets: [presetId] });
+    expect(has(`${presetId}/model.onnx`)).toBe(true);
+    expect(has(`.fetch/${presetId}/model.onnx.json`)).toBe(false);
+  });
+
+  it("is not filled from a preset and a source in its folder", async () => {
+    await expect(fill({ preset: presetId, sources: [source()] })).rejects.toThrow(
+      /is in the folder of the preset piper-en_US-ljspeech-high; set another path/,
+    );
+  });
+});
+
+describe("two caches on one volume", () => {
+  it("keep the files of each other", async () => {
+    const [a, b, c] = [publish("a.bin"), publish("b.bin"), publish("c.bin")];
+    await fill({ owner: "one", sources: [a, b] });
+    expect((await fill({ owner: "two", sources: [b, c] })).filled).toMatchObject({ fetched: 1, removed: 0 });
+    expect((await fill({ owner: "one", sources: [a] })).filled).toMatchObject({ removed: 0 });
+    expect(["a.bin", "b.bin", "c.bin"].map(has)).toEqual([true, true, true]);
+    expect((await fill({ owner: "two", sources: [c] })).filled).toMatchObject({ removed: 1 });
+    expect(["a.bin", "b.bin", "c.bin"].map(has)).toEqual([true, false, true]);
+  });
+
+  it("keep a preset that one of them names", async () => {
+    await claimPreset(folder, presetId);
+    await write(`${presetId}/installed.json`, "{}");
+    await recordPreset("contents-one.json");
+    await recordPreset("contents-two.json");
+    const sources = [publish("a.bin")];
+    expect((await fill({ owner: "one", sources })).filled).toMatchObject({ removed: 0 });
+    expect((await fill({ owner: "two", sources })).filled).toMatchObject({ removed: 1 });
+    expect(has(presetId)).toBe(false);
+  });
+});
+
 describe("svc-tts cache fill", () => {
   const words = (plan: CachePlan, ...more: string[]) => [
     ...["cache", "fill", "--plan", JSON.stringify(plan), "--into", folder],
@@ -134,6 +264,26 @@ describe("svc-tts cache fill", () => {
   });
 
   it.each<[string, () => CachePlan, RegExp]>([
+    [
+      "FetchFailed",
+      () => ({
+        sources: [
+          { ...publish("a.bin"), path: "voice" },
+          { ...publish("b.bin"), path: "voice/model.onnx" },
+        ],
+      }),
+      /a file in place of a folder.*change path/,
+    ],
+    [
+      "FetchFailed",
+      () => ({
+        sources: [
+          { ...publish("a.bin"), path: "voice/model.onnx" },
+          { ...publish("b.bin"), path: "voice" },
+        ],
+      }),
+      /a folder in place of a file.*change path/,
+    ],
     [
       "DigestMismatch",
       () => ({ sources: [{ ...publish("a.bin"), sha256: "0".repeat(64) }] }),

@@ -241,6 +241,12 @@ describe("the plan of a TtsModelCache", () => {
     expect(affinityOf(["ReadWriteOnce"])).toEqual([true, undefined, tolerations]);
     expect(affinityOf(["ReadWriteMany"])).toEqual([false, { disk: "fast" }, undefined]);
   });
+
+  it("passes the UID of the cache, because several caches can share a claim", () => {
+    const { spec } = fetchJob(cacheOf(), { attempt: 0, claimUid: "claim", beside: undefined }, server);
+    const words = spec.template.spec?.containers[0]?.args ?? [];
+    expect(JSON.parse(words[words.indexOf("--plan") + 1] ?? "")).toMatchObject({ owner: "uid" });
+  });
 });
 
 describe("the status of a TtsModelCache", () => {
