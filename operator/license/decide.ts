@@ -237,8 +237,10 @@ function grantPools({ deployment, pools }: ObservedDeployment, limits: Limits | 
     const found = known.get(model.name);
     const requested = model.replicas ?? found?.pool.spec.replicas ?? 1;
     const pods = found?.workload.deployment?.spec?.replicas ?? 0;
-    // Pods of a canary that replace pods of the pool keep the share of the pool.
-    const running = Math.min(requested, pods === 0 ? 0 : pods + canaryPods(found?.pool, requested));
+    // Pods of a canary that replace pods of the pool keep the share of the pool, up to its last grant.
+    const lastGrant = Math.max(pods, found?.pool.status?.desiredReplicas ?? 0);
+    const share = Math.min(lastGrant, pods + canaryPods(found?.pool, requested));
+    const running = Math.min(requested, pods === 0 ? 0 : share);
     const licensed = modelsOfKind(model.kind).some((id) => limits?.models.includes(id) ?? false);
     return { model, requested, running, licensed, pool: found?.pool };
   });

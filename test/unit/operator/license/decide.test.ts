@@ -250,7 +250,8 @@ describe("a canary", () => {
   async function withCanary(maxGpus: number, phase = "Analysing", running = 4) {
     const main = pool("a", running, { accelerator, rollout, replicas: 4 });
     const canary = { ...state, phase, since: "2026-01-01T00:00:00Z" };
-    main.pool.status = { ...main.pool.status, canary } as NonNullable<typeof main.pool.status>;
+    const status = { ...main.pool.status, desiredReplicas: 4, canary };
+    main.pool.status = status as NonNullable<typeof main.pool.status>;
     const models = [
       { name: "a", replicas: 4, accelerator },
       { name: "b", replicas: 1, accelerator },
@@ -281,6 +282,18 @@ describe("a canary", () => {
 
   it("whose pods replaced pods of the pool keeps the share of the pool", async () => {
     expect((await withCanary(5, "Analysing", 2)).grants).toBe("a 4, b 1");
+  });
+
+  it.each<[string, object, string]>([
+    ["valid", {}, "a 4"],
+    ["expired", { exp: seconds - 200_000 }, "a held at 4"],
+  ])("never increases the replicas of its pool above what a license allows that is %s", async (_what, dates, grants) => {
+    const main = pool("a", 4, { accelerator, rollout, replicas: 8 });
+    const canary = { ...state, since: "2026-01-01T00:00:00Z" };
+    const status = { ...main.pool.status, desiredReplicas: 4, canary };
+    main.pool.status = status as NonNullable<typeof main.pool.status>;
+    const models = [{ name: "a", replicas: 8, accelerator }];
+    expect((await evaluate({ maxGpus: 4, ...dates }, models, { pools: [main] })).grants).toBe(grants);
   });
 
   it("is counted for other TtsDeployments of the same license", async () => {
