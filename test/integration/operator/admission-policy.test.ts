@@ -6,6 +6,7 @@ import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { modelCacheFinalizer } from "../../../config/contract/names.ts";
 import { systemClock } from "../../../lib/clock.ts";
 import { ClusterClient } from "../../../operator/cluster/client.ts";
 import type { KubernetesObject } from "../../../operator/facts/kubernetes-object.ts";
@@ -110,8 +111,30 @@ describe("with the chart's ValidatingAdmissionPolicy", () => {
     await house.untilGone("HorizontalPodAutoscaler", "demo-mist");
   });
 
+  it("the operator fetches the files of a TtsModelCache, and keeps the cache while a pool names it", async () => {
+    const finalizers = async () => (await house.cache()).metadata.finalizers ?? [];
+    await house.putCache();
+    await house.putDeployment({}, [{ name: "mist", kind: "mist", cache: { name: "voices" } }]);
+    await house.until(async () => (await finalizers()).includes(modelCacheFinalizer), "the finalizer");
+    await house.until(async () => (await house.get("Job", "voices-fetch-1-0")) !== undefined, "the Job");
+    await house.putDeployment({}, [{ name: "mist", kind: "mist" }]);
+    await house.until(async () => (await finalizers()).length === 0, "the released cache");
+  });
+
+  it("the operator's token cannot change the spec of a TtsModelCache", async () => {
+    await house.putCache();
+    const source = { url: "https://theirs.example.com/nora.onnx", sha256: "b".repeat(64) };
+    const theirs = {
+      apiVersion: "tts.svc.dev/v1alpha1",
+      kind: "TtsModelCache",
+      metadata: { name: "voices", namespace: house.namespace },
+      spec: { sources: [source], storage: { claim: { size: "1Gi" } } },
+    };
+    expect(await attempt(theirs)).toContain("may change only the metadata of TtsModelCaches");
+  });
+
   it("the operator's token cannot write an object that no TtsDeployment controls", async () => {
-    const rejection = "only objects that a TtsDeployment or TtsModelPool controls";
+    const rejection = "only objects that a TtsDeployment, TtsModelPool or TtsModelCache controls";
     const configMap = (metadata: object) => ({
       apiVersion: "v1",
       kind: "ConfigMap",
