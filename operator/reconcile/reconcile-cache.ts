@@ -9,19 +9,23 @@ import {
   podsOf,
 } from "../caches/plan.ts";
 import { cacheProblem } from "../classes/cache-limits.ts";
-import { cacheGroup, everyClass } from "../cluster/cache.ts";
+import { cacheGroup } from "../cluster/cache.ts";
 import { cacheClaim, claimNameOf, fetchJob } from "../desired/fetch-job.ts";
 import { objectKey } from "../facts/object-key.ts";
-import type { Claim, Job, Pod, TtsClass, TtsModelCache, TtsModelPool } from "../facts/observed.ts";
+import type { Claim, Job, Pod, TtsModelCache, TtsModelPool } from "../facts/observed.ts";
 import type { ReconcileOutcome } from "../facts/outcome.ts";
 import { isOwnedBy } from "../facts/ownership.ts";
 import { modelCacheStatus } from "../status/model-cache.ts";
+import { classesOf } from "./class-of.ts";
 import { findModelCache } from "./observe.ts";
 import { type ReconcileContext, writeStatus } from "./reconcile.ts";
 
 /** The interval at which the progress of a running attempt is read. */
 const progressEveryMs = 5_000;
-/** The interval at which a claim that the operator did not create is read, because no watch reports it. */
+/**
+ * The interval at which a claim that the operator did not create is read, because no watch reports it, and at
+ * which the operator tries again to read TtsClasses.
+ */
 const claimAgainMs = 30_000;
 
 /** Reconciles one TtsModelCache: observe, plan the Jobs, apply claim and Job, write the status. */
@@ -50,16 +54,17 @@ export async function reconcileModelCache(context: ReconcileContext, key: string
 }
 
 function outcomeOf(
-  { now, cache, jobs }: ObservedModelCache,
+  { now, cache, jobs, classProblem }: ObservedModelCache,
   { state, changesAt, surplus }: ModelCachePlan,
   problem: string | undefined,
 ): ReconcileOutcome {
   const isRunning = jobs.some((job) => !isFinished(job) && !surplus.includes(job));
+  const isUnreadable = classProblem?.reason === "ClassesUnreadable" && state.kind !== "ready";
   const isUnwatched = cache.spec.storage.existingClaim !== undefined && state.kind !== "ready";
   const waits = [
     ...(changesAt === undefined ? [] : [Math.max(1, changesAt - now) + 50]),
     ...(isRunning ? [progressEveryMs] : []),
-    ...(isUnwatched || problem !== undefined ? [claimAgainMs] : []),
+    ...(isUnwatched || isUnreadable || problem !== undefined ? [claimAgainMs] : []),
   ];
   const reason = problem ?? ("problem" in state ? state.problem.message : "");
   if (waits.length > 0) return { kind: "waiting", afterMs: Math.min(...waits), reason };
@@ -70,14 +75,14 @@ async function observeModelCache(
   context: ReconcileContext,
   cache: TtsModelCache,
 ): Promise<ObservedModelCache> {
-  const { view, clock } = context;
+  const { view, clock, settings } = context;
   const group = cacheGroup(objectKey(cache));
   const users = (view.group("TtsModelPool", group) as TtsModelPool[]).filter(
     ({ metadata }) => metadata.deletionTimestamp === undefined,
   );
   const jobs = (view.group("Job", group) as Job[]).filter((job) => isOwnedBy(job, cache));
   const pods = view.group("Pod", group) as Pod[];
-  const classes = view.group("TtsClass", everyClass) as TtsClass[];
+  const classes = { classes: classesOf(view, settings), isNamespaced: view.isNamespaced };
   return {
     now: clock.nowMs(),
     cache,
@@ -87,7 +92,7 @@ async function observeModelCache(
     users,
     mounting: users.flatMap((pool) => podsMounting(context, pool, claimNameOf(cache))),
     progress: await readProgress(context, jobs, pods),
-    classProblem: cacheProblem(cache, classes, view.isNamespaced),
+    classProblem: cacheProblem(cache, classes),
   };
 }
 
