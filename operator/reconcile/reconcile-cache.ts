@@ -8,7 +8,7 @@ import {
   planModelCache,
   podsOf,
 } from "../caches/plan.ts";
-import { cacheProblem } from "../classes/cache-limits.ts";
+import { type CacheClasses, cacheProblem, classOfCache } from "../classes/cache-limits.ts";
 import { cacheGroup } from "../cluster/cache.ts";
 import { cacheClaim, claimNameOf, fetchJob } from "../desired/fetch-job.ts";
 import { objectKey } from "../facts/object-key.ts";
@@ -34,15 +34,20 @@ export async function reconcileModelCache(context: ReconcileContext, key: string
   const cache = findModelCache(context.view, key);
   if (cache === undefined) return { kind: "settled" };
   await context.view.followCacheChildren();
-  const observed = await observeModelCache(context, cache);
+  const classes = {
+    classes: classesOf(context.view, context.settings),
+    isNamespaced: context.view.isNamespaced,
+  };
+  const observed = await observeModelCache(context, cache, classes);
   const plan = planModelCache(observed);
   await setFinalizer(context, observed);
   const isDeleted = cache.metadata.deletionTimestamp !== undefined;
   if (isDeleted && observed.users.length === 0) return { kind: "settled" };
   const claim = cacheClaim(cache);
+  const defaults = classOfCache(cache, classes)?.found?.spec.defaults;
   const children = [
     ...(claim === undefined || isDeleted ? [] : [claim]),
-    ...(plan.start === undefined ? [] : [fetchJob(cache, plan.start, context.settings.server)]),
+    ...(plan.start === undefined ? [] : [fetchJob(cache, plan.start, context.settings.server, defaults)]),
   ];
   const result = await context.writer.ensureAll(cache, children);
   const problem = combineProblems(result.problems);
@@ -74,15 +79,15 @@ function outcomeOf(
 async function observeModelCache(
   context: ReconcileContext,
   cache: TtsModelCache,
+  classes: CacheClasses,
 ): Promise<ObservedModelCache> {
-  const { view, clock, settings } = context;
+  const { view, clock } = context;
   const group = cacheGroup(objectKey(cache));
   const users = (view.group("TtsModelPool", group) as TtsModelPool[]).filter(
     ({ metadata }) => metadata.deletionTimestamp === undefined,
   );
   const jobs = (view.group("Job", group) as Job[]).filter((job) => isOwnedBy(job, cache));
   const pods = view.group("Pod", group) as Pod[];
-  const classes = { classes: classesOf(view, settings), isNamespaced: view.isNamespaced };
   return {
     now: clock.nowMs(),
     cache,

@@ -4,6 +4,7 @@ import { defaultClassAnnotation } from "../../../../config/contract/names.ts";
 import { TtsClassSpecSchema } from "../../../../crds/tts-class.ts";
 import { TtsModelCacheSpecSchema } from "../../../../crds/tts-model-cache.ts";
 import { type CacheClasses, cacheProblem } from "../../../../operator/classes/cache-limits.ts";
+import { fetchJob } from "../../../../operator/desired/fetch-job.ts";
 import type { TtsClass, TtsModelCache } from "../../../../operator/facts/observed.ts";
 
 type Json = { [name: string]: unknown };
@@ -45,5 +46,32 @@ describe("a TtsModelCache is checked against", () => {
     ["no class without settings of the operator", {}, operatorWith(), undefined],
   ])("%s", (_what, spec, cluster, reason) => {
     expect(cacheProblem(cacheOf(spec), cluster)?.reason).toBe(reason);
+  });
+});
+
+describe("the Job of a TtsModelCache", () => {
+  const attempt = { attempt: 0, claimUid: "claim", beside: undefined };
+  const server = { image: "server:1", pullPolicy: "IfNotPresent" } as const;
+  const imagePullSecrets = [{ name: "registry" }];
+  const defaults = { imagePullPolicy: "Always" as const, fixedUserIds: false, imagePullSecrets };
+
+  const podOf = (spec: Json, ofClass = {}) =>
+    fetchJob(cacheOf(spec), attempt, server, ofClass).spec.template.spec;
+
+  it("has the defaults of the class for images and users", () => {
+    const pod = podOf({}, defaults);
+    expect(pod?.imagePullSecrets).toEqual(imagePullSecrets);
+    expect(pod?.containers[0]?.imagePullPolicy).toBe("Always");
+    expect(pod?.securityContext).not.toHaveProperty("runAsUser");
+    expect(podOf({ imagePullSecrets: [{ name: "own" }] }, defaults)?.imagePullSecrets).toEqual([
+      { name: "own" },
+    ]);
+  });
+
+  it("has the settings of the operator without a class", () => {
+    const pod = podOf({});
+    expect(pod?.imagePullSecrets).toBeUndefined();
+    expect(pod?.containers[0]?.imagePullPolicy).toBe("IfNotPresent");
+    expect(pod?.securityContext).toHaveProperty("runAsUser");
   });
 });
