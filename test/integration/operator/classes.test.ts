@@ -27,7 +27,7 @@ beforeEach(async () => {
 
 afterEach(async () => {
   await house.stopOperator();
-  for (const kind of ["TtsDeployment", "TtsClass"])
+  for (const kind of ["TtsDeployment", "TtsModelCache", "TtsClass"])
     for (const { metadata } of await house.admin.list(kind, {}))
       await house.admin.remove({ apiVersion: "tts.svc.dev/v1alpha1", kind, ...placeOf(metadata) });
   await house[Symbol.asyncDispose]();
