@@ -1,6 +1,10 @@
-import type { ReconcileProblem, TtsClass, TtsModelCache } from "../facts/observed.ts";
+import type { ReconcileProblem, TtsModelCache } from "../facts/observed.ts";
 import { cacheViolations } from "./limits.ts";
-import { selectClass } from "./select-class.ts";
+import { type ClassesOfCluster, classOfSettings } from "./resolve-class.ts";
+import { type SelectedClass, selectClass } from "./select-class.ts";
+
+/** The classes that an operator knows. `classes` is undefined if it cannot read them. */
+export type CacheClasses = Pick<ClassesOfCluster, "classes" | "isNamespaced">;
 
 /**
  * Returns why the class does not allow a TtsModelCache, if it does not. The class is selected as for a
@@ -8,12 +12,10 @@ import { selectClass } from "./select-class.ts";
  */
 export function cacheProblem(
   cache: TtsModelCache,
-  classes: readonly TtsClass[],
-  isNamespaced: boolean,
+  { classes, isNamespaced }: CacheClasses,
 ): ReconcileProblem | undefined {
-  const { className } = cache.spec;
-  if (isNamespaced && className === undefined) return undefined;
-  const selected = selectClass({ spec: cache.spec }, isNamespaced ? [] : classes);
+  if (classes === undefined) return { reason: "ClassesUnreadable", message: unreadable, stalled: true };
+  const selected = classOfCache(cache, { classes, isNamespaced });
   if (selected === undefined) return undefined;
   const { name, found } = selected;
   if (found === undefined)
@@ -24,6 +26,21 @@ export function cacheProblem(
   const message = `TtsClass ${name} does not allow the spec: ${listed} No files are fetched, and files in the volume stay. Change these fields, or ask an administrator to change the class.`;
   return { reason: "ClassLimitExceeded", message, stalled: true };
 }
+
+/**
+ * Returns the class of a TtsModelCache. A TtsModelCache does not record its class, so no class applies after the
+ * default class is deleted.
+ */
+export function classOfCache(
+  { spec }: TtsModelCache,
+  { classes = [], isNamespaced }: CacheClasses,
+): SelectedClass | undefined {
+  if (isNamespaced && spec.className === undefined) return classOfSettings(classes);
+  return selectClass({ spec }, classes);
+}
+
+const unreadable =
+  "The operator cannot read TtsClasses, so it does not know which class applies, and fetches no files. Allow the operator to get, list and watch ttsclasses.";
 
 function missing(name: string, isNamespaced: boolean): string {
   return isNamespaced

@@ -76,7 +76,8 @@ export function resolveClass(deployment: TtsDeployment, cluster: ClassesOfCluste
   return { ...accept(deployment, selected, complete), decision };
 }
 
-function classOfSettings([found]: readonly TtsClass[]): SelectedClass | undefined {
+/** Returns the class of an operator that watches single namespaces, from its settings. */
+export function classOfSettings([found]: readonly TtsClass[]): SelectedClass | undefined {
   return found && { name: found.metadata.name, isDefault: true, found };
 }
 

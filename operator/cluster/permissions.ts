@@ -215,6 +215,8 @@ export const userRoles: readonly UserRole[] = [
       },
       // Classes are cluster-scoped, so this rule applies only to users who have the role in the whole cluster.
       { apiGroups: [api.group], resources: ["ttsclasses"], verbs: read },
+      // `tts-operator history` and `tts-operator rollback` read the revisions of pools.
+      { apiGroups: ["apps"], resources: ["controllerrevisions"], verbs: read },
     ],
   },
   {

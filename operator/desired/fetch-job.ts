@@ -1,5 +1,6 @@
 import type { CachePlan } from "../../config/contract/model-cache.ts";
 import { api, children, paths, ports } from "../../config/contract/names.ts";
+import type { TtsClassSpec } from "../../crds/tts-class.ts";
 import type { TtsModelCacheSpec } from "../../crds/tts-model-cache.ts";
 import { type Child, cacheChildMetadata, cacheLabels } from "../facts/child-metadata.ts";
 import type {
@@ -10,6 +11,7 @@ import type {
 } from "../facts/kubernetes-object.ts";
 import type { Pod, TtsModelCache } from "../facts/observed.ts";
 import type { ServerImage } from "../facts/settings.ts";
+import { withSpec } from "./pods/deployment.ts";
 import { hashOf } from "./pods/pinned-template.ts";
 import { containerSecurity, podSecurity, temporaryMount } from "./pods/pod.ts";
 
@@ -57,10 +59,14 @@ export interface FetchAttempt {
   readonly beside: Pod | undefined;
 }
 
+/** The defaults of a class that apply to the pods of a TtsModelCache. */
+type ClassDefaults = Pick<TtsClassSpec["defaults"], "imagePullPolicy" | "fixedUserIds" | "imagePullSecrets">;
+
 export function fetchJob(
   owner: TtsModelCache,
   { attempt, claimUid, beside }: FetchAttempt,
   server: ServerImage,
+  defaults: ClassDefaults = {},
 ): Child<{ spec: NonNullable<V1Job["spec"]> }> {
   const { name, generation } = owner.metadata;
   return {
@@ -74,7 +80,7 @@ export function fetchJob(
       // The operator starts the next attempt, with backoff, so that each failure appears in the status.
       backoffLimit: 0,
       ttlSecondsAfterFinished: keptSeconds,
-      template: fetchTemplate(owner, beside, server),
+      template: fetchTemplate(owner, beside, withSpec(server, defaults), defaults),
     },
   };
 }
@@ -102,8 +108,9 @@ function fetchTemplate(
   owner: TtsModelCache,
   beside: Pod | undefined,
   server: ServerImage,
+  defaults: ClassDefaults,
 ): V1PodTemplateSpec {
-  const { preset, imagePullSecrets } = owner.spec;
+  const { preset, imagePullSecrets = defaults.imagePullSecrets } = owner.spec;
   return {
     metadata: { labels: cacheLabels(owner) },
     spec: {

@@ -40,7 +40,7 @@ export function applyClassOf(
 }
 
 /** Returns the classes that apply. The result is undefined if the operator cannot read them. */
-function classesOf(view: ClusterCache, settings: Pick<Settings, "class">): TtsClass[] | undefined {
+export function classesOf(view: ClusterCache, settings: Pick<Settings, "class">): TtsClass[] | undefined {
   if (!view.isNamespaced)
     return view.knowsAll("TtsClass") ? (view.group("TtsClass", everyClass) as TtsClass[]) : undefined;
   if (settings.class === undefined) return [];

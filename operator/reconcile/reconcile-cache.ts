@@ -8,20 +8,24 @@ import {
   planModelCache,
   podsOf,
 } from "../caches/plan.ts";
-import { cacheProblem } from "../classes/cache-limits.ts";
-import { cacheGroup, everyClass } from "../cluster/cache.ts";
+import { type CacheClasses, cacheProblem, classOfCache } from "../classes/cache-limits.ts";
+import { cacheGroup } from "../cluster/cache.ts";
 import { cacheClaim, claimNameOf, fetchJob } from "../desired/fetch-job.ts";
 import { objectKey } from "../facts/object-key.ts";
-import type { Claim, Job, Pod, TtsClass, TtsModelCache, TtsModelPool } from "../facts/observed.ts";
+import type { Claim, Job, Pod, TtsModelCache, TtsModelPool } from "../facts/observed.ts";
 import type { ReconcileOutcome } from "../facts/outcome.ts";
 import { isOwnedBy } from "../facts/ownership.ts";
 import { modelCacheStatus } from "../status/model-cache.ts";
+import { classesOf } from "./class-of.ts";
 import { findModelCache } from "./observe.ts";
 import { type ReconcileContext, writeStatus } from "./reconcile.ts";
 
 /** The interval at which the progress of a running attempt is read. */
 const progressEveryMs = 5_000;
-/** The interval at which a claim that the operator did not create is read, because no watch reports it. */
+/**
+ * The interval at which a claim that the operator did not create is read, because no watch reports it, and at
+ * which the operator tries again to read TtsClasses.
+ */
 const claimAgainMs = 30_000;
 
 /** Reconciles one TtsModelCache: observe, plan the Jobs, apply claim and Job, write the status. */
@@ -30,15 +34,20 @@ export async function reconcileModelCache(context: ReconcileContext, key: string
   const cache = findModelCache(context.view, key);
   if (cache === undefined) return { kind: "settled" };
   await context.view.followCacheChildren();
-  const observed = await observeModelCache(context, cache);
+  const classes = {
+    classes: classesOf(context.view, context.settings),
+    isNamespaced: context.view.isNamespaced,
+  };
+  const observed = await observeModelCache(context, cache, classes);
   const plan = planModelCache(observed);
   await setFinalizer(context, observed);
   const isDeleted = cache.metadata.deletionTimestamp !== undefined;
   if (isDeleted && observed.users.length === 0) return { kind: "settled" };
   const claim = cacheClaim(cache);
+  const defaults = classOfCache(cache, classes)?.found?.spec.defaults;
   const children = [
     ...(claim === undefined || isDeleted ? [] : [claim]),
-    ...(plan.start === undefined ? [] : [fetchJob(cache, plan.start, context.settings.server)]),
+    ...(plan.start === undefined ? [] : [fetchJob(cache, plan.start, context.settings.server, defaults)]),
   ];
   const result = await context.writer.ensureAll(cache, children);
   const problem = combineProblems(result.problems);
@@ -50,16 +59,17 @@ export async function reconcileModelCache(context: ReconcileContext, key: string
 }
 
 function outcomeOf(
-  { now, cache, jobs }: ObservedModelCache,
+  { now, cache, jobs, classProblem }: ObservedModelCache,
   { state, changesAt, surplus }: ModelCachePlan,
   problem: string | undefined,
 ): ReconcileOutcome {
   const isRunning = jobs.some((job) => !isFinished(job) && !surplus.includes(job));
+  const isUnreadable = classProblem?.reason === "ClassesUnreadable" && state.kind !== "ready";
   const isUnwatched = cache.spec.storage.existingClaim !== undefined && state.kind !== "ready";
   const waits = [
     ...(changesAt === undefined ? [] : [Math.max(1, changesAt - now) + 50]),
     ...(isRunning ? [progressEveryMs] : []),
-    ...(isUnwatched || problem !== undefined ? [claimAgainMs] : []),
+    ...(isUnwatched || isUnreadable || problem !== undefined ? [claimAgainMs] : []),
   ];
   const reason = problem ?? ("problem" in state ? state.problem.message : "");
   if (waits.length > 0) return { kind: "waiting", afterMs: Math.min(...waits), reason };
@@ -69,6 +79,7 @@ function outcomeOf(
 async function observeModelCache(
   context: ReconcileContext,
   cache: TtsModelCache,
+  classes: CacheClasses,
 ): Promise<ObservedModelCache> {
   const { view, clock } = context;
   const group = cacheGroup(objectKey(cache));
@@ -77,7 +88,6 @@ async function observeModelCache(
   );
   const jobs = (view.group("Job", group) as Job[]).filter((job) => isOwnedBy(job, cache));
   const pods = view.group("Pod", group) as Pod[];
-  const classes = view.group("TtsClass", everyClass) as TtsClass[];
   return {
     now: clock.nowMs(),
     cache,
@@ -87,7 +97,7 @@ async function observeModelCache(
     users,
     mounting: users.flatMap((pool) => podsMounting(context, pool, claimNameOf(cache))),
     progress: await readProgress(context, jobs, pods),
-    classProblem: cacheProblem(cache, classes, view.isNamespaced),
+    classProblem: cacheProblem(cache, classes),
   };
 }
 

@@ -411,7 +411,7 @@ function modelVariables({ spec }: TtsModelPool): Record<string, string> {
 type ImageSettings = Pick<TtsModelPool["spec"], "imagePullPolicy" | "fixedUserIds">;
 
 /** Returns the settings of the operator with the settings of the spec, which have priority. */
-function withSpec(server: ServerImage, { imagePullPolicy, fixedUserIds }: ImageSettings): ServerImage {
+export function withSpec(server: ServerImage, { imagePullPolicy, fixedUserIds }: ImageSettings): ServerImage {
   return {
     ...server,
     ...(imagePullPolicy && { pullPolicy: imagePullPolicy, collectorPullPolicy: imagePullPolicy }),

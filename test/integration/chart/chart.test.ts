@@ -260,6 +260,19 @@ describe("the chart", () => {
     expect(verbsOn("ttsmodelpools")).toEqual([]);
     expect(verbsOn("ttsmodelpools/scale")).toEqual(["update", "patch"]);
   });
+
+  it.each(["view", "edit"])(
+    "lets users with the namespaced role %s read the history of pools",
+    async (role) => {
+      const roles = await render({ watchNamespaces: ["a"] });
+      const found = roles.find(({ kind, metadata }) => kind === "Role" && metadata.name.endsWith(`-${role}`));
+      expect(found?.rules).toContainEqual({
+        apiGroups: ["apps"],
+        resources: ["controllerrevisions"],
+        verbs: ["get", "list", "watch"],
+      });
+    },
+  );
 });
 
 describe("the chart rejects", () => {

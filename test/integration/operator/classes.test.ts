@@ -27,7 +27,7 @@ beforeEach(async () => {
 
 afterEach(async () => {
   await house.stopOperator();
-  for (const kind of ["TtsDeployment", "TtsClass"])
+  for (const kind of ["TtsDeployment", "TtsModelCache", "TtsClass"])
     for (const { metadata } of await house.admin.list(kind, {}))
       await house.admin.remove({ apiVersion: "tts.svc.dev/v1alpha1", kind, ...placeOf(metadata) });
   await house[Symbol.asyncDispose]();
@@ -102,7 +102,7 @@ describe("an operator of single namespaces with a class in its settings", () => 
   it("applies its defaults and limits to every TtsDeployment, and stops to do so without the class", async () => {
     const classOfSettings = {
       defaults: { priorityClassName: "speech" },
-      limits: { allowedServiceTypes: ["ClusterIP"] },
+      limits: { allowedServiceTypes: ["ClusterIP"], allowedModelSources: [] },
     };
     await house.restart({ ...namespaced, classOfSettings });
     await serves(plain);
@@ -110,6 +110,13 @@ describe("an operator of single namespaces with a class in its settings", () => 
     expect(templateOf(await house.workload("demo-mist"))?.priorityClassName).toBe("speech");
     await house.putDeployment({ ...plain, api: { service: { type: "NodePort" } } }, [mist]);
     await untilRefused("TtsClass operator-settings does not allow the spec: spec.api.service.type");
+    await house.putCache();
+    await house.untilConditionOf(
+      "TtsModelCache",
+      "voices",
+      "Stalled",
+      /^True ClassLimitExceeded: TtsClass operator-settings does not allow the spec: spec.sources/,
+    );
     await house.restart(namespaced);
     await house.untilCondition("ClassAccepted", /absent/);
     await house.until(
@@ -315,6 +322,8 @@ describe("classes that the operator cannot read", () => {
     await house.putDeployment({ ...plain, api: { service: { type: "NodePort" } } }, [mist]);
     await house.untilCondition("ClassAccepted", /^False ClassesUnreadable: .*cannot read TtsClasses/);
     await house.untilCondition("Ready", /^False ClassesUnreadable/);
+    await house.putCache();
+    await house.untilConditionOf("TtsModelCache", "voices", "Stalled", /^True ClassesUnreadable/);
     expect((await house.mustGet("Service", "demo-api")).spec).toMatchObject({ type: "ClusterIP" });
     house.proxy.rule = () => undefined;
     await house.until(async () => {
@@ -322,6 +331,10 @@ describe("classes that the operator cannot read", () => {
       return JSON.stringify(await house.get("Service", "demo-api")).includes('"type":"NodePort"');
     }, "the changed type of the Service");
     expect(await house.condition("ClassAccepted")).toBe("absent");
+    await house.until(async () => {
+      await house.advance(30_000);
+      return (await house.get("Job", "voices-fetch-1-0")) !== undefined;
+    }, "the Job of the TtsModelCache");
   });
 });
 
