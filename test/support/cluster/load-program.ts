@@ -42,6 +42,7 @@ export const loadProgram = `
   const { streams, sockets, listening, stopFile, limitSeconds, key } = JSON.parse(settings);
   const { text, speaker, modelId, samplingRate = 24000 } = JSON.parse(body);
   const wordsPerSecond = 5;
+  const mostUpgrades = 20;
   const start = Date.now();
   let ok = 0; let contexts = 0; let reconnects = 0;
   const failures = []; const sizes = new Set(); const contextSizes = new Set(); const speaking = new Set();
@@ -126,12 +127,25 @@ export const loadProgram = `
       if (!isOver) socket.send(JSON.stringify({ operation: "flush", contextId }));
     })();
   });
+  // A pod that shuts down answers new upgrades with 503 until its address is removed from the Service, so a client
+  // connects again. No text is lost, because none was sent. Node's WebSocket reports the status as code 1006.
+  const connectAgain = async () => {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await connect();
+      } catch (error) {
+        if (tries === mostUpgrades) throw error;
+        reconnects++;
+        await pause(100);
+      }
+    }
+  };
   const converse = async (_, index) => {
     await pause(index * 100);
     let socket;
     for (let turn = 0; goesOn(); turn++) {
       try {
-        socket ??= await connect();
+        socket ??= await connectAgain();
         const { code, reason, error, bytes, sent } = await say(socket, index + "-" + turn, "socket " + index);
         if (code !== undefined) socket = undefined;
         // The close frame of an idle socket may cross the first word of the next context on the way.
