@@ -145,7 +145,7 @@ apt-install = echo "==> installing $(1)"; \
 ##@ Measure
 
 .PHONY: bench
-bench: node_modules/.installed deps ## measure the server next to its engines (9 minutes; SOAK=1: 19; IDLE_SOCKETS=10000)
+bench: node_modules/.installed deps ## measure the server next to its engines (15 minutes; SOAK=1: 25; IDLE_SOCKETS=10000)
 	@$(NODE) tools/bench/main.ts
 
 .PHONY: agent-loop

@@ -26,7 +26,7 @@ export function benchmarksPage(machine: Machine, chapters: readonly Chapter[]): 
   return `# Benchmarks
 
 \`\`\`sh
-make bench           # 9 minutes
+make bench           # 15 minutes
 make bench SOAK=1    # 10 minutes more: also measures memory over time
 \`\`\`
 
