@@ -115,7 +115,7 @@ function secretPolicyTemplate(): string {
   const kinds = { ValidatingAdmissionPolicy: policy, ValidatingAdmissionPolicyBinding: binding };
   const documents = Object.entries(kinds).map(
     ([kind, spec]) => `---
-apiVersion: admissionregistration.k8s.io/v1
+apiVersion: ${policyApi}
 kind: ${kind}
 ${metadataOf(name, undefined)}
 ${toYaml({ spec })}`,
@@ -343,10 +343,9 @@ function roleOfUsers(name: string, namespace: string) {
 function kustomizeSecretPolicy(): string {
   const name = `tts-operator-secrets-${system}`;
   const { policy, binding } = secretPolicy(name, `system:serviceaccount:${system}:tts-operator`);
-  const apiVersion = "admissionregistration.k8s.io/v1";
   const objects = [
-    { apiVersion, kind: "ValidatingAdmissionPolicy", metadata: { name }, spec: policy },
-    { apiVersion, kind: "ValidatingAdmissionPolicyBinding", metadata: { name }, spec: binding },
+    { apiVersion: policyApi, kind: "ValidatingAdmissionPolicy", metadata: { name }, spec: policy },
+    { apiVersion: policyApi, kind: "ValidatingAdmissionPolicyBinding", metadata: { name }, spec: binding },
   ];
   return `${generatedHeader} charts/secret-policy.ts\n${objects.map(toYaml).join("---\n")}`;
 }

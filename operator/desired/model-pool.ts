@@ -64,23 +64,13 @@ export function hasDesiredFields(owner: TtsDeployment, pool: TtsModelPool): bool
   return model === undefined || hasFields(pool.spec, modelPool(owner, model, true).spec);
 }
 
-/** Empty values and items of lists are not compared, because Kubernetes may store them in another form. */
+/** Empty values are not compared, because Kubernetes may omit them. Neither are the items of lists. */
 function hasFields(live: unknown, desired: unknown): boolean {
-  if (!isObject(desired)) return true;
-  return isObject(live) && Object.entries(desired).every(([name, value]) => hasField(live[name], value));
-}
-
-function hasField(live: unknown, desired: unknown): boolean {
-  const isEmpty = desired === undefined || desired === null || (isObject(desired) && isEmptyObject(desired));
-  return isEmpty || (live !== undefined && hasFields(live, desired));
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-function isEmptyObject(value: object): boolean {
-  return Object.keys(value).length === 0;
+  if (desired === undefined || desired === null) return true;
+  if (Array.isArray(desired)) return desired.length === 0 || live !== undefined;
+  if (typeof desired !== "object") return live !== undefined;
+  const stored = (live ?? {}) as Readonly<Record<string, unknown>>;
+  return Object.entries(desired).every(([name, value]) => hasFields(stored[name], value));
 }
 
 /**
