@@ -4,7 +4,7 @@ import { applyConfigurationOf } from "../cluster/apply-configuration.ts";
 import type { KubernetesObject, ManagedFieldsEntry } from "../facts/kubernetes-object.ts";
 import { type Fields, hasKeys, isMap, type JsonObject, mayHaveKeys } from "./owned-fields.ts";
 
-/** A field or list item of another field manager that the apply does not contain. */
+/** A field or list item that another field manager owns and that the apply does not contain. */
 interface Foreign {
   /** Path without list indexes, such as `spec.template.spec.containers.env`. */
   readonly path: string;
@@ -112,8 +112,8 @@ function moveField({ source, target }: Move, key: string): number {
 
 /**
  * Takes over items of the operator whose key another client changed, such as the number of a port or the name
- * of a container. Such an item has every other field of an item that the operator desires and that is
- * missing.
+ * of a container. The operator recognizes the item by its other fields: each of them is absent, or equals the
+ * field of a desired item that the live list does not contain.
  */
 export function takeOverRenamed(
   live: KubernetesObject,
@@ -157,7 +157,7 @@ export function takeOverRejected(
 
 /**
  * Returns the list or map that contains a rejected field: `spec.ports` for `spec.ports[1].name`. It returns
- * nothing for the whole object and for its metadata.
+ * an empty list for the whole object and for the metadata.
  */
 function scopeOf(field: string): string[] {
   const names = field.replaceAll(/\[[^\]]*\]/g, "").split(".");

@@ -54,8 +54,8 @@ export function ownedFields(
 }
 
 /**
- * Compares one field. `name` is the name of the field, or of the map that contains the field. The name tells
- * whether the value is a quantity.
+ * Compares one field. `name` is the name of the field, or of the map that contains the field. The function
+ * recognizes a quantity by this name.
  */
 function isSame(owned: Fields | undefined, desired: unknown, live: unknown, name: string): boolean {
   if (desired === undefined) return owned === undefined;
@@ -208,7 +208,10 @@ function childName(parent: string, field: string): string {
   return quantityMaps.has(parent) ? parent : field;
 }
 
-/** Returns whether an apply of the value owns no field, as for a keyed list or a set without items. */
+/**
+ * Returns whether `managedFields` contains no entry for the value after an apply. Empty lists and sets have
+ * no entry.
+ */
 function isUnrecorded(value: unknown): boolean {
   if (value === undefined) return true;
   if (Array.isArray(value)) return value.length === 0;

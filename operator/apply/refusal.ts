@@ -6,8 +6,8 @@ import { admissionProblem, crdMismatch, sentence } from "../workload/external-pr
 /** Explains why the API server rejected a child, and how to solve the problem. */
 
 /**
- * Returns whether the API server rejected the object as invalid. For a field that its version of Kubernetes
- * does not have, the API server responds with status 500 (server-side apply, typed conversion).
+ * Returns whether the API server rejected the object as invalid. An API server that does not know a field of
+ * the object responds with status 500 (server-side apply, typed conversion).
  */
 export function isRefused({ status, message }: ApiError): boolean {
   return status === 422 || (status === 500 && message.includes("failed to create typed patch object"));

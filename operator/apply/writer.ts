@@ -65,7 +65,7 @@ interface EnsureOptions {
 
 type Ensured = { readonly manifest: KubernetesObject } | { readonly problem: ReconcileProblem };
 
-/** A child with its live object, or with the problem that keeps it from its desired state. */
+/** The result of applying one child: the live object, or the problem that prevented the apply. */
 interface Attempt {
   readonly child: KubernetesObject;
   readonly manifest?: KubernetesObject;
@@ -78,7 +78,7 @@ interface Attempt {
  * The error for an owner that was deleted during the reconcile. The operator must not recreate its children.
  */
 export class OwnerDeleted extends Error {
-  override readonly name = "OwnerGone";
+  override readonly name = "OwnerDeleted";
 }
 
 /**

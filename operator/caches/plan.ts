@@ -24,7 +24,7 @@ export interface ObservedModelCache {
   readonly mounting: readonly Pod[];
   /** The progress of the running attempt. It is undefined if the operator cannot reach its pod. */
   readonly progress: CacheProgress | undefined;
-  /** Why the class does not allow the spec, if it does not. */
+  /** The reason why the class refuses the spec, if any. */
   readonly classProblem: ReconcileProblem | undefined;
 }
 
@@ -33,7 +33,7 @@ type Failure = NonNullable<TtsModelCacheStatus["failure"]>;
 
 export type CacheState =
   | { readonly kind: "ready" }
-  /** Waits for the volume or for the pod. */
+  /** The operator waits for the volume or for the pod. */
   | { readonly kind: "pending"; readonly problem: Diagnosis }
   | { readonly kind: "fetching"; readonly problem: Diagnosis }
   /** The last attempt failed, and the operator retries it. */
@@ -84,7 +84,10 @@ function blockedState(observed: ObservedModelCache): CacheState | undefined {
   return classProblem === undefined ? claimProblem(observed) : { kind: "stalled", problem: classProblem };
 }
 
-/** Returns the next attempt, unless the cache is being deleted or the Job of this name is. */
+/**
+ * Returns the next attempt. Returns undefined if the cache is being deleted, or if a Job with the name of the
+ * attempt exists.
+ */
 function nextStart(
   { cache, claim, jobs, mounting }: ObservedModelCache,
   attempt: number,
@@ -107,11 +110,11 @@ function isCurrent({ contents, claim: uid }: Fetched, { cache, claim }: Observed
   return contents === contentsOf(cache.spec) && uid === claim?.metadata.uid;
 }
 
-/** Returns the last complete fetch, which may be that of the Job. */
+/** Returns the last complete fetch, from the current Job if it is complete, and otherwise from the status. */
 function fetchedNow(observed: ObservedModelCache, current: Job | undefined): Fetched | undefined {
   const { cache, claim, pods, now } = observed;
   const known = cache.status?.fetched;
-  // Without the claim, its files are lost.
+  // The files of an earlier fetch are lost if the claim was deleted.
   const kept = claim === undefined || known?.claim !== claim.metadata.uid ? undefined : known;
   if (current === undefined || claim === undefined || conditionOf(current, "Complete") === undefined)
     return kept;
@@ -136,7 +139,10 @@ const permanent = new Set(["DigestMismatch", "PresetUnknown"]);
 /** Failures that end only when a user acts. */
 const needsUser = new Set([...permanent, "DiskFull"]);
 
-/** Returns the last failure of the current generation, which may be that of the Job. */
+/**
+ * Returns the last failure of the current generation, from the current Job if it failed, and otherwise from
+ * the status.
+ */
 function failureNow(observed: ObservedModelCache, current: Job | undefined): Failure | undefined {
   const { cache, pods, now } = observed;
   const { generation } = cache.metadata;

@@ -21,8 +21,8 @@ export interface ClassContext {
 }
 
 /**
- * Applies a class to the spec of a TtsDeployment. Fields of the TtsDeployment have priority over defaults. The
- * limits apply to the fields of the TtsDeployment, and the sums also to the defaults.
+ * Applies a class to the spec of a TtsDeployment. Fields of the TtsDeployment have priority over defaults.
+ * The limits apply to the fields of the TtsDeployment. The sums also include the defaults.
  */
 export function applyClass(
   spec: TtsDeploymentSpec,

@@ -7,8 +7,8 @@ import { type SelectedClass, selectClass } from "./select-class.ts";
 export type CacheClasses = Pick<ClassesOfCluster, "classes" | "isNamespaced">;
 
 /**
- * Returns why the class does not allow a TtsModelCache, if it does not. The class is selected as for a
- * TtsDeployment, so a user gains nothing by fetching the files with a TtsModelCache.
+ * Returns the problem of a TtsModelCache that its class refuses. The class is selected as for a
+ * TtsDeployment. Therefore a user cannot avoid the limits by fetching the files with a TtsModelCache.
  */
 export function cacheProblem(
   cache: TtsModelCache,

@@ -8,8 +8,8 @@ export interface ClassShare {
 
 /**
  * Records the use of classes by TtsDeployments. The sums of a class apply to a namespace, and its
- * TtsDeployments are reconciled concurrently. The use is recorded before the pods are written, so that it is
- * never allocated twice.
+ * TtsDeployments are reconciled concurrently. The use is recorded before the pods are written, so that
+ * concurrent reconciles never exceed a sum together.
  */
 export class ClassAllocations {
   /** The shares, by key of the TtsDeployment. An entry is undefined if no class was accepted. */

@@ -29,7 +29,7 @@ function highestReplicas({ replicas, scaling }: ModelSpec): number | undefined {
   return replicas ?? scaling?.maxReplicas;
 }
 
-/** Returns whether the first use is at most the second one in every sum. */
+/** Returns whether the first use is at most the second use in every sum. */
 export function isAtMost(one: ClassUse, other: ClassUse): boolean {
   return one.replicas <= other.replicas && one.gpus <= other.gpus;
 }

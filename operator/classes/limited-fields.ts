@@ -12,7 +12,7 @@ type ListLimit = {
   [K in keyof Limits]-?: string[] extends NonNullable<Limits[K]> ? K : never;
 }[keyof Limits];
 
-/** How a pattern of a limit matches the value of a field. */
+/** The rule by which a pattern of a limit matches the value of a field. */
 export type Matching = "exact" | "name" | "hostname" | "image" | "url";
 
 export interface LimitedFields {
@@ -122,7 +122,7 @@ interface Located {
   readonly value: unknown;
 }
 
-/** Returns the values at a path. A path without a value gives none. */
+/** Returns the values at a path. Returns an empty list if the path has no value. */
 export function valuesAt(spec: object, path: string): Located[] {
   let found: Located[] = [{ field: "", value: { spec } }];
   for (const step of path.split(".")) {

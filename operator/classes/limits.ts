@@ -16,7 +16,9 @@ import { matchers } from "./match-pattern.ts";
 export interface ClassViolation {
   /** The path of the field, such as `spec.api.service.type`. */
   readonly field: string;
-  /** The value of the field, and what the class allows. It follows the name of the field in a sentence. */
+  /**
+   * The value of the field, and what the class allows. In a message, this text follows the name of the field.
+   */
   readonly problem: string;
 }
 

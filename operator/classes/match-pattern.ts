@@ -14,9 +14,9 @@ export const matchers: { readonly [M in Matching]: Matcher } = {
 };
 
 /**
- * Returns whether the image begins with the prefix, and continues with a new part of its name. A prefix that is
- * only a registry must be followed by a path: `registry.example.com:5000/x` is another registry than
- * `registry.example.com`.
+ * Returns whether the image begins with the prefix, and continues with a new part of its name. A prefix that
+ * is only a registry must be followed by a path: `registry.example.com:5000/x` does not match
+ * `registry.example.com`, because the port selects another registry.
  */
 function matchesImage(image: string, prefix: string): boolean {
   if (!image.startsWith(prefix)) return false;
@@ -30,7 +30,9 @@ function isRegistry(prefix: string): boolean {
   return !prefix.includes("/") && (/[.:]/.test(prefix) || prefix === "localhost");
 }
 
-/** Matches a path that a program may resolve to another path, such as `/allowed/../other` or `..%2fother`. */
+/**
+ * Matches a path that a program may resolve to a different path, such as `/allowed/../other` or `..%2fother`.
+ */
 export const unsafePath = "(^|[/])([.]|%2[eE]){1,2}([/?#]|$)|\\\\|%2[fF]|%5[cC]|%25";
 
 function matchesUrl(url: string, prefix: string): boolean {

@@ -45,9 +45,9 @@ export interface ClassesOfCluster {
 }
 
 /**
- * Applies the class of a TtsDeployment. Without a class, the TtsDeployment is unchanged. If the class does not
- * exist or does not allow the spec, the result has the spec that was last accepted, so that everything that
- * serves continues.
+ * Applies the class of a TtsDeployment. Without a class, the TtsDeployment is unchanged. If the class does
+ * not exist or does not allow the spec, the result has the spec that was last accepted, so that running pods
+ * continue.
  */
 export function resolveClass(deployment: TtsDeployment, cluster: ClassesOfCluster): ResolvedDeployment {
   const { classes, isNamespaced, elsewhere } = cluster;
@@ -111,7 +111,7 @@ function suspended(deployment: TtsDeployment, selected: SelectedClass | undefine
   };
 }
 
-/** The spec is recorded also without a class, because a later edit may name a class that refuses it. */
+/** Records the spec also without a class, because a later edit may name a class that refuses the new spec. */
 function withoutClass(deployment: TtsDeployment): ResolvedDeployment {
   const { spec } = deployment;
   const index = spec.models.findIndex(({ acceleratorProfile }) => acceleratorProfile !== undefined);

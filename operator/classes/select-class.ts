@@ -38,7 +38,9 @@ export function isDefaultClass({ metadata }: KubernetesObject): boolean {
   return metadata.annotations?.[defaultClassAnnotation] === "true";
 }
 
-/** Returns the default class. If several classes are marked, the newest one applies, as for StorageClasses. */
+/**
+ * Returns the default class. If several classes are marked, the newest class applies, as for StorageClasses.
+ */
 function defaultClass(classes: readonly TtsClass[]): TtsClass | undefined {
   return classes.filter(isDefaultClass).sort(newestFirst)[0];
 }

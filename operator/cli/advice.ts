@@ -74,8 +74,8 @@ const freeDevices =
   "kubectl get nodes -o custom-columns='NODE:.metadata.name,GPUS:.status.allocatable.nvidia\\.com/gpu'";
 
 /**
- * Commands by the reason of a condition. For other reasons only the message is printed, which always says
- * what to do.
+ * Commands by the reason of a condition. For other reasons, the output contains only the message of the
+ * condition, which includes the remedy.
  */
 const commands: Readonly<Record<string, Commands>> = {
   Missing: replaceLicense,

@@ -41,7 +41,10 @@ const kinds = [
   ...["TtsModelPool", "Deployment", "ReplicaSet", "Pod", "Service", "EndpointSlice", "ServiceAccount"],
   ...["ConfigMap", "Role", "RoleBinding", "HorizontalPodAutoscaler"],
 ];
-/** The longest log of a container: months of an idle container, or the last minutes of a busy container. */
+/**
+ * The number of log lines that the bundle contains for each container. They cover months of an idle
+ * container, and minutes of a busy container.
+ */
 const tailLines = 5_000;
 const mostLogBytes = 1024 * 1024;
 const mostLogBytesInAll = 48 * 1024 * 1024;

@@ -78,7 +78,7 @@ export interface Process {
   readonly stopping: Promise<string>;
   print(text: string | Uint8Array): void;
   complain(text: string): void;
-  /** Ends the process immediately, also while work is in progress. */
+  /** Ends the process immediately, even if a reconcile is running. */
   leave(code: number): void;
 }
 
@@ -126,7 +126,8 @@ async function run({ environment, stopping, leave }: Process): Promise<void> {
         name: environment.TTS_LEASE_NAME || defaultLeaseName,
       },
     }),
-    // Another process may become the leader, so this process must not write any more. Kubernetes restarts it.
+    // Another process may become the leader, so this process must stop writing. Kubernetes restarts the
+    // process.
     onLost: (reason) => {
       log.fatal({ reason }, "the operator lost the Lease and exits; Kubernetes restarts it");
       leave(1);

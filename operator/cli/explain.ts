@@ -14,8 +14,8 @@ export interface Explanation {
   readonly state: "ready" | "progressing" | "blocked" | "suspended" | "deleting" | "unwatched";
   readonly summary: string;
   /**
-   * The problems that keep the TtsDeployment from becoming ready, or soon will (a license in its grace period). The
-   * most important problem is first.
+   * The problems that prevent readiness now, or that will prevent it soon, such as a license in its grace
+   * period. The most important problem is first.
    */
   readonly blockers: readonly Blocker[];
   /** Further findings that do not affect readiness. */
@@ -26,7 +26,7 @@ export interface Explanation {
     readonly secrets: number;
     readonly warnings: number;
   };
-  /** Objects that could not be read. They may hide a blocker. */
+  /** Objects that could not be read. A blocker may be missing from the result because of them. */
   readonly unseen: readonly string[];
 }
 

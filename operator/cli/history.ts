@@ -88,7 +88,7 @@ function changedFields(before: Revision | undefined, after: Revision): string[] 
   return changed.length > 0 ? changed : ["(pod template)"];
 }
 
-/** Returns the newest revision that is not the current one. */
+/** Returns the newest revision except the current revision. */
 export function previousRevision({ pool, revisions }: PoolHistory): Revision | undefined {
   return revisions.find(({ id }) => id !== pool.status?.currentRevision);
 }

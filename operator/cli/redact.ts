@@ -15,7 +15,8 @@ const secretWords = [
  */
 const forms: readonly RegExp[] = [
   /-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?-----END [A-Z ]*PRIVATE KEY-----/g,
-  // These are the beginnings of private keys in PEM, encoded in base64. Certificates have another one.
+  // These are the beginnings of private keys in PEM, encoded in base64. The beginning of a certificate is
+  // different.
   /\bLS0tLS1CRUdJTi(?:BQUklW|BSU0Eg|BFQyBQ|BPUEVO|BFTkNS|BEU0Eg)[\w+/=]*/g,
   /\bsvc_[A-Za-z0-9]{16,}/g,
   /\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*/g,
@@ -30,10 +31,9 @@ const forms: readonly RegExp[] = [
   // The value of a flag in a shell command, and the credentials of curl.
   new RegExp(`((?:^|\\s)--?(?!max|num|min)[\\w-]*(?:${secretWords}) +)(?!-)[^\\s"';&|]+`, "gi"),
   /(\s(?:-u|--user)[ =])[^\s:"']+:[^\s"']+/g,
-  // This pattern matches a shared access signature of Azure Storage.
+  // A shared access signature of Azure Storage.
   /([?&](?:sig|code)=)[^\s"'&]+/gi,
-  // This pattern matches keys of well-known services: Hugging Face, OpenAI, GitHub, GitLab, NVIDIA, Docker,
-  // Slack, Google and AWS.
+  // Keys of well-known services: Hugging Face, OpenAI, GitHub, GitLab, NVIDIA, Docker, Slack, Google and AWS.
   /\b(?:hf_|sk-|gh[pousr]_|github_pat_|glpat-|nvapi-|dckr_pat_|xox[abprs]-|AIza|AKIA|ASIA)[\w-]{8,}/g,
 ];
 
@@ -144,7 +144,7 @@ function textsIn(value: string): string[] {
       if (typeof item === "string") texts.push(item);
     });
   } catch {
-    // The value is not JSON, so it is only redacted as a whole and by line.
+    // The value is not JSON, so only the whole value and its lines are redacted.
     return [];
   }
   return texts;

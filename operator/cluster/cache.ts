@@ -160,7 +160,7 @@ export class ClusterCache {
     if (end === "synced") return;
     scope.isIncomplete = true;
     this.#options.onForbidden?.(namespace);
-    // The promise rejects if the operator stops first.
+    // The promise rejects if the operator stops before the first list, and needs no handling then.
     synced.then(
       () => this.#openScope(scope),
       () => undefined,

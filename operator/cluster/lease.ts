@@ -115,7 +115,10 @@ export class LeaderElection {
     return undefined;
   }
 
-  /** Returns the time to the next attempt, which is at the latest when the current Lease expires. */
+  /**
+   * Returns the time until the next attempt. If another process holds the Lease, the attempt is not later
+   * than the expiry of the Lease.
+   */
   #untilNextTry(): number {
     const retryMs = this.#retryMs * (1 + 0.2 * (this.#options.random ?? Math.random)());
     if (this.#seen === undefined || this.#holder() === "") return retryMs;

@@ -95,7 +95,7 @@ export class MultiplexedStreams {
       return undefined;
     }
     const connection = connect(this.#origin, { createConnection: () => socket });
-    // Each stream also reports the error.
+    // The error itself is ignored here, because each stream also reports it.
     connection.on("error", onOver);
     connection.once("goaway", onOver);
     connection.once("close", onOver);

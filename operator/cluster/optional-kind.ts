@@ -107,7 +107,8 @@ export class OptionalKind {
     try {
       await Promise.race([reflector.synced(), reflector.forbidden()]);
     } catch (error) {
-      if (this.#reflector === reflector && !this.#stopped) throw error; // The kind was uninstalled, or the operator stopped.
+      // The error is expected if the kind was uninstalled, or if the operator stopped.
+      if (this.#reflector === reflector && !this.#stopped) throw error;
     }
   }
 

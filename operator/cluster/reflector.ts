@@ -159,8 +159,8 @@ export class Reflector {
 
   /**
    * Calls the listener when a watch with `neverList` has begun without a version. The watch then reports the
-   * existing objects. The reflector never reports an object that was deleted before, unless an earlier watch
-   * had reported the object.
+   * existing objects. The reflector reports the deletion of an object before that time only if an earlier
+   * watch had reported the object.
    */
   onBegin(listener: () => void): void {
     this.#beginListeners.push(listener);
@@ -260,8 +260,9 @@ export class Reflector {
       return this.#random() * 100;
     }
     if (isForgotten(error)) this.#version = undefined;
-    // If a stream breaks repeatedly at the same event, the version is no longer used. After other errors,
-    // such as an unreachable server, the version is kept.
+    // A stream that breaks repeatedly may break at the same event each time. The objects are then listed
+    // again. After other errors, such as an unreachable server, the next watch continues from the last
+    // version.
     if (error instanceof BrokenWatch || error instanceof LineTooLong) {
       this.#breaks += 1;
       if (this.#breaks >= breaksBeforeRelist) this.#version = undefined;
@@ -353,8 +354,8 @@ export class Reflector {
 
   /**
    * Reads one object by name. The watch is opened before the read, so no change between them is lost. The
-   * watch may report events from before the read. Events with an older version are ignored, and later events
-   * correct the others.
+   * watch may report events from before the read. The reflector ignores events with an older version than the
+   * object that it read.
    */
   async #readNamed(): Promise<void> {
     const { namespace, name = "" } = this.#options;
@@ -389,8 +390,8 @@ export class Reflector {
   }
 
   /**
-   * Moves to `version` if it is newer, and returns whether it is. Events with an older version were already
-   * reported by this stream or by the list.
+   * Stores `version` as the last version if it is newer. Returns whether it is newer. Events with an older
+   * version were already reported by this stream or by the list.
    */
   #forward(version: string): boolean {
     if (!isNewer(version, this.#version)) return false;

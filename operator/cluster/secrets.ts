@@ -25,8 +25,8 @@ export interface SecretReading<T> {
 }
 
 /**
- * The UID and the resource version, because the version of a recreated Secret may be equal to an earlier
- * version.
+ * The UID and the resource version of a Secret. A recreated Secret may have the resource version of an
+ * earlier Secret, but not its UID.
  */
 type Version = string;
 const absent: Version = "absent";
@@ -47,9 +47,12 @@ export class Secrets {
   readonly #own: Reflector[];
   readonly #named = new Map<string, Named>();
   readonly #namedBy = new Map<string, readonly string[]>();
-  /** The version of each Secret that a watch reported last. */
+  /** The version that a watch last reported, by key of the Secret. */
   readonly #versions = new Map<string, Version>();
-  /** The version of each Secret that its followers read, or that was last reported to its followers. */
+  /**
+   * The version that the followers of a Secret have read, or that was last reported to them, by key of the
+   * Secret.
+   */
   readonly #reported = new Map<string, Version>();
   /** The facts by key of the Secret, and by use. All facts of a Secret are from one version. */
   readonly #facts = new Map<string, { version: Version; uses: Map<string, unknown> }>();
@@ -137,7 +140,7 @@ export class Secrets {
     return { fact, read: { secret } };
   }
 
-  /** Returns the kept fact for `use`, if the Secret has not changed since. */
+  /** Returns the kept fact for `use` if it is from the current version of the Secret. */
   recall(key: string, use: string): { readonly fact: unknown } | undefined {
     const known = this.#facts.get(key);
     if (known?.version !== this.#versions.get(key) || !known?.uses.has(use)) return undefined;

@@ -5,8 +5,8 @@ import type { ClusterCapabilities, TtsModelPool } from "../facts/observed.ts";
 import { type Pace, ruleOf, type ScalingRule } from "./scaling-rule.ts";
 
 /**
- * The metric with the streams of a pool, in progress or waiting. It is a gauge of the API tier with the label
- * `pool`.
+ * A gauge of the API tier with the label `pool`. It counts the streams of a pool that are in progress, queued
+ * or held.
  */
 const metric = "svc_tts_pool_streams";
 

@@ -55,7 +55,10 @@ export interface FetchAttempt {
   /** The number of failed attempts of this generation. */
   readonly attempt: number;
   readonly claimUid: string;
-  /** A pod that mounts the claim on the only node that may mount it. */
+  /**
+   * A pod that already mounts the claim, if only one node may mount the claim. The Job runs on the node of
+   * this pod.
+   */
   readonly beside: Pod | undefined;
 }
 

@@ -8,8 +8,8 @@ import { type PinnedTemplate, pinAnnotations } from "./pods/pinned-template.ts";
 import { podTelemetry } from "./pods/telemetry.ts";
 
 /**
- * Returns the pool of one model. It contains `replicas` if the spec does, or if a pool with scaling does not
- * exist yet. Otherwise the scaler owns the field. `live` says whether the pool exists.
+ * Returns the pool of one model. The pool contains `replicas` if the spec sets the number, or if a pool with
+ * scaling does not exist yet. In other cases the scaler owns the field. `live` is true if the pool exists.
  */
 export function modelPool(
   owner: TtsDeployment,
@@ -64,7 +64,7 @@ export function hasDesiredFields(owner: TtsDeployment, pool: TtsModelPool): bool
   return model === undefined || hasFields(pool.spec, modelPool(owner, model, true).spec);
 }
 
-/** Empty values are not compared, because Kubernetes may omit them. Neither are the items of lists. */
+/** Ignores empty values, because Kubernetes may omit them, and the items of lists. */
 function hasFields(live: unknown, desired: unknown): boolean {
   if (desired === undefined || desired === null) return true;
   if (Array.isArray(desired)) return desired.length === 0 || live !== undefined;

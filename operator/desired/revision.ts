@@ -21,9 +21,9 @@ type RevisionModel = Omit<ModelSpec, "name" | "replicas" | "scaling" | "rollout"
 export interface Revision {
   /** The hash of the pod template, as in the status of the pool. */
   readonly id: string;
-  /** The position in the history. A revision to which the pool returns gets the highest number. */
+  /** The position in the history. After a rollback, the revision gets the highest number again. */
   readonly number: number;
-  /** The time at which the revision last became the current one. */
+  /** The time at which the revision last became the current revision. */
   readonly servedSince: string;
   readonly model: RevisionModel;
   /** The hash of the pool's settings from which the template was rendered, without restart requests. */
@@ -126,7 +126,7 @@ export function sortedHistory(pool: TtsModelPool, objects: readonly KubernetesOb
 
 /**
  * Returns the settings of a pool as settings of a model, for a pool that must stay unchanged. The podTemplate
- * of a pool is text.
+ * of a pool is JSON in a string, and is parsed.
  */
 export function modelOfPool({ spec }: TtsModelPool): RevisionModel {
   const { kind, image, resources, engine, env, accelerator, cache, sharedMemory } = spec;

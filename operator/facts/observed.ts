@@ -66,7 +66,7 @@ export interface ObservedPool {
 export interface NamedModelCache {
   /** The claim that new pods may mount. It is undefined until the cache is filled for the first time. */
   readonly claimName: string | undefined;
-  /** Why the cache is not ready, if it is not. */
+  /** The reason why the cache is not ready, if any. */
   readonly problem: Pick<ReconcileProblem, "reason" | "message"> | undefined;
 }
 

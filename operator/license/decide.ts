@@ -83,8 +83,8 @@ const unlimited: Limits = {
 };
 
 /**
- * Returns the limits of the license and its use by other TtsDeployments. It returns undefined if the limits
- * are unknown. Running pods then continue, and no pods are added.
+ * Returns the limits of the license and its use by other TtsDeployments. If the limits are unknown, it
+ * returns undefined, so that running pods continue and no pods are added.
  */
 function availableLimits(
   { deployment }: ObservedDeployment,
@@ -237,7 +237,8 @@ function grantPools({ deployment, pools }: ObservedDeployment, limits: Limits | 
     const found = known.get(model.name);
     const requested = model.replicas ?? found?.pool.spec.replicas ?? 1;
     const pods = found?.workload.deployment?.spec?.replicas ?? 0;
-    // Pods of a canary that replace pods of the pool keep the share of the pool, up to its last grant.
+    // Canary pods that replace pods of the pool use the share of the pool. The share is at most the last
+    // grant of the pool.
     const granted = Math.max(pods, found?.pool.status?.desiredReplicas ?? 0);
     const share = Math.min(granted, pods + canaryPods(found?.pool, requested));
     const running = Math.min(requested, pods === 0 ? 0 : share);

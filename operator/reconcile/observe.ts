@@ -59,7 +59,7 @@ const cacheSpec = Compile(TtsModelCacheSpecSchema);
 
 /** The error for an object in the cluster that does not match the schema of this operator. */
 export class InvalidResource extends Error {
-  override readonly name = "Unreadable";
+  override readonly name = "InvalidResource";
   readonly object: Reconciled;
   /** The first invalid field, and why it is invalid. */
   readonly detail: string;

@@ -74,8 +74,8 @@ export class OperatorConflicts {
     const rival = this.#known.get(key);
     if (rival === undefined || now < rival.until) return rival;
     this.#known.delete(key);
-    // The operator then continues like a new operator, which overwrites the current status without a
-    // conflict.
+    // After the conflict, the operator behaves like a new operator: it overwrites the current status, and
+    // reports no conflict.
     if (rival.weYield) this.#signed.delete(key);
     return undefined;
   }

@@ -52,7 +52,7 @@ export async function reconcileModelCache(context: ReconcileContext, key: string
   const result = await context.writer.ensureAll(cache, children);
   const problem = combineProblems(result.problems);
   await writeStatus(context, cache, modelCacheStatus(observed, plan, problem));
-  // Jobs are removed after the status is written, because the status has their results.
+  // Jobs are removed only after the status contains their results.
   for (const job of plan.surplus) if (!job.metadata.deletionTimestamp) await context.writer.remove(job);
   if (result.failure !== undefined) throw result.failure;
   return outcomeOf(observed, plan, problem?.message);
@@ -144,7 +144,10 @@ async function readProgress(
   }
 }
 
-/** Keeps a cache that a pool names, and releases it when no pool names it. */
+/**
+ * Sets the finalizer while a pool names the cache, so that the cache is not deleted. Removes the finalizer
+ * when no pool names the cache.
+ */
 async function setFinalizer(
   { writer }: ReconcileContext,
   { cache, users }: ObservedModelCache,

@@ -156,7 +156,8 @@ async function reportDeployment(
   { observed, result, rendered }: AppliedDeployment,
 ): Promise<{ problems: readonly (ReconcileProblem | undefined)[]; failure: unknown }> {
   const { classDecision, deployment } = observed;
-  // Otherwise the pools run other settings than those of the TtsDeployment.
+  // In other cases the pools do not run the settings of the TtsDeployment, so their revisions are not
+  // recorded.
   const isCurrent = rollbackProblem === undefined && classDecision?.accepted !== false;
   const recorded = await context.history.record(own, isCurrent ? recordable(source, observed) : []);
   const problems = [...result.problems, rendered.problem, classProblem(classDecision), rollbackProblem];
@@ -178,7 +179,10 @@ function forget(context: ReconcileContext, key: string, deployment: TtsDeploymen
   if (deployment === undefined) context.shares.forget(key);
 }
 
-/** Reports a class that has never accepted a spec. The operator changes no child until the class accepts one. */
+/**
+ * Reports that the class has never accepted a spec of the TtsDeployment. The operator changes no child until
+ * the class accepts a spec.
+ */
 async function refuseSpec(
   context: ReconcileContext,
   deployment: TtsDeployment,

@@ -45,7 +45,10 @@ interface RolledBackModel {
 interface RecordedRevisions {
   /** The newest revision in the history, by name of the model. */
   readonly revisions: ReadonlyMap<string, string>;
-  /** The first request that failed. The pods do not depend on the history, so the failure is no problem of them. */
+  /**
+   * The error of the first failed request. It does not affect the pods, because they do not depend on the
+   * history.
+   */
   readonly failure: unknown;
 }
 
@@ -71,8 +74,8 @@ export class RevisionHistory {
   }
 
   /**
-   * Replaces the settings of each model that has `rollbackTo` by the settings of this revision. The limits of
-   * the class and of the license then apply to them as to any other settings.
+   * Replaces the settings of each model with `rollbackTo` by the settings of that revision. The limits of the
+   * class and of the license apply to the replaced settings.
    */
   async withRollbacks(deployment: TtsDeployment): Promise<RolledBackDeployment> {
     const { models } = deployment.spec;
@@ -106,7 +109,7 @@ export class RevisionHistory {
       ...(replicas !== undefined && { replicas }),
       ...(scaling !== undefined && { scaling }),
     };
-    // Without the revision, the pool keeps its settings.
+    // If the revision does not exist, the pool keeps its settings.
     const settings = revision?.model ?? modelOfPool(pool);
     return { model: { ...settings, ...own }, isMissing: revision === undefined, refusal };
   }
@@ -156,7 +159,10 @@ export class RevisionHistory {
     return revision?.settings === poolSettings(pool) ? revision.pin : undefined;
   }
 
-  /** Records the current revision of each pool whose rollout is complete. At rest it sends no request. */
+  /**
+   * Records the current revision of each pool whose rollout is complete. It sends no request if nothing has
+   * changed.
+   */
   async record(deployment: TtsDeployment, pools: readonly RecordablePool[]): Promise<RecordedRevisions> {
     const before = new Map(
       deployment.status?.models.flatMap(({ name, recordedRevision: id }) =>
@@ -188,7 +194,8 @@ export class RevisionHistory {
     const [newest] = history;
     const known = history.find(({ id }) => id === pin.revision);
     if (known !== undefined && known === newest) return true;
-    // The settings of the pool have changed since its template was rendered, so they are not the revision's.
+    // The settings of the pool have changed since its template was rendered, so they do not belong to the
+    // revision.
     if (known === undefined && modelSettings(pool, claimOf(recordable)) !== pin.specHash) return false;
     const position = { number: (newest?.number ?? 0) + 1, servedSince: isoSeconds(this.#clock.nowMs()) };
     const revision =
@@ -201,7 +208,10 @@ export class RevisionHistory {
     return true;
   }
 
-  /** Deletes the oldest revisions, but never the one that `rollbackTo` names. `others` are not current. */
+  /**
+   * Deletes the oldest revisions, except the revision that `rollbackTo` names. `others` are the revisions
+   * without the current revision.
+   */
   async #prune(pool: TtsModelPool, others: readonly Revision[]): Promise<void> {
     const { revisionHistoryLimit = defaultRevisionHistoryLimit, rollbackTo } = pool.spec.rollout;
     const surplus = others.slice(Math.max(0, revisionHistoryLimit - 1)).filter(({ id }) => id !== rollbackTo);

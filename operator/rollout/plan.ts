@@ -123,8 +123,9 @@ export function claimOf({ pool, workload, modelCache }: ObservedPool): string | 
 }
 
 /**
- * Returns the template of the revision to which the pool returns. A template that mounts another claim than the
- * TtsModelCache of the pool has now is not used, because the claim may be missing: the template is rendered again.
+ * Returns the template of the revision to which the pool returns. Returns undefined if that template mounts
+ * another claim than the current claim of the TtsModelCache, because the claim may be missing. The template
+ * is then rendered again.
  */
 function usableRollback(
   { observed, rollback }: RolloutFacts,
@@ -139,8 +140,8 @@ function isHeldByCache({ pool, modelCache }: ObservedPool): boolean {
 }
 
 /**
- * Plans a pool whose TtsModelCache is not ready, or whose settings are not applied yet: pods that run continue, and no
- * pod is replaced.
+ * Plans a pool whose TtsModelCache is not ready, or whose settings are not applied yet. Running pods
+ * continue, and no pod is replaced.
  */
 function planOfHold(
   facts: RolloutFacts,
@@ -330,11 +331,11 @@ function canaryOf(
 }
 
 /**
- * Returns the number of the pool's pods that the canary replaces: those that it replaced on a full cluster, and
- * those that the license does not allow. The license may be exceeded during `progressDeadlineSeconds`, as by the
- * additional pods of any rollout, so that a short step can be rolled back without a loss of capacity. A canary
- * that stays longer at its step, for example because a user paused it, has no additional pods. One pod of the pool
- * is always kept.
+ * Returns the number of the pool's pods that the canary replaces: the pods that it replaced on a full
+ * cluster, and the pods that exceed the license. The license may be exceeded during
+ * `progressDeadlineSeconds`, as by the additional pods of any rollout, so that a short step can be rolled
+ * back without a loss of capacity. A canary that stays longer at its step, for example because a user paused
+ * it, gets no additional pods. One pod of the pool is always kept.
  */
 function shrinkFor(
   { observed, grant, licensedCanary, now }: RolloutFacts,

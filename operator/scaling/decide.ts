@@ -160,7 +160,8 @@ function pace(
   nowMs: number,
 ): number {
   if (steady > current) {
-    // From zero, one replica may always start, because a percentage of zero is zero.
+    // At zero replicas, one replica may always start. A percentage policy would otherwise allow no replica,
+    // because a percentage of zero is zero.
     const limit = limitOf(rule.up, current, changes, nowMs, growth);
     return Math.min(steady, Math.max(limit, current === 0 && rule.up.select !== "Disabled" ? 1 : current));
   }

@@ -58,8 +58,9 @@ function keysOfKind(view: Known & Pick<ClusterCache, "all">, change: Change): st
 }
 
 /**
- * Returns the keys of the TtsDeployments that name the class or that have used it. If the class is or was the
- * default class, the result also contains the TtsDeployments that name no class.
+ * Returns the keys of the TtsDeployments and TtsModelCaches that name the class, and of the TtsDeployments
+ * that have used it. If the class is or was the default class, the result also contains the objects that name
+ * no class.
  */
 function keysOfClass(view: Pick<ClusterCache, "all">, { key, object, before }: Change): string[] {
   const affectsAll = isDefaultClass(object) || (before !== undefined && isDefaultClass(before.object));
@@ -76,8 +77,8 @@ function keysOfClass(view: Pick<ClusterCache, "all">, { key, object, before }: C
 }
 
 /**
- * Returns the keys to reconcile after a change of a TtsModelCache. The operator writes the status, so a change
- * of the status affects only the pools, and only if they can see it. The progress is not visible to them.
+ * Returns the keys to reconcile after a change of a TtsModelCache. A change of the status, which the operator
+ * writes, affects only the pools. The progress is ignored, because pools do not use it.
  */
 function keysOfCache(view: Known, change: Change): string[] {
   const { key, object, before, gone = false } = change;
@@ -91,7 +92,7 @@ function keysOfCache(view: Known, change: Change): string[] {
   return [...(isSpecSame ? [] : [cacheKey(key)]), ...(isSpecSame && isSeenSame ? [] : pools)];
 }
 
-/** Returns the key of the TtsModelCache that a pool names, and of the one that it named before. */
+/** Returns the keys of the TtsModelCaches that a pool names now and that it named before. */
 function cacheKeysOfPool({ kind, object, before }: Change): string[] {
   if (kind !== "TtsModelPool") return [];
   const names = [object, before?.object].map((pool) => (pool as Partial<TtsModelPool>)?.spec?.cache?.name);

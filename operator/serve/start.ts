@@ -61,7 +61,7 @@ export interface OperatorOptions {
   /** The Lease of the leader election. Without a Lease there is no leader election. */
   readonly election?: { readonly namespace: string; readonly name: string };
   readonly log: OperatorLog;
-  /** Called when another process may be the leader. This process must not write any more. */
+  /** Called when another process may be the leader. This process must then stop writing. */
   readonly onLost: (reason: string) => void;
   readonly workers?: number;
   readonly clock?: Clock;

@@ -125,8 +125,9 @@ export class WorkQueue {
   }
 
   /**
-   * Adds the key like {@link add}, unless its last reconcile failed. Such a key is retried with backoff. This
-   * method is for changes that cannot solve the failure, such as the status that reports the failure.
+   * Adds the key like {@link add} if its last reconcile succeeded. A key whose last reconcile failed keeps
+   * its backoff. Use this method for changes that cannot solve the failure, such as the status that reports
+   * the failure.
    */
   addUnlessFailed(key: string): void {
     if (!this.#failures.has(key)) this.add(key);
@@ -195,7 +196,7 @@ export class WorkQueue {
     this.#reportDepth();
   }
 
-  /** Takes the first key that may be reconciled. A key does not overtake an earlier key of its group. */
+  /** Takes the first key that may be reconciled. The keys of a group are taken in the order of the queue. */
   #take(): Taken | undefined {
     const { turnOf = (key) => ({ group: key, alone: true }), clock } = this.#options;
     const held = new Set<string>();

@@ -12,7 +12,10 @@ export function classFinding(decision: ClassDecision | undefined): ConditionStat
   return [{ type, status: accepted ? "True" : "False", reason, message }];
 }
 
-/** Returns the problem of a spec that the class refuses. A refused class of the rendered spec is no problem. */
+/**
+ * Returns the problem of a spec that the class refuses. It returns undefined if the current generation is
+ * rendered nevertheless.
+ */
 export function classProblem(decision: ClassDecision | undefined): ReconcileProblem | undefined {
   if (decision === undefined || decision.isCurrent) return undefined;
   return { reason: decision.reason, message: decision.message, stalled: true };

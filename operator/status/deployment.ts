@@ -356,7 +356,9 @@ const rolloutReasons = new Set([...configuredWaits, "Trading"]);
 
 const severity = { stalled: 0, failing: 1, progressing: 2 } as const;
 
-/** A configured wait is last, so that it never hides a problem of another part. */
+/**
+ * Returns the order of a state. A configured wait is last, so that it never hides a problem of another part.
+ */
 function rankOf({ kind, problem }: Exclude<WorkloadState, { kind: "ready" }>): number {
   return configuredWaits.includes(problem.reason) ? severity.progressing + 1 : severity[kind];
 }

@@ -89,8 +89,8 @@ function ofProblem({ stalled, ...problem }: ReconcileProblem): WorkloadState {
 function rolloutState(observed: ObservedPool, { grant, plan }: PoolReconcile): WorkloadState {
   const { workload } = observed;
   const desired = desiredOf(observed, plan);
-  // A pod that was drained to free capacity for the canary is started again when the canary is removed, so it
-  // is not missing.
+  // A pod that was drained to free capacity for the canary does not count as missing, because it starts again
+  // when the canary is removed.
   const granted = { ...grant, replicas: Math.min(grant.replicas, plan?.replicas ?? grant.replicas) };
   const traded = grant.replicas - granted.replicas;
   const state = workloadState(workload, granted, { ...desired, replicas: desired.replicas - traded });
@@ -105,7 +105,10 @@ function rolloutState(observed: ObservedPool, { grant, plan }: PoolReconcile): W
   return { kind: plan.waits.stalled ? "stalled" : "progressing", problem: plan.waits.problem };
 }
 
-/** Reports the TtsModelCache that the pool names. Pods that run do not need a cache that is ready. */
+/**
+ * Reports whether the TtsModelCache that the pool names is ready. Running pods do not depend on this
+ * condition.
+ */
 function cacheFindings({ modelCache }: ObservedPool): ConditionState[] {
   if (modelCache === undefined) return [];
   const { problem } = modelCache;

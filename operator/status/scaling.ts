@@ -18,7 +18,7 @@ export function scalingFindings(observed: ObservedPool, reconcile: ScalingReconc
   return [lacking(observed) ?? found(observed, scaling.provider, reconcile)];
 }
 
-/** Returns the problem of a replica that was requested and does not start, if any. */
+/** Returns the problem of a requested replica that does not start, if any. */
 function lacking({ pool, workload }: ObservedPool): ConditionState | undefined {
   const { deployment, pods } = workload;
   const ready = deployment?.status?.readyReplicas ?? 0;
@@ -115,7 +115,7 @@ function kedaMissing({ metadata }: TtsModelPool): ConditionState {
 
 /**
  * Derives the condition from the conditions of the scaler. `about` are the types of the conditions to
- * evaluate. The first of them must exist, and none of them may be False.
+ * evaluate. The scaler is ready if the first of these conditions is True and no condition is False.
  */
 function ofAutoscaler(
   { pool, autoscaler }: ObservedPool,

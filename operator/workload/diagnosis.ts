@@ -39,8 +39,8 @@ export function fetchingPod(pods: readonly Pod[]): Diagnosis | undefined {
 }
 
 /**
- * Finds a pod that waits for the creation of its ResourceClaim. The scheduler ignores such a pod without a
- * message.
+ * Finds a pod that waits for the creation of its ResourceClaim. The scheduler reports no message for such a
+ * pod.
  */
 export function unclaimedPod(pods: readonly Pod[]): string | undefined {
   for (const { metadata, spec, status } of pods) {

@@ -4,7 +4,8 @@ import { type Diagnosis, diagnosePods, fetchingPod, unclaimedPod } from "./diagn
 import { admissionProblem } from "./external-problems.ts";
 
 /**
- * The state of the pods of one Deployment. `problem` says why not all pods serve with the current template.
+ * The state of the pods of one Deployment. `problem` is the reason why some pods are missing or do not have
+ * the current template.
  */
 export type WorkloadState =
   | { readonly kind: "ready" }
@@ -91,8 +92,8 @@ function condition({ status }: Deployment, type: string) {
 }
 
 /**
- * Returns the number of pods that must be ready. A pool that may scale to zero is not ready while an error
- * keeps its pods from starting.
+ * Returns the number of pods that must be ready. A pool that may scale to zero needs one ready pod while an
+ * error prevents its pods from starting, so that it is reported as not ready.
  */
 function leastOf({ floor }: DesiredWorkload, diagnosis: Diagnosis | undefined): number {
   if (floor === undefined) return Number.POSITIVE_INFINITY;

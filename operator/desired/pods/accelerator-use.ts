@@ -9,8 +9,9 @@ type EngineSettings = Pick<TtsModelPool["spec"], "kind" | "engine" | "env" | "re
 const providers: readonly string[] = [names.voicesProviders, generatorEnv.codecProviders];
 
 /**
- * Returns whether a pool reserves an accelerator that no program of its pods uses. It returns false if the
- * settings do not show this: an image of the user, a value from a Secret, or a podTemplate may select a GPU.
+ * Returns whether a pool reserves an accelerator that no program of its pods uses. The result is false if the
+ * operator cannot determine the use, because an image of the user, a value from a Secret, or a podTemplate
+ * may select a GPU.
  */
 export function wastesAccelerator(model: ModelSpec): boolean {
   if (model.accelerator === undefined) return false;
@@ -25,7 +26,7 @@ export function wastesAccelerator(model: ModelSpec): boolean {
   return image === undefined || engine?.type === "mini" || engine?.type === "flite";
 }
 
-/** Whether a podTemplate may select another image or an engine. */
+/** Returns whether a podTemplate may select another image or an engine. */
 function mayConfigureEngine(podTemplate: string): boolean {
   return [names.arcanaGenerator, ...providers, '"image"', '"envFrom"'].some((text) =>
     podTemplate.includes(text),
@@ -51,7 +52,10 @@ export function engineResources(model: EngineSettings): EngineSettings["resource
 
 /** The default of `models[].resources` in the CRD. */
 const defaultRequests = { cpu: "100m", memory: "512Mi" };
-/** vLLM keeps two processes busy, and reads the weights through the memory of the machine. */
+/**
+ * The requests of vLLM, which runs two busy processes, and loads the weights into main memory before it
+ * copies them to the GPU.
+ */
 const vllmRequests = { cpu: "2", memory: "8Gi" };
-/** Two streams of Kokoro keep two cores busy. Each process needs 570 MB. */
+/** The requests of Kokoro. Two streams use two cores, and each process needs 570 MB. */
 const kokoroRequests = { cpu: "2", memory: "2Gi" };

@@ -82,8 +82,8 @@ export function keyMounts({ keys, dashboard }: Api): Mounted[] {
 }
 
 /**
- * The volume of the spool, which is larger than the server's limit of 128 MiB. The files survive a restart of
- * the container, but not the end of the pod.
+ * The volume of the spool. The volume is larger than the server's limit of 128 MiB for the files of the
+ * spool. The files survive a restart of the container, but Kubernetes deletes them with the pod.
  */
 const spoolMount: Mounted = {
   volume: { name: "spool", emptyDir: { sizeLimit: "144Mi" } },

@@ -6,7 +6,7 @@ import type { Deployment } from "../../facts/observed.ts";
 /**
  * A pod template that is stored with its Deployment. The operator renders a template only when the settings
  * of the user change. After an upgrade, the operator may render a different template or use a newer image.
- * The stored template keeps this from starting a rollout.
+ * Because the Deployment keeps the stored template, the upgrade starts no rollout.
  */
 export interface PinnedTemplate {
   /** Hash of the settings from which the template was rendered. */
