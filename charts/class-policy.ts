@@ -10,9 +10,10 @@ import { unsafePath } from "../operator/classes/match-pattern.ts";
 import { pinKeys } from "../operator/desired/pods/pinned-template.ts";
 
 /**
- * The ValidatingAdmissionPolicies of the chart. The first one refuses a TtsDeployment that its class does not
- * allow, with the limits that the operator enforces. The sums of a namespace are left to the operator, because a
- * policy sees only one object. The second one protects what only the operator may write.
+ * The ValidatingAdmissionPolicies of the chart. The first policy refuses a TtsDeployment that its class does
+ * not allow, with the limits that the operator enforces. Only the operator enforces the sums of a namespace,
+ * because a policy sees only one object. The second policy protects statuses and pools, which only the
+ * operator may write.
  */
 
 const limits = "params.spec.limits";

@@ -8,15 +8,18 @@ import {
 } from "../config/contract/names.ts";
 
 /**
- * The ValidatingAdmissionPolicy that limits which Secrets the operator may write. RBAC cannot do this, because
- * the right to create an object cannot depend on its name, type or labels.
+ * The ValidatingAdmissionPolicy that limits which Secrets the operator may write. RBAC cannot express this
+ * limit, because the right to create an object cannot depend on its name, type or labels.
  */
 
 /** The label of the TtsDeployment on a Secret that the operator writes. */
 const deployment = `object.metadata.labels['${labels.deployment}']`;
 const isManaged = (object: string) =>
   `has(${object}.metadata.labels) && '${labels.managedBy}' in ${object}.metadata.labels && ${object}.metadata.labels['${labels.managedBy}'] == '${fieldManager}'`;
-/** An expression that a TtsDeployment controls the object. `more` are conditions for this `owner`. */
+/**
+ * Returns a CEL expression that is true if a TtsDeployment controls the object. `more` are further conditions
+ * for the variable `owner`.
+ */
 const isControlled = (object: string, ...more: string[]) => {
   const conditions = [
     "has(owner.controller) && owner.controller",

@@ -26,7 +26,7 @@ export interface CachePlanSource {
 export const cacheProgressPath = "/progress";
 
 export interface CacheProgress {
-  /** Complete files, and all files. */
+  /** The number of complete files, and the number of all files. */
   readonly files: number;
   readonly totalFiles: number;
   /** Bytes of the complete files and of the file that is being fetched. */
@@ -36,7 +36,7 @@ export interface CacheProgress {
   readonly bytesPerSecond: number;
 }
 
-/** Why a cache could not be filled. */
+/** The reasons why a cache could not be filled. */
 export const cacheFailures = [
   "DigestMismatch",
   "DiskFull",
@@ -51,7 +51,10 @@ export type CacheResult =
       readonly outcome: "filled";
       readonly files: number;
       readonly bytes: number;
-      /** Files that this attempt fetched, and files that it removed because the plan does not name them. */
+      /**
+       * The number of files that this attempt fetched, and that it removed because the plan does not name
+       * them.
+       */
       readonly fetched: number;
       readonly removed: number;
     }

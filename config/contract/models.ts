@@ -5,7 +5,7 @@
 export const modelIds = ["mist", "mistv2", "arcana"] as const;
 export type ModelId = (typeof modelIds)[number];
 
-/** A model kind is a container: `mist` serves two models, `arcana` one. */
+/** A model kind is a container: `mist` serves two models, and `arcana` serves one model. */
 export const modelKinds = ["mist", "arcana"] as const;
 export type ModelKind = (typeof modelKinds)[number];
 

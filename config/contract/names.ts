@@ -153,7 +153,10 @@ export const paths = {
 export const env = {
   port: "SVC_TTS_PORT",
   host: "SVC_TTS_HOST",
-  /** PEM files of the TLS listener's certificate and key. Without them it is off. Changes are followed. */
+  /**
+   * PEM files of the TLS listener's certificate and key. Without these files, the listener is disabled. The
+   * server reloads changed files.
+   */
   tlsCert: "SVC_TTS_TLS_CERT",
   tlsKey: "SVC_TTS_TLS_KEY",
   tlsPort: "SVC_TTS_TLS_PORT",
@@ -203,7 +206,7 @@ export const env = {
   oidcScopes: "SVC_TTS_OIDC_SCOPES",
   oidcGroupsClaim: "SVC_TTS_OIDC_GROUPS_CLAIM",
   oidcGroups: "SVC_TTS_OIDC_GROUPS",
-  /** How long the API keys of a database stay valid while the database is unavailable. */
+  /** The time for which the API keys of a database stay valid while the database is unavailable. */
   keysStaleSeconds: "SVC_TTS_KEYS_STALE_SECONDS",
   /** Limits of API keys for which no limits are set. */
   keyRequestsPerMinute: "SVC_TTS_KEY_REQUESTS_PER_MINUTE",
@@ -229,7 +232,10 @@ export const env = {
   stallSeconds: "SVC_TTS_STALL_SECONDS",
   /** Highest `samplingRate` of a self-hosted arcana. */
   maxSamplingRate: "SVC_TTS_MAX_SAMPLING_RATE",
-  /** WebSockets that a key may have open at one API pod, and that it may open there in a second. */
+  /**
+   * The highest number of WebSockets that a key may have open at one API pod, and that the key may open at
+   * this pod in a second.
+   */
   keySockets: "SVC_TTS_KEY_SOCKETS",
   keySocketsPerSecond: "SVC_TTS_KEY_SOCKETS_PER_SECOND",
   /** JSON objects that map the names in messages of WebSocket clients to models and voices. */
@@ -271,7 +277,7 @@ export const arcanaEnv = {
   vllmPort: "GENERATOR_VLLM_PORT",
 } as const;
 
-/** Variables of arcana's metrics export (specification 6.4), and one of OpenTelemetry. */
+/** Variables of arcana's metrics export (specification 6.4), and a variable of OpenTelemetry. */
 export const telemetryEnv = {
   protocol: "OTEL_COLLECTOR_PROTOCOL",
   endpoint: "OTEL_COLLECTOR_ENDPOINT",
@@ -304,7 +310,7 @@ export const generatorEnv = {
 } as const;
 
 /**
- * OpenTelemetry's own variables that the server reads. Its exporter reads more of them (headers,
+ * OpenTelemetry's own variables that the server reads. The exporter reads further variables (headers,
  * certificates, compression).
  */
 export const otelEnv = {

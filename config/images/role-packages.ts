@@ -15,7 +15,8 @@ const INSTALLED = join(process.cwd(), "node_modules");
 const UNUSED_FILES =
   /\.(d\.[cm]?ts|[cm]?ts|map|md|markdown|flow|html|png|yml)$|\/(\.github|docs?|examples?|tests?|__tests__|benchmarks?|coverage|man)$/i;
 /**
- * Files that are always copied: licenses, and the code of `yaml` in a folder with the name of documentation.
+ * Files that are always copied: licenses, and the code of `yaml` in its folder `doc`, which contains no
+ * documentation.
  */
 const ALWAYS = /\/(licen[cs]e|copying|notice)[^/]*$|\/yaml\/dist\/doc$/i;
 

@@ -49,7 +49,7 @@ const permissions: readonly Permission[] = [
     api.group,
     ["ttsdeployments/finalizers", "ttsmodelpools/finalizers", "ttsmodelcaches/finalizers"],
     ["update"],
-    "The operator sets blockOwnerDeletion on children, so that a foreground deletion waits for the children. Some clusters require this permission for it.",
+    "The operator sets blockOwnerDeletion on children, so that a foreground deletion waits for the children. Some clusters require this permission to set the field.",
   ),
   workload(
     api.group,
@@ -74,7 +74,7 @@ const permissions: readonly Permission[] = [
     "apps",
     ["controllerrevisions"],
     ["get", "list", "create", "patch", "delete"],
-    "The history of each pool: one ControllerRevision for each revision that rolled out completely. The operator deletes the oldest ones.",
+    "The history of each pool: one ControllerRevision for each revision that rolled out completely. The operator deletes the oldest revisions.",
   ),
   workload(
     "",
@@ -86,13 +86,13 @@ const permissions: readonly Permission[] = [
     "networking.k8s.io",
     ["networkpolicies", "ingresses"],
     applyAndDelete,
-    "NetworkPolicies of API and model pods, and the Ingress of the API. The operator creates and deletes them as the spec says.",
+    "NetworkPolicies of API and model pods, and the Ingress of the API. The operator creates and deletes them according to the spec.",
   ),
   workload(
     "gateway.networking.k8s.io",
     ["httproutes"],
     applyAndDelete,
-    "HTTPRoute of the API, if the Gateway API is installed. The operator creates and deletes it as the spec says.",
+    "HTTPRoute of the API, if the Gateway API is installed. The operator creates and deletes it according to the spec.",
   ),
   workload(
     "autoscaling",
@@ -104,7 +104,7 @@ const permissions: readonly Permission[] = [
     "policy",
     ["poddisruptionbudgets"],
     applyAndDelete,
-    "PodDisruptionBudgets of the API tier and the pools. The operator creates and deletes them as the spec says.",
+    "PodDisruptionBudgets of the API tier and the pools. The operator creates and deletes them according to the spec.",
   ),
   workload(
     "keda.sh",
@@ -116,7 +116,7 @@ const permissions: readonly Permission[] = [
     "monitoring.coreos.com",
     ["servicemonitors", "podmonitors"],
     applyAndDelete,
-    "Monitors of the Prometheus operator, if it is installed. The operator creates and deletes them as the spec says.",
+    "Monitors of the Prometheus operator, if it is installed. The operator creates and deletes them according to the spec.",
   ),
   workload(
     "rbac.authorization.k8s.io",
@@ -134,7 +134,7 @@ const permissions: readonly Permission[] = [
     "",
     ["pods"],
     ["list", "watch", "patch"],
-    "The operator finds out why a pod does not start (image, GPU, crash). Before a pool scales down, it sets the deletion cost of its pods.",
+    "The operator determines why a pod does not start (image, GPU, crash). Before a pool scales down, it sets the deletion cost of its pods.",
   ),
   workload(
     "",

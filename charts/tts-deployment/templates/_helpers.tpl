@@ -27,7 +27,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name (.Chart.Version | replace "+" "_") 
 
 {{/*
 Labels of every object: the recommended labels and commonLabels. The argument is a dict with the root context (root) and more labels
-(more), which win.
+(more), which have priority.
 */}}
 {{- define "tts-deployment.labels" -}}
 {{- $labels := fromYaml (include "tts-deployment.recommendedLabels" .root) -}}
@@ -42,8 +42,8 @@ Labels of every object: the recommended labels and commonLabels. The argument is
 {{- end -}}
 
 {{/*
-The field `annotations` with commonAnnotations and the annotations of one object, which win. Empty without annotations. The argument is a
-dict with the root context (root) and the object's annotations (own).
+The field `annotations` with commonAnnotations and the annotations of one object, which have priority. The result is empty without
+annotations. The argument is a dict with the root context (root) and the object's annotations (own).
 */}}
 {{- define "tts-deployment.annotations" -}}
 {{- $annotations := dict -}}

@@ -36,7 +36,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name (.Chart.Version | replace "+" "_") 
 {{- include "tts-operator.labelsWith" (dict "root" .) -}}
 {{- end -}}
 
-{{/* Labels of every object, and more labels. The argument is a dict with the root context (root) and the labels (more), which win. */}}
+{{/* Labels of every object, and more labels. The argument is a dict with the root context (root) and the labels (more), which have priority. */}}
 {{- define "tts-operator.labelsWith" -}}
 {{- include "tts-operator.checkLabels" (dict "root" .root "value" "commonLabels") -}}
 {{- $labels := fromYaml (include "tts-operator.recommendedLabels" .root) -}}
@@ -64,8 +64,8 @@ because they would grant the operator's permissions to users.
 {{- end -}}
 
 {{/*
-The field `annotations` with commonAnnotations and the annotations of one object, which win. Empty without annotations. The argument is a
-dict with the root context (root) and the object's annotations (own).
+The field `annotations` with commonAnnotations and the annotations of one object, which have priority. The result is empty without
+annotations. The argument is a dict with the root context (root) and the object's annotations (own).
 */}}
 {{- define "tts-operator.annotations" -}}
 {{- $annotations := dict -}}
@@ -110,7 +110,7 @@ colon or is "localhost", as in every container runtime.
 {{- join "/" $parts -}}
 {{- end -}}
 
-{{/* The list of pull secrets: imagePullSecrets and global.imagePullSecrets without duplicates. Empty without pull secrets. */}}
+{{/* The list of pull secrets: imagePullSecrets and global.imagePullSecrets without duplicates. The result is empty without pull secrets. */}}
 {{- define "tts-operator.pullSecrets" -}}
 {{- $names := list -}}
 {{- range concat (default list .Values.imagePullSecrets) (default list (.Values.global).imagePullSecrets) -}}
@@ -187,7 +187,7 @@ confidential. The argument is a dict with the name of the value (value) and its 
 {{- toJson $set -}}
 {{- end -}}
 
-{{/* "true" if a license key is trusted, because every TtsDeployment then needs a license. Otherwise empty. */}}
+{{/* "true" if a license key is trusted, because every TtsDeployment then needs a license. Otherwise the result is empty. */}}
 {{- define "tts-operator.requiresLicense" -}}
 {{- $sets := list (include "tts-operator.publicKeys" (dict "value" "license.jwks" "jwks" .Values.license.jwks)) -}}
 {{- if .Values.license.development.enabled -}}
