@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 NODE := node_modules/.bin/node
 BIN := node_modules/.bin
-# Tools start Node by name; this makes them find the pinned one.
+# Tools start Node by name. With this PATH they find the pinned version.
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 # With a compile cache, each process starts a second sooner.
 export NODE_COMPILE_CACHE := $(or $(SVC_TTS_CACHE),$(HOME)/.cache/svc-tts)/compiled
@@ -26,7 +26,7 @@ help: ## list the targets
 run: node_modules/.installed deps ## run the three tiers here, without a cluster (PORT_OFFSET=N, DEV=1, NATURAL_VOICES=0)
 	@$(NODE) server/main.ts all $(if $(filter 0,$(NATURAL_VOICES)),,--fetch kokoro-82m)
 
-# The node is started here or with kind. KUBECONFIG=… uses another cluster instead.
+# The node runs on this machine or in kind. KUBECONFIG=… selects an existing cluster instead.
 .PHONY: up
 up: node_modules/.installed ## start a Kubernetes node, install the operator and one TtsDeployment, write speech.wav
 	@test/cluster/install.sh --speak
@@ -39,26 +39,26 @@ kubeconfig: ## print the line that configures kubectl: eval "$$(make -s kubeconf
 down: ## stop the cluster and remove it
 	@test/cluster/down.sh
 
-# Without it eSpeak NG speaks English.
+# If libflite1 is missing, eSpeak NG synthesizes the English voices.
 .PHONY: deps
 deps: ## install libflite1 for English voices (Debian, as root)
 	@if PATH="$$PATH:/sbin:/usr/sbin" ldconfig -p | grep -q 'libflite\.so\.1 '; then :; \
 	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		$(call apt-install,libflite1); \
-	else echo "==> libflite1 is missing, so English is spoken by eSpeak NG; for better English: sudo apt-get install libflite1"; fi
+	else echo "==> libflite1 is missing, so eSpeak NG synthesizes English; for better voices: sudo apt-get install libflite1"; fi
 
 ##@ Test
 
-# Not included: test-e2e-long, test-keda, test-speech, test-browser, test-clients, test-vllm, test-crash, test-kind, fuzz.
+# This target does not run test-e2e-long, test-keda, test-speech, test-browser, test-clients, test-vllm, test-crash, test-kind and fuzz.
 .PHONY: test
-test: node_modules/.installed test-deps ## check, unit, integration and e2e tests, one long test in turn (SEED=…); not those after test-e2e
+test: node_modules/.installed test-deps ## check, unit, integration and e2e tests, and one of the long tests (SEED=… selects it)
 	@$(NODE) test/run/main.ts
 
 .PHONY: test-unit
 test-unit: node_modules/.installed test-deps ## run the unit tests
 	@$(BIN)/vitest run --project unit
 
-# The programs are built once, in 12 minutes.
+# The first run builds Kubernetes and the other programs of the tests, which takes 12 minutes.
 .PHONY: test-integration
 test-integration: node_modules/.installed test-deps ## test the server, and the operator with a real API server
 	@for built in cluster/tools.sh judges/build.sh collector/build.sh; do test/$$built >/dev/null || exit; done
@@ -68,17 +68,17 @@ test-integration: node_modules/.installed test-deps ## test the server, and the 
 test-e2e: node_modules/.installed ## test the main functions on a real cluster, local or KUBECONFIG=…
 	@$(BIN)/vitest run --project e2e --project e2e-release
 
-# Scaling from zero, an upgrade, a drain of a node, a collector, two API pods with PostgreSQL, kubectl patch of every child.
+# The tests cover scaling from zero, an upgrade, a drain of a node, a collector, two API pods with PostgreSQL, and kubectl patch of every child.
 .PHONY: test-e2e-long
 test-e2e-long: node_modules/.installed ## run all long tests on the same cluster (eight files, minutes each)
 	@$(BIN)/vitest run --project e2e-long
 
-# It prints how often each test failed.
+# This target prints how often each test failed.
 .PHONY: test-repeat
 test-repeat: node_modules/.installed test-deps ## run test files repeatedly next to busy loops: N=10 FILES="…" BUSY=2
 	@N="$(N)" FILES="$(FILES)" BUSY="$(BUSY)" $(NODE) test/run/repeat/main.ts
 
-# PICTURES=folder keeps screenshots.
+# PICTURES=folder stores screenshots in the folder.
 .PHONY: test-browser
 test-browser: node_modules/.installed test-deps ## test the dashboard in Chromium, with SQLite and PostgreSQL (2 minutes)
 	@if [ ! -x /usr/bin/chromium ]; then \
@@ -86,18 +86,18 @@ test-browser: node_modules/.installed test-deps ## test the dashboard in Chromiu
 		else echo "==> Chromium is missing and this test needs it: sudo apt-get install chromium"; exit 1; fi; fi
 	@$(BIN)/vitest run --project browser
 
-# The clients are installed once: 1 GB.
+# The first run installs the clients (1 GB).
 .PHONY: test-clients
 test-clients: node_modules/.installed ## test the WebSockets with the published clients of two agent frameworks (a minute)
 	@CLIENTS=all $(BIN)/vitest run --project clients
 
-# Plain and over a telephone, that voices differ, and numbers in four languages. NUMBERS=deu,fra selects languages of the last test. It installs
-# Kokoro and Whisper once (1 GB).
+# The tests cover recognition with and without a simulated telephone line, the difference between voices, and numbers in four languages.
+# NUMBERS=deu,fra selects the languages of the last test. The first run installs Kokoro and Whisper (1 GB).
 .PHONY: test-speech
 test-speech: node_modules/.installed test-deps ## test voices and numbers with speech recognizers (15 minutes)
 	@$(BIN)/vitest run --project speech
 
-# vLLM is installed once: 6 GB.
+# The first run installs vLLM (6 GB).
 .PHONY: test-vllm
 test-vllm: node_modules/.installed ## test arcana with a real vLLM and a tiny model on a CPU
 	@test/vllm/install.sh >/dev/null
@@ -108,23 +108,23 @@ test-keda: node_modules/.installed ## test scaling with KEDA on the same cluster
 	@test/keda/build.sh >/dev/null
 	@$(BIN)/vitest run --project keda
 
-# make test uses every eleventh write; its seed selects the first.
+# `make test` stops the operator only after every eleventh write. The seed of `make test` selects the first of these writes.
 .PHONY: test-operator-faults
 test-operator-faults: node_modules/.installed ## stop the operator after each single write of a create, an update and a delete
 	@test/cluster/tools.sh >/dev/null
 	@CRASH_STEP=1 $(BIN)/vitest run --project cluster test/integration/operator/crash-
 
-# It takes a minute. The cluster must be down.
+# The test takes a minute. Stop the cluster before (make down).
 .PHONY: test-crash
 test-crash: ## kill the programs of the local cluster in every way, then test make up and make down
 	@test/cluster/crash.sh
 
-# Needs Docker or Podman, and root. It takes 10 minutes the first time.
+# The test needs Docker or Podman, and root. The first run takes 10 minutes.
 .PHONY: test-kind
 test-kind: node_modules/.installed ## test make up and make down with kind, offline, with a node image built here
 	@test/cluster/kind-trial.sh
 
-# make test sends a few.
+# `make test` sends a few of these requests.
 .PHONY: fuzz
 fuzz: node_modules/.installed test-deps ## send requests that Schemathesis generates from /openapi.json for ten minutes
 	@FUZZ_EXAMPLES=2000 FUZZ_SECONDS=600 $(BIN)/vitest run --project server test/integration/server/api/schemathesis.test.ts
@@ -152,12 +152,12 @@ bench: node_modules/.installed deps ## measure the server next to its engines (1
 agent-loop: node_modules/.installed deps ## print the transcript of a voice agent with a scripted language model (2 minutes)
 	@$(NODE) tools/agent-loop/main.ts
 
-# It takes a minute.
+# The simulation takes a minute.
 .PHONY: bench-load-balancing
 bench-load-balancing: node_modules/.installed ## simulate load balancing of several API processes: docs/benchmarks-load-balancing.md
 	@REQUESTS=$(REQUESTS) SEED=$(SEED) $(NODE) tools/bench/load-balancing/main.ts
 
-# 1,000 TtsDeployments on 500 KWOK nodes. SIZES=20,40 REST=30 takes minutes; TRAFFIC=1 adds callers on every pool.
+# The benchmark creates 1,000 TtsDeployments on 500 KWOK nodes. With SIZES=20,40 REST=30 it takes minutes. TRAFFIC=1 adds clients of every pool.
 .PHONY: bench-operator
 bench-operator: node_modules/.installed ## measure the operator next to its twin in Go: docs/benchmarks-operator.md (35 minutes)
 	@SIZES=$(SIZES) CHANGES=$(CHANGES) REST=$(REST) MINUTES=$(MINUTES) WINDOW=$(WINDOW) PAGE=$(PAGE) FROM=$(FROM) $(NODE) tools/bench/operator/$(if $(TRAFFIC),traffic/)main.ts
@@ -168,7 +168,7 @@ bench-operator: node_modules/.installed ## measure the operator next to its twin
 images: ## build the server and operator images (PUSH=1 pushes to SVC_TTS_IMAGE_REPOSITORY)
 	@test/cluster/images.sh --print-values $(if $(PUSH),--push)
 
-# It needs no registry, and Docker or Podman.
+# The build needs Docker or Podman, but no image registry.
 .PHONY: kind-node-image
 kind-node-image: ## build kind and its node image: eval "$$(make -s kind-node-image)" && make up
 	@test/cluster/kind-node.sh
@@ -184,7 +184,8 @@ check: node_modules/.installed ## check types, lint, format and the project's ow
 	@$(BIN)/knip && echo "dead files and exports: none"
 	@$(MAKE) --no-print-directory verify
 
-# CRDs and their reference, the chart's CRDs and roles, docs/openapi.json, docs/asyncapi.json, the picture of packages.
+# The generated files are the CRDs and their reference, the chart's CRDs and roles, docs/openapi.json, docs/asyncapi.json, and the picture
+# of packages.
 .PHONY: generate
 generate: node_modules/.installed ## write the generated files
 	@$(generate)
@@ -198,7 +199,7 @@ verify: node_modules/.installed ## fail if a generated file differs from its sou
 		diff <(echo "$$before") <(sums) >/dev/null || \
 		{ git --no-pager diff --stat -- $(generated); echo "==> generated files were out of date; they are written now: look at them and commit them"; exit 1; }
 
-# Not the cache of built programs, and not the cluster (make down).
+# This target keeps the cache of built programs, and the cluster (make down removes the cluster).
 .PHONY: clean
 clean: ## remove generated files
 	rm -rf node_modules .run coverage speech.wav
