@@ -1,7 +1,10 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** The packages of the published clients, as `name==version`. Change a version here to test a new one. */
+/**
+ * The packages of the published clients, as `name==version`. To test another version, change the version
+ * here.
+ */
 export const livekitPackages = ["livekit-agents==1.8.9", "livekit-plugins-rime==1.8.9", "rime-api==0.4.0"];
 export const pipecatPackages = ["pipecat-ai[rime]==1.14.0", "rime-api==0.4.0"];
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Simulates several kinds of crashes of the local cluster. It fails if up.sh does not repair the cluster, or if down.sh does not
-# remove everything. It uses the address ranges of the cluster, so no cluster may run (about two minutes).
+# remove everything. It uses the address ranges of the cluster, so no cluster may run. It takes about two minutes.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

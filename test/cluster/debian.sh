@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Installs missing Debian packages, and creates root file systems of Debian. Sourced after lib.sh.
+# Installs missing Debian packages, and creates root file systems of Debian. Source this file after lib.sh.
 set -euo pipefail
 
 need_packages() { # LOG PROGRAM=PACKAGE...

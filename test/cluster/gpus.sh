@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Changes the number of simulated GPUs of the local node, and waits until the node reports it.
+# Changes the number of simulated GPUs of the local node, and waits until the node reports the new number.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Creates images without a container engine. Sourced by other scripts.
+# Creates images without a container engine. Other scripts source this file.
 set -euo pipefail
 
 # image_archive OUT REFERENCE ENTRYPOINT USER FOLDER: writes a docker-archive with one layer, which contains the files of the folder.

@@ -48,7 +48,7 @@ tag_of() { # ROLE
 
 registry_answers() { timeout 5 bash -c '</dev/tcp/registry-1.docker.io/443' 2>/dev/null; }
 
-# The docker program is often installed without a running engine, so this tests the engine.
+# The docker program is often installed without a running engine, so this function tests the engine.
 choose_builder() {
   local builder=${SVC_TTS_BUILDER:-}
   if [ -z "$builder" ]; then
@@ -145,7 +145,8 @@ make_bases() { # BUILDER KEY
   rm -rf "$work"
 }
 
-# Returns success if the base image of the Containerfile can be used. The engine may use a mirror, so this also tries a pull.
+# Returns success if the base image of the Containerfile can be used. The engine may use a mirror, so this function also tries a
+# pull.
 base_can_be_had() { # BUILDER
   local base
   [ "${SVC_TTS_BASE:-}" != debian ] || return 1

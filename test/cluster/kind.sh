@@ -1,5 +1,6 @@
 # shellcheck shell=bash
-# Starts and stops a cluster of kind (https://kind.sigs.k8s.io) with Docker or Podman. Sourced after lib.sh and state.sh.
+# Starts and stops a cluster of kind (https://kind.sigs.k8s.io) with Docker or Podman. Source this file
+# after lib.sh and state.sh.
 set -euo pipefail
 
 KIND_NAME=svc-tts
@@ -9,7 +10,8 @@ KIND_LOG="$CACHE/kind/kind.log"
 KIND_GPUS="${SVC_TTS_GPUS:-4}"
 KERNEL_MODULES=/lib/modules
 
-# container_engine: prints docker or podman. The program may be installed without a running engine, so this tests the engine.
+# container_engine: prints docker or podman. The program may be installed without a running engine, so the function tests the
+# engine.
 container_engine() {
   local engine
   for engine in docker podman; do

@@ -4,7 +4,7 @@ set -euo pipefail
 
 CLUSTER_DIR="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 REPO_DIR="$(cd "$CLUSTER_DIR/../.." && pwd)"
-# The path is absolute, because programs with other working directories use it too.
+# The path is absolute, because programs with other working directories also use the path.
 CACHE=$(realpath --canonicalize-missing --no-symlinks "${SVC_TTS_CACHE:-$HOME/.cache/svc-tts}")
 export CLUSTER_DIR REPO_DIR CACHE
 

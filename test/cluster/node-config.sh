@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Writes the configuration files of the programs of a node. Sourced by up.sh and second-node.sh.
+# Writes the configuration files of the programs of a node. up.sh and second-node.sh source this file.
 set -euo pipefail
 
 has_capability() { # NUMBER: returns success if root has the capability on this machine

@@ -1,9 +1,10 @@
 # shellcheck shell=bash
-# Starts a node of the local cluster: its namespaces, containerd, the kubelet and kube-proxy. up.sh sources it for the first node,
-# which also has the control plane, and second-node.sh for the second node. Sourced after state.sh.
+# Starts a node of the local cluster: its namespaces, containerd, the kubelet and kube-proxy. up.sh sources
+# it for the first node, which also has the control plane, and second-node.sh for the second node. Source this file after
+# state.sh.
 set -euo pipefail
 
-# The kubelet sets these for the whole machine. down.sh restores the old values.
+# The kernel settings that the kubelet changes for the whole machine. down.sh restores the old values.
 KUBELET_SYSCTLS=(vm.overcommit_memory vm.panic_on_oom kernel.panic kernel.panic_on_oops kernel.keys.root_maxkeys kernel.keys.root_maxbytes)
 # The containerd program. Its shim must be in the same folder.
 CONTAINERD="${SVC_TTS_CONTAINERD:-containerd}"
@@ -76,7 +77,8 @@ start_containerd() {
   done
 }
 
-# A new cpuset of cgroup v1 is empty, and accepts processes only after it has CPUs, so this copies the CPUs of its parent.
+# A new cpuset of cgroup v1 is empty, and accepts processes only after it has CPUs, so this function copies the CPUs of its
+# parent.
 prepare_cgroups() {
   local folder parent
   while read -r folder; do

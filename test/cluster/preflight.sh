@@ -1,5 +1,6 @@
 # shellcheck shell=bash
-# Checks whether this machine meets the requirements of the local cluster. Each error has a remedy. Sourced by up.sh.
+# Checks whether this machine meets the requirements of the local cluster. Each error has a remedy. up.sh
+# sources this file.
 set -euo pipefail
 
 # The Debian package of each required program.
@@ -33,7 +34,7 @@ install_packages() { # PACKAGE...
     apt-get install --yes --no-install-recommends "$@" || { show_log "$CACHE/apt.log" && fail "apt-get could not install: $*" "the log is $CACHE/apt.log"; }
 }
 
-# Installs missing packages. They also start a containerd service, which the cluster does not use.
+# Installs missing packages. The package containerd also starts a service, which the cluster does not use.
 need_programs() {
   local missing
   mapfile -t missing < <(missing_packages | sort -u)
@@ -69,7 +70,7 @@ need_cgroups() {
     [ ! -d "$folder" ] || continue
     mkdir -p "$folder" 2>/dev/null || fail "the cgroups under $(dirname "$folder") are read-only" \
       "inside a container, use --privileged (with Docker also --cgroupns=host, or --cgroupns=private with a writable mount)"
-    rmdir "$folder" # This only tested whether the folder can be created.
+    rmdir "$folder" # The folder was created only for this check.
   done < <(cgroup_folders)
 }
 

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# Runs the demonstration of make up: creates a TtsDeployment in namespace demo, waits until it is ready, and requests speech through
-# its Service. Sourced by install.sh.
+# Runs the demonstration of make up: creates a TtsDeployment in namespace demo, waits until it is ready, and
+# requests speech through its Service. install.sh sources this file.
 set -euo pipefail
 
 DEMO=demo
@@ -35,7 +35,8 @@ conditions() {
     --output 'jsonpath={range .status.conditions[*]}{.type} {.status} {.reason}{"\n"}{end}' 2>/dev/null || true
 }
 
-# One line of the conditions that are not as they should be. Reconciling is omitted, because it repeats the reason of another one.
+# Prints one line with the conditions that have an unexpected status. Reconciling is omitted, because it repeats the reason of
+# another condition.
 unexpected_conditions() {
   local type status reason all unexpected=()
   all=$(conditions)
@@ -80,8 +81,8 @@ explain_unready() {
   fail "TtsDeployment $DEMO/demo was not ready within $READY_WITHIN_S s" "the conditions above state the cause; for details, run kubectl -n $DEMO describe ttsd demo"
 }
 
-# Sets BASE_URL, the URL of the Service for this machine. This machine routes to the Services of the local node. For other clusters,
-# a port is forwarded.
+# Sets BASE_URL, the URL of the Service for this machine. This machine routes to the Services of the local node. For other
+# clusters, the function forwards a port.
 open_service() {
   if [ "$TARGET" = node ]; then
     BASE_URL="http://$(kubectl --namespace "$DEMO" get service demo-api --output 'jsonpath={.spec.clusterIP}'):8000"
@@ -111,7 +112,7 @@ speak() {
   phase "demo ready"
   open_service
   command -v curl >/dev/null || fail "curl is not installed" "install it with apt-get install curl"
-  # This runs the same command that is printed for the user, which tests the command.
+  # The command is the one that is printed for the user, so this run also tests it.
   (cd "$REPO_DIR" && bash -c "$(curl_line)") || fail "the request for speech failed (the response may be in $SPEECH)" "the logs are in kubectl -n $DEMO logs -l tts.svc.dev/deployment=demo"
   [ "$(head -c 4 "$SPEECH")" = RIFF ] || fail "the response is not a WAV file: $(head -c 200 "$SPEECH")"
   phase "sentence"

@@ -1,9 +1,9 @@
 # shellcheck shell=bash
-# Reads the state of the local cluster for the other scripts. Sourced after lib.sh.
+# Reads the state of the local cluster for the other scripts. Source this file after lib.sh.
 #
-# Every program of the cluster runs in the same process, mount and network namespaces. Their first process is the anchor (`pause`).
-# When the anchor ends, the kernel ends every program and pod, and removes the mounts, the network and its rules. A crash can
-# therefore leave only files and empty cgroups.
+# Every program of the cluster runs in the same process, mount and network namespaces. Their first process is the anchor
+# (`pause`). When the anchor ends, the kernel ends every program and pod, and removes the mounts, the network and its rules. A
+# crash can therefore leave only files and empty cgroups.
 set -euo pipefail
 
 # shellcheck disable=SC2034
@@ -56,7 +56,7 @@ process_of() {
   printf '%s' "$pid"
 }
 
-# runs NAME: nsenter may end shortly after its program, so this checks both processes.
+# runs NAME: nsenter may end shortly after its program, so the function checks both processes.
 runs() { process_of "$1" >/dev/null && [ -n "$(program_of "$1")" ]; }
 
 # program_of NAME: prints the process id of the program. The recorded process is nsenter, which waits for the program.
@@ -79,8 +79,8 @@ kube() { "$TOOLS/kubectl" --kubeconfig "$KUBECONFIG_FILE" "$@"; }
 # cluster_processes: prints every process in the namespaces of the cluster, and every process that was started to create or enter them
 cluster_processes() { { members; starters; } | cut -d/ -f3 | sort -un; }
 
-# Prints processes in the mount namespace of the cluster. Linux reuses the numbers of namespaces, so this also checks that the
-# process sees the folders of this cluster.
+# Prints processes in the mount namespace of the cluster. Linux reuses the numbers of namespaces, so the function also checks that
+# the process sees the folders of this cluster.
 members() {
   local file
   [ -s "$RUN/namespace" ] || return 0

@@ -1,6 +1,7 @@
 # shellcheck shell=bash
-# Selects the cluster of a script: the cluster of KUBECONFIG if it is set, and otherwise kind or the local node, which it starts if
-# needed. Sets TARGET (given, kind or node), KUBECONFIG and PATH. Sourced after lib.sh, state.sh and kind.sh.
+# Selects the cluster of a script: the cluster of KUBECONFIG if it is set, and otherwise kind or the local
+# node, which it starts if needed. Sets TARGET (given, kind or node), KUBECONFIG and PATH. Source this file after lib.sh, state.sh
+# and kind.sh.
 set -euo pipefail
 
 choose_target() {

@@ -62,7 +62,8 @@ start_api_server() {
   await kube-apiserver "the API server is ready" kube get --raw /readyz
 }
 
-# Start these only after the API server is ready: they end if the API server has not created its default roles yet.
+# Starts the controller manager and the scheduler. Call this function after the API server is ready, because both end if the API
+# server has not created its default roles yet.
 start_controllers() {
   local config="$PKI/controller-manager.kubeconfig"
   start kube-controller-manager "$TOOLS/kube-controller-manager" --kubeconfig="$config" \

@@ -13,7 +13,10 @@ const deployed = new Deployed(world, name);
 const samplingRate = 44_100;
 const text = "Every one of these words is heard to its end, whatever happens to the pod that speaks it.";
 const body = { text, speaker: "luna", modelId: "arcana", samplingRate };
-/** A device of this test. The node offers two (Kubernetes, "Advertise Extended Resources for a Node"). */
+/**
+ * A device of this test. The node offers two of these devices (Kubernetes, "Advertise Extended Resources for
+ * a Node").
+ */
 const resourceName = `${kubectl.namespace}.example/gpu`;
 const nodes = new Kubectl("default");
 const rollout = { whenFull: "Trade", maxSurge: 1, maxUnavailable: 0 };

@@ -144,8 +144,8 @@ function readProcess(pid: string, file: "environ" | "cmdline"): string {
 }
 
 /**
- * Passes the complete lines of a growing file to `onOutput`. The returned function stops this, and passes the
- * rest.
+ * Passes the complete lines of a growing file to `onOutput`. The returned function passes the rest of the
+ * file, and ends the function.
  */
 function follow(path: string, onOutput: (lines: string) => void): () => void {
   const file = openSync(path, "r");

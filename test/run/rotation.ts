@@ -2,7 +2,7 @@
 
 export interface ProofChoice {
   readonly proof: string;
-  /** The reason if the choice differs from that of the seed. */
+  /** The reason if the choice differs from the choice of the seed. */
   readonly reason?: string;
 }
 

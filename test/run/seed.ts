@@ -11,7 +11,9 @@ export function chooseSeed(given: string | undefined): string {
   return String(Math.floor(Math.random() * 2 ** 31));
 }
 
-/** Parses the SEED of `make test`, which must be an integer so that the next run can count on. */
+/**
+ * Parses the SEED of `make test`, which must be an integer, because the next run uses the following integer.
+ */
 export function readSeed(given: string): number {
   if (!/^\d{1,10}$/.test(given)) throw new Error(`SEED must be a whole number, not '${given}'`);
   return Number(given);

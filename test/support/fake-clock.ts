@@ -141,7 +141,7 @@ export class SkippingClock implements TestClock {
     this.#cancelReal = next && systemClock.after(next.dueMs - this.monotonicMs(), () => this.#fire());
   }
 
-  /** Runs the next timer. The real timer may fire slightly early, so this checks the due time again. */
+  /** Runs the next timer. The real timer may fire slightly early, so the method checks the due time again. */
   #fire(): void {
     const { next } = this.#timers;
     if (next && next.dueMs <= this.monotonicMs()) this.#run(next);

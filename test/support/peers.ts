@@ -13,7 +13,7 @@ export function answerAfter(delayMs: number, answer: () => void): () => void {
   return () => clearTimeout(timer);
 }
 
-/** Calls `send` at each interval. The returned function stops this. */
+/** Calls `send` at each interval. The returned function stops the calls. */
 export function sendEvery(intervalMs: number, send: () => void): () => void {
   const timer = setInterval(send, intervalMs).unref();
   return () => clearInterval(timer);

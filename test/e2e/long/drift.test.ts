@@ -153,10 +153,9 @@ function patch({ kind, name }: Child, operations: string): Promise<string> {
 }
 
 /**
- * Waits until the child has changed and is restored.
- * @param isOriginal whether a state of the child is the original one
- * @param earlierStates the number of states that were recorded before the change
- * @returns the time in milliseconds between the two events
+ * Waits until the child has changed and is restored. @param isOriginal whether a state of the child is the
+ * original state @param earlierStates the number of states that were recorded before the change @returns the
+ * time in milliseconds between the two events
  */
 async function roundTrip(
   child: Child,

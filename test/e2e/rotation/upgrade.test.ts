@@ -88,7 +88,10 @@ describe("an upgrade from the previous release, with its CRDs", () => {
   });
 });
 
-/** Creates the layer that turns the current operator image into the previous one. Returns its folder. */
+/**
+ * Creates the layer that turns the current operator image into the image of the previous release. Returns its
+ * folder.
+ */
 async function previousRelease(): Promise<string> {
   const layer = join(folder, "layer");
   await mkdir(join(layer, "previous"), { recursive: true });

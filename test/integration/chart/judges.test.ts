@@ -17,7 +17,7 @@ const root = join(import.meta.dirname, "../../..");
 const execute = promisify(execFile);
 const limits = { maxBuffer: 64 * 1024 * 1024 };
 const { binDirectory } = inject("controlPlane");
-/** The oldest supported version of Kubernetes, and the newest tested one. */
+/** The oldest supported version of Kubernetes, and the newest tested version. */
 const kubernetes = ["1.30.0", "1.36.3"];
 const newest = ["--kube-version", "1.36.3"];
 const charts = ["tts-operator", "tts-deployment"];

@@ -27,9 +27,7 @@ interface Variant {
   readonly codec: Codec;
   readonly mediaType: string;
   readonly rules: readonly RuleId[];
-  /**
-   * The default sampling rates in Hz of mist (with mistv2) and of arcana, or the one rate of all models.
-   */
+  /** The default sampling rates in Hz of mist (with mistv2) and of arcana, or the rate of all models. */
   readonly rate: number | readonly [mist: number, arcana: number];
 }
 
@@ -52,7 +50,8 @@ function variant(
 }
 
 /**
- * Every form and format of a response. Each is requested from each model, at the default or a required rate.
+ * Every form and format of a response. The test requests each variant from each model, at the default or a
+ * required rate.
  */
 export const variants: readonly Variant[] = [
   variant("events, mp3", events, "mp3", [

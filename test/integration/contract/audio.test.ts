@@ -109,7 +109,8 @@ const minimumLikenessDb = { wav: 35, pcm: 35, mulaw: 33, mp3: 25, ogg: 3 } as co
 /** Below this rate, too little of the speech remains for a comparison. */
 const lowestComparedRate = 1000;
 /**
- * LAME and a decoder add these samples before the speech. A file can declare their number, a stream cannot.
+ * LAME and a decoder add these samples before the speech. A file can declare their number, but a stream
+ * cannot.
  */
 const mp3DelaySamples = 576 + 529;
 

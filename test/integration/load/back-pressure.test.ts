@@ -74,7 +74,7 @@ async function modelWaits(mostSeconds: number): Promise<void> {
 
 /**
  * The second column is the number of times that the test lets the socket buffers fill. It is lower for
- * compressed audio, because the buffers hold a quarter of an hour of it.
+ * compressed audio, because the buffers hold a quarter of an hour of compressed audio.
  */
 it.each([
   ["audio/wav", 2],

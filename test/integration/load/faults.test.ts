@@ -182,8 +182,8 @@ describe("hundreds of clients that disconnect", () => {
 
   /**
    * Starts many clients. Each client disconnects when all clients together have received a number of audio
-   * chunks, which the seed selects. So clients disconnect before they send the request, while they wait for a
-   * stream or for the first audio, or during the speech.
+   * chunks, which the seed selects. Clients therefore disconnect at every stage of a request: before they
+   * send it, while they wait for a stream or for the first audio, and during the speech.
    */
   const wave = async () => {
     const checks = new Set<() => void>();

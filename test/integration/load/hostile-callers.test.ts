@@ -327,7 +327,7 @@ describe("the memory of concurrent requests is limited", () => {
     model.script = async (call) => {
       most = Math.max(most, ++now);
       await gate.promise;
-      now--; // The next request may arrive before the end of this one.
+      now--; // The next request may arrive before the end of this request.
       await speak(call);
     };
     const calls = model.calls.length;

@@ -1,6 +1,6 @@
 /**
- * Tests the ValidatingAdmissionPolicy of the chart (`admissionPolicy.enabled`): the operator works under it, and
- * another user of its token cannot write other objects.
+ * Tests the ValidatingAdmissionPolicy of the chart (`admissionPolicy.enabled`): the operator works with this
+ * policy, and another user of the operator's token cannot write other objects.
  */
 import { execFile } from "node:child_process";
 import { join } from "node:path";

@@ -1,7 +1,7 @@
 /**
- * Tests the pods under an admission policy like OpenShift's SecurityContextConstraint `restricted-v2`: it rejects
- * pods that select a user, a group or an fsGroup outside the range of their namespace, and pods that are not
- * restricted. It is not OpenShift, and the policy assigns no IDs.
+ * Tests the pods under an admission policy like OpenShift's SecurityContextConstraint `restricted-v2`: it
+ * rejects pods that select a user, a group or an fsGroup outside the range of their namespace, and pods that
+ * are not restricted. The cluster is not OpenShift, and its policy assigns no IDs.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { ClusterClient } from "../../../operator/cluster/client.ts";

@@ -155,7 +155,8 @@ describe("a license that several TtsDeployments share", () => {
     await house.untilReplicas("demo-mist", 2);
     await house.putDeployment({}, mist(2), "other");
     await house.untilReplicas("other-mist", 0);
-    // After the operator is idle, the next status that it writes is the one for the following change.
+    // The test waits until the operator is idle, so that the next status is the result of the following
+    // change.
     await house.idle();
     const deletionSeen = Promise.withResolvers<void>();
     house.proxy.rule = ({ method, path }) =>

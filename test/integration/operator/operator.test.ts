@@ -189,7 +189,7 @@ describe("one TtsDeployment", () => {
       ],
     );
     await expectNoRequests(dayMs);
-    // A restart includes writes of field ownership (see Applier), and the operator makes none.
+    // After a restart, the Applier remembers no object, so a write would show that `isApplied` is wrong.
     expect(await house.writesOfRestart()).toBe(0);
   });
 

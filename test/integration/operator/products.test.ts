@@ -13,7 +13,7 @@ import { OperatorHouse } from "../../support/operator/operator-house.ts";
 
 /**
  * A control plane without the CRDs of the products: the first test of each product needs a cluster without
- * it.
+ * the product.
  */
 let plane: ControlPlane;
 let house: OperatorHouse;

@@ -9,8 +9,8 @@ import { OperatorHouse } from "../../support/operator/operator-house.ts";
 let house: OperatorHouse;
 let folder = "";
 /**
- * The overlap is longer than the slowest kubelet needs to update a file plus the second until a model pod
- * reads it.
+ * The overlap is longer than the time in which the slowest kubelet updates a file and a model pod reads the
+ * file, which it does once a second.
  */
 const overlapMs = 2_500;
 const slowestKubeletMs = 1_300;

@@ -1,8 +1,8 @@
 /**
  * Attacks the server as a client that has no key and no session: it exhausts memory with announced bodies, it
- * tries to block sign-ins, set-up and invitations, and it looks for vLLM's port. The API tier and `mist` run as
- * separate processes. Attackers and users have different addresses of this machine. The figures are printed
- * and not asserted: docs/evidence/attacks.md has those of one run.
+ * tries to block sign-ins, set-up and invitations, and it looks for vLLM's port. The API tier and `mist` run
+ * as separate processes. Attackers and users have different addresses of this machine. The figures are
+ * printed and not asserted: docs/evidence/attacks.md contains the figures of one run.
  */
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";

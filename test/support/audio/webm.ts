@@ -1,10 +1,10 @@
 /** Reads Opus in WebM by its specifications (RFC 8794 and RFC 9559), without code of the writer. */
 
 interface WebmPacket {
-  /** Start in milliseconds: that of its cluster, and its own. */
+  /** The start in milliseconds: the time of the cluster plus the time of the packet in the cluster. */
   readonly atMs: number;
   readonly bytes: Buffer;
-  /** The end that a player discards. */
+  /** The duration at the end of the packet that a player discards. */
   readonly discardNs: number;
 }
 
@@ -21,7 +21,7 @@ interface WebmFile {
 }
 
 interface Element {
-  /** Hexadecimal, as the specification lists it. */
+  /** The hexadecimal ID, as in the specification. */
   readonly id: string;
   readonly content: Buffer;
 }
@@ -55,7 +55,10 @@ function packetsOf(cluster: Buffer): WebmPacket[] {
   });
 }
 
-/** @param block with the number of the track, the time in its cluster and flags before the packet. */
+/**
+ * @param block the content of a block: the number of the track, the time in the cluster, flags, and the
+ * packet.
+ */
 function packetOf(block: Buffer, startMs: number, discardNs: number): WebmPacket {
   if (block.readUInt8(0) !== 0x81) throw new Error("this packet does not belong to track 1");
   return { atMs: startMs + block.readInt16BE(1), bytes: block.subarray(4), discardNs };
@@ -81,12 +84,14 @@ function elementsOf(bytes: Buffer): Element[] {
   return elements;
 }
 
-/** The length of a variable-size number, which its leading zeros give. */
+/**
+ * Returns the length of a variable-size number in bytes. The number of leading zeros determines the length.
+ */
 function lengthOf(bytes: Buffer, at: number): number {
   return Math.clz32(bytes.readUInt8(at)) - 23;
 }
 
-/** Undefined if all bits are ones: the element ends with its parent. */
+/** Returns undefined if all bits are ones, because such an element ends with its parent. */
 function sizeIn(number: Buffer): number | undefined {
   const ones = (1n << BigInt(7 * number.length)) - 1n;
   const size = BigInt(`0x${number.toString("hex")}`) & ones;

@@ -195,7 +195,9 @@ async function discover(): Promise<Resource[]> {
   return (await Promise.all(groups)).flat();
 }
 
-/** Returns the resources of an API group in the preferred version, which is the first one. */
+/**
+ * Returns the resources of an API group in the preferred version, which is the first version of the group.
+ */
 function resourcesOf(root: string, { metadata, versions: [preferred] }: DiscoveredGroup): Resource[] {
   const { version = "", resources = [] } = preferred ?? {};
   const group = metadata.name ?? "";

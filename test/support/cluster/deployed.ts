@@ -94,7 +94,8 @@ export class Deployed {
     const overSockets = options.sockets ? ` and ${contexts} contexts (${reconnects} reconnections)` : "";
     console.info(`${what}: ${ok} streams${overSockets} completed, ${failed} failed or interrupted`);
     expect(report).toMatchObject({ failed: 0, failures: [] });
-    // All responses of mist have the same size, because mist is deterministic. Those of arcana differ.
+    // All responses of mist have the same size, because mist is deterministic. Responses of arcana differ in
+    // size.
     if (body.modelId === "mist") {
       expect(report.sizes).toEqual(options.streams === 0 ? [] : [expect.any(Number)]);
       expect(report.contextSizes).toEqual(options.sockets ? [expect.any(Number)] : []);

@@ -74,8 +74,8 @@ interface Crd {
 }
 
 /**
- * Returns every resource in the aggregated discovery document as `plural.group`. The garbage collector reads
- * this document too. It lists a CRD only after the CRD is established.
+ * Returns every resource in the aggregated discovery document as `plural.group`. The garbage collector also
+ * reads this document. The document lists a CRD only after the CRD is established.
  */
 async function servedResources(address: ControlPlaneAddress): Promise<Set<string>> {
   const accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";

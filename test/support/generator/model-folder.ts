@@ -8,11 +8,12 @@ import { FrameReader } from "../../../server/engine/vllm/codec/frame-reader.ts";
 import type { TokensManifest } from "../../../server/engine/vllm/model/manifest-schema.ts";
 import { byteTokenizer, llamaConfig, llamaWeights, special, tinyCodec, tinyDecoder } from "./tiny-model.ts";
 
-/** Fields that replace those of the manifest of the tiny model. */
+/** Fields that replace fields in the manifest of the tiny model. */
 export type ManifestChange = Partial<Record<keyof TokensManifest | string, unknown>>;
 
 /**
- * Creates a folder like that of a mounted model: a language model, its codec and its manifest. It has 1 MB.
+ * Creates a folder of 1 MB like the folder of a mounted model: with a language model, its codec and its
+ * manifest.
  */
 export class TinyModelFolder {
   readonly path: string;

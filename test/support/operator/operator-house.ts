@@ -66,7 +66,7 @@ interface StartOptions {
   readonly moreNamespaces?: readonly string[];
   /** Whether the operator watches all namespaces. It then also reads TtsClasses. */
   readonly allNamespaces?: boolean;
-  /** The trusted public keys. The default are the keys of `issuer`. */
+  /** The trusted public keys. The default is `issuer.keys`. */
   readonly licenseKeys?: Issuer["keys"];
   /** The defaults and limits of an operator that watches single namespaces. */
   readonly classOfSettings?: Json;
@@ -125,7 +125,7 @@ export class OperatorHouse implements AsyncDisposable {
     return house;
   }
 
-  /** Starts another operator in addition to the running ones. */
+  /** Starts another operator in addition to the running operators. */
   async startOperator(options: StartOptions = {}): Promise<void> {
     const {
       image = serverImage,

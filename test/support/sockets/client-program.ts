@@ -3,7 +3,8 @@ import { createInterface } from "node:readline";
 import { pythonWith } from "../python.ts";
 
 /**
- * A Python program that uses a published client. It reads one JSON object per line, and prints one for each.
+ * A Python program that uses a published client. It reads one JSON object per line, and prints one JSON
+ * object for each line.
  */
 export interface ClientProgram {
   /** @throws Error with the log of the program if it fails */

@@ -16,7 +16,7 @@ const symbols =
 
 export interface KokoroFiles extends KokoroChoice {
   readonly espeak?: string;
-  /** Fields that replace those of the two voices in the manifest. */
+  /** Fields that replace fields of the two voices in the manifest. */
   readonly voices?: readonly object[];
 }
 

@@ -24,7 +24,7 @@ describe("the memory budget of requests", () => {
       small.take(10).then(() => granted.push("small")),
     ];
     await settle();
-    expect(granted).toEqual([]); // The small request waits behind the large one, although it would fit.
+    expect(granted).toEqual([]); // The small request waits behind the large request, although it would fit.
     first.free();
     await Promise.all(waiting);
     expect(granted).toEqual(["large", "small"]);

@@ -60,7 +60,7 @@ describe("the admission to the engine of a mounted voice", () => {
     expect(admissions.hasRoom(kokoro)).toBe(true);
     const third = admission?.enter(never);
     const leaveSecond = await second;
-    expect(counts()).toEqual([2, 1]); // The third request did not overtake the second one.
+    expect(counts()).toEqual([2, 1]); // The third request did not overtake the second request.
     engine.realTimeStreams = 1;
     first?.();
     expect(counts()).toEqual([1, 1]);

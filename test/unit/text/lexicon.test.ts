@@ -13,7 +13,8 @@ const options = {
 };
 
 /**
- * Returns each token with its phonemes if the lexicon or the text defines them, and else with its letters.
+ * Returns each token with its phonemes if the lexicon or the text defines them, and otherwise with its
+ * letters.
  */
 function spokenTokens(text: string): string[] {
   return [...planSpeech(text, options)].flatMap((segment) =>

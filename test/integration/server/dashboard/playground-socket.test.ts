@@ -11,7 +11,7 @@ import { speakWords } from "../../../support/sockets/scripted-speech.ts";
 const password = "four plain words here";
 const path = "/dashboard/playground/ws3?modelId=mist&speaker=abbie&samplingRate=8000&audioFormat=pcm";
 
-/** The URL for users. It has another host than the server, which listens on another port. */
+/** The URL for users. Its port differs from the port on which the server listens. */
 const dashboardUrl = "http://127.0.0.1";
 
 const folder = folderOfTests("playground-socket");

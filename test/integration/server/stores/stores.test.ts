@@ -410,7 +410,7 @@ describe.each(kinds)("users in %s", (_, newDatabase) => {
 });
 
 describe.each(kinds)("a database in %s from before the first owner was recorded", (_, newDatabase) => {
-  /** The migrations of the release before the one that records the first owner. */
+  /** The migrations of the last release that does not record the first owner. */
   const earlier = Object.fromEntries(Object.entries(migrations).filter(([name]) => name < "009-set-up"));
 
   /**

@@ -31,7 +31,7 @@ interface Logged {
   readonly message: string;
 }
 
-/** @param tables the files with the send queues of the kernel. The default is those of the system. */
+/** @param tables the files with the send queues of the kernel. The default is the files of the system. */
 async function start(tables?: readonly string[]) {
   const clock = new FakeClock();
   const logged: Logged[] = [];

@@ -37,7 +37,7 @@ beforeEach(() => {
 
 const facts = (more: Partial<CanaryFacts> = {}) => canaryFacts({ now: clock.nowMs(), spec, ...more });
 
-/** Returns the state of a new canary at the begin of its analysis. */
+/** Returns the state of a new canary at the beginning of its analysis. */
 function begin(last: CanaryState | undefined): CanaryState {
   const analysing = nextCanary(nextCanary(last, facts()), facts());
   expect(analysing).toMatchObject({ phase: "Analysing", revision: "r1", weight: 20 });
@@ -82,7 +82,7 @@ describe("a retried revision", () => {
     const rolledBack = await judge(first);
     expect(rolledBack).toMatchObject({ phase: "RolledBack", reason: "CanaryErrors" });
     await clock.advance(1_000);
-    // Other settings were applied, and then these settings again.
+    // The pool got other settings, and then the settings of the first attempt again.
     second = begin(undefined);
   });
 
