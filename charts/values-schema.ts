@@ -2,8 +2,8 @@ import type { Structural } from "../crds/structural.ts";
 
 /**
  * Converts a structural schema (OpenAPI v3 as in a CustomResourceDefinition) into the JSON Schema of a
- * chart's values. It rejects fields that are not listed, except in objects that allow any field. CEL rules
- * are left out, because the API server evaluates them.
+ * chart's values. The result rejects unknown fields where the schema lists the allowed fields. CEL rules are
+ * left out, because the API server evaluates them.
  */
 export function valuesSchemaOf(node: Structural): Structural {
   const out: Structural = {};

@@ -17,7 +17,7 @@ const secretNamePattern = "^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$";
 const keyPattern = "^\\.?[-_a-zA-Z0-9][-._a-zA-Z0-9]*$";
 export const labelValuePattern = "^([A-Za-z0-9]([-._A-Za-z0-9]*[A-Za-z0-9])?)?$";
 
-/** A rule for the keys of a map, because a structural schema has no pattern for map keys. */
+/** Returns a rule for the keys of a map, because a structural schema has no pattern for map keys. */
 export const qualifiedNames = (field: string, of: "labels" | "annotations") =>
   rules({
     rule: "self.all(k, k.size() <= 317 && k.matches('^([a-z0-9]([-.a-z0-9]*[a-z0-9])?/)?[A-Za-z0-9]([-._A-Za-z0-9]{0,61}[A-Za-z0-9])?$'))",

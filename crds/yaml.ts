@@ -9,7 +9,7 @@ export function definitionHeader(kind: string): string {
   return `${generatedHeader} crds/${file}.ts and the files that it imports`;
 }
 
-/** Each value takes one line of any length, so that diffs show what changed. */
+/** Writes each value on one line of any length, so that a diff shows the changed values. */
 export function toYaml(value: unknown): string {
   return stringify(value, { lineWidth: 0, aliasDuplicateObjects: false });
 }

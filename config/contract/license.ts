@@ -50,8 +50,9 @@ export interface LicenseSource {
 }
 
 /**
- * Returns whether a license is required. Without a trusted key no license can be verified, so none is
- * required. If the operator's settings require a license, the operator does not start without a key.
+ * Returns whether a license is required. A license is required if the operator trusts a key, because a
+ * license can be verified only with a key. If the settings of the operator require a license, the operator
+ * starts only with a key.
  */
 export function requiresLicense(keys: JSONWebKeySet): boolean {
   return keys.keys.length > 0;

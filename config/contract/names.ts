@@ -9,7 +9,7 @@ export const api = {
   apiVersion: "tts.svc.dev/v1alpha1",
 } as const;
 
-/** Field manager of everything that the operator applies (server-side apply). */
+/** Field manager of the fields that the operator applies (server-side apply). */
 export const fieldManager = "tts-operator";
 
 /**
@@ -181,7 +181,7 @@ export const env = {
   keysFile: "SVC_TTS_KEYS_FILE",
   /** An additional API key in clear text, for development. */
   apiKey: "SVC_TTS_API_KEY",
-  /** Folder of Hunspell dictionaries, in addition to those of the server. */
+  /** Folder of Hunspell dictionaries, in addition to the dictionaries of the server. */
   dictionaryDir: "SVC_TTS_DICTIONARY_DIR",
   /** SQLite file or `postgres://` URL of the database. */
   database: "SVC_TTS_DATABASE",
@@ -260,7 +260,7 @@ export const env = {
   voicesProcesses: "SVC_TTS_VOICES_PROCESSES",
   /** Highest number of concurrent streams of one mounted model. It overrides the measured number. */
   voicesStreams: "SVC_TTS_VOICES_STREAMS",
-  /** Voices that replace those of a mounted model at capacity: `none` or `builtin`. */
+  /** The voices that serve requests when a mounted model is at its capacity: `none` or `builtin`. */
   voicesFallback: "SVC_TTS_VOICES_FALLBACK",
   /**
    * The engine of mist's built-in English voices: Flite (`latency`), or Kokoro if it is installed
@@ -294,8 +294,8 @@ export const generatorEnv = {
   generatorUrl: "GENERATOR_URL",
   generatorApiKey: "GENERATOR_API_KEY",
   /**
-   * Program of vLLM, its arguments in addition to those of the manifest, and the longest time of its start.
-   * They apply without GENERATOR_URL, because the server then starts vLLM.
+   * Program of vLLM, its arguments in addition to the arguments of the manifest, and the longest time of its
+   * start. They apply only if GENERATOR_URL is not set, because the server then starts vLLM.
    */
   vllmProgram: "GENERATOR_VLLM_PROGRAM",
   vllmArgs: "GENERATOR_VLLM_ARGS",

@@ -167,7 +167,7 @@ export class Writer {
 
   /**
    * Applies the replicas with the field manager of the built-in scaler, so that the ownership of the field is
-   * transferred in the same way as for other scalers.
+   * transferred as for other scalers.
    */
   async scale(pool: TtsModelPool, replicas: number): Promise<TtsModelPool> {
     const { apiVersion, kind, metadata } = pool;

@@ -4,7 +4,7 @@ import type { NamedModelCache, TtsModelCache } from "../facts/observed.ts";
 /** Returns the state of the cache that a pool names. `cache` is undefined if it does not exist. */
 export function namedModelCache(name: string, cache: TtsModelCache | undefined): NamedModelCache {
   if (cache === undefined) {
-    const message = `TtsModelCache ${name} does not exist. Create it, or change cache.name. Pods that run continue.`;
+    const message = `TtsModelCache ${name} does not exist. Create it, or change cache.name. Running pods continue.`;
     return { claimName: undefined, problem: { reason: "ModelCacheNotFound", message } };
   }
   const { status, metadata } = cache;

@@ -4,7 +4,9 @@ import { type ClassUse, exceededSums, unlimitedPools } from "./class-use.ts";
 import { type ClassViolation, limitViolations, uncountedClaims } from "./limits.ts";
 
 export interface AppliedClass {
-  /** The spec with the defaults and profiles of the class. It names neither a class nor a profile. */
+  /**
+   * The spec with the defaults and profiles of the class. The names of the class and of profiles are removed.
+   */
   readonly spec: TtsDeploymentSpec;
   /** The fields that the class does not allow. The spec must not be rendered if there are any. */
   readonly violations: readonly ClassViolation[];

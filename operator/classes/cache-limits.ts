@@ -3,7 +3,7 @@ import { cacheViolations } from "./limits.ts";
 import { type ClassesOfCluster, classOfSettings } from "./resolve-class.ts";
 import { type SelectedClass, selectClass } from "./select-class.ts";
 
-/** The classes that an operator knows. `classes` is undefined if it cannot read them. */
+/** The classes of the cluster. `classes` is undefined if the operator cannot read them. */
 export type CacheClasses = Pick<ClassesOfCluster, "classes" | "isNamespaced">;
 
 /**

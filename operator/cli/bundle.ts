@@ -197,7 +197,7 @@ class Collector {
     try {
       return await this.#client.logOf(pod, { container, previous, tailLines, limitBytes: mostLogBytes });
     } catch (error) {
-      // If a node does not respond, the bundle is created without this log.
+      // The bundle omits the log if the node of the pod does not respond.
       this.#reader.unseen.push(
         `log of ${pod.name}/${container} (${error instanceof Error ? error.message : String(error)})`,
       );

@@ -24,7 +24,7 @@ export interface Evidence {
   readonly secrets: readonly (SecretReference & { readonly exists: boolean | undefined })[];
   /** The pods of all operators, or `undefined` if the user may not list them. */
   readonly operators: readonly Pod[] | undefined;
-  /** Objects that could not be read, and why. */
+  /** Objects that could not be read, with the reasons. */
   readonly unseen: readonly string[];
 }
 

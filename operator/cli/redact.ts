@@ -42,8 +42,9 @@ const secretFlag =
   /^--?[\w-]*(?:pass(?:word|wd|phrase)?|pwd|secret|token|key|credentials?|authorization|auth)$/i;
 const plainFlag = /^--?(?:max|num|min)[\w-]*tokens?$|^--?tokenizer$/i;
 
-/** Variables that contain settings. The values of all other variables count as secrets. */
+/** Variables of the server that contain a secret. */
 const secretVariables: readonly string[] = [env.apiKey, env.valkeyPassword];
+/** Variables that contain settings. The values of all other variables count as secrets. */
 const plainVariables = new Set<string>(
   [...Object.values(env), ...Object.values(otelEnv)].filter((name) => !secretVariables.includes(name)),
 );

@@ -14,8 +14,8 @@ const mostReferences = 64;
 const referring = /(^s|S)ecret(Key)?Ref$/;
 
 /**
- * Returns the name of every Secret of a spec, also of optional ones. The support bundle removes their values, so
- * their number is not limited.
+ * Returns the names of all Secrets in a spec, including optional Secrets. The support bundle removes their
+ * values, so their number is not limited.
  */
 export function secretNames(spec: unknown): string[] {
   return [...new Set([...find(spec, "", true)].map(({ name }) => name))];

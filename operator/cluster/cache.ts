@@ -65,8 +65,8 @@ const followed: readonly { kind: string; labelSelector?: string; keepManagedFiel
 ];
 
 /**
- * The objects that the operator watches. The cache stores an object that the operator wrote immediately,
- * before the watch reports it, so that the next reconcile does not write it again.
+ * The objects that the operator watches. After a write of the operator, the cache stores the object before
+ * the watch reports it. The next reconcile therefore does not write the object again.
  */
 export class ClusterCache {
   readonly #options: ClusterCacheOptions;

@@ -82,7 +82,8 @@ const longestRetryAfterMs = 10_000;
 
 /**
  * Reads and writes Kubernetes objects as plain JSON. The client retries connection errors and overload (429,
- * 502, 503, 504, with `Retry-After`) a few times. Other failures throw an {@link ApiError}.
+ * 502, 503, 504, with `Retry-After`) a few times. After a 401 it reads the credentials again, and retries
+ * once. Other failures throw an {@link ApiError}.
  */
 export class ClusterClient {
   readonly #transport: Transport;
@@ -177,7 +178,7 @@ export class ClusterClient {
         if (page.continueToken === undefined) return { items, resourceVersion: page.resourceVersion };
         continueToken = page.continueToken;
       } catch (error) {
-        // The server no longer has the state of these pages, so all objects are listed again without pages.
+        // The server has discarded the state of these pages, so all objects are listed again without pages.
         if (!(error instanceof ApiError && error.status === 410) || continueToken === undefined) throw error;
         items.length = 0;
         limit = undefined;

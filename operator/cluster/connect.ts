@@ -50,7 +50,7 @@ const rereadMs = 60_000;
 
 /**
  * Connects with the kubeconfig if one is set, and otherwise with the service account of the pod. Throws an
- * error that says what is missing.
+ * error that names the missing setting.
  */
 export async function connect(options: ConnectOptions): Promise<Connection> {
   if (options.kubeconfig !== undefined) return connectByKubeconfig(options.kubeconfig, options);

@@ -267,7 +267,7 @@ export class LeaderElection {
         this.#options.client.replace({ ...lease, spec }, { signal }),
       );
     } catch (error) {
-      // The failure has no consequence except a delay, because the Lease expires.
+      // The failure only delays the next leader, because the Lease expires.
       this.#options.onError?.(error);
     }
   }

@@ -13,8 +13,8 @@ const licenseReasons = [
 ] as const;
 
 /**
- * Every other reason of a condition that the operator sets. docs/reference/conditions.md explains each of
- * them.
+ * Every other reason of a condition that the operator sets. docs/reference/conditions.md and
+ * docs/reference/conditions-model-cache.md explain each reason.
  */
 const otherReasons = [
   "AcceleratorUnused",

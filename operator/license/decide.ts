@@ -61,9 +61,9 @@ type Limits = Pick<LicenseClaims, "models" | "maxGpus" | "maxStreams"> & {
 };
 
 /**
- * Returns the limits of the last valid license. They are kept in the status, which users cannot write. If a
- * user deletes or damages the Secret, the limits therefore do not increase, and the grace period does not
- * become longer.
+ * Returns the limits of the last valid license. The operator keeps them in the status, which users cannot
+ * write. Therefore a user cannot increase the limits or extend the grace period by deleting or damaging the
+ * Secret.
  */
 function lastValidOf(
   { deployment }: ObservedDeployment,
@@ -167,9 +167,9 @@ function checkOf({ answers, since }: OnlineCheck, { claims }: LicenseVerdict): L
 }
 
 /**
- * Returns the start of the grace period: the time of the last good verdict, or the time at which licenses
- * became required. If the grace period of an expired or unconfirmed license had already begun, it does not
- * begin again when the license is deleted or revoked.
+ * Returns the start of the grace period, which is the time of the first verdict without a valid license, or
+ * the time at which licenses became required. If the grace period of an expired or unconfirmed license had
+ * already begun, it does not begin again when the license is deleted or revoked.
  */
 function failedSince({ deployment, now }: ObservedDeployment): number | undefined {
   const last = deployment.status?.license;

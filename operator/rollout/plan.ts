@@ -37,8 +37,8 @@ export interface RolloutFacts {
   readonly now: number;
   readonly figures: CanaryFacts["figures"];
   /**
-   * The template of the revision to which the pool returns. It is `undefined` if the settings of the pool differ
-   * from those of the revision.
+   * The template of the revision to which the pool returns. It is `undefined` if the settings of the pool
+   * differ from the settings of the revision.
    */
   readonly rollback?: PinnedTemplate | undefined;
 }

@@ -131,8 +131,8 @@ function byLatency(
 
 /**
  * Returns the recommendations within the window that can still limit a decision. The last recommendation
- * applied until now. A new recommendation replaces every earlier one that it exceeds, so the list stays
- * ordered.
+ * applied until now. A new recommendation replaces every earlier recommendation that can no longer limit a
+ * decision, so the list stays ordered.
  */
 function remember(
   list: readonly Recommendation[],

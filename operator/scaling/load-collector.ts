@@ -99,8 +99,8 @@ export class LoadCollector {
   }
 
   /**
-   * Returns the pods that do not report, and for how long they have not reported. Returns undefined if there
-   * are no pods.
+   * Returns the pods without a current report, and the time since their last report or, without a report,
+   * since their connection was started. Returns undefined if there are no pods.
    */
   silent(key: string): { pod: string; forMs: number }[] | undefined {
     const known = this.#followed.get(key);

@@ -48,7 +48,7 @@ export interface Turn {
 export interface QueueActivity {
   readonly waiting: number;
   readonly running: number;
-  /** The number of reconciles since the start, including running ones. */
+  /** The number of reconciles since the start, including running reconciles. */
   readonly begun: number;
 }
 

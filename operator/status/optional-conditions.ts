@@ -56,7 +56,10 @@ export function isOff(aheadMs = 0): boolean {
   return Math.abs(aheadMs) > toleratedMs;
 }
 
-/** Returns the condition ClockInStep. It is present only while the clocks differ. */
+/**
+ * Returns the condition ClockInStep. It is present only while the clocks differ by more than the tolerated
+ * difference.
+ */
 export function clockFinding({ clockAheadMs = 0 }: ObservedDeployment): ConditionState[] {
   if (!isOff(clockAheadMs)) return [];
   const [where, when] = clockAheadMs > 0 ? ["ahead of", "early"] : ["behind", "late"];

@@ -2,7 +2,10 @@ import type { ReconcileProblem } from "../facts/observed.ts";
 
 /** Explains problems that other products cause: admission control, and CRDs of another version. */
 
-/** Explains a rejection by an admission webhook or policy. The message contains the text of the rejection. */
+/**
+ * Explains a rejection by an admission webhook or policy, or by a webhook that does not respond. Returns
+ * undefined for other rejections.
+ */
 export function admissionProblem(what: string, rejection: string): ReconcileProblem | undefined {
   const [, webhook, policy] =
     /admission webhook "([^"]+)" denied|(ValidatingAdmissionPolicy '[^']+')/.exec(rejection) ?? [];

@@ -17,7 +17,7 @@ const password = "four plain words here";
 const spoken =
   "Hello there, my good old friend; it has been such a long time since we met last in that town by the sea.";
 const written = spoken.split(" ").map((word) => word.replace(/[,;.]$/, ""));
-/** The folder for screenshots, which a person reviews. No screenshots are taken without it. */
+/** The folder for screenshots, which a developer reviews. If it is not set, the test takes no screenshots. */
 const pictures = process.env.PICTURES;
 
 let folder: string;

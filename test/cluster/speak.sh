@@ -112,7 +112,7 @@ speak() {
   phase "demo ready"
   open_service
   command -v curl >/dev/null || fail "curl is not installed" "install it with apt-get install curl"
-  # The command is the one that is printed for the user, so this run also tests it.
+  # The script prints this command for the user, so this run also tests the command.
   (cd "$REPO_DIR" && bash -c "$(curl_line)") || fail "the request for speech failed (the response may be in $SPEECH)" "the logs are in kubectl -n $DEMO logs -l tts.svc.dev/deployment=demo"
   [ "$(head -c 4 "$SPEECH")" = RIFF ] || fail "the response is not a WAV file: $(head -c 200 "$SPEECH")"
   phase "sentence"

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 
-/** A sentence as people write it, and the words that an engine has to speak. */
+/** A written sentence, and the words that an engine must synthesize for it. */
 export type CorpusSentence = readonly [written: string, spoken: string];
 
 /** Reads the sentences of a language (test/golden/normalize/sentences/README.md). */

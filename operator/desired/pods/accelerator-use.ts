@@ -35,8 +35,8 @@ function mayConfigureEngine(podTemplate: string): boolean {
 
 /**
  * Returns the resources of the model container. The default of the schema fits the engines of the image. The
- * engines vLLM and Kokoro need more, so they get other requests if the user sets none. The spec of the pool does
- * not contain these requests, so that an upgrade does not replace the pods.
+ * engines vLLM and Kokoro need more, so the operator sets other requests for them if the user sets none. The
+ * spec of the pool does not contain these requests, so that an upgrade does not replace the pods.
  */
 export function engineResources(model: EngineSettings): EngineSettings["resources"] {
   const { requests, limits } = model.resources;

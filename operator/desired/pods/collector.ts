@@ -98,8 +98,8 @@ function literal(text: string): string {
 }
 
 /**
- * Returns a reference to a variable. If the variable is not set, the collector also starts, and the backend
- * rejects its requests.
+ * Returns a reference to a variable. If the variable is not set, the collector starts nevertheless, and the
+ * backend rejects its requests.
  */
 function variable(name: string): string {
   return `\${env:${name}:-missing}`;

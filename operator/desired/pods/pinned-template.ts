@@ -5,8 +5,8 @@ import type { Deployment } from "../../facts/observed.ts";
 
 /**
  * A pod template that is stored with its Deployment. The operator renders a template only when the settings
- * of the user change. After an upgrade, the operator may render a different template or use a newer image.
- * Because the Deployment keeps the stored template, the upgrade starts no rollout.
+ * of the user change. A new version of the operator may render a different template or use a newer image, and
+ * the stored template prevents a rollout after the upgrade.
  */
 export interface PinnedTemplate {
   /** Hash of the settings from which the template was rendered. */

@@ -18,7 +18,7 @@ const marginSeconds = 15;
 
 /**
  * Returns the security context of a pod. `fixedUserIds` is false if the cluster assigns user IDs and rejects
- * others, like OpenShift (SCC `restricted-v2`).
+ * other IDs, as OpenShift does (SCC `restricted-v2`).
  */
 export function podSecurity({ fixedUserIds = true }: { readonly fixedUserIds?: boolean }) {
   return {

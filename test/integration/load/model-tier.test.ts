@@ -395,7 +395,7 @@ test("a stream that outlasts the drain is interrupted at the end of the drain, a
     for await (const frame of frames) kind = frame.kind;
     return kind;
   };
-  // The tier sends an error frame if the connection still accepts one. Otherwise it closes the connection.
+  // The tier sends an error frame if the connection still accepts frames. Otherwise it closes the connection.
   expect(await last().catch(() => "cut")).toMatch(/^(error|cut)$/);
   await eventually("the tier to stop", async () => {
     await clock.advance(100);

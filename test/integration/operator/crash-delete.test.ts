@@ -20,8 +20,8 @@ async function allDeleted(): Promise<void> {
 }
 
 /**
- * Creates the TtsDeployment with an operator that dies after its n-th write. It survives if it needs fewer
- * writes.
+ * Creates the TtsDeployment with an operator that crashes after its n-th write. The operator does not crash
+ * if it needs fewer writes.
  */
 async function interruptedCreate(n: number): Promise<Fate> {
   const death = crashes.dieAfter(n);

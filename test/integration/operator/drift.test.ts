@@ -351,7 +351,8 @@ const locked: Readonly<Record<string, RegExp>> = {
 
 it("the tests of this file cover every kind of child", () => {
   const made = rulesOf("workload").filter(({ verbs }) => verbs.includes("create"));
-  // The operator writes these objects once. The fields of a Job and of a claim cannot be changed, except for its size.
+  // The operator writes these objects once. Only the size of a claim can be changed later, and no field of a
+  // Job.
   const writtenOnce = ["events", "controllerrevisions", "jobs", "persistentvolumeclaims"];
   const kinds = made
     .flatMap(({ resources }) => resources)

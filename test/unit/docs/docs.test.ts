@@ -135,7 +135,7 @@ interface Link {
   readonly anchor: string;
 }
 
-/** Returns the links of a document to files of this repository, without those in code blocks. */
+/** Returns the links of a document to files of this repository, without links in code blocks. */
 async function links(document: string): Promise<Link[]> {
   const prose = withoutCode(await read(document));
   const targets = [...prose.matchAll(/\]\(([^)\s]+)[^)]*\)/g)].map(([, target = ""]) => target);

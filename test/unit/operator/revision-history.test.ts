@@ -17,7 +17,7 @@ const deployment = ttsDeployment({}, [
 ]);
 const pool = withDesiredSpec(deployment, live);
 
-/** A history whose requests the API server answers with this error. */
+/** Returns a history whose requests fail with this error. */
 function refusedHistory(failure: Error): RevisionHistory {
   const client = { get: () => Promise.reject(failure) } as unknown as ClusterClient;
   const view = { get: () => live } as unknown as ClusterCache;

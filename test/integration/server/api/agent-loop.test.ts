@@ -38,7 +38,7 @@ describe.each([
     const { playedSeconds = 0, receivedSeconds = 0 } = first.interruption ?? {};
     expect(playedSeconds).toBeGreaterThanOrEqual(interrupted?.interruptAfterSeconds ?? Number.NaN);
     expect(receivedSeconds).toBeGreaterThanOrEqual(playedSeconds);
-    // The user hears the beginning of the reply, which has no word of the next reply.
+    // The user hears the beginning of the reply, which contains no word of the next reply.
     const beginning = wordsIn(first.written).slice(0, wordsOf(first).length);
     expect(wordsOf(first)).toEqual(beginning);
     expect(wordsOf(first).length > 0).toBe(protocol === "/ws3");

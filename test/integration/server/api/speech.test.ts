@@ -299,7 +299,7 @@ describe("a server that shuts down", () => {
     const release = Promise.withResolvers<void>();
     const timing = { keepAliveGraceMs: 300, idleCloseMs: 120_000 };
     const { api } = await start(speakUntil(release.promise), { timing });
-    // The client has one connection, so it sends the second request when the first one has ended.
+    // The client has one connection, so it sends the second request when the first request has ended.
     const client = new Client(api.url, { pipelining: 1 });
     const headers = {
       accept: "audio/wav",

@@ -253,7 +253,7 @@ describe("a generator that fails", () => {
     await vllm.script({ does: "die" });
     const answer = await invoke(tier.url, arcana);
     expect([answer.status, answer.headers.get("retry-after")]).toEqual([503, "15"]);
-    // The tier stays alive, because a restart of the container would take longer.
+    // The tier continues to run, because a restart of the container would take longer.
     expect((await fetch(`${tier.url}/readyz`)).status).toBe(200);
     await untilRestarted(restarts);
     expect((await hear(tier.url, arcana)).samples.length).toBe(10 * frameSamples);

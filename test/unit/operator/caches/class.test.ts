@@ -20,7 +20,7 @@ function cacheOf(spec: Json): TtsModelCache {
   };
 }
 
-/** Returns the class `c`, which allows other sources than those of the cache. */
+/** Returns the class `c`, which does not allow the sources of the cache. */
 function strictClass(annotations: Record<string, string> = {}): TtsClass {
   const spec = { limits: { allowedModelSources: ["hf://allowed/"] } };
   return {
