@@ -1,20 +1,20 @@
 import { defineConfig } from "vitest/config";
 
-// `make test` counts what ran by this file
+// `make test` reads the results of the tests from this file.
 const report = process.env.VITEST_JSON;
 
 const patience = Number(process.env.PATIENCE ?? 1);
-// Limits bound a test that hangs; they say nothing about speed, and are longer than the limit of `eventually`.
+// These limits only end tests that hang. They are longer than the limit of `eventually`, so that its error is shown.
 const TEST_LIMIT_MS = 300_000 * patience;
 const HOOK_LIMIT_MS = 600_000 * patience;
-/** It uninstalls the operator that every other e2e file depends on. */
+/** This test uninstalls the operator, on which every other e2e test depends. */
 const replacesOperator = "test/e2e/release.test.ts";
 const expect = { poll: { timeout: 120_000 * patience, interval: 50 } };
 
 export default defineConfig({
   test: {
     ...(report && { reporters: ["default", "json"], outputFile: { json: report } }),
-    // One group each: the limits on workers differ, and test-repeat mixes files of several projects.
+    // Each project has its own group, because the numbers of workers differ and test-repeat runs files of several projects.
     projects: [
       // Some tests start processes (tools, commands), which are slow on a busy machine.
       {
@@ -109,7 +109,7 @@ export default defineConfig({
       },
       {
         test: {
-          // These tests run after all files of e2e. Otherwise those waits would include the time without an operator.
+          // These tests run after all other e2e tests, because they uninstall the operator for some time.
           name: "e2e-release",
           include: [replacesOperator],
           globalSetup: ["test/support/cluster/e2e-setup.ts"],
@@ -122,7 +122,7 @@ export default defineConfig({
       },
       {
         test: {
-          // Long tests. Each `make test` runs one of them.
+          // Each `make test` runs one of these long tests.
           name: "e2e-rotation",
           include: ["test/e2e/rotation/*.test.ts"],
           globalSetup: ["test/support/cluster/e2e-setup.ts"],

@@ -261,7 +261,8 @@ function missingSecrets(evidence: Evidence): Blocker[] {
 }
 
 /**
- * Returns problems of pods that no condition reports, for example if a second pod fails for another reason.
+ * Returns the problems of all pods. Conditions report only the worst problem, so a second pod may fail for
+ * another reason.
  */
 function sickPods(evidence: Evidence): Blocker[] {
   return evidence.pods.flatMap((pod) => {

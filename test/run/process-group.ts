@@ -145,7 +145,7 @@ function readProcess(pid: string, file: "environ" | "cmdline"): string {
 
 /**
  * Passes the complete lines of a growing file to `onOutput`. The returned function passes the rest of the
- * file, and ends the function.
+ * file, and ends the reading.
  */
 function follow(path: string, onOutput: (lines: string) => void): () => void {
   const file = openSync(path, "r");

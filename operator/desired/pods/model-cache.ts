@@ -13,7 +13,7 @@ const volumeName = "models";
 const fetchResources = { requests: { cpu: "100m", memory: "128Mi" } };
 export const fetchContainerPrefix = "fetch-";
 
-/** `claimName` is the claim of the TtsModelCache that the pool names. */
+/** Returns the volume for model files. `claimName` is the claim of the TtsModelCache that the pool names. */
 export function cacheMounts(cache: Cache, claimName?: string): Mounted[] {
   if (cache === undefined) return [];
   return [

@@ -150,7 +150,7 @@ test("the error about an old Go version names the installed and the required ver
   expect(output).toContain("go1.19.8, and 1.26 is needed");
 });
 
-/** Shell functions in place of programs, which print their arguments. */
+/** Returns shell functions that replace the programs and print their arguments. */
 const withCommands = (...programs: string[]) =>
   programs
     .map((name) => `${name}() { echo "$FUNCNAME $*" >&2; }; export -f ${name};`)

@@ -371,7 +371,7 @@ describe("the chart's role", () => {
     const ofCaches = /^\w+ (jobs|persistentvolumeclaims|ttsmodelcaches)\b/;
     const unused = granted.filter((permission) => !used.has(permission) && !ofCaches.test(permission));
     expect(unused.sort()).toEqual([
-      // Admission checks these permissions, no request uses them: see operator/cluster/permissions.ts.
+      // Only admission checks these permissions, as operator/cluster/permissions.ts explains.
       "get endpointslices",
       "list endpointslices",
       // The scale-down of a pool with streams is tested in test/integration/operator/scaling.test.ts.
