@@ -52,7 +52,9 @@ export interface WriteResult {
   readonly problems: readonly ReconcileProblem[];
   /** Whether the operator tried to apply every child. It is false after a request without a response. */
   readonly complete: boolean;
-  /** The first request that failed. The reconcile is retried with backoff after its status is written. */
+  /**
+   * The error of the first failed request. The reconcile is retried with backoff after its status is written.
+   */
   readonly failure: unknown;
 }
 

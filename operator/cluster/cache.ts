@@ -160,7 +160,7 @@ export class ClusterCache {
     if (end === "synced") return;
     scope.isIncomplete = true;
     this.#options.onForbidden?.(namespace);
-    // The promise rejects if the operator stops before the first list, and needs no handling then.
+    // The rejection needs no handling, because the promise rejects only if the operator stops.
     synced.then(
       () => this.#openScope(scope),
       () => undefined,

@@ -29,9 +29,9 @@ export interface ScalerOptions {
 }
 
 /**
- * The shortest time between two changes of the streams in use in a status. All pools of a TtsDeployment
- * report their streams at the same time, so that the TtsDeployment sums them only once. Different
- * TtsDeployments report at different times.
+ * The shortest time between two updates of the used streams in a status. All pools of a TtsDeployment report
+ * their streams at the same time, so that the TtsDeployment sums them only once. Different TtsDeployments
+ * report at different times.
  */
 const reportUsedMs = 60_000;
 /**
