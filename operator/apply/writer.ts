@@ -318,9 +318,9 @@ export class Writer {
   }
 
   /**
-   * Compares the owner with the owner at the API server before a child is deleted. The cache of a new leader
-   * may be older than the state that the previous leader reconciled. When the watch reports the newer state,
-   * the owner is reconciled again.
+   * Returns whether the cached owner equals the owner at the API server. The operator checks this before it
+   * deletes a child, because the cache of a new leader may be older than the state that the previous leader
+   * reconciled. When the watch reports the newer state, the owner is reconciled again.
    */
   async isCurrent(owner: KubernetesObject): Promise<boolean> {
     const now = await this.#client.get(refOf(owner));

@@ -61,7 +61,7 @@ const cacheSpec = Compile(TtsModelCacheSpecSchema);
 export class InvalidResource extends Error {
   override readonly name = "InvalidResource";
   readonly object: Reconciled;
-  /** The first invalid field, and why it is invalid. */
+  /** The first invalid field, with the reason. */
   readonly detail: string;
 
   constructor(object: KubernetesObject, detail: string) {

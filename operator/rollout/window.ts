@@ -22,8 +22,8 @@ const daysAround = Array.from({ length: 10 }, (_, index) => index - 1);
 const weekdayNames = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"] as const;
 
 /**
- * Returns the state of the window. Windows follow the local clock. If daylight saving time skips the hour of
- * the start, the window opens an hour later.
+ * Returns the state of the window. Windows follow the clock of their time zone. If daylight saving time skips
+ * the hour of the start, the window opens an hour later.
  */
 export function windowState(window: MaintenanceWindow, now: number): WindowState {
   const durationMs = durationSeconds(window.duration) * 1000;
