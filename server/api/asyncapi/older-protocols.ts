@@ -1,4 +1,6 @@
-/** Messages and parameters of `/ws3`, `/ws2` and `/ws` without a subprotocol, as JSON Schemas. */
+/**
+ * Describes the messages and parameters of `/ws3`, `/ws2` and `/ws` without a subprotocol, as JSON Schemas.
+ */
 import { modelIds } from "../../../config/contract/models.ts";
 import { fields } from "../request/fields.ts";
 import { clientOperations } from "../sockets/messages.ts";

@@ -12,7 +12,7 @@ import type { SynthesisRecord } from "./synthesis-record.ts";
 interface ReportTargets {
   readonly metrics: Metrics;
   readonly tracing: Tracing;
-  /** Recorder of the usage of API keys. Undefined without a database. */
+  /** The recorder of the usage of API keys. The value is undefined without a database. */
   readonly usage: UsageRecorder | undefined;
 }
 
@@ -35,7 +35,7 @@ interface UseOfKey {
   readonly spoken: SynthesisRecord | undefined;
 }
 
-/** Records the usage of an API key. Call this function after the record of the synthesis has ended. */
+/** Records the usage of an API key. The record of the synthesis must have ended before. */
 export function noteUse(usage: ReportTargets["usage"], { apiKey, failure, spoken }: UseOfKey): void {
   if (!apiKey) return;
   const use = { requests: 1, failed: failure ? 1 : 0, audioMs: (spoken?.audioSeconds ?? 0) * 1000 };
@@ -62,7 +62,10 @@ function speechOf({ name, team = "" }: ApiKey, use: Usage, spoken: SynthesisReco
   };
 }
 
-/** Whether the log contains the client's address: for rejected requests, and for changes of keys, users and words. */
+/**
+ * Returns whether the log line contains the client's address. The address is needed to investigate rejected
+ * requests, and changes in the dashboard or of keys.
+ */
 function isForSecurity(method: string, endpoint: string | undefined, status: number): boolean {
   if (status === 401 || status === 403 || status === 429) return true;
   return method !== "GET" && method !== "HEAD" && /^\/(dashboard|v1\/keys)\b/.test(endpoint ?? "");

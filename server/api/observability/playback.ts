@@ -1,11 +1,11 @@
-/** Shortest silence that a listener notices. The buffer of a player hides shorter gaps. */
+/** The buffer of a player hides gaps that are shorter than this. */
 const noticedMs = 100;
 
-/** State of the connection to the client. */
+/** The state of the connection to the client. */
 export interface Wire {
-  /** Bytes of the response so far, including bytes that have not reached the socket. */
+  /** Returns the number of bytes of the response so far, including bytes that have not reached the socket. */
   sent(): number;
-  /** Bytes that the kernel has not accepted yet. */
+  /** Returns the number of bytes that the kernel has not accepted yet. */
   pending(): number;
 }
 

@@ -2,7 +2,7 @@ import type { ObservedOov } from "../../store/oov-store.ts";
 import { type OovBuffer, OovWordSet } from "./buffer.ts";
 
 export interface MemoryOptions {
-  /** Highest number of different words that may wait. Further words are dropped. */
+  /** The highest number of different words that may wait. Further words are dropped. */
   readonly maxWaiting?: number;
   readonly onDropped: (words: number) => void;
 }

@@ -1,6 +1,9 @@
 import type { Failure } from "../../contract/errors.ts";
 
-/** An error in the format of OpenAI's clients. A problem document contains it as `error`, and an event as data. */
+/**
+ * An error in the format that OpenAI's clients read. A problem document contains the error in the field
+ * `error`.
+ */
 export interface OpenaiError {
   readonly message: string;
   readonly type: string;

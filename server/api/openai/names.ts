@@ -10,7 +10,7 @@ export const openaiModels = {
   "gpt-4o-mini-tts": "arcana",
 } as const satisfies Record<string, ModelId>;
 
-/** The voices of arcana for OpenAI's voice names, with the same gender. */
+/** The voices of arcana for OpenAI's voice names. Each pair has the same gender. */
 export const openaiVoices = {
   alloy: "fern",
   ash: "atrium",

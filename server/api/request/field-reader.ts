@@ -3,7 +3,7 @@ import { Value } from "typebox/value";
 import { Failure, type FieldError } from "../../contract/errors.ts";
 import { describe } from "./fields.ts";
 
-/** Reads fields one by one and collects the errors. */
+/** Reads the fields of a body one by one, and collects the errors of all fields. */
 export class FieldReader {
   readonly #body: Readonly<Record<string, unknown>>;
   /** Fields with text to synthesize. No error message may quote these fields. */
@@ -24,7 +24,7 @@ export class FieldReader {
     this.#spoken = spoken;
   }
 
-  /** Returns the value of the field. Undefined if the value is absent, null or invalid. */
+  /** Returns the value of the field, or undefined if the value is absent, null or invalid. */
   read<Type>(name: string, schema: TSchema): Type | undefined {
     const value = Object.hasOwn(this.#body, name) ? this.#body[name] : undefined;
     if (value === undefined || value === null) return undefined;
