@@ -21,7 +21,7 @@ const sliceSamples = 9216;
 const encoderDelaySamples = 576;
 
 /**
- * The methods of LAME that are used. The returned bytes are in LAME's own memory, and the next call
+ * The methods of LAME that this module calls. The returned bytes are in LAME's own memory, and the next call
  * overwrites them.
  */
 interface Lame {

@@ -7,7 +7,10 @@ import { type Encoder, joinBytes, noBytes } from "./encoder.ts";
 import { createEncoderCache, type EncoderCache } from "./encoder-cache.ts";
 import { framesPerSecond, granuleRate, type OpusContainer } from "./opus-container.ts";
 
-/** The methods of libopus that are used. The package's own types contain a misspelt name. */
+/**
+ * The methods of libopus that this module calls. The interface replaces the package's own types, which
+ * contain a misspelt name.
+ */
 interface Libopus {
   /** The bit rate in bits per second. */
   bitrate: number;

@@ -1,6 +1,6 @@
 /**
- * Writes Opus into WebM (RFC 9559, and the Matroska codec mapping of Opus). The file is a live stream:
- * clusters without an index.
+ * Writes Opus into WebM (RFC 9559, and the Matroska codec mapping of Opus). The file is a live stream, which
+ * consists of clusters and has no index.
  */
 
 import { joinBytes } from "./encoder.ts";
