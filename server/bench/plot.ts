@@ -73,8 +73,8 @@ export function plotRuns(title: string, series: readonly Series[]): string {
 }
 
 /**
- * Returns the marks of a logarithmic axis: 1, 2, 5, 10, 20, 50 and so on. The marks include both values, and
- * there are at least two.
+ * Returns the marks of a logarithmic axis: 1, 2, 5, 10, 20, 50 and so on. The first mark is at most `least`,
+ * the last mark is at least `greatest`, and the result has at least two marks.
  */
 export function ratioMarks(least: number, greatest: number): number[] {
   const lowest = Math.max(least, 0.001);

@@ -12,8 +12,8 @@ export interface ContextRecord {
   /** The milliseconds of audio in the first chunk of each synthesis. */
   readonly firstChunksMs: readonly number[];
   /**
-   * The milliseconds from the client's `clear` to the `done` that ends the audio. It is `undefined` if the
-   * client did not cancel the context.
+   * The milliseconds from the client's `clear` to the `done` that ends the audio. The value is undefined if
+   * the client did not cancel the context.
    */
   readonly silenceMs: number | undefined;
 }
@@ -111,7 +111,7 @@ export class ContextMeter {
     return { stream, gapsMs: this.#gapsMs, firstChunksMs: this.#firstChunksMs, silenceMs };
   }
 
-  /** Returns the milliseconds since the first sentence was sent, or 0 if it was not sent yet. */
+  /** Returns the milliseconds since the first sentence was sent, or 0 before that time. */
   #since(atMs: number): number {
     return atMs - (this.#sentenceAtMs ?? atMs);
   }
