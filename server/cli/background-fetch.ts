@@ -9,13 +9,13 @@ interface FetchedModel {
   readonly id: string;
   /** A command that synthesizes a text with a voice of the model. */
   readonly example: string;
-  /** Resolves with whether the tiers respond, so that the command works. */
+  /** The promise resolves with true as soon as all tiers are ready, because the command works only then. */
   readonly ready: Promise<boolean>;
 }
 
 /**
  * Installs a model in a process with low priority while the tiers serve. A failure does not affect the tiers.
- * Resolves when the process has ended.
+ * The promise resolves when the process has ended.
  */
 export async function fetchInBackground(
   shell: Shell,

@@ -6,8 +6,9 @@ import { type Environment, readers } from "./environment.ts";
 import { readProviders } from "./providers.ts";
 
 /**
- * Variables that vLLM must not receive: the server's own settings, which include secrets, and the variables that
- * Kubernetes sets for a Service named `vllm`. vLLM would read these variables as its own settings.
+ * Matches the variables that vLLM must not receive: the server's own settings, which include secrets, and the
+ * variables that Kubernetes sets for a Service named `vllm`. vLLM would read the variables of the Service as
+ * its own settings.
  */
 const notForVllm = /^(SVC_TTS_|GENERATOR_|VLLM_(PORT|SERVICE_))/u;
 

@@ -69,7 +69,7 @@ export function readApiSettings(environment: Environment): ApiSettings {
   };
 }
 
-/** Shortest accepted API key: 16 characters of base62 have 95 random bits. `svc-tts keys create` uses 42. */
+/** The length of the shortest accepted API key. 16 characters of base62 have 95 random bits. */
 const shortestApiKey = 16;
 
 function readApiKey(environment: Environment): string | undefined {

@@ -10,7 +10,8 @@ const defaultIntervalMs = 15_000;
 const metricsPath = "/v1/metrics";
 
 /**
- * Reads the destination of arcana's metrics (specification 6.4). Undefined if `OTEL_COLLECTOR_ENDPOINT` is not set.
+ * Reads the destination of arcana's metrics (specification 6.4). The result is undefined if
+ * `OTEL_COLLECTOR_ENDPOINT` is not set, or `OTEL_SDK_DISABLED` is `true`.
  * @throws UsageError with the variable and the allowed values.
  */
 export function readTelemetry(environment: Environment): TelemetrySettings | undefined {

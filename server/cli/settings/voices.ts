@@ -45,7 +45,10 @@ export function readVoicesFolder(
   };
 }
 
-/** Returns the models that prefer natural voices. `mistv2` is the model for the lowest latency, so it is excluded. */
+/**
+ * Returns the models that prefer natural voices. `mistv2` is the model for the lowest latency, so `mistv2` is
+ * excluded.
+ */
 function naturalModels(
   tier: ModelKind,
   isKokoro: boolean,
