@@ -50,7 +50,7 @@ export class MessageSplitter {
     this.#tooLong = tooLong;
   }
 
-  /** Whether a part of a message has arrived. */
+  /** Whether only a part of a message has arrived. */
   get isAmidst(): boolean {
     return this.#bytes > 0 || this.#head !== undefined;
   }
@@ -77,7 +77,7 @@ export class MessageSplitter {
     return { type: head.readUInt8(0), length };
   }
 
-  /** Removes a number of bytes that have arrived. */
+  /** Removes and returns the next bytes that have arrived. */
   #cut(length: number): Buffer {
     this.#bytes -= length;
     const first = this.#pieces[0];

@@ -9,18 +9,21 @@ import { bytesOf, type Framed, joinFramed, type Message, MessageSplitter, sample
 import type { WordTimestamp } from "./speech.ts";
 
 export const wireType = "application/vnd.svc-tts.frames";
-/** Response header of a model tier: the load of the replica in the format of Open Request Cost Aggregation. */
+/** The response header with the load of the replica, in the format of Open Request Cost Aggregation. */
 export const orcaHeader = "endpoint-load-metrics";
 /**
- * Header of `POST /invocations`. With the value `1`, a full replica rejects the request instead of queueing it,
- * because another replica may have capacity.
+ * A header of `POST /invocations`. If its value is `1`, a full replica rejects the request and does not queue
+ * it, because another replica may have capacity.
  */
 export const noQueueHeader = "x-svc-no-queue";
-/** Header of `POST /invocations`: the percent-encoded ID of the request's API key, for the fair queue. */
+/**
+ * A header of `POST /invocations`. Its value is the percent-encoded ID of the request's API key, which the
+ * fair queue needs.
+ */
 export const callerHeader = "x-svc-caller";
 
 export type WireFrame =
-  /** `rate` in Hz, for all following audio. */
+  /** The `rate` is in Hz and applies to all following audio. */
   | { readonly kind: "head"; readonly rate: number; readonly engine: string }
   | { readonly kind: "audio"; readonly samples: Int16Array }
   | { readonly kind: "words"; readonly words: readonly WordTimestamp[] }
