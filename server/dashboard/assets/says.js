@@ -25,7 +25,8 @@ export async function send(url, init) {
 }
 
 /**
- * Returns the message for an interrupted stream. The given message is in English, so only an English page shows it.
+ * Returns the message for an interrupted stream. The parameter is in English, so pages in other languages
+ * show a general message.
  */
 export function brokenOff(message) {
   return (lang.startsWith("en") && message) || client.brokeOff;

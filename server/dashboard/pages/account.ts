@@ -12,7 +12,8 @@ import { noteRefused } from "./sign-in.ts";
 const place = `${base}/account`;
 
 /**
- * The page of the user's account: a list of sessions that the user can end, and a form for a new password.
+ * Adds the page of the user's account, with a list of sessions that the user can end, and a form for a new
+ * password.
  */
 export function addAccountPage(scope: FastifyInstance, parts: DashboardContext): void {
   const { accounts, sessions } = parts;
