@@ -27,7 +27,7 @@ export class ContinuedEncoder {
     return (await this.#encoder)?.finish() ?? noBytes;
   }
 
-  /** Frees the encoder. It is called once, after the last part. */
+  /** Frees the encoder. The caller must call this method once, after the last part. */
   async close(): Promise<void> {
     // An encoder that could not be created has no resources. `part` has already thrown its error.
     const encoder = await this.#encoder?.catch(() => undefined);

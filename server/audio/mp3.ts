@@ -104,7 +104,7 @@ function toFloats(samples: Int16Array): Float32Array {
 const tagBytes = 4 + 4 + 4 + 4 + 36;
 
 /**
- * Returns the header frame of a complete MP3 file: the "Info" tag with LAME's extension. It states the
+ * Returns the header frame of a complete MP3 file: the "Info" tag with LAME's extension. The frame states the
  * padding, so that decoders play exactly the synthesized samples.
  * @param audio all bytes of the encoder.
  * @param samples the number of encoded samples, at `rate` Hz.

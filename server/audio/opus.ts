@@ -23,8 +23,8 @@ interface Libopus {
 }
 
 /**
- * The supported rates in Hz. The specification allows them for Ogg (part 2.1), and Opus accepts them without
- * resampling.
+ * The supported rates in Hz. The specification allows these rates for Ogg (part 2.1), and Opus accepts these
+ * rates without resampling.
  */
 export const opusRates = [8000, 12_000, 16_000, 24_000] as const;
 type OpusRate = (typeof opusRates)[number];
@@ -100,8 +100,8 @@ class OpusEncoder implements Encoder {
   }
 
   /**
-   * Encodes silence, so that libopus returns the samples that it holds back. The container states where the
-   * speech ends.
+   * Encodes silence, so that libopus returns the samples in its buffer. The container states where the speech
+   * ends.
    */
   finish(): Uint8Array {
     const samples = this.#samples;

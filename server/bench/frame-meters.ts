@@ -4,7 +4,6 @@
  */
 import type { AudioMeter, Measure } from "./measure.ts";
 
-/** One frame of a format. */
 interface Frame {
   readonly length: number;
   /** The duration, which is 0 for a header. */
@@ -12,7 +11,7 @@ interface Frame {
 }
 
 class FrameMeter implements AudioMeter {
-  /** Reads the frame at the start of the bytes. Returns undefined until enough bytes have arrived. */
+  /** Reads the frame at the start of the bytes. The result is undefined until enough bytes have arrived. */
   readonly #read: (bytes: Buffer) => Frame | undefined;
   #rest: Buffer = Buffer.alloc(0);
 

@@ -12,7 +12,7 @@ import type { CacheContents } from "./contents.ts";
  */
 
 /**
- * Marks a preset as created by the cache, before it is installed. A preset that the user has installed stays
+ * Marks a preset as created by the cache, before the installation. A preset that the user has installed stays
  * unmarked.
  * @throws FetchFailure if the folder of the preset contains files of the user, which the installation would
  * delete.

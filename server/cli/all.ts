@@ -114,8 +114,8 @@ function requireFetchable(modelId: string): void {
 class RunningPart {
   readonly part: Part;
   /**
-   * Resolves with the reason of an unexpected end, such as `code 1` or `SIGKILL`. The promise stays pending
-   * after `stop`.
+   * This promise resolves with the reason of an unexpected end, such as `code 1` or `SIGKILL`. After `stop`,
+   * the promise stays pending.
    */
   readonly died: Promise<string>;
   readonly #start: () => ChildProcess;

@@ -4,7 +4,6 @@ import { constants, setPriority } from "node:os";
 import { createInterface } from "node:readline";
 import type { Shell } from "../../lib/command-line.ts";
 
-/** A model to install. */
 interface FetchedModel {
   readonly id: string;
   /** A command that synthesizes a text with a voice of the model. */

@@ -14,7 +14,7 @@ import { createLicenseKeys, issueLicense } from "./license-files.ts";
 import { writePrivate } from "./private-file.ts";
 import type { Environment } from "./settings/environment.ts";
 
-/** The files of `svc-tts all`. They are kept between runs. */
+/** The files of `svc-tts all`, which are kept between runs. */
 export interface RunFiles {
   /** A development key with the scopes `tts:write` and `oov:read`. */
   readonly key: string;

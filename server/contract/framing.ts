@@ -44,7 +44,10 @@ export class MessageSplitter {
   /** The header of the message whose payload has not arrived completely. */
   #head: { readonly type: number; readonly length: number } | undefined;
 
-  /** @param tooLong creates the error for a payload above the limit. */
+  /**
+   * Creates a splitter.
+   * @param tooLong creates the error for a payload above the limit.
+   */
   constructor(maxPayloadBytes: number, tooLong: (bytes: number) => Error) {
     this.#maxPayloadBytes = maxPayloadBytes;
     this.#tooLong = tooLong;

@@ -28,8 +28,8 @@ export type WireFrame =
   | { readonly kind: "audio"; readonly samples: Int16Array }
   | { readonly kind: "words"; readonly words: readonly WordTimestamp[] }
   /**
-   * Out-of-vocabulary words. The model tier sends them only if `saveOovs` is true, because API tiers of older
-   * versions do not know this frame.
+   * The frame contains out-of-vocabulary words. The model tier sends this frame only if `saveOovs` is true,
+   * because API tiers of older versions do not know it.
    */
   | { readonly kind: "oovs"; readonly words: readonly string[] }
   /** `workMs` is the duration of the synthesis. Model tiers of older versions do not send this field. */

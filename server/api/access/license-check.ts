@@ -12,7 +12,7 @@ import type { IssuerClient } from "./issuer-client.ts";
 
 export type CheckResult = "good" | "revoked" | "failed";
 
-/** The periodic online check of the license. */
+/** Checks the license online at regular intervals. */
 export interface LicenseCheck {
   /**
    * Returns the input of the license evaluation: the interval, the time at which the online checks started,

@@ -14,9 +14,9 @@ import { Failure } from "../../contract/errors.ts";
 
 export interface LicenseGate {
   verdict(): LicenseVerdict;
-  /** @throws Failure `license_required` if the license does not allow synthesis with this model. */
+  /** Checks that the license allows synthesis with this model. @throws Failure `license_required` if not. */
   admit(modelId: ModelId): void;
-  /** Evaluates the license again. Call this method after an input of the evaluation has changed. */
+  /** Evaluates the license again. Callers use this method after an input of the evaluation has changed. */
   refresh(): Promise<void>;
   close(): void;
 }

@@ -29,7 +29,7 @@ export interface SharedLimitsOptions {
   readonly prefix: string;
   /** The window of the request count in seconds. */
   readonly windowSeconds: number;
-  /** A limit that no count reaches, because the library requires a limit. */
+  /** The limit of the rate limiter, which the library requires. No count may reach this limit. */
   readonly points: number;
   readonly log: Log;
   readonly onAway: (isAway: boolean) => void;
@@ -39,8 +39,7 @@ export interface SharedLimitsOptions {
 }
 
 /**
- * The longest wait for a response. After a timeout, the process sends no commands that need a response for
- * `askAgainAfterMs`.
+ * The longest wait for a response. After a timeout, the process uses its own counts for `askAgainAfterMs`.
  */
 const answerWithinMs = 50;
 const askAgainAfterMs = 1_000;

@@ -12,7 +12,6 @@ import { ProtobufSchemas } from "./protobuf-schemas.ts";
 
 type Messages = Readonly<Record<string, object>>;
 
-/** The description of one protocol of the sockets. */
 interface Protocol {
   readonly address: string;
   readonly title: string;

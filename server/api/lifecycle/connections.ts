@@ -4,7 +4,7 @@ import { type Clock, every } from "../../../lib/clock.ts";
 import { resetConnection } from "../../http/reset-connection.ts";
 import type { SendQueueReader, SendQueues } from "../../http/send-queues.ts";
 
-/** The open connections of a server. */
+/** Tracks the open connections of a server. */
 export interface Connections {
   /**
    * Resets all connections. A reset shows clients that the response is incomplete, also if the response has

@@ -5,7 +5,7 @@ import { Failure } from "../../contract/errors.ts";
 import { type SendQueueReader, watchUnsentBytes } from "../../http/send-queues.ts";
 import type { GracefulClose } from "./graceful-close.ts";
 
-/** The state of the shutdown of this process. */
+/** Records how far the shutdown of this process has progressed. */
 export interface Lifecycle {
   /**
    * Returns whether the process will stop. `/ready` then fails, and every response has the header

@@ -7,7 +7,7 @@ import type { SendQueueReader } from "../../http/send-queues.ts";
 export interface GracefulClose {
   /** Records the connections that are idle now. `finish` closes these connections without a pause. */
   begin(): Promise<void>;
-  /** @returns the number of open connections. */
+  /** Returns the number of open connections. */
   count(): number;
   /**
    * Stops accepting connections, and resolves when all connections are closed.

@@ -1,7 +1,6 @@
 import type { WebSocket } from "ws";
 import { type Clock, every } from "../../../lib/clock.ts";
 
-/** An open WebSocket that can be drained. */
 export interface OpenSocket {
   /** Closes the socket as soon as the client has received all audio. */
   drain(): void;
@@ -11,7 +10,7 @@ export interface OpenSocket {
 
 /** Pings, counts and drains all open WebSockets of this process. */
 export interface OpenSockets {
-  /** @returns the number of open sockets. */
+  /** Returns the number of open sockets. */
   count(): number;
   countContexts(): number;
   add(socket: WebSocket, open: OpenSocket): void;
@@ -27,8 +26,8 @@ export const pingMs = 20_000;
  */
 const mostUnanswered = 2;
 /**
- * The same limit for a client without an open context. It corresponds to ten minutes, because some clients
- * keep a socket for later turns and do not read from the socket in the meantime (specification of the
+ * The same limit for a client without an open context. This limit of ten minutes is longer, because some
+ * clients keep a socket for later turns and do not read from the socket in the meantime (specification of the
  * WebSockets, section 10: an idle socket stays open for at least 600 s).
  */
 const mostUnansweredIdle = 30;

@@ -100,7 +100,7 @@ export function openTlsListener(
   };
 }
 
-/** @throws Error if the files are missing, or are not a valid pair. */
+/** Checks the certificate and its key. @throws Error if the files are missing, or are not a valid pair. */
 export function checkCertificate(settings: TlsSettings): void {
   checkPair(settings, readPair(settings));
 }

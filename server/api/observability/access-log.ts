@@ -8,7 +8,6 @@ import { noSpan, type Tracing } from "../../tracing/span.ts";
 import type { Metrics } from "./metrics.ts";
 import type { SynthesisRecord } from "./synthesis-record.ts";
 
-/** Destinations for reports about requests, in addition to the log. */
 interface ReportTargets {
   readonly metrics: Metrics;
   readonly tracing: Tracing;
@@ -28,7 +27,6 @@ export function logRequests(app: FastifyInstance, { metrics, tracing, usage }: R
   });
 }
 
-/** One request with an API key, or one synthesis on a socket. */
 interface UseOfKey {
   readonly apiKey: ApiKey | undefined;
   readonly failure: Failure | undefined;
@@ -77,7 +75,7 @@ export function reportOnceOver(metrics: Metrics, request: FastifyRequest, reply:
 }
 
 function report(metrics: Metrics, request: FastifyRequest, reply: FastifyReply): void {
-  // A client that closes its WebSocket is not a failure.
+  // The end of a WebSocket is not a failure, also if the client closes the connection.
   const { isWhole, status } = request.isUpgraded ? { isWhole: true, status: 101 } : endOf(reply);
   const code = request.failure?.code;
   const endpoint = request.routeOptions.url;

@@ -35,7 +35,7 @@ export interface Metrics {
   /** Counts a finished speech request. */
   spoken(facts: { model: ModelId; voice: string; outcome: RequestOutcome; ranDry: boolean }): void;
   admitted(facts: { model: ModelId; waitedSeconds: number }): void;
-  /** @param facts `traceId` becomes an exemplar, if the trace is sampled. */
+  /** Records the time to first audio of a request. If the trace is sampled, `traceId` becomes an exemplar. */
   firstAudio(facts: { model: ModelId; variant: string; seconds: number; traceId: string | undefined }): void;
   audioEncoded(facts: {
     model: ModelId;

@@ -1,7 +1,7 @@
 /** The buffer of a player hides gaps that are shorter than this. */
 const noticedMs = 100;
 
-/** The state of the connection to the client. */
+/** Reports how much of the response the connection has sent. */
 export interface Wire {
   /** Returns the number of bytes of the response so far, including bytes that have not reached the socket. */
   sent(): number;
@@ -30,7 +30,7 @@ export class PlaybackClock {
 
   /**
    * Records further audio, before it is sent, and evaluates whether the previous audio was late.
-   * @param nowMs of a monotonic clock.
+   * @param nowMs the time of a monotonic clock in milliseconds.
    */
   encoded(audioMs: number, nowMs: number): void {
     this.#startedAtMs ??= nowMs;

@@ -17,7 +17,7 @@ export interface SynthesisFacts {
   readonly rate: number;
 }
 
-/** The connection of the response. */
+/** Reports the progress of the connection that sends the response. */
 export interface Outlet {
   /** Returns the time since the request arrived. */
   elapsedMs(): number;
@@ -49,7 +49,10 @@ export class SynthesisRecord {
   /** The body of the response. Its buffer contains encoded bytes that were not written yet. */
   #body: Readable | undefined;
 
-  /** @param span the span of the request. The record adds a child span for the encoding. */
+  /**
+   * Starts the record of a request.
+   * @param span the span of the request. The record adds a child span for the encoding.
+   */
   constructor(
     { characters, ...facts }: SynthesisFacts & { readonly characters: number },
     { metrics, clock }: { readonly metrics: Metrics; readonly clock: Clock },
@@ -80,16 +83,16 @@ export class SynthesisRecord {
     return this.#firstAudioMs;
   }
 
-  /** @param body the body of the response. Its buffered bytes count as pending. */
+  /** Sets the body of the response, whose buffered bytes count as pending. */
   follow(body: Readable): void {
     this.#body = body;
   }
 
   /**
    * Records an encoded piece before it is sent.
-   * @param samples at the response's rate.
-   * @param bytes may be 0, because encoders buffer.
-   * @param workMs duration of resampling and encoding.
+   * @param samples the number of samples at the response's rate.
+   * @param bytes the number of bytes, which may be 0, because encoders buffer samples.
+   * @param workMs the duration of resampling and encoding.
    */
   encoded(samples: number, bytes: number, workMs: number): void {
     this.#encoding ??= this.#span.child("encode");
@@ -111,7 +114,7 @@ export class SynthesisRecord {
 
   /**
    * Records the end of the response. The caller must call this method exactly once.
-   * @param isWhole false if the client disconnected before the end.
+   * @param isWhole is false if the client disconnected before the end.
    */
   over(isWhole: boolean, code: ErrorCode | undefined): void {
     if (isWhole && !code) {

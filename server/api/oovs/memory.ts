@@ -9,7 +9,7 @@ export interface MemoryOptions {
 
 const usualMaxWaiting = 10_000;
 
-/** Creates a queue in memory. Its words are lost when the process ends. */
+/** Creates a queue in memory. The words are lost when the process ends. */
 export function waitInMemory({ maxWaiting = usualMaxWaiting, onDropped }: MemoryOptions): OovBuffer {
   const waiting = new OovWordSet();
   const addWord = (oov: ObservedOov) => {

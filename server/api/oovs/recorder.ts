@@ -11,7 +11,10 @@ import { sentenceAround } from "./sentence.ts";
  * recorder never fails a request.
  */
 export interface OovRecorder {
-  /** @param text the text that contains the words. */
+  /**
+   * Records words of a request.
+   * @param text the text that contains the words.
+   */
   note(key: ApiKey, language: string, words: readonly string[], text: string): void;
   /** Writes the remaining words. */
   close(): Promise<void>;

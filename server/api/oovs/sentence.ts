@@ -6,7 +6,7 @@ const letter = /[\p{L}\p{M}\p{N}]/u;
 
 /**
  * Returns the first sentence with the word, on one line, or undefined if the text does not contain the word.
- * @param language ISO 639-3.
+ * @param language the language of the text (ISO 639-3).
  */
 export function sentenceAround(word: string, text: string, language: string): string | undefined {
   const at = positionOf(word, text.slice(0, searched));

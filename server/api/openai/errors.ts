@@ -8,7 +8,7 @@ export interface OpenaiError {
   readonly message: string;
   readonly type: string;
   readonly code: string;
-  /** The first invalid field. */
+  /** The name of the first invalid field, or null if the error concerns no field. */
   readonly param: string | null;
 }
 

@@ -74,7 +74,7 @@ const otherRouteCodes: readonly ErrorCode[] = [
 const speechCodes = errorCodes.filter((code) => !otherRouteCodes.includes(code));
 const openaiCodes = speechCodes.filter((code) => code !== "not_acceptable" && code !== "audio_too_large");
 
-/** Describes binary audio. It has a media type but no schema. */
+/** Describes binary audio, which has a media type but no schema. */
 const audioContent = (types: readonly string[]) => Object.fromEntries(types.map((type) => [type, {}]));
 
 const speech = {

@@ -1,7 +1,9 @@
 /** Parses `Accept` (RFC 9110, section 12.5.1). */
 
 export interface MediaRange {
-  /** The media type in lower case, without parameters. It may contain wildcards, for example `audio/*`. */
+  /**
+   * The media type in lower case, without parameters. The type may contain wildcards, for example `audio/*`.
+   */
   readonly type: string;
   /** The weight (`q`) of the range, from 0 to 1. */
   readonly quality: number;

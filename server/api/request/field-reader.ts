@@ -6,12 +6,13 @@ import { describe } from "./fields.ts";
 /** Reads the fields of a body one by one, and collects the errors of all fields. */
 export class FieldReader {
   readonly #body: Readonly<Record<string, unknown>>;
-  /** Fields with text to synthesize. No error message may quote these fields. */
+  /** The names of the fields with text to synthesize. No error message may quote these fields. */
   readonly #spoken: readonly string[];
   readonly #errors: FieldError[] = [];
 
   /**
-   * @param spoken names of the fields with text to synthesize. Error messages never quote them.
+   * Creates a reader.
+   * @param spoken the names of the fields with text to synthesize.
    * @throws Failure `invalid_request` if the body is not an object.
    */
   constructor(body: unknown, spoken: readonly string[]) {
@@ -48,7 +49,7 @@ export class FieldReader {
     return this.#errors.some((error) => error.pointer === `/${name}`);
   }
 
-  /** @throws Failure `invalid_request` with all errors so far. */
+  /** Ends the validation. @throws Failure `invalid_request` with all errors so far. */
   finish(): void {
     const [first] = this.#errors;
     if (!first) return;

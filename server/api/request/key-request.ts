@@ -86,7 +86,7 @@ export function readKeyFacts(
   };
 }
 
-/** @throws Failure `invalid_request`. */
+/** Validates a request to rotate an API key. @throws Failure `invalid_request`. */
 export function readRotation(body: unknown, now: number): KeyRotation {
   const reader = new FieldReader(body, []);
   const hours = reader.read<number>("overlapHours", rotationFields.overlapHours) ?? usualOverlapHours;

@@ -7,7 +7,7 @@ import { Failure } from "../../contract/errors.ts";
  * holds memory does not wait, but fails and releases its memory.
  */
 export interface MemoryBudget {
-  /** Creates the reservation of one request, initially 0 bytes. */
+  /** Creates the reservation of one request, which has 0 bytes at first. */
   open(): MemoryReservation;
   heldBytes(): number;
 }
@@ -110,7 +110,7 @@ interface QueueEntry {
 }
 
 /**
- * Resolves when the bytes are granted.
+ * Waits until the bytes are granted.
  * @throws Failure `overloaded` after the longest wait, or when the request has ended.
  */
 function waitInQueue(

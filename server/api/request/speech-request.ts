@@ -126,7 +126,10 @@ export function someVoices(modelId: ModelId, voices: readonly ListedVoice[]): st
   return ids.slice(0, 3).join(", ");
 }
 
-/** @param name the name of the field in the client's API. */
+/**
+ * Reads the text to synthesize.
+ * @param name the name of the field in the client's API.
+ */
 export function readText(reader: FieldReader, name: string, modelId: ModelId, place: Place = "api"): string {
   const text = reader.readRequired<string>(name, fields.text);
   if (text === undefined) return "";

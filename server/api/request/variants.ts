@@ -125,8 +125,7 @@ const cloudRates = [8000, 16_000, 22_050, 24_000, 44_100, 48_000, 96_000];
 
 /**
  * Returns the allowed sampling rates.
- * @param highestRate the limit in Hz of a self-hosted arcana, because the specification allows "any value"
- * for this model.
+ * @param highestRate the limit in Hz of a self-hosted arcana, for which the specification allows "any value".
  */
 export function rateRule(
   model: ModelId,

@@ -8,7 +8,11 @@ export const eventStreamType = "text/event-stream";
 
 /** Formats the events of one protocol. Each method returns the text of one or more events. */
 export interface EventShape {
-  /** @param base64 the encoded chunk. Each chunk can be decoded separately, and the decoded chunks form the file. */
+  /**
+   * Formats one chunk of the file.
+   * @param base64 the encoded chunk. Each chunk can be decoded separately, and the decoded chunks form the
+   * file.
+   */
   chunk(base64: string): string;
   /** Formats the events after the last chunk. */
   finished(words: readonly WordTimestamp[]): string;
@@ -106,7 +110,7 @@ export async function* withHeartbeats(
       ({ done, value } = await next);
     }
   } finally {
-    // If the client disconnects, nothing awaits this promise any more, and its error would have no handler.
+    // If the client disconnects, no code awaits this promise any more, and its error would have no handler.
     next.catch(() => undefined);
     await iterator.return?.();
   }

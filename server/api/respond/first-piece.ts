@@ -12,7 +12,10 @@ export class FirstPiece {
   #held: Int16Array = new Int16Array(0);
   #isSent = false;
 
-  /** @param rate the sampling rate of the audio in Hz. */
+  /**
+   * Starts the division of one stream.
+   * @param rate the sampling rate of the audio in Hz.
+   */
   constructor(rate: number) {
     this.#length = Math.round(firstSeconds * rate);
     this.#least = Math.round(leastSeconds * rate);
@@ -30,8 +33,8 @@ export class FirstPiece {
   }
 
   /**
-   * Returns the last samples. They include samples that were held because the stream is shorter than the
-   * first piece.
+   * Returns the last samples. If the stream is shorter than the first piece, the result includes the held
+   * samples.
    */
   finish(samples: Int16Array): Int16Array {
     const rest = joinSamples(this.#held, samples);

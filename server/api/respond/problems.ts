@@ -97,8 +97,8 @@ const clientErrors: Readonly<Record<string, readonly [ErrorCode, string]>> = {
 };
 
 /**
- * Responds to invalid HTTP directly on the connection, because Fastify has no request for it. If another
- * response is in progress, the function sends nothing.
+ * Responds to invalid HTTP directly on the connection, because Fastify never receives an invalid request. If
+ * another response is in progress, the function sends nothing.
  * @param refuse records the failure, and returns the ID of the request.
  */
 export function answerClientError(

@@ -16,7 +16,9 @@ interface HealthSources {
 interface ReadinessSources {
   readonly directory: Pick<ReplicaDirectory, "table">;
   readonly lifecycle: Pick<Lifecycle, "isLeaving">;
-  /** Returns false if the database is the only store of API keys, and the process has never read it. */
+  /**
+   * Returns false if the database is the only store of API keys, and the process has never read the database.
+   */
   readonly hasKeys: () => boolean;
 }
 

@@ -34,7 +34,6 @@ const longestV1Message = 128 * 1024;
 
 const socketScope = "tts:write";
 
-/** The upgrade of a connection to a WebSocket. */
 interface Upgrade {
   readonly socket: Socket;
   /** The bytes that the client sent after its request. */
@@ -51,7 +50,10 @@ interface Upgrade {
 /** Authenticates the sockets that pages of the dashboard open, by the session of the user. */
 export interface SessionSockets {
   readonly path: string;
-  /** @throws Failure */
+  /**
+   * Authenticates an upgrade.
+   * @throws Failure if the page belongs to another site, or the session does not allow synthesis.
+   */
   authenticate(request: Pick<FastifyRequest, "headers">): Promise<ApiKey>;
 }
 
@@ -199,7 +201,10 @@ interface Serving {
   readonly server: WebSocketServer;
   /** The headers of the response to the upgrade, in addition to `X-Request-Id`. */
   readonly headers: Readonly<Record<string, string>>;
-  /** @param leave removes the connection from the count of its API key. */
+  /**
+   * Serves the connection.
+   * @param leave removes the connection from the count of its API key.
+   */
   readonly serve: (webSocket: WebSocket, leave: () => void) => OpenSocket;
 }
 

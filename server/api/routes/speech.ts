@@ -17,7 +17,6 @@ import {
 } from "../synthesis/http-exchange.ts";
 import { isWorthAnotherReplica } from "../upstream/model-client.ts";
 
-/** The options of a route that synthesizes speech. */
 export interface SpeechRouteOptions {
   readonly guard: Guard;
   readonly speech: SpeechServices;

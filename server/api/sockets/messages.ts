@@ -91,10 +91,16 @@ export const jsonEvents = {
       },
       contextId,
     }),
-  /** @param withFlag adds `done: true`, which clients of `/ws2` read. */
+  /**
+   * Formats the end of a turn.
+   * @param withFlag adds `done: true`, which clients of `/ws2` read.
+   */
   done: (contextId: ContextId, withFlag: boolean) =>
     JSON.stringify({ type: "done", ...(withFlag && { done: true }), contextId }),
-  /** @param contextId the context of the error, or undefined if the error belongs to no context. */
+  /**
+   * Formats an error.
+   * @param contextId the context of the error, or undefined if the error belongs to no context.
+   */
   error: (message: string, contextId: ContextId | undefined) =>
     JSON.stringify({ type: "error", message, ...(contextId !== undefined && { contextId }) }),
 };

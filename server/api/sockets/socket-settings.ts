@@ -8,7 +8,7 @@ import { booleanOrText, numberOrText } from "./parameters.ts";
 import { type SegmentMode, segmentModes } from "./segmentation.ts";
 import type { Synthesis, TextMarkup } from "./text-session.ts";
 
-/** Settings of one socket, which do not change while the socket is open. */
+/** The settings of one socket, which do not change while the socket is open. */
 export interface SocketSettings {
   readonly segment: SegmentMode;
   /**

@@ -19,7 +19,6 @@ import type { Synthesizer } from "../synthesis/synthesizer.ts";
 import { PacedAudio } from "./paced-audio.ts";
 import type { SocketIdentity } from "./socket-identity.ts";
 
-/** The services for all syntheses on sockets. */
 export interface SocketSynthesisServices {
   readonly synthesizer: Pick<Synthesizer, "start">;
   readonly quotas: Pick<Quotas, "count">;
@@ -60,7 +59,7 @@ export interface SocketOrder {
  */
 const synthesisEnded = new Error("the synthesis ended, or the client disconnected");
 
-/** The synthesis of one text on a socket. It is admitted, counted and logged like an HTTP request. */
+/** Synthesizes one text on a socket. Each synthesis is admitted, counted and logged like an HTTP request. */
 export class SocketSynthesis {
   readonly #parts: SocketSynthesisServices;
   readonly #caller: SocketCaller;

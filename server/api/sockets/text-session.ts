@@ -5,7 +5,7 @@ import { divide, type SegmentationOptions, splitReady } from "./segmentation.ts"
 /** The client's ID of a context, or null if the client has not sent an ID. */
 export type ContextId = string | null;
 
-/** Options for the brackets in one text that override the settings of the socket. */
+/** The options for the brackets in one text. These options override the settings of the socket. */
 export interface TextMarkup {
   readonly phonemizeBetweenBrackets?: boolean;
   readonly inlineSpeedAlpha?: string;
@@ -19,7 +19,7 @@ export interface Synthesis {
   readonly markup: TextMarkup;
 }
 
-/** An action that the connection executes. The connection executes actions in order. */
+/** An action for the connection, which executes all actions in order. */
 export type SessionAction =
   | { readonly kind: "speak"; readonly synthesis: Synthesis }
   /** Stops the running synthesis. The connection sends no further audio of this synthesis. */

@@ -35,7 +35,7 @@ export interface TextSocketOptions {
   readonly clearMode: ClearMode;
 }
 
-/** A socket of `/ws`, `/ws2` or `/ws3`. It executes the actions of a text session. */
+/** Serves a socket of `/ws`, `/ws2` or `/ws3`, and executes the actions of its text session. */
 export class TextSocket implements OpenSocket {
   readonly #options: TextSocketOptions;
   readonly #session: TextSession;

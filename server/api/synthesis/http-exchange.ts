@@ -15,7 +15,6 @@ import { type EventShape, eventStreamType, respondEvents, withHeartbeats } from 
 import { bodyOf, respondStream } from "../respond/stream.ts";
 import type { SynthesisOrder, Synthesizer } from "./synthesizer.ts";
 
-/** The services of a route that responds with speech. */
 export interface SpeechServices {
   /**
    * Returns the current rules. The route calls this function for each request, because the available voices

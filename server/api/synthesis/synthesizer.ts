@@ -110,7 +110,7 @@ export class Synthesizer {
     }
   }
 
-  /** @throws Failure `saturated` or `too_many_streams`. */
+  /** Occupies the slots of an order. @throws Failure `saturated` or `too_many_streams`. */
   async #admit(
     { apiKey, span, speechRequest }: SynthesisOrder,
     onRelease: (leave: () => void) => void,

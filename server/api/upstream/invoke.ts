@@ -8,7 +8,6 @@ import { type LoadReport, readLoadReport } from "./load-report.ts";
 /** The limit of the body of an error response, which is a small problem document. */
 const maxProblemBytes = 64 * 1024;
 
-/** The parameters of one request to one replica. */
 export interface ReplicaCall {
   readonly agent: Dispatcher;
   /** The base URL of the replica. */
@@ -19,7 +18,10 @@ export interface ReplicaCall {
   /** The ID of the client's key. */
   readonly caller: string;
   readonly signal: AbortSignal;
-  /** Whether the replica may queue the request. If false, a replica without a free slot rejects the request. */
+  /**
+   * Whether the replica may queue the request. If the value is false, a replica without a free slot rejects
+   * the request.
+   */
   readonly mayQueue: boolean;
   /** The request calls this function with the load of the replica, if the response contains a report. */
   readonly onLoad: (report: LoadReport) => void;

@@ -1,4 +1,4 @@
-/** The load of a replica. The replica sends it in a header of each response. */
+/** The load of a replica, which the replica sends in a header of each response. */
 export interface LoadReport {
   /** The number of requests that are in progress or queued. */
   readonly streams: number;

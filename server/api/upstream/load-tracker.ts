@@ -27,7 +27,10 @@ interface LatencySample {
   readonly latencyMs: number;
 }
 
-/** @param now returns milliseconds of a monotonic clock. */
+/**
+ * Creates a tracker.
+ * @param now returns milliseconds of a monotonic clock.
+ */
 export function createLoadTracker(
   directory: Pick<ReplicaDirectory, "table">,
   now: () => number,

@@ -35,6 +35,7 @@ export class PoolStream {
   #isReported = false;
 
   /**
+   * Starts to observe a stream.
    * @param signal a signal that aborts when the client disconnects. Later failures do not count as failures
    * of the replica.
    */

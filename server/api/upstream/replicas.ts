@@ -53,6 +53,7 @@ interface ReceivedReport {
 }
 
 /**
+ * Creates a selector.
  * @param random returns a number that is at least 0 and less than 1.
  * @param now returns milliseconds of a monotonic clock.
  */

@@ -8,7 +8,7 @@ import type { ReplicaDirectory } from "./replicas.ts";
 /** Holds requests until a pool that is scaled to zero has its first replica. */
 export interface RequestHold {
   /**
-   * Resolves when `isAvailable` returns true.
+   * Waits until `isAvailable` returns true.
    * @param until the deadline in milliseconds of the monotonic clock, see {@link deadline}.
    * @returns false if no pool of the model can start.
    * @throws Failure `model_starting` if too many requests are waiting, or the deadline passes.

@@ -3,7 +3,6 @@ import type { AudioMeter } from "../measure.ts";
 import { PlaybackMeter } from "../playback.ts";
 import type { StreamRecord } from "../stream.ts";
 
-/** The result of one context. */
 export interface ContextRecord {
   /** The times are milliseconds since the client sent the last token of the first sentence. */
   readonly stream: StreamRecord;
@@ -35,7 +34,10 @@ export class ContextMeter {
   #lastChunkAtMs: number | undefined;
   #clearedAtMs: number | undefined;
 
-  /** @param rate the sampling rate of the raw PCM in Hz. */
+  /**
+   * Creates a meter.
+   * @param rate the sampling rate of the raw PCM in Hz.
+   */
   constructor(rate: number) {
     this.#audio = createAudioMeter("audio/pcm", rate);
   }

@@ -69,7 +69,7 @@ function startDelayMs({ texts }: SocketTarget, pace: number, share: number): num
   return (share * tokens * 1000) / pace;
 }
 
-/** A client with one socket. It reconnects after a failure. */
+/** A client with one socket, which reconnects after a failure. */
 class Caller {
   readonly #target: SocketTarget;
   #socket: SpeakingSocket | undefined;

@@ -47,7 +47,7 @@ export function socketUrl(target: SocketTarget): string {
   return url.href;
 }
 
-/** An open socket of `/ws3`. It runs one context at a time. */
+/** An open socket of `/ws3`, which runs one context at a time. */
 export class SpeakingSocket {
   readonly #socket: WebSocket;
   readonly #rate: number;
@@ -152,7 +152,7 @@ interface ServerEvent {
   readonly contextId?: string | null;
 }
 
-/** Processes an event of the server. Returns the record if the event ends the context. */
+/** Processes an event of the server. @returns the record if the event ends the context. */
 function read(
   meter: ContextMeter,
   frame: string,

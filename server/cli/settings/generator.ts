@@ -12,7 +12,10 @@ import { readProviders } from "./providers.ts";
  */
 const notForVllm = /^(SVC_TTS_|GENERATOR_|VLLM_(PORT|SERVICE_))/u;
 
-/** @throws UsageError with the variable, its value and the allowed values. */
+/**
+ * Reads the settings of the generator. @throws UsageError with the variable, its value and the allowed
+ * values.
+ */
 export function readGeneratorSettings(environment: Environment): GeneratorSettings {
   const { text, integer, optionalInteger } = readers(environment);
   return {

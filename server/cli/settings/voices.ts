@@ -5,7 +5,10 @@ import type { ModelTierOptions } from "../../model/settings.ts";
 import { type Environment, readers } from "./environment.ts";
 import { readProviders } from "./providers.ts";
 
-/** The engines that replace a mounted model at capacity. */
+/**
+ * The engines for requests that exceed the capacity of a mounted model: no other engine, or a built-in
+ * engine.
+ */
 const fallbacks = ["none", "builtin"] as const;
 
 /**

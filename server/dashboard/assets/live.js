@@ -26,7 +26,7 @@ export function typeAndListen(settings) {
   let timer;
   let transcript = createTranscript($("live-words"));
   let isPlaying = false;
-  /** The transcript of an interrupted synthesis. Its words may still arrive. */
+  /** The transcript of an interrupted synthesis, whose words may still arrive. */
   let cut;
 
   const say = (message, isProblem = false) => {
@@ -45,7 +45,10 @@ export function typeAndListen(settings) {
     connection.send(message);
   };
 
-  /** @param isTurn whether the turn ends, so that the server also synthesizes an incomplete sentence. */
+  /**
+   * Sends the text up to a position.
+   * @param isTurn whether the turn ends, so that the server also synthesizes an incomplete sentence.
+   */
   const speak = (upTo, isTurn) => {
     const text = typed.slice(sent, upTo);
     sent = upTo;

@@ -36,7 +36,7 @@ export function createPlayer() {
   };
 
   return {
-    /** Starts a new stream. @param samplingRate Hz. */
+    /** Starts a new stream. @param samplingRate the sampling rate in Hz. */
     start(samplingRate) {
       stop();
       context = newContext(samplingRate);
@@ -71,7 +71,7 @@ export function createPlayer() {
     seconds: () => samplesSoFar / rate,
     /** Returns the seconds of audio that were not played yet. */
     left: () => (context ? Math.max(0, end - context.currentTime) : 0),
-    /** @param callback is called with the played seconds at each frame of the screen. */
+    /** Sets the function that is called with the played seconds at each frame of the screen. */
     onTime(callback) {
       listener = callback;
     },

@@ -20,11 +20,11 @@ export interface Locale {
   whole(value: number): string;
   /** Formats a number with one decimal digit. */
   tenths(value: number): string;
-  /** Formats a time in UTC, without seconds. @param timeMs milliseconds since the epoch. */
+  /** Formats a time in UTC, without seconds. @param timeMs the time in milliseconds since the epoch. */
   time(timeMs: number): string;
   /** Formats a date. @param day a day in UTC, for example `2030-01-31`. */
   day(day: string): string;
-  /** Returns the name of a language of the voices. @param code ISO 639-3. */
+  /** Returns the name of a language of the voices. @param code the ISO 639-3 code. */
   languageName(code: string): string;
 }
 

@@ -57,9 +57,9 @@ ${passwordForm(account?.password !== undefined, csrf, locale)}`;
 }
 
 /**
- * Changes the password. The current password is required, so that a person at an open browser cannot take over the
- * account.
- * @throws Refusal
+ * Changes the password. The current password is required, so that a person at an open browser cannot take
+ * over the account.
+ * @throws Refusal if the current password is wrong, or the new password is not allowed.
  */
 async function changePassword(parts: DashboardContext, request: FastifyRequest): Promise<void> {
   const { accounts, passwords, throttle } = parts;

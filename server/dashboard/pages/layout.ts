@@ -109,7 +109,7 @@ export function csrfField(csrf: string): Html {
   return html`<input type="hidden" name="csrf" value="${csrf}">`;
 }
 
-/** Shows an error. Screen readers announce it immediately. */
+/** Shows an error, which screen readers announce immediately. */
 export function alert(message: string | undefined): Content {
   return message !== undefined && html`<p class="alert" role="alert">${message}</p>`;
 }

@@ -178,7 +178,10 @@ export function showSignIn(
   return page(reply, words.signIn.signIn, loginForm(parts, words, { name: "", problem }));
 }
 
-/** @param place the address of the page with the form. */
+/**
+ * Sends a page with a form.
+ * @param place the address of the page.
+ */
 function page(reply: FastifyReply, title: string, content: Html, place = base): FastifyReply {
   return sendPage(reply, { title, place, content: html`<div class="narrow">${content}</div>` });
 }
@@ -235,7 +238,7 @@ ${newPasswordField(words)}
 
 /**
  * Returns a link to the provider. The content security policy blocks forms that redirect to another host, so
- * this is no form.
+ * the function returns no form.
  */
 function providerLink(
   { singleSignOn }: DashboardContext,

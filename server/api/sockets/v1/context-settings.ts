@@ -14,7 +14,6 @@ const segments: Readonly<Record<SplitStrategy, SegmentMode>> = {
   none: "never",
 };
 
-/** The settings of one context. */
 export interface ContextSettings {
   readonly socket: SocketSettings;
   /**

@@ -77,8 +77,8 @@ interface Frame {
 }
 
 /**
- * A socket of v1, on which several contexts are synthesized at the same time. Each context ends with exactly
- * one event.
+ * Serves a socket of v1, on which several contexts are synthesized at the same time. Each context ends with
+ * exactly one event.
  */
 export class ContextSocket implements OpenSocket {
   readonly #options: ContextSocketOptions;
@@ -94,7 +94,7 @@ export class ContextSocket implements OpenSocket {
    */
   #held: Frame[] | undefined;
   #cancelWait: () => void = () => undefined;
-  /** The failure of an authentication after the first authentication. */
+  /** The failure with which a later authentication rejected the client. */
   #refusal: RefusedCredential | undefined;
   #isDraining = false;
   #isClosed = false;
@@ -267,7 +267,7 @@ export class ContextSocket implements OpenSocket {
     }
   }
 
-  /** @throws Failure if the context cannot be synthesized. */
+  /** Creates a context. @throws Failure if the server rejects the context. */
   #open(contextId: string, requestId: string, start: SynthesisParameters): SpeechContext {
     const { parts, modelId, rules, caller } = this.#options;
     if (this.#isDraining) throw new Failure("draining", "This server is shutting down; connect again.");

@@ -42,7 +42,7 @@ export class SpeechContext {
   readonly #encoder: ContinuedEncoder | undefined;
   readonly #words: WordTimestamp[] = [];
   #running: SocketSynthesis | undefined;
-  /** Resolves when the latest synthesis no longer uses the encoder. */
+  /** This promise resolves when the latest synthesis no longer uses the encoder. */
   #speaking: Promise<void> = Promise.resolve();
   #seconds = 0;
   #takesText: boolean;

@@ -56,7 +56,7 @@ export class ApiServerError extends Error {
   }
 }
 
-/** @throws ApiServerError if the status is not 200. */
+/** Requires the status 200. @throws ApiServerError for any other status. */
 export async function requireOk({ statusCode, body }: Dispatcher.ResponseData, path: string): Promise<void> {
   if (statusCode === 200) return;
   const text = await body.text();
