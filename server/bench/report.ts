@@ -23,7 +23,7 @@ export interface Report {
   /** The duration of each complete stream, divided by the duration of its audio. */
   readonly realTimeFactor: Quantiles | undefined;
   readonly playback: PlaybackReport;
-  /** The bytes of audio. */
+  /** The number of bytes of audio. */
   readonly bytes: number;
   /** The duration of all audio. The value is undefined if the format does not contain the duration. */
   readonly audioSeconds: number | undefined;

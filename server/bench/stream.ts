@@ -11,7 +11,7 @@ export interface StreamRecord {
   readonly outcome: "complete" | "unfinished" | "failed";
   /** The reason of the failure: the code of the problem, `http_STATUS`, or the error of the connection. */
   readonly code?: string;
-  /** The bytes of audio. */
+  /** The number of bytes of audio. */
   readonly bytes: number;
   readonly wallMs: number;
   /** The time to first audio. The value is undefined if no audio arrived. */

@@ -97,7 +97,7 @@ const clientErrors: Readonly<Record<string, readonly [ErrorCode, string]>> = {
 };
 
 /**
- * Responds to invalid HTTP directly on the connection, because Fastify never receives an invalid request. If
+ * Responds to invalid HTTP directly on the connection, because an invalid request never reaches a route. If
  * another response is in progress, the function sends nothing.
  * @param refuse records the failure, and returns the ID of the request.
  */

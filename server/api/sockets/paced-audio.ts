@@ -17,10 +17,10 @@ interface Piece {
 }
 
 /**
- * The lead is the time between sending audio and its playback. The lead is longer while much audio is held,
- * so that delays in the network are not audible. If the engine is late, the held audio decreases and the lead
- * shrinks with it. The client then receives the remaining audio over a longer time, and the gap before the
- * late audio is short.
+ * The lead is the time between sending audio and its playback. For each second of held audio, the lead is
+ * `perHeldSecond` longer, so that delays in the network are not audible. If the engine is late, the held
+ * audio decreases and the lead shrinks with it. The client then receives the remaining audio over a longer
+ * time, and the gap before the late audio is short.
  */
 const lead = { leastSeconds: 0.15, perHeldSecond: 0.4, mostSeconds: 1 };
 /** The duration of a message. Messages with late audio may be longer. */

@@ -124,8 +124,8 @@ const symbolByIpa = new Map([
 /** The length of the longest sign in UTF-16 units. */
 const longest = Math.max(...[...symbolByIpa.keys()].map(({ length }) => length));
 /**
- * Matches length marks and ties. The reader ignores these marks, because English has no two sounds that
- * differ only in them.
+ * Matches length marks and ties. The reader ignores these marks, because no two English sounds differ only in
+ * these marks.
  */
 const ignoredMarks = /ː|ˑ|\u0361|\u035c/gu;
 /** Matches separators of syllables and words, and the brackets of a transcription, which are ignored. */
