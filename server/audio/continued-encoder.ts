@@ -21,7 +21,7 @@ export class ContinuedEncoder {
 
   /**
    * Ends the stream.
-   * @returns the remaining bytes, or no bytes if there was no part.
+   * @returns the remaining bytes. The result is empty if `part` was never called.
    */
   async finish(): Promise<Uint8Array> {
     return (await this.#encoder)?.finish() ?? noBytes;

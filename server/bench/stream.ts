@@ -128,7 +128,7 @@ function connectionCode(error: unknown): string {
   return shortWord((error as { code?: unknown }).code) ?? "broken_stream";
 }
 
-/** Returns a value if it is a short word. Other text of a server is not shown. */
+/** Returns a value if the value is a short word. The report shows no other text of a server. */
 function shortWord(value: unknown): string | undefined {
   return typeof value === "string" && /^[\w.-]{1,60}$/.test(value) ? value : undefined;
 }

@@ -8,7 +8,7 @@ interface Sample {
   readonly bytes: number;
 }
 
-/** Counts the files and bytes of a cache while it is filled. */
+/** Counts the files and the bytes of a cache during a fill. */
 export class FillProgress {
   readonly #monotonicMs: () => number;
   #files = 0;

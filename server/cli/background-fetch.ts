@@ -8,7 +8,7 @@ interface FetchedModel {
   readonly id: string;
   /** A command that synthesizes a text with a voice of the model. */
   readonly example: string;
-  /** The promise resolves with true as soon as all tiers are ready, because the command works only then. */
+  /** The promise resolves with true when all tiers are ready. The command of `example` works only then. */
   readonly ready: Promise<boolean>;
 }
 

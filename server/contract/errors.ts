@@ -42,7 +42,10 @@ export function isErrorCode(value: unknown): value is ErrorCode {
   return typeof value === "string" && Object.hasOwn(registry, value);
 }
 
-/** An invalid field: its location in the body (an RFC 6901 pointer), and what the client must send. */
+/**
+ * An invalid field, with its location in the body (an RFC 6901 pointer) and a description of the allowed
+ * values.
+ */
 export interface FieldError {
   readonly pointer: string;
   readonly detail: string;

@@ -72,8 +72,8 @@ export interface Invocation {
    */
   readonly saveOovs?: boolean;
   /**
-   * The pronunciations in the public phonetic alphabet, by lower-case word. The request contains them, and
-   * for the mist models also the lexicon of the API key's team.
+   * The pronunciations in the public phonetic alphabet, by lower-case word. The sources are the request and,
+   * for the mist models, the lexicon of the API key's team.
    */
   readonly lexicon?: Readonly<Record<string, string>>;
 }

@@ -29,7 +29,7 @@ export type WireFrame =
   | { readonly kind: "words"; readonly words: readonly WordTimestamp[] }
   /**
    * The frame contains out-of-vocabulary words. The model tier sends this frame only if `saveOovs` is true,
-   * because API tiers of older versions do not know it.
+   * because API tiers of older versions do not know this type of frame.
    */
   | { readonly kind: "oovs"; readonly words: readonly string[] }
   /** `workMs` is the duration of the synthesis. Model tiers of older versions do not send this field. */
@@ -74,7 +74,7 @@ function json(value: unknown): Buffer {
 
 /**
  * Decodes frames from a byte stream.
- * @throws Failure `model_failed` if the bytes are not frames, or if the stream has no end or error frame.
+ * @throws Failure `model_failed` if the bytes are invalid, or the stream ends before an end or error frame.
  */
 export async function* decodeFrames(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<WireFrame, void, void> {
   const splitter = new MessageSplitter(maxPayloadBytes, (length) => broken(`a frame of ${length} bytes`));

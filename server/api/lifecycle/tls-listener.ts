@@ -135,7 +135,10 @@ function readPair({ certFile, keyFile }: TlsSettings): Pair {
   return { cert: readFileSync(certFile, "utf8"), key: readFileSync(keyFile, "utf8") };
 }
 
-/** Returns the end of the validity of the certificate. @throws Error with the names of the files. */
+/**
+ * Returns the end of the validity of the certificate. @throws Error with the names of the files, if the pair
+ * is invalid.
+ */
 function checkPair({ certFile, keyFile }: TlsSettings, pair: Pair): string {
   try {
     const certificate = new X509Certificate(pair.cert);

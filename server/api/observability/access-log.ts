@@ -75,7 +75,7 @@ export function reportOnceOver(metrics: Metrics, request: FastifyRequest, reply:
 }
 
 function report(metrics: Metrics, request: FastifyRequest, reply: FastifyReply): void {
-  // The end of a WebSocket is not a failure, also if the client closes the connection.
+  // A WebSocket that its client closes is not a failed request.
   const { isWhole, status } = request.isUpgraded ? { isWhole: true, status: 101 } : endOf(reply);
   const code = request.failure?.code;
   const endpoint = request.routeOptions.url;

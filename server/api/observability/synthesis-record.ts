@@ -7,7 +7,10 @@ import type { AnswerForm, AudioFormat } from "../request/variants.ts";
 import type { Metrics } from "./metrics.ts";
 import { PlaybackClock, type Wire } from "./playback.ts";
 
-/** The properties of a speech request that logs and metrics contain. The text is not one of them. */
+/**
+ * The properties of a speech request for logs and metrics. The text is left out, because texts are
+ * confidential.
+ */
 export interface SynthesisFacts {
   readonly model: ModelId;
   readonly voice: string;

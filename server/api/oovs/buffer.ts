@@ -8,7 +8,7 @@ export interface OovBuffer {
   batches(): number;
   /**
    * Returns the next batch, or undefined if no words wait. The caller must call `done` or `putBack` of a
-   * batch before it requests the next batch.
+   * batch before the next call of this method.
    */
   next(): Promise<OovBatch | undefined>;
   close(): Promise<void>;

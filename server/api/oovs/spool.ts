@@ -203,7 +203,8 @@ class Spool implements OovBuffer {
       await handle.appendFile(lines.map(({ text }) => text).join(""));
     } catch (error) {
       // A part of the lines may already be in the file. Because all lines are also kept in memory, the file
-      // is truncated to its previous length. If this fails too, the words of that part are counted twice.
+      // is truncated to its previous length. If the truncation fails too, the words of that part are counted
+      // twice.
       await handle.truncate(bytes).catch(() => undefined);
       throw error;
     }

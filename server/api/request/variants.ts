@@ -87,7 +87,8 @@ export const offeredTypes: readonly string[] = offers.map((offer) => offer.types
 
 /**
  * Selects the variant of the response.
- * @throws Failure `not_acceptable` if `Accept` excludes every offered type.
+ * A header that allows another type than audio, such as `text/html`, selects JSON.
+ * @throws Failure `not_acceptable` if `Accept` allows none of the offered types.
  */
 export function chooseVariant(accept: string | undefined): Variant {
   const ranges = parseAccept(accept ?? "");

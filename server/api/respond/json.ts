@@ -89,7 +89,7 @@ function tooLarge(maxBytes: number): Failure {
 }
 
 /**
- * The number of bytes of one step of base64. It is a multiple of three, so that the texts can be
+ * The number of bytes of one step of base64. The number is a multiple of three, so that the texts can be
  * concatenated.
  */
 const encodedStepBytes = 3 * 16 * 1024;

@@ -143,7 +143,10 @@ function createServer(answerHeaders: AnswerHeaders, maxPayload: number): WebSock
   return server;
 }
 
-/** Creates a hook that rejects new sockets during the drain, because they would be closed immediately. */
+/**
+ * Creates a hook that rejects new sockets during the drain, because the server would close these sockets
+ * immediately.
+ */
 function refuseWhileLeaving(lifecycle: Pick<Lifecycle, "isLeaving">) {
   return async (): Promise<void> => {
     if (!lifecycle.isLeaving()) return;
@@ -154,8 +157,8 @@ function refuseWhileLeaving(lifecycle: Pick<Lifecycle, "isLeaving">) {
 }
 
 /**
- * Normalizes an upgrade, and sends it to the route of its endpoint. Some clients send the upgrade as POST,
- * with the older scheme `Api-Key`, or under a prefix of the path.
+ * Normalizes an upgrade, and calls the route of its endpoint. Some clients send the upgrade as POST, with the
+ * older scheme `Api-Key`, or under a prefix of the path.
  */
 function routeUpgrade(
   app: FastifyInstance,

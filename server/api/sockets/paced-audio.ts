@@ -105,8 +105,8 @@ export class PacedAudio {
   }
 
   /**
-   * Sends the held audio. The promise never rejects, because `add` does not await it. `add` and `finish`
-   * throw the error later.
+   * Sends the held audio. The promise never rejects, because `add` does not await this promise. `add` and
+   * `finish` throw the error later.
    */
   async #sendHeld(): Promise<void> {
     this.#isSending = true;

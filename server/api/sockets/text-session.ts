@@ -91,7 +91,7 @@ export class TextSession {
     this.#options = options;
   }
 
-  /** Whether no turn is open, so that no text waits and no event is pending. */
+  /** Whether all turns have ended. The session then has no waiting text and no pending event. */
   get isIdle(): boolean {
     return this.#turns.length === 0;
   }

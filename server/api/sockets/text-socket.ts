@@ -23,7 +23,7 @@ const overloaded = [1013, "503: try again later"] as const;
 const broken = 1011;
 
 const longestBacklog = 10_000;
-/** A turn without a flush ends after this time without a message. */
+/** If the client sends no message for this time, the open turn ends. */
 const silenceMs = 30_000;
 
 export interface TextSocketOptions {

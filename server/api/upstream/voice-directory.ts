@@ -7,10 +7,7 @@ import { type Clock, every } from "../../../lib/clock.ts";
 import { readBounded } from "./bounded-body.ts";
 import type { ReplicaDirectory } from "./replicas.ts";
 
-/**
- * The voices that clients may use. They are the built-in voices, and the mounted voices that model tiers
- * report.
- */
+/** The voices that clients may use: the built-in voices, and the mounted voices that model tiers report. */
 export interface VoiceDirectory {
   /** Returns natural mounted voices first, then the built-in voices, then other mounted voices. */
   all(): readonly DirectoryVoice[];

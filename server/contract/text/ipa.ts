@@ -142,8 +142,8 @@ export type IpaFault =
   | { readonly kind: "empty" };
 
 /**
- * Reads an IPA transcription. A sound that the public alphabet does not have is an error, because it would
- * not be synthesized.
+ * Reads an IPA transcription. A sound outside the public alphabet is an error, because no engine could
+ * synthesize this sound.
  */
 export function readIpa(written: string): IpaReading {
   let phonemes = "";

@@ -74,7 +74,7 @@ function hasEnded(
 
 /**
  * Two placeholders for a next word that has not arrived: a word in lower case, and a word with a capital
- * letter. The sentence has ended if it would end before both placeholders.
+ * letter. A sentence has ended if both placeholders would start a new sentence.
  */
 const anyWord: readonly WordParts[] = ["a", "A"].map((core) => ({ before: "", core, after: "" }));
 

@@ -56,8 +56,8 @@ function withLexicon(settings: SocketSettings, lexicon: Invocation["lexicon"]): 
 }
 
 /**
- * Returns the parameters with the names of the query. Empty values are left out, because some clients send
- * them for absent parameters.
+ * Returns the parameters with the names of the query. Empty values are left out, because some clients send an
+ * empty value for an absent parameter.
  */
 function parametersOf(
   { language, speaker, audioParameters, mistParameters }: SynthesisParameters,
