@@ -22,7 +22,6 @@ import {
 import type { FillProgress } from "./progress.ts";
 import { claimPreset, isBelow, removeBlocking, removeSurplus } from "./removal.ts";
 
-
 export interface FillOptions extends Pick<DownloadOptions, "tries" | "pauseMs"> {
   readonly folder: string;
   readonly env: Readonly<Record<string, string | undefined>>;
