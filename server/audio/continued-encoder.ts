@@ -21,13 +21,13 @@ export class ContinuedEncoder {
 
   /**
    * Ends the stream.
-   * @returns the remaining bytes, or no bytes if there was no part.
+   * @returns the remaining bytes. The result is empty if `part` was never called.
    */
   async finish(): Promise<Uint8Array> {
     return (await this.#encoder)?.finish() ?? noBytes;
   }
 
-  /** Frees the encoder. It is called once, after the last part. */
+  /** Frees the encoder. The caller must call this method once, after the last part. */
   async close(): Promise<void> {
     // An encoder that could not be created has no resources. `part` has already thrown its error.
     const encoder = await this.#encoder?.catch(() => undefined);

@@ -1,7 +1,7 @@
-/** Keeps unused codecs for further streams, because they are expensive to create. */
+/** Keeps unused codecs for further streams, because the creation of a codec is expensive. */
 export interface EncoderCache<Codec> {
   take(): Promise<Codec>;
-  /** Returns a codec to the cache. The codec must be reusable. */
+  /** Returns a codec to the cache. The codec must be ready for another stream. */
   give(codec: Codec): void;
 }
 

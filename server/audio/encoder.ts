@@ -7,8 +7,8 @@ export interface Encoder {
   encode(samples: Int16Array): Uint8Array;
   finish(): Uint8Array;
   /**
-   * Frees the resources of the encoder. It is called exactly once, as the last call, even if `finish` was not
-   * called.
+   * Frees the resources of the encoder. The caller must call this method exactly once and last, also without
+   * a call of `finish`.
    */
   close?(): void;
 }

@@ -21,7 +21,7 @@ const sliceSamples = 9216;
 const encoderDelaySamples = 576;
 
 /**
- * The methods of LAME that are used. The returned bytes are in LAME's own memory, and the next call
+ * The methods of LAME that this module calls. The returned bytes are in LAME's own memory, and the next call
  * overwrites them.
  */
 interface Lame {
@@ -104,7 +104,7 @@ function toFloats(samples: Int16Array): Float32Array {
 const tagBytes = 4 + 4 + 4 + 4 + 36;
 
 /**
- * Returns the header frame of a complete MP3 file: the "Info" tag with LAME's extension. It states the
+ * Returns the header frame of a complete MP3 file: the "Info" tag with LAME's extension. The frame states the
  * padding, so that decoders play exactly the synthesized samples.
  * @param audio all bytes of the encoder.
  * @param samples the number of encoded samples, at `rate` Hz.

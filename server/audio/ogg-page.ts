@@ -1,7 +1,7 @@
 /** Writes the pages of one logical Ogg stream (RFC 3533). */
 import { joinBytes } from "./encoder.ts";
 
-/** The highest number of lacing values of a page. An Opus packet of this encoder needs one or two. */
+/** The highest number of lacing values of a page. An Opus packet of this encoder needs one or two values. */
 const maxSegments = 255;
 
 export interface PageFlags {
@@ -20,7 +20,8 @@ export interface OggStream {
 
 /**
  * Creates an Ogg stream.
- * @param serial the number of the stream: 32 bits, preferably random. It separates streams in one file.
+ * @param serial the number of the stream: 32 bits, preferably random. The number separates streams in one
+ * file.
  */
 export function createOggStream(serial: number): OggStream {
   let sequence = 0;
@@ -63,8 +64,8 @@ const checksumTable = Uint32Array.from({ length: 256 }, (_, byte) => {
 });
 
 /**
- * Returns the CRC-32 of the Ogg format. It is not reflected and starts with 0, and the page's own checksum
- * field counts as zero.
+ * Returns the CRC-32 of the Ogg format. This variant is not reflected and starts with 0, and the page's own
+ * checksum field counts as zero.
  */
 function checksum(page: Uint8Array): number {
   let sum = 0;

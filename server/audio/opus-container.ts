@@ -17,7 +17,7 @@ export interface OpusContainer {
   end(packets: readonly Uint8Array[], total: number, granule: number): Uint8Array;
 }
 
-/** The rate at which granules count samples. It is independent of the input's rate (RFC 7845, section 4). */
+/** Granules count samples at this rate, independently of the input's rate (RFC 7845, section 4). */
 export const granuleRate = 48_000;
 export const framesPerSecond = 50;
 export const packetGranules = granuleRate / framesPerSecond;
@@ -28,8 +28,8 @@ export function opusHead(rate: number, preSkip: number): Uint8Array {
   const packet = new Uint8Array(19);
   const view = new DataView(packet.buffer);
   packet.set(new TextEncoder().encode("OpusHead"));
-  view.setUint8(8, 1); // The version.
-  view.setUint8(9, 1); // The number of channels.
+  view.setUint8(8, 1); // This byte is the version.
+  view.setUint8(9, 1); // This byte is the number of channels.
   view.setUint16(10, preSkip, true);
   view.setUint32(12, rate, true);
   return packet; // The output gain and the channel mapping family are 0.

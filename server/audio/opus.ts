@@ -7,7 +7,10 @@ import { type Encoder, joinBytes, noBytes } from "./encoder.ts";
 import { createEncoderCache, type EncoderCache } from "./encoder-cache.ts";
 import { framesPerSecond, granuleRate, type OpusContainer } from "./opus-container.ts";
 
-/** The methods of libopus that are used. The package's own types contain a misspelt name. */
+/**
+ * The methods of libopus that this module calls. The interface replaces the package's own types, which
+ * contain a misspelt name.
+ */
 interface Libopus {
   /** The bit rate in bits per second. */
   bitrate: number;
@@ -20,8 +23,8 @@ interface Libopus {
 }
 
 /**
- * The supported rates in Hz. The specification allows them for Ogg (part 2.1), and Opus accepts them without
- * resampling.
+ * The supported rates in Hz. The specification allows these rates for Ogg (part 2.1), and Opus accepts these
+ * rates without resampling.
  */
 export const opusRates = [8000, 12_000, 16_000, 24_000] as const;
 type OpusRate = (typeof opusRates)[number];
@@ -97,8 +100,8 @@ class OpusEncoder implements Encoder {
   }
 
   /**
-   * Encodes silence, so that libopus returns the samples that it holds back. The container states where the
-   * speech ends.
+   * Encodes silence, so that libopus returns the samples in its buffer. The container states where the speech
+   * ends.
    */
   finish(): Uint8Array {
     const samples = this.#samples;

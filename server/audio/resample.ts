@@ -11,7 +11,10 @@ import { LruCache } from "../../lib/lru-cache.ts";
  */
 const zeroCrossings = 48;
 const kaiserBeta = 11.5;
-/** The cutoff relative to the lower Nyquist frequency. It leaves space for the slope of the filter. */
+/**
+ * The cutoff relative to the lower Nyquist frequency. A value below 1 leaves space for the slope of the
+ * filter.
+ */
 const cutoff = 0.92;
 /**
  * The number of points for each zero crossing, for ratios that have too many phases for a table. Linear
@@ -156,7 +159,7 @@ class SincResampler implements Resampler {
   }
 }
 
-/** The tables of the last ratios. */
+/** The tables of the most recently used ratios. */
 const tables = new LruCache<string, Float32Array>(maxTables);
 
 function filterFor(scale: number, phases: number): Filter {
@@ -184,7 +187,7 @@ function tableFilter(table: Float32Array, half: number): Filter {
 function buildTable(scale: number, half: number, phases: number): Float32Array {
   const taps = 2 * half;
   const table = new Float32Array(phases * taps);
-  // Every distance occurs twice: before a position, and after it.
+  // Every distance occurs twice: once before a position, and once after the position.
   const weights = Float64Array.from({ length: half * phases + 1 }, (_, i) => kernel((i / phases) * scale));
   const row = new Float64Array(taps);
   for (let phase = 0; phase < phases; phase++) {

@@ -1,10 +1,10 @@
 /**
  * Changes the length of speech and keeps its pitch, by waveform-similarity overlap-add (Verhelst and
- * Roelands, 1993). Frames are taken at the expected position of the input. They are shifted slightly to the
- * position that resembles the continuation of the previous frame.
+ * Roelands, 1993). Each frame starts near its expected position in the input, at the position that most
+ * resembles the continuation of the previous frame.
  */
 
-/** A run of samples and the factor for its length; 1 leaves it unchanged. */
+/** A run of samples and the factor for its length. The factor 1 leaves the run unchanged. */
 export interface StretchedRun {
   readonly samples: number;
   readonly stretch: number;
@@ -12,7 +12,10 @@ export interface StretchedRun {
 
 const frameSeconds = 0.03;
 const searchSeconds = 0.012;
-/** The first step of the search. The search then checks each position around the best position. */
+/**
+ * The step of the first search. A second search checks each position around the best position of the first
+ * search.
+ */
 const coarseStep = 4;
 
 /**
@@ -137,8 +140,8 @@ export function stretchedLength({ samples, stretch }: StretchedRun): number {
 }
 
 /**
- * Finds a position near the expected position. The input there resembles the continuation of the previous
- * frame the most.
+ * Finds the position near the expected position at which the input most resembles the continuation of the
+ * previous frame.
  */
 function findSimilar(
   input: Int16Array,
@@ -165,8 +168,8 @@ function best(from: number, to: number, step: number, score: (position: number) 
 }
 
 /**
- * Returns the correlation of two parts of the input, normalized by the energy of the candidate. Every second
- * sample is sufficient.
+ * Returns the correlation of two parts of the input, normalized by the energy of the candidate. The function
+ * uses every second sample, which is sufficient.
  */
 function correlation(input: Int16Array, reference: number, position: number, length: number): number {
   let product = 0;

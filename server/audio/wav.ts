@@ -4,14 +4,14 @@ import { pcmBytes } from "./pcm.ts";
 const wavHeaderBytes = 44;
 /**
  * The length in the header of a stream of unknown length. FFmpeg, SoX, browsers and OpenAI's service write or
- * accept it.
+ * accept this length.
  */
 const unknownSize = 0xffff_ffff;
 
 /**
  * Returns the RIFF WAVE header of mono 16-bit PCM.
  * @param rate the sampling rate in Hz.
- * @param dataBytes the length of the samples; undefined while it is unknown.
+ * @param dataBytes the length of the samples, or undefined if the length is unknown.
  */
 export function wavHeader(rate: number, dataBytes: number | undefined): Uint8Array {
   const header = new Uint8Array(wavHeaderBytes);
@@ -20,13 +20,13 @@ export function wavHeader(rate: number, dataBytes: number | undefined): Uint8Arr
   text(0, "RIFF");
   view.setUint32(4, dataBytes === undefined ? unknownSize : dataBytes + wavHeaderBytes - 8, true);
   text(8, "WAVEfmt ");
-  view.setUint32(16, 16, true); // The length of the format chunk.
+  view.setUint32(16, 16, true); // The format chunk has 16 bytes.
   view.setUint16(20, 1, true); // The format is linear PCM.
-  view.setUint16(22, 1, true); // The number of channels.
+  view.setUint16(22, 1, true); // The audio has one channel.
   view.setUint32(24, rate, true);
-  view.setUint32(28, rate * 2, true); // The bytes per second.
-  view.setUint16(32, 2, true); // The bytes of one sample of all channels.
-  view.setUint16(34, 16, true); // The bits of one sample.
+  view.setUint32(28, rate * 2, true); // This field contains the bytes per second.
+  view.setUint16(32, 2, true); // One sample of all channels has two bytes.
+  view.setUint16(34, 16, true); // One sample has 16 bits.
   text(36, "data");
   view.setUint32(40, dataBytes ?? unknownSize, true);
   return header;

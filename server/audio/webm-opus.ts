@@ -1,6 +1,6 @@
 /**
- * Writes Opus into WebM (RFC 9559, and the Matroska codec mapping of Opus). The file is a live stream:
- * clusters without an index.
+ * Writes Opus into WebM (RFC 9559, and the Matroska codec mapping of Opus). The file is a live stream, which
+ * consists of clusters and has no index.
  */
 
 import { joinBytes } from "./encoder.ts";
@@ -114,8 +114,8 @@ function simpleBlock(packet: Uint8Array, at: number): Uint8Array {
 }
 
 /**
- * Returns the last block. It is in a block group, because only a block group can state that a player discards
- * the end.
+ * Returns the last block as a block group, because only a block group can state that a player discards the
+ * end.
  * @param padding the number of discarded samples at 48 kHz.
  */
 function lastBlock(packet: Uint8Array, at: number, padding: number): Uint8Array {
@@ -162,7 +162,7 @@ function float(id: number, value: number): Uint8Array {
   return element(id, bytes);
 }
 
-/** Encodes a number in as few bytes as possible; zero has one byte. */
+/** Encodes a number in as few bytes as possible. The number zero has one byte. */
 function bigEndian(value: number): Uint8Array {
   const bytes: number[] = [];
   for (let rest = value; rest > 0 || bytes.length === 0; rest = Math.floor(rest / 256))

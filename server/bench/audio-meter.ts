@@ -1,7 +1,7 @@
 import { createMp3Meter, createOpusMeter } from "./frame-meters.ts";
 import type { AudioMeter, Measure } from "./measure.ts";
 
-/** The longest header of a WAV file in which the audio is searched. */
+/** The meter reports an error if a WAV header is longer than this. */
 const maxHeaderBytes = 64 * 1024;
 const bytesPerSample: Readonly<Record<string, number>> = {
   "audio/pcm": 2,
@@ -27,8 +27,8 @@ export function createAudioMeter(mediaType: string, rate: number | undefined): A
 }
 
 /**
- * Measures a WAV stream. The audio starts after the header of the `data` chunk, which has no fixed position:
- * other servers write longer headers.
+ * Measures a WAV stream. The audio starts after the header of the `data` chunk. The chunk has no fixed
+ * position, because some servers write additional chunks before it.
  */
 class WavMeter implements AudioMeter {
   #header: Buffer = Buffer.alloc(0);

@@ -3,7 +3,7 @@
  * shape.
  */
 
-/** The stream ended with an error event. */
+/** Reports that the stream ended with an error event. */
 export class FailedEvent extends Error {
   /** The code of the problem in the event. */
   readonly code: string;

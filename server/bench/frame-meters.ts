@@ -1,18 +1,17 @@
 /**
- * Measures formats with frame headers that contain the duration. Only the headers are read, and no audio is
- * decoded.
+ * Measures formats whose frame headers contain the duration. The meters read only the headers, and decode no
+ * audio.
  */
 import type { AudioMeter, Measure } from "./measure.ts";
 
-/** One frame of a format. */
 interface Frame {
   readonly length: number;
-  /** The duration; 0 for a header. */
+  /** The duration, which is 0 for a header. */
   readonly ms: number;
 }
 
 class FrameMeter implements AudioMeter {
-  /** Reads the frame at the start of the bytes. Returns undefined until enough bytes have arrived. */
+  /** Reads the frame at the start of the bytes. The result is undefined until enough bytes have arrived. */
   readonly #read: (bytes: Buffer) => Frame | undefined;
   #rest: Buffer = Buffer.alloc(0);
 
@@ -61,7 +60,7 @@ function readMp3Frame(bytes: Buffer): Frame | undefined {
   const kilobits = version && bitrates[version.table][(head >>> 12) & 15];
   const base = rates[(head >>> 10) & 3];
   const isFrame = head >>> 21 === 0x7ff && ((head >>> 17) & 3) === 1;
-  // The byte belongs to a tag, so the next frame is searched.
+  // The byte belongs to a tag, so the meter skips the byte.
   if (!isFrame || !version || !kilobits || !base) return { length: 1, ms: 0 };
   const rate = base / version.divisor;
   const samples = version.table === 0 ? 1152 : 576;

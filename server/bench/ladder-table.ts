@@ -3,7 +3,8 @@ import type { Quantiles } from "./quantiles.ts";
 
 export interface GpuStep extends Step {
   /**
-   * The tokens per second that vLLM wrote during the run, for all clients. Undefined without access to vLLM.
+   * The tokens per second that vLLM wrote during the run, for all clients. The value is undefined without
+   * access to vLLM.
    */
   readonly tokensPerSecond?: number;
   /** The tokens per second of vLLM alone, with the same number of concurrent requests. */

@@ -23,10 +23,10 @@ export function holds({ requests, firstAudioMs, realTimeFactor }: Report): boole
 }
 
 /**
- * Runs each number of streams. It then bisects between the highest number that met the limits and the lowest
- * that did not, until they differ by an eighth.
+ * Runs each number of streams, and then bisects between the highest number that met the limits and the lowest
+ * number that did not, until both numbers differ by at most an eighth.
  * @param rungs the numbers in ascending order.
- * @param runAt runs a number of streams. It returns undefined after it was stopped.
+ * @param runAt runs a number of streams, and returns undefined after an interruption.
  */
 export async function climb<At extends Step>(
   rungs: readonly number[],

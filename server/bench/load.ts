@@ -25,10 +25,10 @@ const silenceLimitMs = 60_000;
 const pauseAfterFailureMs = 100;
 
 /**
- * Runs the streams until the time has passed, and then aborts the remaining streams. The measured rates are
- * therefore rates of full load.
+ * Runs the streams until the time has passed, and then aborts the remaining streams. All streams send
+ * requests until that time, so the measured rates are rates of full load.
  * @param signal ends the run early.
- * @param onRecord called for each finished request.
+ * @param onRecord is called for each finished request.
  */
 export async function runLoad(
   target: Target,

@@ -35,8 +35,8 @@ const colors = [
 const hues = 4;
 
 /**
- * The style sheet. It follows the color scheme of the reader's system, and sets a background so that the plot
- * fits every page.
+ * The style sheet follows the color scheme of the reader's system, and sets a background so that the plot is
+ * readable on every page.
  */
 const style = [
   "text { font: 12px system-ui, sans-serif; }",
@@ -50,7 +50,7 @@ const style = [
   "}",
 ].join("\n");
 
-/** Returns an SVG of runs. It shows the time to first audio, and how many streams had stalls. */
+/** Returns an SVG that shows the time to first audio of each run, and how many streams had stalls. */
 export function plotRuns(title: string, series: readonly Series[]): string {
   const height = keyTop + rowHeight * series.length + 8;
   const timesMs = series.flatMap(({ run }) => run.firstAudioDistributionMs);
@@ -73,8 +73,8 @@ export function plotRuns(title: string, series: readonly Series[]): string {
 }
 
 /**
- * Returns the marks of a logarithmic axis: 1, 2, 5, 10, 20, 50 and so on. The marks include both values, and
- * there are at least two.
+ * Returns the marks of a logarithmic axis: 1, 2, 5, 10, 20, 50 and so on. The first mark is at most `least`,
+ * the last mark is at least `greatest`, and the result has at least two marks.
  */
 export function ratioMarks(least: number, greatest: number): number[] {
   const lowest = Math.max(least, 0.001);

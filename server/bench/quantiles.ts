@@ -6,7 +6,7 @@ export interface Quantiles {
 
 /**
  * Returns a quantile by the nearest-rank method. The result is always a measured value.
- * @param sorted the values in ascending order; not empty.
+ * @param sorted the values in ascending order. The list must not be empty.
  * @param share the share of the values, 0 to 1.
  */
 export function quantile(sorted: readonly number[], share: number): number {

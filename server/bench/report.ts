@@ -11,19 +11,21 @@ export interface Report {
     readonly unfinished: number;
     readonly failed: number;
     readonly failedByCode: Readonly<Record<string, number>>;
-    /** The share of complete streams among the streams that ended. Undefined if no stream ended. */
+    /**
+     * The share of complete streams among the streams that ended. The value is undefined if no stream ended.
+     */
     readonly successShare: number | undefined;
   };
   /** The milliseconds from the request to the first byte of audio. */
   readonly firstAudioMs: Quantiles | undefined;
   /** The milliseconds to the first byte of audio at 0, 1, … 100 percent. */
   readonly firstAudioDistributionMs: readonly number[];
-  /** The seconds of each complete stream for each second of its audio. */
+  /** The duration of each complete stream, divided by the duration of its audio. */
   readonly realTimeFactor: Quantiles | undefined;
   readonly playback: PlaybackReport;
-  /** The bytes of audio. */
+  /** The number of bytes of audio. */
   readonly bytes: number;
-  /** The duration of all audio. Undefined if the format does not contain the duration. */
+  /** The duration of all audio. The value is undefined if the format does not contain the duration. */
   readonly audioSeconds: number | undefined;
   readonly audioSecondsPerSecond: number | undefined;
 }
@@ -37,7 +39,7 @@ export interface PlaybackReport {
   readonly brief: number;
   /** The number of streams with longer stalls. */
   readonly starved: number;
-  /** The share of `starved` streams. Undefined if no stream had audio. */
+  /** The share of `starved` streams. The value is undefined if no stream had audio. */
   readonly starvedShare: number | undefined;
 }
 

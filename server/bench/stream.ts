@@ -7,16 +7,16 @@ import { formOf, requestFor, type Target } from "./target.ts";
 
 /** The result of one request. Times are in milliseconds since the request was sent. */
 export interface StreamRecord {
-  /** The outcome. An `unfinished` stream was still running at the end of the run. */
+  /** An `unfinished` stream was still running at the end of the run. */
   readonly outcome: "complete" | "unfinished" | "failed";
   /** The reason of the failure: the code of the problem, `http_STATUS`, or the error of the connection. */
   readonly code?: string;
-  /** The bytes of audio. */
+  /** The number of bytes of audio. */
   readonly bytes: number;
   readonly wallMs: number;
-  /** The time to first audio. Undefined if no audio arrived. */
+  /** The time to first audio. The value is undefined if no audio arrived. */
   readonly firstAudioMs: number | undefined;
-  /** The duration of the audio. Undefined if the format does not contain the duration. */
+  /** The duration of the audio. The value is undefined if the format does not contain the duration. */
   readonly audioMs: number | undefined;
   readonly stallMs: number | undefined;
 }
@@ -24,7 +24,10 @@ export interface StreamRecord {
 /** The highest number of bytes that are read of an error response, which is a small document. */
 const maxProblemBytes = 64 * 1024;
 
-/** Requests one text, and reads the response to its end or until the signal aborts. It never throws. */
+/**
+ * Requests one text, and reads the response until its end or an abort of the signal. The function never
+ * throws.
+ */
 export async function measureStream(
   agent: Dispatcher,
   target: Target,
@@ -125,7 +128,7 @@ function connectionCode(error: unknown): string {
   return shortWord((error as { code?: unknown }).code) ?? "broken_stream";
 }
 
-/** Returns a value if it is a short word. Other text of a server is not shown. */
+/** Returns a value if the value is a short word. The report shows no other text of a server. */
 function shortWord(value: unknown): string | undefined {
   return typeof value === "string" && /^[\w.-]{1,60}$/.test(value) ? value : undefined;
 }

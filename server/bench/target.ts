@@ -11,11 +11,11 @@ export interface Target {
   /** The format of the audio in events. */
   readonly eventFormat: EventFormat;
   /**
-   * The sampling rate in Hz. It is requested, or assumed for raw audio of the OpenAI shape, which cannot
-   * request a rate.
+   * The sampling rate in Hz that the request contains. Requests of the OpenAI shape cannot contain a rate, so
+   * the tool assumes that their raw audio has this rate.
    */
   readonly rate: number | undefined;
-  /** The texts, which are requested in turn. */
+  /** The texts to request, one after the other. */
   readonly texts: readonly string[];
 }
 

@@ -5,7 +5,7 @@ import { type DownloadLog, stateFolder } from "../fetch/download.ts";
 
 /** The files and presets that the plans of a cache have named since its last complete fill. */
 export interface CacheContents {
-  /** Paths below the folder of the cache, with slashes. */
+  /** The paths of the files below the folder of the cache, with slashes. */
   readonly files: readonly string[];
   readonly presets: readonly string[];
 }
@@ -51,12 +51,12 @@ async function readRecord(folder: string, name: string, log: DownloadLog): Promi
   return contents ?? noContents;
 }
 
-/** Returns undefined for a damaged record. */
+/** Parses a record. The result is undefined if the record is damaged. */
 function parseContents(text: string): CacheContents | undefined {
   try {
     const { files, presets } = (JSON.parse(text) ?? {}) as Record<string, unknown>;
     if (!isTextList(files) || !isTextList(presets)) return undefined;
-    // Pods of other users may have write access to the volume.
+    // Paths outside the cache are left out, because pods of other users may have write access to the volume.
     return {
       files: files.filter(isInside),
       presets: presets.filter((id) => !id.includes("/")).filter(isInside),

@@ -22,10 +22,7 @@ import {
 import type { FillProgress } from "./progress.ts";
 import { claimPreset, isBelow, removeBlocking, removeSurplus } from "./removal.ts";
 
-/** Fills the cache of a TtsModelCache. */
-
 export interface FillOptions extends Pick<DownloadOptions, "tries" | "pauseMs"> {
-  /** The folder of the cache. */
   readonly folder: string;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly log: DownloadLog;
@@ -46,9 +43,10 @@ type Filled = Omit<Extract<CacheResult, { outcome: "filled" }>, "outcome">;
 const measureEveryMs = 500;
 
 /**
- * Fetches the missing files of a plan, verifies them, and then removes the files of earlier plans that the plan
- * does not name. Files of an interrupted attempt are used again. Only one process at a time fills a folder.
- * @throws FetchFailure
+ * Fetches the missing files of a plan, verifies them, and then removes the files of earlier plans that the
+ * plan does not name. The function continues an interrupted attempt with the existing files. Only one process
+ * at a time fills a folder.
+ * @throws FetchFailure if the plan is invalid, or a file cannot be fetched.
  */
 export async function fillCache(plan: CachePlan, options: FillOptions): Promise<Filled> {
   const { owner } = plan;

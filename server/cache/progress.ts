@@ -8,16 +8,16 @@ interface Sample {
   readonly bytes: number;
 }
 
-/** Counts the files and bytes of a cache while it is filled. */
+/** Counts the files and the bytes of a cache during a fill. */
 export class FillProgress {
   readonly #monotonicMs: () => number;
   #files = 0;
   #totalFiles = 0;
-  /** Bytes of the complete files. */
+  /** The number of bytes of the complete files. */
   #completeBytes = 0;
-  /** Bytes of the file that is being fetched. */
+  /** The number of bytes that have arrived of the current file. */
   #currentBytes = 0;
-  /** The size of each file that has no complete copy yet. Undefined if the size is not known. */
+  /** The size of each file that has no complete copy yet. The value is undefined if the size is not known. */
   readonly #sizes = new Map<string, number | undefined>();
   #samples: Sample[] = [];
 

@@ -7,14 +7,15 @@ import { installationName, stagingName } from "../presets/installed.ts";
 import type { CacheContents } from "./contents.ts";
 
 /**
- * Removes files from the folder of a cache. The folder may also contain files of the user, so it removes only
- * the files with the record of a complete download, and the presets that `claimPreset` has marked.
+ * Removes files from the folder of a cache. The folder may also contain files of the user, so this module
+ * removes only files with the record of a complete download, and presets that `claimPreset` has marked.
  */
 
 /**
- * Marks a preset as created by the cache, before it is installed. It does not mark a preset that the user has
- * installed.
- * @throws FetchFailure if the folder of the preset contains files of the user, which the installation would delete.
+ * Marks a preset as created by the cache, before the installation. A preset that the user has installed stays
+ * unmarked.
+ * @throws FetchFailure if the folder of the preset contains files of the user, which the installation would
+ * delete.
  */
 export async function claimPreset(folder: string, id: string): Promise<void> {
   const marker = markerOf(folder, id);
@@ -33,8 +34,8 @@ function markerOf(folder: string, id: string): string {
 }
 
 /**
- * Removes the files and presets that the plan of this cache, and the plans of other caches in the folder, do
- * not name any more. It keeps the named files in the folder of a removed preset, and the files of a named preset.
+ * Removes files and presets that neither the plan of this cache nor the plan of another cache in the folder
+ * names. Named files in the folder of a removed preset are kept, and so are all files of a named preset.
  * @param kept the contents that these plans name.
  * @returns the number of removed files and presets.
  */
@@ -52,8 +53,8 @@ export async function removeSurplus(
 }
 
 /**
- * Removes, before the fetch, surplus files whose paths are folders of wanted files, or are inside a folder with
- * the name of a wanted file.
+ * Removes surplus files that would block the fetch: their paths are folders of wanted files, or are inside a
+ * folder with the name of a wanted file.
  */
 export async function removeBlocking(
   folder: string,
@@ -84,7 +85,7 @@ async function removePresetOfCache(folder: string, id: string, { files }: CacheC
   return true;
 }
 
-/** Returns whether a path is inside a folder. Both are relative to the cache. */
+/** Returns whether a path is inside a folder. Both paths are relative to the cache. */
 export function isBelow(path: string, folder: string): boolean {
   return path.startsWith(`${folder}/`);
 }

@@ -23,15 +23,15 @@ type Ports = Readonly<Record<Part, number>>;
 
 const parts: readonly Part[] = ["mist", "arcana", "api"];
 const host = "127.0.0.1";
-/** Longest time for which running streams may continue when the tiers are stopped. */
+/** The longest time for which running streams may continue when the tiers are stopped. */
 const drainSeconds = 5;
-/** Time after the stop signal at which a tier that is still running is killed. */
+/** A tier that is still running this long after the stop signal is killed. */
 const killAfterMs = (drainSeconds + 5) * 1000;
 const readyWithinMs = 120_000;
 const sourceFolders = ["../", "../../config/contract"].map((path) =>
   fileURLToPath(new URL(path, import.meta.url)),
 );
-/** Delay between a change and the restart, because editors write a file in several steps. */
+/** The delay between a change and the restart. Editors write a file in several steps. */
 const settleMs = 300;
 
 export const allCommand: Command = {
@@ -91,7 +91,7 @@ async function runAll(shell: Shell, { fetch: modelId }: OptionValues): Promise<n
     stop.abort();
     shell.print("==> stopping");
     await Promise.all([...running.map((part) => part.stop()), fetching]);
-    // The routing table depends on the ports. The next run uses all other files.
+    // The routing table depends on the ports. The other files are kept for the next run.
     rmSync(files.routingFile, { force: true });
     shell.print("==> stopped");
   }
@@ -113,7 +113,10 @@ function requireFetchable(modelId: string): void {
 /** A tier in a child process. The child stops on a signal, or when its channel closes because the parent has ended. */
 class RunningPart {
   readonly part: Part;
-  /** Resolves with the reason of an unexpected end, such as `code 1` or `SIGKILL`. It stays pending after `stop`. */
+  /**
+   * This promise resolves with the reason of an unexpected end, such as `code 1` or `SIGKILL`. After `stop`,
+   * the promise stays pending.
+   */
   readonly died: Promise<string>;
   readonly #start: () => ChildProcess;
   readonly #reportEnd: (reason: string) => void;
@@ -204,7 +207,10 @@ function partEnvironment(inherited: Environment, part: Part, port: number, files
   };
 }
 
-/** Whether the tier loads installed models. arcana loads them only if Kokoro is its generator. */
+/**
+ * Returns whether the tier loads installed models. arcana loads installed models only if Kokoro is its
+ * generator.
+ */
 function usesInstalledModels(part: Part, inherited: Environment): boolean {
   return part === "mist" || (part === "arcana" && inherited[names.arcanaGenerator] === "kokoro");
 }
@@ -229,7 +235,7 @@ async function requireFree(part: Part, port: number): Promise<void> {
   }
 }
 
-/** Prints which tiers are ready, and then how to use them. @returns whether all of them are ready. */
+/** Prints which tiers are ready, and then how to use the server. @returns whether all tiers are ready. */
 async function reportReadiness(
   shell: Shell,
   at: Ports,
@@ -251,7 +257,7 @@ async function reportReadiness(
     }
     if (performance.now() - startedAt > readyWithinMs) {
       shell.complain(
-        `    ${[...waiting].join(", ")} did not become ready in time; run SVC_TTS_LOG_LEVEL=debug make run prints cause`,
+        `    ${[...waiting].join(", ")} did not become ready in time. To log the cause, run: SVC_TTS_LOG_LEVEL=debug make run`,
       );
       return false;
     }
@@ -276,7 +282,10 @@ async function isReady(part: Part, port: number): Promise<boolean> {
   }
 }
 
-/** Returns the address of the dashboard. Before the first owner exists, it is the link that creates the owner. */
+/**
+ * Returns the address of the dashboard. Before the first owner exists, the result is the link that creates
+ * the owner.
+ */
 async function dashboardLink(port: number, setupFile: string): Promise<string> {
   const url = `http://${host}:${port}/dashboard`;
   const response = await fetch(`${url}/login`, { redirect: "manual", headers: { connection: "close" } });

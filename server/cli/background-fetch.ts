@@ -4,18 +4,17 @@ import { constants, setPriority } from "node:os";
 import { createInterface } from "node:readline";
 import type { Shell } from "../../lib/command-line.ts";
 
-/** A model to install. */
 interface FetchedModel {
   readonly id: string;
   /** A command that synthesizes a text with a voice of the model. */
   readonly example: string;
-  /** Resolves with whether the tiers respond, so that the command works. */
+  /** The promise resolves with true when all tiers are ready. The command of `example` works only then. */
   readonly ready: Promise<boolean>;
 }
 
 /**
  * Installs a model in a process with low priority while the tiers serve. A failure does not affect the tiers.
- * Resolves when the process has ended.
+ * The promise resolves when the process has ended.
  */
 export async function fetchInBackground(
   shell: Shell,

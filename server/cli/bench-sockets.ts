@@ -24,7 +24,10 @@ export const socketNotes = [
 
 /** The sampling rate in Hz for both protocols, because their default rates differ. */
 const defaultRate = 24_000;
-/** The number of time windows for each protocol. They alternate, so that the load of the machine affects both. */
+/**
+ * The number of time windows for each protocol. The windows alternate, so that the load of the machine
+ * affects both protocols.
+ */
 const turns = 2;
 
 /**
@@ -42,7 +45,7 @@ export function readSocketTarget(options: OptionValues, target: Target): SocketT
 }
 
 /**
- * Measures WebSockets, and in alternating time windows HTTP.
+ * Measures WebSockets and HTTP in alternating time windows.
  * @param count is called for each finished context and request.
  */
 export async function measureSockets(

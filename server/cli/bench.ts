@@ -79,8 +79,7 @@ async function runBench(shell: Shell, options: OptionValues): Promise<number> {
   return run.requests.complete > 0 ? 0 : 1;
 }
 
-/**
- * WebSockets, next to HTTP requests of the same sentences. */
+/** Measures WebSockets, and HTTP requests of the same sentences for comparison. */
 async function runSocketBench(
   shell: Shell,
   options: OptionValues,
@@ -103,8 +102,9 @@ async function runSocketBench(
   return report.contexts.requests.complete > 0 ? 0 : 1;
 }
 
-/** The how many streams one GPU can serve. With `--vllm`, it also counts the tokens of vLLM for these streams,
- * and measures vLLM without the server.
+/**
+ * Finds how many streams one GPU can serve. With `--vllm`, the function also counts the tokens that vLLM
+ * writes for these streams, and measures vLLM without the server.
  */
 async function runGpuBench(
   shell: Shell,

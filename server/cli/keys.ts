@@ -109,7 +109,7 @@ export const keysCommands: readonly Command[] = [createCommand, listCommand, rev
 interface Place {
   readonly kind: "file" | "database";
   readonly path: string;
-  /** The path for messages. The password of a URL is removed. */
+  /** The path in messages, which does not contain the password of a URL. */
   readonly name: string;
 }
 

@@ -11,13 +11,13 @@ import {
 import type { LicenseClaims } from "../../config/contract/license.ts";
 
 export interface LicenseKeys {
-  /** Private key that signs licenses. */
+  /** The private key that signs licenses. */
   readonly privateKey: JWK;
-  /** Public keys that operators and servers trust. */
+  /** The public keys that operators and servers trust. */
   readonly publicKeys: JSONWebKeySet;
 }
 
-/** The content of a license. Times are milliseconds since the epoch. */
+/** The terms of a license. Times are milliseconds since the epoch. */
 export interface LicenseOrder {
   readonly licensee: string;
   readonly models: readonly string[];

@@ -123,7 +123,7 @@ async function get(preset: Preset, shell: Shell, options: OptionValues): Promise
   }
 }
 
-/** Whether a file of the user cannot be read. The message names the file. */
+/** Returns whether a file of the user cannot be read. The message of this error names the file. */
 function isFileError(error: unknown): error is NodeJS.ErrnoException {
   return error instanceof Error && "syscall" in error && "path" in error;
 }

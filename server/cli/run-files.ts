@@ -14,13 +14,13 @@ import { createLicenseKeys, issueLicense } from "./license-files.ts";
 import { writePrivate } from "./private-file.ts";
 import type { Environment } from "./settings/environment.ts";
 
-/** The files of `svc-tts all`. They are kept between runs. */
+/** The files of `svc-tts all`, which are kept between runs. */
 export interface RunFiles {
   /** A development key with the scopes `tts:write` and `oov:read`. */
   readonly key: string;
   readonly keysFile: string;
   readonly database: string;
-  /** File with the token of the link that creates the first owner of the dashboard. */
+  /** The file with the token of the link that creates the first owner of the dashboard. */
   readonly setupFile: string;
   readonly tokenDir: string;
   readonly licenseFile: string;
@@ -31,13 +31,14 @@ export interface RunFiles {
 export interface RunFilesOptions {
   readonly folder: string;
   readonly ports: Readonly<Record<ModelKind, number>>;
-  /** Current time in milliseconds since the epoch. */
+  /** The current time in milliseconds since the epoch. */
   readonly now: number;
 }
 
 /**
- * Returns the folder with the accounts, keys and words of `svc-tts all` (XDG Base Directory). Earlier releases used
- * the cache folder, which users may delete at any time. An existing folder is moved.
+ * Returns the folder with the accounts, keys and words of `svc-tts all` (XDG Base Directory). Earlier
+ * releases used the cache folder, which users may delete at any time, so the function moves a folder of an
+ * earlier release.
  */
 export function runFolder({ HOME = homedir(), XDG_DATA_HOME = "" }: Environment): string {
   const data = isAbsolute(XDG_DATA_HOME) ? XDG_DATA_HOME : join(HOME, ".local", "share");

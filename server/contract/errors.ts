@@ -1,6 +1,6 @@
 /**
- * All errors that a client can receive, as RFC 9457 problem details. The code is stable, and it is the only part
- * of an error that becomes a metric label. `docs/reference/errors.md` documents each code.
+ * All errors that a client can receive, as RFC 9457 problem details. Codes never change. The code is the only
+ * part of an error that becomes a metric label. `docs/reference/errors.md` documents each code.
  */
 const registry = {
   malformed_http: { status: 400, title: "The request is not valid HTTP" },
@@ -42,7 +42,10 @@ export function isErrorCode(value: unknown): value is ErrorCode {
   return typeof value === "string" && Object.hasOwn(registry, value);
 }
 
-/** An invalid field: its location in the body (an RFC 6901 pointer), and what the client must send. */
+/**
+ * An invalid field, with its location in the body (an RFC 6901 pointer) and a description of the allowed
+ * values.
+ */
 export interface FieldError {
   readonly pointer: string;
   readonly detail: string;
@@ -76,7 +79,7 @@ export class Failure extends Error {
   }
 }
 
-/** RFC 9457 problem details, media type `application/problem+json`. */
+/** A problem document (RFC 9457) with the media type `application/problem+json`. */
 export interface ProblemDocument {
   readonly type: string;
   readonly title: string;

@@ -44,13 +44,16 @@ export class MessageSplitter {
   /** The header of the message whose payload has not arrived completely. */
   #head: { readonly type: number; readonly length: number } | undefined;
 
-  /** @param tooLong creates the error for a payload above the limit. */
+  /**
+   * Creates a splitter.
+   * @param tooLong creates the error for a payload above the limit.
+   */
   constructor(maxPayloadBytes: number, tooLong: (bytes: number) => Error) {
     this.#maxPayloadBytes = maxPayloadBytes;
     this.#tooLong = tooLong;
   }
 
-  /** Whether a part of a message has arrived. */
+  /** Whether only a part of a message has arrived. */
   get isAmidst(): boolean {
     return this.#bytes > 0 || this.#head !== undefined;
   }
@@ -77,7 +80,7 @@ export class MessageSplitter {
     return { type: head.readUInt8(0), length };
   }
 
-  /** Removes a number of bytes that have arrived. */
+  /** Removes and returns the next bytes that have arrived. */
   #cut(length: number): Buffer {
     this.#bytes -= length;
     const first = this.#pieces[0];

@@ -11,7 +11,7 @@ export interface WordTimestamp {
 /** A piece of audio: mono signed 16-bit samples, and the words that begin in the piece. */
 export interface Frame {
   readonly samples: Int16Array;
-  /** Sampling rate in Hz. */
+  /** The sampling rate in Hz. */
   readonly rate: number;
   /** Words with times relative to the start of the stream. */
   readonly words: readonly WordTimestamp[];
@@ -43,35 +43,37 @@ export const samplingNames = [
 /** The request of the API tier to a model tier: the validated public body with every default resolved. */
 export interface Invocation {
   readonly modelId: ModelId;
-  /** ID of a voice of the catalogue. */
+  /** The ID of a voice of the catalogue. */
   readonly speaker: string;
-  /** Language of the text (ISO 639-3). */
+  /** The language of the text (ISO 639-3). */
   readonly lang: string;
   readonly text: string;
   /**
-   * Duration of the speech relative to the voice's normal speed: 2 takes twice as long. For arcana, the API tier
-   * inverts the value of `speedAlpha`.
+   * The duration of the speech relative to the voice's normal speed. With the value 2, the speech takes twice
+   * as long. For arcana, the API tier inverts the value of `speedAlpha`.
    */
   readonly stretch: number;
   readonly noTextNormalization: boolean;
   readonly pauseBetweenBrackets: boolean;
   readonly phonemizeBetweenBrackets: boolean;
-  /** Stretch of each word in square brackets, in order. If the list is empty, brackets are ordinary text. */
+  /**
+   * The stretch of each word in square brackets, in order. If the list is empty, brackets are ordinary text.
+   */
   readonly inlineStretch: readonly number[];
   readonly sampling: Sampling;
   /**
-   * The sampling options that the request does not set. A model may have defaults of its own for them. API tiers of
-   * older versions do not send this field, so all options apply as they are.
+   * The sampling options that the request does not set. A model may have its own defaults for these options.
+   * API tiers of older versions do not send this field, and all options of their invocations apply.
    */
   readonly unsetSampling?: readonly (keyof Sampling)[];
   /**
-   * Whether the model tier reports out-of-vocabulary words. API tiers of older versions do not send this field,
-   * and model tiers of older versions ignore it.
+   * Whether the model tier reports out-of-vocabulary words. API tiers of older versions do not send this
+   * field, and model tiers of older versions ignore this field.
    */
   readonly saveOovs?: boolean;
   /**
-   * Pronunciations in the public phonetic alphabet, by lower-case word. They come from the request, and for the
-   * mist models also from the lexicon of the API key's team.
+   * The pronunciations in the public phonetic alphabet, by lower-case word. The sources are the request and,
+   * for the mist models, the lexicon of the API key's team.
    */
   readonly lexicon?: Readonly<Record<string, string>>;
 }
@@ -79,21 +81,24 @@ export interface Invocation {
 /** One sound of the public phonetic alphabet, and its stress if it is a vowel. */
 export interface Phoneme {
   readonly symbol: string;
-  /** 0 is no stress, 1 primary, 2 secondary. Undefined if the text does not specify the stress. */
+  /**
+   * The value is 0 without stress, 1 for primary stress and 2 for secondary stress. The value is undefined if
+   * the text does not specify the stress.
+   */
   readonly stress: 0 | 1 | 2 | undefined;
 }
 
 /** A word for an engine. The engine reports the timestamps of a word with the index of its token. */
 export interface Token {
   readonly text: string;
-  /** Punctuation before and after the word. */
+  /** The punctuation before and after the word. */
   readonly before: string;
   readonly after: string;
-  /** Duration relative to the other words; 1 means unchanged. */
+  /** The duration relative to the other words. The value 1 leaves the word unchanged. */
   readonly stretch: number;
   /** If present, the engine synthesizes these phonemes instead of `text`. */
   readonly phonemes?: readonly Phoneme[];
-  /** Sounds of the token, for engines that accept only sounds. */
+  /** The sounds of the token, for engines that accept only sounds. */
   readonly sounds?: Sounds;
 }
 
@@ -104,9 +109,9 @@ export type Sounds = readonly string[];
 export interface Utterance {
   readonly voice: EngineVoice | NeuralVoice | GeneratedVoice;
   readonly tokens: readonly Token[];
-  /** Duration relative to the voice's normal speed. */
+  /** The duration relative to the voice's normal speed. */
   readonly stretch: number;
-  /** Sampling parameters of arcana. */
+  /** The sampling parameters of arcana. */
   readonly sampling?: Sampling;
   /**
    * The time at which the client runs out of audio, in milliseconds of `performance.now`. Engines process the
@@ -127,7 +132,7 @@ export interface TokenTimestamp {
 /** A piece of an utterance's audio, without the silence around the utterance. */
 export interface EngineFrame {
   readonly samples: Int16Array;
-  /** Sampling rate in Hz. */
+  /** The sampling rate in Hz. */
   readonly rate: number;
   readonly times: readonly TokenTimestamp[];
 }

@@ -9,24 +9,27 @@ import { bytesOf, type Framed, joinFramed, type Message, MessageSplitter, sample
 import type { WordTimestamp } from "./speech.ts";
 
 export const wireType = "application/vnd.svc-tts.frames";
-/** Response header of a model tier: the load of the replica in the format of Open Request Cost Aggregation. */
+/** The response header with the load of the replica, in the format of Open Request Cost Aggregation. */
 export const orcaHeader = "endpoint-load-metrics";
 /**
- * Header of `POST /invocations`. With the value `1`, a full replica rejects the request instead of queueing it,
- * because another replica may have capacity.
+ * A header of `POST /invocations`. If its value is `1`, a full replica rejects the request and does not queue
+ * it, because another replica may have capacity.
  */
 export const noQueueHeader = "x-svc-no-queue";
-/** Header of `POST /invocations`: the percent-encoded ID of the request's API key, for the fair queue. */
+/**
+ * A header of `POST /invocations`. Its value is the percent-encoded ID of the request's API key, which the
+ * fair queue needs.
+ */
 export const callerHeader = "x-svc-caller";
 
 export type WireFrame =
-  /** `rate` in Hz, for all following audio. */
+  /** The `rate` is in Hz and applies to all following audio. */
   | { readonly kind: "head"; readonly rate: number; readonly engine: string }
   | { readonly kind: "audio"; readonly samples: Int16Array }
   | { readonly kind: "words"; readonly words: readonly WordTimestamp[] }
   /**
-   * Out-of-vocabulary words. The model tier sends them only if `saveOovs` is true, because API tiers of older
-   * versions do not know this frame.
+   * The frame contains out-of-vocabulary words. The model tier sends this frame only if `saveOovs` is true,
+   * because API tiers of older versions do not know this type of frame.
    */
   | { readonly kind: "oovs"; readonly words: readonly string[] }
   /** `workMs` is the duration of the synthesis. Model tiers of older versions do not send this field. */
@@ -71,7 +74,7 @@ function json(value: unknown): Buffer {
 
 /**
  * Decodes frames from a byte stream.
- * @throws Failure `model_failed` if the bytes are not frames, or if the stream has no end or error frame.
+ * @throws Failure `model_failed` if the bytes are invalid, or the stream ends before an end or error frame.
  */
 export async function* decodeFrames(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<WireFrame, void, void> {
   const splitter = new MessageSplitter(maxPayloadBytes, (length) => broken(`a frame of ${length} bytes`));

@@ -17,7 +17,9 @@ import type { DashboardSettings } from "./settings.ts";
 import { createPasswords } from "./sign-in/passwords.ts";
 import { createThrottle, createUnknownNameLimiter } from "./sign-in/throttle.ts";
 
-/** Creates the services of the dashboard's pages. @param now milliseconds since the epoch. */
+/**
+ * Creates the services of the dashboard's pages. @param now returns the time in milliseconds since the epoch.
+ */
 export function openDashboard(
   { url, setupFile, oidc }: DashboardSettings,
   database: Database,

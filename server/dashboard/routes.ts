@@ -26,7 +26,7 @@ import { addUsagePages, type ServerState } from "./pages/usage.ts";
 import { addUserPages } from "./pages/users.ts";
 import { addWordPages } from "./pages/words.ts";
 
-/** Largest body of a form. */
+/** The size of the largest body of a form. */
 const formBytes = 64 * 1024;
 
 const assets = {
@@ -54,11 +54,11 @@ const policy = [
   "frame-ancestors 'none'",
 ].join("; ");
 
-/** Services of the API tier that the pages use. */
+/** The services of the API tier that the pages use. */
 interface DashboardServices extends PlaygroundServices, ServerState {
   readonly prober: ServerState["prober"];
   readonly voices: Pick<VoiceDirectory, "all">;
-  /** Default limits of API keys. */
+  /** The limits of keys that have no limits of their own. */
   readonly keyLimits: KeyLimits;
 }
 

@@ -4,13 +4,13 @@ import { type ApiKey, digestKey, isWellFormedKey, keyPrefix, type Scope } from "
 import type { KeyStore } from "../../store/keys/key-store.ts";
 
 const realm = 'Bearer realm="svc-tts"';
-/** Longest accepted token, which bounds the cost of hashing. API keys are shorter. */
+/** Longer tokens are rejected, which bounds the cost of hashing. API keys are shorter. */
 const maxTokenLength = 512;
 
 /** Hooks that run before the handler of a route, in this order. */
 export type Guard = onRequestAsyncHookHandler[];
 
-/** The API keys and the scope that authenticate a client. */
+/** The store of API keys, and the scope that the key must have. */
 export interface Authentication {
   readonly store: KeyStore;
   readonly scope: Scope;
@@ -45,7 +45,8 @@ export function requireScope(store: KeyStore, scope: Scope, now: () => number) {
 }
 
 /**
- * Returns the API key of a header `Authorization`. A socket may send the same value in a message.
+ * Returns the API key of a header `Authorization`. On a socket of v1, a message may contain the value of the
+ * header.
  * @throws Failure `unauthorized` or `insufficient_scope`.
  */
 export async function authenticate(
@@ -79,7 +80,8 @@ function readToken(header: string | undefined): string | undefined {
 }
 
 /**
- * Whether the token has the prefix of the server's own keys but a wrong checksum. Such a token needs no look-up.
+ * Returns whether the token has the prefix of the server's own keys but a wrong checksum. The server rejects
+ * this token without reading the store.
  */
 function isMistyped(token: string): boolean {
   return token.startsWith(keyPrefix) && !isWellFormedKey(token);

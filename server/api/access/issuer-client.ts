@@ -13,9 +13,9 @@ export interface IssuerClient {
 
 export interface IssuerClientOptions {
   readonly endpoint: string;
-  /** PEM certificate of the issuer's authority. Undefined for a public authority. */
+  /** The PEM certificate of the issuer's authority. The value is undefined for a public authority. */
   readonly authority: string | undefined;
-  /** Longest time for the connection and the whole response. */
+  /** The time limit for the connection and the whole response together. */
   readonly withinMs: number;
   readonly clock: Clock;
 }

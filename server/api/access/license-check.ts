@@ -12,29 +12,32 @@ import type { IssuerClient } from "./issuer-client.ts";
 
 export type CheckResult = "good" | "revoked" | "failed";
 
-/** The periodic online check of the license. */
+/** Checks the license online at regular intervals. */
 export interface LicenseCheck {
-  /** Returns the issuer's response for the license evaluation. */
+  /**
+   * Returns the input of the license evaluation: the interval, the time at which the online checks started,
+   * and the latest response.
+   */
   facts(): OnlineCheck;
-  /** Returns the latest valid response in its signed form. */
+  /** Returns the latest valid response as the issuer signed it. */
   answer(): string | undefined;
-  /** Reads the response of the routing table, and starts to send requests when they are due. */
+  /** Reads the issuer's response in the routing table, and then sends requests when they are due. */
   start(): Promise<void>;
-  /** Reads the response of the routing table, which another pod may have received. */
+  /** Reads the issuer's response in the routing table, which another pod may have received. */
   adopt(): Promise<void>;
   close(): Promise<void>;
 }
 
 export interface CheckOptions {
   readonly issuer: IssuerClient;
-  /** Seconds for which a response is valid. */
+  /** The number of seconds for which a response is valid. */
   readonly intervalSeconds: number;
-  /** ID of the current license. Undefined while there is no readable license. */
+  /** Returns the ID of the current license, or undefined while no license is readable. */
   readonly licenseId: () => string | undefined;
   readonly keys: () => JSONWebKeySet | undefined;
-  /** Returns the response that the operator has stored. Undefined without an operator. */
+  /** Returns the response that the operator has stored, or undefined without an operator. */
   readonly kept: () => RoutingTable["licenseCheck"];
-  /** Called after a new valid response. */
+  /** The check calls this function after a new valid response. */
   readonly onNews: () => void;
   readonly onResult: (result: CheckResult) => void;
   readonly clock: Clock;
@@ -43,11 +46,11 @@ export interface CheckOptions {
   readonly log: Log;
 }
 
-/** Share of the interval after which the next request is due. */
+/** The next request is due after a random share of the interval between these limits. */
 const dueShare = { least: 0.8, most: 0.9 };
-/** Time between two checks whether a request is due. */
+/** The interval at which the check compares the time with the due time. */
 const checkMs = 1000;
-/** Delay after the first failure. The delay doubles with each further failure. */
+/** The delay after the first failure. The delay doubles with each further failure. */
 const firstRetryMs = 30_000;
 const longestRetryMs = 3_600_000;
 

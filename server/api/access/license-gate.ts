@@ -14,35 +14,41 @@ import { Failure } from "../../contract/errors.ts";
 
 export interface LicenseGate {
   verdict(): LicenseVerdict;
-  /** @throws Failure `license_required` if the license does not allow synthesis with this model. */
+  /** Checks that the license allows synthesis with this model. @throws Failure `license_required` if not. */
   admit(modelId: ModelId): void;
-  /** Evaluates the license again. Call this method after an input of the evaluation has changed. */
+  /** Evaluates the license again. Callers use this method after an input of the evaluation has changed. */
   refresh(): Promise<void>;
   close(): void;
 }
 
 export interface LicenseSources {
-  /** Whether a license is required. */
+  /** Returns whether a license is required. */
   readonly required: () => boolean;
   readonly token: () => string | undefined;
   readonly keys: () => JSONWebKeySet | undefined;
   readonly gracePeriodSeconds: number;
-  /** Time at which the operator observed that the license became invalid, in milliseconds since the epoch. */
+  /**
+   * Returns the time at which the operator observed that the license became invalid, in milliseconds since
+   * the epoch.
+   */
   readonly failedAt: () => number | undefined;
   /** Returns the models and the grace period of the last valid license that the operator has read. */
   readonly lastLicense?: () => Pick<LicenseClaims, "models" | "graceDays"> | undefined;
-  /** Returns the state of the online check. Undefined if the online check is off. */
+  /** Returns the state of the online check. This function is undefined if the online check is off. */
   readonly check?: (() => OnlineCheck | undefined) | undefined;
   readonly clock: Clock;
   readonly intervalMs: number;
   readonly log: Log;
 }
 
-/** Evaluates the license at the start, periodically, and after changes. The last verdict applies in between. */
+/** Evaluates the license at the start and periodically. Between two evaluations, the last verdict applies. */
 export async function createLicenseGate(sources: LicenseSources): Promise<LicenseGate> {
   let verdict: LicenseVerdict = { state: "missing", message: "The license has not been read yet." };
   let lastGood: LicenseVerdict["claims"];
-  /** Time at which this process observed that the license became invalid. Used if there is no operator. */
+  /**
+   * The time at which this process observed that the license became invalid. The gate uses this time if the
+   * operator reports none.
+   */
   let observedFailureAt: number | undefined;
 
   /** Returns the terms of the last valid license. Terms that this process has read have priority. */
@@ -60,7 +66,10 @@ export async function createLicenseGate(sources: LicenseSources): Promise<Licens
       check: sources.check?.(),
     });
 
-  /** Returns the start of the grace period. A license that is deleted after the grace period gets no second one. */
+  /**
+   * Returns the start of the grace period. A license that is deleted after its grace period gets no second
+   * grace period.
+   */
   const graceStart = () => {
     const { graceUntil } = verdict;
     if (!mayServe(verdict)) return undefined;
@@ -97,8 +106,8 @@ export async function createLicenseGate(sources: LicenseSources): Promise<Licens
 }
 
 /**
- * Whether the license became invalid or missing, so that its grace period starts. With the cause `unconfirmed`, the
- * grace period of the online check has already ended, and no second one starts.
+ * Returns whether the license became invalid or missing, so that its grace period starts. With the cause
+ * `unconfirmed`, the grace period of the online check has already ended, and no second grace period starts.
  */
 function hasTurnedBad({ state, cause }: LicenseVerdict): boolean {
   return (state === "invalid" || state === "missing") && cause !== "unconfirmed";

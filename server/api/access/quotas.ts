@@ -4,9 +4,8 @@ import { Failure } from "../../contract/errors.ts";
 import type { ApiKey, KeyLimits } from "../../store/keys/key.ts";
 import type { SharedLimits } from "./shared-limits.ts";
 
-/** The state of the rate limit of an API key. */
 export interface RateState {
-  /** Allowed requests in a window. */
+  /** The number of requests that a window allows. */
   readonly limit: number;
   readonly remaining: number;
   readonly resetSeconds: number;
@@ -15,7 +14,7 @@ export interface RateState {
 
 /** Enforces the limits of each API key, either in this process or across all API processes. */
 export interface Quotas {
-  /** Counts one request. Undefined if the key has no limit. */
+  /** Counts one request. The result is undefined if the key has no limit. */
   count(key: ApiKey): Promise<RateState | undefined>;
   /**
    * Occupies a stream until the returned function is called.
@@ -26,17 +25,17 @@ export interface Quotas {
 }
 
 export interface QuotaOptions {
-  /** Default limits of API keys. */
+  /** The limits of keys that have no limits of their own. */
   readonly defaults: KeyLimits;
-  /** Counts that all API processes share. If undefined, each process counts by itself. */
+  /** The counts that all API processes share. If the value is undefined, each process counts separately. */
   readonly shared: SharedLimits | undefined;
-  /** Interval between two renewals of the leases on streams. */
+  /** The interval between two renewals of the leases on streams, in milliseconds. */
   readonly renewMs?: number;
 }
 
 export const windowSeconds = 60;
 const usualRenewMs = 10_000;
-/** A limit that no count reaches. The limits differ between keys, so the library only counts the requests. */
+/** No count reaches this limit. The limits differ between keys, so the library only counts the requests. */
 export const countOnly = Number.MAX_SAFE_INTEGER;
 
 /**

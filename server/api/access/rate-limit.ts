@@ -4,11 +4,11 @@ import type { ApiKey } from "../../store/keys/key.ts";
 import type { Quotas, RateState } from "./quotas.ts";
 
 /**
- * Creates a hook that counts the request for the rate limit of its API key, and adds the remaining number to the
- * headers. The hook runs after the authentication.
+ * Creates a hook that counts the request for the rate limit of its API key, and adds the number of remaining
+ * requests to the headers of the response. The hook must run after the authentication.
  *
- * The three headers follow drafts 3 to 6 of the IETF's RateLimit header fields, which clients support today. The
- * structured header `RateLimit` of later drafts is still changing.
+ * The three headers follow drafts 3 to 6 of the IETF's RateLimit header fields, because clients support these
+ * drafts. Later drafts define a structured header `RateLimit`, and its syntax changes between drafts.
  */
 export function limitRate(quotas: Pick<Quotas, "count">) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {

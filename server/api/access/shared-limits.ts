@@ -4,8 +4,8 @@ import { type Clock, systemClock } from "../../../lib/clock.ts";
 import type { Log } from "../../../lib/log.ts";
 
 /**
- * Counts that all API processes share in Valkey or Redis. If a count is not available in time, the result is
- * undefined, and the process uses its own count. The methods never throw.
+ * Counts requests and streams for all API processes together, in Valkey or Redis. If a count is not available
+ * in time, the result is undefined, and the process uses its own count. The methods never throw.
  */
 export interface SharedLimits {
   /** Counts one request of this key. */
@@ -19,34 +19,39 @@ export interface SharedLimits {
 }
 
 export interface SharedLimitsOptions {
-  /** `redis://` or, with TLS, `rediss://`. It may contain a user name and a database number. */
+  /** `redis://` or, with TLS, `rediss://`. The URL may contain a user name and a database number. */
   readonly url: string;
-  /** Returns the current password. It is called for each connection. */
+  /** Returns the current password. The client calls this function for each connection. */
   readonly password: () => string | undefined;
-  /** PEM certificate of the server's authority. Undefined for a public authority. */
+  /** The PEM certificate of the server's authority. The value is undefined for a public authority. */
   readonly authority: string | undefined;
-  /** Prefix of every key. Deployments that share one Valkey need different prefixes. */
+  /** The prefix of every key. Deployments that share one Valkey need different prefixes. */
   readonly prefix: string;
-  /** Window of the request count in seconds. */
+  /** The window of the request count in seconds. */
   readonly windowSeconds: number;
-  /** A limit that no count reaches. The library requires a limit. */
+  /** The limit of the rate limiter, which the library requires. No count may reach this limit. */
   readonly points: number;
   readonly log: Log;
   readonly onAway: (isAway: boolean) => void;
   readonly leaseSeconds?: number;
-  /** Default: the clock of the system. */
+  /** The default is the clock of the system. */
   readonly clock?: Clock;
 }
 
-/** Longest wait for a response. After a timeout, no commands are sent for `askAgainAfterMs`. */
+/**
+ * The longest wait for a response. After a timeout, the process uses its own counts for `askAgainAfterMs`.
+ */
 const answerWithinMs = 50;
 const askAgainAfterMs = 1_000;
 const usualLeaseSeconds = 30;
 const longestReconnectMs = 2_000;
-/** Longest wait for the first connection at the start. */
+/** The longest wait for the first connection at the start. */
 const firstConnectionWithinMs = 2_000;
 
-/** The leases of a key are a set that is sorted by expiry, according to the clock of the Valkey server. */
+/**
+ * Takes a lease. The leases of a key are a set that is sorted by expiry, and the clock of the Valkey server
+ * determines the expiry.
+ */
 const takeScript = `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -143,8 +148,9 @@ interface Link {
   /** Runs a command if the server is connected and responds in time. */
   ask<Answer>(command: () => Promise<Answer>): Promise<Answer | undefined>;
   /**
-   * Sends a command without a time limit, also after a timeout of another command. A released stream must not stay
-   * occupied until its lease expires. If the connection is lost, the command is lost and the lease expires.
+   * Sends a command without a time limit, also after a timeout of another command, because a stream that is
+   * not released occupies its lease until the lease expires. If the connection is lost, the command is lost
+   * too.
    */
   tell(command: () => Promise<unknown>): Promise<void>;
   close(): Promise<void>;
@@ -155,7 +161,8 @@ function link(redis: Redis, options: SharedLimitsOptions): Link {
   const { log, onAway, clock = systemClock } = options;
   let connectionError: Error | undefined;
   redis.on("error", (error: Error) => {
-    connectionError = error; // The next command logs this error. Attempts to connect are not logged.
+    // The next command logs this error, because a log line for each attempt to connect would fill the log.
+    connectionError = error;
   });
   let silentUntilMs = Number.NEGATIVE_INFINITY;
   let isAway = false;
@@ -206,8 +213,8 @@ function within<Answer>(limitMs: number, promise: Promise<Answer>, clock: Clock)
     const began = clock.monotonicMs();
     const late = () => reject(new Error(`Valkey sent no response within ${limitMs} ms`));
     const checkTimer = () => {
-      // If the timer is late, this process was blocked. The command may not have been sent, or its response not
-      // read, so the wait starts again.
+      // A late timer means that this process was blocked. The command or its response may still wait in this
+      // process, so the wait starts again.
       if (clock.monotonicMs() - began < 1.2 * limitMs) late();
       else cancel = clock.after(limitMs, late);
     };

@@ -12,7 +12,6 @@ import { ProtobufSchemas } from "./protobuf-schemas.ts";
 
 type Messages = Readonly<Record<string, object>>;
 
-/** One protocol of the sockets. */
 interface Protocol {
   readonly address: string;
   readonly title: string;
@@ -158,10 +157,13 @@ function operationsOf(channel: string, protocol: Protocol): Messages {
   };
 }
 
-/** Version of the API, which differs from the version of the program. Additions increment the second number. */
+/**
+ * The version of the API, which differs from the version of the program. An addition to the API increments
+ * the second number.
+ */
 const version = "1.0.0";
 
-/** Creates the document. @returns a new object of plain JSON. */
+/** Creates the document as a new object of plain JSON. */
 export function asyncapiDocument(): object {
   const entries = Object.entries(protocols);
   const document = {

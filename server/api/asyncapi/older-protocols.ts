@@ -1,4 +1,6 @@
-/** Messages and parameters of `/ws3`, `/ws2` and `/ws` without a subprotocol, as JSON Schemas. */
+/**
+ * Describes the messages and parameters of `/ws3`, `/ws2` and `/ws` without a subprotocol, as JSON Schemas.
+ */
 import { modelIds } from "../../../config/contract/models.ts";
 import { fields } from "../request/fields.ts";
 import { clientOperations } from "../sockets/messages.ts";
@@ -18,7 +20,7 @@ const closed = (properties: Readonly<Record<string, object>>, optional: readonly
   additionalProperties: false,
 });
 
-/** Messages of a client on `/ws2` and `/ws3`. Unknown fields are ignored. */
+/** Describes the messages of a client on `/ws2` and `/ws3`. The server ignores unknown fields. */
 export const jsonRequests = {
   text: {
     summary: "Adds text to the turn. The context ID also applies to later texts without a context ID.",
@@ -44,7 +46,7 @@ export const jsonRequests = {
   },
 };
 
-/** Events of `/ws3`. */
+/** Describes the events of `/ws3`. */
 export const jsonEventMessages = {
   chunk: {
     summary: "Audio in whole samples.",
@@ -73,7 +75,7 @@ export const jsonEventMessages = {
   },
 };
 
-/** The event `done` of `/ws2`, which differs from the event of `/ws3`. */
+/** Describes the event `done` of `/ws2`, which differs from the event of `/ws3`. */
 export const flaggedDone = {
   summary: "The turn has ended.",
   payload: closed({ type: { const: "done" }, done: { const: true }, contextId }),
@@ -93,7 +95,7 @@ export const audioEvent = {
 
 const { speaker, lang, speedAlpha, noTextNormalization, pauseBetweenBrackets } = fields;
 
-/** The query of the upgrade. Unknown names are ignored. */
+/** Describes the query of the upgrade. The server ignores unknown names. */
 export const query = {
   type: "object",
   properties: {

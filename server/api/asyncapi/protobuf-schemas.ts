@@ -11,13 +11,13 @@ const scalars: Readonly<Partial<Record<ScalarType, Schema>>> = {
   [ScalarType.BYTES]: { type: "string", contentEncoding: "base64" },
 };
 
-/** Messages with a special form in the JSON mapping of proto3. */
+/** The messages that have a special form in the JSON mapping of proto3. */
 const wellKnown: Readonly<Record<string, Schema>> = {
   "google.protobuf.Duration": { type: "string", pattern: "^\\d+(\\.\\d+)?s$" },
 };
 
 export interface ProtobufSchemaOptions {
-  /** Descriptions by `Message` or `Message.field`, with the field names of JSON. */
+  /** The descriptions by `Message` or `Message.field`, with the field names of JSON. */
   readonly descriptions: Readonly<Record<string, string>>;
   /** Whether the receiver ignores unknown fields. */
   readonly ignoresUnknown: boolean;
@@ -26,14 +26,17 @@ export interface ProtobufSchemaOptions {
 /** Creates JSON Schemas for protobuf messages in the JSON mapping of proto3. */
 export class ProtobufSchemas {
   readonly #options: ProtobufSchemaOptions;
-  /** Schemas of all nested messages, by name. */
+  /** The schemas of all nested messages, by name. */
   readonly components: Record<string, Schema> = {};
 
   constructor(options: ProtobufSchemaOptions) {
     this.#options = options;
   }
 
-  /** Returns one schema for each payload of an envelope. An envelope has one field of its oneof `payload`. */
+  /**
+   * Returns one schema for each payload of an envelope. A message contains exactly one field of the oneof
+   * `payload`.
+   */
   payloadsOf(envelope: DescMessage): ReadonlyMap<string, Schema> {
     const isPayload = ({ oneof }: DescField) => oneof?.name === "payload";
     const common = envelope.fields.filter((field) => !isPayload(field));

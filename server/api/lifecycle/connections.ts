@@ -4,18 +4,18 @@ import { type Clock, every } from "../../../lib/clock.ts";
 import { resetConnection } from "../../http/reset-connection.ts";
 import type { SendQueueReader, SendQueues } from "../../http/send-queues.ts";
 
-/** The open connections of a server. */
+/** Tracks the open connections of a server. */
 export interface Connections {
   /**
-   * Resets all connections. A reset shows clients that the response is incomplete, also if the end of the connection
-   * is the end of the body.
+   * Resets all connections. A reset shows clients that the response is incomplete, also if the response has
+   * no length and ends with the connection.
    */
   resetAll(): void;
   close(): void;
 }
 
 export interface ConnectionsOptions {
-  /** Longest time without progress while data waits for the client. */
+  /** The longest time without progress while data waits for the client. */
   readonly stallMs: number;
   readonly onStall: () => void;
   readonly queues: SendQueueReader;
@@ -23,18 +23,19 @@ export interface ConnectionsOptions {
 }
 
 interface Watched {
-  /** The byte counts of the last check. They change when the client reads. */
+  /** The byte counts of the last check. The counts change when the client reads. */
   progress: string;
-  /** Consecutive checks without progress. */
+  /** The number of consecutive checks without progress. */
   idleChecks: number;
 }
 
-/** Consecutive checks without progress after which a client counts as stalled. */
+/** The number of consecutive checks without progress after which a client counts as stalled. */
 const mostIdleChecks = 4;
 
 /**
- * Closes the connections of clients that read no data. The kernel accepts bytes in steps of up to megabytes, which
- * are minutes of speech. Acknowledged bytes therefore also count as progress, so that slow clients stay connected.
+ * Closes the connections of clients that read no data. While a slow client plays speech from a full buffer,
+ * the kernel may accept no further bytes for minutes. Acknowledged bytes therefore also count as progress, so
+ * that slow clients stay connected.
  */
 export function watchConnections(
   server: Server,
@@ -70,7 +71,7 @@ export function watchConnections(
   };
 }
 
-/** Whether bytes wait in this process because the kernel accepts no more bytes. */
+/** Returns whether bytes wait in this process because the kernel accepts no more bytes. */
 function isBlocked({ writableLength }: Socket, watched: Watched): boolean {
   if (writableLength > 0) return true;
   watched.idleChecks = 0;

@@ -5,18 +5,23 @@ import { Failure } from "../../contract/errors.ts";
 import { type SendQueueReader, watchUnsentBytes } from "../../http/send-queues.ts";
 import type { GracefulClose } from "./graceful-close.ts";
 
-/** The state of the shutdown of this process. */
+/** Records how far the shutdown of this process has progressed. */
 export interface Lifecycle {
-  /** Whether the process will stop. `/ready` fails, and every response has the header `Connection: close`. */
+  /**
+   * Returns whether the process will stop. `/ready` then fails, and every response has the header
+   * `Connection: close`.
+   */
   isLeaving(): boolean;
-  /** Whether the process accepts requests only on connections that the last response left open. */
+  /**
+   * Returns whether the process accepts requests only on connections that the last response did not close.
+   */
   isDraining(): boolean;
-  /** Whether the process rejects all new requests. */
+  /** Returns whether the process rejects all new requests. */
   isEnding(): boolean;
   startLeaving(): void;
   startDraining(): void;
   startEnding(): void;
-  /** Records that the current response does not close the connection. */
+  /** Records that the response in progress does not close the connection. */
   leaveOpen(connection: Socket): void;
   wasLeftOpen(connection: Socket): boolean;
 }
@@ -60,29 +65,29 @@ export function refuseWhileDraining(lifecycle: Lifecycle) {
   };
 }
 
-/** Interval between two checks of the number of connections. */
+/** The interval between two checks of the number of connections. */
 const pollMs = 100;
 
 export interface DrainOptions {
   /**
-   * How long clients may send further requests on their connections, so that each client receives a response with
-   * `Connection: close`. If the server closed a connection earlier, a request that is already on its way would be
-   * lost.
+   * The time for which clients may send further requests on their connections, so that each client receives a
+   * response with `Connection: close`. If the server closed a connection earlier, a request that is already
+   * on its way would be lost.
    */
   readonly keepAliveGraceMs: number;
   /**
-   * How long a connection that the last response left open stays open for another request. The time starts when the
-   * client's kernel has acknowledged the response. The client may read seconds of speech from the buffer of its
-   * kernel after that.
+   * The time for which a connection that the last response did not close waits for another request. The time
+   * starts when the client's kernel has acknowledged the response. After that, the client may still read
+   * seconds of speech from the buffer of its kernel.
    */
   readonly idleCloseMs: number;
-  /** Longest duration of the whole drain. */
+  /** The longest duration of the whole drain. */
   readonly drainMs: number;
   readonly connections: GracefulClose;
   readonly queues: SendQueueReader;
-  /** Servers beside that of the app which accept its connections. */
+  /** Further servers that accept connections for the app. */
   readonly listeners?: readonly Server[];
-  /** Asks the WebSockets to close. */
+  /** Starts to drain the WebSockets. */
   readonly endSockets?: () => void;
   /** Ends every connection immediately. */
   readonly cut: () => void;
@@ -92,13 +97,14 @@ export interface DrainOptions {
 /**
  * Stops the server without interrupting a stream or losing a request:
  *
- * 1. For `keepAliveGraceMs`, all requests are served. Their responses close the connection.
- * 2. The server accepts no new connections, and running requests finish. The headers of a stream that had started
- *    before the drain did not close the connection. The next request on such a connection is served in the first
- *    half of `drainMs`.
- * 3. The drain waits until the kernel has sent all data, because a pod loses its network when the process ends.
+ * 1. For `keepAliveGraceMs`, the server serves all requests. Their responses close the connection.
+ * 2. The server accepts no new connections, and running requests finish. The headers of a stream that started
+ *    before the drain did not close the connection. In the first half of `drainMs`, the server serves the
+ *    next request on this connection.
+ * 3. The drain waits until clients have acknowledged all data, because a pod loses its network when the
+ *    process ends.
  *
- * Requests that are still running after `drainMs` are aborted.
+ * The server aborts requests that are still running after `drainMs`.
  */
 export async function drain(
   app: FastifyInstance,

@@ -5,37 +5,45 @@ import type { SendQueueReader } from "../../http/send-queues.ts";
 
 /** Closes each connection of a server when its client has received all written data. */
 export interface GracefulClose {
-  /** Records which connections are idle now. `finish` closes these connections without a pause. */
+  /** Records the connections that are idle now. `finish` closes these connections without a pause. */
   begin(): Promise<void>;
-  /** @returns the number of open connections. */
+  /** Returns the number of open connections. */
   count(): number;
   /**
    * Stops accepting connections, and resolves when all connections are closed.
-   * @param pauseMs how long an open connection waits for another request. The time starts when the client has
-   * received the last response.
+   * @param pauseMs the time for which an open connection waits for another request. The time starts when the
+   * client has acknowledged the last response.
    */
   finish(pauseMs: number): Promise<void>;
 }
 
-/** State of a connection without a running request. */
+/** The state of a connection without a running request. */
 export interface IdleState {
   /** Whether this side of the connection is closed. */
   readonly hasEnded: boolean;
-  /** Bytes that the client has not acknowledged. Undefined while the kernel's send queues cannot be read. */
+  /**
+   * The number of bytes that the client has not acknowledged. The value is undefined while the kernel's send
+   * queues cannot be read.
+   */
   readonly waiting: number | undefined;
-  /** Time since the last byte in either direction. */
+  /** The time since the last byte in either direction. */
   readonly stillMs: number;
 }
 
 interface Connection {
-  /** Number of requests with an incomplete response. */
+  /** The number of requests with an incomplete response. */
   running: number;
-  /** Bytes that the client had not acknowledged when the kernel's send queues were last read. */
+  /**
+   * The number of bytes that the client had not acknowledged when the kernel's send queues were last read.
+   */
   waiting: number;
   /** The byte counts of the last check. */
   byteCounts: string;
   movedAtMs: number;
-  /** Bytes received until the end of the last response. Further bytes are the start of a request. */
+  /**
+   * The number of bytes received until the end of the last response. Further bytes are the start of a
+   * request.
+   */
   readAtRest: number;
   hasEnded: boolean;
 }
@@ -45,9 +53,10 @@ const pollMs = 100;
 const deadMs = 30_000;
 
 /**
- * Decides how to close an idle connection. `end` closes this side after the written data. The server then destroys
- * the connection, because the client may keep its side open indefinitely. While it is unknown whether data waits for
- * the client, `end` is safe, and `destroy` has to wait until the client counts as disconnected.
+ * Decides how to close an idle connection. `end` closes this side after the written data. The server destroys
+ * the connection later, because the client may keep its side open indefinitely. If the send queues cannot be
+ * read, data may still wait for the client. In this case `end` loses no data, but `destroy` must wait until
+ * the client counts as disconnected.
  */
 export function nextStep(
   { hasEnded, waiting, stillMs }: IdleState,
@@ -60,9 +69,9 @@ export function nextStep(
 }
 
 /**
- * Replaces `server.close`, which also destroys a connection with a finished response that waits in this process for a
- * slow client. The client would receive an incomplete response.
- * @param listeners that accept more connections for the server.
+ * Replaces `server.close`, which would also destroy a connection whose finished response still waits in this
+ * process for a slow client. The client would then receive an incomplete response.
+ * @param listeners further servers that accept connections for the server.
  */
 export function watchForClose(
   server: Server,

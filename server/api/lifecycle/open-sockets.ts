@@ -1,7 +1,6 @@
 import type { WebSocket } from "ws";
 import { type Clock, every } from "../../../lib/clock.ts";
 
-/** An open WebSocket that can be drained. */
 export interface OpenSocket {
   /** Closes the socket as soon as the client has received all audio. */
   drain(): void;
@@ -11,24 +10,25 @@ export interface OpenSocket {
 
 /** Pings, counts and drains all open WebSockets of this process. */
 export interface OpenSockets {
-  /** @returns the number of open sockets. */
+  /** Returns the number of open sockets. */
   count(): number;
   countContexts(): number;
   add(socket: WebSocket, open: OpenSocket): void;
-  /**
-   * Drains all sockets. Sockets that are added later are drained immediately.
-   */
+  /** Drains all sockets, and from then on each new socket immediately. */
   drain(): void;
   close(): void;
 }
 
 export const pingMs = 20_000;
-/** Consecutive pings without a response after which a client with an open context counts as disconnected. */
+/**
+ * The number of consecutive pings without a response after which a client with an open context counts as
+ * disconnected.
+ */
 const mostUnanswered = 2;
 /**
- * The same limit for a client without an open context, which is ten minutes. Some clients keep a socket for later
- * turns and do not read from the socket in the meantime (specification of the WebSockets, section 10: an idle socket
- * stays open for at least 600 s).
+ * The same limit for a client without an open context. This limit of ten minutes is longer, because some
+ * clients keep a socket for later turns and do not read from the socket in the meantime (specification of the
+ * WebSockets, section 10: an idle socket stays open for at least 600 s).
  */
 const mostUnansweredIdle = 30;
 

@@ -16,7 +16,7 @@ export interface TlsSettings {
   readonly keyFile: string;
 }
 
-/** Accepts TLS connections and passes them to an HTTP server. */
+/** Accepts TLS connections for an HTTP server. */
 export interface TlsListener {
   readonly server: NetServer;
   /** Returns the URL. @throws Error if the port is in use. */
@@ -24,7 +24,10 @@ export interface TlsListener {
   close(): void;
 }
 
-/** The files are read periodically, because file events miss the symbolic link that the kubelet replaces for a Secret. */
+/**
+ * The listener reads the files periodically, because file events do not report that the kubelet replaces the
+ * symbolic link of a Secret.
+ */
 const reloadMs = 10_000;
 const handshakeMs = 15_000;
 
@@ -52,7 +55,8 @@ export function openTlsListener(
     noDelay: true,
   });
   const transportOf = watchTransports(server);
-  // The HTTP server handles the connection like its own, unless the server has stopped in the meantime.
+  // The HTTP server handles the connection like its own connections. After the HTTP server has stopped, the
+  // listener closes new connections.
   server.on("secureConnection", (socket: TLSSocket) => {
     const transport = transportOf(socket);
     if (!http.listening || !transport) return socket.destroy();
@@ -96,7 +100,7 @@ export function openTlsListener(
   };
 }
 
-/** @throws Error if the files are missing, or are not a valid pair. */
+/** Checks the certificate and its key. @throws Error if the files are missing, or are not a valid pair. */
 export function checkCertificate(settings: TlsSettings): void {
   checkPair(settings, readPair(settings));
 }
@@ -123,14 +127,18 @@ function addressesOf({ localAddress, localPort, remoteAddress, remotePort }: Soc
 
 async function listening(server: Server, host: string, port: number): Promise<void> {
   server.listen({ host, port });
-  await once(server, "listening"); // Rejects with the error of the server, for example if the port is in use.
+  // The promise rejects if the server emits an error, for example because the port is in use.
+  await once(server, "listening");
 }
 
 function readPair({ certFile, keyFile }: TlsSettings): Pair {
   return { cert: readFileSync(certFile, "utf8"), key: readFileSync(keyFile, "utf8") };
 }
 
-/** Returns the end of the validity of the certificate. @throws Error with the names of the files. */
+/**
+ * Returns the end of the validity of the certificate. @throws Error with the names of the files, if the pair
+ * is invalid.
+ */
 function checkPair({ certFile, keyFile }: TlsSettings, pair: Pair): string {
   try {
     const certificate = new X509Certificate(pair.cert);

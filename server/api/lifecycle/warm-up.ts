@@ -1,13 +1,13 @@
 import { createRateConverter } from "../../audio/resample.ts";
 import { formats } from "../request/formats.ts";
 
-/** Sampling rates in Hz of the built-in engines. */
+/** The sampling rates in Hz of the built-in engines. */
 const engineRates = [16_000, 22_050];
-/** Sampling rates in Hz that clients request most often, including the defaults. */
+/** The sampling rates in Hz that clients request most often, including the defaults. */
 const answerRates = [8000, 16_000, 22_050, 24_000, 44_100, 48_000];
 
 /**
- * Prepares the filters between sampling rates and the codecs, so that the first request does not wait for them.
+ * Creates the resampling filters and the codecs before the first request, because both are slow to create.
  */
 export async function warmUpCodecs(): Promise<void> {
   for (const from of engineRates) for (const to of answerRates) createRateConverter(from, to);

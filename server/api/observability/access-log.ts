@@ -8,11 +8,10 @@ import { noSpan, type Tracing } from "../../tracing/span.ts";
 import type { Metrics } from "./metrics.ts";
 import type { SynthesisRecord } from "./synthesis-record.ts";
 
-/** Destinations for reports about requests, in addition to the log. */
 interface ReportTargets {
   readonly metrics: Metrics;
   readonly tracing: Tracing;
-  /** Recorder of the usage of API keys. Undefined without a database. */
+  /** The recorder of the usage of API keys. The value is undefined without a database. */
   readonly usage: UsageRecorder | undefined;
 }
 
@@ -28,14 +27,13 @@ export function logRequests(app: FastifyInstance, { metrics, tracing, usage }: R
   });
 }
 
-/** One request with an API key, or one synthesis on a socket. */
 interface UseOfKey {
   readonly apiKey: ApiKey | undefined;
   readonly failure: Failure | undefined;
   readonly spoken: SynthesisRecord | undefined;
 }
 
-/** Records the usage of an API key. Call this function after the record of the synthesis has ended. */
+/** Records the usage of an API key. The record of the synthesis must have ended before. */
 export function noteUse(usage: ReportTargets["usage"], { apiKey, failure, spoken }: UseOfKey): void {
   if (!apiKey) return;
   const use = { requests: 1, failed: failure ? 1 : 0, audioMs: (spoken?.audioSeconds ?? 0) * 1000 };
@@ -62,7 +60,10 @@ function speechOf({ name, team = "" }: ApiKey, use: Usage, spoken: SynthesisReco
   };
 }
 
-/** Whether the log contains the client's address: for rejected requests, and for changes of keys, users and words. */
+/**
+ * Returns whether the log line contains the client's address. The address is needed to investigate rejected
+ * requests, and changes in the dashboard or of keys.
+ */
 function isForSecurity(method: string, endpoint: string | undefined, status: number): boolean {
   if (status === 401 || status === 403 || status === 429) return true;
   return method !== "GET" && method !== "HEAD" && /^\/(dashboard|v1\/keys)\b/.test(endpoint ?? "");
@@ -74,7 +75,7 @@ export function reportOnceOver(metrics: Metrics, request: FastifyRequest, reply:
 }
 
 function report(metrics: Metrics, request: FastifyRequest, reply: FastifyReply): void {
-  // A client that closes its WebSocket is not a failure.
+  // A WebSocket that its client closes is not a failed request.
   const { isWhole, status } = request.isUpgraded ? { isWhole: true, status: 101 } : endOf(reply);
   const code = request.failure?.code;
   const endpoint = request.routeOptions.url;

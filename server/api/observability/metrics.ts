@@ -35,7 +35,7 @@ export interface Metrics {
   /** Counts a finished speech request. */
   spoken(facts: { model: ModelId; voice: string; outcome: RequestOutcome; ranDry: boolean }): void;
   admitted(facts: { model: ModelId; waitedSeconds: number }): void;
-  /** @param facts `traceId` becomes an exemplar, if the trace is sampled. */
+  /** Records the time to first audio of a request. If the trace is sampled, `traceId` becomes an exemplar. */
   firstAudio(facts: { model: ModelId; variant: string; seconds: number; traceId: string | undefined }): void;
   audioEncoded(facts: {
     model: ModelId;
@@ -57,7 +57,7 @@ export interface Metrics {
   exposition(accept: string | undefined): Promise<Exposition>;
 }
 
-/** Sources of the values that are computed when the metrics are requested. */
+/** The sources of the values that are computed when the metrics are requested. */
 export interface MetricsSources {
   readonly capacity: number;
   readonly license: Pick<LicenseGate, "verdict">;
@@ -71,7 +71,7 @@ export interface MetricsSources {
   readonly now: () => number;
 }
 
-/** Highest number of values of the label `voice`. The server has fewer built-in voices. */
+/** The highest number of values of the label `voice`. The server has fewer built-in voices. */
 const maxVoices = 500;
 
 export function createMetrics(sources: MetricsSources): Metrics {
@@ -198,10 +198,16 @@ function speechMetrics(registry: TierRegistry) {
   };
 }
 
-/** Highest number of pairs of pool and revision. Beyond this limit, the least recently used pair is removed. */
+/**
+ * The highest number of pairs of pool and revision. Beyond this limit, the least recently used pair is
+ * removed.
+ */
 const mostRevisions = 32;
 
-/** Creates the metrics of pools and revisions. Their number is bounded, because every rollout adds a revision. */
+/**
+ * Creates the metrics of pools and revisions. The number of their labels is bounded, because every rollout
+ * adds a revision.
+ */
 function poolCounter(registry: TierRegistry): Metrics["poolStream"] {
   const registers = [registry];
   const labelNames = ["pool", "revision"];
@@ -280,7 +286,7 @@ function watchLicense(registry: TierRegistry, { license, now }: MetricsSources):
   });
 }
 
-/** Creates the metrics of online checks. They are absent if online checks are off. */
+/** Creates the metrics of online checks, if online checks are on. */
 function countChecks(
   registry: TierRegistry,
   { license, checksLicense = false }: MetricsSources,

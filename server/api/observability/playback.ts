@@ -1,11 +1,11 @@
-/** Shortest silence that a listener notices. The buffer of a player hides shorter gaps. */
+/** The buffer of a player hides gaps that are shorter than this. */
 const noticedMs = 100;
 
-/** State of the connection to the client. */
+/** Reports how much of the response the connection has sent. */
 export interface Wire {
-  /** Bytes of the response so far, including bytes that have not reached the socket. */
+  /** Returns the number of bytes of the response so far, including bytes that have not reached the socket. */
   sent(): number;
-  /** Bytes that the kernel has not accepted yet. */
+  /** Returns the number of bytes that the kernel has not accepted yet. */
   pending(): number;
 }
 
@@ -30,7 +30,7 @@ export class PlaybackClock {
 
   /**
    * Records further audio, before it is sent, and evaluates whether the previous audio was late.
-   * @param nowMs of a monotonic clock.
+   * @param nowMs the time of a monotonic clock in milliseconds.
    */
   encoded(audioMs: number, nowMs: number): void {
     this.#startedAtMs ??= nowMs;

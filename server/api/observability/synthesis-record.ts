@@ -7,33 +7,36 @@ import type { AnswerForm, AudioFormat } from "../request/variants.ts";
 import type { Metrics } from "./metrics.ts";
 import { PlaybackClock, type Wire } from "./playback.ts";
 
-/** The properties of a speech request in logs and metrics, without the text. */
+/**
+ * The properties of a speech request for logs and metrics. The text is left out, because texts are
+ * confidential.
+ */
 export interface SynthesisFacts {
   readonly model: ModelId;
   readonly voice: string;
   readonly format: AudioFormat;
   readonly form: AnswerForm;
-  /** Sampling rate in Hz. */
+  /** The sampling rate in Hz. */
   readonly rate: number;
 }
 
-/** The connection of the response. */
+/** Reports the progress of the connection that sends the response. */
 export interface Outlet {
-  /** Time since the request arrived. */
+  /** Returns the time since the request arrived. */
   elapsedMs(): number;
-  /** Bytes written to the connection so far. */
+  /** Returns the number of bytes that were written to the connection so far. */
   written(): number;
-  /** Bytes that still wait in this process. */
+  /** Returns the number of bytes that still wait in this process. */
   pending(): number;
 }
 
-/** Seconds of audio between two reports to the metrics. */
+/** The seconds of audio between two reports to the metrics. */
 const reportedSeconds = 1;
 
 /** Records the progress of one response, and reports it to the metrics and the trace. */
 export class SynthesisRecord {
   readonly facts: SynthesisFacts;
-  /** Unicode code points of the text. */
+  /** The number of Unicode code points of the text. */
   readonly characters: number;
   readonly #metrics: Metrics;
   readonly #clock: Clock;
@@ -46,10 +49,13 @@ export class SynthesisRecord {
   #unreportedSamples = 0;
   #unreportedWorkMs = 0;
   #firstAudioMs: number | undefined;
-  /** The body of the response, which buffers encoded bytes. */
+  /** The body of the response. Its buffer contains encoded bytes that were not written yet. */
   #body: Readable | undefined;
 
-  /** @param span the span of the request. The record adds a child span for the encoding. */
+  /**
+   * Starts the record of a request.
+   * @param span the span of the request. The record adds a child span for the encoding.
+   */
   constructor(
     { characters, ...facts }: SynthesisFacts & { readonly characters: number },
     { metrics, clock }: { readonly metrics: Metrics; readonly clock: Clock },
@@ -80,16 +86,16 @@ export class SynthesisRecord {
     return this.#firstAudioMs;
   }
 
-  /** @param body the body of the response. Its buffered bytes count as pending. */
+  /** Sets the body of the response, whose buffered bytes count as pending. */
   follow(body: Readable): void {
     this.#body = body;
   }
 
   /**
    * Records an encoded piece before it is sent.
-   * @param samples at the response's rate.
-   * @param bytes may be 0, because encoders buffer.
-   * @param workMs duration of resampling and encoding.
+   * @param samples the number of samples at the response's rate.
+   * @param bytes the number of bytes, which may be 0, because encoders buffer samples.
+   * @param workMs the duration of resampling and encoding.
    */
   encoded(samples: number, bytes: number, workMs: number): void {
     this.#encoding ??= this.#span.child("encode");
@@ -110,8 +116,8 @@ export class SynthesisRecord {
   }
 
   /**
-   * Records the end of the response. Call it once.
-   * @param isWhole false if the client disconnected before the end.
+   * Records the end of the response. The caller must call this method exactly once.
+   * @param isWhole is false if the client disconnected before the end.
    */
   over(isWhole: boolean, code: ErrorCode | undefined): void {
     if (isWhole && !code) {

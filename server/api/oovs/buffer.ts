@@ -7,7 +7,8 @@ export interface OovBuffer {
   /** Returns an upper limit for the number of waiting batches. */
   batches(): number;
   /**
-   * Returns the next batch. Undefined if no words wait. Call `done` or `putBack` of a batch before the next call.
+   * Returns the next batch, or undefined if no words wait. The caller must call `done` or `putBack` of a
+   * batch before the next call of this method.
    */
   next(): Promise<OovBatch | undefined>;
   close(): Promise<void>;
@@ -22,7 +23,7 @@ export interface OovBatch {
   putBack(): void;
 }
 
-/** A set of words, in which each word occurs once per key and language. */
+/** A set of words that counts the occurrences of each word per key and language. */
 export class OovWordSet {
   readonly #words = new Map<string, ObservedOov>();
 

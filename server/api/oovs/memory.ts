@@ -2,14 +2,14 @@ import type { ObservedOov } from "../../store/oov-store.ts";
 import { type OovBuffer, OovWordSet } from "./buffer.ts";
 
 export interface MemoryOptions {
-  /** Highest number of different words that may wait. Further words are dropped. */
+  /** The highest number of different words that may wait. Further words are dropped. */
   readonly maxWaiting?: number;
   readonly onDropped: (words: number) => void;
 }
 
 const usualMaxWaiting = 10_000;
 
-/** Creates a queue in memory. Its words are lost when the process ends. */
+/** Creates a queue in memory. The words are lost when the process ends. */
 export function waitInMemory({ maxWaiting = usualMaxWaiting, onDropped }: MemoryOptions): OovBuffer {
   const waiting = new OovWordSet();
   const addWord = (oov: ObservedOov) => {

@@ -6,9 +6,15 @@ import type { OovStore } from "../../store/oov-store.ts";
 import type { OovBuffer } from "./buffer.ts";
 import { sentenceAround } from "./sentence.ts";
 
-/** Records out-of-vocabulary words for review. It never delays or fails a request. */
+/**
+ * Records out-of-vocabulary words for review. The recorder never delays a request, and an error of the
+ * recorder never fails a request.
+ */
 export interface OovRecorder {
-  /** @param text the text that contains the words. */
+  /**
+   * Records words of a request.
+   * @param text the text that contains the words.
+   */
   note(key: ApiKey, language: string, words: readonly string[], text: string): void;
   /** Writes the remaining words. */
   close(): Promise<void>;
@@ -17,12 +23,15 @@ export interface OovRecorder {
 export interface OovRecorderOptions {
   readonly store: OovStore;
   readonly waiting: OovBuffer;
-  /** Whether the team stores the sentence of each word. */
+  /** Returns whether the team stores the sentence of each word. */
   readonly keepsSentences: (team: string | undefined) => boolean;
   readonly clock: Clock;
-  /** Interval between two writes. */
+  /** The interval between two writes. */
   readonly writeMs?: number;
-  /** Called with an error when writing fails, and with undefined when it succeeds again. */
+  /**
+   * The recorder calls this function with an error when a write fails, and with undefined when a write
+   * succeeds again.
+   */
   readonly onError: (error: Error | undefined) => void;
 }
 
@@ -32,7 +41,7 @@ export function createOovRecorder(options: OovRecorderOptions): OovRecorder {
   const { store, waiting, keepsSentences, clock } = options;
   const reportResult = reportChanges(options.onError);
 
-  /** Writes one batch. @returns whether more batches may wait. */
+  /** Writes one batch. @returns false if no batch waits. */
   const writeNext = async () => {
     const batch = await waiting.next();
     if (!batch) return false;
@@ -48,8 +57,8 @@ export function createOovRecorder(options: OovRecorderOptions): OovRecorder {
   };
   const write = async () => {
     try {
-      // Words that arrive during the writes wait for the next interval. Otherwise transactions would follow each
-      // other without a pause.
+      // Words that arrive during the writes wait for the next interval. Otherwise the database would receive
+      // one transaction after the other without a pause.
       for (let left = waiting.batches(); left > 0 && (await writeNext()); left--);
     } catch (error) {
       reportResult(error as Error);

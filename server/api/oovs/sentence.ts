@@ -1,12 +1,12 @@
-/** Highest length of a stored sentence in characters. A longer sentence is shortened around the word. */
+/** The highest number of characters of a stored sentence. A longer sentence is shortened around the word. */
 export const longestSentence = 240;
-/** Number of characters at the start of a text in which words are searched. */
+/** The number of characters at the start of a text in which words are searched. */
 const searched = 100_000;
 const letter = /[\p{L}\p{M}\p{N}]/u;
 
 /**
- * Returns the first sentence with the word, on one line. Undefined if the text does not contain the word.
- * @param language ISO 639-3.
+ * Returns the first sentence with the word, on one line, or undefined if the text does not contain the word.
+ * @param language the language of the text (ISO 639-3).
  */
 export function sentenceAround(word: string, text: string, language: string): string | undefined {
   const at = positionOf(word, text.slice(0, searched));
@@ -18,7 +18,7 @@ export function sentenceAround(word: string, text: string, language: string): st
   return sentence && cut(sentence.segment, at - from - sentence.index, word.length);
 }
 
-/** Returns the position of the word. Only whole words match. */
+/** Returns the position of the first occurrence as a whole word. */
 function positionOf(word: string, text: string): number | undefined {
   for (let at = text.indexOf(word); at >= 0; at = text.indexOf(word, at + 1)) {
     if (!isLetter(before(text, at)) && !isLetter(text.slice(at + word.length, at + word.length + 2)))

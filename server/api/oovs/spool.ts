@@ -11,32 +11,32 @@ import { waitInMemory } from "./memory.ts";
 export interface SpoolOptions {
   /** A folder that only this process uses. */
   readonly folder: string;
-  /** Limit for the size of all files. When it is reached, new words are dropped. */
+  /** The limit for the size of all files. Words that would exceed the limit are dropped. */
   readonly maxBytes?: number;
-  /** Approximate size of one file. The words of one file are one batch for the database. */
+  /** The approximate size of one file. The words of one file are one batch for the database. */
   readonly fileBytes?: number;
   readonly onDropped: (words: number) => void;
   /**
-   * Called with an error when the folder becomes unwritable, and with undefined when the folder is writable again.
-   * In the meantime, words wait in memory.
+   * The spool calls this function with an error when a write to the folder fails, and with undefined when a
+   * write succeeds again. In the meantime, words wait in memory.
    */
   readonly onError: (error: Error | undefined) => void;
   /**
-   * Called for a file that cannot be read. The file is kept, and its size counts towards the limit. The next process
-   * tries to read the file again.
+   * The spool calls this function for a file that cannot be read. The spool keeps the file, and its size
+   * counts towards the limit. The next process tries to read the file again.
    */
   readonly onUnreadable: (error: Error, path: string) => void;
 }
 
-/** Sufficient for ten minutes with a thousand words per second, without sentences. */
+/** This size is sufficient for ten minutes with a thousand words per second, without sentences. */
 const usualMaxBytes = 128 * 1024 * 1024;
 const usualFileBytes = 1024 * 1024;
 const fileName = /^words-(\d{8})\.jsonl$/;
 
 /**
- * Opens a queue of words in files, with one line for each word. Lines survive the end of the process, but may be lost
- * in a power failure. If a process is killed after the database has stored a file and before the file is deleted, the
- * words of the file are counted twice.
+ * Opens a queue of words in files, with one line for each word. The files survive the end of the process, but
+ * a power failure may lose their last lines. If the process is killed after the database has stored a file
+ * and before the file is deleted, the words of the file are counted twice.
  */
 export async function openSpool(options: SpoolOptions): Promise<OovBuffer> {
   const spool = new Spool(options);
@@ -64,15 +64,15 @@ class Spool implements OovBuffer {
   readonly #onUnreadable: (error: Error, path: string) => void;
   /** Words that could not be written to the folder. */
   readonly #memory: OovBuffer;
-  /** Complete files, with the oldest first. */
+  /** The complete files, with the oldest first. */
   #files: SpoolFile[] = [];
   #current: (SpoolFile & { readonly handle: FileHandle }) | undefined;
   #number = 0;
   #isAdopted = false;
-  /** Total size of the complete files, the unreadable files, the current file and the unwritten lines. */
+  /** The total size of the complete files, the unreadable files, the current file and the unwritten lines. */
   #bytes = 0;
   #lines: Line[] = [];
-  /** The current write. If no write runs, the last write. */
+  /** The current write, or the last write if no write runs. */
   #writing: Promise<void> = Promise.resolve();
   /** The write that starts after the current write. */
   #nextWrite: Promise<void> | undefined;
@@ -90,8 +90,8 @@ class Spool implements OovBuffer {
   }
 
   /**
-   * Adopts the files of an earlier process. If the folder is not readable now, the files are adopted before the first
-   * new file is created.
+   * Adopts the files of an earlier process. If the folder is not readable now, the spool adopts the files
+   * before it creates the first new file.
    */
   async adopt(): Promise<void> {
     try {
@@ -134,7 +134,7 @@ class Spool implements OovBuffer {
     return this.#memory.batches() + this.#files.length + 1;
   }
 
-  /** Returns words in memory first, because they would be lost at the end of the process. */
+  /** Returns the words in memory first, because the end of the process would lose these words. */
   async next(): Promise<OovBatch | undefined> {
     const batch = (await this.#memory.next()) ?? (await this.#oldest());
     if (batch) return batch;
@@ -167,7 +167,7 @@ class Spool implements OovBuffer {
     return this.#write();
   }
 
-  /** Resolves when the lines that wait now are written. Only one write runs at a time. */
+  /** Writes the lines that wait now. Only one write runs at a time. */
   #write(): Promise<void> {
     if (!this.#nextWrite) {
       this.#nextWrite = this.#writing.then(() => this.#writeLines());
@@ -202,8 +202,9 @@ class Spool implements OovBuffer {
     try {
       await handle.appendFile(lines.map(({ text }) => text).join(""));
     } catch (error) {
-      // A part of the lines may already be in the file. The file is truncated, because all lines are kept in memory.
-      // If truncating fails, this part is counted twice.
+      // A part of the lines may already be in the file. Because all lines are also kept in memory, the file
+      // is truncated to its previous length. If the truncation fails too, the words of that part are counted
+      // twice.
       await handle.truncate(bytes).catch(() => undefined);
       throw error;
     }
@@ -249,7 +250,10 @@ class Spool implements OovBuffer {
     }
   }
 
-  /** Parses the lines of a file. An invalid line is dropped, such as the last line of a killed process. */
+  /**
+   * Parses the lines of a file, and drops invalid lines. If a process is killed, its last line may be
+   * incomplete.
+   */
   #read(text: string): ObservedOov[] {
     const words = new OovWordSet();
     for (const line of text.split("\n").filter((one) => one !== "")) {

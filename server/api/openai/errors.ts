@@ -1,11 +1,14 @@
 import type { Failure } from "../../contract/errors.ts";
 
-/** An error in the format of OpenAI's clients. A problem document contains it as `error`, and an event as data. */
+/**
+ * An error in the format that OpenAI's clients read. A problem document contains the error in the field
+ * `error`.
+ */
 export interface OpenaiError {
   readonly message: string;
   readonly type: string;
   readonly code: string;
-  /** The first invalid field. */
+  /** The name of the first invalid field, or null if the error concerns no field. */
   readonly param: string | null;
 }
 

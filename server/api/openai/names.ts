@@ -1,8 +1,8 @@
 import type { ModelId } from "../../../config/contract/models.ts";
 
 /**
- * The models of this server for the model names that OpenAI's clients send. All OpenAI models accept texts of 4,096
- * characters. Only arcana accepts such long texts.
+ * The models of this server for the model names that OpenAI's clients send. All names select arcana, because
+ * OpenAI's models accept texts of 4,096 characters, and only arcana accepts texts of this length.
  */
 export const openaiModels = {
   "tts-1": "arcana",
@@ -10,7 +10,7 @@ export const openaiModels = {
   "gpt-4o-mini-tts": "arcana",
 } as const satisfies Record<string, ModelId>;
 
-/** The voices of arcana for OpenAI's voice names, with the same gender. */
+/** The voices of arcana for OpenAI's voice names. Each pair has the same gender. */
 export const openaiVoices = {
   alloy: "fern",
   ash: "atrium",

@@ -32,7 +32,10 @@ export const openaiFields = {
   stream_format: Type.Enum(["audio", "sse"], { description: "Default: `audio`." }),
 } as const;
 
-/** Sampling rate in Hz of OpenAI's service. OpenAI's clients cannot request a rate, and play PCM at this rate. */
+/**
+ * The sampling rate in Hz of OpenAI's service. OpenAI's clients cannot request a rate, and play PCM at this
+ * rate.
+ */
 const openaiRate = 24_000;
 
 export interface OpenaiRequest extends SpeechRequest {

@@ -1,4 +1,4 @@
-/** Schemas of the responses, as JSON Schema 2020-12. */
+/** Describes the responses as JSON Schema 2020-12. */
 import { licenseStates } from "../../../config/contract/license.ts";
 import { modelIds } from "../../../config/contract/models.ts";
 import { errorCodes } from "../../contract/errors.ts";

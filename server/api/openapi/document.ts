@@ -62,7 +62,7 @@ function problems(codes: readonly ErrorCode[], of: string) {
   );
 }
 
-/** Error codes that the speech routes never return. */
+/** The error codes that the speech routes never return. */
 const otherRouteCodes: readonly ErrorCode[] = [
   "not_found",
   "method_not_allowed",
@@ -74,7 +74,7 @@ const otherRouteCodes: readonly ErrorCode[] = [
 const speechCodes = errorCodes.filter((code) => !otherRouteCodes.includes(code));
 const openaiCodes = speechCodes.filter((code) => code !== "not_acceptable" && code !== "audio_too_large");
 
-/** Describes binary audio. It has a media type but no schema. */
+/** Describes binary audio, which has a media type but no schema. */
 const audioContent = (types: readonly string[]) => Object.fromEntries(types.map((type) => [type, {}]));
 
 const speech = {
@@ -116,7 +116,7 @@ const openaiSpeech = {
   },
 };
 
-/** Error codes of a GET route that requires an API key. */
+/** The error codes of a GET route that requires an API key. */
 const oovCodes: readonly ErrorCode[] = [
   "malformed_http",
   "invalid_request",
@@ -156,7 +156,7 @@ const oovs = {
   },
 };
 
-/** Error codes of every operation on API keys. The operations exist only with a database. */
+/** The error codes of every operation on API keys. */
 const keyCodes: readonly ErrorCode[] = [...oovCodes, "not_found", "rate_limited", "draining"];
 const keyBodyCodes: readonly ErrorCode[] = [
   ...keyCodes,
@@ -240,12 +240,15 @@ function read({ summary, operationId, answers }: Read) {
 
 const plain = { "text/plain": { schema: { type: "string" } } };
 
-/** Version of the API, which differs from the version of the program. Additions increment the second number. */
+/**
+ * The version of the API, which differs from the version of the program. An addition to the API increments
+ * the second number.
+ */
 const version = "1.0.0";
 
 /**
  * Creates the document.
- * @param highestRate highest sampling rate in Hz of a self-hosted arcana.
+ * @param highestRate the highest sampling rate in Hz of a self-hosted arcana.
  * @returns a new object of plain JSON.
  */
 export function openapiDocument(highestRate: number): object {

@@ -1,13 +1,15 @@
 /** Parses `Accept` (RFC 9110, section 12.5.1). */
 
 export interface MediaRange {
-  /** The media type in lower case, without parameters. It may contain wildcards, for example `audio/*`. */
+  /**
+   * The media type in lower case, without parameters. The type may contain wildcards, for example `audio/*`.
+   */
   readonly type: string;
   /** The weight (`q`) of the range, from 0 to 1. */
   readonly quality: number;
 }
 
-/** Highest number of ranges that are read, so that the work for a hostile header is bounded. */
+/** The highest number of ranges that are read, so that the work for a hostile header is bounded. */
 const maxRanges = 100;
 
 /** Returns the ranges in the order of the header. Invalid ranges are ignored. */
@@ -26,8 +28,8 @@ function parseRange(text: string): MediaRange | undefined {
 }
 
 /**
- * Parses a weight. Some clients send more than three digits, which is accepted. An invalid weight counts as 1, the
- * default of RFC 9110.
+ * Parses a weight. The parser accepts more than the three digits of RFC 9110, because some clients send more.
+ * An invalid weight counts as 1, the default of the RFC.
  */
 function parseWeight(text: string): number {
   return /^(\d+(\.\d*)?|\.\d+)$/.test(text) ? Math.min(1, Number(text)) : 1;
@@ -35,13 +37,13 @@ function parseWeight(text: string): number {
 
 export interface Match {
   readonly quality: number;
-  /** 3 for an exact type, 2 for a range such as `audio/*`, 1 for any type. */
+  /** The specificity is 3 for an exact type, 2 for a range such as `audio/*`, and 1 for any type. */
   readonly specificity: number;
-  /** Position in the header. */
+  /** The position of the range in the header. */
   readonly position: number;
 }
 
-/** Returns the most specific range that matches one of the types. */
+/** Finds the most specific range that matches one of the types. */
 export function matchTypes(ranges: readonly MediaRange[], types: readonly string[]): Match | undefined {
   let best: Match | undefined;
   for (const [position, { type, quality }] of ranges.entries()) {

@@ -1,14 +1,14 @@
 import { type ModelId, modelIds } from "../../../config/contract/models.ts";
 import type { ListedVoice } from "../../../config/contract/voices.ts";
 
-/** Names of models and voices that clients send, and that this server translates to its own names. */
+/** The names of models and voices that clients send, and that this server translates to its own names. */
 export interface Aliases {
   readonly models: Readonly<Record<string, ModelId>>;
-  /** Replacement voices for each name. The first voice that the model supports is used. */
+  /** The replacement voices for each name. The server uses the first voice that the model supports. */
   readonly voices: Readonly<Record<string, readonly string[]>>;
 }
 
-/** The default aliases: names that published clients send. */
+/** The default aliases, which are names that published clients send. */
 export const defaultAliases: Aliases = {
   models: { coda: "arcana", mistv3: "mist", mistv1: "mist" },
   voices: {
@@ -41,7 +41,7 @@ export function resolveModel(
   return owners.includes("mist") ? "mist" : (owners[0] ?? "mist");
 }
 
-/** Returns the first name that is a model or an alias of a model. */
+/** Returns the first name that is the ID of a model or an alias of a model. */
 export function firstKnownModel(
   names: readonly (string | undefined)[],
   { models }: Aliases,
@@ -61,7 +61,7 @@ export function resolveSpeaker(
   return lookUp(aliases.voices, speaker)?.find(isVoice) ?? speaker;
 }
 
-/** Whether a higher `speedAlpha` is faster. On the older mist models, a higher value is slower. */
+/** Returns whether a higher `speedAlpha` is faster. On the older mist models, a higher value is slower. */
 export function isHigherFaster(model: string): boolean {
   return ["mistv3", "coda", "arcana"].includes(model);
 }

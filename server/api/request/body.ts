@@ -14,16 +14,15 @@ declare module "fastify" {
 }
 
 export interface BodyOptions {
-  /** Largest body. */
   readonly limitBytes: number;
   readonly clock: Clock;
-  /** How long memory is reserved for bytes that a client has announced but not sent. */
+  /** The time for which memory is reserved for bytes that a client has announced but not sent. */
   readonly promiseMs: number;
 }
 
 /**
- * Computes the options from the limits. An announced body reserves memory for a third of the longest wait, so that
- * requests in the queue get the memory if the client does not send the body.
+ * Computes the options from the limits. An announced body that does not arrive reserves memory for a third of
+ * the longest wait, so that waiting requests get this memory in time.
  */
 export function bodyOptions(limits: ApiLimits, clock: Clock): BodyOptions {
   return { limitBytes: limits.bodyBytes, clock, promiseMs: limits.heldWaitMs / 3 };
@@ -31,12 +30,12 @@ export function bodyOptions(limits: ApiLimits, clock: Clock): BodyOptions {
 
 /**
  * Bodies up to this size need no reservation, so they do not wait for large bodies. The number of connections
- * bounds their memory. A body of an unauthenticated client must not be larger.
+ * bounds their memory. The server rejects larger bodies of unauthenticated clients.
  */
 const smallBytes = 64 * 1024;
 /**
- * Copies of a body that exist at the same time: the bytes, the JSON text, the text to synthesize, and the
- * invocation.
+ * The number of copies of a body that exist at the same time: the bytes, the JSON text, the text to
+ * synthesize, and the invocation.
  */
 export const bodyCopies = 4;
 
@@ -52,7 +51,7 @@ export function takeJsonOnly(
     reply.raw.once("close", () => memory.free());
   });
   app.addHook("preParsing", async (request, reply) => {
-    if (isContinueExpected(request)) reply.raw.writeContinue(); // The API key was verified before.
+    if (isContinueExpected(request)) reply.raw.writeContinue(); // An earlier hook has verified the API key.
   });
   // A client with `Expect: 100-continue` sends its body only after the server has accepted the headers.
   app.server.on("checkContinue", (request, response) => app.server.emit("request", request, response));
@@ -109,15 +108,15 @@ async function readBody(
 
 interface BodyMemoryOptions extends BodyOptions {
   readonly memory: MemoryReservation;
-  /** Value of `Content-Length`. NaN if the client did not send this header. */
+  /** The value of `Content-Length`, or NaN if the client did not send this header. */
   readonly declared: number;
 }
 
 /**
- * Reserves memory for a body while the body arrives. The first `smallBytes` need no reservation. For a larger body,
- * the announced size is reserved at once, so that large bodies are received one after the other when memory is
- * scarce. If the client does not send the announced bytes in time, the unused memory is released. After that, the
- * reservation grows with the received bytes.
+ * Reserves memory for a body while the body arrives. The first `smallBytes` need no reservation. For a larger
+ * body, the server reserves the announced size at once, so that it receives large bodies one after the other
+ * when memory is scarce. If the client does not send the announced bytes in time, the server releases the
+ * unused memory. After that, the reservation grows with the received bytes.
  */
 class BodyMemory {
   readonly #options: BodyMemoryOptions;
@@ -158,7 +157,7 @@ class BodyMemory {
   }
 }
 
-/** Yields the bytes of the body. The connection stays open for the response if the read stops early. */
+/** Yields the bytes of the body. If the reader stops early, the connection stays open for the response. */
 async function* arriving(payload: Readable): AsyncGenerator<Buffer, void, void> {
   try {
     for await (const piece of payload.iterator({ destroyOnReturn: false })) yield piece as Buffer;

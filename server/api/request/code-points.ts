@@ -1,4 +1,7 @@
-/** Counts the characters of a text, as for all limits of texts. A surrogate pair is one character. */
+/**
+ * Counts the characters of a text. All limits of texts use this count, in which a surrogate pair is one
+ * character.
+ */
 export function countCodePoints(text: string): number {
   let count = text.length;
   for (let i = 0; i < text.length; i++) if (isHighSurrogate(text, i) && isLowSurrogate(text, i + 1)) count--;

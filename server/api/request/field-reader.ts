@@ -3,15 +3,16 @@ import { Value } from "typebox/value";
 import { Failure, type FieldError } from "../../contract/errors.ts";
 import { describe } from "./fields.ts";
 
-/** Reads fields one by one and collects the errors. */
+/** Reads the fields of a body one by one, and collects the errors of all fields. */
 export class FieldReader {
   readonly #body: Readonly<Record<string, unknown>>;
-  /** Fields with text to synthesize. No error message may quote these fields. */
+  /** The names of the fields with text to synthesize. No error message may quote these fields. */
   readonly #spoken: readonly string[];
   readonly #errors: FieldError[] = [];
 
   /**
-   * @param spoken names of the fields with text to synthesize. Error messages never quote them.
+   * Creates a reader.
+   * @param spoken the names of the fields with text to synthesize.
    * @throws Failure `invalid_request` if the body is not an object.
    */
   constructor(body: unknown, spoken: readonly string[]) {
@@ -24,7 +25,7 @@ export class FieldReader {
     this.#spoken = spoken;
   }
 
-  /** Returns the value of the field. Undefined if the value is absent, null or invalid. */
+  /** Returns the value of the field, or undefined if the value is absent, null or invalid. */
   read<Type>(name: string, schema: TSchema): Type | undefined {
     const value = Object.hasOwn(this.#body, name) ? this.#body[name] : undefined;
     if (value === undefined || value === null) return undefined;
@@ -48,7 +49,7 @@ export class FieldReader {
     return this.#errors.some((error) => error.pointer === `/${name}`);
   }
 
-  /** @throws Failure `invalid_request` with all errors so far. */
+  /** Ends the validation. @throws Failure `invalid_request` with all errors so far. */
   finish(): void {
     const [first] = this.#errors;
     if (!first) return;

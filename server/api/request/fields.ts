@@ -3,11 +3,11 @@ import { modelIds } from "../../../config/contract/models.ts";
 import { audioFormats, eventFormats, type RateRule } from "./variants.ts";
 
 /**
- * The fields of a speech request (specification 2.1). The same schemas validate requests and describe the
- * API. Fields that depend on model, variant or profile are functions.
+ * Defines the fields of a speech request (specification 2.1). The same schemas validate requests and describe
+ * the API.
  */
 
-/** Limits of `speedAlpha` and `inlineSpeedAlpha`. Speech beyond these limits is not intelligible. */
+/** The limits of `speedAlpha` and `inlineSpeedAlpha`. Speech beyond these limits is not intelligible. */
 export const slowest = 10;
 export const quickest = 0.1;
 
@@ -72,7 +72,7 @@ export const fields = {
   max_tokens: Type.Integer({ minimum: 200, maximum: 5000, description: "`arcana`. Default: 1200." }),
 } as const;
 
-/** `audioFormat` of an event stream (specification 4.1). */
+/** The field `audioFormat` of an event stream (specification 4.1). */
 export const eventFormatField = Type.Enum([...eventFormats]);
 
 export function rateField(rule: RateRule): TSchema {

@@ -15,12 +15,18 @@ type CreateEncoder = (rate: number) => Encoder | Promise<Encoder>;
 export interface Format {
   /** Creates a streaming encoder for samples at `rate` Hz. */
   readonly createEncoder: CreateEncoder;
-  /** The encoder and the header of a response with a known length, if they differ from those of a stream. */
+  /**
+   * The encoder and the header of a complete file. The value is absent if a file has the same bytes as a
+   * stream.
+   */
   readonly file?: {
     readonly createEncoder: CreateEncoder;
     readonly header: (rate: number, audio: Uint8Array, samples: number) => Uint8Array;
   };
-  /** Returns the encoder's rate for a requested `rate` in Hz. Absent if the encoder supports every rate. */
+  /**
+   * Returns the encoder's rate for a requested `rate` in Hz. The function is absent if the encoder supports
+   * every rate.
+   */
   readonly rateFor?: (rate: number) => number;
 }
 

@@ -35,14 +35,14 @@ export const rotationFields = {
 
 const usualOverlapHours = 24;
 const hourMs = 3_600_000;
-/** A name of one line that is safe in a URL, a table and a log. */
+/** Matches a name of one line that is safe in a URL, a table and a log. */
 const plainName = /^[\p{L}\p{N}][\p{L}\p{N} ._@:+-]{0,63}$/u;
 
 /**
  * Validates a request for a new API key.
  * @param now milliseconds since the epoch.
  * @param team the team of the client, which may create keys only for this team, without the scope `admin` and
- * within the server's limits. Undefined if the client may create keys for any team.
+ * within the server's limits. The value is undefined if the client may create keys for any team.
  * @param serverLimits the default limits of API keys.
  * @throws Failure `invalid_request` with all invalid fields.
  */
@@ -86,7 +86,7 @@ export function readKeyFacts(
   };
 }
 
-/** @throws Failure `invalid_request`. */
+/** Validates a request to rotate an API key. @throws Failure `invalid_request`. */
 export function readRotation(body: unknown, now: number): KeyRotation {
   const reader = new FieldReader(body, []);
   const hours = reader.read<number>("overlapHours", rotationFields.overlapHours) ?? usualOverlapHours;
@@ -95,7 +95,7 @@ export function readRotation(body: unknown, now: number): KeyRotation {
   return { endOfOthers: now + hours * hourMs, ...(expiresAt !== undefined && { expiresAt }) };
 }
 
-/** Reads the name of a key or of a team. */
+/** Checks the name of a key or of a team. */
 function readName(reader: FieldReader, field: string, value: string | undefined): string | undefined {
   if (value === undefined || plainName.test(value)) return value;
   reader.refuse(

@@ -1,19 +1,21 @@
 export interface ApiLimits {
   readonly bodyBytes: number;
-  /** Limit for the total size of all bodies and JSON responses in memory. */
+  /** The limit for the total size of all bodies and JSON responses in memory. */
   readonly heldBytes: number;
-  /** Longest wait of a request for memory. */
+  /** The longest wait of a request for memory. */
   readonly heldWaitMs: number;
-  /** Limit for the audio of one JSON response. */
+  /** The limit for the audio of one JSON response. */
   readonly jsonAudioBytes: number;
-  /** Highest sampling rate in Hz of a self-hosted arcana. */
+  /** The highest sampling rate in Hz of a self-hosted arcana. */
   readonly highestRate: number;
   readonly headerBytes: number;
-  /** Longest time for a request to arrive. */
+  /** The longest time for a request to arrive. */
   readonly requestTimeoutMs: number;
-  /** Longest time without progress while data waits for the client. */
+  /** The longest time without progress while data waits for the client. */
   readonly stallMs: number;
-  /** Time without an event after which a comment is sent, so that no proxy closes the event stream. */
+  /**
+   * The time without an event after which the server sends a comment, because proxies close silent streams.
+   */
   readonly heartbeatMs: number;
 }
 

@@ -2,12 +2,12 @@ import { type Clock, systemClock } from "../../../lib/clock.ts";
 import { Failure } from "../../contract/errors.ts";
 
 /**
- * Limits the memory that all requests of this process hold for whole bodies and whole responses. A request that
- * needs more memory waits in a queue for a bounded time. To avoid a deadlock, the newest request that holds memory
- * fails instead of waiting, and releases its memory.
+ * Limits the memory that all requests of this process hold for large bodies and JSON responses. A request
+ * that needs more memory waits in a queue for a bounded time. To avoid a deadlock, the newest request that
+ * holds memory does not wait, but fails and releases its memory.
  */
 export interface MemoryBudget {
-  /** Creates the reservation of one request, initially 0 bytes. */
+  /** Creates the reservation of one request, which has 0 bytes at first. */
   open(): MemoryReservation;
   heldBytes(): number;
 }
@@ -37,7 +37,7 @@ export function createMemoryBudget(
 ): MemoryBudget {
   let held = 0;
   const queue: Waiting[] = [];
-  /** Requests that hold memory, in the order of arrival. */
+  /** The requests that hold memory, ordered by their first reservation. */
   const holders = new Set<MemoryReservation>();
 
   /** Grants memory strictly in order, so that small requests do not delay a large request indefinitely. */
@@ -100,9 +100,9 @@ export function createMemoryBudget(
 
 interface QueueEntry {
   readonly bytes: number;
-  /** Called when the bytes are granted. */
+  /** The queue calls this function when the bytes are granted. */
   readonly hold: () => void;
-  /** Called when the wait ends without the bytes. */
+  /** The queue calls this function when the wait ends without the bytes. */
   readonly leave: (waiting: Waiting) => void;
   readonly waitMs: number;
   readonly clock: Clock;
@@ -110,7 +110,7 @@ interface QueueEntry {
 }
 
 /**
- * Resolves when the bytes are granted.
+ * Waits until the bytes are granted.
  * @throws Failure `overloaded` after the longest wait, or when the request has ended.
  */
 function waitInQueue(

@@ -1,16 +1,19 @@
 import { type Aliases, defaultAliases } from "./aliases.ts";
 
-/** Values of the scope of `clear`: `abort` discards everything, `buffer` only text that is not committed yet. */
+/**
+ * The effects of `clear`: `abort` discards all text and stops the synthesis, and `buffer` discards only text
+ * that is not committed yet.
+ */
 export const clearModes = ["abort", "buffer"] as const;
 export type ClearMode = (typeof clearModes)[number];
 
-/** Settings of all WebSockets. */
+/** The settings of all WebSockets. */
 export interface SocketOptions {
   readonly aliases: Aliases;
   readonly clearMode: ClearMode;
-  /** Highest number of open sockets of one API key in this process. */
+  /** The highest number of open sockets of one API key in this process. */
   readonly perKey: number;
-  /** Highest number of new sockets per second of one API key in this process. */
+  /** The highest number of new sockets per second of one API key in this process. */
   readonly newPerSecond: number;
 }
 

@@ -7,11 +7,11 @@ import { describe, eventFormatField, fields, quickest, rateField, slowest } from
 import { formats } from "./formats.ts";
 import { type AudioFormat, rateRule, type Variant } from "./variants.ts";
 
-/** A valid speech request with every default resolved. */
+/** A valid speech request, in which every default is resolved. */
 export interface SpeechRequest {
   readonly invocation: Invocation;
   readonly format: AudioFormat;
-  /** Sampling rate in Hz of the response. */
+  /** The sampling rate in Hz of the response. */
   readonly rate: number;
 }
 
@@ -19,28 +19,28 @@ export interface SpeechRequest {
 export interface RequestRules {
   readonly profile: Profile;
   readonly voices: readonly ListedVoice[];
-  /** Highest sampling rate in Hz of a self-hosted arcana. */
+  /** The highest sampling rate in Hz of a self-hosted arcana. */
   readonly highestRate: number;
 }
 
 interface ValidationOptions extends RequestRules {
   readonly variant: Variant;
-  /** Source of the request. Default: the API. */
+  /** The source of the request. The default is the API. */
   readonly place?: Place;
 }
 
 /** The source of a request. The dashboard has other text limits (specification part 8). */
 export type Place = "api" | "dashboard";
 
-/** Highest number of values in `inlineSpeedAlpha`. The longest text of mist has fewer words. */
+/** The highest number of values in `inlineSpeedAlpha`. The longest text of mist has fewer words. */
 const maxInlineValues = 500;
 
-/** A decimal number. `Number` would also accept `0x1` and an empty string. */
+/** Matches a decimal number. `Number` would also accept `0x1` and an empty string. */
 const decimal = /^\s*(\d+(\.\d*)?|\.\d+)\s*$/;
 
 /**
- * Validates a body according to the specification (parts 2.1 and 8). Unknown fields are ignored, and `null` means
- * absent. Values out of range are rejected, not clamped. The error contains all invalid fields.
+ * Validates a body according to the specification (parts 2.1 and 8). Unknown fields are ignored, `null` means
+ * absent, and values out of range are rejected. The error contains all invalid fields.
  * @throws Failure `invalid_request` with JSON pointers.
  */
 export function readRequest(body: unknown, options: ValidationOptions): SpeechRequest {
@@ -54,7 +54,7 @@ function readFields(reader: FieldReader, options: ValidationOptions): SpeechRequ
   const { variant, voices, profile, place } = options;
   const format = readFormat(reader, variant);
   const modelId = reader.read<ModelId>("modelId", fields.modelId) ?? defaultModel(variant);
-  reader.finish(); // The rules of the other fields depend on these two.
+  reader.finish(); // The rules of the other fields depend on the format and the model.
   const voice = readVoice(reader, modelId, voices);
   const rate = readRate(reader, modelId, format, options);
   const invocation: Invocation = {
@@ -107,7 +107,10 @@ function readVoice(
   return voice;
 }
 
-/** Explains an unknown voice. Most often `modelId` is absent, and the default model does not have the voice. */
+/**
+ * Explains why the model does not have the voice. Often the client has omitted `modelId`, and the voice
+ * belongs to another model than the default.
+ */
 function noSuchVoice(speaker: string, modelId: ModelId, voices: readonly ListedVoice[]): string {
   const others = voices.find(({ id }) => id === speaker)?.models ?? [];
   const hint =
@@ -123,7 +126,10 @@ export function someVoices(modelId: ModelId, voices: readonly ListedVoice[]): st
   return ids.slice(0, 3).join(", ");
 }
 
-/** @param name the name of the field in the client's API. */
+/**
+ * Reads the text to synthesize.
+ * @param name the name of the field in the client's API.
+ */
 export function readText(reader: FieldReader, name: string, modelId: ModelId, place: Place = "api"): string {
   const text = reader.readRequired<string>(name, fields.text);
   if (text === undefined) return "";
@@ -192,7 +198,7 @@ function readMarkup(reader: FieldReader, modelId: ModelId, { form }: Variant): M
   if (modelId === "arcana") return plainMarkup;
   const read = (name: keyof typeof fields) => reader.read<boolean>(name, fields[name]);
   const reduceLatency = read("reduceLatency");
-  const saveOovs = form !== "events" && read("saveOovs"); // Specification 4.1 does not list it.
+  const saveOovs = form !== "events" && read("saveOovs"); // Specification 4.1 does not list `saveOovs`.
   return {
     noTextNormalization: read("noTextNormalization") ?? reduceLatency ?? false,
     pauseBetweenBrackets: read("pauseBetweenBrackets") ?? false,
@@ -237,7 +243,8 @@ function readSampling(reader: FieldReader, modelId: ModelId): Pick<Invocation, "
 }
 
 /**
- * Returns the base language of a tag: `en` for `en`, `eng` and `en-US`. Undefined if the text is not a language tag.
+ * Returns the base language of a tag: `en` for `en`, `eng` and `en-US`. The result is undefined if the text
+ * is not a language tag.
  */
 function baseLanguage(tag: string): string | undefined {
   try {

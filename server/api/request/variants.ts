@@ -3,17 +3,17 @@ import { opusRates } from "../../audio/opus.ts";
 import { Failure } from "../../contract/errors.ts";
 import { type MediaRange, matchTypes, parseAccept } from "./accept.ts";
 
-/** Values of `audioFormat` in the specification (parts 2.1 and 4). */
+/** The values of `audioFormat` in the specification (parts 2.1 and 4). */
 export const audioFormats = ["wav", "ogg", "mp3", "mulaw", "pcm"] as const;
 export type HttpFormat = (typeof audioFormats)[number];
-/** WebSockets also support WebM. */
+/** The formats of all protocols. Only WebSockets support WebM. */
 export type AudioFormat = HttpFormat | "webm";
-/** Formats of an event stream (specification 4.1). The first format is the default. */
+/** The formats of an event stream (specification 4.1). The first format is the default. */
 export const eventFormats = ["mp3", "mulaw", "pcm"] as const satisfies readonly AudioFormat[];
 
 /**
- * The media types with which `Accept` requests a stream of a format. The response has the first type; the other
- * types are aliases.
+ * The media types with which `Accept` requests a stream of a format. The response has the first type. The
+ * other types are aliases.
  */
 export const streamTypes: Readonly<Record<HttpFormat, readonly [mediaType: string, ...aliases: string[]]>> = {
   wav: ["audio/wav", "audio/x-wav", "audio/wave", "audio/vnd.wave"],
@@ -24,9 +24,14 @@ export const streamTypes: Readonly<Record<HttpFormat, readonly [mediaType: strin
 };
 
 export type Variant =
-  /** `{"audioContent": base64}`. If `formatRequired` is false, `audioFormat` is `wav` by default. */
+  /**
+   * The response is `{"audioContent": base64}`. If `formatRequired` is false, the default of `audioFormat` is
+   * `wav`.
+   */
   | { readonly form: "json"; readonly formatRequired: boolean }
-  /** Server-sent events (specification 4.1). `audioFormat` is `mp3` by default. */
+  /**
+   * The response consists of server-sent events (specification 4.1). The default of `audioFormat` is `mp3`.
+   */
   | { readonly form: "events" }
   | StreamVariant;
 
@@ -36,11 +41,11 @@ export interface StreamVariant {
   readonly format: AudioFormat;
   readonly defaultModel: ModelId;
   readonly defaultRate: (model: ModelId) => number;
-  /** Sampling rate in Hz, if the media type determines the rate. */
+  /** The sampling rate in Hz, if the media type determines the rate. */
   readonly fixedRate?: number;
 }
 
-/** Name of the variant for logs and metrics. */
+/** The name of the variant in logs and metrics. */
 export type AnswerForm = Variant["form"] | "socket";
 
 interface Offer {
@@ -57,7 +62,10 @@ function stream(types: readonly string[], variant: Partial<StreamVariant> & { fo
   return { types, variant: () => whole };
 }
 
-/** The variants in the server's order of preference, which decides if `Accept` allows several variants equally. */
+/**
+ * The variants in the server's order of preference. The order decides if `Accept` prefers several variants
+ * equally.
+ */
 const offers: readonly Offer[] = [
   {
     types: ["application/json"],
@@ -79,7 +87,8 @@ export const offeredTypes: readonly string[] = offers.map((offer) => offer.types
 
 /**
  * Selects the variant of the response.
- * @throws Failure `not_acceptable` if `Accept` excludes every offered type.
+ * A header that allows another type than audio, such as `text/html`, selects JSON.
+ * @throws Failure `not_acceptable` if `Accept` allows none of the offered types.
  */
 export function chooseVariant(accept: string | undefined): Variant {
   const ranges = parseAccept(accept ?? "");
@@ -99,7 +108,7 @@ export function chooseVariant(accept: string | undefined): Variant {
   throw new Failure("not_acceptable", `Accept one of ${offeredTypes.join(", ")}.`);
 }
 
-/** Whether the client accepts a type other than audio, such as `text/html` of a browser. */
+/** Returns whether the client accepts a type other than audio, such as `text/html` of a browser. */
 function meansAnything({ type, quality }: MediaRange): boolean {
   return quality > 0 && !type.startsWith("audio/");
 }
@@ -108,14 +117,17 @@ function refusesJson(ranges: readonly MediaRange[]): boolean {
   return matchTypes(ranges, ["application/json"])?.quality === 0;
 }
 
-/** Allowed values of `samplingRate` in Hz (specification parts 2.1 and 8). */
+/** The allowed values of `samplingRate` in Hz (specification parts 2.1 and 8). */
 export type RateRule =
   | { readonly kind: "range"; readonly from: number; readonly to: number }
   | { readonly kind: "list"; readonly rates: readonly number[] };
 
 const cloudRates = [8000, 16_000, 22_050, 24_000, 44_100, 48_000, 96_000];
 
-/** @param highestRate Hz, the limit of a self-hosted arcana. The specification allows "any value" there. */
+/**
+ * Returns the allowed sampling rates.
+ * @param highestRate the limit in Hz of a self-hosted arcana, for which the specification allows "any value".
+ */
 export function rateRule(
   model: ModelId,
   format: AudioFormat,

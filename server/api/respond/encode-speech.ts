@@ -4,16 +4,16 @@ import type { WordTimestamp } from "../../contract/speech.ts";
 import type { SynthesisStream } from "../upstream/model-client.ts";
 import type { FirstPiece } from "./first-piece.ts";
 
-/** Receives reports about the encoded audio. */
+/** Receives reports about the progress of the encoding. */
 export interface Listener {
   /**
-   * Called after each step of the encoding.
-   * @param samples encoded samples at the rate of the response.
-   * @param bytes encoded bytes, 0 while the encoder buffers.
-   * @param workMs duration of the step.
+   * The encoding calls this function after each step.
+   * @param samples the number of encoded samples at the rate of the response.
+   * @param bytes the number of encoded bytes, which is 0 while the encoder buffers.
+   * @param workMs the duration of the step.
    */
   onEncoded(samples: number, bytes: number, workMs: number): void;
-  /** Called with word timestamps in seconds. */
+  /** The encoding calls this function with word timestamps in seconds. */
   onWords?(words: readonly WordTimestamp[]): void;
 }
 
@@ -26,8 +26,9 @@ export interface Speaking {
 
 /**
  * Resamples and encodes speech, and yields the bytes of the response piece by piece.
- * @param rate sampling rate in Hz of the response.
- * @param firstPiece limits the duration of the first piece. Default: the pieces have the durations of the model's frames.
+ * @param rate the sampling rate in Hz of the response.
+ * @param firstPiece limits the duration of the first piece. Without this parameter, each piece has the
+ * duration of a frame of the model.
  * @throws Failure if the model fails during the stream.
  */
 export async function* encodeSpeech(

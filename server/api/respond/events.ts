@@ -8,7 +8,11 @@ export const eventStreamType = "text/event-stream";
 
 /** Formats the events of one protocol. Each method returns the text of one or more events. */
 export interface EventShape {
-  /** @param base64 the encoded chunk. Each chunk can be decoded separately, and the decoded chunks form the file. */
+  /**
+   * Formats one chunk of the file.
+   * @param base64 the encoded chunk. Each chunk can be decoded separately, and the decoded chunks form the
+   * file.
+   */
   chunk(base64: string): string;
   /** Formats the events after the last chunk. */
   finished(words: readonly WordTimestamp[]): string;
@@ -45,11 +49,17 @@ function columns(words: readonly WordTimestamp[]) {
 export interface EventsOptions {
   readonly shape: EventShape;
   readonly listener: Listener;
-  /** Called when the stream fails, because the status was already sent. */
+  /**
+   * The generator calls this function when the stream fails, because the status of the response was already
+   * sent.
+   */
   readonly onFailure: (failure: Failure) => void;
 }
 
-/** Yields speech as events: at least one chunk, and then the final events or the error. */
+/**
+ * Yields speech as events. A complete stream has at least one chunk and then the final events. A failed
+ * stream ends with the error.
+ */
 export async function* respondEvents(
   speaking: Speaking,
   { rate }: Pick<SpeechRequest, "rate">,
@@ -76,12 +86,13 @@ export async function* respondEvents(
   yield shape.finished(words);
 }
 
-/** A comment of an event stream. Clients ignore comments. */
+/** A comment of an event stream, which clients ignore. */
 const heartbeat = ":\n\n";
 
 /**
- * Yields the same events, and a comment after each period without an event, so that no proxy closes the connection.
- * No comment is sent before the first event, because the response can still become an error until then.
+ * Yields the same events, and a comment after each period without an event, because proxies close silent
+ * connections. The first comment follows the first event, because the response can become an error document
+ * until that event.
  */
 export async function* withHeartbeats(
   events: AsyncIterable<string>,
@@ -99,7 +110,7 @@ export async function* withHeartbeats(
       ({ done, value } = await next);
     }
   } finally {
-    // After the client has disconnected, an error of this promise would have no handler.
+    // If the client disconnects, no code awaits this promise any more, and its error would have no handler.
     next.catch(() => undefined);
     await iterator.return?.();
   }

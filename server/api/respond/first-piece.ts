@@ -1,10 +1,10 @@
-/** The duration of the first piece, and the shortest duration that is sent as the first piece. */
+/** The longest and the shortest duration of the first piece. */
 const firstSeconds = 0.03;
 const leastSeconds = 0.02;
 
 /**
- * Divides the audio of a stream so that its first piece has 20 to 40 ms, unless the whole stream is shorter. A client
- * can start to play earlier, and learns early that audio follows. The further pieces are not changed.
+ * Divides the audio of a stream so that its first piece has 20 to 30 ms, because a client can start to play a
+ * short piece earlier. A stream of less than 20 ms has only one piece.
  */
 export class FirstPiece {
   readonly #length: number;
@@ -12,7 +12,10 @@ export class FirstPiece {
   #held: Int16Array = new Int16Array(0);
   #isSent = false;
 
-  /** @param rate sampling rate of the audio in Hz. */
+  /**
+   * Starts the division of one stream.
+   * @param rate the sampling rate of the audio in Hz.
+   */
   constructor(rate: number) {
     this.#length = Math.round(firstSeconds * rate);
     this.#least = Math.round(leastSeconds * rate);
@@ -29,7 +32,10 @@ export class FirstPiece {
     return rest.length > 0 ? [held.subarray(0, this.#length), rest] : [held];
   }
 
-  /** Returns the held samples of a stream that is shorter than the first piece, and the samples after them. */
+  /**
+   * Returns the last samples. If the stream is shorter than the first piece, the result includes the held
+   * samples.
+   */
   finish(samples: Int16Array): Int16Array {
     const rest = joinSamples(this.#held, samples);
     this.#held = new Int16Array(0);

@@ -7,7 +7,7 @@ import { encodeSpeech, type Listener, type Speaking } from "./encode-speech.ts";
 import { bodyOf } from "./stream.ts";
 
 interface JsonOptions {
-  /** Highest number of bytes of audio. */
+  /** The highest number of bytes of audio. */
   readonly maxBytes: number;
   /** Reserves memory for the audio until the response is sent. */
   readonly hold: Hold;
@@ -15,7 +15,7 @@ interface JsonOptions {
 }
 
 /**
- * Reserves memory up to this total number of bytes.
+ * Increases the reservation to this total number of bytes.
  * @throws Failure `overloaded` if other requests hold too much memory.
  */
 type Hold = (bytes: number) => Promise<void>;
@@ -29,21 +29,21 @@ export function holdIn(memory: MemoryReservation): Hold {
 }
 
 export interface JsonAnswer {
-  /** Bytes of the body. */
+  /** The number of bytes of the body. */
   readonly length: number;
   readonly body: Readable;
 }
 
 const opening = '{"audioContent":"';
 const closing = '"}';
-/** Size of one step of the reservation. */
+/** The size of one step of the reservation. */
 const stepBytes = 256 * 1024;
 
 /**
- * Creates the response `{"audioContent": base64}` with a complete audio file (specification 4.2 and 4.3). The whole
- * audio is kept in memory, but the base64 text is created piece by piece.
- * @throws Failure `audio_too_large` if the audio exceeds `maxBytes`, `overloaded` if other requests hold too much
- * memory.
+ * Creates the response `{"audioContent": base64}` with a complete audio file (specification 4.2 and 4.3). The
+ * whole audio is kept in memory, but the base64 text is created piece by piece.
+ * @throws Failure `audio_too_large` if the audio exceeds `maxBytes`, or `overloaded` if other requests hold
+ * too much memory.
  */
 export async function respondJson(
   speaking: Speaking,
@@ -88,7 +88,10 @@ function tooLarge(maxBytes: number): Failure {
   );
 }
 
-/** Bytes of one step of base64: a multiple of three, so that the texts can be concatenated. */
+/**
+ * The number of bytes of one step of base64. The number is a multiple of three, so that the texts can be
+ * concatenated.
+ */
 const encodedStepBytes = 3 * 16 * 1024;
 
 /** Returns the length of the base64 text for a number of bytes. */
@@ -98,7 +101,7 @@ export function base64Length(bytes: number): number {
 
 /** Encodes all parts as one base64 text, and yields the text piece by piece. */
 export function* base64Of(parts: Iterable<Uint8Array>): Generator<string, void, void> {
-  let rest: Buffer = Buffer.alloc(0); // Up to two bytes that wait for the next part.
+  let rest: Buffer = Buffer.alloc(0); // At most two bytes wait for the next part.
   for (const part of parts) {
     const missing = (3 - rest.length) % 3;
     const first = Buffer.concat([rest, part.subarray(0, missing)]);

@@ -12,10 +12,10 @@ declare module "fastify" {
 }
 
 const problemType = "application/problem+json";
-/** Default of Retry-After in seconds for status 503. */
+/** The default of Retry-After in seconds for status 503. */
 const defaultRetryAfter = 1;
 
-/** The public error code and message for errors of Fastify. */
+/** The public error codes and messages for errors of Fastify. */
 const frameworkCodes: Readonly<Record<string, readonly [ErrorCode, string]>> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: [
     "unsupported_media_type",
@@ -26,7 +26,10 @@ const frameworkCodes: Readonly<Record<string, readonly [ErrorCode, string]>> = {
   FST_ERR_BAD_URL: ["not_found", "The path is not valid; check the percent-encoding of the URL."],
 };
 
-/** Converts an error to a failure for the client. An unexpected error becomes `internal`, without details. */
+/**
+ * Converts an error to a failure for the client. An unexpected error becomes `internal`, because its details
+ * may be confidential.
+ */
 export function toFailure(error: unknown): Failure {
   if (error instanceof Failure) return error;
   const known = frameworkCodes[(error as FastifyError | undefined)?.code ?? ""];
@@ -55,7 +58,7 @@ export function sendProblem(reply: FastifyReply, request: FastifyRequest, error:
     .send(Buffer.from(JSON.stringify(problem))); // Fastify would add a charset to a string.
 }
 
-/** Returns the headers of an error response. They do not depend on the format of the body. */
+/** Returns the headers of an error response, which do not depend on the format of the body. */
 export function problemHeaders(failure: Failure): Record<string, string> {
   const headers: Record<string, string> = { "cache-control": "no-store" };
   const retryAfter = failure.retryAfterSeconds ?? (failure.status === 503 ? defaultRetryAfter : undefined);
@@ -65,8 +68,8 @@ export function problemHeaders(failure: Failure): Record<string, string> {
 }
 
 /**
- * Responds to requests without a route: with 405 and `Allow` if the path supports another method, otherwise with 404.
- * The body of the request is not read.
+ * Responds to requests without a route: with 405 and `Allow` if the path supports another method, otherwise
+ * with 404. The server does not read the body of these requests.
  */
 export function addNotFound(app: FastifyInstance): void {
   const methods = new Map<string, Set<string>>();
@@ -94,8 +97,9 @@ const clientErrors: Readonly<Record<string, readonly [ErrorCode, string]>> = {
 };
 
 /**
- * Responds to invalid HTTP on the bare connection. If another response is in progress, nothing is sent.
- * @param refuse receives the failure, and returns the ID of the request.
+ * Responds to invalid HTTP directly on the connection, because an invalid request never reaches a route. If
+ * another response is in progress, the function sends nothing.
+ * @param refuse records the failure, and returns the ID of the request.
  */
 export function answerClientError(
   error: NodeJS.ErrnoException,

@@ -10,7 +10,10 @@ interface CatalogueOptions {
   readonly prober: Pick<Prober, "configured" | "isReachable">;
 }
 
-/** `GET /v1/voices` and `GET /v1/models`. They need no API key, because they reveal nothing about users. */
+/**
+ * Serves `GET /v1/voices` and `GET /v1/models`. These routes need no API key, because they reveal nothing
+ * about users.
+ */
 export const catalogueRoutes: FastifyPluginAsync<CatalogueOptions> = async (app, { voices, prober }) => {
   app.get("/v1/voices", async () => ({
     voices: voices.all().map((voice) => ({
@@ -38,14 +41,17 @@ export const catalogueRoutes: FastifyPluginAsync<CatalogueOptions> = async (app,
   }));
 };
 
-/** Returns `engine` if all models of the voice use the same engine, otherwise `engines`. Empty if none is known. */
+/**
+ * Returns `engine` if all models of the voice use the same engine, otherwise `engines`. The result is empty
+ * if no engine is known.
+ */
 function enginesOf({ engines }: DirectoryVoice): { engine?: string; engines?: DirectoryVoice["engines"] } {
   const [engine, ...more] = new Set(Object.values(engines));
   if (engine === undefined) return {};
   return more.length === 0 ? { engine } : { engines };
 }
 
-/** `GET /openapi.json`. The document needs no API key. */
+/** Serves `GET /openapi.json`, which needs no API key. */
 export const openapiRoute: FastifyPluginAsync<Pick<RequestRules, "highestRate">> = async (
   app,
   { highestRate },

@@ -16,7 +16,9 @@ interface HealthSources {
 interface ReadinessSources {
   readonly directory: Pick<ReplicaDirectory, "table">;
   readonly lifecycle: Pick<Lifecycle, "isLeaving">;
-  /** False if the database is the only store of API keys, and was never read. */
+  /**
+   * Returns false if the database is the only store of API keys, and the process has never read the database.
+   */
   readonly hasKeys: () => boolean;
 }
 
@@ -24,7 +26,7 @@ interface HealthOptions extends HealthSources, ReadinessSources {
   readonly metrics: Pick<Metrics, "exposition">;
 }
 
-/** Health, probes and metrics (specification 2.3 and 4.6). These routes need no API key. */
+/** Serves health, probes and metrics (specification 2.3 and 4.6). These routes need no API key. */
 export const healthRoutes: FastifyPluginAsync<HealthOptions> = async (app, options) => {
   app.get("/health", async (_request, reply) => {
     const { healthy, body } = health(options);
@@ -47,7 +49,10 @@ export const healthRoutes: FastifyPluginAsync<HealthOptions> = async (app, optio
   });
 };
 
-/** Computes the health. The server is healthy while a model can serve, also in the grace period of the license. */
+/**
+ * Computes the health. The server is healthy while at least one model is reachable and the license allows
+ * synthesis. Synthesis is allowed in the grace period too.
+ */
 function health({ license, prober, now }: HealthSources) {
   const verdict = license.verdict();
   const configured = prober.configured();
@@ -67,6 +72,7 @@ function health({ license, prober, now }: HealthSources) {
 function whyNotReady({ directory, lifecycle, hasKeys }: ReadinessSources): string | undefined {
   if (lifecycle.isLeaving()) return "draining";
   if (!directory.table()) return "the routing table has not been read yet";
-  // A process that has never read the keys rejects every request. Other processes may have read the keys earlier.
+  // A process that has never read the keys rejects every request, so other processes must receive the
+  // requests.
   return hasKeys() ? undefined : "the API keys have not been read from the database yet";
 }

@@ -10,15 +10,15 @@ import { readKeyFacts, readRotation } from "../request/key-request.ts";
 interface KeyRouteOptions {
   readonly guard: Guard;
   readonly keyBook: (user: KeyTableUser) => KeyManager;
-  /** Default limits of API keys. */
+  /** The limits of keys that have no limits of their own. */
   readonly keyLimits: KeyLimits;
   /** Returns the current time in milliseconds since the epoch. */
   readonly now: () => number;
 }
 
 /**
- * `/v1/keys`: manages the API keys in the database. The routes need the scope `admin`. A key of a team manages only
- * the keys of its team. Without a database, these paths do not exist.
+ * Serves `/v1/keys`, which manages the API keys in the database. The routes need the scope `admin`. A key of
+ * a team manages only the keys of its team. Without a database, the server does not register these routes.
  */
 export const keyRoutes: FastifyPluginAsync<KeyRouteOptions> = async (app, options) => {
   const { guard: onRequest, keyBook, keyLimits, now } = options;

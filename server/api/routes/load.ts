@@ -9,18 +9,21 @@ import type { LoadTracker } from "../upstream/load-tracker.ts";
 
 interface LoadRouteOptions {
   readonly load: Pick<LoadTracker, "read">;
-  /** Returns the latest response of the license issuer in its signed form. */
+  /** Returns the latest response of the license issuer as the issuer signed it. */
   readonly licenseAnswer: () => string | undefined;
-  /** Returns the internal token. Undefined without a token. */
+  /** Returns the internal token, or undefined without a token. */
   readonly internalToken: () => string | undefined;
   readonly lifecycle: Pick<Lifecycle, "isLeaving">;
   readonly clock: Clock;
 }
 
-/** Interval between two checks for changes. */
+/** The interval between two checks for changes. */
 const checkMs = 200;
 
-/** The load of the pools. The operator scales the pools by this load, and authenticates with the internal token. */
+/**
+ * Serves the load of the pools. The operator scales the pools by this load, and authenticates with the
+ * internal token.
+ */
 export const loadRoute: FastifyPluginAsync<LoadRouteOptions> = async (app, options) => {
   const onRequest = async (request: FastifyRequest, reply: FastifyReply) => {
     if (!isInternal(request.headers.authorization, options.internalToken())) {
@@ -37,7 +40,7 @@ export const loadRoute: FastifyPluginAsync<LoadRouteOptions> = async (app, optio
   });
 };
 
-/** Whether the header contains the internal token. The comparison takes constant time. */
+/** Returns whether the header contains the internal token. The comparison takes constant time. */
 function isInternal(header: string | undefined, token: string | undefined): boolean {
   const given = /^Bearer +(\S+) *$/i.exec(header ?? "")?.[1];
   if (given === undefined || token === undefined || token === "") return false;

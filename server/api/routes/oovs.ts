@@ -11,8 +11,8 @@ interface OovsRouteOptions {
 }
 
 /**
- * `GET /v1/oovs`: the out-of-vocabulary words that `saveOovs` recorded for the team of the API key. For a key without
- * a team, only the words of this key.
+ * Serves `GET /v1/oovs`. The response contains the out-of-vocabulary words that `saveOovs` recorded for the
+ * team of the API key, or only for the key if it has no team.
  */
 export const oovsRoute: FastifyPluginAsync<OovsRouteOptions> = async (app, { guard, oovs }) => {
   app.get("/v1/oovs", { onRequest: guard }, async (request, reply) => {

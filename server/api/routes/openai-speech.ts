@@ -6,7 +6,9 @@ import { type EventShape, eventText } from "../respond/events.ts";
 import { type SpeechServices, sendEvents, sendStream, startSynthesis } from "../synthesis/http-exchange.ts";
 import type { SpeechRouteOptions } from "./speech.ts";
 
-/** `POST /v1/audio/speech`, the OpenAI-compatible API. OpenAI's clients need only a different base URL. */
+/**
+ * Serves `POST /v1/audio/speech`, the OpenAI-compatible API. OpenAI's clients need only a different base URL.
+ */
 export const openaiSpeechRoute: FastifyPluginAsync<SpeechRouteOptions> = async (app, { guard, speech }) => {
   const options = { onRequest: guard, config: { openaiErrors: true } };
   app.post("/v1/audio/speech", options, (request, reply) => speak(speech, request, reply));
@@ -25,8 +27,9 @@ async function speak(
 }
 
 /**
- * Formats the events of OpenAI's protocol, which repeat the name of the event in the data. `usage` counts characters
- * instead of tokens, because OpenAI's clients require the three numbers.
+ * Formats the events of OpenAI's protocol, which repeat the name of the event in the data. OpenAI's clients
+ * require the three numbers of `usage`. The numbers count characters, because this server has no tokens of
+ * text.
  */
 function openaiEvents(text: string): EventShape {
   const event = (type: string, more: object) => eventText(type, { type, ...more });

@@ -28,49 +28,59 @@ import { TextSocket } from "../sockets/text-socket.ts";
 import { modelOfConnection } from "../sockets/v1/context-settings.ts";
 import { ContextSocket, type ContextSocketServices } from "../sockets/v1/context-socket.ts";
 
-/** Highest number of bytes in one message of a client. */
+/** The highest number of bytes in one message of a client. */
 const longestMessage = 16 * 1024;
 const longestV1Message = 128 * 1024;
 
 const socketScope = "tts:write";
 
-/** The upgrade of a connection to a WebSocket. */
 interface Upgrade {
   readonly socket: Socket;
-  /** Bytes that the client sent after its request. */
+  /** The bytes that the client sent after its request. */
   readonly head: Buffer;
   readonly endpoint: SocketEndpoint;
   readonly parameters: ReadonlyMap<string, string>;
-  /** A page of the dashboard opens it, with its session instead of a key. */
+  /**
+   * Whether a page of the dashboard opens the socket. The client then authenticates with its session instead
+   * of a key.
+   */
   readonly isOfSession: boolean;
 }
 
-/** Authenticates the sockets that pages of the dashboard open. */
+/** Authenticates the sockets that pages of the dashboard open, by the session of the user. */
 export interface SessionSockets {
   readonly path: string;
-  /** @throws Failure */
+  /**
+   * Authenticates an upgrade.
+   * @throws Failure if the page belongs to another site, or the session does not allow synthesis.
+   */
   authenticate(request: Pick<FastifyRequest, "headers">): Promise<ApiKey>;
 }
 
-/** Headers of the response to an upgrade, by its request. */
+/** The headers of the response to an upgrade, by its request. */
 type AnswerHeaders = WeakMap<IncomingMessage, Readonly<Record<string, string>>>;
 
-/** Whether the client requests a WebSocket. The server ignores other upgrades, for example to HTTP/2. */
+/**
+ * Returns whether the client requests a WebSocket. The server ignores other upgrades, for example to HTTP/2.
+ */
 export function isSocketUpgrade({ headers }: IncomingMessage): boolean {
   return headers.upgrade?.toLowerCase() === "websocket";
 }
 
 interface SocketRouteOptions extends ContextSocketServices {
-  /** Returns the current rules. It is called for each socket and context, because the available voices change. */
+  /**
+   * Returns the current rules. The server calls this function for each socket and each context, because the
+   * available voices change.
+   */
   readonly rules: () => RequestRules;
   readonly sockets: SocketOptions & { readonly open: OpenSockets };
   readonly lifecycle: Pick<Lifecycle, "isLeaving">;
   readonly tracing: Tracing;
-  /** Undefined without a dashboard. */
+  /** The value is undefined without a dashboard. */
   readonly session: SessionSockets | undefined;
 }
 
-/** `/ws`, `/ws2` and `/ws3` under any prefix. The hooks of other requests also run for upgrades. */
+/** Serves `/ws`, `/ws2` and `/ws3` under any prefix. The hooks of other requests also run for upgrades. */
 export const socketRoutes: FastifyPluginAsync<SocketRouteOptions> = async (app, parts) => {
   const upgrades = new WeakMap<IncomingMessage, Upgrade>();
   const answerHeaders: AnswerHeaders = new WeakMap();
@@ -110,7 +120,10 @@ export const socketRoutes: FastifyPluginAsync<SocketRouteOptions> = async (app, 
   }
 };
 
-/** Whether a message contains the API key. Browsers cannot set headers, so v1 allows the key in the first message. */
+/**
+ * Returns whether a later message contains the API key. Browsers cannot set headers, so v1 allows the key in
+ * the first message.
+ */
 function sendsKeyLater({ headers }: FastifyRequest, upgrade: Upgrade | undefined): boolean {
   return upgrade?.endpoint.protocol === "v1" && headers.authorization === undefined;
 }
@@ -130,7 +143,10 @@ function createServer(answerHeaders: AnswerHeaders, maxPayload: number): WebSock
   return server;
 }
 
-/** Creates a hook that rejects new sockets during the drain, because they would be closed immediately. */
+/**
+ * Creates a hook that rejects new sockets during the drain, because the server would close these sockets
+ * immediately.
+ */
 function refuseWhileLeaving(lifecycle: Pick<Lifecycle, "isLeaving">) {
   return async (): Promise<void> => {
     if (!lifecycle.isLeaving()) return;
@@ -141,8 +157,8 @@ function refuseWhileLeaving(lifecycle: Pick<Lifecycle, "isLeaving">) {
 }
 
 /**
- * Passes an upgrade to the route of its endpoint, in a normalized form. Some clients send the upgrade as POST, with
- * the older scheme `Api-Key`, or under a prefix of the path.
+ * Normalizes an upgrade, and calls the route of its endpoint. Some clients send the upgrade as POST, with the
+ * older scheme `Api-Key`, or under a prefix of the path.
  */
 function routeUpgrade(
   app: FastifyInstance,
@@ -186,9 +202,12 @@ interface Acceptance {
 /** The handler of a connection after its upgrade to a WebSocket. */
 interface Serving {
   readonly server: WebSocketServer;
-  /** Headers of the response to the upgrade, in addition to `X-Request-Id`. */
+  /** The headers of the response to the upgrade, in addition to `X-Request-Id`. */
   readonly headers: Readonly<Record<string, string>>;
-  /** @param leave removes the connection from the count of its API key. */
+  /**
+   * Serves the connection.
+   * @param leave removes the connection from the count of its API key.
+   */
   readonly serve: (webSocket: WebSocket, leave: () => void) => OpenSocket;
 }
 
@@ -219,7 +238,8 @@ function accept(
 }
 
 /**
- * Counts the connection for its API key until the connection closes. Connections without a key share one count.
+ * Counts the connection for its API key until the connection closes. All connections without a key have one
+ * common count.
  * @returns a function that removes the connection from the count earlier.
  * @throws Failure `too_many_sockets`.
  */
@@ -230,7 +250,11 @@ function enter({ limits }: Acceptance, socket: Socket, apiKey: ApiKey | undefine
   return leave;
 }
 
-/** @throws Failure `invalid_request` if a parameter of the query is invalid, or `license_required`. */
+/**
+ * Prepares a socket of an older protocol.
+ * @throws Failure `invalid_request` if a parameter of the query is invalid, or `license_required` if the
+ * license does not allow the model.
+ */
 function serveText({ parts, servers }: Acceptance, request: FastifyRequest, upgrade: Upgrade): Serving {
   const { endpoint, parameters } = upgrade;
   const settings = readSettings(parameters, rulesOf(parts));
@@ -276,7 +300,7 @@ function rulesOf({ rules, sockets: { aliases } }: SocketRouteOptions): SocketRul
   return { ...rules(), aliases };
 }
 
-/** Validates the handshake as `ws` does, but before the socket counts for its API key. */
+/** Validates the handshake by the rules of the library `ws`, but before the socket counts for its API key. */
 function checkHandshake({ headers }: FastifyRequest): void {
   const isValid =
     /^[+/0-9A-Za-z]{22}==$/.test(headers["sec-websocket-key"] ?? "") &&
@@ -315,7 +339,10 @@ function callerOf(
   };
 }
 
-/** The closures keep only the headers, so that an idle socket needs little memory. */
+/**
+ * Returns the identity of the client. Its functions keep only the headers of the request, so that an idle
+ * socket needs little memory.
+ */
 function identityOf(
   { session, keys, now }: SocketRouteOptions,
   apiKey: ApiKey,

@@ -17,13 +17,12 @@ import {
 } from "../synthesis/http-exchange.ts";
 import { isWorthAnotherReplica } from "../upstream/model-client.ts";
 
-/** Options of a route that synthesizes speech. */
 export interface SpeechRouteOptions {
   readonly guard: Guard;
   readonly speech: SpeechServices;
 }
 
-/** `POST /v1/svc-tts` (specification part 4). */
+/** Serves `POST /v1/svc-tts` (specification part 4). */
 export const speechRoute: FastifyPluginAsync<SpeechRouteOptions> = async (app, { guard, speech }) => {
   app.post("/v1/svc-tts", { onRequest: [varyByAccept, ...guard] }, (request, reply) =>
     answerSpeechRequest(speech, request, reply, "api"),

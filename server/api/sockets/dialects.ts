@@ -4,8 +4,8 @@ import { type ClientMessage, jsonEvents, readJsonFrame, readTextFrame } from "./
 import type { ContextId } from "./text-session.ts";
 
 /**
- * Reads and formats the messages of one of the older protocols. A method returns undefined if the protocol does not
- * have the message.
+ * Reads and formats the messages of one of the older protocols. The methods for events return undefined if
+ * the protocol has no message for the event.
  */
 export interface Dialect {
   /** Whether a comma also ends a segment. */

@@ -6,21 +6,20 @@
 export type SocketProtocol = "json" | "binary" | "v1";
 
 export interface SocketEndpoint {
-  /** The route of the socket. */
   readonly route: "/ws" | "/ws2" | "/ws3";
   readonly protocol: SocketProtocol;
   /** The path segment before `/ws`, which may name a model. */
   readonly pathModel?: string;
 }
 
-/** Subprotocols of v1. They determine the encoding of the server's messages. */
+/** The subprotocols of v1, which determine the encoding of the server's messages. */
 const v1Subprotocols = ["rime.v1.binary", "rime.v1.json"] as const;
 export type V1Subprotocol = (typeof v1Subprotocols)[number];
 
-/** Parameters of the older protocol of `/ws`. v1 does not have these parameters. */
+/** The parameters that only clients of the older protocol of `/ws` send. */
 const legacyParameters = ["speaker", "modelId", "audioFormat"];
 
-/** @returns undefined if the path does not end with `/ws`, `/ws2` or `/ws3`. */
+/** Returns the endpoint of a path, or undefined if the path does not end with `/ws`, `/ws2` or `/ws3`. */
 export function resolveEndpoint(
   path: string,
   subprotocols: readonly string[],

@@ -10,7 +10,7 @@ export type ClientMessage =
 export const clientOperations = ["flush", "clear", "eos"] as const;
 export type Operation = (typeof clientOperations)[number];
 
-/** Operations as plain text. Clients of `/ws` send them, and old clients of `/ws2`. */
+/** The operations as plain text. Clients of `/ws` and old clients of `/ws2` send this form. */
 const tokens: ReadonlyMap<string, Operation> = new Map([
   ["<FLUSH>", "flush"],
   ["<CLEAR>", "clear"],
@@ -49,7 +49,7 @@ function readOperation(operation: unknown): ClientMessage {
     : { kind: "malformed", problem: `operation must be one of ${clientOperations.join(", ")}.` };
 }
 
-/** Reads the two options that a client may set for one text. Other options apply to the whole socket. */
+/** Reads the two options that a client may set for a single text. Other options apply to the whole socket. */
 function readMarkup({ phonemizeBetweenBrackets, inlineSpeedAlpha }: JsonObject): TextMarkup {
   return {
     ...(typeof phonemizeBetweenBrackets === "boolean" && { phonemizeBetweenBrackets }),
@@ -75,8 +75,8 @@ function isAbsent(value: unknown): value is null | undefined {
 }
 
 /**
- * Events of a JSON socket. The server must not send other types, because clients treat an unknown type as a broken
- * connection.
+ * Formats the events of a JSON socket. The server must not send other types, because clients treat an unknown
+ * type as a broken connection.
  */
 export const jsonEvents = {
   chunk: (audio: Uint8Array, contextId: ContextId) =>
@@ -91,10 +91,16 @@ export const jsonEvents = {
       },
       contextId,
     }),
-  /** @param withFlag adds `done: true`, which clients of `/ws2` read. */
+  /**
+   * Formats the end of a turn.
+   * @param withFlag adds `done: true`, which clients of `/ws2` read.
+   */
   done: (contextId: ContextId, withFlag: boolean) =>
     JSON.stringify({ type: "done", ...(withFlag && { done: true }), contextId }),
-  /** @param contextId undefined if the error belongs to no context. */
+  /**
+   * Formats an error.
+   * @param contextId the context of the error, or undefined if the error belongs to no context.
+   */
   error: (message: string, contextId: ContextId | undefined) =>
     JSON.stringify({ type: "error", message, ...(contextId !== undefined && { contextId }) }),
 };

@@ -2,43 +2,50 @@ import type { Clock } from "../../../lib/clock.ts";
 
 export interface PacedAudioOptions {
   readonly clock: Clock;
-  /** Sends one message. Resolves when the client can receive more. */
+  /** Sends one message. The promise resolves when the client can receive more audio. */
   readonly send: (audio: Uint8Array) => Promise<void>;
-  /** Called after each message with the duration of all audio that was sent. */
+  /** The sender calls this function after each message with the duration of all audio that was sent. */
   readonly onSent: (seconds: number) => void;
-  /** Discards the audio that was not sent yet. */
+  /** An abort of this signal discards the audio that was not sent yet. */
   readonly signal: AbortSignal;
 }
 
-/** Encoded audio with its duration. Encoders buffer, so the duration of a few bytes is an estimate. */
+/** Encoded audio and its duration. The duration is an estimate, because encoders buffer samples. */
 interface Piece {
   readonly audio: Uint8Array;
   readonly seconds: number;
 }
 
 /**
- * A message is sent this long before the client plays it. With much held audio the lead is longer, so that a delay in
- * the network is not audible. It shrinks while the held audio is sent, at 1 / (1 + `perHeldSecond`) of the speed of the
- * playback. So the pause before late audio is short.
+ * The lead is the time between sending audio and its playback. For each second of held audio, the lead is
+ * `perHeldSecond` longer, so that delays in the network are not audible. If the engine is late, the held
+ * audio decreases and the lead shrinks with it. The client then receives the remaining audio over a longer
+ * time, and the gap before the late audio is short.
  */
 const lead = { leastSeconds: 0.15, perHeldSecond: 0.4, mostSeconds: 1 };
-/** The duration of a message, except for audio that is sent late. */
+/** The duration of a message. Messages with late audio may be longer. */
 const messageSeconds = 0.1;
-/** A multiple of two bytes for whole samples, and of three for base64. */
+/**
+ * The length of a message is a multiple of this unit. Two bytes are a whole sample, and three bytes need no
+ * padding in base64.
+ */
 const unitBytes = 6;
 const longestMessageBytes = 8192 * unitBytes;
-/** Audio above this limit is sent early: for one synthesis, and for all syntheses of the process. */
+/**
+ * Audio above these limits is sent early. The first limit applies to one synthesis, and the second limit to
+ * all syntheses of the process.
+ */
 const mostHeldBytes = 512 * 1024;
 const mostHeldOfAllBytes = 64 * 1024 * 1024;
-/** Each synthesis may hold this number of bytes, even if all syntheses are above their limit. */
+/** Each synthesis may hold this number of bytes, even if all syntheses together are above their limit. */
 const leastHeldBytes = 32 * 1024;
 let heldOfAllBytes = 0;
 
 /**
- * Sends the audio of one synthesis at the speed at which the client plays it. When the synthesis ends, the rest is sent
- * immediately. An engine synthesizes a text phrase by phrase and works for other streams in between, but some clients
- * take a pause of 300 ms for the end of the speech, even if they still have audio to play (specification of the
- * WebSockets, sections 9 and 10).
+ * Sends the audio of one synthesis at the speed of its playback. When the synthesis ends, the rest is sent
+ * immediately. Without this class, the messages of a stream would have pauses, because an engine works for
+ * other streams between two phrases. Some clients treat a pause of 300 ms between two messages as the end of
+ * the speech, even while they still play audio (specification of the WebSockets, sections 9 and 10).
  */
 export class PacedAudio {
   readonly #options: PacedAudioOptions;
@@ -46,7 +53,7 @@ export class PacedAudio {
   #heldBytes = 0;
   #heldSeconds = 0;
   #sentSeconds = 0;
-  /** The time at which the client started to play, moved by the time that it waited for audio. */
+  /** The time at which the client started to play, plus the time for which the client waited for audio. */
   #startedAtMs: number;
   #isComplete = false;
   #isSending = false;
@@ -62,7 +69,7 @@ export class PacedAudio {
   }
 
   /**
-   * Adds audio. Resolves when more can be added.
+   * Adds audio. The promise resolves when the sender accepts more audio.
    * @throws the error of `send`.
    */
   async add(audio: Uint8Array, seconds: number): Promise<void> {
@@ -76,7 +83,7 @@ export class PacedAudio {
   }
 
   /**
-   * Sends the held audio. Resolves when all audio was sent or discarded.
+   * Sends the held audio. The promise resolves when all audio was sent or discarded.
    * @throws the error of `send`.
    */
   async finish(): Promise<void> {
@@ -97,7 +104,10 @@ export class PacedAudio {
     heldOfAllBytes += bytes;
   }
 
-  /** The function never rejects, because no caller waits for it in the meantime. */
+  /**
+   * Sends the held audio. The promise never rejects, because `add` does not await this promise. `add` and
+   * `finish` throw the error later.
+   */
   async #sendHeld(): Promise<void> {
     this.#isSending = true;
     try {
@@ -111,8 +121,8 @@ export class PacedAudio {
     }
     this.#held = [];
     this.#countHeld(-this.#heldBytes, -this.#heldSeconds);
-    // This is set without a pause after the last look at the held audio. Otherwise audio that is added in between would
-    // have no sender.
+    // No `await` may separate this line from the last check of the held audio. Otherwise audio that is added
+    // in between would have no sender.
     this.#isSending = false;
     this.#reportProgress();
   }
@@ -120,7 +130,7 @@ export class PacedAudio {
   #waitMs(): number {
     if (this.#isComplete || this.#isFull) return 0;
     const nowMs = this.#options.clock.monotonicMs();
-    // A client without audio waits, so the time of its playback moves.
+    // A client that has run out of audio waits, so its playback continues later by this time.
     this.#startedAtMs = Math.max(this.#startedAtMs, nowMs - this.#sentSeconds * 1000);
     const grown = lead.leastSeconds + lead.perHeldSecond * this.#heldSeconds;
     const leadSeconds = Math.min(lead.mostSeconds, grown);

@@ -1,6 +1,6 @@
 /** Parses the query of an upgrade, and tolerates common errors of clients. */
 
-/** Values with which clients mark an absent parameter. */
+/** Clients send these values for an absent parameter. */
 const absentValues = new Set(["", "null", "None", "undefined"]);
 const decimal = /^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/i;
 const truths: ReadonlyMap<string, boolean> = new Map([
@@ -11,8 +11,8 @@ const truths: ReadonlyMap<string, boolean> = new Map([
 ]);
 
 /**
- * Returns the parameters by name. If a name is repeated, the first value counts. Some clients do not encode brackets,
- * commas and spaces, so a value with an invalid percent-escape is kept unchanged.
+ * Returns the parameters by name. If a name is repeated, the first value counts. A value with an invalid
+ * percent-escape is kept unchanged, because some clients do not encode their values.
  */
 export function readParameters(query: string): ReadonlyMap<string, string> {
   const parameters = new Map<string, string>();
@@ -33,12 +33,17 @@ function decode(text: string): string {
   }
 }
 
-/** Returns the value as a number. A value that is no number is returned unchanged, and the validation rejects it. */
+/**
+ * Returns the value as a number. Any other text is returned unchanged, and the validation rejects the text.
+ */
 export function numberOrText(text: string | undefined): number | string | undefined {
   return text !== undefined && decimal.test(text.trim()) ? Number(text) : text;
 }
 
-/** Returns the value as a boolean, also `True` of Python clients. Other values are returned unchanged. */
+/**
+ * Returns the value as a boolean. The case is ignored, because Python clients send `True`. Any other text is
+ * returned unchanged.
+ */
 export function booleanOrText(text: string | undefined): boolean | string | undefined {
   return text === undefined ? undefined : (truths.get(text.trim().toLowerCase()) ?? text);
 }

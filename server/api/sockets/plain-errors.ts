@@ -2,12 +2,12 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Failure } from "../../contract/errors.ts";
 import { problemHeaders, toFailure } from "../respond/problems.ts";
 
-/** Default of Retry-After in seconds for status 429. */
+/** The default of Retry-After in seconds for status 429. */
 const defaultRetryAfter = 1;
 
 /**
- * Responds to a rejected upgrade with a short plain text instead of a problem document, because published clients
- * show or compare this text.
+ * Responds to a rejected upgrade with a short plain text. The response is no problem document, because
+ * published clients show or compare this text.
  */
 export function sendPlainError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
   const failure = toFailure(error);
@@ -24,7 +24,7 @@ export function sendPlainError(error: unknown, request: FastifyRequest, reply: F
 
 /**
  * Returns the text of the response to a rejected upgrade.
- * @param authorization the header of the upgrade.
+ * @param authorization the header `Authorization` of the upgrade.
  */
 export function upgradeErrorText(failure: Failure, authorization: string | undefined): string {
   switch (failure.status) {

@@ -1,17 +1,17 @@
 import { sentenceEnds } from "../../contract/text/sentence-ends.ts";
 import { countCodePoints } from "../request/code-points.ts";
 
-/** Values of the query parameter `segment`, which determines when received text is synthesized. */
+/** The values of the query parameter `segment`, which determines when received text is synthesized. */
 export const segmentModes = ["bySentence", "immediate", "never"] as const;
 export type SegmentMode = (typeof segmentModes)[number];
 
 export interface SegmentationOptions {
   readonly mode: SegmentMode;
-  /** Language of the voice, ISO 639-3. */
+  /** The language of the voice (ISO 639-3). */
   readonly language: string;
   /** Whether a comma also ends a segment, as on `/ws`. */
   readonly commas: boolean;
-  /** Highest number of characters of one synthesis. */
+  /** The highest number of characters of one synthesis. */
   readonly longestText: number;
 }
 
@@ -36,8 +36,8 @@ export function splitReady(text: string, { mode, ...options }: SegmentationOptio
 }
 
 /**
- * Divides text between sentences into parts of at most `longestText` characters. Each part is one synthesis. A
- * sentence above the limit is not divided. Blank text has no parts.
+ * Divides text between sentences into parts of at most `longestText` characters. Each part is one synthesis.
+ * A sentence above the limit becomes one part. Blank text has no parts.
  */
 export function divide(text: string, { language, longestText }: SegmentationOptions): string[] {
   const whole = text.trim();

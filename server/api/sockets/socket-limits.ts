@@ -18,7 +18,10 @@ export interface SocketLimitOptions {
 
 interface KeyUse {
   open: number;
-  /** Number of sockets that the key may open now. The token bucket is full again after one second. */
+  /**
+   * The number of sockets that the key may open now. The allowance is a token bucket, which is full again
+   * after one second.
+   */
   allowance: number;
   refilledAtMs: number;
 }

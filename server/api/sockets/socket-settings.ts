@@ -8,14 +8,20 @@ import { booleanOrText, numberOrText } from "./parameters.ts";
 import { type SegmentMode, segmentModes } from "./segmentation.ts";
 import type { Synthesis, TextMarkup } from "./text-session.ts";
 
-/** Settings of one socket, which do not change while the socket is open. */
+/** The settings of one socket, which do not change while the socket is open. */
 export interface SocketSettings {
   readonly segment: SegmentMode;
-  /** Origin of word timestamps: the start of each synthesis, or of all audio since the last `done`. */
+  /**
+   * The origin of word timestamps: the start of each synthesis, or the start of all audio since the last
+   * `done`.
+   */
   readonly timestampBase: "synthesis" | "stream";
-  /** Duration of the speech relative to the usual duration. `speech.invocation.stretch` includes this factor. */
+  /**
+   * The duration of the speech relative to the usual duration. `speech.invocation.stretch` includes this
+   * factor.
+   */
   readonly timeScale: number;
-  /** Voice, model, format and rate. The text is a placeholder. */
+  /** The voice, the model, the format and the rate of all syntheses. The text is a placeholder. */
   readonly speech: SpeechRequest;
   readonly parameters: ReadonlyMap<string, string>;
   readonly rules: SocketRules;
@@ -24,12 +30,12 @@ export interface SocketSettings {
 export interface SocketRules {
   readonly voices: readonly ListedVoice[];
   readonly profile: Profile;
-  /** Highest sampling rate in Hz of a self-hosted arcana. */
+  /** The highest sampling rate in Hz of a self-hosted arcana. */
   readonly highestRate: number;
   readonly aliases: Aliases;
 }
 
-/** Highest number of characters of one synthesis by the mist models on a socket. */
+/** The highest number of characters of one synthesis by the mist models on a socket. */
 const longestMistText = 1000;
 const opusRate = 24_000;
 const timeScales = { least: 0.4, most: 2.5 };
@@ -45,8 +51,8 @@ const formatNames: Readonly<Record<AudioFormat, readonly string[]>> = {
 export const socketFormats = Object.keys(formatNames) as readonly AudioFormat[];
 
 /**
- * Translates the names and values of the query, and validates them by the rules of an HTTP request.
- * @throws Failure `invalid_request` with a sentence about the first invalid parameter.
+ * Translates the parameters of the query, and validates them by the rules of an HTTP request.
+ * @throws Failure `invalid_request` with a message about the first invalid parameter.
  */
 export function readSettings(parameters: ReadonlyMap<string, string>, rules: SocketRules): SocketSettings {
   return {
@@ -120,7 +126,10 @@ function readSpeed(alpha: number | string | undefined, requested: string, modelI
   return typeof alpha === "number" && alpha !== 0 && isTurned ? 1 / alpha : alpha;
 }
 
-/** Reads `timeScaleFactor`. Below 1 is faster. Values out of range are clamped, and `mistv2` ignores the factor. */
+/**
+ * Reads `timeScaleFactor`. A value below 1 is faster. Values out of range are clamped, and `mistv2` ignores
+ * the factor.
+ */
 function readTimeScale(parameters: ReadonlyMap<string, string>, requested: string): number {
   const factor = numberOrText(parameters.get("timeScaleFactor"));
   if (typeof factor === "string") throw invalid("timeScaleFactor", "must be a number");
@@ -136,7 +145,10 @@ function readFormat(name: string | undefined): AudioFormat {
   throw invalid("audioFormat", `must be one of ${socketFormats.join(", ")}`);
 }
 
-/** Returns the highest number of characters of one synthesis. arcana accepts any length. */
+/**
+ * Returns the highest number of characters of one synthesis. The result is infinite for arcana, which accepts
+ * any length.
+ */
 export function longestTextOf({ speech }: SocketSettings): number {
   const isBounded = models[speech.invocation.modelId].maxTextLength !== undefined;
   return isBounded ? longestMistText : Number.POSITIVE_INFINITY;

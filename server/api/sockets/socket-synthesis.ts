@@ -19,42 +19,47 @@ import type { Synthesizer } from "../synthesis/synthesizer.ts";
 import { PacedAudio } from "./paced-audio.ts";
 import type { SocketIdentity } from "./socket-identity.ts";
 
-/** Services for all syntheses on sockets. */
 export interface SocketSynthesisServices {
   readonly synthesizer: Pick<Synthesizer, "start">;
   readonly quotas: Pick<Quotas, "count">;
   readonly metrics: Metrics;
-  /** Recorder of the usage of API keys. Undefined without a database. */
+  /** The recorder of the usage of API keys. The value is undefined without a database. */
   readonly usage: UsageRecorder | undefined;
   readonly log: Log;
   readonly clock: Clock;
 }
 
-/** The client and the connection of a synthesis, for limits, logs and metrics. */
+/** The client and the connection of a synthesis. Limits, logs and metrics need this data. */
 export interface SocketCaller {
   readonly requestId: string;
   readonly endpoint: string;
-  /** Undefined if the upgrade had no API key. The first message of v1 may contain the key. */
+  /**
+   * The value is undefined if the upgrade had no API key. On a socket of v1, the first message may contain
+   * the key.
+   */
   readonly identity: SocketIdentity | undefined;
   /** Starts the span of one synthesis, in the client's trace. */
   beginSpan(requestId: string): Span;
-  /** The counters of the connection's bytes. */
+  /** Counts the bytes of the connection. */
   readonly connection: Omit<Outlet, "elapsedMs">;
 }
 
 /** One text to synthesize on a socket. */
 export interface SocketOrder {
-  /** Index of this synthesis among the syntheses of the same request. */
+  /** The index of this synthesis among the syntheses of the same request. */
   readonly number: number;
   readonly speechRequest: SpeechRequest;
-  /** Creates the encoder. Default: a new encoder of the requested format. */
+  /** Creates the encoder. Without this function, each synthesis has a new encoder of the requested format. */
   readonly createEncoder?: () => Promise<Encoder>;
 }
 
-/** The reason of every abort. The default reason would capture a stack trace each time. */
+/**
+ * The reason of every abort. One shared error is cheaper than the default reason, which captures a stack
+ * trace each time.
+ */
 const synthesisEnded = new Error("the synthesis ended, or the client disconnected");
 
-/** The synthesis of one text on a socket. It is admitted, counted and logged like an HTTP request. */
+/** Synthesizes one text on a socket. Each synthesis is admitted, counted and logged like an HTTP request. */
 export class SocketSynthesis {
   readonly #parts: SocketSynthesisServices;
   readonly #caller: SocketCaller;
@@ -65,7 +70,7 @@ export class SocketSynthesis {
   readonly #span: Span;
   readonly #words: WordTimestamp[] = [];
   #apiKey: ApiKey | undefined;
-  /** Samples at the response's rate that the encoder accepted. */
+  /** The number of samples that the encoder accepted, at the response's rate. */
   #encodedSamples = 0;
   #sentSeconds = 0;
   #isStopped = false;
@@ -94,17 +99,20 @@ export class SocketSynthesis {
     return this.#isStopped;
   }
 
-  /** Seconds of audio that the client was sent. */
+  /** The seconds of audio that were sent to the client. */
   get audioSeconds(): number {
     return this.#sentSeconds;
   }
 
-  /** Seconds of audio that the encoder accepted, including audio that the encoder has not output yet. */
+  /** The seconds of audio that the encoder accepted, including audio that is still in its buffer. */
   get encodedSeconds(): number {
     return this.#encodedSamples / this.#order.speechRequest.rate;
   }
 
-  /** The words of the speech. After a stop, only words that the client can have played completely. */
+  /**
+   * The words of the speech. After a stop, the list contains only words that the client can have played
+   * completely.
+   */
   get words(): readonly WordTimestamp[] {
     return this.#isStopped ? this.#words.filter(({ end }) => end <= this.audioSeconds) : this.#words;
   }
@@ -117,9 +125,9 @@ export class SocketSynthesis {
 
   /**
    * Synthesizes the text until its end, or until `stop` is called.
-   * @param send resolves when the client can receive more audio.
-   * @throws RefusedCredential if the client's API key or session is no longer valid; Failure if the synthesis fails.
-   * Nothing is thrown after `stop` was called.
+   * @param send sends encoded audio. Its promise resolves when the client can receive more audio.
+   * @throws RefusedCredential if the client's API key or session is no longer valid; Failure if the synthesis
+   * fails. After a call of `stop`, the method never throws.
    */
   async run(send: (audio: Uint8Array) => Promise<void>): Promise<void> {
     let error: unknown;
@@ -130,7 +138,7 @@ export class SocketSynthesis {
     }
     const failure = error === undefined || this.#isStopped ? undefined : toFailure(error);
     this.#report(failure);
-    this.#controller.abort(synthesisEnded); // Releases the slots of the synthesis.
+    this.#controller.abort(synthesisEnded); // The abort releases the slots of the synthesis.
     if (failure) throw failure;
   }
 
@@ -176,7 +184,7 @@ export class SocketSynthesis {
     const { rate } = this.#order.speechRequest;
     let samples = 0;
     for await (const piece of pieces) {
-      // The client is sent no chunk with only a header.
+      // A chunk that contains only a header is not sent.
       if (this.#encodedSamples > 0) await paced.add(piece, (this.#encodedSamples - samples) / rate);
       if (this.#isStopped) return;
       samples = this.#encodedSamples;

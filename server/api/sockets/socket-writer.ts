@@ -1,11 +1,11 @@
 import type { WebSocket } from "ws";
 
-/** Largest amount of audio that waits for the client. Beyond this limit, the engine waits. */
+/** The largest amount of audio that waits for the client. Beyond this limit, the engine waits. */
 const mostWaitingBytes = 512 * 1024;
 const mostWaitingSeconds = 2;
 const bytesPerSample = 2;
 
-/** Sends frames, and delays the sender while the client reads too slowly. */
+/** Sends frames, and makes the caller wait while the client reads too slowly. */
 export class SocketWriter {
   readonly #socket: WebSocket;
 
@@ -14,8 +14,9 @@ export class SocketWriter {
   }
 
   /**
-   * Sends a frame. Resolves when the client can receive more, or immediately if the socket is closed.
-   * @param rate sampling rate of the audio in Hz.
+   * Sends a frame. The promise resolves when the client can receive more, or immediately if the socket is
+   * closed.
+   * @param rate the sampling rate of the audio in Hz.
    */
   async send(frame: string | Uint8Array, rate: number): Promise<void> {
     const socket = this.#socket;

@@ -2,10 +2,10 @@ import { countCodePoints } from "../request/code-points.ts";
 import type { ClearMode } from "../request/socket-options.ts";
 import { divide, type SegmentationOptions, splitReady } from "./segmentation.ts";
 
-/** The client's ID of a context. Null if the client has not sent an ID. */
+/** The client's ID of a context, or null if the client has not sent an ID. */
 export type ContextId = string | null;
 
-/** Options for the brackets in one text that override the settings of the socket. */
+/** The options for the brackets in one text. These options override the settings of the socket. */
 export interface TextMarkup {
   readonly phonemizeBetweenBrackets?: boolean;
   readonly inlineSpeedAlpha?: string;
@@ -19,26 +19,29 @@ export interface Synthesis {
   readonly markup: TextMarkup;
 }
 
-/** An action for the connection. The connection executes the actions in order. */
+/** An action for the connection, which executes all actions in order. */
 export type SessionAction =
   | { readonly kind: "speak"; readonly synthesis: Synthesis }
-  /** Stops the running synthesis. No further audio of this synthesis is sent. */
+  /** Stops the running synthesis. The connection sends no further audio of this synthesis. */
   | { readonly kind: "stop" }
   | { readonly kind: "done"; readonly contextId: ContextId }
   | { readonly kind: "close"; readonly reason: CloseReason };
 
-/** `ended`: the client sent `eos`. `draining`: the server shuts down. `tooLong`: the text is above a limit. */
+/**
+ * The reasons are: the client sent `eos` (`ended`), the server shuts down (`draining`), or the text is above
+ * a limit (`tooLong`).
+ */
 export type CloseReason = "ended" | "draining" | "tooLong";
 
 export interface SessionOptions extends SegmentationOptions {
   readonly clearMode: ClearMode;
-  /** Highest number of characters that wait for synthesis, in the buffer and in the queue. */
+  /** The highest number of characters that wait for synthesis, in the buffer and in the queue together. */
   readonly longestBacklog: number;
 }
 
 export interface ArrivedText {
   readonly text: string;
-  /** Context of the text. Null means the current context. */
+  /** The context of the text. Null means the current context. */
   readonly contextId: ContextId;
   readonly markup?: TextMarkup;
 }
@@ -46,9 +49,9 @@ export interface ArrivedText {
 /** The texts of one context up to a flush. The server sends one `done` at the end of a turn. */
 interface Turn {
   readonly contextId: ContextId;
-  /** Whether no more text can be added. `done` is sent after the last audio. */
+  /** Whether the turn accepts no more text. The server then sends `done` after the last audio. */
   isClosed: boolean;
-  /** Syntheses that are queued or running. */
+  /** The number of syntheses that are queued or running. */
   unfinished: number;
   hasSpoken: boolean;
 }
@@ -88,7 +91,7 @@ export class TextSession {
     this.#options = options;
   }
 
-  /** Whether no turn is open, so that no text waits and no event is pending. */
+  /** Whether all turns have ended. The session then has no waiting text and no pending event. */
   get isIdle(): boolean {
     return this.#turns.length === 0;
   }
@@ -106,7 +109,7 @@ export class TextSession {
     return isFull ? this.#close("tooLong", actions) : actions;
   }
 
-  /** Handles `flush`: commits all buffered text, and closes the turn. */
+  /** Handles `flush`, which commits all buffered text and closes the turn. */
   flush(): SessionAction[] {
     if (this.#isClosed || this.#isEnding) return [];
     this.#commitBuffer();
@@ -114,13 +117,19 @@ export class TextSession {
     return this.#advance();
   }
 
-  /** Handles `clear`: discards text that is not synthesized yet. With `abort`, the running synthesis also stops. */
+  /**
+   * Handles `clear`, which discards text that is not synthesized yet. With `abort`, the running synthesis
+   * also stops.
+   */
   clear(): SessionAction[] {
     if (this.#isClosed || this.isIdle) return [];
     return this.#options.clearMode === "abort" ? this.#abort() : this.#clearBuffer();
   }
 
-  /** Handles `eos`: the client sends no more text. The socket closes after all text is synthesized. */
+  /**
+   * Handles `eos`, after which the client sends no more text. The socket closes after all text is
+   * synthesized.
+   */
   eos(): SessionAction[] {
     if (this.#isClosed || this.#isEnding) return [];
     this.#commitBuffer();
@@ -129,21 +138,21 @@ export class TextSession {
     return this.#advance();
   }
 
-  /** Handles a long silence of the client: closes the turn without a flush. */
+  /** Handles a long silence of the client, which has the effect of a flush. */
   silence(): SessionAction[] {
     const turn = this.#openTurnNow();
     if (this.#isClosed || !turn || !this.#endsBySilence(turn)) return [];
     return this.flush();
   }
 
-  /** Handles the drain of the server: the socket closes after all text is synthesized. */
+  /** Handles the drain of the server. The socket closes after all text is synthesized. */
   drain(): SessionAction[] {
     if (this.#isClosed) return [];
     this.#isDraining = true;
     return this.#advance();
   }
 
-  /** Handles the end of a synthesis. Reports about a stopped synthesis are ignored. */
+  /** Handles the end of a synthesis. The end of a stopped synthesis has no effect. */
   finished(number: number): SessionAction[] {
     const running = this.#takeRunning(number);
     if (!running) return [];
@@ -151,7 +160,7 @@ export class TextSession {
     return this.#advance();
   }
 
-  /** Handles a failed synthesis. The client has received an error, which replaces the `done` of the turn. */
+  /** Handles a failed synthesis. The client has received an error in place of the `done` of the turn. */
   failed(number: number): SessionAction[] {
     const running = this.#takeRunning(number);
     if (!running) return [];
@@ -190,15 +199,18 @@ export class TextSession {
     else if (turn && !isBlank) this.#buffer.push({ turn, markup, text });
   }
 
-  /** Returns the number of waiting characters. Each turn counts as one more, so that empty turns are bounded. */
+  /**
+   * Returns the number of waiting characters. Each turn counts as one character, so that the number of empty
+   * turns is bounded.
+   */
   #backlog(): number {
     const queued = this.#queue.map(({ synthesis }) => synthesis);
     return [...queued, ...this.#buffer].reduce((sum, { text }) => sum + text.length, this.#turns.length);
   }
 
   /**
-   * Whether silence of the client ends the turn. Silence ends a turn with a context ID. While the server drains,
-   * silence ends every turn, so that the socket can close.
+   * Returns whether silence of the client ends the turn. Silence ends turns with a context ID. While the
+   * server drains, silence ends every turn, so that the socket can close.
    */
   #endsBySilence(turn: Turn): boolean {
     if (this.#isDraining) return true;
@@ -295,7 +307,7 @@ export class TextSession {
     return [...actions, ...this.#advance()];
   }
 
-  /** Discards the buffer, and turns without committed text. The original service behaves in the same way. */
+  /** Discards the buffer, and turns without committed text. The original service has the same behavior. */
   #clearBuffer(): SessionAction[] {
     this.#buffer.length = 0;
     this.#removeTurns((turn) => turn.hasSpoken);

@@ -12,7 +12,7 @@ import { type SocketCaller, SocketSynthesis, type SocketSynthesisServices } from
 import { SocketWriter } from "./socket-writer.ts";
 import { type CloseReason, type SessionAction, type Synthesis, TextSession } from "./text-session.ts";
 
-/** Close codes and reasons. A reason has at most 123 bytes, and never contains the client's text. */
+/** The close codes and reasons. A reason has at most 123 bytes, and never contains the client's text. */
 const closings: Readonly<Record<CloseReason, readonly [code: number, reason: string]>> = {
   ended: [1000, ""],
   draining: [1001, "going away"],
@@ -23,7 +23,7 @@ const overloaded = [1013, "503: try again later"] as const;
 const broken = 1011;
 
 const longestBacklog = 10_000;
-/** A turn that the client does not flush ends after this time without a message. */
+/** If the client sends no message for this time, the open turn ends. */
 const silenceMs = 30_000;
 
 export interface TextSocketOptions {
@@ -35,7 +35,7 @@ export interface TextSocketOptions {
   readonly clearMode: ClearMode;
 }
 
-/** A socket of `/ws`, `/ws2` or `/ws3`. It executes the actions of a text session. */
+/** Serves a socket of `/ws`, `/ws2` or `/ws3`, and executes the actions of its text session. */
 export class TextSocket implements OpenSocket {
   readonly #options: TextSocketOptions;
   readonly #session: TextSession;
@@ -43,7 +43,7 @@ export class TextSocket implements OpenSocket {
   readonly #writer: SocketWriter;
   #running: { readonly synthesis: Synthesis; readonly speech: SocketSynthesis } | undefined;
   #cancelSilence: () => void = () => undefined;
-  /** Seconds of audio since the last `done`. */
+  /** The seconds of audio since the last `done`. */
   #streamSeconds = 0;
   #isClosed = false;
 
@@ -157,7 +157,7 @@ export class TextSocket implements OpenSocket {
     if (running.speech.words.length > 0) this.#sendTimestamps(running.speech, running.synthesis);
   }
 
-  /** Sends a frame. Resolves when the client can receive more. */
+  /** Sends a frame. The promise resolves when the client can receive more. */
   async #send(frame: string | Uint8Array | undefined): Promise<void> {
     if (frame !== undefined) await this.#writer.send(frame, this.#options.settings.speech.rate);
   }
@@ -167,7 +167,7 @@ export class TextSocket implements OpenSocket {
     this.#options.socket.close(code, reason);
   }
 
-  /** Stops all work of the socket. A disconnected client also stops its synthesis. */
+  /** Stops all work of the socket, also after the client has disconnected. */
   #end(): void {
     this.#isClosed = true;
     this.#cancelSilence();

@@ -15,9 +15,11 @@ import { type EventShape, eventStreamType, respondEvents, withHeartbeats } from 
 import { bodyOf, respondStream } from "../respond/stream.ts";
 import type { SynthesisOrder, Synthesizer } from "./synthesizer.ts";
 
-/** Services of a route that responds with speech. */
 export interface SpeechServices {
-  /** Returns the current rules. It is called for each request, because the available voices change. */
+  /**
+   * Returns the current rules. The route calls this function for each request, because the available voices
+   * change.
+   */
   readonly rules: () => RequestRules;
   readonly synthesizer: Synthesizer;
   readonly metrics: Metrics;
@@ -34,8 +36,8 @@ export interface HttpExchange {
 }
 
 /**
- * Admits the request and starts its synthesis. Resolves after the first audio, with the headers of the response set.
- * @throws Failure, which can still become a problem document.
+ * Admits the request, starts its synthesis, waits for the first audio, and sets the headers of the response.
+ * @throws Failure. The response can still become a problem document.
  */
 export async function startSynthesis(services: SpeechServices, exchange: HttpExchange): Promise<Speaking> {
   exchange.request.spoken = createRecord(services, exchange);
@@ -45,7 +47,7 @@ export async function startSynthesis(services: SpeechServices, exchange: HttpExc
 }
 
 /**
- * Repeats the synthesis on another replica. No byte of the response may have been sent.
+ * Repeats the synthesis on another replica. The caller must not have sent any byte of the response.
  * @param failure the failure of the first replica.
  * @throws `failure` if no other replica accepts the request.
  */
@@ -93,7 +95,7 @@ function outletOf(reply: FastifyReply): Outlet {
   };
 }
 
-/** Aborts when the response was sent or the client disconnected. */
+/** Returns a signal that aborts when the response was sent or the client disconnected. */
 function whenClosed(response: ServerResponse): AbortSignal {
   const controller = new AbortController();
   const close = () => controller.abort(new Failure("request_timeout", "The client disconnected."));
@@ -157,7 +159,8 @@ function recordStreamFailure(request: FastifyRequest, body: Readable): Readable 
   request.spoken?.follow(body);
   return body.once("error", (error) => {
     if (error instanceof Failure) request.failure = error;
-    // In HTTP/1.0, the end of the connection ends the body. A reset shows that this body is incomplete.
+    // In HTTP/1.0, the end of the connection is the end of the body. A reset shows that this body is
+    // incomplete.
     if (request.raw.httpVersion === "1.0") resetAfterWrites(request.raw.socket);
   });
 }

@@ -25,9 +25,15 @@ export interface SynthesisOrder {
   readonly requestId: string;
   readonly apiKey: ApiKey | undefined;
   readonly span: Span;
-  /** Aborts when the response has ended or the client has disconnected. The order then releases its slots. */
+  /**
+   * This signal aborts when the response has ended or the client has disconnected. The order then releases
+   * its slots.
+   */
   readonly signal: AbortSignal;
-  /** Creates the encoder. Default: a new encoder of the requested format. */
+  /**
+   * Creates the encoder. Without this function, the synthesizer creates a new encoder of the requested
+   * format.
+   */
   readonly createEncoder?: () => Promise<Encoder>;
 }
 
@@ -35,7 +41,7 @@ interface SynthesizerOptions {
   readonly license: Pick<LicenseGate, "admit">;
   readonly streamLimiter: StreamLimiter;
   readonly quotas: Pick<Quotas, "enter">;
-  /** The teams' lexicons. Undefined without a database. */
+  /** The teams' lexicons. The value is undefined without a database. */
   readonly lexicon: Pick<CachedLexicon, "find"> | undefined;
   readonly models: Pick<ModelClient, "speak">;
   readonly oovRecorder: Pick<OovRecorder, "note">;
@@ -52,7 +58,7 @@ export class Synthesizer {
   }
 
   /**
-   * Admits the order and starts its synthesis. Resolves with the first audio.
+   * Admits the order and starts its synthesis. The promise resolves when the first audio has arrived.
    * @throws Failure if the order is not admitted, or the synthesis fails before its first audio.
    */
   async start(order: SynthesisOrder): Promise<Speaking> {
@@ -98,13 +104,13 @@ export class Synthesizer {
       const [speech, encoder] = await Promise.all([begun, prepared]);
       return { speech, encoder };
     } catch (error) {
-      // The number of encoders is limited, so a rejected request releases its encoder.
+      // The encoder is closed, so that a later stream can reuse its codec.
       (await prepared).close?.();
       throw error;
     }
   }
 
-  /** @throws Failure `saturated` or `too_many_streams`. */
+  /** Occupies the slots of an order. @throws Failure `saturated` or `too_many_streams`. */
   async #admit(
     { apiKey, span, speechRequest }: SynthesisOrder,
     onRelease: (leave: () => void) => void,
@@ -135,9 +141,12 @@ export class Synthesizer {
   }
 }
 
-/** Creates the encoder while the model synthesizes the first audio. Some encoders take milliseconds to create. */
+/**
+ * Creates the encoder while the model synthesizes the first audio, because the creation of some encoders
+ * takes milliseconds.
+ */
 async function prepareEncoder({ speechRequest, form, createEncoder }: SynthesisOrder): Promise<Encoder> {
-  await nextTurn(); // The invocation must be sent first.
+  await nextTurn(); // The invocation is sent before the encoder is created.
   if (createEncoder) return createEncoder();
   return encoderOf(speechRequest.format, form)(speechRequest.rate);
 }

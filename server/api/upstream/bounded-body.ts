@@ -1,4 +1,4 @@
-/** Reads the response of another tier as text. Returns undefined if the response exceeds the limit. */
+/** Reads the response of another tier as text. The result is undefined if the response exceeds the limit. */
 export async function readBounded(
   body: AsyncIterable<Buffer>,
   limitBytes: number,

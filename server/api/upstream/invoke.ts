@@ -5,31 +5,33 @@ import { callerHeader, noQueueHeader, orcaHeader, wireType } from "../../contrac
 import { readBounded } from "./bounded-body.ts";
 import { type LoadReport, readLoadReport } from "./load-report.ts";
 
-/** Limit of the body of an error response, which is a small problem document. */
+/** The limit of the body of an error response, which is a small problem document. */
 const maxProblemBytes = 64 * 1024;
 
-/** One request to one replica. */
 export interface ReplicaCall {
   readonly agent: Dispatcher;
-  /** Base URL of the replica. */
+  /** The base URL of the replica. */
   readonly url: string;
-  /** The internal token. Undefined without a token. */
+  /** The internal token. The value is undefined without a token. */
   readonly secret: string | undefined;
   readonly requestId: string;
-  /** ID of the client's key. */
+  /** The ID of the client's key. */
   readonly caller: string;
   readonly signal: AbortSignal;
-  /** Whether the replica may queue the request. If false, a replica without a free slot rejects the request. */
+  /**
+   * Whether the replica may queue the request. If the value is false, a replica without a free slot rejects
+   * the request.
+   */
   readonly mayQueue: boolean;
-  /** Called with the load of the replica, for every response that contains a report. */
+  /** The request calls this function with the load of the replica, if the response contains a report. */
   readonly onLoad: (report: LoadReport) => void;
-  /** Headers that continue the request's trace. */
+  /** The headers that continue the request's trace. */
   readonly traceHeaders: Readonly<Record<string, string>>;
 }
 
 /**
- * Sends an invocation to a replica. Resolves with the body of the response when the response has started.
- * @throws Failure if the replica rejects the invocation, or the error of the connection.
+ * Sends an invocation to a replica. The promise resolves with the body when the response has started.
+ * @throws Failure if the replica rejects the invocation; the error of the connection if the request fails.
  */
 export async function invoke(
   { agent, url, secret, requestId, caller, signal, mayQueue, onLoad, traceHeaders }: ReplicaCall,
@@ -85,6 +87,6 @@ function parseProblem(text: string | undefined): Partial<Record<"code" | "detail
   try {
     return JSON.parse(text ?? "") ?? {};
   } catch {
-    return {}; // The body is no problem document, so only the status is used.
+    return {}; // The body is no problem document, so the failure contains only the status.
   }
 }

@@ -1,16 +1,17 @@
-/** The load of a replica. The replica sends it in a header of each response. */
+/** The load of a replica, which the replica sends in a header of each response. */
 export interface LoadReport {
-  /** Requests that are in progress or queued. */
+  /** The number of requests that are in progress or queued. */
   readonly streams: number;
-  /** Highest number of requests that the replica synthesizes at the same time. */
+  /** The highest number of requests that the replica synthesizes at the same time. */
   readonly capacity: number;
 }
 
 const longestReport = 1024;
 
 /**
- * Parses an Open Request Cost Aggregation report in the text form of its header (`TEXT name=value, …`).
- * Returns undefined if required values are missing. A replica of an older version does not send all of them.
+ * Parses a report of Open Request Cost Aggregation in the text form of its header (`TEXT name=value, …`). The
+ * result is undefined if a required value is missing, because replicas of older versions do not send all
+ * values.
  */
 export function readLoadReport(header: string | string[] | undefined): LoadReport | undefined {
   if (typeof header !== "string" || header.length > longestReport || !header.startsWith("TEXT "))

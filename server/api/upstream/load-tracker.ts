@@ -4,16 +4,19 @@ import type { Replica, ReplicaDirectory } from "./replicas.ts";
 
 /** Tracks the demand for each pool in this process. The operator scales pools by the demand. */
 export interface LoadTracker {
-  /** Counts a request in progress at a replica until the returned function is called. */
+  /** Counts a stream of the replica until the returned function is called. */
   occupy(replica: Replica): () => void;
   /** Counts a held request of the pool until the returned function is called. */
   hold(pool: string): () => void;
-  /** @param latencyMs time from the invocation to the first audio, including the queue of the replica. */
+  /**
+   * Records the time to first audio of a stream.
+   * @param latencyMs the time from the invocation to the first audio, including the queue of the replica.
+   */
   firstAudio(pool: string, latencyMs: number): void;
   read(): ApiLoad;
 }
 
-/** Latencies older than this do not count. */
+/** Latencies that are older than this time do not count. */
 const recentMs = 30_000;
 const mostLatencies = 256;
 /** The quantile of the reported latency. */
@@ -24,7 +27,10 @@ interface LatencySample {
   readonly latencyMs: number;
 }
 
-/** @param now returns milliseconds of a monotonic clock. */
+/**
+ * Creates a tracker.
+ * @param now returns milliseconds of a monotonic clock.
+ */
 export function createLoadTracker(
   directory: Pick<ReplicaDirectory, "table">,
   now: () => number,
@@ -76,7 +82,7 @@ export function createLoadTracker(
   };
 }
 
-/** Number of requests by name. Names without requests are removed. */
+/** Counts requests by name. Names without requests are removed. */
 class Counts {
   readonly #counts = new Map<string, number>();
 

@@ -11,9 +11,9 @@ import type { Replica, ReplicaSelector } from "./replicas.ts";
 import type { RequestHold } from "./request-hold.ts";
 import { awaitFirstAudio, type StartedSpeech } from "./speech-frames.ts";
 
-/** Speech from a model tier. The reader pulls the frames, so that a slow client slows the model. */
+/** The speech of a model tier. The reader pulls the frames, so that a slow client slows the model. */
 export interface SynthesisStream extends StartedSpeech {
-  /** Base URL of the replica. */
+  /** The base URL of the replica. */
   readonly replica: string;
   /** Stops the synthesis and frees the replica. Further calls have no effect. */
   close(): void;
@@ -21,17 +21,20 @@ export interface SynthesisStream extends StartedSpeech {
 
 export interface CallContext {
   readonly requestId: string;
-  /** ID of the client's API key, for the fair queue of the model tier. */
+  /** The ID of the client's API key, for the fair queue of the model tier. */
   readonly caller: string;
-  /** Aborts when the client disconnects. */
+  /** This signal aborts when the client disconnects. */
   readonly signal: AbortSignal;
-  /** Span of the request. Each invocation of a replica has a child span. */
+  /** The span of the request. Each invocation of a replica has a child span. */
   readonly span: Span;
-  /** Called with out-of-vocabulary words of the text. */
+  /** The client calls this function with the out-of-vocabulary words of the text. */
   readonly onOovs?: (words: readonly string[]) => void;
-  /** A replica that failed after its first audio, and its failure. The replica is not tried again. */
+  /**
+   * A replica that failed after its first audio, and its failure. The client does not select this replica
+   * again.
+   */
   readonly after?: { readonly replica: string; readonly failure: Failure };
-  /** Called before each attempt, with the error code of the previous attempt. */
+  /** The client calls this function before each attempt, with the error code of the previous attempt. */
   readonly onAttempt: (failed: ErrorCode | undefined) => void;
 }
 
@@ -39,37 +42,40 @@ export interface ModelClientOptions {
   readonly chooser: ReplicaSelector;
   readonly load: Pick<LoadTracker, "occupy" | "firstAudio">;
   readonly requestHold: RequestHold;
-  /** Called for each finished stream of a replica. */
+  /** The client calls this function for each finished stream of a replica. */
   readonly onPoolStream: (facts: PoolStreamFacts) => void;
   /** Returns the base URLs of the replicas that do not have this voice. */
   readonly replicasWithout: (voiceId: string) => ReadonlySet<string>;
-  /** Returns the current internal token. Undefined without a token. */
+  /** Returns the current internal token, or undefined without a token. */
   readonly token: () => string | undefined;
-  /** Longest wait for the first audio. */
+  /** The longest wait for the first audio. */
   readonly firstAudioTimeoutMs: number;
-  /** Longest pause of a model between two pieces of its stream. */
+  /** The longest pause of a model between two pieces of its stream. */
   readonly stallTimeoutMs: number;
   readonly clock: Clock;
 }
 
 export interface ModelClient {
   /**
-   * Starts a synthesis. Resolves with the first audio. A failure before the first audio is retried on another
-   * replica.
+   * Starts a synthesis, and waits for the first audio. If a replica fails before its first audio, the client
+   * retries the synthesis on another replica.
    * @throws Failure with a message for the client.
    */
   speak(invocation: Invocation, context: CallContext): Promise<SynthesisStream>;
   close(): Promise<void>;
 }
 
-/** Highest number of replicas that are tried for one request. */
+/** The highest number of replicas that may fail, or reject a request that they could have queued. */
 const maxAttempts = 3;
 /**
- * Highest number of replicas that may fail for one request. A text that crashes engines must not reach every
- * replica.
+ * The highest number of replicas on which one request may fail with `model_failed`. A text that crashes
+ * engines must not reach every replica.
  */
 const mostBroken = 2;
-/** Highest number of full replicas that are tried before the request waits in the queue of a replica. */
+/**
+ * The highest number of full replicas that may reject a request before the request waits in the queue of a
+ * replica.
+ */
 const mostFull = 8;
 
 export function createModelClient(options: ModelClientOptions): ModelClient {
@@ -119,7 +125,10 @@ async function speakSomewhere(
 
 interface FoundReplica {
   readonly replica: Replica;
-  /** Whether the request may wait in the queue of the replica, because no other replica has a free slot. */
+  /**
+   * Whether the request may wait in the queue of the replica, because no other replica is known to have a
+   * free slot.
+   */
   readonly mayQueue: boolean;
 }
 
@@ -129,12 +138,12 @@ class Search {
   readonly #modelId: Invocation["modelId"];
   readonly #tried: Set<string>;
   readonly #without: ReadonlySet<string>;
-  /** Replicas that had no free slot for this request. */
+  /** The replicas that had no free slot for this request. */
   readonly #full = new Set<string>();
   #failure: Failure | undefined;
   #broken = 0;
   #mayBeStale = true;
-  /** The replica to try again, because the connection to it was stale. */
+  /** The replica that is tried again, because its connection was stale. */
   #again: FoundReplica | undefined;
   #deadlineMs: number | undefined;
 
@@ -147,17 +156,20 @@ class Search {
     if (after?.failure.code === "model_failed") this.#broken++;
   }
 
-  /** Failure of the last attempt. */
+  /** The failure of the last attempt. */
   get failure(): Failure | undefined {
     return this.#failure;
   }
 
-  /** Whether another replica may be tried, and may succeed. */
+  /** Whether a further attempt is allowed, and may succeed. */
   get mayGoOn(): boolean {
     return this.#broken < mostBroken && (!this.#failure || isWorthAnotherReplica(this.#failure));
   }
 
-  /** Returns the next replica, and waits for a replica if the pool is starting. Undefined if no replica is left. */
+  /**
+   * Returns the next replica, and waits for a replica if the pool is starting. The result is undefined if no
+   * replica is left.
+   */
   async next(signal: AbortSignal): Promise<FoundReplica | undefined> {
     if (this.#tried.size >= maxAttempts) return undefined;
     const found = this.#again ?? this.#find();
@@ -170,8 +182,8 @@ class Search {
   }
 
   /**
-   * Records that a replica failed before its first audio. A stale connection is no failure of the replica, so the
-   * same replica is tried once more.
+   * Records that a replica failed before its first audio. After a stale connection, the next attempt uses the
+   * same replica again, because the replica itself did not fail.
    */
   failed(found: FoundReplica, error: unknown, signal: AbortSignal) {
     const { replica, mayQueue } = found;
@@ -194,8 +206,8 @@ class Search {
   }
 
   /**
-   * Returns a replica that may have a free slot. A replica may queue the request if it is the only candidate.
-   * Undefined if too many replicas reported that they are full.
+   * Returns a replica that may have a free slot. A replica that is the only candidate may queue the request.
+   * The result is undefined if too many replicas were full.
    */
   #withFreeSlot(): FoundReplica | undefined {
     if (this.#full.size >= mostFull) return undefined;
@@ -215,7 +227,7 @@ class Search {
   }
 }
 
-/** Whether the replica is stopping. A new replica may be starting at the same time. */
+/** Returns whether the replica may have been deleted. In this case a new replica may be starting. */
 function mayBeGone({ code }: Failure): boolean {
   return code === "draining" || code === "model_unreachable";
 }
@@ -229,15 +241,14 @@ function unreachable({ modelId }: Invocation): Failure {
 }
 
 /**
- * Whether the replica closed a kept-alive connection while the request was written. This is no failure of the
- * replica.
+ * Returns whether the replica may have closed a kept-alive connection while this process wrote the request.
  */
 function isStaleConnection(error: unknown): boolean {
   const { code } = error as { code?: unknown };
   return code === "UND_ERR_SOCKET" || code === "ECONNRESET" || code === "EPIPE";
 }
 
-/** Whether another replica may succeed. An invalid request fails on every replica. */
+/** Returns whether another replica may succeed. An invalid request fails on every replica. */
 export function isWorthAnotherReplica({ code }: Failure): boolean {
   return ["model_failed", "model_unreachable", "saturated", "draining"].includes(code);
 }
@@ -268,7 +279,7 @@ function isTimeout(error: unknown, code: unknown): boolean {
 }
 
 /**
- * The reason of every abort. Every stream ends with an abort, and the default reason would capture a stack trace
+ * The reason of every abort. Every stream ends with an abort, and the default reason captures a stack trace
  * each time.
  */
 const streamEnded = new Error("the stream ended, or the client disconnected");

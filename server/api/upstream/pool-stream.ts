@@ -9,11 +9,14 @@ export interface PoolStreamFacts {
   readonly revision: string;
   readonly outcome: PoolOutcome;
   readonly firstAudioSeconds: number | undefined;
-  /** Seconds of work for each second of audio, as reported by the model tier. */
+  /** The seconds of work for each second of audio, as the model tier reports them. */
   readonly realTimeFactor: number | undefined;
 }
 
-/** Error codes that the replica caused. The other codes result from the request, or from the load of the replica. */
+/**
+ * The error codes that the replica caused. The other codes result from the request, or from the load of the
+ * replica.
+ */
 const faults = new Set<ErrorCode>(["model_failed", "model_unreachable", "deadline_exceeded", "internal"]);
 
 interface PoolStreamOptions {
@@ -31,7 +34,11 @@ export class PoolStream {
   #firstAudioSeconds: number | undefined;
   #isReported = false;
 
-  /** @param signal aborts when the client disconnects. Later failures do not count as failures of the replica. */
+  /**
+   * Starts to observe a stream.
+   * @param signal a signal that aborts when the client disconnects. Later failures do not count as failures
+   * of the replica.
+   */
   constructor(replica: Replica, signal: AbortSignal, { clock, onPoolStream }: PoolStreamOptions) {
     this.#clock = clock;
     this.#startedAtMs = clock.monotonicMs();
@@ -40,14 +47,18 @@ export class PoolStream {
     this.#onEnd = onPoolStream;
   }
 
-  /** Records the first audio. @returns milliseconds since the invocation. */
+  /** Records the first audio. @returns the milliseconds since the invocation. */
   firstAudio(): number {
     const ms = this.#clock.monotonicMs() - this.#startedAtMs;
     this.#firstAudioSeconds = ms / 1000;
     return ms;
   }
 
-  /** @param audioMs duration of the audio. @param workMs time that the model needed for the audio. */
+  /**
+   * Records that the stream is complete.
+   * @param audioMs the duration of the audio.
+   * @param workMs the time that the model needed for the audio.
+   */
   ended(audioMs: number, workMs: number | undefined): void {
     this.#end("ok", audioMs > 0 && workMs !== undefined ? workMs / audioMs : undefined);
   }

@@ -4,10 +4,11 @@ import type { Route } from "../../../config/contract/routing.ts";
 import { type Clock, every } from "../../../lib/clock.ts";
 import type { ReplicaDirectory } from "./replicas.ts";
 
-/** Calls every replica's `/ready` periodically. `/health` reports the results. */
+/** Requests `/ready` of every replica periodically. `/health` reports the results. */
 export interface Prober {
   /**
-   * Whether this model has a replica that was ready at the last probe, or a pool that is scaled to zero.
+   * Returns whether this model has a replica that was ready at the last probe, or a pool that is scaled to
+   * zero or starting.
    */
   isReachable(modelId: ModelId): boolean;
   /** Returns the models of the routing table. */
@@ -20,8 +21,8 @@ export interface ProberOptions {
   readonly intervalMs: number;
   readonly timeoutMs: number;
   /**
-   * How long a starting pool counts as reachable before its first replica is ready. The API tier holds requests
-   * during this time.
+   * The time for which a starting pool counts as reachable before its first replica is ready. The API tier
+   * holds requests during this time.
    */
   readonly startingMs: number;
   readonly clock: Clock;
@@ -45,9 +46,9 @@ export function createProber(options: ProberOptions): Prober {
     for (const url of readyAt.keys()) if (!urls.has(url)) readyAt.delete(url);
     for (const url of urls) void probe(url);
   };
-  /** Pools that are scaled to zero. */
+  /** The pools that are scaled to zero. */
   const idle = new Set<string>();
-  /** The time at which a pool was last scaled up from zero, by pool. */
+  /** The time at which each pool was last scaled up from zero. */
   const startedAt = new Map<string, number>();
   const recordIdlePools = () => {
     for (const route of modelIds.flatMap(routes)) {
@@ -81,7 +82,7 @@ export function createProber(options: ProberOptions): Prober {
   };
 }
 
-/** Returns false for a replica that does not respond. */
+/** Returns whether the replica is ready. A replica that does not respond is not ready. */
 async function isReady(agent: Agent, origin: string): Promise<boolean> {
   try {
     const { statusCode, body } = await agent.request({ origin, path: "/ready", method: "GET" });

@@ -4,7 +4,7 @@ import type { LoadReport } from "./load-report.ts";
 
 /** The pools and replicas that the API tier knows, from a file or from the cluster. */
 export interface ReplicaDirectory {
-  /** Returns the routing table. Undefined until the first read. */
+  /** Returns the routing table, or undefined before the first read. */
   table(): RoutingTable | undefined;
   /** Returns the base URLs of the route's replicas that accept requests, for example `http://10.0.0.7:8080`. */
   replicas(route: Route): readonly string[];
@@ -15,15 +15,15 @@ export interface ReplicaDirectory {
 export interface Replica {
   readonly url: string;
   readonly pool: string;
-  /** Revision of the canary. Undefined if the pool is no canary. */
+  /** The revision of the canary. The value is undefined if the pool is no canary. */
   readonly revision?: string | undefined;
 }
 
 export interface ReplicaSelector {
   /**
-   * Selects a pool by weight, and in this pool the replica with the fewest known streams. A replica that failed
-   * recently is selected only if no other replica is left. Returns undefined if no replica is left.
-   * @param tried base URLs to exclude.
+   * Selects a pool by weight, and in this pool the replica with the fewest known streams. Replicas that
+   * failed recently are selected last. The result is undefined if no replica is left.
+   * @param tried the base URLs to exclude.
    */
   choose(modelId: ModelId, tried: ReadonlySet<string>): Replica | undefined;
   /** Counts one stream of the replica until the returned function is called. */
@@ -34,23 +34,27 @@ export interface ReplicaSelector {
   failed(replica: Replica): void;
 }
 
-/** A report is valid for this time. Streams that this process started since the report are added to the load. */
+/**
+ * A report is valid for this time. The load is the reported number of streams, plus the streams that this
+ * process has started since the report.
+ */
 const reportMs = 1_000;
 /**
- * For this time after a failure, a replica is selected last. Otherwise a replica that fails immediately would get
- * all requests, because it has the fewest streams.
+ * For this time after a failure, a replica is selected last. A replica that fails immediately has the fewest
+ * streams, and would otherwise receive all requests.
  */
 const penaltyMs = 5_000;
 
 interface ReceivedReport {
   readonly atMs: number;
   readonly streams: number;
-  /** Streams of this process on the replica at the time of the report. */
+  /** The number of streams of this process on the replica at the time of the report. */
   readonly own: number;
 }
 
 /**
- * @param random returns a number from 0 to below 1.
+ * Creates a selector.
+ * @param random returns a number that is at least 0 and less than 1.
  * @param now returns milliseconds of a monotonic clock.
  */
 export function createReplicaSelector(
@@ -62,7 +66,7 @@ export function createReplicaSelector(
   const reports = new Map<string, ReceivedReport>();
   const failures = new Map<string, number>();
   const streamsOn = (url: string) => streams.get(url) ?? 0;
-  /** Returns the own count of this process or the reported load, whichever is larger. */
+  /** Returns the larger number of the streams of this process and the reported load. */
   const loadOf = (url: string): number => {
     const own = streamsOn(url);
     const report = reports.get(url);

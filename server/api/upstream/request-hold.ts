@@ -5,10 +5,10 @@ import { Failure } from "../../contract/errors.ts";
 import type { LoadTracker } from "./load-tracker.ts";
 import type { ReplicaDirectory } from "./replicas.ts";
 
-/** Holds requests for the first replica of a pool that is scaled to zero. */
+/** Holds requests until a pool that is scaled to zero has its first replica. */
 export interface RequestHold {
   /**
-   * Resolves when `isAvailable` returns true.
+   * Waits until `isAvailable` returns true.
    * @param until the deadline in milliseconds of the monotonic clock, see {@link deadline}.
    * @returns false if no pool of the model can start.
    * @throws Failure `model_starting` if too many requests are waiting, or the deadline passes.
@@ -18,19 +18,19 @@ export interface RequestHold {
     isAvailable: () => boolean,
     until: { deadlineMs: number; signal: AbortSignal },
   ): Promise<boolean>;
-  /** The deadline of a request that starts to wait now. */
+  /** Returns the deadline of a request that starts to wait now. */
   deadline(): number;
 }
 
 export interface HoldLimits {
-  /** Requests that may wait in this process. */
+  /** The highest number of requests that may wait in this process. */
   readonly places: number;
   readonly longestMs: number;
 }
 
 export const defaultHoldLimits: HoldLimits = { places: 256, longestMs: 60_000 };
 
-/** Value of Retry-After for a rejected request. */
+/** The value of Retry-After for a rejected request. */
 const retryAfterSeconds = 5;
 
 export function createRequestHold(
@@ -70,7 +70,7 @@ function startingRoute(routes: readonly Route[]): Route | undefined {
 }
 
 /**
- * Resolves with false after the time limit.
+ * Waits for a replica. The promise resolves with false after the time limit.
  * @throws the reason of the signal, if the client disconnects.
  */
 function waitForReplica(

@@ -5,7 +5,7 @@ import type { Log } from "../../../lib/log.ts";
 import { watchFile } from "../../../lib/watched-file.ts";
 import type { ReplicaDirectory } from "./replicas.ts";
 
-/** @throws Error with the invalid field and its expected value. */
+/** Parses a routing table. @throws Error with the invalid field and its allowed values. */
 export function parseRoutingTable(text: string): RoutingTable {
   const table = JSON.parse(text) as Partial<RoutingTable> | null;
   if (table?.version !== 1) {

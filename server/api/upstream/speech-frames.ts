@@ -8,12 +8,12 @@ export type SpeechFrame = Extract<WireFrame, { kind: "audio" | "words" }>;
 type SpokenFrame = Exclude<WireFrame, { kind: "oovs" }>;
 
 export interface StartedSpeech {
-  /** Sampling rate in Hz of the engine's audio. */
+  /** The sampling rate in Hz of the engine's audio. */
   readonly rate: number;
   readonly engine: string;
   /**
-   * Audio and word timestamps in order. The first audio has already arrived. The iteration ends when the speech is
-   * complete.
+   * The audio and the word timestamps in order. The first audio has already arrived. The iteration ends when
+   * the speech is complete.
    * @throws Failure if the model fails or its stream is interrupted.
    */
   readonly frames: AsyncIterable<SpeechFrame>;
@@ -22,7 +22,7 @@ export interface StartedSpeech {
 /**
  * Reads a model tier's stream up to its first audio.
  * @param stream records the end of the stream.
- * @param onOovs called with out-of-vocabulary words of the text.
+ * @param onOovs receives the out-of-vocabulary words of the text.
  * @throws Failure if the model fails before the first audio.
  */
 export async function awaitFirstAudio(
@@ -53,7 +53,7 @@ export async function awaitFirstAudio(
 
 type OnOovs = (words: readonly string[]) => void;
 
-/** Removes the frames with out-of-vocabulary words, and passes the words to the callback. */
+/** Yields all frames except frames with out-of-vocabulary words, which the callback receives. */
 async function* withoutOovs(
   wire: AsyncIterable<WireFrame>,
   onOovs: OnOovs | undefined,
@@ -64,7 +64,7 @@ async function* withoutOovs(
   }
 }
 
-/** The frames of a stream that ended before any audio, because the text has no words. */
+/** Yields the frames of a stream that ended before any audio, because the text has no words. */
 async function* endedEarly(
   before: readonly SpeechFrame[],
   stream: PoolStream,
@@ -75,7 +75,7 @@ async function* endedEarly(
 
 interface StreamSource {
   readonly stream: PoolStream;
-  /** Sampling rate in Hz. */
+  /** The sampling rate in Hz. */
   readonly rate: number;
 }
 

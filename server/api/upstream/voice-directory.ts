@@ -7,13 +7,16 @@ import { type Clock, every } from "../../../lib/clock.ts";
 import { readBounded } from "./bounded-body.ts";
 import type { ReplicaDirectory } from "./replicas.ts";
 
-/** The voices that clients may use: the server's own voices, and the mounted voices that model tiers report. */
+/** The voices that clients may use: the built-in voices, and the mounted voices that model tiers report. */
 export interface VoiceDirectory {
-  /** Returns natural voices first, then the server's own voices, then other mounted voices. */
+  /** Returns natural mounted voices first, then the built-in voices, then other mounted voices. */
   all(): readonly DirectoryVoice[];
   /** Returns the mounted engines that serve voices of this model, with their variants. */
   mountedEngines(model: ModelId): readonly MountedEngine[];
-  /** Returns the base URLs of the replicas that do not have this voice. Empty for the server's own voices. */
+  /**
+   * Returns the base URLs of the replicas that do not have this voice. The result is empty for a built-in
+   * voice.
+   */
   replicasWithout(voiceId: string): ReadonlySet<string>;
   close(): Promise<void>;
 }
@@ -25,7 +28,7 @@ export interface DirectoryVoice extends ListedVoice {
 
 export interface MountedEngine {
   readonly engine: string;
-  /** Variant of the engine, if the engine has several variants. */
+  /** The variant of the engine, if the engine has several variants. */
   readonly variant?: string | undefined;
 }
 
@@ -37,7 +40,7 @@ export interface VoiceDirectoryOptions {
   readonly clock: Clock;
 }
 
-/** The part of a model tier's `GET /voices` that clients need. */
+/** The part of a model tier's `GET /voices` that the API tier needs. */
 const listSchema = Type.Object({
   voices: Type.Array(
     Type.Object({
@@ -77,7 +80,7 @@ type VoiceList = Static<typeof listSchema>;
 const voiceList = Compile(listSchema);
 const maxListBytes = 4 * 1024 * 1024;
 const none: ReadonlySet<string> = new Set();
-/** Engines with the best quality. Their voices are listed first. */
+/** The engines with the best quality, whose voices are listed first. */
 const naturalEngines = ["kokoro"];
 
 /**
@@ -130,7 +133,10 @@ export function createVoiceDirectory(options: VoiceDirectoryOptions): VoiceDirec
   };
 }
 
-/** Joins all voices. A built-in voice that a mounted voice replaces keeps its ID and its position. */
+/**
+ * Combines the built-in voices with the voices that model tiers report. A built-in voice that a mounted voice
+ * replaces keeps its ID and its position.
+ */
 function joinedVoices(own: readonly ListedVoice[], reports: readonly VoiceList[]): DirectoryVoice[] {
   const ownIds = new Set(own.map(({ id }) => id));
   const builtIn = reports.flatMap(speakersOf);
@@ -152,7 +158,10 @@ function joinedVoices(own: readonly ListedVoice[], reports: readonly VoiceList[]
 
 type BuiltInSpeaker = NonNullable<VoiceList["builtIn"]>[number];
 
-/** Model tiers of older versions do not send `builtIn`. Their mounted voices name the voices that they replace. */
+/**
+ * Returns the engine and the license of each built-in voice. Model tiers of older versions do not send
+ * `builtIn`, but each of their mounted voices names the voices that it replaces.
+ */
 function speakersOf({ builtIn, voices }: VoiceList): readonly BuiltInSpeaker[] {
   if (builtIn) return builtIn;
   return voices.flatMap(({ replaces = [], models, engine, license }) => {
@@ -178,7 +187,10 @@ function replicasOf(directory: ReplicaDirectory): Set<string> {
   return new Set(routes.flatMap((route) => directory.replicas(route)));
 }
 
-/** Returns undefined for a missing or invalid response. Model tiers of older versions have no such list. */
+/**
+ * Requests the voices of a replica. The result is undefined if the response is missing or invalid, because
+ * model tiers of older versions have no route `/voices`.
+ */
 async function readList(agent: Agent, origin: string): Promise<VoiceList | undefined> {
   try {
     const { statusCode, body } = await agent.request({ origin, path: "/voices", method: "GET" });

@@ -3,7 +3,6 @@ import type { AudioMeter } from "../measure.ts";
 import { PlaybackMeter } from "../playback.ts";
 import type { StreamRecord } from "../stream.ts";
 
-/** The result of one context. */
 export interface ContextRecord {
   /** The times are milliseconds since the client sent the last token of the first sentence. */
   readonly stream: StreamRecord;
@@ -12,8 +11,8 @@ export interface ContextRecord {
   /** The milliseconds of audio in the first chunk of each synthesis. */
   readonly firstChunksMs: readonly number[];
   /**
-   * The milliseconds from the client's `clear` to the `done` that ends the audio. It is `undefined` if the
-   * client did not cancel the context.
+   * The milliseconds from the client's `clear` to the `done` that ends the audio. The value is undefined if
+   * the client did not cancel the context.
    */
   readonly silenceMs: number | undefined;
 }
@@ -35,7 +34,10 @@ export class ContextMeter {
   #lastChunkAtMs: number | undefined;
   #clearedAtMs: number | undefined;
 
-  /** @param rate the sampling rate of the raw PCM in Hz. */
+  /**
+   * Creates a meter.
+   * @param rate the sampling rate of the raw PCM in Hz.
+   */
   constructor(rate: number) {
     this.#audio = createAudioMeter("audio/pcm", rate);
   }
@@ -111,7 +113,7 @@ export class ContextMeter {
     return { stream, gapsMs: this.#gapsMs, firstChunksMs: this.#firstChunksMs, silenceMs };
   }
 
-  /** Returns the milliseconds since the first sentence was sent, or 0 if it was not sent yet. */
+  /** Returns the milliseconds since the first sentence was sent, or 0 before that time. */
   #since(atMs: number): number {
     return atMs - (this.#sentenceAtMs ?? atMs);
   }

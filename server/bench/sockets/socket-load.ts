@@ -5,20 +5,23 @@ import { type ContextPlan, SocketFailure, type SocketTarget, SpeakingSocket } fr
 import { type WrittenText, writeText } from "./written-text.ts";
 
 export interface SocketLoad extends Load {
-  /** The tokens per second of each text. If it is `undefined`, each text is sent at once. */
+  /** The tokens per second of each text. If the value is undefined, the client sends each text at once. */
   readonly pace: number | undefined;
 }
 
 export interface SocketLoadResult {
   readonly records: readonly ContextRecord[];
-  /** The duration of the run, without the time that opening the sockets took. */
+  /** The duration of the run, without the time to open the sockets. */
   readonly elapsedSeconds: number;
 }
 
 /** The client cancels every n-th context of a socket. */
 const cancelEvery = 4;
 const pauseAfterFailureMs = 100;
-/** The longest time for retries of refused upgrades. A server limits how many sockets a key opens per second. */
+/**
+ * The longest time for retries of rejected upgrades. A server limits the number of new sockets per second of
+ * a key.
+ */
 const openingLimitMs = 60_000;
 const defaultRetrySeconds = 1;
 
@@ -57,8 +60,8 @@ export async function runSocketLoad(
 }
 
 /**
- * Returns the delay of a client that sends its texts at a pace. Without the delay all clients would complete their
- * sentences at the same moment, which callers of a service do not.
+ * Returns the delay of a client that sends its texts at a pace. Without the delay, all clients would complete
+ * their sentences at the same moment, which does not happen in a real service.
  * @param share the position of the client among all clients, from 0 to 1.
  */
 function startDelayMs({ texts }: SocketTarget, pace: number, share: number): number {
@@ -66,7 +69,7 @@ function startDelayMs({ texts }: SocketTarget, pace: number, share: number): num
   return (share * tokens * 1000) / pace;
 }
 
-/** A client with one socket. It reconnects after a failure. */
+/** A client with one socket, which reconnects after a failure. */
 class Caller {
   readonly #target: SocketTarget;
   #socket: SpeakingSocket | undefined;
@@ -75,7 +78,10 @@ class Caller {
     this.#target = target;
   }
 
-  /** Opens the socket before the measurement starts. If that fails, `speak` tries again and reports the failure. */
+  /**
+   * Opens the socket before the measurement starts. If the connection fails, `speak` tries again and reports
+   * the failure.
+   */
   async prepare(signal: AbortSignal): Promise<void> {
     const endMs = performance.now() + openingLimitMs;
     while (!signal.aborted && performance.now() < endMs) {
@@ -89,7 +95,8 @@ class Caller {
     const failure = this.#socket?.isOpen ? undefined : await this.#open();
     if (failure || !this.#socket) return unopened(this.#target, failure?.code ?? "broken_socket");
     const record = await this.#socket.speak(plan, signal);
-    if (record.stream.outcome === "failed") this.close(); // Late messages of this context would be counted for the next one.
+    // Otherwise late messages of this context would count for the next context.
+    if (record.stream.outcome === "failed") this.close();
     return record;
   }
 

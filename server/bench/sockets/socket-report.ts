@@ -17,7 +17,7 @@ export interface SocketReport {
   };
   readonly chunkGaps: ChunkGaps;
   readonly firstChunks: FirstChunks;
-  /** The HTTP requests with the same first sentences. It is `undefined` if HTTP was not measured. */
+  /** The HTTP requests with the same first sentences. The value is undefined if HTTP was not measured. */
   readonly http: Report | undefined;
   /** The difference of each quantile of the time to first audio: WebSockets minus HTTP. */
   readonly firstAudioExcessMs: Quantiles | undefined;

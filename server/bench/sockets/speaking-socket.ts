@@ -13,7 +13,7 @@ export interface ContextPlan {
   readonly text: WrittenText;
   /** Whether the client sends `clear` when the first audio arrives. */
   readonly isCancelled: boolean;
-  /** The tokens per second. If it is `undefined`, all tokens are sent at once. */
+  /** The tokens per second. If the value is undefined, the client sends all tokens at once. */
   readonly pace: number | undefined;
 }
 
@@ -21,9 +21,9 @@ export interface ContextPlan {
 const silenceLimitMs = 60_000;
 const handshakeLimitMs = 60_000;
 
-/** An upgrade that the server refused, or a connection that failed. */
+/** An upgrade that the server rejected, or a connection that failed. */
 export class SocketFailure extends Error {
-  /** `http_STATUS`, or the error code of the connection. */
+  /** The code is `http_STATUS`, or the error code of the connection. */
   readonly code: string;
   readonly retryAfterSeconds: number | undefined;
 
@@ -47,13 +47,13 @@ export function socketUrl(target: SocketTarget): string {
   return url.href;
 }
 
-/** An open socket of `/ws3`. It runs one context at a time. */
+/** An open socket of `/ws3`, which runs one context at a time. */
 export class SpeakingSocket {
   readonly #socket: WebSocket;
   readonly #rate: number;
   #contexts = 0;
 
-  /** @throws SocketFailure */
+  /** Opens a socket. @throws SocketFailure if the server rejects the upgrade, or the connection fails. */
   static async open(target: SocketTarget): Promise<SpeakingSocket> {
     return new SpeakingSocket(await connect(target), target.rate);
   }
@@ -88,7 +88,7 @@ export class SpeakingSocket {
     return receiving;
   }
 
-  /** Sends the tokens. It stops when the context ends or is cancelled. */
+  /** Sends the tokens until the context ends or is cancelled. */
   async #write({ plan: { text, pace }, meter, contextId, signal, written }: ContextRun): Promise<void> {
     const stop = AbortSignal.any([signal, written.signal]);
     const startedAt = performance.now();
@@ -140,9 +140,9 @@ interface ContextRun {
   readonly plan: ContextPlan;
   readonly contextId: string;
   readonly meter: ContextMeter;
-  /** Aborts at the end of the run. */
+  /** The signal aborts at the end of the run. */
   readonly signal: AbortSignal;
-  /** Aborts when the client must stop sending text. */
+  /** The controller aborts when the client must stop sending text. */
   readonly written: AbortController;
 }
 
@@ -152,7 +152,7 @@ interface ServerEvent {
   readonly contextId?: string | null;
 }
 
-/** Processes an event of the server. Returns the record if the event ends the context. */
+/** Processes an event of the server. @returns the record if the event ends the context. */
 function read(
   meter: ContextMeter,
   frame: string,

@@ -2,7 +2,10 @@ import { UsageError } from "../../../lib/usage-error.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Creates functions that read variables. A `UsageError` contains the variable, its value and the allowed values. */
+/**
+ * Creates functions that read variables. An invalid value causes a `UsageError` with the variable, its value
+ * and the allowed values.
+ */
 export function readers(environment: Environment) {
   /** Reads a text. An empty variable counts as unset, because Kubernetes and shells may set empty variables. */
   const text = (name: string): string | undefined => environment[name] || undefined;

@@ -6,12 +6,16 @@ import { type Environment, readers } from "./environment.ts";
 import { readProviders } from "./providers.ts";
 
 /**
- * Variables that vLLM must not receive: the server's own settings, which include secrets, and the variables that
- * Kubernetes sets for a Service named `vllm`. vLLM would read these variables as its own settings.
+ * Matches the variables that vLLM must not receive: the server's own settings, which include secrets, and the
+ * variables that Kubernetes sets for a Service named `vllm`. vLLM would read the variables of the Service as
+ * its own settings.
  */
 const notForVllm = /^(SVC_TTS_|GENERATOR_|VLLM_(PORT|SERVICE_))/u;
 
-/** @throws UsageError with the variable, its value and the allowed values. */
+/**
+ * Reads the settings of the generator. @throws UsageError with the variable, its value and the allowed
+ * values.
+ */
 export function readGeneratorSettings(environment: Environment): GeneratorSettings {
   const { text, integer, optionalInteger } = readers(environment);
   return {

@@ -4,7 +4,10 @@ import type { GroupGrant, OidcSettings } from "../../dashboard/oidc/settings.ts"
 import { isTeamName, roles } from "../../store/accounts/accounts.ts";
 import { type Environment, readers } from "./environment.ts";
 
-/** @throws UsageError with the variable, its value and the allowed values. */
+/**
+ * Reads the settings of single sign-on. The result is undefined without an issuer.
+ * @throws UsageError with the variable, its value and the allowed values.
+ */
 export function readOidc(environment: Environment): OidcSettings | undefined {
   const { text } = readers(environment);
   const issuer = text(names.oidcIssuer);

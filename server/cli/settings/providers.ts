@@ -4,7 +4,8 @@ import { type Environment, readers } from "./environment.ts";
 const providers = ["cpu", "cuda"];
 
 /**
- * Reads ONNX Runtime's execution providers in order of preference, for example `cuda,cpu`. Default: `cpu`.
+ * Reads ONNX Runtime's execution providers in order of preference, for example `cuda,cpu`. The default is
+ * `cpu`.
  * @throws UsageError with the variable and the unknown provider.
  */
 export function readProviders(environment: Environment, name: string): string[] {

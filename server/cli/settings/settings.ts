@@ -30,7 +30,10 @@ const logLevels = ["trace", "debug", "info", "warn", "error", "fatal", "silent"]
 const day = 86_400;
 const mebibyte = 1024 * 1024;
 
-/** @throws UsageError with the variable, its value and the allowed values. */
+/**
+ * Reads the settings of the API tier.
+ * @throws UsageError with the variable, its value and the allowed values.
+ */
 export function readApiSettings(environment: Environment): ApiSettings {
   const { text, integer, optionalInteger } = readers(environment);
   return {
@@ -69,7 +72,7 @@ export function readApiSettings(environment: Environment): ApiSettings {
   };
 }
 
-/** Shortest accepted API key: 16 characters of base62 have 95 random bits. `svc-tts keys create` uses 42. */
+/** The length of the shortest accepted API key. 16 characters of base62 have 95 random bits. */
 const shortestApiKey = 16;
 
 function readApiKey(environment: Environment): string | undefined {
@@ -187,7 +190,10 @@ function readValkey(environment: Environment): ValkeySettings | undefined {
   };
 }
 
-/** @throws UsageError with the variable, its value and the allowed values. */
+/**
+ * Reads the settings of a model tier.
+ * @throws UsageError with the variable, its value and the allowed values.
+ */
 export function readModelSettings(tier: ModelKind, environment: Environment): ModelTierOptions {
   const { text, integer } = readers(environment);
   const generator = readGenerator(tier, environment);

@@ -8,7 +8,9 @@ import { type Environment, readers } from "./environment.ts";
 
 const mostSockets = 1_000_000;
 
-/** @throws UsageError with the variable, its value and the allowed values. */
+/**
+ * Reads the settings of WebSockets. @throws UsageError with the variable, its value and the allowed values.
+ */
 export function readSocketOptions(environment: Environment): SocketOptions {
   const { integer, oneOf } = readers(environment);
   const { perKey, newPerSecond, clearMode } = defaultSocketOptions;

@@ -10,7 +10,8 @@ const defaultIntervalMs = 15_000;
 const metricsPath = "/v1/metrics";
 
 /**
- * Reads the destination of arcana's metrics (specification 6.4). Undefined if `OTEL_COLLECTOR_ENDPOINT` is not set.
+ * Reads the destination of arcana's metrics (specification 6.4). The result is undefined if
+ * `OTEL_COLLECTOR_ENDPOINT` is not set, or `OTEL_SDK_DISABLED` is `true`.
  * @throws UsageError with the variable and the allowed values.
  */
 export function readTelemetry(environment: Environment): TelemetrySettings | undefined {
@@ -31,9 +32,10 @@ export function readTelemetry(environment: Environment): TelemetrySettings | und
 }
 
 /**
- * Returns the URL of the collector. An address without a scheme uses plain HTTP. The default port is the port of
- * OTLP, or 443 with TLS. With HTTP, the path of metrics is appended if it is missing; gRPC has no path. The address
- * may contain a password, so the error message does not quote the address.
+ * Returns the URL of the collector. An address without a scheme uses plain HTTP. The default port is the port
+ * of OTLP, or 443 with TLS. With HTTP, the function appends the path of metrics if the path is missing. With
+ * gRPC, the URL has no path. The address may contain a password, so the error message does not quote the
+ * address.
  */
 function collectorUrl(given: string, protocol: TelemetrySettings["protocol"]): string {
   const text = given.includes("://") ? given : `http://${given}`;

@@ -9,8 +9,8 @@ const defaultEndpoint = "http://localhost:4318";
 const tracesPath = "v1/traces";
 
 /**
- * Reads OpenTelemetry's standard variables for traces. Traces are on only if `OTEL_TRACES_EXPORTER` is `otlp`;
- * otherwise the result is undefined.
+ * Reads OpenTelemetry's standard variables for traces. Traces are on if `OTEL_TRACES_EXPORTER` is `otlp` and
+ * `OTEL_SDK_DISABLED` is not `true`. If traces are off, the result is undefined.
  * @throws UsageError with the variable, its value and the allowed values.
  */
 export function readTracing(environment: Environment, tier: string): TracingSettings | undefined {
@@ -31,7 +31,10 @@ export function readTracing(environment: Environment, tier: string): TracingSett
   };
 }
 
-/** Returns the endpoint of traces unchanged. If it is not set, appends the path of traces to the common endpoint. */
+/**
+ * Returns the endpoint of traces unchanged. If that endpoint is not set, the function appends the path of
+ * traces to the common endpoint.
+ */
 function readUrl(environment: Environment): string {
   const { text } = readers(environment);
   const own = text(names.tracesEndpoint);

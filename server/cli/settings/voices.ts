@@ -5,7 +5,10 @@ import type { ModelTierOptions } from "../../model/settings.ts";
 import { type Environment, readers } from "./environment.ts";
 import { readProviders } from "./providers.ts";
 
-/** The engines that replace a mounted model at capacity. */
+/**
+ * The engines for requests that exceed the capacity of a mounted model: no other engine, or a built-in
+ * engine.
+ */
 const fallbacks = ["none", "builtin"] as const;
 
 /**
@@ -45,7 +48,10 @@ export function readVoicesFolder(
   };
 }
 
-/** Returns the models that prefer natural voices. `mistv2` is the model for the lowest latency, so it is excluded. */
+/**
+ * Returns the models that prefer natural voices. `mistv2` is the model for the lowest latency, so `mistv2` is
+ * excluded.
+ */
 function naturalModels(
   tier: ModelKind,
   isKokoro: boolean,

@@ -51,8 +51,8 @@ const consonants: Readonly<Record<string, string>> = {
 };
 
 /**
- * Further IPA signs that are read. Some are other spellings of the same sound. For the others the nearest
- * sound is used: the vowel of "thought" is read as the vowel of "father".
+ * Further IPA signs that the reader accepts. Some signs are other spellings of the same sound. All other
+ * signs are read as the nearest sound: the vowel of "thought" becomes the vowel of "father".
  */
 const furtherSigns: Readonly<Record<string, string>> = {
   ɚ: "R",
@@ -123,9 +123,12 @@ const symbolByIpa = new Map([
 ]);
 /** The length of the longest sign in UTF-16 units. */
 const longest = Math.max(...[...symbolByIpa.keys()].map(({ length }) => length));
-/** Marks of length and ties. They are ignored, because no two sounds of English differ only by them. */
+/**
+ * Matches length marks and ties. The reader ignores these marks, because no two English sounds differ only in
+ * these marks.
+ */
 const ignoredMarks = /ː|ˑ|\u0361|\u035c/gu;
-/** Separators of syllables and words, and the brackets of a transcription. They are ignored. */
+/** Matches separators of syllables and words, and the brackets of a transcription, which are ignored. */
 const separator = /[.‿|\s/]/u;
 
 export type IpaReading =
@@ -134,13 +137,13 @@ export type IpaReading =
 
 export type IpaFault =
   | { readonly kind: "no-sound"; readonly sign: string }
-  /** A stress mark without a syllable after it. */
+  /** A stress mark has no syllable after it. */
   | { readonly kind: "stress-mark" }
   | { readonly kind: "empty" };
 
 /**
- * Reads an IPA transcription. A sound that the public alphabet does not have is an error, because it would
- * not be synthesized.
+ * Reads an IPA transcription. A sound outside the public alphabet is an error, because no engine could
+ * synthesize this sound.
  */
 export function readIpa(written: string): IpaReading {
   let phonemes = "";

@@ -30,7 +30,7 @@ interface PlacedWord extends WordParts {
 
 /**
  * Finds the positions where a sentence has ended, independently of the text that arrives next. A full stop
- * counts when a space follows it, because `2.` may become `2.5`. An ellipsis, and an abbreviation that may
+ * counts only when a space follows, because `2.` may become `2.5`. An ellipsis, and an abbreviation that may
  * end a sentence (`etc.`), count when the next word starts with a capital letter.
  */
 export function sentenceEnds(text: string, options: SentenceEndOptions): number[] {
@@ -73,8 +73,8 @@ function hasEnded(
 }
 
 /**
- * Placeholders for the next word, which has not arrived. The sentence has ended if it ends before each of the
- * two placeholders.
+ * Two placeholders for a next word that has not arrived: a word in lower case, and a word with a capital
+ * letter. A sentence has ended if both placeholders would start a new sentence.
  */
 const anyWord: readonly WordParts[] = ["a", "A"].map((core) => ({ before: "", core, after: "" }));
 

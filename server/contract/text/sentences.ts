@@ -1,6 +1,9 @@
 import type { Token } from "../speech.ts";
 
-/** Abbreviations that precede a name and never end a sentence. They are in lower case and without the dot. */
+/**
+ * Abbreviations that precede a name and never end a sentence. The entries are in lower case and without the
+ * dot.
+ */
 const leading = new Set(
   `dr mr mrs ms prof st sr sra srta dra sig dott mme mlle mm mgr gen col capt cpt lt sgt maj cmdr adm gov sen rep
    rev hon pres fr hr bzw ca nr no nos vol vs fig figs art abs ggf evtl inkl zzgl dhr mevr ir drs bijv blz p pp pag
@@ -46,7 +49,7 @@ export interface BoundaryToken extends Pick<Token, "text" | "before" | "after"> 
 
 /**
  * Returns the boundary between a token and the next token.
- * @param next undefined at the end of the text.
+ * @param next the next token, or undefined at the end of the text.
  */
 export function boundaryAfter(
   token: BoundaryToken,

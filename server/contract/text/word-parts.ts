@@ -4,11 +4,11 @@
  */
 export const maxPunctuation = 100;
 
-/** Signs that are spoken and stay in a word. All other punctuation is separated from the word. */
+/** The signs that are spoken and stay in a word. All other punctuation is separated from the word. */
 const spokenPunctuation = String.raw`%&@#*\/\\‰†§`;
 const punctuation = String.raw`[\p{P}--[${spokenPunctuation}]]`;
 const isPunctuation = new RegExp(`^${punctuation}$`, "v");
-/** Abbreviations such as U.S.A. and e.g., which keep their last dot. */
+/** Matches abbreviations such as U.S.A. and e.g., which keep their last dot. */
 const dotted = /^(?:\p{L}\.)+\p{L}$/u;
 const soundless = new RegExp(`^[${punctuation}\\p{Z}\\p{C}\\p{M}\\ufffd]*$`, "v");
 
@@ -28,12 +28,12 @@ export function partsOf(written: string): WordParts {
   return isDotted ? { before, core: `${core}.`, after: after.slice(1) } : { before, core, after };
 }
 
-/** Whether a word has nothing to speak. */
+/** Returns whether a word has no character that is spoken. */
 export function isSoundless(core: string): boolean {
   return soundless.test(core);
 }
 
-/** The characters of a word. They are read one at a time. */
+/** A source of the characters of a word. */
 export interface Characters {
   readonly length: number;
   codePointAt(index: number): number | undefined;

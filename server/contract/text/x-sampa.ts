@@ -44,8 +44,8 @@ const longestSign = Math.max(...Object.keys(ipaBySign).map(({ length }) => lengt
 const sameInBoth = /[a-z\s]/;
 
 /**
- * Reads a pronunciation in X-SAMPA, with or without spaces between its sounds. The faults are the same as for
- * IPA.
+ * Reads a pronunciation in X-SAMPA, with or without spaces between its sounds. An invalid pronunciation has
+ * the same faults as in IPA.
  */
 export function readXSampa(written: string): IpaReading {
   let ipa = "";

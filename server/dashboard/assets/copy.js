@@ -1,5 +1,6 @@
 /**
- * Returns the request as a program. The program reads the API key from the environment, because the page has no key.
+ * Returns a program that sends the request. The program reads the API key from the environment, because the
+ * page has no key.
  * @param mediaType the media type of the selected format.
  */
 export function asCode(kind, origin, fields, mediaType) {

@@ -1,14 +1,14 @@
 import { createPlayer } from "./player.js";
 import { brokenOff, client, fill, whole } from "./says.js";
 
-/** An incomplete sentence is spoken when the user has typed nothing for this time. */
+/** If the user pauses for this time, an incomplete sentence is synthesized. */
 const pauseMs = 1500;
 const usualRate = 24000;
 const sentenceEnd = /[.!?…]["'”’»)\]]*\s|[。！？｡]/gu;
 
 /**
- * "Type and listen": sends text over a WebSocket while the user types, plays the audio without gaps, and
- * highlights each word as it is heard.
+ * Implements "Type and listen". The module sends text over a WebSocket while the user types, plays the audio
+ * without gaps, and highlights each word during its playback.
  * @param settings returns the options of the form, with the names of the request fields.
  */
 export function typeAndListen(settings) {
@@ -16,7 +16,7 @@ export function typeAndListen(settings) {
   const input = $("live");
   const player = createPlayer();
   let connection;
-  /** The number of the current context, and of the first context after the last interruption. */
+  /** The number of the current context, and the number of the first context after the last interruption. */
   let turn = 0;
   let firstTurn = 0;
   let typed = "";
@@ -26,7 +26,7 @@ export function typeAndListen(settings) {
   let timer;
   let transcript = createTranscript($("live-words"));
   let isPlaying = false;
-  /** The transcript of an interrupted synthesis. Its words may still arrive. */
+  /** The transcript of an interrupted synthesis, whose words may still arrive. */
   let cut;
 
   const say = (message, isProblem = false) => {
@@ -45,7 +45,10 @@ export function typeAndListen(settings) {
     connection.send(message);
   };
 
-  /** @param isTurn whether the turn ends, so that an incomplete sentence is spoken too. */
+  /**
+   * Sends the text up to a position.
+   * @param isTurn whether the turn ends, so that the server also synthesizes an incomplete sentence.
+   */
   const speak = (upTo, isTurn) => {
     const text = typed.slice(sent, upTo);
     sent = upTo;
@@ -77,7 +80,10 @@ export function typeAndListen(settings) {
     return undefined;
   };
 
-  /** Adds the words of an interrupted synthesis that arrive late, and keeps those that were heard. */
+  /**
+   * Handles the words of an interrupted synthesis, which arrive late. The transcript keeps only words that
+   * were played.
+   */
   const hearLate = ({ type, word_timestamps }) => {
     if (type !== "timestamps" || !cut) return;
     cut.add(word_timestamps, Number.POSITIVE_INFINITY);
@@ -86,8 +92,8 @@ export function typeAndListen(settings) {
   };
 
   /**
-   * Disables the button when no audio is left. The timer can fire early, because it differs from the clock of the
-   * audio, and because more audio may have arrived.
+   * Disables the button when no audio is left. The timer can fire too early, because the timer and the audio
+   * have different clocks, and because more audio may have arrived.
    */
   const rest = () => {
     if (player.left() > 0) player.whenOver(rest);
@@ -139,10 +145,10 @@ export function typeAndListen(settings) {
 }
 
 /**
- * Opens a WebSocket. Messages that are sent before it is open are queued.
+ * Opens a WebSocket. Messages are queued until the socket is open.
  * @param settings the options of a request.
- * @param on `hear` is called with each event and the sampling rate. `lost` is called when the connection ends,
- * with a message if that is a problem.
+ * @param on `hear` is called with each event and the sampling rate. `lost` is called when the connection
+ * ends, with a message if the end is an error.
  */
 function connect(path, { text: _, audioFormat: __, ...settings }, on) {
   const rate = settings.samplingRate ?? usualRate;
@@ -169,7 +175,7 @@ function connect(path, { text: _, audioFormat: __, ...settings }, on) {
       if (wasOpen) socket.send(text);
       else waiting.push(text);
     },
-    /** Stops the speech, and drops the queued messages. */
+    /** Stops the synthesis, and drops the queued messages. */
     clear() {
       waiting = [];
       if (wasOpen) socket.send(JSON.stringify({ operation: "clear" }));
@@ -191,7 +197,10 @@ function createTranscript(element) {
   let begin = 0;
   let heard = 0;
   return {
-    /** @param seconds the seconds of audio that have arrived. This is the end of the synthesis. */
+    /**
+     * Adds the words of a synthesis. @param seconds the seconds of audio that have arrived, which is the
+     * position of the synthesis's end.
+     */
     add({ words: texts, start, end }, seconds) {
       for (const [i, text] of texts.entries()) {
         const span = document.createElement("span");
@@ -207,7 +216,7 @@ function createTranscript(element) {
       words = words.filter(({ span, end }) => end > at || span.classList.contains("lit"));
     },
     heard: () => heard,
-    /** Removes the words that were not heard. */
+    /** Removes the words that start at a position or later. */
     cutAt(at) {
       for (const { span, start } of words) {
         span.classList.remove("lit");
@@ -220,15 +229,15 @@ function createTranscript(element) {
   };
 }
 
-/** Returns the length of the part that consists of complete sentences. */
+/** Returns the length of the part of the text that consists of complete sentences. */
 function lastEnd(text) {
   const end = [...text.matchAll(sentenceEnd)].at(-1);
   return end ? end.index + end[0].length : 0;
 }
 
 /**
- * Returns how many characters of an edited text count as sent. Corrections inside the sent part are not spoken.
- * If the end of the sent part changes, its last word is spoken again.
+ * Returns how many characters of an edited text count as sent. Corrections inside the sent part have no
+ * effect. If the end of the sent part changes, its last word is sent again.
  * @param cursor the position of the cursor after the edit.
  */
 function sentAfter(before, sent, after, cursor) {

@@ -1,4 +1,4 @@
-/** Creates a player for 16-bit PCM. It plays each piece directly after the previous piece. */
+/** Creates a player for 16-bit PCM, which plays each piece directly after the previous piece. */
 export function createPlayer() {
   let context;
   let rate = 24000;
@@ -36,7 +36,7 @@ export function createPlayer() {
   };
 
   return {
-    /** Starts a new stream. @param samplingRate Hz. */
+    /** Starts a new stream. @param samplingRate the sampling rate in Hz. */
     start(samplingRate) {
       stop();
       context = newContext(samplingRate);
@@ -59,7 +59,8 @@ export function createPlayer() {
       begin ??= now + 0.05; // The playback starts with a short delay, so that the next piece arrives in time.
       if (samplesSoFar === 0) end = begin;
       if (end < now) {
-        begin += now - end; // The player ran out of audio, so the words are highlighted later by this time.
+        // The player has run out of audio, so the playback of all later words is delayed by this time.
+        begin += now - end;
         end = now;
       }
       source.start(end);
@@ -68,9 +69,9 @@ export function createPlayer() {
       return samples;
     },
     seconds: () => samplesSoFar / rate,
-    /** Seconds of audio that are still to be played. */
+    /** Returns the seconds of audio that were not played yet. */
     left: () => (context ? Math.max(0, end - context.currentTime) : 0),
-    /** @param callback called with the played seconds at each frame of the screen. */
+    /** Sets the function that is called with the played seconds at each frame of the screen. */
     onTime(callback) {
       listener = callback;
     },
@@ -84,8 +85,9 @@ export function createPlayer() {
 }
 
 /**
- * With the rate of the speech the browser plays pieces without a seam, because it converts the rate of all
- * audio at once and not of each piece. Some browsers do not have every rate.
+ * Creates an audio context with the sampling rate of the speech. The browser then converts the rate of the
+ * whole stream, and the pieces join without clicks. A browser that does not support the rate gets a context
+ * with its default rate.
  */
 function newContext(sampleRate) {
   try {

@@ -48,12 +48,12 @@ function update() {
   $("code").textContent = asCode($("code-kind").value, location.origin, body(), mediaType());
 }
 
-/** Returns the media type of the selected format. The server writes it into the page. */
+/** Returns the media type of the selected format. The page contains the media type of each format. */
 function mediaType() {
   return form.elements.audioFormat.selectedOptions[0].dataset.mediaType;
 }
 
-/** Returns the number of characters as the server counts it, and the limit of the model. */
+/** Returns the number of characters by the rule of the server, and the limit of the model. */
 function measure(text, model) {
   return { length: [...text].length, limit: limits[model] };
 }
@@ -111,7 +111,7 @@ function sample() {
   void speak({ modelId: modelId.value, speaker: speaker.value, text }, () => undefined);
 }
 
-/** Synthesizes and plays a request. @param onSuccess called with the request after its synthesis. */
+/** Synthesizes and plays a request. @param onSuccess is called with the request after its synthesis. */
 async function speak(request, onSuccess) {
   stop();
   const run = { cancel: new AbortController(), begun: performance.now() };
@@ -197,7 +197,7 @@ async function download() {
   return showStatus(fill(client.made, { file: link.download, rate }));
 }
 
-/** Reads the recent requests, which are stored only in this browser. */
+/** Reads the recent requests, which only this browser stores. */
 function readHistory() {
   try {
     return JSON.parse(localStorage.getItem(historyKey) ?? "[]");

@@ -1,4 +1,4 @@
-/** The messages of the page. The server sends them in the language of the user. */
+/** The messages of the page. The server sends the messages in the language of the user. */
 export const client = JSON.parse(document.getElementById("content").dataset.words);
 const { lang } = document.documentElement;
 const wholes = new Intl.NumberFormat(lang, { maximumFractionDigits: 0 });
@@ -7,7 +7,7 @@ const oneDigit = new Intl.NumberFormat(lang, { minimumFractionDigits: 1, maximum
 export const whole = (number) => wholes.format(number);
 export const tenths = (number) => oneDigit.format(number);
 
-/** Replaces names in braces. @param text the text with the names. @param values the values by name. */
+/** Replaces names in braces. @param values the values by name. */
 export function fill(text, values) {
   return text.replace(/\{(\w+)\}/g, (_, name) => values[name]);
 }
@@ -25,7 +25,8 @@ export async function send(url, init) {
 }
 
 /**
- * Returns the message for an interrupted stream. The given message is in English, so only an English page shows it.
+ * Returns the message for an interrupted stream. The parameter is in English, so pages in other languages
+ * show a general message.
  */
 export function brokenOff(message) {
   return (lang.startsWith("en") && message) || client.brokeOff;

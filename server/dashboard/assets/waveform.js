@@ -27,7 +27,7 @@ export function chart(canvas) {
       at = 0;
       draw();
     },
-    /** Draws further samples. @param samples values from -1 to 1. */
+    /** Draws further samples. @param samples the samples, from -1 to 1. */
     add(samples) {
       for (const sample of samples) {
         peak = Math.max(peak, Math.abs(sample));

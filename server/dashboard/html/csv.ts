@@ -1,6 +1,6 @@
 /**
- * Formats a table as comma-separated values (RFC 4180). A text that a spreadsheet would treat as a formula gets the
- * prefix of an apostrophe, as OWASP recommends against CSV injection.
+ * Formats a table as comma-separated values (RFC 4180). A text that a spreadsheet would treat as a formula
+ * gets an apostrophe as a prefix, which OWASP recommends against CSV injection.
  */
 export function csv(rows: readonly (readonly (string | number)[])[]): string {
   return rows.map((row) => `${row.map(cell).join(",")}\r\n`).join("");

@@ -1,4 +1,4 @@
-/** Escaped markup. Only the function `html` creates it. */
+/** Markup in which all values are escaped. Only the function `html` may create an instance. */
 export class Html {
   readonly text: string;
 
@@ -7,7 +7,7 @@ export class Html {
   }
 }
 
-/** Values in a page. Text is escaped. `false` and `undefined` produce no output. */
+/** The values that a page may contain. Text is escaped. `false` and `undefined` produce no output. */
 export type Content = Html | string | number | false | undefined | readonly Content[];
 
 /** Creates a page or a part of a page. Attributes must be in double quotes. */

@@ -2,7 +2,7 @@ import { type Html, html } from "./html.ts";
 
 export interface Bar {
   readonly good: number;
-  /** Drawn above `good`. */
+  /** The chart draws this part above `good`. */
   readonly bad: number;
 }
 

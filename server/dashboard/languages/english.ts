@@ -68,8 +68,8 @@ const pls = (fault: PlsFault): string => {
 };
 
 /**
- * All texts of the dashboard in English. The other languages must have the same keys, which `tsc` checks. Messages
- * of the stores and of the API are in English, so the English page shows them unchanged.
+ * All texts of the dashboard in English. The compiler checks that the other languages have the same keys.
+ * Messages of the stores and of the API are in English, so the English page shows them unchanged.
  */
 export const englishTexts = {
   frame: {
@@ -240,7 +240,7 @@ export const englishTexts = {
     live: "Type and listen",
     liveText: "Text to hear while you type",
     liveHelp:
-      "Each sentence is spoken once it is complete, with the voice and the options above. Enter, or a pause, speaks what is not complete.",
+      "Each sentence is spoken once it is complete, with the voice and the options above. To hear an incomplete sentence, press Enter or stop typing.",
     interrupt: "Interrupt",
     liveWords: "Words that were spoken while you typed",
     before: "Recent",
@@ -265,7 +265,7 @@ export const englishTexts = {
     unreachable: "The server is not reachable; try again in a moment.",
     liveFirstAudio: "First audio {ms} ms after the sentence.",
     interrupted: "Interrupted.",
-    liveClosed: "The server closed the connection; type on to connect again.",
+    liveClosed: "The server closed the connection; continue typing to connect again.",
   },
   words: {
     title: "Out-of-vocabulary words",

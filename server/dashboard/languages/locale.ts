@@ -14,23 +14,23 @@ export type UiLanguage = keyof typeof uiLanguages;
 /** The language of a page, and the formats of numbers and dates in the user's region. */
 export interface Locale {
   readonly language: UiLanguage;
-  /** Language tag (BCP 47), for example `de-AT`. */
+  /** The language tag (BCP 47), for example `de-AT`. */
   readonly tag: string;
   readonly words: Texts;
   whole(value: number): string;
   /** Formats a number with one decimal digit. */
   tenths(value: number): string;
-  /** Formats a time in UTC, without seconds. @param timeMs milliseconds since the epoch. */
+  /** Formats a time in UTC, without seconds. @param timeMs the time in milliseconds since the epoch. */
   time(timeMs: number): string;
   /** Formats a date. @param day a day in UTC, for example `2030-01-31`. */
   day(day: string): string;
-  /** Returns the name of a language of the voices. @param code ISO 639-3. */
+  /** Returns the name of a language of the voices. @param code the ISO 639-3 code. */
   languageName(code: string): string;
 }
 
 declare module "fastify" {
   interface FastifyRequest {
-    /** The locale of the request. Undefined until the first call of {@link localeOf}. */
+    /** The locale of the request. The value is undefined until the first call of {@link localeOf}. */
     locale: Locale | undefined;
   }
 }
@@ -40,8 +40,8 @@ export function isLanguage(value: string | undefined): value is UiLanguage {
 }
 
 /**
- * The cookie with the selected language. It contains no other data, so another site of the domain could change only
- * the language.
+ * The name of the cookie with the selected language. The cookie contains no other data, so another site of
+ * the domain could change only the language.
  */
 export const languageCookie = "svc-tts-language";
 
@@ -54,8 +54,8 @@ export function localeOf(request: FastifyRequest): Locale {
 
 /**
  * Selects the language and the region of a page.
- * @param accepted the header `Accept-Language`. It determines the region, and the language if the user has selected
- * none.
+ * @param accepted the header `Accept-Language`. The header determines the region, and the language if the
+ * user has selected none.
  * @param chosen the language that the user has selected.
  */
 export function chooseLocale(accepted: string | undefined, chosen: string | undefined): Locale {
@@ -70,7 +70,7 @@ interface LanguagePreference {
   readonly quality: number;
 }
 
-/** Highest number of ranges that are read, so that the work for a hostile header is bounded. */
+/** The highest number of ranges that are read, so that the work for a hostile header is bounded. */
 const maxRanges = 100;
 
 /** Returns the supported languages of `Accept-Language` (RFC 9110, section 12.5.4), by descending weight. */
@@ -118,7 +118,10 @@ function createLocale(language: UiLanguage, tag: string): Locale {
   };
 }
 
-/** Creates a value on the first call. Formatters are expensive, so only used formatters are created. */
+/**
+ * Returns a function that creates a value on its first call. The creation of a formatter is expensive, and
+ * most pages use only some formatters.
+ */
 function once<Value>(create: () => Value): () => Value {
   let value: Value | undefined;
   return () => {

@@ -15,8 +15,8 @@ export class Refusal extends Failure {
 }
 
 /**
- * Returns the message of an error that the user can correct: an invalid form field, or an error of the stores.
- * Undefined for other errors.
+ * Returns the message of an error that the user can correct: an invalid form field, or an error of the
+ * stores. The result is undefined for other errors.
  */
 export function problemIn(error: unknown, words: Texts): string | undefined {
   if (error instanceof AccountError) return words.users.refused(error);

@@ -6,8 +6,8 @@ import type { GroupGrant, OidcSettings } from "./settings.ts";
 export type Claims = Readonly<Record<string, unknown>> & { readonly iss: string; readonly sub: string };
 
 /**
- * Reads the identity of a user from the claims. An e-mail address that the provider has not verified is ignored,
- * because it may belong to another person.
+ * Reads the identity of a user from the claims. An e-mail address that the provider has not verified is
+ * ignored, because the address may belong to another person.
  */
 export function readClaims(
   claims: Claims,

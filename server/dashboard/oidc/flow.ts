@@ -4,9 +4,9 @@ import { createHmac, randomBytes } from "node:crypto";
 export interface Flow {
   readonly state: string;
   readonly nonce: string;
-  /** Code verifier of PKCE (RFC 7636). */
+  /** The code verifier of PKCE (RFC 7636). */
   readonly verifier: string;
-  /** Secret of the invitation that the sign-in uses. */
+  /** The secret of the invitation that the sign-in uses. */
   readonly link: string | undefined;
 }
 
@@ -15,8 +15,9 @@ export const longestFlowMs = 600_000;
 const cookieForm = /^(\d{13})\.([\w-]{43})(?:\.([\w-]{43}))?$/;
 
 /**
- * Starts a sign-in. The browser stores one secret in a cookie, and all other values are derived from this secret. Any
- * replica can therefore finish the sign-in, and unauthenticated requests add no rows to the database.
+ * Starts a sign-in. The browser stores one secret in a cookie, and the server derives all other values from
+ * this secret. Any replica can therefore finish the sign-in, and unauthenticated requests add no rows to the
+ * database.
  */
 export function beginFlow(
   link: string | undefined,

@@ -8,7 +8,7 @@ import type { Flow } from "./flow.ts";
 import type { OidcSettings } from "./settings.ts";
 import { SignInError, signInErrorOf } from "./sign-in-error.ts";
 
-/** A client of the OpenID Connect provider. It uses the authorization code flow with PKCE. */
+/** A client of the OpenID Connect provider, which uses the authorization code flow with PKCE. */
 export interface Provider {
   /** Returns the URL of the provider's sign-in page. @throws SignInError */
   begin(flow: Flow): Promise<URL>;
@@ -16,9 +16,9 @@ export interface Provider {
   finish(callback: URL, flow: Flow): Promise<Claims>;
 }
 
-/** Time for which the discovery document is cached. */
+/** The time for which the discovery document is cached. */
 const freshMs = 3_600_000;
-/** Longest wait for a response of the provider. */
+/** The longest wait for a response of the provider. */
 const withinSeconds = 10;
 
 interface Discovered {
@@ -28,9 +28,9 @@ interface Discovered {
 }
 
 /**
- * Creates a client. The first request is sent at the first sign-in, so that the server also starts while the provider
- * is unreachable.
- * @param now milliseconds.
+ * Creates a client. The first request is sent at the first sign-in, so that the server also starts while the
+ * provider is unreachable.
+ * @param now returns the time in milliseconds.
  */
 export function createProvider(settings: OidcSettings, redirectUri: string, now: () => number): Provider {
   let known: Discovered | undefined;
@@ -86,7 +86,7 @@ function requireIssuer(claims: oidc.IDToken | undefined, { issuer, name }: OidcS
   throw new SignInError(400, (words) => words.provider.otherIssuer(name), "the token is from another issuer");
 }
 
-/** Reads the client secret. It is read for each sign-in, because the file may change. */
+/** Reads the client secret. Each sign-in reads the file again, because the file may change. */
 async function readSecret(settings: OidcSettings): Promise<string | undefined> {
   const { clientSecretFile } = settings;
   return clientSecretFile === undefined ? undefined : readSetting(clientSecretFile, clientSecret, settings);

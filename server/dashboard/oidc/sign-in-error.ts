@@ -6,9 +6,9 @@ import { englishTexts, type Texts } from "../languages/english.ts";
 export class SignInError extends Error {
   readonly status: 400 | 403 | 502 | 503;
   readonly say: (words: Texts) => string;
-  /** The reason for the administrator. It contains no secrets. */
+  /** The reason for the administrator, which contains no secrets. */
   readonly reason: string;
-  /** Name of the user in the audit log, if the provider has confirmed the identity. */
+  /** The name of the user in the audit log, if the provider has confirmed the identity. */
   readonly who: string;
 
   constructor(
@@ -18,7 +18,7 @@ export class SignInError extends Error {
     who = unknownActor,
   ) {
     super(say(englishTexts));
-    this.name = "SignInTrouble";
+    this.name = "SignInError";
     this.status = status;
     this.say = say;
     this.reason = reason;
@@ -68,7 +68,7 @@ function ofAnswer({ code, message }: oidc.ClientError, provider: string): SignIn
   return new SignInError(400, (words) => words.provider.unfitting(provider), reason);
 }
 
-/** Whether the provider is unreachable. The details of an error of `fetch` are in its cause. */
+/** Returns whether the provider is unreachable. */
 function isUnreachable(error: unknown): error is Error {
   if (error instanceof oidc.ClientError)
     return error.code === "OAUTH_TIMEOUT" || error.code === "OAUTH_ABORT";
@@ -80,7 +80,7 @@ function systemCode({ cause }: Error): string {
   return typeof code === "string" ? code : "no response in time";
 }
 
-/** Returns an error code of OAuth. Text of another form becomes `unknown`. */
+/** Returns an error code of OAuth unchanged. Other text may contain anything, and becomes `unknown`. */
 function codeOf(text: string): string {
   return /^[a-z_]{1,64}$/.test(text) ? text : "unknown";
 }

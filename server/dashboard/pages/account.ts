@@ -12,7 +12,8 @@ import { noteRefused } from "./sign-in.ts";
 const place = `${base}/account`;
 
 /**
- * The page of the user's account: a list of sessions that the user can end, and a form for a new password.
+ * Adds the page of the user's account, with a list of sessions that the user can end, and a form for a new
+ * password.
  */
 export function addAccountPage(scope: FastifyInstance, parts: DashboardContext): void {
   const { accounts, sessions } = parts;
@@ -56,9 +57,9 @@ ${passwordForm(account?.password !== undefined, csrf, locale)}`;
 }
 
 /**
- * Changes the password. The current password is required, so that a person at an open browser cannot take over the
- * account.
- * @throws Refusal
+ * Changes the password. The current password is required, so that a person at an open browser cannot take
+ * over the account.
+ * @throws Refusal if the current password is wrong, or the new password is not allowed.
  */
 async function changePassword(parts: DashboardContext, request: FastifyRequest): Promise<void> {
   const { accounts, passwords, throttle } = parts;

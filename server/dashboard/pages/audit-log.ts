@@ -10,10 +10,10 @@ import { requireSession } from "./session.ts";
 
 const place = `${base}/changes`;
 const entriesPerPage = 200;
-/** A position in the audit log, in the link to older entries. */
+/** Matches a position in the audit log, which the link to older entries contains. */
 const placeForm = /^(\d{1,16})-([0-9a-f-]{36})$/;
 
-/** The page of the audit log. Only owners may open it. */
+/** Adds the page of the audit log, which only owners may open. */
 export function addAuditLogPage(scope: FastifyInstance, parts: DashboardContext): void {
   scope.get("/changes", { onRequest: requireSession(parts, "owner") }, async (request, reply) => {
     // The page reads one entry more than it shows, to detect whether older entries exist.
@@ -71,7 +71,7 @@ function detailOf({ action, detail }: ListedEntry, locale: Locale): Content {
     }
     case "signed in":
     case "sign-in refused": {
-      // The reason is in English, and is not translated.
+      // The reason stays in English.
       const [, provider, reason = ""] = /^by (.*?)(: .*)?$/s.exec(detail) ?? [];
       const [, address] = /^from (\S+)$/.exec(detail) ?? [];
       if (address !== undefined) return auditLog.from(address);

@@ -16,16 +16,16 @@ import type { Throttle, UnknownNameLimiter } from "../sign-in/throttle.ts";
 
 /** The services of the dashboard's pages. */
 export interface DashboardContext {
-  /** URL of the server, without a path: `https://tts.example.com`. */
+  /** The URL of the server without a path, for example `https://tts.example.com`. */
   readonly url: string;
   readonly accounts: Accounts;
   readonly sessions: Sessions;
   readonly passwords: Passwords;
   readonly throttle: Throttle;
   readonly strangers: UnknownNameLimiter;
-  /** Undefined if users sign in with passwords only. */
+  /** The value is undefined if users sign in with passwords only. */
   readonly singleSignOn: SingleSignOn | undefined;
-  /** Returns the token of the link that creates the first owner. Undefined without a token. */
+  /** Returns the token of the link that creates the first owner, or undefined without a token. */
   readonly setupToken: () => Promise<string | undefined>;
   readonly keyBook: (user: KeyTableUser) => KeyManager;
   readonly lexicon: {
@@ -41,7 +41,10 @@ export interface DashboardContext {
     rows(view: UsageView, limit: number): Promise<readonly VoiceUsage[]>;
     count(view: UsageView): Promise<number>;
   };
-  /** Returns entries of the audit log with the newest first. `after` selects entries older than a position. */
+  /**
+   * Returns entries of the audit log with the newest first. The parameter `after` selects entries that are
+   * older than a position.
+   */
   readonly auditLog: (limit: number, after?: AuditPlace) => Promise<readonly ListedEntry[]>;
   /** Returns the current time in milliseconds since the epoch. */
   readonly now: () => number;
@@ -51,6 +54,6 @@ export interface SingleSignOn {
   readonly settings: OidcSettings;
   readonly provider: Provider;
   readonly identities: Identities;
-  /** Redirect URI of the provider. */
+  /** The URI to which the provider redirects the browser after the sign-in. */
   readonly redirectUri: string;
 }

@@ -14,10 +14,10 @@ import { field, requireCsrf, requireSession, sessionOf } from "./session.ts";
 
 const place = `${base}/keys`;
 const dayMs = 86_400_000;
-/** Number of days in the table of usage, including today. */
+/** The number of days in the table of usage, including today. */
 const shownDays = 30;
 
-/** The page of the API keys: it creates, rotates and revokes keys. A secret is shown only once. */
+/** Adds the page on which users create, rotate and revoke API keys. A secret is shown only once. */
 export function addKeyPages(scope: FastifyInstance, parts: DashboardContext, keyLimits: KeyLimits): void {
   const look = { onRequest: requireSession(parts, "owner", "member", "viewer") };
   const change = { onRequest: requireSession(parts, "owner", "member"), preHandler: requireCsrf };

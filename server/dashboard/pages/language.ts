@@ -7,7 +7,10 @@ import { field, sessionCookie } from "./session.ts";
 
 const yearSeconds = 365 * 86_400;
 
-/** The route that changes the language. It works without a session, and stores the language in a cookie. */
+/**
+ * Adds the route that changes the language. The route works without a session, and stores the language in a
+ * cookie.
+ */
 export function addLanguageSwitch(scope: FastifyInstance, parts: DashboardContext): void {
   const { options } = sessionCookie(parts);
   scope.post("/language", async (request, reply) => {

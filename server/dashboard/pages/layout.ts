@@ -6,16 +6,16 @@ import { type Locale, localeOf, type UiLanguage, uiLanguages } from "../language
 
 export interface Page {
   readonly title: string;
-  /** Path of the page in the navigation. */
+  /** The path of the page in the navigation. */
   readonly place?: string;
   readonly content: Content;
-  /** File name of a script in `assets`. The script reads its texts from the page. */
+  /** The file name of a script in `assets`. The script reads its texts from the page. */
   readonly script?: string;
 }
 
 export interface SignedInUser {
   readonly person: User;
-  /** CSRF token of the session. Every form contains it. */
+  /** The CSRF token of the session, which every form contains. */
   readonly csrf: string;
 }
 
@@ -109,7 +109,7 @@ export function csrfField(csrf: string): Html {
   return html`<input type="hidden" name="csrf" value="${csrf}">`;
 }
 
-/** Shows an error. Screen readers announce it immediately. */
+/** Shows an error, which screen readers announce immediately. */
 export function alert(message: string | undefined): Content {
   return message !== undefined && html`<p class="alert" role="alert">${message}</p>`;
 }

@@ -21,11 +21,13 @@ import { csrfField, sendPage } from "./layout.ts";
 import { field, requireCsrf, requireSession, sessionOf } from "./session.ts";
 import { pageOf, place, teamOf } from "./team-words.ts";
 
-/** Limit of a file. A full lexicon of long words has about half this size. */
+/** The size limit of a file. A full lexicon of long words has about half this size. */
 const maxFileBytes = 2 * 1024 * 1024;
 const formLimits = { fileSize: maxFileBytes, files: 1, fields: 4, parts: 5, fieldSize: 1_000 };
 
-/** The routes that export and import a lexicon as files of the Pronunciation Lexicon Specification (PLS). */
+/**
+ * Adds the routes that export and import a lexicon as files of the Pronunciation Lexicon Specification (PLS).
+ */
 export function addLexiconFiles(scope: FastifyInstance, parts: DashboardContext): void {
   const { lexicon, table } = parts.lexicon;
   const onRequest = requireSession(parts, "owner", "member");
@@ -67,7 +69,10 @@ function readExportQuery(request: FastifyRequest) {
   return { team: teamOf(request, typeof team === "string" ? team : ""), language, alphabet };
 }
 
-/** A hook that reads a form with a file into the body. @throws Refusal if the form exceeds the limits. */
+/**
+ * Reads a form with a file into the body of the request. @throws Refusal if the form is invalid or exceeds
+ * the limits.
+ */
 async function readForm(request: FastifyRequest): Promise<void> {
   const body: Record<string, unknown> = {};
   try {
@@ -119,7 +124,10 @@ ${more > 0 && html`<p>${files.more(whole(more))}</p>`}</div>
   return sendPage(reply, { title: files.import, place, content });
 }
 
-/** Shows the result of an import. The import redirects to the page with this message. */
+/**
+ * Shows the result of an import. After an import, the server redirects the browser to the page with this
+ * message.
+ */
 export function importedNote(request: FastifyRequest): Content {
   const { imported } = request.query as { readonly imported?: unknown };
   if (typeof imported !== "string" || !/^\d{1,5}$/.test(imported)) return undefined;

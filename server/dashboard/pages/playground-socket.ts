@@ -7,14 +7,13 @@ import type { DashboardContext } from "./dashboard-context.ts";
 import { base } from "./layout.ts";
 import { findSignedIn, isFromHere, requireRole } from "./session.ts";
 
-/** The path of the WebSocket `/ws3` for the playground. It requires a session instead of an API key. */
+/** The path of the WebSocket `/ws3` for the playground, which requires a session instead of an API key. */
 export const socketPath = `${base}/playground/ws3`;
 export const playgroundRoles: readonly Role[] = ["owner", "member"];
 
 /**
- * Authenticates upgrades of the playground with the session cookie. An upgrade has no form token, so it must come
- * from a page of the dashboard: an upgrade without `Origin`, or with another origin, is rejected (RFC 6455, section
- * 10.2).
+ * Authenticates upgrades of the playground with the session cookie. An upgrade has no CSRF token. The server
+ * therefore rejects upgrades without `Origin`, and upgrades from other sites (RFC 6455, section 10.2).
  */
 export function playgroundSocket(parts: DashboardContext): SessionSockets {
   return {
@@ -29,7 +28,7 @@ export function playgroundSocket(parts: DashboardContext): SessionSockets {
   };
 }
 
-/** Returns the identity of the user for limits, queues, logs and words. It replaces an API key. */
+/** Returns an API key that represents the user in limits, queues, logs and the records of words. */
 export function apiKeyFor({ id, name, team }: User): ApiKey {
   return {
     id: `person:${id}`,

@@ -32,8 +32,8 @@ export interface PlaygroundServices {
 }
 
 /**
- * The page of the playground and its synthesis route. The route works like the route of the API, but requires a
- * session instead of an API key.
+ * Adds the page of the playground and its synthesis route. The route works like the route of the API, but
+ * requires a session instead of an API key.
  */
 export function addPlayground(
   scope: FastifyInstance,
@@ -129,7 +129,7 @@ ${typeAndListen(locale)}
 <noscript><p class="alert">${playground.needsScripts}</p></noscript>`;
 }
 
-/** Speaks over a WebSocket while the user types, with the voice and the options of the form. */
+/** Creates the part of the page that synthesizes text over a WebSocket while the user types. */
 function typeAndListen({ words: { playground } }: Locale): Html {
   return html`<h2>${playground.live}</h2>
 <label for="live">${playground.liveText}</label>
@@ -161,7 +161,7 @@ function engineName(engine: string): string {
   return engineNames[engine] ?? engine;
 }
 
-/** @param bounds attributes with the limits of the specification. */
+/** Creates an input for a number. @param bounds the attributes with the limits of the specification. */
 function number(name: string, label: string, bounds: string, usual: number | undefined, help?: string): Html {
   const attributes = [...bounds.matchAll(/(\w+)="([\d.]+)"/g)].map(
     ([, key, value]) => html` ${key}="${value}"`,

@@ -6,7 +6,7 @@ import type { DashboardContext } from "./dashboard-context.ts";
 import { base, type SignedInUser } from "./layout.ts";
 
 export interface SessionContext extends SignedInUser {
-  /** Secret of the session, which the cookie contains. */
+  /** The secret of the session, which the cookie contains. */
   readonly secret: string;
 }
 
@@ -31,7 +31,7 @@ export function sessionCookie({ url }: DashboardContext) {
   };
 }
 
-/** The user of the session in these cookies. */
+/** Returns the user of the session in these cookies, and the secret of the session. */
 export async function findSignedIn(
   parts: DashboardContext,
   cookies: Readonly<Record<string, string | undefined>>,
@@ -41,7 +41,10 @@ export async function findSignedIn(
   return person && { person, secret };
 }
 
-/** A hook that requires a user with one of these roles. Without a session, it redirects to the sign-in. */
+/**
+ * Creates a hook that requires a user with one of these roles. Without a session, the hook redirects pages to
+ * the sign-in.
+ */
 export function requireSession(parts: DashboardContext, ...roles: readonly Role[]) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<unknown> => {
     const found = await findSignedIn(parts, request.cookies);
@@ -52,7 +55,9 @@ export function requireSession(parts: DashboardContext, ...roles: readonly Role[
   };
 }
 
-/** @throws Refusal without a session, or if the user has none of the roles. */
+/**
+ * Requires a user with one of the roles. @throws Refusal without a session, or if the user has another role.
+ */
 export function requireRole<Found extends { readonly person: User }>(
   found: Found | undefined,
   roles: readonly Role[],
@@ -73,7 +78,10 @@ function isPage({ headers }: FastifyRequest): boolean {
   return headers.accept?.includes("text/html") ?? false;
 }
 
-/** A hook that rejects forms of other sites. It uses the headers of the browser, so it needs no session. */
+/**
+ * Creates a hook that rejects forms of other sites. The hook uses only headers of the browser, so it also
+ * protects pages without a session.
+ */
 export function refuseOtherSites(parts: Pick<DashboardContext, "url">) {
   return async ({ method, headers }: FastifyRequest): Promise<void> => {
     if (method === "GET" || method === "HEAD") return;
@@ -83,10 +91,11 @@ export function refuseOtherSites(parts: Pick<DashboardContext, "url">) {
 }
 
 /**
- * Whether a page of the dashboard sent the request.
- * @param url the URL of the dashboard. A page has this origin if a proxy replaces the header `Host`.
- * @param sender the URL or the origin of the page. It is used if the browser does not send `Sec-Fetch-Site`, for
- * example over plain HTTP or, by some browsers, for a WebSocket.
+ * Returns whether a page of the dashboard sent the request.
+ * @param url the URL of the dashboard. The origin of a page is compared with this URL too, because a proxy
+ * may replace the header `Host`.
+ * @param sender the URL or the origin of the page. The function uses this value if the browser does not send
+ * `Sec-Fetch-Site`. Browsers omit this header over plain HTTP, and some browsers also for a WebSocket.
  */
 export function isFromHere(
   { url }: Pick<DashboardContext, "url">,
@@ -100,7 +109,10 @@ export function isFromHere(
   return host === headers.host || origin === new URL(url).origin;
 }
 
-/** A hook that requires the CSRF token of the session in requests that change data. It needs the parsed body. */
+/**
+ * Requires the CSRF token of the session in requests that change data. This hook must run after the body is
+ * parsed.
+ */
 export async function requireCsrf(request: FastifyRequest): Promise<void> {
   if (request.method === "GET" || request.method === "HEAD") return;
   const token = request.headers["x-csrf-token"] ?? field(request, "csrf");

@@ -11,13 +11,11 @@ import type { DashboardContext } from "./dashboard-context.ts";
 import { alert, base, sendPage } from "./layout.ts";
 import { field, password, requireCsrf, requireSession, sessionCookie, sessionOf } from "./session.ts";
 
-/** Paths of single sign-on, relative to `/dashboard`. */
+/** The paths of single sign-on, relative to `/dashboard`. */
 export const startPath = "/oidc/start";
 export const callbackPath = "/oidc/callback";
 
-/**
- * The pages for the first owner, for the sign-in and the sign-out, and for an invitation link.
- */
+/** Adds the pages for the first owner, for the sign-in and the sign-out, and for an invitation link. */
 export function addSignInPages(scope: FastifyInstance, parts: DashboardContext): void {
   addSetup(scope, parts);
   addLogin(scope, parts);
@@ -36,11 +34,12 @@ function addSetup(scope: FastifyInstance, parts: DashboardContext): void {
   });
   scope.post("/setup", async (request, reply) => {
     const [token, name] = [field(request, "token"), field(request, "name")];
-    // After the first owner exists, the token is useless. Attempts are then rejected without being counted.
+    // After the first owner exists, the token has no effect, so attempts are rejected and not counted.
     const isSetUp = await accounts.isSetUp();
     const expected = await parts.setupToken();
     const isRight = isSameToken(token, expected);
-    // No client can guess a long token. Attempts of others must therefore not limit the user who has it.
+    // No client can guess a long token. Wrong attempts of other clients must therefore not block the user who
+    // has the token.
     const isGuessable = (expected ?? "").length < unguessableLength;
     if (!isSetUp && (isGuessable || !isRight)) await throttle.enter("setup", "the first owner", request.ip);
     try {
@@ -86,8 +85,8 @@ function addLogin(scope: FastifyInstance, parts: DashboardContext): void {
       const { words } = localeOf(request);
       const form = loginForm(parts, words, { name, problem: words.signIn.wrong });
       page(reply.code(401), words.signIn.signIn, form);
-      // The audit log is written after the response. Not every rejection is written, so the duration of the
-      // response would otherwise reveal whether the name exists.
+      // The audit log is written after the response. The log contains only some rejections, so the duration
+      // of the response would otherwise reveal whether the name exists.
       await noteRefused(parts, request, account && name);
       return reply;
     }
@@ -108,9 +107,9 @@ function addLogin(scope: FastifyInstance, parts: DashboardContext): void {
 }
 
 /**
- * Records a rejected sign-in in the log and the audit log. An unknown name is not recorded, because users sometimes
- * type their password into the field for the name.
- * @param name the name of the account. Undefined if no account has the given name.
+ * Records a rejected sign-in in the log and the audit log. An unknown name is not recorded, because users
+ * sometimes type their password into the field for the name.
+ * @param name the name of the account, or undefined if no account has the given name.
  */
 export async function noteRefused(
   { accounts, strangers }: DashboardContext,
@@ -179,7 +178,10 @@ export function showSignIn(
   return page(reply, words.signIn.signIn, loginForm(parts, words, { name: "", problem }));
 }
 
-/** @param place the address of the page with the form. */
+/**
+ * Sends a page with a form.
+ * @param place the address of the page.
+ */
 function page(reply: FastifyReply, title: string, content: Html, place = base): FastifyReply {
   return sendPage(reply, { title, place, content: html`<div class="narrow">${content}</div>` });
 }
@@ -234,7 +236,10 @@ ${newPasswordField(words)}
 </form>`;
 }
 
-/** Returns a link and not a form, because the content security policy blocks forms that redirect to another host. */
+/**
+ * Returns a link to the provider. The content security policy blocks forms that redirect to another host, so
+ * the function returns no form.
+ */
 function providerLink(
   { singleSignOn }: DashboardContext,
   say: (provider: string) => string,

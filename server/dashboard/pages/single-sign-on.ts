@@ -10,7 +10,7 @@ import { callbackPath, showSignIn, signIn, startPath } from "./sign-in.ts";
 
 const linkForm = /^[\w-]{43}$/;
 
-/** The routes of single sign-on: the redirect to the provider, and the callback. */
+/** Adds the routes of single sign-on: the redirect to the provider, and the callback. */
 export function addSingleSignOn(scope: FastifyInstance, parts: DashboardContext): void {
   const { singleSignOn, accounts, throttle, strangers, now } = parts;
   if (!singleSignOn) return;
@@ -78,13 +78,19 @@ function notBegunHere(): SignInError {
   );
 }
 
-/** Returns the cookie of a sign-in in progress. It needs SameSite=Lax, because the provider redirects the browser. */
+/**
+ * Returns the cookie of a sign-in in progress. The cookie needs SameSite=Lax, because the provider redirects
+ * the browser to this server.
+ */
 function flowCookie(parts: DashboardContext) {
   const { name, options } = sessionCookie(parts);
   return { name: `${name}-sign-in`, options };
 }
 
-/** Returns the secret of the invitation. A link on another site must not make a user accept an invitation. */
+/**
+ * Returns the secret of the invitation. The function rejects links from other sites, because another site
+ * must not make a user accept an invitation.
+ */
 function readLink(parts: DashboardContext, { query, headers }: FastifyRequest): string | undefined {
   const { link } = query as { readonly link?: unknown };
   if (typeof link !== "string" || !linkForm.test(link)) return undefined;

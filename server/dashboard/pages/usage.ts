@@ -13,10 +13,10 @@ import { requireSession, sessionOf } from "./session.ts";
 
 const place = `${base}/usage`;
 const dayMs = 86_400_000;
-/** Periods that the user can select, in days including today. */
+/** The periods that the user can select, in days including today. */
 const spans = [7, 30, 90] as const;
 const usualSpan = 30;
-/** Highest number of rows of one table on the page, and of one CSV file. */
+/** The highest number of rows of one table on the page, and of one CSV file. */
 const shownRows = 500;
 const mostRows = 100_000;
 
@@ -25,7 +25,7 @@ export interface ServerState {
   readonly prober: Pick<Prober, "configured" | "isReachable">;
 }
 
-/** The page of the usage and of the server's health, and the CSV file of the usage. */
+/** Adds the page of the usage and of the server's health, and the CSV file of the usage. */
 export function addUsagePages(scope: FastifyInstance, parts: DashboardContext, state: ServerState): void {
   const look = { onRequest: requireSession(parts, "owner", "member", "viewer") };
   scope.get("/usage", look, async (request, reply) => {

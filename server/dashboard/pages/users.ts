@@ -11,7 +11,7 @@ import { field, requireCsrf, requireSession, sessionOf } from "./session.ts";
 
 const place = `${base}/people`;
 
-/** The page of the users. Only owners may open it. */
+/** Adds the page of the users, which only owners may open. */
 export function addUserPages(scope: FastifyInstance, parts: DashboardContext): void {
   const { accounts } = parts;
   const guard = { onRequest: requireSession(parts, "owner"), preHandler: requireCsrf };

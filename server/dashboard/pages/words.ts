@@ -15,10 +15,16 @@ import { addLexiconFiles, fileForms, importedNote } from "./lexicon-files.ts";
 import { field, requireCsrf, requireSession, sessionOf } from "./session.ts";
 import { pageOf, place, teamOf } from "./team-words.ts";
 
-/** Highest number of words for review on the page. Further words appear when these words are saved or dismissed. */
+/**
+ * The highest number of words for review on the page. Further words appear when the user has saved or
+ * dismissed these words.
+ */
 const shownWords = 100;
 
-/** The page of out-of-vocabulary words and of the lexicon. A saved pronunciation applies immediately. */
+/**
+ * Adds the page of out-of-vocabulary words and of the lexicon. A saved pronunciation applies to this replica
+ * immediately.
+ */
 export function addWordPages(
   scope: FastifyInstance,
   parts: DashboardContext,
@@ -85,7 +91,7 @@ export function addWordPages(
   }
 }
 
-/** @throws Refusal if the word or the language is not valid. */
+/** Reads the word of a form. @throws Refusal if the word or the language is not valid. */
 function readWord(request: FastifyRequest, team: string): LexiconWord {
   const word = lexiconWord(field(request, "word"));
   const language = field(request, "language");
@@ -98,7 +104,7 @@ function wrong(say: (words: Texts) => string): Refusal {
   return new Refusal("invalid_request", say);
 }
 
-/** @throws Refusal with the invalid position. */
+/** Reads the pronunciation of a form. @throws Refusal with the position of the error. */
 function readSounds(request: FastifyRequest): string {
   const written = field(request, "phonemes").replace(/^\{|\}$/g, "");
   if (written.length > longestPhonemes) {

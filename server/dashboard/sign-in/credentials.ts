@@ -7,20 +7,20 @@ const shortest = 12;
 const longest = 256;
 const plainName = /^[\p{L}\p{N}][\p{L}\p{N}._@+-]{0,63}$/u;
 
-/** @returns the name in lower case. @throws Refusal if the name is not valid. */
+/** Returns the name in lower case. @throws Refusal if the name is not valid. */
 export function readPersonName(given: string): string {
   const name = findPersonName(given);
   if (name !== undefined) return name;
   throw new Refusal("invalid_request", ({ users }) => users.nameRule);
 }
 
-/** @returns the name in lower case. Undefined if the name is not valid. */
+/** Returns the name in lower case, or undefined if the name is not valid. */
 export function findPersonName(given: string): string | undefined {
   const name = given.normalize("NFC").toLowerCase();
   return plainName.test(name) ? name : undefined;
 }
 
-/** @returns the hash. @throws Refusal if the password is not allowed. */
+/** Returns the hash of a new password. @throws Refusal if the password is not allowed. */
 export async function choosePassword(passwords: Passwords, name: string, given: string): Promise<string> {
   const length = [...given].length;
   if (length < shortest || length > longest) {

@@ -5,7 +5,10 @@ import { Refusal } from "../languages/refusal.ts";
 /** Hashes and verifies passwords. A hash is a PHC string of Argon2id. The work runs in Node's thread pool. */
 export interface Passwords {
   hash(password: string): Promise<string>;
-  /** @param kept the stored hash. Undefined if the user does not exist; the verification takes the same time. */
+  /**
+   * Returns whether the password is correct. The verification takes the same time if the user does not exist.
+   * @param kept the stored hash, or undefined if the user does not exist.
+   */
   verify(password: string, kept: string | undefined): Promise<boolean>;
 }
 
@@ -15,7 +18,10 @@ const derive = promisify(argon2);
 const cost = { memory: 19_456, passes: 2, parallelism: 1 };
 const saltBytes = 16;
 const hashBytes = 32;
-/** Highest number of concurrent verifications, so that unauthenticated requests use at most 76 MiB. */
+/**
+ * The highest number of concurrent verifications. The limit bounds the memory for unauthenticated requests to
+ * 76 MiB.
+ */
 const atOnce = 4;
 
 export function createPasswords(): Passwords {
@@ -47,7 +53,7 @@ export function createPasswords(): Passwords {
 }
 
 interface Kept {
-  /** Memory in KiB. */
+  /** The memory in KiB. */
   readonly memory: number;
   readonly passes: number;
   readonly parallelism: number;

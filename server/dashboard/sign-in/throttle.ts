@@ -2,10 +2,13 @@ import { isIPv4, isIPv6 } from "node:net";
 import { RateLimiterMemory, type RateLimiterRes } from "rate-limiter-flexible";
 import { Refusal } from "../languages/refusal.ts";
 
-/** The ways to sign in. Each is counted separately, so that failures of one do not block another. */
+/**
+ * The ways to sign in. The attempts of each way are counted separately, so that failures in one way do not
+ * block another way.
+ */
 export type SignInEndpoint = "setup" | "login" | "join" | "account" | "provider";
 
-/** Limits attempts to guess passwords and links, for each target and for each network of clients. */
+/** Limits attempts to guess passwords and links, for each name and for each network of clients. */
 export interface Throttle {
   /** Counts an attempt for a name, a user or a link. @throws Refusal `rate_limited` */
   enter(endpoint: SignInEndpoint, name: string, address: string): Promise<void>;
@@ -19,13 +22,16 @@ export interface Throttle {
 
 const windowSeconds = 600;
 /**
- * Highest number of attempts for one name from one network, so that an attacker does not block users in other
- * networks.
+ * The highest number of attempts for one name from one network, so that an attacker does not block users in
+ * other networks.
  */
 const triesOfName = 10;
-/** Highest number of attempts for one name from all networks together. */
+/** The highest number of attempts for one name from all networks together. */
 const triesOfNameInAll = 100;
-/** Highest number of attempts from one network. Many users may share one address. */
+/**
+ * The highest number of attempts from one network. The number is high, because many users may share one
+ * address.
+ */
 const triesOfAddress = 200;
 
 export function createThrottle(): Throttle {
@@ -57,11 +63,14 @@ export function createThrottle(): Throttle {
 
 /** Limits the number of audit log entries that unauthenticated clients cause. */
 export interface UnknownNameLimiter {
-  /** Whether another entry may be written. The log of the server contains all failed sign-ins. */
+  /**
+   * Returns whether another entry may be written, and counts the entry. The log of the server contains all
+   * failed sign-ins.
+   */
   isNoted(): Promise<boolean>;
 }
 
-/** Highest number of audit log entries for unknown users in a window. */
+/** The highest number of audit log entries for unknown users in a window. */
 const mostUnknownUsers = 100;
 
 export function createUnknownNameLimiter(): UnknownNameLimiter {
@@ -75,7 +84,10 @@ export function createUnknownNameLimiter(): UnknownNameLimiter {
   };
 }
 
-/** Returns an IPv4 address, or the /64 network of an IPv6 address, which one household or machine uses. */
+/**
+ * Returns an IPv4 address, or the /64 network of an IPv6 address, because one household or machine uses a
+ * whole /64 network.
+ */
 export function networkOf(address: string): string {
   const [plain = ""] = address.split("%");
   const mapped = /^::ffff:([\d.]+)$/i.exec(plain)?.[1];

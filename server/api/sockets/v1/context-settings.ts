@@ -5,7 +5,7 @@ import { readSettings, type SocketRules, type SocketSettings } from "../socket-s
 import { readCustomLexicon } from "./custom-lexicon.ts";
 import { type SplitStrategy, type SynthesisParameters, splitStrategyOf } from "./schema.ts";
 
-/** Default sampling rate in Hz. */
+/** The default sampling rate in Hz. */
 const defaultRate = 24_000;
 
 const segments: Readonly<Record<SplitStrategy, SegmentMode>> = {
@@ -14,10 +14,12 @@ const segments: Readonly<Record<SplitStrategy, SegmentMode>> = {
   none: "never",
 };
 
-/** The settings of one context. */
 export interface ContextSettings {
   readonly socket: SocketSettings;
-  /** The text of the `start` message. Undefined if the client sends the text in separate messages. */
+  /**
+   * The text of the `start` message. The value is undefined if the client sends the text in separate
+   * messages.
+   */
   readonly wholeText: string | undefined;
   /** Whether each text of the client is a complete sentence. A sentence may end without white space. */
   readonly textsAreSentences: boolean;
@@ -26,7 +28,8 @@ export interface ContextSettings {
 
 /**
  * Validates the parameters of a context by the rules of an HTTP request.
- * @param modelId the model that the connection names. Undefined if the speaker determines the model.
+ * @param modelId the model that the connection names. The value is undefined if the speaker determines the
+ * model.
  * @throws Failure `invalid_request`.
  */
 export function readContextSettings(
@@ -52,7 +55,10 @@ function withLexicon(settings: SocketSettings, lexicon: Invocation["lexicon"]): 
   return { ...settings, speech: { ...speech, invocation: { ...speech.invocation, lexicon } } };
 }
 
-/** Returns the parameters with the names of the query. Clients may send an empty value for an absent parameter. */
+/**
+ * Returns the parameters with the names of the query. Empty values are left out, because some clients send an
+ * empty value for an absent parameter.
+ */
 function parametersOf(
   { language, speaker, audioParameters, mistParameters }: SynthesisParameters,
   modelId: string | undefined,
@@ -89,7 +95,7 @@ export function mergeDefaults(
   return { ...defaults, ...start, customLexicon };
 }
 
-/** The first label of the host, which may be the name of a model. */
+/** Matches the first label of the host, which may be the name of a model. */
 const hostModel = /^(\w+)\./;
 
 /** Returns the model that the connection names in its path, its query or its host, in this order of priority. */

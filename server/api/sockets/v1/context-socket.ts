@@ -25,19 +25,22 @@ const closings = {
   overloaded: [1013, "503: try again later"],
 } as const;
 
-/** Highest number of concurrent contexts of one socket. */
+/** The highest number of concurrent contexts of one socket. */
 const mostContexts = 64;
 const longestContextIdBytes = 128;
 const defaultContextId = "default";
 /** The context ID of messages about the connection. */
 const connectionId = "";
 const protocolVersion = 1;
-/** Time for a client to send its API key, if the upgrade had no key. */
+/** The time limit for a client to send its API key, if the upgrade had no key. */
 const authenticationMs = 10_000;
-/** Longest wait until a model is reachable. Clients wait ten seconds for `ready`, so the error is sent earlier. */
+/**
+ * The longest wait until a model is reachable. Clients wait ten seconds for `ready`, and the error must
+ * arrive within this time.
+ */
 const readinessMs = 8_000;
 const readinessPollMs = 100;
-/** Sampling rate in Hz for the limit of waiting bytes, if a message belongs to no context. */
+/** The sampling rate in Hz that determines the limit of waiting bytes for messages without audio. */
 const usualRate = 24_000;
 
 export interface ContextSocketServices extends SocketSynthesisServices {
@@ -54,9 +57,12 @@ export interface ContextSocketOptions {
   readonly encoding: EnvelopeEncoding;
   /** The model that the connection names. */
   readonly modelId: string | undefined;
-  /** The caller has no API key if the upgrade had none. In this case a `config` message contains the key. */
+  /** The client and its connection. If the upgrade had no API key, a `config` message contains the key. */
   readonly caller: SocketCaller;
-  /** Returns the current rules. It is called for each context, because the available voices change. */
+  /**
+   * Returns the current rules. The socket calls this function for each context, because the available voices
+   * change.
+   */
   readonly rules: () => SocketRules;
   /**
    * Counts the socket for the API key of a `config` message.
@@ -70,7 +76,10 @@ interface Frame {
   readonly isBinary: boolean;
 }
 
-/** A socket of v1. Several contexts are synthesized at the same time. Each context ends with exactly one event. */
+/**
+ * Serves a socket of v1, on which several contexts are synthesized at the same time. Each context ends with
+ * exactly one event.
+ */
 export class ContextSocket implements OpenSocket {
   readonly #options: ContextSocketOptions;
   readonly #writer: SocketWriter;
@@ -79,10 +88,13 @@ export class ContextSocket implements OpenSocket {
   #isConfigured = false;
   #defaults: SynthesisParameters | undefined;
   #starts = 0;
-  /** Frames that wait until a model is reachable, or the API key is verified. Undefined if frames are not held. */
+  /**
+   * The frames that wait until a model is reachable, or the API key is verified. The value is undefined while
+   * frames are handled immediately.
+   */
   #held: Frame[] | undefined;
   #cancelWait: () => void = () => undefined;
-  /** The failure of a later authentication. */
+  /** The failure with which a later authentication rejected the client. */
   #refusal: RefusedCredential | undefined;
   #isDraining = false;
   #isClosed = false;
@@ -136,7 +148,7 @@ export class ContextSocket implements OpenSocket {
     this.#wait(authenticationMs, refuse);
   }
 
-  /** Starts the timer of the socket. At most one timer runs at a time. */
+  /** Starts the timer of the socket, which has at most one timer at a time. */
   #wait(durationMs: number, then: () => void): void {
     this.#cancelWait = this.#options.parts.clock.after(durationMs, then, { isBackground: true });
   }
@@ -255,12 +267,12 @@ export class ContextSocket implements OpenSocket {
     }
   }
 
-  /** @throws Failure if the context cannot be synthesized. */
+  /** Creates a context. @throws Failure if the server rejects the context. */
   #open(contextId: string, requestId: string, start: SynthesisParameters): SpeechContext {
     const { parts, modelId, rules, caller } = this.#options;
     if (this.#isDraining) throw new Failure("draining", "This server is shutting down; connect again.");
     if (this.#contexts.size >= mostContexts) {
-      // The specification of WebSockets, section 7.3, gives status 429 the kind `resource_exhausted`.
+      // Status 429 has the kind `resource_exhausted` (specification of the WebSockets, section 7.3).
       throw new Failure(
         "rate_limited",
         `The socket already has ${mostContexts} open contexts; wait until one ends.`,
@@ -282,7 +294,10 @@ export class ContextSocket implements OpenSocket {
     });
   }
 
-  /** Handles text. An error with a context ID ends this context, so an error about an open context has no ID. */
+  /**
+   * Handles text. An error with a context ID would end this context, so an error about an open context has no
+   * context ID.
+   */
   #text(contextId: string, text: string): void {
     const context = this.#contexts.get(contextId);
     if (context?.takesText) context.text(text);
@@ -322,7 +337,10 @@ export class ContextSocket implements OpenSocket {
     return encodeResponse(this.#options.encoding, contextId, payload);
   }
 
-  /** Closes a connection whose credential was refused, when no context speaks. Only new syntheses are refused. */
+  /**
+   * Closes a connection whose credential was rejected, as soon as no synthesis runs. Running syntheses may
+   * finish.
+   */
   #closeRefused(): void {
     if (!this.#refusal) return;
     const isSpeaking = [...this.#contexts.values()].some((context) => context.isSpeaking);
@@ -347,7 +365,7 @@ export class ContextSocket implements OpenSocket {
     this.#options.socket.close(code, text);
   }
 
-  /** Stops all work of the socket. A disconnected client also stops its syntheses. */
+  /** Stops all work of the socket, also after the client has disconnected. */
   #end(): void {
     this.#isClosed = true;
     this.#cancelWait();
@@ -360,7 +378,7 @@ function invalid(problem: string): Failure {
   return new Failure("invalid_request", problem);
 }
 
-/** @returns undefined if the frame is not a message of the protocol. */
+/** Decodes a frame. The result is undefined if the frame is not a message of the protocol. */
 function decode({ data, isBinary }: Frame): RequestEnvelope | undefined {
   try {
     return decodeRequest(data as Buffer, isBinary);

@@ -5,16 +5,16 @@ import { longestPhonemes } from "../../../contract/text/phonemes.ts";
 import { readXSampa } from "../../../contract/text/x-sampa.ts";
 import type { SynthesisParameters } from "./schema.ts";
 
-/** Highest number of entries of a custom lexicon. Published clients document this number. */
+/** The highest number of entries of a custom lexicon. Published clients document this number. */
 const mostEntries = 500;
 
 type Entries = SynthesisParameters["customLexicon"];
 type Entry = Entries[number];
 
 /**
- * Converts the custom lexicon of a context to the form of an invocation. If a word has several entries, the last
- * entry counts.
- * @returns undefined without entries.
+ * Converts the custom lexicon of a context to the form of an invocation. If a word has several entries, the
+ * last entry counts.
+ * @returns the lexicon, or undefined without entries.
  * @throws Failure `invalid_request` if an entry is invalid.
  */
 export function readCustomLexicon(entries: Entries): Invocation["lexicon"] {

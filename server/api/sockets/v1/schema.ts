@@ -11,7 +11,7 @@ import {
   FieldDescriptorProto_Type as Type,
 } from "@bufbuild/protobuf/wkt";
 
-/** `payload`: a field of the oneof `payload`. `optional`: a field with explicit presence. */
+/** A `payload` is a field of the oneof `payload`. An `optional` field has explicit presence. */
 type Rule = "optional" | "repeated" | "payload";
 type FieldRow = readonly [name: string, number: number, type: string, rule?: Rule];
 type Messages = Readonly<Record<string, readonly FieldRow[]>>;
@@ -135,7 +135,10 @@ function describeFile(
   });
 }
 
-/** Returns the oneofs of a message. In proto3, each optional field has a oneof of its own, after the other oneofs. */
+/**
+ * Returns the oneofs of a message. In proto3, each optional field has its own oneof, which follows the other
+ * oneofs.
+ */
 function oneofsOf(rows: readonly FieldRow[]): string[] {
   const optional = rows.filter(([, , , rule]) => rule === "optional").map(([name]) => `_${name}`);
   return rows.some(([, , , rule]) => rule === "payload") ? ["payload", ...optional] : optional;
@@ -182,9 +185,9 @@ function schemaOf<Shape extends Message>(typeName: Shape["$typeName"]): GenMessa
   return message as unknown as GenMessage<Shape>;
 }
 
-/** Messages of a client. */
+/** The schema of a client's messages. */
 export const requestSchema = schemaOf<RequestEnvelope>("rime.WebSocketRequest");
-/** Messages of the server. */
+/** The schema of the server's messages. */
 export const responseSchema = schemaOf<ResponseEnvelope>("rime.WebSocketResponse");
 
 export type RequestEnvelope = Message<"rime.WebSocketRequest"> & {
@@ -257,10 +260,10 @@ type TimestampsReport = Message<"rime.Timestamps"> & {
   spans: (Message<"rime.SpanTimestamp"> & { text: string; start?: Duration; end?: Duration })[];
 };
 
-/** How the text of a context is divided before synthesis. */
+/** The ways to divide the text of a context before its synthesis. */
 export type SplitStrategy = "sentence" | "none" | "accumulateSentence";
 
-/** @returns `sentence` if the client set no strategy, or an unknown strategy. */
+/** Returns the strategy of a context. The default, which also replaces an unknown strategy, is `sentence`. */
 export function splitStrategyOf({ splitStrategy }: SynthesisParameters): SplitStrategy {
   switch (splitStrategyNames[splitStrategy ?? 0]) {
     case "NONE":

@@ -12,7 +12,7 @@ import type { ContextSettings } from "./context-settings.ts";
 import type { ResponsePayload } from "./envelopes.ts";
 import { errorKindOf } from "./error-kinds.ts";
 
-/** Highest number of characters of one context that wait for synthesis. */
+/** The highest number of characters of one context that wait for synthesis. */
 const longestBacklog = 10_000;
 /** The only context ID in the text session. The turn of the session ends when the client ends the context. */
 const sessionName = "context";
@@ -22,25 +22,27 @@ export interface SpeechContextOptions {
   readonly parts: SocketSynthesisServices;
   readonly caller: SocketCaller;
   readonly settings: ContextSettings;
-  /** Sends a payload. Resolves when the client can receive more. */
+  /** Sends a payload. The promise resolves when the client can receive more. */
   readonly send: (payload: ResponsePayload) => Promise<void>;
-  /** Called once with the last payload of the context, except if `stop` was called before. */
+  /** The context calls this function once, with its last payload, unless `stop` was called before. */
   readonly onEnd: (last: ResponsePayload) => void;
-  /** Called after each synthesis, unless the next one starts or the context ends. */
+  /**
+   * The context calls this function after a synthesis if no other synthesis starts and the context continues.
+   */
   readonly onRest: () => void;
-  /** Called before `onEnd` if the client's API key is no longer valid. */
+  /** The context calls this function before `onEnd` if the client's API key is no longer valid. */
   readonly onRefused: (failure: RefusedCredential) => void;
 }
 
-/** One context of a socket of v1: it synthesizes the texts of the context as one stream of audio. */
+/** Synthesizes the texts of one context of a v1 socket as one stream of audio. */
 export class SpeechContext {
   readonly #options: SpeechContextOptions;
   readonly #session: TextSession;
-  /** The encoder for all syntheses of the context. Only formats with a container need a common encoder. */
+  /** The common encoder for all syntheses of the context, which only formats with a container need. */
   readonly #encoder: ContinuedEncoder | undefined;
   readonly #words: WordTimestamp[] = [];
   #running: SocketSynthesis | undefined;
-  /** Resolves when the latest synthesis no longer uses the encoder. */
+  /** This promise resolves when the latest synthesis no longer uses the encoder. */
   #speaking: Promise<void> = Promise.resolve();
   #seconds = 0;
   #takesText: boolean;
@@ -60,7 +62,10 @@ export class SpeechContext {
     this.#takesText = settings.wholeText === undefined;
   }
 
-  /** Whether the context accepts more text. False if `start` contained the whole text, or the context has ended. */
+  /**
+   * Whether the context accepts more text. The value is false if `start` contained the whole text, or the
+   * client has ended the context.
+   */
   get takesText(): boolean {
     return this.#takesText;
   }
@@ -70,7 +75,10 @@ export class SpeechContext {
     return this.#running !== undefined || this.#isCompleting;
   }
 
-  /** Synthesizes the text of the `start` message. Has no effect if the client sends the text separately. */
+  /**
+   * Synthesizes the text of the `start` message. The method has no effect if the client sends the text
+   * separately.
+   */
   begin(): void {
     const { wholeText } = this.#options.settings;
     if (wholeText === undefined) return;
@@ -90,7 +98,7 @@ export class SpeechContext {
     this.#act(this.#session.eos());
   }
 
-  /** Stops the synthesis. No further message of this context is sent. */
+  /** Stops the synthesis. The context sends no further message. */
   stop(): void {
     this.#isOver = true;
     this.#takesText = false;
@@ -100,7 +108,8 @@ export class SpeechContext {
   }
 
   async #freeEncoder(): Promise<void> {
-    await this.#speaking; // After `close`, another stream may use the encoder.
+    // The synthesis must end first, because another stream may use the encoder after `close`.
+    await this.#speaking;
     await this.#encoder?.close();
   }
 

@@ -1,17 +1,17 @@
 import { readFileSync } from "node:fs";
 import { Agent, type Dispatcher } from "undici";
 
-/** Address and credentials for the Kubernetes API server. */
+/** The address of the Kubernetes API server, and the credentials for it. */
 export interface ClusterAccess {
-  /** URL of the API server, for example `https://10.96.0.1:443`. */
+  /** The URL of the API server, for example `https://10.96.0.1:443`. */
   readonly url: string;
-  /** PEM certificate of the API server's authority. Undefined for plain HTTP. */
+  /** The PEM certificate of the API server's authority. The value is undefined for plain HTTP. */
   readonly ca: string | undefined;
-  /** Returns the current token of the pod. Kubernetes renews the token file. */
+  /** Returns the current token of the pod, because Kubernetes renews the token file. */
   readonly token: () => string | undefined;
 }
 
-/** Folder in which Kubernetes mounts a pod's credentials. */
+/** Kubernetes mounts a pod's credentials in this folder. */
 export const serviceAccountDir = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 /**
@@ -29,12 +29,15 @@ export function podAccess(host: string | undefined, port: string | undefined, di
   };
 }
 
-/** Creates the connections of one watch. Each watch has its own, so that a stuck connection can be closed. */
+/**
+ * Creates the connections of one watch. Each watch has its own connections, so that closing a stuck
+ * connection does not affect other watches.
+ */
 export function createClusterAgent({ ca }: ClusterAccess): Agent {
   return new Agent({
     connect: { timeout: 5000, ...(ca !== undefined && { ca }) },
     headersTimeout: 15_000,
-    bodyTimeout: 0, // A watch may be silent for minutes. A timer of the watch detects a dead connection.
+    bodyTimeout: 0, // A watch may send no data for minutes. A timer of the watch detects a dead connection.
   });
 }
 
@@ -53,7 +56,7 @@ export class ApiServerError extends Error {
   }
 }
 
-/** @throws ApiServerError if the status is not 200. */
+/** Requires the status 200. @throws ApiServerError for any other status. */
 export async function requireOk({ statusCode, body }: Dispatcher.ResponseData, path: string): Promise<void> {
   if (statusCode === 200) return;
   const text = await body.text();

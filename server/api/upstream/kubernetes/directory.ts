@@ -25,8 +25,8 @@ export interface ClusterDirectoryOptions {
 }
 
 /**
- * Watches the routing table, and the endpoints of the services in the table, through the API server. Changes apply
- * immediately.
+ * Watches the routing table, and the endpoints of the services in the table, through the Kubernetes API
+ * server. Changes apply immediately.
  */
 export function createClusterDirectory(options: ClusterDirectoryOptions): ReplicaDirectory {
   return new ClusterDirectory(options);
@@ -39,7 +39,7 @@ class ClusterDirectory implements ReplicaDirectory {
   #stopSlices: () => void = () => undefined;
   #table: RoutingTable | undefined;
   #services = "";
-  /** Replicas by service name. */
+  /** The base URLs of the replicas, by service name. */
   #replicas: ReadonlyMap<string, readonly string[]> = new Map();
 
   constructor(options: ClusterDirectoryOptions) {

@@ -19,8 +19,8 @@ interface Endpoint {
 export const serviceNameLabel = "kubernetes.io/service-name";
 
 /**
- * Returns the base URLs of the replicas that may receive a new request: all ready replicas. Without a ready replica,
- * the result is the terminating replicas that still serve, as in kube-proxy.
+ * Returns the base URLs of all ready replicas. If no replica is ready, the result contains the terminating
+ * replicas that still serve, which is the behavior of kube-proxy.
  */
 export function replicaUrls(slices: readonly EndpointSlice[]): readonly string[] {
   const all = slices.flatMap((slice) => {
@@ -34,7 +34,10 @@ export function replicaUrls(slices: readonly EndpointSlice[]): readonly string[]
   ];
 }
 
-/** An unknown condition counts as ready, as the field's documentation requires. */
+/**
+ * Returns whether the endpoint is ready. An unknown condition counts as ready, as the documentation of
+ * EndpointSlice requires.
+ */
 function isReady({ conditions }: Endpoint): boolean {
   return conditions?.ready !== false && conditions?.terminating !== true;
 }

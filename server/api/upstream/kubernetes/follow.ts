@@ -17,7 +17,7 @@ export interface KubernetesItem {
 }
 
 export interface ObjectQuery {
-  /** Path of the collection, for example `/api/v1/namespaces/speech/configmaps`. */
+  /** The path of the collection, for example `/api/v1/namespaces/speech/configmaps`. */
   readonly path: string;
   readonly fieldSelector?: string;
   readonly labelSelector?: string;
@@ -27,12 +27,9 @@ export interface FollowOptions<Kind extends KubernetesItem> {
   readonly access: ClusterAccess;
   readonly query: ObjectQuery;
   readonly log: Log;
-  /**
-   * Called with all objects after every change. While the API server is unavailable, the last known objects are
-   * kept.
-   */
+  /** The watch calls this function with all objects after every change. */
   readonly onItems: (items: readonly Kind[]) => void;
-  /** Returns a random number from 0 to below 1. */
+  /** Returns a random number that is at least 0 and less than 1. */
   readonly random: () => number;
   readonly clock: Clock;
   readonly timing?: Partial<FollowTiming>;
@@ -41,20 +38,21 @@ export interface FollowOptions<Kind extends KubernetesItem> {
 export interface FollowTiming {
   readonly firstBackoffMs: number;
   readonly longestBackoffMs: number;
-  /** The API server ends a watch after this time. */
+  /** The API server ends a watch after this number of seconds. */
   readonly watchSeconds: number;
 }
 
 const usualTiming: FollowTiming = { firstBackoffMs: 250, longestBackoffMs: 10_000, watchSeconds: 240 };
-/** A watch that exceeds `watchSeconds` by this time counts as dead. */
+/** A watch that exceeds `watchSeconds` by this time counts as dead, and is aborted. */
 const watchSlackMs = 10_000;
 const pageSize = 500;
-/** Limit of one watch event. The largest object in the API server has 1.5 MB. */
+/** The limit for the length of one watch event. The largest object in the API server has 1.5 MB. */
 const maxLineBytes = 8 * 1024 * 1024;
 
 /**
- * Follows objects by list and watch. After every error (an expired version, a broken connection, an error status),
- * the objects are listed again after a growing delay with jitter. The last known objects are kept in the meantime.
+ * Follows objects by list and watch. After an error, such as an expired version or a broken connection, the
+ * function lists the objects again, with a growing delay and jitter. The caller keeps the last known objects
+ * in the meantime.
  * @returns a function that stops the watch.
  */
 export function follow<Kind extends KubernetesItem>(options: FollowOptions<Kind>): () => void {
