@@ -74,7 +74,7 @@ export class Completions {
       temperature: sampling.temperature,
       top_p: sampling.topP,
       repetition_penalty: sampling.repetitionPenalty,
-      // These parameters are set, so that the model's defaults do not apply.
+      // These values disable the defaults of the model.
       top_k: 0,
       min_p: 0,
       presence_penalty: 0,
@@ -97,7 +97,7 @@ interface CompletionEvent {
   }[];
 }
 
-/** Reads server-sent events. Each event is a line `data: JSON`, and the last is `data: [DONE]`. */
+/** Reads server-sent events. Each event is a line `data: JSON`, and the last event is `data: [DONE]`. */
 async function* events(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<CompletionEvent, void, void> {
   const decoder = new TextDecoder();
   let rest = "";
