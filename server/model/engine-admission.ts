@@ -46,7 +46,7 @@ export class EngineAdmission {
     return admission;
   }
 
-  /** Whether a stream can start immediately. */
+  /** Returns whether a stream can start immediately. */
   hasRoom(speaker: Pick<VoiceEngine, "engine" | "voice">): boolean {
     const admission = this.of(speaker);
     return !admission || admission.speaking < admission.limits.maxStreams;
