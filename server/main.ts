@@ -13,7 +13,7 @@ process.on("SIGINT", () => {
 });
 // The channel to `svc-tts all` closes when that process has exited for any reason.
 process.once("disconnect", () => stop.abort());
-// The channel may have closed already. `connected` is undefined without a channel.
+// The channel may have closed already. Without a channel, `connected` is undefined.
 if (process.connected === false) stop.abort();
 
 const shell: Shell = {

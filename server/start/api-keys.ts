@@ -36,7 +36,7 @@ export function openKeys(
 /** The keys that clients may use. */
 interface JoinedKeys {
   readonly keys: KeyStore;
-  /** False if the database is the only store of API keys, and was never read. */
+  /** Returns false if the database is the only store of API keys, and was never read. */
   readonly hasKeys: () => boolean;
 }
 

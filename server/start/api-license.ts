@@ -9,12 +9,12 @@ import type { ReplicaDirectory } from "../api/upstream/replicas.ts";
 import type { Files } from "./api-files.ts";
 import type { ApiSettings, LicenseCheckSettings } from "./api-settings.ts";
 
-/** Longest wait for a response of the license issuer. */
+/** The longest wait for a response of the license issuer. */
 const issuerWithinMs = 10_000;
 
 export interface ApiLicense {
   readonly license: LicenseGate;
-  /** Undefined if the online check is off. */
+  /** The online check. The value is undefined if the check is off. */
   readonly check: LicenseCheck | undefined;
 }
 
