@@ -8,9 +8,9 @@ export interface CollectorLog {
   warn(facts: object, message: string): void;
 }
 
-/** Longest wait for the last export when a tier stops. The export starts after all streams have ended. */
+/** The longest wait for the last export when a tier stops. The export starts after all streams have ended. */
 export const lastFlushMs = 3_000;
-/** Longest wait for the collector's response (OTLP's default). */
+/** The longest wait for the collector's response (OTLP's default). */
 export const exportTimeoutMs = 10_000;
 
 /**

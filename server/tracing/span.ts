@@ -1,17 +1,17 @@
 import type { ErrorCode } from "../contract/errors.ts";
 
-/** The attributes of a span. They must not contain text to synthesize, keys or tokens. */
+/** The attributes of a span. Attributes must not contain text to synthesize, keys or tokens. */
 export type Attributes = Readonly<Record<string, string | number | boolean>>;
 
 export type SpanKind = "internal" | "client";
 
 /** One timed operation of a trace. */
 export interface Span {
-  /** False if the span is not sampled. Callers then skip the computation of attributes. */
+  /** Whether the span is sampled. For other spans, callers skip the computation of attributes. */
   readonly isRecording: boolean;
-  /** ID of the trace with 32 hexadecimal digits. Undefined if traces are off. */
+  /** The ID of the trace with 32 hexadecimal digits. The value is undefined if traces are off. */
   readonly traceId: string | undefined;
-  /** Headers with which the receiver of a request continues this trace (W3C Trace Context). */
+  /** The headers with which the receiver of a request continues this trace (W3C Trace Context). */
   readonly headers: Readonly<Record<string, string>>;
   child(name: string, attributes?: Attributes, kind?: SpanKind): Span;
   set(attributes: Attributes): void;
