@@ -11,8 +11,8 @@ export interface HeardTurn extends TurnRecord {
   /** The word error rate against the words that were played. `undefined` if the server sent no words. */
   readonly wordErrorRate: number | undefined;
   /**
-   * For each word of a complete turn, its start by the server minus its start in the audio by forced alignment, in
-   * seconds.
+   * The errors of the start times in seconds, for each word of a complete turn: the time that the server
+   * sent, minus the time that forced alignment finds in the audio.
    */
   readonly startErrors: readonly number[];
 }

@@ -21,10 +21,13 @@ export interface ApiAlone extends Served {
   stop(): Promise<void>;
 }
 
-/** Options of the load tool for requests that the replayed model supports. */
+/** The options of the load tool for requests that the replayed model supports. */
 export const replayOptions = ["--model", "arcana", "--voice", "luna"];
 
-/** @param more environment variables, see docs/reference/settings.md. */
+/**
+ * Starts an API tier in front of a model tier that replays audio.
+ * @param more additional environment variables (docs/reference/settings.md).
+ */
 export async function startApiAlone(more: NodeJS.ProcessEnv = {}): Promise<ApiAlone> {
   const folder = mkdtempSync(join(tmpdir(), "svc-tts-bench-"));
   const replay = spawn(process.execPath, [replayProgram], { stdio: ["ignore", "pipe", "inherit", "ipc"] });

@@ -27,9 +27,9 @@ export interface Field extends AsyncDisposable {
 /** The namespace and the account of one operator. */
 export interface Plot {
   readonly namespace: string;
-  /** Name of the operator's user in the audit log. */
+  /** The name of the operator's user in the audit log. */
   readonly user: string;
-  /** Folder with the files of a service account: ca.crt, namespace and token. */
+  /** The folder with the files of a service account: ca.crt, namespace and token. */
   readonly accountFolder: string;
 }
 
