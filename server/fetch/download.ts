@@ -57,7 +57,7 @@ interface FileRecord {
 class Refused extends FetchFailure {}
 
 /**
- * Downloads a file. If the cache already has the file, the function only reports this.
+ * Downloads a file. If the cache already has the file, the function returns `there`.
  * @throws FetchFailure
  */
 export async function download(file: FileToFetch, options: DownloadOptions): Promise<"fetched" | "there"> {

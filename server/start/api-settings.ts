@@ -28,15 +28,15 @@ export interface ApiSettings {
   /** An additional API key, in plain text. */
   readonly apiKey: string | undefined;
   /**
-   * The database of API keys and out-of-vocabulary words: an SQLite file, or a `postgres://` URL. If undefined,
-   * the words are kept in memory.
+   * The database of API keys and out-of-vocabulary words: an SQLite file, or a `postgres://` URL. Without a
+   * database, the words are kept in memory.
    */
   readonly database: string | undefined;
   /** The file with the password of PostgreSQL, which overrides the password in the URL. */
   readonly databasePasswordFile?: string | undefined;
   /**
-   * A folder in which this process keeps out-of-vocabulary words until the database stores them. If undefined, the
-   * words wait in memory.
+   * A folder in which this process keeps out-of-vocabulary words until the database stores them. Without a
+   * folder, the words wait in memory.
    */
   readonly spoolFolder?: string | undefined;
   /**
@@ -48,8 +48,8 @@ export interface ApiSettings {
   /** The default limits of API keys. */
   readonly keyLimits: KeyLimits;
   /**
-   * The Valkey server that counts the requests and streams of API keys. If undefined, each API process counts
-   * by itself.
+   * The Valkey server that counts the requests and streams of API keys. Without a Valkey server, each API
+   * process counts by itself.
    */
   readonly valkey: ValkeySettings | undefined;
   /**

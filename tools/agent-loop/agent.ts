@@ -17,7 +17,7 @@ export interface TurnRecord {
   readonly written: string;
   /** The audio that was played. */
   readonly samples: Int16Array;
-  /** The words that were played completely, in seconds from the start of the turn. */
+  /** The words that were played completely, with their times in seconds from the start of the turn. */
   readonly words: readonly WordTimestamp[];
   /** The milliseconds from the token that completes the first sentence to the first audio. */
   readonly firstAudioMs: number;

@@ -8,7 +8,10 @@ import { agentRate } from "./agent-socket.ts";
 export interface HeardTurn extends TurnRecord {
   /** The words that the recognizer found in the played audio. */
   readonly heard: string;
-  /** The word error rate against the words that were played. `undefined` if the server sent no words. */
+  /**
+   * The word error rate against the words that were played. The value is undefined if the server sent no
+   * words.
+   */
   readonly wordErrorRate: number | undefined;
   /**
    * The errors of the start times in seconds, for each word of a complete turn: the time that the server
@@ -38,7 +41,10 @@ export async function recognizeTurns(turns: readonly TurnRecord[]): Promise<Hear
   });
 }
 
-/** Returns the audio of the complete words, with their text. Without words, it returns all played audio. */
+/**
+ * Returns the audio of the complete words, with their text. Without words, the function returns all played
+ * audio.
+ */
 function audibleWords({ samples, words, written }: TurnRecord) {
   const end = words.at(-1)?.end;
   if (end === undefined) return { samples, sentence: written };

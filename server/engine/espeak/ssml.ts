@@ -33,8 +33,8 @@ export function toSsml(tokens: readonly Token[]): string {
 }
 
 function readable({ text, before, after, phonemes }: Token): string {
-  // The parts are escaped together: a bracket at the end of one part and a bracket at the start of the next
-  // would form a pair.
+  // The parts are escaped together, because a bracket at the end of one part and a bracket at the start of
+  // the next part would form a pair.
   if (!phonemes) return escapeSsml(`${before}${text}${after}`);
   const escapePunctuation = (punctuation: string) => escapeSsml(punctuation.replace(/[[\]]/g, ""));
   return `${escapePunctuation(before)}[[${toEspeakMnemonics(phonemes)}]]${escapePunctuation(after)}`;

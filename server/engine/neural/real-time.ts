@@ -30,7 +30,10 @@ export interface MeasuredSpeed {
 
 /** The weight of the newest phrase in the speed, as for TCP's round-trip time (RFC 6298). */
 const newestWeight = 1 / 8;
-/** Shorter phrases are slower than the engine, because each phrase has fixed costs. */
+/**
+ * The length below which a phrase may only raise the speed. Short phrases are slower, because each phrase has
+ * fixed costs.
+ */
 const shortestPhraseSeconds = 2;
 /**
  * The highest ratio between the speed of one phrase and the current speed, in both directions. This ratio
@@ -48,8 +51,8 @@ export class EngineSpeed {
   #audioSpeed: number | undefined;
 
   /**
-   * @param multiThreadedShare the speed of all processes together, at least, as a share of the speed of the
-   * multi-threaded process.
+   * @param multiThreadedShare the lowest possible speed of all processes together, as a share of the speed of
+   * the multi-threaded process.
    */
   constructor(processes: number, multiThreadedShare = 0) {
     this.#processes = processes;

@@ -36,10 +36,7 @@ export interface FinishedUtterance {
    * the other processes.
    */
   readonly isMultiThreaded: boolean;
-  /**
-   * The lowest number of processes without `argsAlone` that were busy at the same time, at any time of the
-   * utterance.
-   */
+  /** The lowest number of processes without `argsAlone` that were busy at any moment of the utterance. */
   readonly leastBusy: number;
 }
 

@@ -17,7 +17,7 @@ export const messageTypes = {
   read: 4,
   /**
    * Process → owner, once: the process is ready. The text names the engine's variant, or is empty if the
-   * engine has only one.
+   * engine has only one variant.
    */
   ready: 16,
   /** Process → owner: the process has read this job and works on it (uint32 job id). */

@@ -32,7 +32,7 @@ export type Read = (utterance: Utterance) => readonly Sounds[];
 
 /**
  * Runs jobs until the owner closes the socket.
- * @param variant the engine's variant; empty if the engine has only one.
+ * @param variant the engine's variant; empty if the engine has only one variant.
  */
 export async function serveJobs(synthesize: Synthesize, read?: Read, variant = ""): Promise<void> {
   const messages = readMessages();

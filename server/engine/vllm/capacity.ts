@@ -36,7 +36,10 @@ export async function measureCapacity(
   return { streams: most, speedAlone };
 }
 
-/** Returns the number of streams that a decoder supports. Its speed is in seconds of audio per second. */
+/**
+ * Returns the number of streams that a decoder supports.
+ * @param speed the seconds of audio that the decoder decodes in one second.
+ */
 export function streamsOfDecoder(speed: number): number {
   return Math.floor(speed / headroom);
 }

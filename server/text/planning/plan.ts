@@ -70,7 +70,8 @@ function* phrases(
   const isLast = next?.kind !== "token";
   while (state.phrase.isFull() || (state.phrase.length > 0 && (isLast || state.phrase.isDone()))) {
     const { segment, rest } = state.phrase.cut((characters) => nextLimits(options, characters));
-    // Punctuation adds no silence before a requested pause, which is exact, and at the end of the text.
+    // Punctuation adds no silence before a requested pause, because the requested duration is exact. It also
+    // adds no silence at the end of the text.
     yield isLast && rest.length === 0 ? { ...segment, pauseMs: 0 } : segment;
     state.phrase = rest;
   }

@@ -76,7 +76,7 @@ async function startApi(
   return spawn(process.execPath, [program, "api"], { env, stdio: ["ignore", "inherit", "inherit"] });
 }
 
-/** Returns Node's options of the server image, so that the measured memory is that of a container. */
+/** Returns Node's options of the server image, so that the measured memory is the memory of a container. */
 function imageNodeOptions(): string {
   const containerfile = readFileSync(new URL("../../../Containerfile", import.meta.url), "utf8");
   const stage = containerfile.split(/^FROM /m).find((text) => / AS server\n/.test(text)) ?? "";

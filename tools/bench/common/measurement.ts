@@ -16,7 +16,7 @@ export interface Measurement {
  * and stops all other resources.
  */
 export interface Workbench {
-  /** Returns the three tiers, which are started like by `make run`. */
+  /** Returns the three tiers, which start as with `make run`. */
   server(): Promise<RunningServer>;
   engines(): Promise<EnginesAlone>;
 }

@@ -70,7 +70,7 @@ export async function openPlot({ address, admin }: Field, namespace: string): Pr
   await chartsRole(address, namespace);
   const account = `${namespace}-tts-operator`;
   // The twin lists Secrets for its cache, which is the default of controller-runtime. The role of the
-  // operator does not allow that.
+  // operator does not allow this list.
   if (namespace === namespaces.twin) await letListSecrets(address, namespace, account);
   const token = ["create", "token", account, "-n", namespace, "--duration=24h"];
   const accountFolder = mkdtempSync(join(address.directory, `${namespace}-`));

@@ -1,6 +1,6 @@
 /**
- * The process of an operator. Like in a pod, it has the files of a service account, the address of the API
- * server, and a Lease.
+ * The process of an operator. As in a pod, the process has the files of a service account, the address of the
+ * API server, and a Lease.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";

@@ -1,4 +1,4 @@
-/** Sampling rate of the replayed audio in Hz, which is common for neural models. */
+/** The sampling rate of the replayed audio in Hz, which is common for neural models. */
 export const replayRate = 24_000;
 
 /**

@@ -98,5 +98,5 @@ export type TokensManifest = Static<typeof manifestSchemas.tokens>;
 export type AudioManifest = Static<typeof manifestSchemas.audio>;
 export type ArcanaManifest = TokensManifest | AudioManifest;
 export type CodecManifest = TokensManifest["codec"];
-/** The model's voice of a voice of arcana. */
+/** The voice of the model that synthesizes a voice of arcana. */
 export type ModelVoice = Static<typeof voice>;

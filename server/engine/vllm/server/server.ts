@@ -212,7 +212,7 @@ export class SupervisedServer implements GeneratorServer {
   }
 }
 
-/** A vLLM server at a URL, which this server does not start or restart. */
+/** A vLLM server at a URL. The model tier does not start or restart this vLLM server. */
 export class ConnectedServer implements GeneratorServer {
   readonly restarts = 0;
   readonly #address: ServerAddress;
@@ -255,7 +255,7 @@ export class ConnectedServer implements GeneratorServer {
     this.#lastResponseAt = performance.now();
   }
 
-  /** Returns true, because a restart of this server would not restart vLLM. */
+  /** Returns true, because a restart of the model tier would not restart vLLM. */
   healthy(): boolean {
     return true;
   }

@@ -14,8 +14,8 @@ import { SpeechStart } from "./speech-start.ts";
 import type { SpeechWriter, WriteRequest } from "./speech-writer.ts";
 
 /**
- * The time of audio that a client must have left. A client with less audio gets the existing frames, even if
- * they are shorter than a hop.
+ * The minimum duration of audio that a client should have left. A client with less audio gets the existing
+ * frames, even if these are fewer than a hop.
  */
 const marginMs = 150;
 /** The number of dropped frames after which the model's output counts as unusable. */

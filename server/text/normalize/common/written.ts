@@ -1,6 +1,6 @@
 /** The classes of written text that a language converts to words. */
 
-/** A number as its written digits. A number with a floating point could not represent every digit. */
+/** A number as its written digits. A floating-point number could not represent every digit. */
 export interface Amount {
   readonly sign: "" | "-" | "+";
   /** The digits before the decimal mark, or "" in a number such as ".5". */
