@@ -3,8 +3,8 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import type { Shell } from "../lib/command-line.ts";
 
-// The handlers are installed before other modules are loaded. The first process of a container (PID 1) ignores
-// signals that have no handler.
+// The handlers are installed before other modules are loaded. The first process of a container (PID 1)
+// ignores signals that have no handler.
 const stop = new AbortController();
 process.on("SIGTERM", () => stop.abort());
 process.on("SIGINT", () => {

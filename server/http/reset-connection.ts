@@ -4,7 +4,8 @@ import type { Socket } from "node:net";
 const transports = new WeakMap<Socket, Socket>();
 
 /**
- * Records the TCP connection of a TLS connection, so that both can be reset. Node.js only resets TCP connections.
+ * Records the TCP connection of a TLS connection, so that both can be reset. Node.js only resets TCP
+ * connections.
  */
 export function setTransport(secure: Socket, transport: Socket): void {
   transports.set(secure, transport);

@@ -95,9 +95,9 @@ const pollMs = 100;
 const deadMs = 30_000;
 
 /**
- * Waits, after a server is closed, until clients have received all written bytes. A pod loses its network when
- * its process ends, and the kernel may still hold megabytes of audio at that time. The wait is bounded, also while
- * the send queues cannot be read.
+ * Waits, after a server is closed, until clients have received all written bytes. A pod loses its network
+ * when its process ends, and the kernel may still hold megabytes of audio at that time. The wait is bounded,
+ * also while the send queues cannot be read.
  */
 export function watchUnsentBytes(
   servers: readonly Server[],

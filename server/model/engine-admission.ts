@@ -5,7 +5,8 @@ import { Admission, type AdmissionLimits } from "./admission.ts";
 
 /**
  * The admission of streams to mounted models. Each model serves as many concurrent streams as its measured
- * speed allows without gaps. This number is usually far below the limit of the tier and follows the current speed.
+ * speed allows without gaps. This number is usually far below the limit of the tier and follows the current
+ * speed.
  */
 export class EngineAdmission {
   readonly #byEngine = new WeakMap<Engine, Admission>();

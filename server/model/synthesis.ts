@@ -75,7 +75,10 @@ function planJob(invocation: Invocation, speaker: VoiceEngine): SpeechJob {
   };
 }
 
-/** Returns the sampling of a request. The model's own defaults apply to the options that the request does not set. */
+/**
+ * Returns the sampling of a request. The model's own defaults apply to the options that the request does not
+ * set.
+ */
 function samplingFor({ sampling, unsetSampling = [] }: Invocation, { engine }: VoiceEngine): Sampling {
   const { samplingDefaults: own = sampling } = engine;
   const unset = unsetSampling.map((name) => [name, own[name]] as const);

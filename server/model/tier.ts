@@ -402,7 +402,9 @@ function whenClosed({ raw }: FastifyReply, onClose: () => void): void {
  */
 const closedConnection = new Error("the response is complete, or the client disconnected");
 
-/** Calls `onClose`, and aborts the returned signal, when the response is complete or the client disconnects. */
+/**
+ * Calls `onClose`, and aborts the returned signal, when the response is complete or the client disconnects.
+ */
 function closed(reply: FastifyReply, onClose: () => void): AbortSignal {
   const disconnect = new AbortController();
   whenClosed(reply, () => {

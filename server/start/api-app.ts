@@ -56,8 +56,8 @@ interface AppServices {
 }
 
 /**
- * Creates the public server with the behavior that all routes share: limits, request IDs, error responses, log and
- * metrics. The server does not listen yet.
+ * Creates the public server with the behavior that all routes share: limits, request IDs, error responses,
+ * log and metrics. The server does not listen yet.
  * @param trustedProxies addresses and networks of proxies whose `X-Forwarded-For` is trusted.
  */
 export function createApp(services: AppServices, trustedProxies: readonly string[] = []): FastifyInstance {

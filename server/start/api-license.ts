@@ -25,8 +25,8 @@ interface LicenseEnvironment extends Pick<CheckOptions, "clock" | "random" | "lo
 }
 
 /**
- * Evaluates the license at the start, and after each change of the license file, the keys file, the routing table
- * or the issuer's response.
+ * Evaluates the license at the start, and after each change of the license file, the keys file, the routing
+ * table or the issuer's response.
  */
 export async function openLicense(
   settings: ApiSettings,
@@ -76,8 +76,8 @@ function createCheck(
 }
 
 /**
- * A license is required if the routing table or the mounted license keys require one. The routing table alone is
- * not sufficient: a `podTemplate` could direct the pod to the routing table of another API server, but a
+ * A license is required if the routing table or the mounted license keys require one. The routing table alone
+ * is not sufficient: a `podTemplate` could direct the pod to the routing table of another API server, but a
  * `podTemplate` cannot replace the mounted keys.
  */
 function isRequired(table: RoutingTable | undefined, keys: JSONWebKeySet | undefined): boolean {

@@ -80,8 +80,8 @@ export class GpuLoad {
   async #run(): Promise<string> {
     const { signal } = this.#closing;
     const child = spawn("nvidia-smi", command, { stdio: ["ignore", "pipe", "ignore"], signal });
-    // If the process has no free file descriptors, `stdout` is undefined, contrary to its type. Node reports the
-    // error later.
+    // If the process has no free file descriptors, `stdout` is undefined, contrary to its type. Node reports
+    // the error later.
     const stdout: Readable | undefined = child.stdout;
     if (stdout) createInterface(stdout).on("line", (line) => this.#read(line));
     try {

@@ -14,8 +14,8 @@ export const lastFlushMs = 3_000;
 export const exportTimeoutMs = 10_000;
 
 /**
- * Returns a function that receives the result of each export. The function logs the first failure, and the first
- * success after a failure.
+ * Returns a function that receives the result of each export. The function logs the first failure, and the
+ * first success after a failure.
  */
 export function createExportLog(
   what: "metrics" | "traces",

@@ -17,15 +17,16 @@ export interface Span {
   set(attributes: Attributes): void;
   /**
    * Ends the span. Only the first call has an effect.
-   * @param code the error code, if the operation failed. A 4xx error does not set the error status of the span.
+   * @param code the error code, if the operation failed. A 4xx error does not set the error status of the
+   * span.
    */
   end(code?: ErrorCode): void;
 }
 
 export interface Tracing {
   /**
-   * Starts the span of an incoming request. If the headers contain a trace context, the span continues the client's
-   * trace.
+   * Starts the span of an incoming request. If the headers contain a trace context, the span continues the
+   * client's trace.
    * @param headers the headers of the request, by lower-case name.
    */
   begin(name: string, headers: IncomingHeaders, attributes?: Attributes): Span;

@@ -21,8 +21,8 @@ export interface HeardTurn extends TurnRecord {
 }
 
 /**
- * Recognizes the played audio of turns, and compares the word timestamps of complete turns with the audio. The aligner
- * does not find the last word of an interrupted turn reliably.
+ * Recognizes the played audio of turns, and compares the word timestamps of complete turns with the audio.
+ * The aligner does not find the last word of an interrupted turn reliably.
  */
 export async function recognizeTurns(turns: readonly TurnRecord[]): Promise<HeardTurn[]> {
   const recordings = turns.map((turn) => ({ turn, spoken: { ...audibleWords(turn), rate: agentRate } }));

@@ -120,8 +120,8 @@ export class NeuralEngine implements Engine {
   }
 
   /**
-   * The seconds of audio that all processes together synthesize in one second, measured when the engine was opened
-   * and with each later phrase.
+   * The seconds of audio that all processes together synthesize in one second, measured when the engine was
+   * opened and with each later phrase.
    */
   get audioSpeed(): number | undefined {
     return this.#speed.current?.audioSpeed;

@@ -74,7 +74,10 @@ export class VoiceProblem extends Error {
   }
 }
 
-/** The manifest of a model that vLLM serves (server/engine/vllm/model/manifest.ts), which has no mounted voices. */
+/**
+ * The manifest of a model that vLLM serves (server/engine/vllm/model/manifest.ts), which has no mounted
+ * voices.
+ */
 export class GeneratorManifest extends VoiceProblem {}
 
 const generatorKinds: readonly unknown[] = ["tokens", "audio"];

@@ -7,8 +7,8 @@ export interface Backend {
   /** The name for messages, without a password. */
   readonly name: string;
   /**
-   * Locks migrations until the transaction ends. If several processes start at the same time, only one of them
-   * migrates.
+   * Locks migrations until the transaction ends. If several processes start at the same time, only one of
+   * them migrates.
    */
   lockMigrations(trx: Kysely<Tables>): Promise<void>;
   /**

@@ -28,7 +28,8 @@ export function idleSockets(wanted: string | undefined): Measurement {
       const count = readCount(wanted);
       const api = await startApiAlone(openLimits);
       try {
-        const first = await openSockets(api, warmUpSockets); // These sockets warm up the compiled code and the caches.
+        // These sockets warm up the compiled code and the caches.
+        const first = await openSockets(api, warmUpSockets);
         await sleep(restMs);
         const beforeBytes = residentBytes(api.pid);
         const sockets = await openSockets(api, count);

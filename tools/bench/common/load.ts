@@ -44,7 +44,8 @@ async function runTool({ url, key }: Served, plan: LoadPlan): Promise<unknown> {
   }
   try {
     const running = promisify(execFile)(process.execPath, [program, ...words]);
-    running.child.stderr?.pipe(process.stderr, { end: false }); // The pipe prints the progress of the load tool.
+    // The pipe prints the progress of the load tool.
+    running.child.stderr?.pipe(process.stderr, { end: false });
     await running;
     return JSON.parse(readFileSync(json, "utf8"));
   } finally {

@@ -1,4 +1,6 @@
-/** A comparison of this server with another server that synthesizes with the same model on the same machine. */
+/**
+ * A comparison of this server with another server that synthesizes with the same model on the same machine.
+ */
 import { execFileSync } from "node:child_process";
 import { median } from "./load.ts";
 

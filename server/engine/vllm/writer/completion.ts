@@ -23,8 +23,8 @@ export class Completions {
     this.#manifest = manifest;
     const { base, codebook, slots } = manifest.codec;
     const codes = Array.from({ length: slots.length * codebook }, (_, i) => base + i);
-    // The list is converted to JSON once, because it may contain thirty thousand tokens. A model that writes other
-    // tokens before its speech gets no list.
+    // The list is converted to JSON once, because it may contain thirty thousand tokens. A model that writes
+    // other tokens before its speech gets no list.
     const allowed = JSON.stringify([...codes, ...manifest.stop]);
     this.#bodyEnd = manifest.startAfter === undefined ? `,"allowed_token_ids":${allowed}}` : "}";
   }
