@@ -138,10 +138,7 @@ function bind(library: LibraryHandle) {
     setFloat: (item: Pointer, name: string, value: number): void => setFloat(item, keep(name), value),
     setFeature: (utt: Pointer, name: string, value: number): void =>
       featFloat(featuresOf(utt), keep(name), value),
-    /**
-     * Makes the synthesis of this utterance call `onAudio` for each piece of audio. The first piece is as
-     * short as Flite allows.
-     */
+    /** Streams this utterance to `onAudio`. The first piece of audio is as short as Flite allows. */
     stream(utt: Pointer, onAudio: OnAudio): void {
       const info = newStreamingInfo() as Pointer;
       onPiece = onAudio;
@@ -154,10 +151,7 @@ function bind(library: LibraryHandle) {
       });
       featSet(featuresOf(utt), keep("streaming_info"), streamingValue(info));
     },
-    /**
-     * Skips one stage of the synthesis of this utterance.
-     * @param stage the name of the feature that selects the stage.
-     */
+    /** Skips one stage of the synthesis of this utterance. `stage` is the name of the stage's feature. */
     skip: (utt: Pointer, stage: string): void =>
       featSet(featuresOf(utt), keep(stage), stageValue(emptyStage)),
     /** Seeds the C function `rand`, which generates the noise of Flite's mixed excitation. */
