@@ -3,8 +3,8 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import type { Shell } from "../lib/command-line.ts";
 
-// The handlers are installed before other modules are loaded. The first process of a container (PID 1) ignores
-// signals that have no handler.
+// The handlers are installed before other modules are loaded. The first process of a container (PID 1)
+// ignores signals that have no handler.
 const stop = new AbortController();
 process.on("SIGTERM", () => stop.abort());
 process.on("SIGINT", () => {
@@ -13,7 +13,7 @@ process.on("SIGINT", () => {
 });
 // The channel to `svc-tts all` closes when that process has exited for any reason.
 process.once("disconnect", () => stop.abort());
-// The channel may have closed already. `connected` is undefined without a channel.
+// The channel may have closed already. Without a channel, `connected` is undefined.
 if (process.connected === false) stop.abort();
 
 const shell: Shell = {

@@ -17,8 +17,8 @@ export interface VoiceEngine {
   readonly engine: Engine;
   readonly voice: Utterance["voice"];
   /**
-   * Ends the use of the engine. If the voice was removed or replaced during the synthesis, its engine is then
-   * closed.
+   * Ends the use of the engine. If the voice was removed or replaced during the synthesis, the call also
+   * closes the engine.
    */
   release(): void;
 }
@@ -26,7 +26,7 @@ export interface VoiceEngine {
 /** A voice of the catalogue, or a mounted voice. */
 export type KnownVoice = Voice | MountedVoice;
 
-/** Settings of the folder of mounted voices. */
+/** The settings of the folder of mounted voices. */
 export type MountSettings = Omit<MountOptions, "log" | "reader">;
 
 interface EnginesOptions extends EngineOptions {
@@ -41,11 +41,11 @@ const keep = () => undefined;
 /** The engines that run on this machine, and the selection of an engine for each voice. */
 export class Engines {
   readonly #engines: ReadonlyMap<EngineVoice["kind"], Engine>;
-  /** The engine of arcana's own voices. Undefined if no language model is mounted. */
+  /** The engine of arcana's own voices. The value is undefined if no language model is mounted. */
   readonly #generator: VllmEngine | undefined;
   /** The installation instructions for each missing engine. */
   readonly missing: readonly string[];
-  /** Undefined if no folder of voices is mounted. */
+  /** The mounted voices. The value is undefined if no folder of voices is mounted. */
   readonly mounted: MountedVoices | undefined;
 
   constructor(
@@ -98,12 +98,12 @@ export class Engines {
     return this.#generator && !this.mounted ? [this.#generator] : this.all();
   }
 
-  /** Whether every engine that synthesizes works, or restarts within its budget. */
+  /** Returns whether every engine that synthesizes works, or restarts within its budget. */
   healthy(): boolean {
     return this.speaking().length > 0 && this.speaking().every((engine) => engine.healthy());
   }
 
-  /** Returns the reason why an engine does not work at the moment. Undefined if all engines work. */
+  /** Returns the reason why an engine does not work at the moment. Returns undefined if all engines work. */
   notReady(): string | undefined {
     return this.all()
       .map((engine) => engine.notReady?.())
@@ -120,7 +120,7 @@ export class Engines {
   }
 
   /**
-   * Returns the engine of a voice. The caller must release it.
+   * Returns the engine of a voice. The caller must release the engine.
    * @throws Failure `model_unreachable` if the engine is not installed, or the voice's files were removed.
    */
   speakerFor(voice: KnownVoice, model: ModelId): VoiceEngine {

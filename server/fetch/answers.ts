@@ -11,8 +11,8 @@ export interface RequestOptions {
 }
 
 /**
- * Whether a URL is plain HTTP that leaves this machine. Others on the network can then read and change the
- * content.
+ * Returns whether a URL is plain HTTP that leaves this machine. Other machines on the network path can read
+ * and change the content of this kind of request.
  */
 export function isReadable(url: string): boolean {
   const { protocol, hostname } = new URL(url);

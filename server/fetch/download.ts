@@ -9,8 +9,8 @@ import { FetchFailure, redactUrl } from "./failure.ts";
 import type { FileToFetch } from "./plan.ts";
 
 /**
- * Downloads one file. It resumes an interrupted transfer and verifies the file. The file gets its name only
- * when it is complete.
+ * Downloads one file, resumes an interrupted transfer, and verifies the file. An incomplete file has another
+ * name.
  */
 
 export interface DownloadLog {
@@ -25,13 +25,16 @@ export interface DownloadOptions {
   readonly signal: AbortSignal;
   /** The number of attempts without progress after which the download fails. The default is 8. */
   readonly tries?: number;
-  /** The first pause after a failure. Without progress it doubles, up to `longestPauseMs`. */
+  /**
+   * The first pause after a failure. The pause doubles with every further failure without progress, up to
+   * `longestPauseMs`.
+   */
   readonly pauseMs?: number;
   readonly idleTimeoutMs?: number;
   readonly progressEveryMs?: number;
   /**
-   * Called with the received bytes of the file, and with its size if it is known. The number falls if the
-   * download starts again.
+   * Called with the number of received bytes of the file, and with the size of the file if the size is known.
+   * The number decreases if the download starts again.
    */
   readonly onBytes?: (bytes: number, total: number | undefined) => void;
 }
@@ -54,7 +57,7 @@ interface FileRecord {
 class Refused extends FetchFailure {}
 
 /**
- * Downloads a file, unless the cache already has it.
+ * Downloads a file. If the cache already has the file, the function returns `there`.
  * @throws FetchFailure
  */
 export async function download(file: FileToFetch, options: DownloadOptions): Promise<"fetched" | "there"> {
@@ -79,8 +82,8 @@ export async function download(file: FileToFetch, options: DownloadOptions): Pro
 }
 
 /**
- * Returns whether the file was fetched before. It compares the record of the download, because a digest of
- * gigabytes at each start would be slow.
+ * Returns whether the file was fetched before. The function compares the record of the download, because a
+ * digest of gigabytes at each start would be slow.
  */
 async function isFetched(file: FileToFetch, target: string, stateFile: string): Promise<boolean> {
   const record = await readRecord(stateFile);
@@ -147,7 +150,7 @@ class Part {
   }
 
   /**
-   * Checks that all received bytes are on the disk. Otherwise it deletes the partial file.
+   * Checks that all received bytes are on the disk, and deletes the partial file if the size is wrong.
    * @throws FetchFailure if the size is wrong.
    */
   async checkSize(bytes: number): Promise<void> {
@@ -169,8 +172,8 @@ class Part {
   }
 
   /**
-   * Resumes the partial file of an earlier process, if it comes from the same source and a continuation can
-   * be verified.
+   * Resumes the partial file of an earlier process, if the file comes from the same source and a continuation
+   * can be verified.
    */
   async #resume(): Promise<void> {
     const record = await readRecord(this.#stateFile);
@@ -207,7 +210,7 @@ class Part {
       return this.#explain(error, idle.signal.aborted);
     } finally {
       clearTimeout(timer);
-      idle.abort(); // This cancels a response that was not read to its end.
+      idle.abort(); // The abort cancels a response that was not read to its end.
     }
   }
 
@@ -271,7 +274,7 @@ class Part {
     await writeFile(this.#stateFile, JSON.stringify(record));
   }
 
-  /** Whether a 206 response continues the partial file. */
+  /** Returns whether a 206 response continues the partial file. */
   #continues(response: Response): boolean {
     const [, start, total] =
       /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(response.headers.get("content-range") ?? "") ?? [];
@@ -288,7 +291,7 @@ class Part {
     return true;
   }
 
-  /** Whether a 416 response means that the partial file already has all bytes. */
+  /** Returns whether a 416 response means that the partial file already has all bytes. */
   #isEndedAt(response: Response): boolean {
     const [, total] = /^bytes \*\/(\d+)$/.exec(response.headers.get("content-range") ?? "") ?? [];
     if (Number(total) !== this.#bytes) return false;

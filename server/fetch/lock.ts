@@ -7,8 +7,8 @@ import { readIfExists } from "../../lib/read-if-exists.ts";
 
 /**
  * The options of a lock, which allows only one process at a time to write to a cache that several pods share.
- * The holder renews its lock every `beatMs`. A waiting process takes the lock over if it sees no renewal for
- * `staleMs`. It measures this time with its own clock, because the clocks of nodes differ.
+ * The holder renews its lock every `beatMs`. A waiting process takes over a lock that is not renewed for
+ * `staleMs`. The waiting process measures this time with its own clock, because the clocks of nodes differ.
  */
 export interface LockOptions {
   readonly signal: AbortSignal;

@@ -10,12 +10,12 @@ export interface FileToFetch {
   readonly url: string;
   /** The path below the folder of the cache, with slashes. */
   readonly path: string;
-  /** The digest in hexadecimal digits. Undefined if the source has no digest. */
+  /** The digest in hexadecimal digits. The value is undefined if the source has no digest. */
   readonly sha256: string | undefined;
   readonly bytes: number | undefined;
   /**
-   * Creates the headers of a request. It is called for each request, because signatures are valid only for
-   * minutes.
+   * Creates the headers of a request. This function is called for each request, because signatures are valid
+   * only for minutes.
    */
   readonly headers: () => Record<string, string> | Promise<Record<string, string>>;
 }
@@ -36,15 +36,15 @@ type SignatureInput = ConstructorParameters<typeof AwsV4Signer>[0];
 
 export interface FetchPlanOptions {
   /**
-   * The URL of an S3-compatible store, a mirror of Hugging Face, or a registry. It replaces the public
+   * The URL of an S3-compatible store, a mirror of Hugging Face, or a registry. This URL replaces the public
    * service.
    */
   readonly endpoint: string | undefined;
   /** The digest of a source with one file. */
   readonly sha256: string | undefined;
   /**
-   * The path of a single file, or the folder of several files. If it is undefined, the name in the source or
-   * the folder of the cache is used.
+   * The path of a single file, or the folder of several files. By default, a single file gets its name from
+   * the source, and several files are stored in the folder of the cache.
    */
   readonly path: string | undefined;
   readonly credentials: Readonly<Partial<Record<(typeof credentialVariables)[number], string>>>;
@@ -224,8 +224,8 @@ interface Artifact {
 }
 
 /**
- * Lists the files of an artifact. Each layer is one file, and its title is the file's name, as ORAS writes it
- * (OCI distribution specification 1.1).
+ * Lists the files of an artifact. Each layer is one file, and the title of the layer is the name of the file,
+ * as in artifacts of ORAS (OCI distribution specification 1.1).
  */
 async function artifactFiles(source: Of<"oci">, options: FetchPlanOptions): Promise<FileToFetch[]> {
   const { registry, repository, reference } = source;
@@ -304,8 +304,8 @@ async function registryAuthorization(
 }
 
 /**
- * Whether a token service may get the password. It must be the registry itself, or a host of the same site
- * with TLS, such as auth.docker.io for registry-1.docker.io.
+ * Returns whether a token service may get the password. The service must be the registry itself, or a host of
+ * the same site with TLS, such as auth.docker.io for registry-1.docker.io.
  */
 export function mayHavePassword(realm: URL, registry: URL): boolean {
   if (realm.origin === registry.origin) return true;

@@ -21,9 +21,10 @@ export class OpenResponses {
   }
 
   /**
-   * Ends a connection that sent bytes which are not valid HTTP. `response` is sent if no other response is in
-   * progress. After a complete response, the connection only ends. An incomplete response ends with a reset,
-   * because the client might take an orderly end of the connection for the end of the response.
+   * Ends a connection that sent bytes which are not valid HTTP. If no response is in progress, the client
+   * gets `response`. If the last response is already written, the connection ends in order. In all other
+   * cases the connection is reset, because the client might take an orderly end of the connection for the end
+   * of an incomplete response.
    */
   refuse(socket: Socket, response: string): void {
     const [first, ...pipelined] = (this.#exchanges.get(socket) ?? []).filter((one) => !isOver(one));

@@ -8,7 +8,10 @@ import { readIfExists } from "../../lib/read-if-exists.ts";
 export type SendQueues = (socket: Socket) => number | undefined;
 
 const tables = ["/proc/net/tcp", "/proc/net/tcp6"];
-/** `sl local_address rem_address st tx_queue:rx_queue …`, all in hexadecimal (proc(5)). */
+/**
+ * Matches a row of the tables: `sl local_address rem_address st tx_queue:rx_queue …` (proc(5)). All numbers
+ * after `sl` are hexadecimal.
+ */
 const row = /^\s*\d+: [0-9A-F]+:([0-9A-F]{4}) ([0-9A-F]+):([0-9A-F]{4}) [0-9A-F]{2} ([0-9A-F]{8}):/;
 
 const unreadable =
@@ -22,9 +25,9 @@ interface Queue {
 }
 
 /**
- * Reads the kernel's send queues. A read may fail, for example without a free file descriptor. The result is then
- * undefined, and the first failure and the end of the failures are logged. Only Linux has these tables; other
- * systems have no queues.
+ * Reads the kernel's send queues. A read may fail, for example without a free file descriptor. The result of
+ * a failed read is undefined, and the reader logs the first failure and the end of the failures. Only Linux
+ * has these tables; other systems have no queues.
  */
 export class SendQueueReader {
   readonly #log: Log;
@@ -88,13 +91,13 @@ function portOf(server: Server): number | undefined {
 }
 
 const pollMs = 100;
-/** A client that acknowledges nothing for this time counts as disconnected. */
+/** A client that acknowledges no bytes for this time counts as disconnected. */
 const deadMs = 30_000;
 
 /**
- * Waits, after a server is closed, until clients have received all written bytes. A pod loses its network when
- * its process ends, and the kernel may still hold megabytes of audio at that time. The wait is bounded, also while
- * the send queues cannot be read.
+ * Waits, after a server is closed, until clients have received all written bytes. A pod loses its network
+ * when its process ends, and the kernel may still hold megabytes of audio at that time. The wait is bounded,
+ * also while the send queues cannot be read.
  */
 export function watchUnsentBytes(
   servers: readonly Server[],
@@ -155,7 +158,7 @@ function readAddress(hex: string): string {
 /** Returns one spelling for each address. An IPv4-mapped IPv6 address becomes an IPv4 address. */
 function canonical(address: string): string {
   if (!address.includes(":")) return address;
-  // Node appends the interface to a link-local address. The table does not.
+  // Node appends the interface to a link-local address, and the table contains only the address.
   const [unscoped] = address.split("%");
   const { hostname } = new URL(`http://[${unscoped}]`);
   const mapped = /^\[::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})\]$/.exec(hostname);

@@ -18,28 +18,28 @@ const durationBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10
 
 const clientClosedStatus = 499;
 
-/** The result of a finished response. A response is complete if its last byte was sent. */
+/** Returns the result of a finished response. The response is complete if its last byte was sent. */
 export function endOf({ raw, statusCode }: FastifyReply): { isWhole: boolean; status: number } {
   const isWhole = raw.writableFinished;
   return { isWhole, status: isWhole || raw.headersSent ? statusCode : clientClosedStatus };
 }
 
 /**
- * Whether a request is logged only at the level debug. Probes are GET requests that arrive every few seconds, and
- * 503 is their usual failure.
+ * Returns whether a request is logged only at the level debug. Probes are GET requests that arrive every few
+ * seconds, and a failed probe has the status 503.
  */
 export function isProbe(method: string, status: number): boolean {
   return method === "GET" && (status < 400 || status === 503);
 }
 
 export interface Answered {
-  /** The pattern of the route. Undefined if no route matched, or if the bytes were not HTTP. */
+  /** The pattern of the route. The value is undefined if no route matched, or if the bytes were not HTTP. */
   readonly endpoint: string | undefined;
   readonly method: string | undefined;
   readonly status: number;
   /** The error code. The failure may have occurred after the status was sent. */
   readonly code: ErrorCode | undefined;
-  /** Duration of the response. Undefined if the duration was not measured. */
+  /** The duration of the response. The value is undefined if the duration was not measured. */
   readonly seconds: number | undefined;
 }
 

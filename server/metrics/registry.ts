@@ -6,16 +6,18 @@ import { collectDefaultMetrics, Gauge, type OpenMetricsContentType, Registry } f
  */
 export type TierRegistry = Registry<OpenMetricsContentType>;
 
-/** Buckets in seconds. They are dense below two seconds, because listeners notice delays in this range. */
+/**
+ * The buckets in seconds. The buckets are dense below two seconds, because users notice delays in this range.
+ */
 export const firstAudioBuckets = [
   0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 1.5, 2, 5, 10,
   30,
 ];
-/** Buckets of the real-time factor. Below 1 is faster than real time. */
+/** The buckets of the real-time factor. A factor below 1 is faster than real time. */
 export const realTimeBuckets = [
   0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1, 1.5, 2, 5,
 ];
-/** Buckets of the time in a queue, in seconds. Most requests do not wait. */
+/** The buckets of the time in a queue, in seconds. Most requests do not wait. */
 export const waitBuckets = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
 const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as {
@@ -54,8 +56,8 @@ export interface Exposition {
 }
 
 /**
- * Returns the content of the registry: as OpenMetrics if `Accept` contains its media type (Prometheus sends
- * it), otherwise in the Prometheus text format.
+ * Returns the content of the registry: as OpenMetrics if `Accept` contains the media type of OpenMetrics, as
+ * in requests of Prometheus, and otherwise in the Prometheus text format.
  * @param accept the value of the header `Accept`.
  */
 export async function expose(registry: TierRegistry, accept: string | undefined): Promise<Exposition> {
@@ -67,8 +69,8 @@ export async function expose(registry: TierRegistry, accept: string | undefined)
 
 /**
  * Converts OpenMetrics to the Prometheus text format 0.0.4: the comments name counters with the suffix
- * `_total`, and the exemplars and the end mark are removed. The conversion of prom-client is not used, because
- * it renames the counters of the registry permanently.
+ * `_total`, and the exemplars and the end mark are removed. This function does not use the conversion of
+ * prom-client, because that conversion renames the counters of the registry permanently.
  */
 export function toPrometheusText(openMetrics: string): string {
   const counters = new Set(

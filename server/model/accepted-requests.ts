@@ -3,7 +3,10 @@ export class AcceptedRequests {
   #count = 0;
   #idle = Promise.withResolvers<void>();
 
-  /** Adds a request. The returned function removes it, once. */
+  /**
+   * Adds a request, and returns a function that removes the request. Further calls of that function have no
+   * effect.
+   */
   add(): () => void {
     if (this.#count === 0) this.#idle = Promise.withResolvers();
     this.#count++;

@@ -7,7 +7,7 @@ import type { Span, Tracing } from "../tracing/span.ts";
 import type { TierMetrics } from "./metrics.ts";
 import type { Progress } from "./synthesis.ts";
 
-/** The facts of an invocation for its log line. They never include the text. */
+/** The facts of an invocation for its log line. The facts never include the text. */
 export interface Invoked {
   readonly model: ModelId;
   readonly voice: string;

@@ -7,8 +7,8 @@ import { type Clock, systemClock } from "../../lib/clock.ts";
 /** The source of the internal tokens that a model tier accepts. */
 export type TokenSource =
   /**
-   * A folder with a file `accepted`, which has one token on each line. The file is read again, because it may
-   * change.
+   * A folder with a file `accepted`, which has one token on each line. The tier reads the file again at
+   * intervals, because the file may change.
    */
   | { readonly kind: "folder"; readonly path: string }
   | { readonly kind: "fixed"; readonly tokens: readonly string[] };
@@ -23,8 +23,8 @@ export class AcceptedTokens {
   #digests: readonly Buffer[] = [];
   #readAt = Number.NEGATIVE_INFINITY;
   /**
-   * The current reading of the tokens. Requests wait for it, so that requests right after the start are not
-   * rejected.
+   * The read of the tokens that is in progress. Requests wait for this read, so that the first requests after
+   * the start are not rejected.
    */
   #reading: Promise<void> = Promise.resolve();
 

@@ -2,7 +2,7 @@ import { type Clock, systemClock } from "../../lib/clock.ts";
 import { Failure } from "../contract/errors.ts";
 import { FairQueue } from "./fair-queue.ts";
 
-/** Read at each decision, so the values may change. */
+/** The limits of an admission. They are read at each decision, so the values may change. */
 export interface AdmissionLimits {
   /** The number of streams that run at the same time. */
   readonly maxStreams: number;
@@ -54,7 +54,7 @@ export class Admission {
   }
 
   /**
-   * Waits for a slot. Resolves with undefined if the signal aborts first.
+   * Waits for a slot. The promise resolves with undefined if the signal aborts first.
    * @param caller the ID of the request's API key. Keys have turns in the queue.
    * @param mayWait if false, a request without a free slot is rejected immediately.
    * @throws Failure `saturated` if the queue is full or the deadline passes.
@@ -87,8 +87,9 @@ export class Admission {
   }
 
   /**
-   * Starts a stream. A slot that passes from one stream to the next is counted already, so that no other request
-   * gets the slot.
+   * Starts a stream. A slot that passes directly from one stream to the next stays counted, so that no other
+   * request gets the slot.
+   * @param isHandedOver whether the slot comes directly from another stream.
    */
   #begin(isHandedOver = false): Release {
     if (!isHandedOver) this.#speaking++;

@@ -5,7 +5,8 @@ import { Admission, type AdmissionLimits } from "./admission.ts";
 
 /**
  * The admission of streams to mounted models. Each model serves as many concurrent streams as its measured
- * speed allows without gaps. This number is usually far below the limit of the tier and follows the current speed.
+ * speed allows without gaps. This number is usually far below the limit of the tier and follows the current
+ * speed.
  */
 export class EngineAdmission {
   readonly #byEngine = new WeakMap<Engine, Admission>();
@@ -46,7 +47,7 @@ export class EngineAdmission {
     return admission;
   }
 
-  /** Whether a stream can start immediately. */
+  /** Returns whether a stream can start immediately. */
   hasRoom(speaker: Pick<VoiceEngine, "engine" | "voice">): boolean {
     const admission = this.of(speaker);
     return !admission || admission.speaking < admission.limits.maxStreams;

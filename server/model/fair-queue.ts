@@ -25,8 +25,8 @@ export class FairQueue<Waiter> {
 
   /**
    * Adds a request. If the queue is full, the latest request of the key with the most requests is rejected,
-   * provided that this key still has more requests than the new request's key. A single key therefore cannot
-   * fill the queue and exclude the others.
+   * but only if that key would still have more requests than the new request's key. A single key therefore
+   * cannot fill the queue and exclude the others.
    * @returns whether the request was added, and the request that was rejected instead.
    */
   add(caller: string, waiter: Waiter): { readonly waits: boolean; readonly turnedAway?: Waiter } {
@@ -39,7 +39,10 @@ export class FairQueue<Waiter> {
     return { waits: true, ...(turnedAway !== undefined && { turnedAway }) };
   }
 
-  /** Removes and returns the next request. All other keys have their turns before the key's next turn. */
+  /**
+   * Removes and returns the next request. The key of this request gets its next turn after all other waiting
+   * keys.
+   */
   next(): Waiter | undefined {
     const [first] = this.#queues;
     if (!first) return undefined;

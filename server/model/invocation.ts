@@ -30,7 +30,8 @@ const maxFieldErrors = 10;
 
 /**
  * Validates the body of `POST /invocations`.
- * @throws Failure `invalid_request` that names each invalid field. It never repeats the content of a field.
+ * @throws Failure `invalid_request` that names each invalid field. The failure never repeats the content of a
+ * field.
  */
 export function readInvocation<KnownVoice extends ListedVoice>(
   body: unknown,

@@ -8,8 +8,8 @@ import { encodeFrame } from "../contract/wire.ts";
 const longestWaitMs = 10_000;
 
 /**
- * Adds out-of-vocabulary words to a stream. They are sent between two frames of audio as soon as they are
- * known, or at the end of the stream.
+ * Adds out-of-vocabulary words to a stream. The words are sent between two frames of audio as soon as they
+ * are known, or at the end of the stream.
  */
 export class OovCollector {
   readonly #found: Promise<void>;
@@ -28,7 +28,7 @@ export class OovCollector {
     if (frame) yield frame;
   }
 
-  /** Waits for the words, and yields their frame if it was not yielded before. */
+  /** Waits for the words, and yields their frame if `take` has not yielded the frame before. */
   async *last(signal: AbortSignal): AsyncGenerator<Buffer, void, void> {
     const waiting = new AbortController();
     const late = sleep(longestWaitMs, undefined, { signal: AbortSignal.any([signal, waiting.signal]) }).catch(

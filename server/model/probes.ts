@@ -6,12 +6,12 @@ export type TierState = "starting" | "serving" | "draining";
 /** The state that the probes report. */
 export interface Probed {
   state(): TierState;
-  /** The engines. Undefined until the engines are started. */
+  /** Returns the engines, or undefined until the engines are started. */
   engines(): Engines | undefined;
 }
 
 /**
- * Adds the probes. `/ping` and `/readyz` report liveness: they succeed after the warm-up, also while an
+ * Adds the probes. `/ping` and `/readyz` report liveness. They succeed after the warm-up, also while an
  * engine restarts within its budget. `/ready` reports readiness.
  */
 export function addProbes(app: FastifyInstance, probed: Probed): void {

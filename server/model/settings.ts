@@ -17,9 +17,9 @@ export interface ModelTierOptions {
   readonly drainSeconds: number;
   /** The log level of pino, for example `info`, `warn` or `silent`. */
   readonly logLevel: string;
-  /** The settings of traces. Undefined if traces are off. */
+  /** The settings of traces. The value is undefined if traces are off. */
   readonly tracing?: TracingSettings | undefined;
-  /** The settings of pushed metrics. Undefined if metrics are not pushed. */
+  /** The settings of pushed metrics. The value is undefined if metrics are not pushed. */
   readonly telemetry?: TelemetrySettings | undefined;
   /** The number of engine processes of each kind. The default is one for each core. */
   readonly engineProcesses?: number;
@@ -42,7 +42,7 @@ export interface VoicesFolder {
   readonly folder?: string;
   /** The folder of models that `svc-tts models` installs. Readiness does not wait for these models. */
   readonly installed?: string;
-  /** The folder of the generator's model. It is not searched for voices. */
+  /** The folder of the generator's model. The server does not search this folder for voices. */
   readonly except?: string;
   /** The execution providers of ONNX Runtime, in order of preference. */
   readonly providers: readonly string[];
@@ -51,7 +51,7 @@ export interface VoicesFolder {
    * for Kokoro is one for each two cores, at most 4.
    */
   readonly processes?: number;
-  /** The number of concurrent streams of each mounted model. It replaces the measured number. */
+  /** The number of concurrent streams of each mounted model. This number replaces the measured number. */
   readonly streams?: number;
   /**
    * The models in which mounted voices replace the built-in voices that their manifests list in `mayReplace`.

@@ -18,7 +18,7 @@ export interface SpeechJob {
   readonly segments: Iterable<Segment>;
   readonly speaker: VoiceEngine;
   readonly stretch: number;
-  /** The sampling settings. Present if the engine samples. */
+  /** The sampling settings. The value is undefined if the engine does not sample. */
   readonly sampling?: Sampling;
   /** The longest audio of one phrase, in seconds at stretch 1. Longer audio is cut. */
   readonly maxPhraseSeconds: number;
@@ -27,7 +27,7 @@ export interface SpeechJob {
 const silenceChunkSeconds = 0.4;
 /**
  * The duration of the silence for a text without words, such as an emoji or a full stop. Voice agents send
- * such texts, and a response without audio would be an invalid file.
+ * texts of this kind, and a response without audio would be an invalid file.
  */
 const wordlessSeconds = 0.1;
 /**
@@ -53,8 +53,8 @@ export async function* speak(speech: SpeechJob, signal: AbortSignal): AsyncGener
   let playingSinceMs: number | undefined;
   /**
    * Returns the time at which the client's player needs the next phrase. The player started with the first
-   * audio. A player that is late needs audio now.
-   * @param aheadSeconds the audio of the current phrase that exists, and may not have been consumed.
+   * audio. If that time has passed, the player needs audio now.
+   * @param aheadSeconds the duration of the current phrase's audio that the engine has already synthesized.
    */
   const dueAtMs = (aheadSeconds: number) => {
     const now = performance.now();
@@ -123,7 +123,8 @@ class SegmentQueue {
   }
 
   /**
-   * Returns the next phrase, without removing it. Returns undefined if too many other segments precede it.
+   * Returns the next phrase without removing it. Returns undefined if too many other segments precede the
+   * phrase.
    */
   ahead(): PhraseSegment | undefined {
     const isPhrase = (segment: Segment | undefined) => segment?.kind === "phrase";
@@ -147,8 +148,8 @@ interface BegunPhrase {
   readonly segment: PhraseSegment;
   readonly frames: AsyncIterable<EngineFrame>;
   /**
-   * The duration of the phrase's audio, if the engine has synthesized all of it. 0 if the engine does not
-   * know the duration.
+   * Returns the duration of the phrase's audio, or undefined until the engine has synthesized the whole
+   * phrase. Returns 0 if the engine does not know the duration.
    */
   writtenSeconds(): number | undefined;
   /** Cancels the phrase. */
@@ -182,8 +183,10 @@ function beginPhrase(
   };
   const unlessCanceled = AbortSignal.any([signal, canceled.signal]);
   const frames = speaker.engine.speak(utterance, unlessCanceled, reportWritten)[Symbol.asyncIterator]();
-  const first = frames.next(); // This request starts the engine.
-  first.catch(() => undefined); // The consumer of the frames gets the error, if the frames are consumed.
+  const first = frames.next(); // The first call of `next` starts the engine.
+  // The consumer of `frames` gets the error. This handler prevents an unhandled rejection if `frames` has no
+  // consumer.
+  first.catch(() => undefined);
   return {
     segment,
     frames: startedWith(first, frames),
@@ -232,7 +235,7 @@ function engineToken({ text, before, after, stretch, phonemes }: WrittenToken): 
   };
 }
 
-/** Cuts the audio at a duration, and removes the words after it. */
+/** Cuts the audio at a duration, and removes all later words. */
 async function* atMost(
   frames: AsyncIterable<EngineFrame>,
   seconds: number,

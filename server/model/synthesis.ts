@@ -11,7 +11,8 @@ import type { OovCollector } from "./oov-collector.ts";
 import { type SpeechJob, speak } from "./speak.ts";
 
 /**
- * The number of tokens that count as one second of audio. It applies `max_tokens` to engines without tokens.
+ * The number of tokens that count as one second of audio. With this number, `max_tokens` also limits engines
+ * without tokens.
  */
 const arcanaTokensPerSecond = 82;
 
@@ -33,8 +34,8 @@ const styles: Readonly<Record<ModelId, ModelStyle>> = {
 };
 
 /**
- * Plans the speech and detects every error of a request before the synthesis starts. If this function throws,
- * it releases the speaker. Otherwise the caller releases the speaker after the synthesis.
+ * Plans the speech and detects every error of a request before the synthesis starts. The caller releases the
+ * speaker after the synthesis. If this function throws, it has already released the speaker.
  * @throws Failure `invalid_request` for invalid markup, and for options that the engine does not support.
  */
 export function prepareSpeech(invocation: Invocation, speaker: VoiceEngine): SpeechJob {
@@ -74,7 +75,10 @@ function planJob(invocation: Invocation, speaker: VoiceEngine): SpeechJob {
   };
 }
 
-/** Returns the sampling of a request. The model's own defaults apply to the options that the request does not set. */
+/**
+ * Returns the sampling of a request. The model's own defaults apply to the options that the request does not
+ * set.
+ */
 function samplingFor({ sampling, unsetSampling = [] }: Invocation, { engine }: VoiceEngine): Sampling {
   const { samplingDefaults: own = sampling } = engine;
   const unset = unsetSampling.map((name) => [name, own[name]] as const);
@@ -133,8 +137,8 @@ export interface SpeechHooks {
   /** The progress, which is updated during the stream. */
   readonly progress: Progress;
   /**
-   * Starts the search for out-of-vocabulary words. It is called after the first audio, which it would
-   * otherwise delay.
+   * Starts the search for out-of-vocabulary words. The stream calls this function after the first audio,
+   * because an earlier search would delay the first audio.
    */
   readonly findWords?: () => OovCollector;
   /** Called when the engine has no more work for the stream. */
@@ -218,7 +222,7 @@ async function* encodeWireFrames(
     onFailure(failure);
     yield encodeFrame({ kind: "error", failure });
   } finally {
-    await rest.return(); // This stops the engine if the client stopped reading.
+    await rest.return(); // The call stops the engine if the client stopped reading.
   }
 }
 

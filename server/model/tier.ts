@@ -59,8 +59,7 @@ export interface RunningTier {
   /** Resolves when every engine has synthesized a phrase. Rejects if no engine works. */
   readonly warmed: Promise<void>;
   /**
-   * Rejects new requests, serves the accepted requests for up to `drainSeconds`, also those that wait for a
-   * stream, and closes the tier.
+   * Rejects new requests, serves accepted and queued requests for up to `drainSeconds`, and closes the tier.
    */
   stop(): Promise<void>;
 }
@@ -70,11 +69,12 @@ const maxCallerLength = 200;
 /** The time after the end of the drain in which clients may receive the errors of the interrupted streams. */
 const lastFramesMs = 1_000;
 
-/** The response to invalid HTTP. It has no body, because only API tiers call a model tier. */
+/** The response to invalid HTTP. The response has no body, because only API tiers call a model tier. */
 const malformed = "HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
 
 /**
- * Starts a model tier. It listens immediately. It becomes ready when its engines have synthesized a phrase.
+ * Starts a model tier. The tier listens immediately, and becomes ready when its engines have synthesized a
+ * phrase.
  */
 export async function startModelTier(options: ModelTierOptions): Promise<RunningTier> {
   const app = Fastify({
@@ -145,7 +145,7 @@ class ModelTier {
   }
 
   /**
-   * Opens the engines. If that fails, the tier never becomes ready.
+   * Opens the engines. If the call fails, the tier never becomes ready.
    * @throws EngineMissing if no engine is installed; Failure if an engine returns no audio.
    */
   openEngines(): Promise<void> {
@@ -308,7 +308,8 @@ class ModelTier {
 
   /**
    * Selects the speaker of a voice. If the deployment allows it, the built-in engine replaces a mounted model
-   * that is at capacity. A request that the mounted model would reject is rejected in this case too.
+   * that is at capacity. A request that the mounted model would reject is also rejected at capacity, so that
+   * the response does not depend on the load.
    */
   #selectSpeaker(voice: KnownVoice, invocation: Invocation): VoiceEngine {
     const engines = this.#servingEngines();
@@ -321,7 +322,7 @@ class ModelTier {
   }
 
   /**
-   * Waits for a slot. Resolves with undefined if the signal aborts first.
+   * Waits for a slot. The promise resolves with undefined if the signal aborts first.
    * @param admission undefined if the number of streams is not limited.
    */
   async #enter(
@@ -375,15 +376,15 @@ function inSpan(speech: SpeechJob, span: Span): SpeechJob {
   return { ...speech, speaker: { ...speaker, engine: traced(speaker.engine, span) } };
 }
 
-/** Returns the API tier's request ID if it is valid, and otherwise a new ID. */
+/** Returns the request ID of the API tier if that ID is valid, and otherwise a new ID. */
 function requestId({ headers }: RawRequestDefaultExpression): string {
   const value = headers["x-request-id"];
   return typeof value === "string" && /^[\w.:-]{1,128}$/.test(value) ? value : randomUUID();
 }
 
 /**
- * Returns the ID of the request's API key. Earlier API tiers do not send it, and their requests share one
- * turn in the queue.
+ * Returns the ID of the request's API key. API tiers of earlier versions do not send this ID, and their
+ * requests share one turn in the queue.
  */
 function callerOf({ headers }: FastifyRequest): string {
   const value = headers[callerHeader];
@@ -396,12 +397,14 @@ function whenClosed({ raw }: FastifyReply, onClose: () => void): void {
 }
 
 /**
- * The reason of the abort at the end of every response. It is created once, because the default reason
- * captures a stack trace each time.
+ * The reason of the abort at the end of every response. This error is created once, because the default
+ * reason captures a stack trace each time.
  */
 const closedConnection = new Error("the response is complete, or the client disconnected");
 
-/** Calls `onClose`, and aborts the returned signal, when the response is complete or the client disconnects. */
+/**
+ * Calls `onClose`, and aborts the returned signal, when the response is complete or the client disconnects.
+ */
 function closed(reply: FastifyReply, onClose: () => void): AbortSignal {
   const disconnect = new AbortController();
   whenClosed(reply, () => {

@@ -7,8 +7,9 @@ const maxSpans = 32;
 
 /**
  * Returns an engine that records a span for each utterance. The span includes the wait for a process, the
- * synthesis, and the time in which the client reads. Its child span is the time in which an engine process is occupied:
- * it ends when the process can run another utterance, also after a client has disconnected.
+ * synthesis, and the time in which the client reads. Its child span covers the time in which the utterance
+ * occupies an engine process. The child span ends when the process can run another utterance, also after a
+ * client has disconnected.
  */
 export function traced(engine: Engine, parent: Span): Engine {
   let spans = 0;

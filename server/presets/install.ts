@@ -23,19 +23,25 @@ export interface InstallOptions extends Omit<SourceContext, "archives"> {
 
 const rewrittenName = "rewritten.onnx";
 const manifestName = "manifest.json";
-/** A file is reported when the files since the last report have this share of all bytes, or after this time. */
+/**
+ * The installation reports a file when the files since the last report have this share of all bytes, or when
+ * this time has passed.
+ */
 const reportedShare = 0.1;
 const reportEveryMs = 5_000;
 /** The file of the Apache license, which is also the license of this program. */
 const apacheLicense = new URL("../../LICENSE", import.meta.url);
-/** The required disk space, relative to the size of the preset's files. It includes archives and partial files. */
+/**
+ * The required disk space, relative to the size of the preset's files. This space includes archives and
+ * partial files.
+ */
 const diskSpaceFactor = 2;
-/** The same factor for a model with a rewritten graph. */
+/** The required disk space for a model with a rewritten graph, relative to the size of the preset's files. */
 const rewrittenSpaceFactor = 3;
 
 /**
- * Installs a preset. It fetches and verifies the files, rewrites the graph, and then renames the complete
- * folder to its final name. Files of an interrupted attempt are used again.
+ * Installs a preset. The function fetches and verifies the files, rewrites the graph, and then renames the
+ * complete folder to its final name. Files of an interrupted attempt are used again.
  * @throws FetchFailure with a message for the user.
  */
 export async function installPreset(
@@ -131,8 +137,9 @@ async function fetchFiles(
 }
 
 /**
- * Most files are small, so only some of them are reported.
- * @returns whether to report, after the files so far with these bytes.
+ * Returns a function that decides after each file whether to report the file. Most files are small, so the
+ * installation reports only some files. The argument of the function is the number of bytes of all files so
+ * far.
  */
 function progressLimit({ files }: InstallablePreset, now: () => number): (bytes: number) => boolean {
   const total = knownBytes(files);

@@ -8,14 +8,14 @@ import { readIfExists } from "../../lib/read-if-exists.ts";
 import type { RewriteOutcome } from "../engine/rewriting/rewrite.ts";
 import type { KnownFile } from "./resolve.ts";
 
-/** The record of an installed preset. It is stored in the preset's folder. */
+/** The record of an installed preset, which is stored in the preset's folder. */
 export interface Installation {
   readonly preset: string;
   /** The time of the installation, in the format of RFC 3339. */
   readonly installedAt: string;
   /** The source of the preset's first file, which is the largest file. */
   readonly source: string;
-  /** The outcome of the rewrite of the graph. Absent if the engine does not rewrite graphs. */
+  /** The outcome of the rewrite of the graph. The value is absent if the engine does not rewrite graphs. */
   readonly rewriting?: RewriteOutcome;
 }
 
@@ -44,7 +44,7 @@ export async function readInstallation(folder: string, { id }: Named): Promise<I
   return text === undefined ? undefined : (JSON.parse(text) as Installation);
 }
 
-/** Whether a file exists with the expected content. */
+/** Returns whether a file exists with the expected content. */
 export async function isWhole(folder: string, { path, bytes, sha256 }: KnownFile): Promise<boolean> {
   const file = join(folder, path);
   const fileState = await readIfExists(stat(file));
@@ -75,7 +75,10 @@ export async function removePreset(folder: string, { id }: Named): Promise<boole
   return wasInstalled;
 }
 
-/** Returns the name of the folder for an incomplete installation. It is hidden, so servers ignore it. */
+/**
+ * Returns the name of the folder for an incomplete installation. The folder is hidden, so servers ignore its
+ * content.
+ */
 export function stagingName(id: string): string {
   return `.${id}.partial`;
 }

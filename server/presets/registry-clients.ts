@@ -6,7 +6,7 @@ import { FetchFailure } from "../fetch/failure.ts";
 
 /**
  * Fetches packages with the clients of the registries. The clients use the machine's mirrors, proxies,
- * certificates and credentials. This file contains no address of a registry.
+ * certificates and credentials. This file therefore contains no address of a registry.
  */
 
 const run = promisify(execFile);

@@ -7,14 +7,16 @@ export interface KnownFile extends Pick<PresetFile, "path" | "sources"> {
   readonly sha256: string;
 }
 
-/** A preset of which every file has a digest. */
+/** A preset in which every file has a digest. */
 export type InstallablePreset = Omit<Preset, "files" | "engine" | "manifest"> &
   Pick<Preset, "engine" | "manifest"> & { readonly files: readonly KnownFile[] };
 
 /** SHA-256 digests by the path of the file. */
 export type Digests = Readonly<Record<string, string>>;
 
-/** Whether a user has to state digests, because the project does not know all of them. */
+/**
+ * Returns whether a user has to state digests, because the project does not know the digest of every file.
+ */
 export function needsDigests({ files, repository }: Preset): boolean {
   return repository !== undefined || files.some(({ sha256 }) => sha256 === null);
 }

@@ -40,16 +40,16 @@ const source = Type.Union([
 const file = Type.Object(
   {
     path,
-    /** Null if the size is unknown. */
+    /** The size. The value is null if the size is unknown. */
     bytes: Type.Union([Type.Integer({ minimum: 1 }), Type.Null()]),
-    /** Null if the project does not know the digest. The user then has to state it. */
+    /** The value is null if the project does not know the digest. The user must state this digest. */
     sha256: Type.Union([sha256, Type.Null()]),
     sources: Type.Array(source, { minItems: 1, maxItems: 10 }),
   },
   strict,
 );
 
-/** A repository of the publisher, of which the user states the files and their digests. */
+/** A repository of the publisher. The user states its files and their digests. */
 const repository = Type.Object(
   {
     /** The URL of the folder with the files. */
@@ -127,7 +127,8 @@ let validator: Validator | undefined;
  */
 export function readPreset(id: string, json: string): Preset {
   const value = parse(id, json);
-  validator ??= Compile(preset); // Most processes read no preset.
+  // The validator is compiled at its first use, because most processes read no preset.
+  validator ??= Compile(preset);
   const error = validator.Errors(value).find(({ keyword }) => keyword !== "additionalProperties");
   if (error) throw new PresetProblem(id, error.instancePath, describe(error.keyword, error.message));
   const read = value as Raw;

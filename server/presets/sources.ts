@@ -14,7 +14,7 @@ export interface SourceContext extends RegistryContext {
   /** The folder of the preset's files. */
   readonly folder: string;
   readonly log: DownloadLog;
-  /** The URL of a user's folder with the preset's files. It is tried first. */
+  /** The URL of a user's folder with the preset's files. This source is tried first. */
   readonly mirror: string | undefined;
 }
 
@@ -24,16 +24,15 @@ const tries = 3;
 const idleTimeoutMs = 15_000;
 const mostTarBytes = 512 * 1024 * 1024;
 
-/** An attempt that was omitted, because an earlier one to the same origin failed and was reported. */
+/** An attempt that was omitted, because an earlier attempt with the same origin failed and was reported. */
 class NotTried extends FetchFailure {}
 
-/** Fetches the files of a preset. Each file comes from the first source that has it. */
+/** Fetches the files of a preset. Each file comes from the first source that has the file. */
 export class Sources {
   readonly #context: SourceContext;
   /**
-   * The origins that did not respond, with the URL and the error. They are not tried again, because every file of a
-   * preset with many small files
-   * would wait for them.
+   * The origins that did not respond, with the URL and the error. These origins are not tried again, because
+   * each of many small files would wait for a timeout.
    */
   readonly #unreachable = new Map<string, string>();
   readonly #reported = new Set<string>();
@@ -56,7 +55,7 @@ export class Sources {
         return await this.#fetchFrom(source, file);
       } catch (error) {
         this.#context.signal.throwIfAborted();
-        if (isDiskFull(error)) throw diskFull(error, file); // Another source would fail too.
+        if (isDiskFull(error)) throw diskFull(error, file); // A full disk makes every other source fail too.
         if (!(error instanceof FetchFailure)) throw error;
         reasons.push(error.message);
         if (error.problem === "DigestMismatch") problem = error.problem;
@@ -112,7 +111,7 @@ export class Sources {
     return redactUrl(url);
   }
 
-  /** Returns the token for a gated repository. Only Hugging Face gets it. */
+  /** Returns the headers with the token for a gated repository. Only Hugging Face gets the token. */
   #headersFor(url: string): Record<string, string> {
     const { HF_TOKEN: token } = this.#context.env;
     return token && new URL(url).origin === huggingFace ? { authorization: `Bearer ${token}` } : {};

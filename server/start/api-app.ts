@@ -34,11 +34,14 @@ declare module "fastify" {
   }
 }
 
-/** Longest time for the headers to arrive. Headers are small, so a slower client only occupies a connection. */
+/**
+ * The longest time for the headers to arrive. Headers are small, so a slower client only occupies a
+ * connection.
+ */
 const headersTimeoutMs = 15_000;
-/** Longest path parameter, such as the escaped name of an API key. */
+/** The longest path parameter, such as the escaped name of an API key. */
 const longestName = 1024;
-/** Interval of the check for slow clients. */
+/** The interval of the check for slow clients. */
 const slowCheckMs = 5_000;
 
 interface AppServices {
@@ -47,14 +50,14 @@ interface AppServices {
   readonly lifecycle: Lifecycle;
   readonly metrics: Metrics;
   readonly tracing: Tracing;
-  /** Recorder of the usage of API keys. Undefined without a database. */
+  /** The recorder of the usage of API keys. The value is undefined if the settings name no database. */
   readonly usage: UsageRecorder | undefined;
   readonly clock: Clock;
 }
 
 /**
- * Creates the public server with the behavior that all routes share: limits, request IDs, error responses, log and
- * metrics. The server does not listen yet.
+ * Creates the public server with the behavior that all routes share: limits, request IDs, error responses,
+ * log and metrics. The server does not listen yet.
  * @param trustedProxies addresses and networks of proxies whose `X-Forwarded-For` is trusted.
  */
 export function createApp(services: AppServices, trustedProxies: readonly string[] = []): FastifyInstance {
@@ -106,7 +109,7 @@ function reportInvalidHttp({ log, metrics }: AppServices) {
   };
 }
 
-/** Returns the client's request ID if it is safe in headers and logs, otherwise a new one. */
+/** Returns the client's request ID if that ID is safe in headers and logs, and otherwise a new ID. */
 function requestId(given: string | string[] | undefined): string {
   return typeof given === "string" && /^[\w.:-]{1,128}$/.test(given) ? given : randomUUID();
 }

@@ -9,7 +9,7 @@ import { createKeyTable } from "../store/keys/key-table.ts";
 import type { ApiSettings } from "./api-settings.ts";
 import { logOutage } from "./log-outage.ts";
 
-/** Reads the keys of the database periodically, and logs when this fails. */
+/** Reads the keys of the database periodically, and logs the start and the end of an outage. */
 export function openKeys(
   database: Database,
   { keysStaleSeconds }: ApiSettings,
@@ -36,7 +36,7 @@ export function openKeys(
 /** The keys that clients may use. */
 interface JoinedKeys {
   readonly keys: KeyStore;
-  /** False if the database is the only store of API keys, and was never read. */
+  /** Returns false if the database is the only store of API keys, and was never read. */
   readonly hasKeys: () => boolean;
 }
 

@@ -9,12 +9,12 @@ import type { ReplicaDirectory } from "../api/upstream/replicas.ts";
 import type { Files } from "./api-files.ts";
 import type { ApiSettings, LicenseCheckSettings } from "./api-settings.ts";
 
-/** Longest wait for a response of the license issuer. */
+/** The longest wait for a response of the license issuer. */
 const issuerWithinMs = 10_000;
 
 export interface ApiLicense {
   readonly license: LicenseGate;
-  /** Undefined if the online check is off. */
+  /** The online check. The value is undefined if the check is off. */
   readonly check: LicenseCheck | undefined;
 }
 
@@ -25,8 +25,8 @@ interface LicenseEnvironment extends Pick<CheckOptions, "clock" | "random" | "lo
 }
 
 /**
- * Evaluates the license at the start, and after each change of the license file, the keys file, the routing table
- * or the issuer's response.
+ * Evaluates the license at the start, and after each change of the license file, the keys file, the routing
+ * table or the issuer's response.
  */
 export async function openLicense(
   settings: ApiSettings,
@@ -76,8 +76,8 @@ function createCheck(
 }
 
 /**
- * A license is required if the routing table or the mounted license keys require one. The routing table alone is
- * not sufficient: a `podTemplate` could direct the pod to the routing table of another API server, but a
+ * A license is required if the routing table or the mounted license keys require one. The routing table alone
+ * is not sufficient: a `podTemplate` could direct the pod to the routing table of another API server, but a
  * `podTemplate` cannot replace the mounted keys.
  */
 function isRequired(table: RoutingTable | undefined, keys: JSONWebKeySet | undefined): boolean {

@@ -67,7 +67,7 @@ export function addRoutes(app: FastifyInstance, settings: ApiSettings, services:
   }
 }
 
-/** Returns undefined if the dashboard is off. */
+/** Opens the dashboard. Returns undefined if the dashboard is off. */
 function openDashboardOf({ dashboard }: ApiSettings, { stores, clock }: ApiServices) {
   const { database, lexicon, lexiconTable } = stores;
   if (!dashboard || !lexicon) return undefined;

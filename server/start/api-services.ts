@@ -19,7 +19,10 @@ import { type ApiSettings, defaultTiming, type StartEnvironment } from "./api-se
 import { openStores } from "./api-stores.ts";
 import { openDirectory, openUpstream, type Upstream } from "./api-upstream.ts";
 
-/** Highest number of concurrent streams of one API process. The models usually reach their own limits earlier. */
+/**
+ * The highest number of concurrent streams of one API process. The models usually reach their own limits
+ * earlier.
+ */
 const mostStreams = 1024;
 
 /** The services of one API process. Each route receives only the services that it uses. */

@@ -14,44 +14,51 @@ import type { TracingSettings } from "../tracing/settings.ts";
 export interface ApiSettings {
   readonly host: string;
   readonly port: number;
-  /** Undefined without a TLS listener. */
+  /** The settings of the TLS listener. The value is undefined if the server has no TLS listener. */
   readonly tls?: TlsSettings | undefined;
   readonly routing: RoutingSource;
-  /** File with the internal token. */
+  /** The file with the internal token. */
   readonly tokenFile: string | undefined;
   readonly licenseFile: string | undefined;
   readonly licenseKeysFile: string | undefined;
   readonly licenseGraceSeconds: number;
-  /** Undefined if the online check is off. */
+  /** The settings of the online check. The value is undefined if the check is off. */
   readonly licenseCheck?: LicenseCheckSettings | undefined;
   readonly keysFile: string | undefined;
   /** An additional API key, in plain text. */
   readonly apiKey: string | undefined;
   /**
-   * The database of API keys and out-of-vocabulary words: an SQLite file, or a `postgres://` URL. If undefined,
-   * the words are kept in memory.
+   * The database of API keys and out-of-vocabulary words: an SQLite file, or a `postgres://` URL. Without a
+   * database, the words are kept in memory.
    */
   readonly database: string | undefined;
-  /** File with the password of PostgreSQL, which overrides the password in the URL. */
+  /** The file with the password of PostgreSQL, which overrides the password in the URL. */
   readonly databasePasswordFile?: string | undefined;
   /**
-   * A folder in which this process keeps out-of-vocabulary words until the database stores them. If undefined, the
-   * words wait in memory.
+   * A folder in which this process keeps out-of-vocabulary words until the database stores them. Without a
+   * folder, the words wait in memory.
    */
   readonly spoolFolder?: string | undefined;
-  /** Undefined if the dashboard is off. The dashboard needs a database. */
+  /**
+   * The settings of the dashboard, which needs a database. The value is undefined if the dashboard is off.
+   */
   readonly dashboard?: DashboardSettings | undefined;
-  /** How long the last known API keys stay valid while the database cannot be read. */
+  /** The time for which the last known API keys stay valid while the database cannot be read. */
   readonly keysStaleSeconds: number;
-  /** Default limits of API keys. */
+  /** The default limits of API keys. */
   readonly keyLimits: KeyLimits;
-  /** If undefined, each API process counts the requests and streams of API keys by itself. */
+  /**
+   * The Valkey server that counts the requests and streams of API keys. Without a Valkey server, each API
+   * process counts by itself.
+   */
   readonly valkey: ValkeySettings | undefined;
-  /** Addresses and networks of proxies whose `X-Forwarded-For` is trusted. By default there are none. */
+  /**
+   * The addresses and networks of proxies whose `X-Forwarded-For` is trusted. The default is an empty list.
+   */
   readonly trustedProxies?: readonly string[];
   readonly drainSeconds: number;
   readonly logLevel: string;
-  /** Undefined if traces are off. */
+  /** The settings of traces. The value is undefined if traces are off. */
   readonly tracing?: TracingSettings | undefined;
   readonly voices: readonly Voice[];
   readonly limits?: Partial<ApiLimits>;
@@ -62,18 +69,18 @@ export interface ApiSettings {
 }
 
 export interface LicenseCheckSettings {
-  /** URL of the license issuer, with https. */
+  /** The URL of the license issuer, with https. */
   readonly endpoint: string;
   readonly intervalSeconds: number;
-  /** File with the PEM certificate of a private authority. */
+  /** The file with the PEM certificate of a private authority. */
   readonly caFile: string | undefined;
 }
 
 export interface ValkeySettings {
-  /** `redis://host:6379`, or `rediss://` with TLS. */
+  /** The URL, such as `redis://host:6379`, or `rediss://host:6379` with TLS. */
   readonly url: string;
   readonly password: string | undefined;
-  /** File with the password, which overrides `password`. The file is read again when it changes. */
+  /** The file with the password, which overrides `password`. The file is read again when it changes. */
   readonly passwordFile: string | undefined;
   readonly caFile: string | undefined;
   readonly prefix: string;
@@ -95,7 +102,7 @@ export interface ApiTiming {
   readonly probeTimeoutMs: number;
   readonly voicesIntervalMs: number;
   readonly licenseIntervalMs: number;
-  /** See `DrainOptions` for this setting and the next one. */
+  /** `DrainOptions` explains this setting and the next setting. */
   readonly keepAliveGraceMs: number;
   readonly idleCloseMs: number;
 }
@@ -111,7 +118,7 @@ export const defaultTiming: ApiTiming = {
   idleCloseMs: 20_000,
 };
 
-/** Dependencies of all parts of the tier. */
+/** The dependencies of all parts of the tier. */
 export interface StartEnvironment {
   readonly log: Log;
   readonly clock: Clock;

@@ -18,7 +18,8 @@ import type { ApiSettings } from "./api-settings.ts";
 import { logOutage } from "./log-outage.ts";
 
 /**
- * The database and the objects that read and write it. If the settings name no database, the database is in memory.
+ * The database and the objects that read and write it. If the settings name no database, the database is in
+ * memory.
  */
 export interface Stores {
   readonly database: Database;

@@ -14,18 +14,18 @@ import { weakSettings } from "./weak-settings.ts";
 
 export interface RunningApi {
   readonly url: string;
-  /** URL of the TLS listener. Undefined without one. */
+  /** The URL of the TLS listener. The value is undefined if the server has no TLS listener. */
   readonly tlsUrl: string | undefined;
   /** Drains the server, and then frees all resources. */
   stop(): Promise<void>;
 }
 
-/** Dependencies that tests replace. */
+/** The dependencies that tests replace. */
 export interface ApiEnvironment {
   readonly clock?: Clock;
   /** Returns a random number from 0 to below 1. */
   readonly random?: () => number;
-  /** Destination of the log. Default: standard output. */
+  /** The destination of the log. The default is standard output. */
   readonly logTo?: DestinationStream;
 }
 
@@ -40,7 +40,7 @@ export async function startApiTier(
   const log = pino({ level: settings.logLevel, base: { tier: "api" } }, logTo);
   for (const warning of weakSettings(settings)) log.warn({}, warning);
   const { tls } = settings;
-  if (tls) checkCertificate(tls); // An error here leaves nothing open.
+  if (tls) checkCertificate(tls); // An error of this check leaves no resource open.
   const services = await openServices(settings, { log, clock, random });
   const { timing, lifecycle, openSockets } = services;
   const { stallMs } = services.limits;

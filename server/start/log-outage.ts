@@ -1,7 +1,7 @@
 import type { Log } from "../../lib/log.ts";
 
 interface Operation {
-  /** The name of the data. It is the subject of the log message. */
+  /** The name of the data, which is the subject of the log message. */
   readonly subject: string;
   /** The operation, as a participle, such as `read from the database`. */
   readonly operation: string;
@@ -10,8 +10,8 @@ interface Operation {
 }
 
 /**
- * Returns a function that logs the start and the end of an outage. The caller passes the error when the
- * operation starts to fail, and `undefined` when it works again, each once.
+ * Returns a function that logs the start and the end of an outage. The caller passes the error once when the
+ * operation starts to fail, and `undefined` once when the operation works again.
  */
 export function logOutage(
   log: Log,

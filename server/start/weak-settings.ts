@@ -1,7 +1,8 @@
 import type { ApiSettings } from "./api-settings.ts";
 
 /**
- * Returns warnings about insecure settings. The tier starts anyway, because an administrator set them explicitly.
+ * Returns warnings about insecure settings. The tier starts anyway, because an administrator set them
+ * explicitly.
  */
 export function weakSettings({ database }: Pick<ApiSettings, "database">): string[] {
   if (database === undefined || !/^postgres(ql)?:\/\/.*[?&]sslmode=(disable|no-verify)/u.test(database))

@@ -3,7 +3,9 @@ import type { Kysely } from "kysely";
 import type { Tables } from "./backend/schema.ts";
 import type { Database } from "./database/database.ts";
 
-/** An entry of the audit log. It is written in the same transaction as the change that it describes. */
+/**
+ * An entry of the audit log. The entry is written in the same transaction as the change that it describes.
+ */
 export interface AuditEntry {
   /** The author: the name of a user or of an API key, or `the command line`. */
   readonly actor: string;
@@ -51,7 +53,7 @@ export async function writeAudit(db: Kysely<Tables>, entry: AuditEntry, at: numb
     .execute();
 }
 
-/** Lists entries, the newest first. With a position, it lists only older entries. */
+/** Lists entries, the newest first. With a position, the function lists only older entries. */
 export function listAudit(database: Database, limit: number, after?: AuditPlace): Promise<ListedEntry[]> {
   return database.run(async (db) => {
     let query = db

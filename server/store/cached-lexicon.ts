@@ -5,13 +5,13 @@ import { reportChanges } from "./database/report-changes.ts";
 import type { LexiconTable } from "./lexicon.ts";
 
 /**
- * The lexicons of all teams in memory, which are polled for changes. A request therefore never waits for the
- * database.
+ * The lexicons of all teams in memory. The cache polls the database for changes, so a request never waits for
+ * the database.
  */
 export interface CachedLexicon {
   /**
    * Returns the team's entries for the words of a text, by the word in lower case. Returns undefined if the
-   * team has no entry for them.
+   * team has no entry for these words.
    * @param team undefined for a key without a team.
    * @param language an ISO 639-3 code.
    */
@@ -20,7 +20,7 @@ export interface CachedLexicon {
     language: string,
     text: string,
   ): Readonly<Record<string, string>> | undefined;
-  /** Whether the team keeps the sentences around out-of-vocabulary words. */
+  /** Returns whether the team keeps the sentences around out-of-vocabulary words. */
   keepsSentences(team: string | undefined): boolean;
   /** Reads changes immediately. */
   refresh(): Promise<void>;
@@ -32,8 +32,8 @@ export interface CachedLexiconOptions {
   readonly intervalMs?: number;
   readonly clock: Clock;
   /**
-   * Called with an error when the table becomes unreadable, and with undefined when it is readable again. In
-   * the meantime the last entries apply.
+   * Called with an error when the table becomes unreadable, and with undefined when it is readable again.
+   * While the table is unreadable, the last entries apply.
    */
   readonly onError: (error: Error | undefined) => void;
 }

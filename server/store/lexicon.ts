@@ -8,7 +8,7 @@ import { teamsWithSentences } from "./team-settings.ts";
 
 /** A team's pronunciation of a word. */
 export interface LexiconEntry {
-  /** The team. Empty for keys without a team. */
+  /** The team. The value is empty for keys without a team. */
   readonly team: string;
   /** The ISO 639-3 code of the language. */
   readonly language: string;
@@ -81,7 +81,10 @@ export class LexiconError extends Error {
 
 /** The highest number of entries of one team. */
 export const maxEntries = 5_000;
-/** The highest number of entries of all teams that are loaded. No installation reaches it. */
+/**
+ * The highest number of entries of all teams that are loaded. This limit is far above the number of entries
+ * of an installation.
+ */
 const maxLoaded = 200_000;
 
 /**
@@ -192,8 +195,8 @@ function toEntry({ team_id, language, word, phonemes }: Tables["lexicon"]): Lexi
 const maxRows = 20_000;
 
 /**
- * Returns the words to review. They are grouped in this process, because SQLite converts only ASCII letters
- * to lower case.
+ * Returns the words to review. This process groups the words, because SQLite converts only ASCII letters to
+ * lower case.
  */
 async function wordsToReview(db: Kysely<Tables>, team: string, limit: number): Promise<ReviewedWord[]> {
   const rows = await db

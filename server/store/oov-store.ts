@@ -54,8 +54,8 @@ export function createOovStore(database: Database): OovStore {
 }
 
 /**
- * Removes the sentences of teams that do not keep sentences. The current setting decides, also for words that
- * occurred earlier.
+ * Removes the sentences of teams that do not keep sentences. The current setting of a team also applies to
+ * words that occurred earlier.
  */
 async function withPermittedSentences(
   trx: Transaction<Tables>,

@@ -5,11 +5,12 @@ import type { Database } from "./database/database.ts";
 import { changeInTurn } from "./database/revisions.ts";
 
 /**
- * The setting whether the sentences around out-of-vocabulary words are kept. An owner turns it on for a team.
+ * The setting that controls whether the sentences around out-of-vocabulary words are kept. An owner turns the
+ * setting on for a team.
  */
 export interface SentenceSetting {
   /**
-   * Whether sentences are kept.
+   * Returns whether sentences are kept.
    * @param team empty for keys without a team.
    */
   isOn(team: string): Promise<boolean>;

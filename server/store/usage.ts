@@ -20,7 +20,7 @@ export type DayOfUsage = Usage & {
   readonly day: string;
 };
 
-/** Counts the usage of keys. It does not delay requests. */
+/** Counts the usage of keys. The recorder does not delay requests. */
 export interface UsageRecorder {
   /**
    * Adds the usage of a request.

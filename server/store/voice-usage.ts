@@ -9,7 +9,7 @@ export interface SpeechUsage {
   /** The number of Unicode code points in the texts. */
   readonly characters: number;
   readonly audioMs: number;
-  /** The number of streamed responses with audio. Their time to first audio was measured. */
+  /** The number of streamed responses with audio, whose time to first audio was measured. */
   readonly timed: number;
   /** The sum and the maximum of the times to first audio, in milliseconds. */
   readonly firstAudioMs: number;
@@ -22,7 +22,7 @@ export type VoiceUsage = SpeechUsage & {
   readonly day: string;
   readonly keyId: string;
   readonly key: string;
-  /** The team of the key. Empty for a key without a team. */
+  /** The team of the key. The value is empty for a key without a team. */
   readonly team: string;
   readonly model: string;
   readonly voice: string;

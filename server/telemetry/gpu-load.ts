@@ -6,11 +6,14 @@ import { RestartBackoff } from "../../lib/backoff.ts";
 import { type Clock, sleep } from "../../lib/clock.ts";
 import type { CollectorLog } from "./otlp.ts";
 
-/** Seconds between two readings. */
+/** The seconds between two readings. */
 const intervalSeconds = 5;
 /** A reading is valid for this time, so that no old value is reported while nvidia-smi hangs. */
 const freshMs = 3 * intervalSeconds * 1_000;
-/** A process that ran for `provenAfterMs` counts as healthy: its end is logged, and the delay starts again. */
+/**
+ * A process that ran for `provenAfterMs` counts as healthy: its end is logged, and the next delay is
+ * `firstMs`.
+ */
 const backoffPolicy = { firstMs: 1_000, mostMs: 60_000, provenAfterMs: 30_000 };
 
 const command = [
@@ -26,8 +29,8 @@ interface Reading {
 }
 
 /**
- * Reads the load of the visible GPUs from one `nvidia-smi` process until `close`. When the process ends, it is
- * restarted with growing delays. If nvidia-smi is not installed, it is not started again.
+ * Reads the load of the visible GPUs from one `nvidia-smi` process until `close`. When the process ends, this
+ * class restarts the process with growing delays. There is no restart if nvidia-smi is not installed.
  */
 export class GpuLoad {
   readonly #log: CollectorLog;
@@ -42,7 +45,7 @@ export class GpuLoad {
     void this.#watch();
   }
 
-  /** Returns the mean load of all GPUs, 0 to 100. Undefined if no GPU reports its load. */
+  /** Returns the mean load of all GPUs, 0 to 100. Returns undefined if no GPU reports its load. */
   percent(): number | undefined {
     const oldestMs = this.#clock.monotonicMs() - freshMs;
     const fresh = [...this.#readings.values()].filter(({ atMs }) => atMs > oldestMs);
@@ -77,8 +80,8 @@ export class GpuLoad {
   async #run(): Promise<string> {
     const { signal } = this.#closing;
     const child = spawn("nvidia-smi", command, { stdio: ["ignore", "pipe", "ignore"], signal });
-    // If the process has no free file descriptors, `stdout` is undefined, contrary to its type. Node reports the
-    // error later.
+    // If the process has no free file descriptors, `stdout` is undefined, contrary to its type. Node reports
+    // the error later.
     const stdout: Readable | undefined = child.stdout;
     if (stdout) createInterface(stdout).on("line", (line) => this.#read(line));
     try {

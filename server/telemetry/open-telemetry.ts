@@ -12,12 +12,15 @@ import { type CollectorLog, createExportLog, exportTimeoutMs, lastFlushMs, withi
 import type { TelemetrySettings } from "./settings.ts";
 import type { Telemetry } from "./telemetry.ts";
 
-/** Bounds in milliseconds. They are dense between 100 and 500, because listeners notice delays in this range. */
+/**
+ * The bounds in milliseconds. The bounds are dense between 100 and 500, because users notice delays in this
+ * range.
+ */
 const latencyBounds = [
   5, 10, 25, 50, 75, 100, 125, 150, 175, 200, 225, 250, 275, 300, 325, 350, 375, 400, 425, 450, 475, 500, 600,
   700, 800, 900, 1_000, 1_500, 2_000, 3_000, 5_000, 10_000, 30_000,
 ];
-/** Bounds in seconds. Texts range from a single word to a chapter. */
+/** The bounds in seconds. Texts range from a single word to a chapter. */
 const durationBounds = [0.25, 0.5, 1, 2, 3, 4, 5, 7.5, 10, 15, 20, 30, 45, 60, 120, 300, 600, 1_800];
 
 interface Instrument {

@@ -8,14 +8,14 @@ export interface CollectorLog {
   warn(facts: object, message: string): void;
 }
 
-/** Longest wait for the last export when a tier stops. The export starts after all streams have ended. */
+/** The longest wait for the last export when a tier stops. The export starts after all streams have ended. */
 export const lastFlushMs = 3_000;
-/** Longest wait for the collector's response (OTLP's default). */
+/** The longest wait for the collector's response (OTLP's default). */
 export const exportTimeoutMs = 10_000;
 
 /**
- * Returns a function that receives the result of each export. The function logs the first failure, and the first
- * success after a failure.
+ * Returns a function that receives the result of each export. The function logs the first failure, and the
+ * first success after a failure.
  */
 export function createExportLog(
   what: "metrics" | "traces",

@@ -1,4 +1,4 @@
-/** The protocols of the collector. The first one is the default, which specification 6.4 recommends. */
+/** The protocols of the collector. The first protocol is the default, which specification 6.4 recommends. */
 export const collectorProtocols = ["grpc", "http/protobuf", "http/json"] as const;
 
 /** The collector for the metrics of arcana, and the resource attributes of the metrics. */
@@ -8,6 +8,6 @@ export interface TelemetrySettings {
   readonly url: string;
   /** The server adds no further attributes (specification 6.4). */
   readonly resourceAttributes: Readonly<Record<string, string>>;
-  /** Time between two exports. */
+  /** The time between two exports. */
   readonly intervalMs: number;
 }

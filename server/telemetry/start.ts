@@ -4,8 +4,8 @@ import type { TelemetrySettings } from "./settings.ts";
 import { noTelemetry, type Telemetry } from "./telemetry.ts";
 
 /**
- * Starts OpenTelemetry metrics. OpenTelemetry's packages are loaded, and GPUs are watched, only if metrics are
- * enabled.
+ * Starts OpenTelemetry metrics. OpenTelemetry's packages are loaded, and GPUs are watched, only if metrics
+ * are enabled.
  */
 export async function startTelemetry(
   settings: TelemetrySettings | undefined,

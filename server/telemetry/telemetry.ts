@@ -7,7 +7,7 @@ export interface Telemetry {
   ended(): void;
   /**
    * Records the first audio of a stream.
-   * @param latencyMs since the invocation arrived, including the time in the queue.
+   * @param latencyMs the milliseconds since the invocation arrived, including the time in the queue.
    */
   firstAudio(latencyMs: number): void;
   /** Records the duration of the audio of a stream that ended, successfully or not. */

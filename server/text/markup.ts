@@ -26,9 +26,9 @@ const maxPauseMs = 60_000;
 const maxPausesMs = 600_000;
 
 /**
- * Splits a text at its markup, as the pieces are requested.
- * @throws Failure `invalid_request` with the field and the position, never with the text. If the number of
- * values does not match the number of brackets, it is thrown at the end.
+ * Splits a text at its markup, and yields the pieces one by one.
+ * @throws Failure `invalid_request` with the field and the position, never with the text. A number of values
+ * that does not match the number of brackets is reported after the last piece.
  */
 export function* readMarkup(text: string, options: MarkupOptions): Generator<Piece> {
   let pausesMs = 0;
@@ -62,7 +62,10 @@ function* splitAtMarkup(text: string, options: MarkupOptions): Generator<Piece> 
 
 /** The length up to which a text is checked in one step, which takes milliseconds. */
 const shortTextLength = 10_000;
-/** The number of pieces between two points where other requests run. It takes about a millisecond. */
+/**
+ * The number of pieces between two points where other requests run. The check of this number of pieces takes
+ * about a millisecond.
+ */
 const piecesBetweenRests = 500;
 
 /**
@@ -76,7 +79,7 @@ export function checkShortMarkup(text: string, options: MarkupOptions): void {
 
 /**
  * Checks the markup of a long text before the synthesis starts.
- * @param rest lets other requests run. It is called at regular intervals, after `piecesBetweenRests` pieces.
+ * @param rest lets other requests run. The function is called after every `piecesBetweenRests` pieces.
  * @throws Failure as {@link readMarkup}.
  */
 export async function checkLongMarkup(

@@ -15,7 +15,7 @@ export interface WrittenToken extends Token {
 export type WrittenItem =
   | { readonly kind: "token"; readonly token: WrittenToken }
   | { readonly kind: "pause"; readonly durationMs: number }
-  /** A point where other requests may run. A long text may contain such points and no words. */
+  /** A point where other requests may run. A long text without words also contains these points. */
   | { readonly kind: "rest" };
 
 /**
@@ -24,10 +24,16 @@ export type WrittenItem =
  */
 const maxTokenCharacters = 60;
 
-/** The number of code points in one match. Regular expressions overflow on runs of millions of characters. */
+/**
+ * The highest number of code points in one match. A match of millions of characters would exceed the stack of
+ * the regular expression engine.
+ */
 const maxRunCharacters = 10_000;
 const runs = new RegExp(`\\S{1,${maxRunCharacters}}|\\s{1,${maxRunCharacters}}`, "gu");
-/** The number of characters between two points where other requests may run. It takes some milliseconds. */
+/**
+ * The number of characters between two points where other requests may run. The normalization of these
+ * characters takes some milliseconds.
+ */
 const charactersBetweenRests = 2_000;
 /** The number of characters that cost as much work as a pause or a phoneme string. */
 const markupCharacters = 10;
@@ -35,7 +41,7 @@ const markupCharacters = 10;
 const unspaced = /[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmr}\p{sc=Mymr}]/u;
 const segmenter = new Intl.Segmenter(undefined, { granularity: "word" });
 
-/** Splits pieces into tokens, and yields them in order together with the pauses. */
+/** Splits pieces into tokens, and yields the tokens and the pauses in order. */
 export function* readTokens(pieces: Iterable<Piece>): Generator<WrittenItem> {
   const words = new WordReader();
   for (const piece of pieces) yield* words.read(piece);
@@ -43,8 +49,8 @@ export function* readTokens(pieces: Iterable<Piece>): Generator<WrittenItem> {
 }
 
 /**
- * Reads words. It holds each token back until the next token, because punctuation or an empty line may
- * follow.
+ * Reads words. The reader holds each token back until the next token starts, because punctuation or an empty
+ * line may follow.
  */
 class WordReader {
   #word = 0;
@@ -138,7 +144,7 @@ function withoutControls(run: string): string {
   return run.replace(/[\p{Cc}\p{Co}\p{Cn}\ufeff\ufffd]/gu, "");
 }
 
-/** Splits text of a script without spaces into words, by the Unicode dictionary. */
+/** Splits text of a script without spaces into words, with the dictionary of `Intl.Segmenter`. */
 function splitUnspaced(run: string): string[] {
   if (!unspaced.test(run)) return [run];
   return [...segmenter.segment(run)].map(({ segment }) => segment);

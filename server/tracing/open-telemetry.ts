@@ -31,8 +31,8 @@ import type { TracingSettings } from "./settings.ts";
 import type { Attributes, IncomingHeaders, SpanKind as Kind, Span, Tracing } from "./span.ts";
 
 /**
- * Highest number of spans that wait for export. Further spans are dropped, so that the memory stays bounded while
- * the collector is unavailable.
+ * The highest number of spans that wait for export. Further spans are dropped, so that the memory stays
+ * bounded while the collector is unavailable.
  */
 const maxWaiting = 2_048;
 

@@ -14,7 +14,7 @@ export interface TracingSettings {
   readonly url: string;
   readonly protocol: (typeof otlpProtocols)[number];
   readonly serviceName: string;
-  /** Resource attributes of every span, such as the namespace of the pod. */
+  /** The resource attributes of every span, such as the namespace of the pod. */
   readonly resourceAttributes: Readonly<Record<string, string>>;
   readonly sampler: { readonly name: (typeof samplerNames)[number]; readonly ratio: number };
 }

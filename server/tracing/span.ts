@@ -1,31 +1,32 @@
 import type { ErrorCode } from "../contract/errors.ts";
 
-/** The attributes of a span. They must not contain text to synthesize, keys or tokens. */
+/** The attributes of a span. Attributes must not contain text to synthesize, keys or tokens. */
 export type Attributes = Readonly<Record<string, string | number | boolean>>;
 
 export type SpanKind = "internal" | "client";
 
 /** One timed operation of a trace. */
 export interface Span {
-  /** False if the span is not sampled. Callers then skip the computation of attributes. */
+  /** Whether the span is sampled. For other spans, callers skip the computation of attributes. */
   readonly isRecording: boolean;
-  /** ID of the trace with 32 hexadecimal digits. Undefined if traces are off. */
+  /** The ID of the trace with 32 hexadecimal digits. The value is undefined if traces are off. */
   readonly traceId: string | undefined;
-  /** Headers with which the receiver of a request continues this trace (W3C Trace Context). */
+  /** The headers with which the receiver of a request continues this trace (W3C Trace Context). */
   readonly headers: Readonly<Record<string, string>>;
   child(name: string, attributes?: Attributes, kind?: SpanKind): Span;
   set(attributes: Attributes): void;
   /**
    * Ends the span. Only the first call has an effect.
-   * @param code the error code, if the operation failed. A 4xx error does not set the error status of the span.
+   * @param code the error code, if the operation failed. A 4xx error does not set the error status of the
+   * span.
    */
   end(code?: ErrorCode): void;
 }
 
 export interface Tracing {
   /**
-   * Starts the span of an incoming request. If the headers contain a trace context, the span continues the client's
-   * trace.
+   * Starts the span of an incoming request. If the headers contain a trace context, the span continues the
+   * client's trace.
    * @param headers the headers of the request, by lower-case name.
    */
   begin(name: string, headers: IncomingHeaders, attributes?: Attributes): Span;

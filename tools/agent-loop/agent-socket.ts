@@ -13,21 +13,21 @@ export interface Agent {
 
 export interface TurnListener {
   audio(samples: Int16Array): void;
-  /** Called with words in seconds from the start of the turn. */
+  /** Called with the timestamps of words, in seconds from the start of the turn. */
   words(words: readonly WordTimestamp[]): void;
 }
 
 /** A turn of the agent on an open socket. */
 export interface AgentTurn {
   write(token: string): void;
-  /** Tells the server that the reply has no more text. */
+  /** Reports to the server that the reply has no more text. */
   finish(): void;
   interrupt(): void;
   /** Resolves at the last event of the turn. */
   readonly ended: Promise<void>;
 }
 
-/** A protocol, by which an agent speaks several turns on one socket. */
+/** A socket on which an agent sends the text of several turns. Each protocol has its own implementation. */
 export interface AgentSocket {
   begin(name: string, listener: TurnListener): AgentTurn;
   close(): void;
@@ -45,7 +45,7 @@ interface TextEvent {
   };
 }
 
-/** Opens `/ws3`. */
+/** Opens a socket of the path `/ws3`. */
 export async function openTextSocket({ url, key, model, speaker }: Agent): Promise<AgentSocket> {
   const query = `modelId=${model}&speaker=${speaker}&audioFormat=pcm&samplingRate=${agentRate}&timestampBase=stream`;
   const { socket, send, turns } = await connect(`${url}/ws3?${query}`, key);
@@ -82,7 +82,7 @@ interface ContextEvent {
   readonly error?: { readonly message?: string };
 }
 
-/** Opens v1 with JSON messages. */
+/** Opens a socket of the protocol v1 with JSON messages. */
 export async function openContextSocket({ url, key, model, speaker }: Agent): Promise<AgentSocket> {
   const { socket, send, turns } = await connect(`${url}/${model}/ws`, key, "rime.v1.json");
   onMessage<ContextEvent>(socket, turns, ({ audio, done, cancelled, error }, turn) => {
@@ -115,7 +115,7 @@ interface OpenTurn {
   reject(error: Error): void;
 }
 
-/** The turns by their context ID. Events of a turn that has ended are an error. */
+/** The open turns by their context ID. An event of a turn that has ended is an error. */
 class Turns {
   readonly #open = new Map<string, OpenTurn>();
   readonly #failed: Error[] = [];
@@ -140,7 +140,7 @@ class Turns {
     return this.#open.get(contextId);
   }
 
-  /** Fails the turns that are open, and all later turns. */
+  /** Rejects the open turns and all later turns. */
   failAll(error: Error): void {
     this.#failed.push(error);
     for (const turn of this.#open.values()) turn.reject(error);

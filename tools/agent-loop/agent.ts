@@ -6,16 +6,18 @@ import { type Reply, tokensOf } from "./script.ts";
 
 export interface ConversationPace {
   readonly tokensPerSecond: number;
-  /** The speed of the whole conversation, playback included. 1 is real time. */
+  /** The speed of the whole conversation, including playback. The value 1 is real time. */
   readonly speed: number;
 }
 
-/** One turn: the text that was written, and the audio and words that a listener could hear. */
+/**
+ * One turn, with the text that the language model wrote, and the audio and words that the user could hear.
+ */
 export interface TurnRecord {
   readonly written: string;
   /** The audio that was played. */
   readonly samples: Int16Array;
-  /** The words that were played completely, in seconds from the start of the turn. */
+  /** The words that were played completely, with their times in seconds from the start of the turn. */
   readonly words: readonly WordTimestamp[];
   /** The milliseconds from the token that completes the first sentence to the first audio. */
   readonly firstAudioMs: number;
@@ -23,18 +25,21 @@ export interface TurnRecord {
 }
 
 interface Interruption {
-  /** The seconds of audio that were played, and that had arrived, when the user interrupted the agent. */
+  /** The seconds of audio that the agent had played, and had received, when the user interrupted the turn. */
   readonly playedSeconds: number;
   readonly receivedSeconds: number;
   /**
-   * The milliseconds until the last event of the turn, and the seconds of audio that arrived in this time. Both are 0 if
-   * the server had sent the whole turn.
+   * The milliseconds until the last event of the turn, and the seconds of audio that arrived in this time.
+   * Both values are 0 if the server had already sent the whole turn.
    */
   readonly silenceMs: number;
   readonly lateSeconds: number;
 }
 
-/** Speaks the replies one after the other on one socket. A reply starts when the previous reply was played. */
+/**
+ * Synthesizes the replies one after the other on one socket. A reply starts when the previous reply was
+ * played.
+ */
 export async function converse(
   socket: AgentSocket,
   replies: readonly Reply[],
@@ -144,7 +149,10 @@ class SpokenTurn {
   }
 }
 
-/** The player of a caller. It starts with the first audio, and waits when it has played all audio. */
+/**
+ * Simulates the player of the user. The player starts with the first audio, and pauses when no received audio
+ * is left.
+ */
 class Playback {
   readonly #speed: number;
   /** The time at which the received audio will have been played. */

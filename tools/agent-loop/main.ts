@@ -1,7 +1,7 @@
 /**
- * `make agent-loop` runs a voice agent with a scripted language model over `/ws3` and v1: a reply that the user
- * interrupts after two seconds, and the next reply. It prints the transcript: what was written, and what a speech
- * recognizer heard.
+ * `make agent-loop` runs a voice agent with a scripted language model over `/ws3` and v1. The user interrupts
+ * the first reply after two seconds, and hears the whole second reply. The program prints the written text of
+ * each turn, and the text that a speech recognizer found in the audio.
  */
 import { startServer } from "../bench/common/running-server.ts";
 import { converse } from "./agent.ts";

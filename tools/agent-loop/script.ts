@@ -1,7 +1,10 @@
 /** One reply of the scripted language model. */
 export interface Reply {
   readonly text: string;
-  /** The user interrupts the reply when this much of its audio was played. If it is `undefined`, the reply is not interrupted. */
+  /**
+   * The seconds of played audio after which the user interrupts the reply. By default, the user does not
+   * interrupt the reply.
+   */
   readonly interruptAfterSeconds?: number;
 }
 
@@ -17,8 +20,8 @@ const longReply = [
 ].join(" ");
 
 /**
- * A conversation: the user interrupts the first reply while the model still writes it, and listens to the second reply
- * to its end.
+ * A conversation. The user interrupts the first reply while the model still writes the reply, and listens to
+ * the whole second reply.
  */
 export const conversation: readonly Reply[] = [
   { text: longReply, interruptAfterSeconds: 2 },

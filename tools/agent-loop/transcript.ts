@@ -8,18 +8,21 @@ import { agentRate } from "./agent-socket.ts";
 export interface HeardTurn extends TurnRecord {
   /** The words that the recognizer found in the played audio. */
   readonly heard: string;
-  /** The word error rate against the words that were played. `undefined` if the server sent no words. */
+  /**
+   * The word error rate against the words that were played. The value is undefined if the server sent no
+   * words.
+   */
   readonly wordErrorRate: number | undefined;
   /**
-   * For each word of a complete turn, its start by the server minus its start in the audio by forced alignment, in
-   * seconds.
+   * The errors of the start times in seconds, for each word of a complete turn: the time that the server
+   * sent, minus the time that forced alignment finds in the audio.
    */
   readonly startErrors: readonly number[];
 }
 
 /**
- * Recognizes the played audio of turns, and compares the word timestamps of complete turns with the audio. The aligner
- * does not find the last word of an interrupted turn reliably.
+ * Recognizes the played audio of turns, and compares the word timestamps of complete turns with the audio.
+ * The aligner does not find the last word of an interrupted turn reliably.
  */
 export async function recognizeTurns(turns: readonly TurnRecord[]): Promise<HeardTurn[]> {
   const recordings = turns.map((turn) => ({ turn, spoken: { ...audibleWords(turn), rate: agentRate } }));
@@ -38,7 +41,10 @@ export async function recognizeTurns(turns: readonly TurnRecord[]): Promise<Hear
   });
 }
 
-/** Returns the audio of the complete words, with their text. Without words, it returns all played audio. */
+/**
+ * Returns the audio of the complete words, with their text. Without words, the function returns all played
+ * audio.
+ */
 function audibleWords({ samples, words, written }: TurnRecord) {
   const end = words.at(-1)?.end;
   if (end === undefined) return { samples, sentence: written };

@@ -77,7 +77,7 @@ export interface CorpusWord {
   readonly mark: string;
 }
 
-/** Yields random sentences without meaning. They have the melody and the sounds of English. */
+/** Yields random sentences without meaning. The sentences have the melody and the sounds of English. */
 export function* sentences(seed: number): Generator<readonly CorpusWord[]> {
   const random = seededRandom(seed);
   const any = Object.keys(dictionary).filter((word) => /^[a-z]{3,11}$/u.test(word));

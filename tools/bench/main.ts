@@ -80,8 +80,8 @@ async function inTurn(selected: readonly Measurement[], workbench: Workbench): P
 }
 
 /**
- * Writes the page and its plots. If only one chapter was measured, it prints the results and does not change
- * the page.
+ * Writes the page and its plots. If only one chapter was measured, the function prints the results and does
+ * not change the page.
  */
 function report(found: readonly Chapter[]): void {
   if (only !== undefined) {

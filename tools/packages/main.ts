@@ -1,4 +1,4 @@
-/** Draws the packages and their imports into docs/architecture.md. `make generate` runs it. */
+/** Draws the packages and their imports into docs/architecture.md. `make generate` runs this program. */
 import { globSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { readSource } from "../../test/check/source.ts";

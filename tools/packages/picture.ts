@@ -1,13 +1,13 @@
 import type { Source } from "../../test/check/source.ts";
 
-/** Packages that almost every other package imports. Arrows to them would hide the other arrows. */
+/** Packages that almost every other package imports. Arrows to these packages would hide the other arrows. */
 const base = ["lib", "config/contract"];
 
 type Arrows = ReadonlyMap<string, ReadonlySet<string>>;
 
 /**
  * Returns a Mermaid flowchart of the packages. An arrow means "imports". Arrows to the base packages are left
- * out, and so is an arrow if other arrows lead to the same package.
+ * out. An arrow is also left out if a path of other arrows leads to the same package.
  */
 export function drawPackages(sources: readonly Source[]): string {
   const arrows = arrowsOf(sources);

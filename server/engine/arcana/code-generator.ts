@@ -20,7 +20,7 @@ export type FrameCodes = readonly number[];
 
 export interface Generation {
   readonly plan: readonly PlannedPhone[];
-  /** The codes of the planned frames. `maxTokens` may end them earlier. */
+  /** The codes of the planned frames. The limit `maxTokens` may end the sequence earlier. */
   readonly frames: AsyncIterable<FrameCodes>;
 }
 

@@ -24,7 +24,8 @@ const mostProcesses = 4;
  * this machine.
  */
 export async function openArcana(options: EngineOptions, folder = includedModel): Promise<Engine> {
-  // The check runs before a process starts: a damaged model is an error, and no other generator replaces it.
+  // The files are checked before a process starts, because a damaged model must cause an error. If the error
+  // came from the process, another generator would replace the model.
   await readModel(folder);
   const processes = Math.min(options.processes, mostProcesses);
   return ProcessPool.open({ ...program, args: [folder] }, { ...options, processes });

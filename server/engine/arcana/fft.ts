@@ -1,6 +1,6 @@
 /**
- * The fast Fourier transform for one size, which is a power of two. It works in place, with radix 2 and
- * decimation in time.
+ * The fast Fourier transform for one size, which is a power of two. The transform works in place, with radix
+ * 2 and decimation in time.
  */
 export class Fft {
   readonly size: number;

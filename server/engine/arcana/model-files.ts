@@ -20,7 +20,7 @@ export interface CodecTables {
   readonly heights: readonly number[];
   /** The codebooks: for each group of coefficients, the coefficients of every code. */
   readonly books: readonly (readonly number[])[];
-  /** The noise level of each code in dB at 3 kHz. 0 means that the frame contains only noise. */
+  /** The noise level of each code in dB at 3 kHz. The value 0 means that the frame contains only noise. */
   readonly noiseDb: readonly number[];
   /**
    * The log F0 relative to the speaker's mean at one quarter and three quarters of a sound, for each melody

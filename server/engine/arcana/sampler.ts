@@ -34,7 +34,7 @@ export class Sampler {
 
   /**
    * Selects a code.
-   * @param scores the scores of all codes. They are changed in place.
+   * @param scores the scores of all codes, which the function changes in place.
    */
   pick(scores: Float32Array, recent: ReadonlySet<number>): number {
     const { repetitionPenalty, temperature, topP } = this.#sampling;

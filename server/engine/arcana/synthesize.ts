@@ -18,7 +18,10 @@ interface ArcanaParts {
   readonly random: () => number;
 }
 
-/** The stages of Flite's synthesis that follow the selection of the phones. They are skipped. */
+/**
+ * The stages of Flite's synthesis that follow the selection of the phones. The engine skips these stages,
+ * because the language model and the codec replace them.
+ */
 const skippedStages = ["duration_model_func", "f0_model_func", "wave_synth_func"];
 const frontEndVoice = "awb";
 /**

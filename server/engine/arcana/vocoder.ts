@@ -1,7 +1,7 @@
 /**
  * Synthesizes audio from a spectral envelope, a pitch and a share of noise, like WORLD (Morise, Yokomori and
  * Ozawa, 2016). Each pulse is the minimum-phase response of the envelope, plus filtered noise of one period.
- * The audio does not depend on how frames are divided among calls.
+ * The division of the frames among calls does not change the audio.
  */
 
 import { Fft } from "./fft.ts";
@@ -12,11 +12,11 @@ export interface VocoderFrame {
   /** The mel-cepstrum of the log amplitude: c0 + 2 * sum of c_m cos(m w), with w on the warped scale. */
   readonly cepstrum: Float32Array;
   /**
-   * The noise relative to the total level at 3 kHz, in dB. It is below 0; 0 means that the frame contains
-   * only noise.
+   * The noise relative to the total level at 3 kHz, in dB. The value of a voiced frame is below 0. The value
+   * 0 means that the frame contains only noise.
    */
   readonly aperiodicityDb: number;
-  /** The pitch in Hz, which has no effect in a frame of noise only. */
+  /** The pitch in Hz. A frame that contains only noise does not use the pitch. */
   readonly pitchHz: number;
   /** The duration of the frame. */
   readonly samples: number;
@@ -251,7 +251,10 @@ function multiply(a: Spectrum, b: Spectrum): void {
   }
 }
 
-/** Interpolates the noise level between two frames. At least one of the frames is voiced. */
+/**
+ * Interpolates the noise level between two frames. A frame that contains only noise gets the level of the
+ * other frame. The caller ensures that at least one frame is voiced.
+ */
 function interpolatedNoise(from: VocoderFrame, to: VocoderFrame, share: number): number {
   const a = from.aperiodicityDb < 0 ? from.aperiodicityDb : to.aperiodicityDb;
   const b = to.aperiodicityDb < 0 ? to.aperiodicityDb : from.aperiodicityDb;

@@ -1,4 +1,7 @@
-/** eSpeak NG as WebAssembly, an optional npm package under GPL-3.0. Only the engine process loads it. */
+/**
+ * eSpeak NG as WebAssembly, an optional npm package under GPL-3.0. Only the engine process loads this
+ * package.
+ */
 const packageName = "@echogarden/espeak-ng-emscripten";
 
 export interface EspeakEvent {
@@ -22,11 +25,10 @@ export interface EspeakWorker {
   synthesize(ssml: string, listener: (audio: Int16Array, events: readonly EspeakEvent[]) => boolean): void;
 }
 
-/** Selects voices of a worker, and restores its state. */
+/** Selects voices of a worker, and restores the worker's state. */
 export interface Espeak {
   /**
-   * Selects a voice and resets the worker's state. Every utterance starts with the state after the selection
-   * of the voice.
+   * Selects a voice and resets the worker's state. Every utterance therefore starts with the same state.
    * @throws Error if the voice does not exist.
    */
   withVoice(name: string): EspeakWorker;
@@ -48,8 +50,8 @@ interface Module {
 /** The separator of two clauses in eSpeak NG's phonemes. */
 const clauseMark = "|";
 /**
- * The size of the text buffer, which is longer than any utterance. The buffer then never grows after the
- * memory was copied.
+ * The size of the text buffer, which is longer than any utterance. A buffer of this size does not grow after
+ * the memory was copied.
  */
 const longestSsmlBytes = 256 * 1024;
 
@@ -64,7 +66,7 @@ export async function loadEspeak(): Promise<Espeak> {
     return { module: loaded, worker: await new loaded.eSpeakNGWorker() };
   });
   worker.synthesize(`<speak>${" ".repeat(longestSsmlBytes)}</speak>`, () => true);
-  // The buffer grows in the call that follows the long text.
+  // eSpeak NG enlarges the buffer in the call that follows the long text.
   worker.synthesize("<speak>.</speak>", () => true);
   return new ResettingEspeak(module, worker);
 }
@@ -84,16 +86,17 @@ async function withFixedClock<T>(start: () => Promise<T>): Promise<T> {
 }
 
 /**
- * Whether a phoneme event is a sound. A pause has no name, and a name in parentheses marks a change of
- * language.
+ * Returns whether a phoneme event is a sound. A pause has no name, and a name in parentheses marks a change
+ * of language.
  */
 export function isSound(name: string): boolean {
   return name !== "" && !name.startsWith("(");
 }
 
 /**
- * Restores eSpeak NG's memory before each utterance, so that equal utterances have equal audio. Without this,
- * the phase of the voice continues from the previous utterance. eSpeak NG has no function that resets it.
+ * Restores eSpeak NG's memory before each utterance, so that equal utterances have equal audio. Without the
+ * restored memory, the phase of the voice would continue from the previous utterance. eSpeak NG has no
+ * function that resets the phase.
  */
 class ResettingEspeak implements Espeak {
   readonly #module: Module;

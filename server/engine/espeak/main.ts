@@ -1,5 +1,6 @@
 /**
- * The eSpeak NG engine process. `process-pool.ts` starts it. No other process runs code of the GPL package.
+ * The eSpeak NG engine process. `process-pool.ts` starts this process. No other process runs code of the GPL
+ * package.
  */
 import { reportStartFailure, serveJobs } from "../runtime/serve-jobs.ts";
 import { withinSpeedRange } from "../runtime/speed-range.ts";

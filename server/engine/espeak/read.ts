@@ -13,8 +13,9 @@ const maxCachedVoices = 16;
 
 /**
  * Creates a function that reads the sounds of tokens in their context. Reading without synthesis takes a
- * fifth of the time. It is used if every sound can be assigned to its token. Otherwise the text is
- * synthesized, and the phoneme events between the tokens' marks assign the sounds.
+ * fifth of the time of a synthesis, but may not show which token each sound belongs to. In that case the
+ * function synthesizes the text, and assigns the phoneme events between the marks of two tokens to the first
+ * token.
  */
 export function espeakReader(espeak: Espeak): Read {
   const aligners = new Map<string, TokenAligner>();
@@ -58,8 +59,9 @@ function readTokens(espeak: EspeakWorker, tokens: readonly Token[]): Sounds[] {
 }
 
 /**
- * Divides the sounds of two words that eSpeak NG reads as one ("of the"). eSpeak NG reports all sounds under
- * the first word's mark. The second word gets as many sounds as it has when it is read alone.
+ * Divides the sounds of two words that eSpeak NG reads as a single word ("of the"). eSpeak NG reports all
+ * sounds under the first word's mark. The second word gets as many sounds as eSpeak NG reads in that word
+ * alone.
  */
 function splitJoined(espeak: EspeakWorker, sounds: Sounds[], index: number, token: Token): void {
   const before = sounds[index - 1] ?? [];

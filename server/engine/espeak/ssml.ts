@@ -3,13 +3,16 @@ import { toEspeakMnemonics } from "../../contract/text/phonemes.ts";
 
 const escapes: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;" };
 
-/** Converts a token to text without SSML. Only words and punctuation have a meaning in such text. */
+/** Converts a token to text without SSML. Only words and punctuation have a meaning in the result. */
 export function plainText({ text, before, after }: Token): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: a NUL character would end the text
   return `${before}${text}${after}`.toWellFormed().replace(/[\u0000-\u001f\u007f\ufffe\uffff]/g, " ");
 }
 
-/** Escapes a text, so that it contains no SSML markup and no phonemes in eSpeak's brackets (`[[…]]`). */
+/**
+ * Escapes a text, so that eSpeak NG reads no part of the text as SSML markup or as phonemes in brackets
+ * (`[[…]]`).
+ */
 export function escapeSsml(text: string): string {
   return (
     text
@@ -30,8 +33,8 @@ export function toSsml(tokens: readonly Token[]): string {
 }
 
 function readable({ text, before, after, phonemes }: Token): string {
-  // The parts are escaped together: a bracket at the end of one part and a bracket at the start of the next
-  // would form a pair.
+  // The parts are escaped together, because a bracket at the end of one part and a bracket at the start of
+  // the next part would form a pair.
   if (!phonemes) return escapeSsml(`${before}${text}${after}`);
   const escapePunctuation = (punctuation: string) => escapeSsml(punctuation.replace(/[[\]]/g, ""));
   return `${escapePunctuation(before)}[[${toEspeakMnemonics(phonemes)}]]${escapePunctuation(after)}`;

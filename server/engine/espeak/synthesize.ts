@@ -7,8 +7,8 @@ import { toSsml } from "./ssml.ts";
 /** eSpeak NG's default speed in words per minute. */
 const normalRate = 175;
 /**
- * The speeds that are used. eSpeak NG accepts 80 to 450 words per minute, and its durations become inaccurate
- * close to these limits.
+ * The range of speeds that the server requests from eSpeak NG. eSpeak NG accepts 80 to 450 words per minute,
+ * but its durations become inaccurate close to these limits.
  */
 export const espeakSpeedRange: SpeedRange = { least: 0.6, most: 1.7 };
 const maxPitch = 99;
@@ -37,7 +37,7 @@ class OutputConverter {
   /** The number of samples of silence that were removed at the start. */
   #skipped = 0;
   #sent = 0;
-  /** The number of samples of silence that are held back. They are sent only if speech follows. */
+  /** The number of samples of silence that are held back until speech follows. */
   #silence = 0;
   #open: { token: number; start: number } | undefined;
   readonly #pauses: Pauses;

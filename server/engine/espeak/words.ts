@@ -12,9 +12,9 @@ const longestJoinedCharacters = 6;
 const cacheSize = 20_000;
 
 /**
- * Assigns the words of a reading to the tokens. A token owns as many words as it has when it is read alone,
- * less one for each pair that is read as one word. The aligner never guesses: if the sums differ, or a word
- * could be joined with either neighbor, the result is undefined.
+ * Assigns the words of a reading to the tokens. A token gets as many words as eSpeak NG reads in the token
+ * alone, minus one for each pair that eSpeak NG reads as a single word. The result is undefined if the sums
+ * differ, or if a word could belong to a pair with either neighbor.
  */
 export class TokenAligner {
   readonly #read: ReadWords;
@@ -27,7 +27,7 @@ export class TokenAligner {
 
   /**
    * Reads texts together, and assigns the sounds to the texts' tokens.
-   * @returns the sounds of each token; undefined if they cannot be assigned.
+   * @returns the sounds of each token; undefined if the sounds cannot be assigned.
    */
   align(texts: readonly string[]): Sounds[] | undefined {
     const words = this.#read(texts.join(" "));
@@ -63,8 +63,8 @@ export class TokenAligner {
 }
 
 /**
- * Assigns the words to the tokens. The second token of a joined word gets as many sounds as it has when it is
- * read alone.
+ * Assigns the words to the tokens. The second token of a joined word gets as many sounds as eSpeak NG reads
+ * in that token alone.
  */
 function assignWords(
   words: readonly Sounds[],
@@ -84,7 +84,10 @@ function assignWords(
   return assigned;
 }
 
-/** Removes sounds from the end of the last token, which keeps at least its first sound. */
+/**
+ * Removes sounds from the end of the last token, and returns the removed sounds. The token keeps at least its
+ * first sound.
+ */
 function takeEnd(assigned: Sounds[], count: number): Sounds {
   const last = assigned.pop() ?? [];
   const at = Math.min(last.length, Math.max(1, last.length - count));

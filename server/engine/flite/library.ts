@@ -48,8 +48,8 @@ export interface FliteLibrary extends ReturnType<typeof bind> {
 }
 
 /**
- * References to handles and types. They prevent garbage collection, after which koffi would unload the
- * library and the data of the voice.
+ * References to handles and types. Without these references, the garbage collector would free the objects,
+ * and koffi would unload the library and the data of the voice.
  */
 const kept: object[] = [];
 
@@ -138,10 +138,7 @@ function bind(library: LibraryHandle) {
     setFloat: (item: Pointer, name: string, value: number): void => setFloat(item, keep(name), value),
     setFeature: (utt: Pointer, name: string, value: number): void =>
       featFloat(featuresOf(utt), keep(name), value),
-    /**
-     * Makes the synthesis of this utterance call `onAudio` for each piece, from the shortest piece that Flite
-     * supports.
-     */
+    /** Streams this utterance to `onAudio`. The first piece of audio is as short as Flite allows. */
     stream(utt: Pointer, onAudio: OnAudio): void {
       const info = newStreamingInfo() as Pointer;
       onPiece = onAudio;
@@ -154,10 +151,10 @@ function bind(library: LibraryHandle) {
       });
       featSet(featuresOf(utt), keep("streaming_info"), streamingValue(info));
     },
-    /** Skips one stage of the synthesis of this utterance. The stage is given by the name of its feature. */
+    /** Skips one stage of the synthesis of this utterance. `stage` is the name of the stage's feature. */
     skip: (utt: Pointer, stage: string): void =>
       featSet(featuresOf(utt), keep(stage), stageValue(emptyStage)),
-    /** Seeds `rand`, which makes the noise of Flite's mixed excitation. */
+    /** Seeds the C function `rand`, which generates the noise of Flite's mixed excitation. */
     seedNoise: load("libc.so.6").func("void srand(uint)") as (seed: number) => void,
   };
 }

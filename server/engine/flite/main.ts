@@ -1,4 +1,4 @@
-/** The Flite engine process. `process-pool.ts` starts it. */
+/** The Flite engine process, which `process-pool.ts` starts. */
 import { reportStartFailure, serveJobs } from "../runtime/serve-jobs.ts";
 import { withinSpeedRange } from "../runtime/speed-range.ts";
 import { type FliteLibrary, loadFlite } from "./library.ts";

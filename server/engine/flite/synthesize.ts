@@ -25,7 +25,9 @@ const marginSeconds = 0.02;
  * change together.
  */
 const fixedPitch: ReadonlySet<string> = new Set(["rms"]);
-/** The resolution of the warp factor: hundredths. Few distinct factors keep the filter tables small. */
+/**
+ * The number of warp factors between 0 and 1. A low number of distinct factors keeps the filter tables small.
+ */
 const warpSteps = 100;
 
 /** Creates a synthesizer that uses Flite. */
@@ -109,7 +111,7 @@ function readSpeech(flite: FliteLibrary, utt: Pointer): Speech {
   return { start, end, times: mergeByToken(words, start) };
 }
 
-/** Merges the times of the words of one token: "$5" has two words. */
+/** Merges the times of the words of each token. A token such as "$5" has two words. */
 function mergeByToken(words: readonly TokenTimestamp[], from: number): TokenTimestamp[] {
   const merged = new Map<number, TokenTimestamp>();
   for (const { token, start, end } of words) {
@@ -119,8 +121,8 @@ function mergeByToken(words: readonly TokenTimestamp[], from: number): TokenTime
 }
 
 /**
- * Plays speech at another speed. Pitch and formants rise by the factor, and the duration shrinks by the
- * factor. In combination with a lower pitch and a longer duration in Flite, only the formants change.
+ * Resamples speech to another speed. Pitch and formants rise by the factor, and the duration shrinks by the
+ * factor. Flite gets a lower pitch and a longer duration to compensate, so that only the formants change.
  */
 class PitchShiftingSink implements Sink {
   readonly #sink: Sink;

@@ -10,7 +10,10 @@ export interface FliteToken {
   readonly index: number;
   readonly name: string;
   readonly source: Token;
-  /** ARPAbet sounds of a word that Flite would pronounce incorrectly. Undefined for every other word. */
+  /**
+   * ARPAbet sounds of a word that Flite would pronounce incorrectly. The value is undefined for every other
+   * word.
+   */
   readonly phones: string | undefined;
 }
 
@@ -20,8 +23,8 @@ export function readableTokens(tokens: readonly Token[]): FliteToken[] {
 }
 
 /**
- * Splits a token into Flite's words. A written word can be several words for Flite ("€5" is "euros 5"), which
- * all get the same index.
+ * Splits a token into Flite's words. A written word can be several words for Flite ("€5" is "euros 5"). All
+ * of these words get the same index.
  */
 function readable(token: Token, index: number): FliteToken[] {
   const spoken = token.phonemes ? "word" : toAscii(token.text);
@@ -36,7 +39,10 @@ function readable(token: Token, index: number): FliteToken[] {
     }));
 }
 
-/** In a token of several words ("A four"), "A" is the letter. Flite would read it as the article. */
+/**
+ * Returns the sounds of the letter "A" in a token of several words ("A four"). Flite would read "A" as the
+ * article.
+ */
 function letterPhones(name: string, words: number): string | undefined {
   return name === "A" && words > 1 ? "ey1" : undefined;
 }

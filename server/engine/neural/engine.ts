@@ -85,7 +85,8 @@ export class NeuralEngine implements Engine {
       ...(aloneSpec.runtime.threads !== spec.runtime.threads && { argsAlone: [JSON.stringify(aloneSpec)] }),
     };
     const { threads, threadsAlone } = spec.runtime;
-    // The share is exact if the speed of a process grows with its threads. It grows less, so the share is a low bound.
+    // This share assumes that the speed of a process is proportional to its threads. The speed grows less
+    // than that, so the processes with fewer threads reach at least this share.
     const speed = new EngineSpeed(
       options.processes,
       Math.min(1, (options.processes * threads) / threadsAlone),
@@ -119,8 +120,8 @@ export class NeuralEngine implements Engine {
   }
 
   /**
-   * The seconds of audio that all processes together synthesize in one second, measured when the engine was opened
-   * and with each later phrase.
+   * The seconds of audio that all processes together synthesize in one second, measured when the engine was
+   * opened and with each later phrase.
    */
   get audioSpeed(): number | undefined {
     return this.#speed.current?.audioSpeed;
@@ -170,8 +171,8 @@ export class NeuralEngine implements Engine {
   }
 
   /**
-   * Measures the speed. Returns undefined if the model has no sounds for the words, for example a model of
-   * another script.
+   * Measures the speed. Returns undefined if the model has no sounds for the words, for example because it
+   * supports only another script.
    * @throws Failure if the model cannot synthesize.
    */
   async #measureSpeed(): Promise<number | undefined> {

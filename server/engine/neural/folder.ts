@@ -13,7 +13,7 @@ const configEnding = ".onnx.json";
  * a Piper model without a manifest. `NAME.manifest.json` describes `NAME.onnx`, and `manifest.json` describes
  * its folder. Hidden names are skipped, because Kubernetes keeps the content of swapped volumes under
  * `..data`.
- * @param except a folder without voices.
+ * @param except a folder that is skipped.
  * @throws Error if the folder cannot be read.
  */
 export async function findPackages(folder: string, except?: string): Promise<PackageSource[]> {
@@ -54,7 +54,8 @@ async function visibleNames(folder: string): Promise<string[]> {
 }
 
 /**
- * Whether a path is a folder, or a link to a folder. A path that was removed in the meantime is not a folder.
+ * Returns whether a path is a folder, or a link to a folder. A path that was removed in the meantime is not a
+ * folder.
  */
 async function isFolder(path: string): Promise<boolean> {
   return stat(path).then(

@@ -1,7 +1,7 @@
 /**
  * Converts the sounds that eSpeak NG reads into the symbols with which Kokoro was trained. In the training
  * data, eSpeak NG read all languages other than English, and English words that a dictionary did not contain.
- * These rules then rewrote the sounds (github.com/hexgrad/misaki, `espeak.py`, version 0.9.4).
+ * The rules of this file then rewrote the sounds (github.com/hexgrad/misaki, `espeak.py`, version 0.9.4).
  */
 
 type Rules = readonly (readonly [from: string, to: string])[];
@@ -42,7 +42,8 @@ const englishSounds: Rules = [
   ["ɐ", "ə"],
   ["ɬ", "l"],
   ["\u0303", ""],
-  // A syllabic consonant: U+0329 follows it, and the symbol of the missing vowel precedes it.
+  // U+0329 marks the consonant before it as syllabic. Kokoro writes the symbol of a vowel before the
+  // consonant instead.
   ["l\u0329", "ᵊl"],
   ["m\u0329", "ᵊm"],
   ["n\u0329", "ᵊn"],
@@ -54,7 +55,7 @@ const lastEnglishSounds: Rules = [
   ["ʔ", "t"],
 ];
 
-/** The pronoun "I" has a stress mark. Without it the model makes the word inaudibly short. */
+/** The pronoun "I" has a stress mark. Without the mark, the model makes the word inaudibly short. */
 const englishWords = { I: "ˌI" } as const;
 
 const american: Dialect = {
@@ -76,7 +77,8 @@ const others: Dialect = {
 
 /**
  * Returns the symbols of one word.
- * @param sounds the sounds that eSpeak NG read. Each is one phoneme, with a stress mark before its vowel.
+ * @param sounds the sounds that eSpeak NG read. Each sound is one phoneme, with a stress mark before its
+ * vowel.
  * @param espeakVoice the eSpeak NG voice that read the word, for example `en-us`.
  */
 export function kokoroSymbols(sounds: readonly string[], espeakVoice: string): string {

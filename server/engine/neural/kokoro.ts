@@ -26,8 +26,8 @@ const styleSize = 256;
 const maxSymbols = 510;
 const padId = 0;
 /**
- * A line with fewer symbols gets a full stop at its end. Without it, the model omits half of a very short
- * line.
+ * A line with fewer symbols gets a full stop at its end. Without the full stop, the model omits half of a
+ * very short line.
  */
 const shortSymbols = 12;
 /**
@@ -39,7 +39,7 @@ const kokoroBorders: Borders = { shiftSeconds: -0.06, byLevel: true };
 
 /**
  * Runs Kokoro's graph. The inputs are `input_ids` (or `tokens`), `style` and `speed`. The output is
- * `waveform` (or `audio`). The durations are an output or an inner value.
+ * `waveform` (or `audio`). The durations are an output, or a value inside the graph.
  */
 export class KokoroModel implements NeuralModel {
   readonly rate: number;
@@ -121,8 +121,8 @@ export class KokoroModel implements NeuralModel {
   }
 
   /**
-   * Returns the symbols, in which each character that is missing in the vocabulary is decomposed into letter
-   * and diacritics.
+   * Returns the symbols. Each character that the vocabulary does not contain is decomposed into its letter
+   * and its diacritics.
    */
   #knownSymbols(symbols: string): string[] {
     return [...symbols].flatMap((symbol) =>
@@ -163,9 +163,9 @@ function readNames(session: InferenceSession, durations: string): Names {
 }
 
 /**
- * Finds the durations in frames of all symbols. They are an output `durations` or `pred_dur`. Without such an
- * output, they are the only value that the graph rounds and clips to at least one, which is then added as an
- * output.
+ * Finds the durations of all symbols, in frames. Some graphs return the durations as the output `durations`
+ * or `pred_dur`. In other graphs, the durations are the only value that the graph rounds and clips to at
+ * least one. The function adds this value as an output.
  */
 function durationsOf(file: Buffer): { name: string; model: Buffer } {
   const outline = readOutline(file);

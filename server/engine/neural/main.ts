@@ -1,6 +1,6 @@
 /**
- * The engine process of one mounted model. `process-pool.ts` starts it, with the description of the model as
- * first argument.
+ * The engine process of one mounted model. `process-pool.ts` starts this process, with the description of the
+ * model as first argument.
  */
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
@@ -19,7 +19,7 @@ if (loaded) {
 
 interface Loaded {
   readonly model: NeuralModel;
-  /** The variant of the graph. Undefined if the kind of model has only one. */
+  /** The variant of the graph. The value is undefined if the kind of model has only one variant. */
   readonly variant?: string;
 }
 
@@ -54,8 +54,8 @@ async function load(): Promise<Loaded> {
 }
 
 /**
- * Selects the rewritten graph if the CPU computes it exactly and its file is complete. Otherwise it
- * selects the original graph.
+ * Selects the rewritten graph if the CPU computes the graph exactly and its file is complete. Otherwise the
+ * function selects the original graph.
  */
 async function graphOf({ model, sha256, rewritten }: KokoroSpec): Promise<{ file: Buffer; variant: string }> {
   if (!rewritten) return { file: await readChecked(model, sha256), variant: "original graph" };
@@ -64,7 +64,7 @@ async function graphOf({ model, sha256, rewritten }: KokoroSpec): Promise<{ file
   return { file: await readChecked(model, sha256), variant: `original graph: ${graph}` };
 }
 
-/** Returns the file of the rewritten graph, or the reason why it is not used. */
+/** Returns the file of the rewritten graph, or the reason why the engine does not use the graph. */
 async function exactGraph({ model, sha256, weights }: RewrittenGraph): Promise<Buffer | string> {
   const { isExactForInt8 } = await import("./onnx/integer-kernels.ts");
   if (weights === "int8" && !(await isExactForInt8()))
@@ -77,8 +77,8 @@ async function exactGraph({ model, sha256, weights }: RewrittenGraph): Promise<B
 }
 
 /**
- * Runs the first inference, which takes several times as long as later ones. It also detects an unusable
- * graph before the first request.
+ * Runs the first inference, which takes several times as long as later inferences. This run also detects an
+ * unusable graph before the first request.
  */
 async function warmUp(model: NeuralModel): Promise<void> {
   const line = model.spell([{ token: 0, sounds: ["ɹ", "ˈɛ", "d", "i"], after: "." }], 0);

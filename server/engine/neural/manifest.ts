@@ -74,7 +74,10 @@ export class VoiceProblem extends Error {
   }
 }
 
-/** The manifest of a model that vLLM serves (server/engine/vllm/model/manifest.ts), which has no mounted voices. */
+/**
+ * The manifest of a model that vLLM serves (server/engine/vllm/model/manifest.ts), which has no mounted
+ * voices.
+ */
 export class GeneratorManifest extends VoiceProblem {}
 
 const generatorKinds: readonly unknown[] = ["tokens", "audio"];
@@ -205,7 +208,7 @@ export function manifestOfPiper(model: string, sha256: string): PiperManifest {
 }
 
 /**
- * Returns the ISO 639-3 code of a Piper voice. It follows from the language in the configuration file
+ * Returns the ISO 639-3 code of a Piper voice. The code follows from the language in the configuration file
  * (`en_US`), or from the name of the eSpeak NG voice.
  */
 export function languageOfPiper(

@@ -23,8 +23,8 @@ export interface MountOptions {
   /** The folder of voices that an administrator mounts. */
   readonly folder?: string | undefined;
   /**
-   * The folder of models that `svc-tts models` installs. They are loaded in the background while the built-in
-   * voices serve. The folder may not exist yet.
+   * The folder of models that `svc-tts models` installs. These models are loaded in the background while the
+   * built-in voices serve. The folder may not exist yet.
    */
   readonly installed?: string | undefined;
   /** A folder that contains no voices: the mounted folder or one of its subfolders. */
@@ -37,12 +37,12 @@ export interface MountOptions {
   readonly cores: number;
   /** The number of engine processes of each mounted model. The default depends on the kind of the model. */
   readonly processes?: number | undefined;
-  /** The number of concurrent streams of a model. By default it follows from the model's speed. */
+  /** The number of concurrent streams of a model. The default follows from the model's speed. */
   readonly streams?: number | undefined;
   /** The execution providers of ONNX Runtime, in order of preference. */
   readonly providers: readonly string[];
   readonly log: EngineLog;
-  /** The eSpeak NG processes. Undefined if eSpeak NG is not installed. */
+  /** The eSpeak NG processes. The value is undefined if eSpeak NG is not installed. */
   readonly reader: Reader | undefined;
   /** The interval at which the folders are checked. */
   readonly intervalMs: number;
@@ -52,7 +52,7 @@ export interface MountOptions {
 export interface MountedModel {
   /** The value of the header `X-Voice-Engine`. */
   readonly engine: string;
-  /** The variant of the engine. Undefined if the engine has only one. */
+  /** The variant of the engine. The value is undefined if the engine has only one variant. */
   readonly variant: string | undefined;
   /** The number of concurrent streams that the model serves faster than real time. */
   readonly realTimeStreams: number;
@@ -67,7 +67,10 @@ export interface MountProblem {
   readonly message: string;
 }
 
-/** A loaded model. After its replacement or removal, it is closed when its last stream has ended. */
+/**
+ * A loaded model. After a replacement or removal of its files, the model is closed when its last stream has
+ * ended.
+ */
 class Loaded {
   readonly voices: readonly MountedVoice[];
   readonly engine: NeuralEngine;
@@ -92,7 +95,7 @@ class Loaded {
     };
   }
 
-  /** Closes the model when its last stream has ended. Resolves when the model is closed. */
+  /** Closes the model when its last stream has ended. The promise resolves when the model is closed. */
   retire(): Promise<void> {
     this.#isRetired = true;
     this.#closeIfUnused();
@@ -259,7 +262,7 @@ export class MountedVoices {
     return models.some((model) => this.#options.models.includes(model));
   }
 
-  /** Whether a voice replaces a built-in voice in a model. */
+  /** Returns whether a voice replaces a built-in voice in a model. */
   #isReplacement(voice: MountedVoice, model: ModelId): boolean {
     const { naturalModels = [] } = this.#options;
     return [...voice.replaces, ...voice.mayReplace].some((id) => replacesIn(voice, id, model, naturalModels));
@@ -424,10 +427,9 @@ function keyOf({ folder, file }: PackageSource): string {
   return `${folder}/${file}`;
 }
 
-/** Whether the files are loaded in this check. */
 /**
- * Whether `svc-tts models get` installed the package. A folder of installed models may include a model of arcana,
- * which other tiers do not load.
+ * Returns whether `svc-tts models get` installed the package. A folder of installed models may include a
+ * model of arcana, which other tiers do not load.
  */
 async function isInstalled({ folder, file }: PackageSource): Promise<boolean> {
   return (await readIfExists(stat(join(folder, dirname(file), "installed.json")))) !== undefined;

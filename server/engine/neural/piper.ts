@@ -91,8 +91,9 @@ export class PiperModel implements NeuralModel {
 }
 
 /**
- * Finds the durations in frames of all phonemes. They are an output `w_ceil` or `durations`. Without such an
- * output, they are the result of the graph's only Ceil operator, which is then added as an output.
+ * Finds the durations of all phonemes, in frames. Some graphs return the durations as the output `w_ceil` or
+ * `durations`. In other graphs, the durations are the result of the only Ceil operator. The function adds
+ * this result as an output.
  */
 function durationsOf(file: Buffer): { name: string; model: Buffer } {
   const outline = readOutline(file);

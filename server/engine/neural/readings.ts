@@ -7,8 +7,8 @@ import type { PlacedReading } from "./package.ts";
 const anyWord: Token = { text: "a", before: "", after: "", stretch: 1 };
 
 /**
- * Reads a word with each eSpeak NG voice of a package. Without this check, a voice that does not exist would
- * fail every request.
+ * Reads a word with each eSpeak NG voice of a package. Without this check, every request for a voice that
+ * eSpeak NG does not have would fail.
  * @throws VoiceProblem that names the field.
  */
 export async function checkReadings(

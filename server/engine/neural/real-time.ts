@@ -28,16 +28,22 @@ export interface MeasuredSpeed {
   readonly processes: number;
 }
 
-/** Weight of the newest phrase in the speed, as for TCP's round-trip time (RFC 6298). */
+/** The weight of the newest phrase in the speed, as for TCP's round-trip time (RFC 6298). */
 const newestWeight = 1 / 8;
-/** Shorter phrases are slower than the engine, because each phrase has fixed costs. */
+/**
+ * The length below which a phrase may only raise the speed. Short phrases are slower, because each phrase has
+ * fixed costs.
+ */
 const shortestPhraseSeconds = 2;
-/** One phrase counts as at most this many times faster or slower than the others. */
+/**
+ * The highest ratio between the speed of one phrase and the current speed, in both directions. This ratio
+ * limits the effect of one phrase.
+ */
 const mostDeviation = 2;
 
 /**
- * The speed of an engine. It is measured when the model is loaded, and then follows the finished phrases, because
- * other programs may have delayed the measurement.
+ * The speed of an engine. The engine measures the speed when the model is loaded. Each finished phrase then
+ * updates the speed, because other programs may have delayed the measurement.
  */
 export class EngineSpeed {
   readonly #processes: number;
@@ -45,31 +51,35 @@ export class EngineSpeed {
   #audioSpeed: number | undefined;
 
   /**
-   * @param multiThreadedShare the speed of all processes together is at least this share of the speed of the
-   * multi-threaded process.
+   * @param multiThreadedShare the lowest possible speed of all processes together, as a share of the speed of
+   * the multi-threaded process.
    */
   constructor(processes: number, multiThreadedShare = 0) {
     this.#processes = processes;
     this.#multiThreadedShare = multiThreadedShare;
   }
 
-  /** Undefined before the first measurement. */
+  /** Returns the speed, or undefined before the first measurement. */
   get current(): MeasuredSpeed | undefined {
     const audioSpeed = this.#audioSpeed;
     return audioSpeed === undefined ? undefined : { audioSpeed, processes: this.#processes };
   }
 
-  /** @param audioSpeed seconds of audio in a second, with all processes at work. */
+  /**
+   * Sets the measured speed.
+   * @param audioSpeed the seconds of audio that all processes together synthesize in one second.
+   */
   measured(audioSpeed: number): void {
     this.#audioSpeed = audioSpeed;
   }
 
   /**
-   * Records a phrase. While all processes are busy, the speed of all is a multiple of the speed of one, because they
-   * share the cores equally. While fewer are busy, each is faster, but all together are at least as fast as those
-   * few. Such a phrase may therefore only raise the speed. If it did not count, an engine that was measured too slow
-   * would get so few streams that its processes are never all busy, and its speed would stay too low. A short phrase
-   * may only raise the speed too.
+   * Updates the speed with a finished phrase. If all processes were busy, they shared the cores equally, so
+   * the total speed is the speed of the phrase times the number of processes. If fewer processes were busy,
+   * each was faster, and the product is only a lower bound of the total speed. A lower bound may raise the
+   * speed but not lower it. Without these phrases, an engine with a measured speed that is too low would get
+   * too few streams to keep all processes busy, and its speed would stay too low. A short phrase may also
+   * only raise the speed.
    */
   phraseFinished({ audioSeconds, workSeconds, isMultiThreaded, leastBusy }: FinishedUtterance): void {
     const speed = this.#audioSpeed;
@@ -93,8 +103,8 @@ export function realTimeStreamsAt({ audioSpeed }: MeasuredSpeed): number {
 
 /**
  * Returns the longest permitted ratio between the lengths of a phrase and the phrase before it. The engine
- * synthesizes a phrase while the previous phrase plays, and all streams share the speed. Undefined if every
- * length is permitted.
+ * synthesizes a phrase while the previous phrase plays, and all streams share the speed. Returns undefined if
+ * every length is permitted.
  */
 export function phraseGrowthAt(
   { audioSpeed, processes }: MeasuredSpeed,

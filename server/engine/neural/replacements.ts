@@ -4,7 +4,7 @@ import { VoiceProblem } from "./manifest.ts";
 import type { MountedVoice } from "./package.ts";
 
 /**
- * Whether a mounted voice replaces a built-in voice in a model.
+ * Returns whether a mounted voice replaces a built-in voice in a model.
  * @param selected the models in which the deployment selects the voices of `mayReplace`.
  */
 export function replacesIn(

@@ -16,8 +16,8 @@ import { placeSpeech } from "./speech-edges.ts";
  */
 const pieceSeconds = 3;
 /**
- * The silence after a phrase inside an utterance, at stretch 1. It replaces the model's own silence, which is
- * removed.
+ * The silence after a phrase inside an utterance, at stretch 1. This silence replaces the model's own
+ * silence, which is removed.
  */
 const phrasePauseSeconds = 0.13;
 

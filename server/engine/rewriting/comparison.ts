@@ -11,10 +11,7 @@ export interface Measured {
  */
 const mostDifference = 0.001;
 
-/**
- * Describes the first difference between two outputs. Returns undefined if the outputs are equal within the
- * permitted difference.
- */
+/** Describes the first difference between two outputs. Returns undefined if every difference is permitted. */
 export function differenceOf(original: Measured, rewritten: Measured): string | undefined {
   for (const [i, line] of original.lines.entries()) {
     const other = rewritten.lines[i];

@@ -1,8 +1,8 @@
 import type { PhonemeWord } from "../neural/neural-model.ts";
 
 /**
- * The texts for the comparison of two graphs: a word, a sentence, and a long text with phrases. They are
- * written as eSpeak NG's sounds of American English.
+ * The texts for the comparison of two graphs: a word, a sentence, and a long text with phrases. Each text
+ * consists of the sounds that eSpeak NG reads in American English.
  */
 const texts = [
   "h ə l ˈoʊ .",

@@ -1,7 +1,7 @@
 /**
  * The process that rewrites the graph of one Kokoro model and compares the outputs of the two graphs.
- * `rewrite.ts` starts it. Only this process loads ONNX Runtime, because a fault in native code ends the
- * process.
+ * `rewrite.ts` starts this process. Only this process loads ONNX Runtime, because a fault in native code ends
+ * the process.
  */
 import { createHash } from "node:crypto";
 import { readFile, rename, writeFile } from "node:fs/promises";

@@ -24,7 +24,8 @@ export type RewriteOutcome =
   | { readonly kind: "none"; readonly reason: string };
 
 /**
- * Rewrites a model's graph. The result is kept only if its output is the same and it is faster.
+ * Rewrites a model's graph. The function keeps the rewritten graph only if the graph has the same output and
+ * is faster.
  * @throws Error if the model cannot be loaded.
  */
 export async function rewriteGraph(job: RewriteJob, signal: AbortSignal): Promise<RewriteOutcome> {

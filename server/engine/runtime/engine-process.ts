@@ -71,25 +71,25 @@ interface Job {
 /** An utterance that the process synthesizes. */
 export interface Running {
   /**
-   * The audio of the utterance. Memory holds at most one utterance that was not consumed. No frame follows an
-   * abort.
+   * The audio of the utterance. At most one utterance that was not consumed is kept in memory. After an
+   * abort, the iteration ends without further frames.
    */
   readonly frames: AsyncIterable<EngineFrame>;
   /**
-   * Resolves when the process can run the next utterance, or has ended. It does not wait until the client has
-   * received the audio.
+   * Resolves when the process can run the next utterance, or has ended, also if the client has not received
+   * all audio.
    */
   readonly settled: Promise<void>;
   /** Returns the duration of the audio so far. */
   seconds(): number;
 }
 
-/** One engine process. It starts, becomes ready, runs one job at a time, and ends. */
+/** One engine process. The process starts, becomes ready, runs one job at a time, and ends. */
 export class EngineProcess {
   readonly #child: ChildProcess;
   /**
-   * The socket to the process. Undefined if no file descriptor was free, and the process was therefore not
-   * started.
+   * The socket to the process. The value is undefined if no file descriptor was free, and the process was
+   * therefore not started.
    */
   readonly #socket: Socket | undefined;
   readonly #splitter = messageSplitter();
@@ -145,7 +145,7 @@ export class EngineProcess {
     return this.#child.pid;
   }
 
-  /** The variant of the engine. Empty if the engine has only one. */
+  /** The variant of the engine. The value is empty if the engine has only one variant. */
   get variant(): string {
     return this.#variant;
   }

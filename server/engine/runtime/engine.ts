@@ -22,7 +22,7 @@ export interface Engine {
   readonly realTimeStreams?: number;
   /**
    * The longest permitted ratio between the lengths of one phrase of a stream and the phrase before it. A
-   * longer phrase would not be ready in time. Undefined if the engine has no limit.
+   * longer phrase would not be ready in time. The value is undefined if the engine has no limit.
    */
   readonly phraseGrowth?: number | undefined;
   /**
@@ -43,15 +43,18 @@ export interface Engine {
     onWritten?: OnWritten,
     onBegun?: OnBegun,
   ): AsyncIterable<EngineFrame>;
-  /** The variant of the engine, as part of a sentence. Undefined if the engine has only one. */
+  /**
+   * The variant of the engine, as part of a sentence. The value is undefined if the engine has only one
+   * variant.
+   */
   readonly variant?: string | undefined;
   /** The number of processes that ended unexpectedly. */
   readonly restarts: number;
-  /** Whether the engine works, or restarts within its budget. */
+  /** Returns whether the engine works, or restarts within its budget. */
   healthy(): boolean;
   /**
-   * The reason why the engine does not work at the moment. Undefined if the engine works or the reason is
-   * unknown.
+   * The reason why the engine does not work at the moment. The value is undefined if the engine works or the
+   * reason is unknown.
    */
   notReady?(): string | undefined;
   /** The counts of a generator. */
@@ -62,13 +65,13 @@ export interface Engine {
 /**
  * Called when the engine has synthesized all audio of an utterance, which may be before the audio was
  * consumed.
- * @param seconds the duration of the audio; undefined if the engine does not know it.
+ * @param seconds the duration of the audio; undefined if the engine does not know the duration.
  */
 export type OnWritten = (seconds?: number) => void;
 
 /**
- * Called when an engine process begins an utterance, after the wait for a free process. It returns a function that
- * is called when the process can run the next utterance.
+ * Called when an engine process begins an utterance, after the wait for a free process. The callback returns
+ * a function that the engine calls when the process can run the next utterance.
  */
 export type OnBegun = () => () => void;
 

@@ -19,8 +19,8 @@ export interface EngineProgram extends EngineCommand {
   /** The sampling rate in Hz. */
   readonly rate: number;
   /**
-   * The arguments of one additional process, which may use all cores. It gets a job that starts while no
-   * other job runs. The number of the other processes equals the number of concurrent jobs, so that
+   * The arguments of one additional process, which may use all cores. This process gets a job that starts
+   * while no other job runs. The number of the other processes equals the number of concurrent jobs, so that
    * concurrent jobs do not need the additional process.
    */
   readonly argsAlone?: readonly string[];
@@ -31,9 +31,12 @@ export interface EngineProgram extends EngineCommand {
 export interface FinishedUtterance {
   readonly audioSeconds: number;
   readonly workSeconds: number;
-  /** Whether the process has the arguments `argsAlone`. It has another speed than the others. */
+  /**
+   * Whether the process has the arguments `argsAlone`. The speed of this process differs from the speed of
+   * the other processes.
+   */
   readonly isMultiThreaded: boolean;
-  /** The number of processes without `argsAlone` that were busy during the whole utterance, at least. */
+  /** The lowest number of processes without `argsAlone` that were busy at any moment of the utterance. */
   readonly leastBusy: number;
 }
 
@@ -72,7 +75,7 @@ export class ProcessPool implements Engine {
   /** The processes that run a job; at most `capacity`. */
   readonly #busy = new Set<EngineProcess>();
   readonly #running = new Set<RunningUtterance>();
-  /** The process with the arguments `argsAlone`. Undefined while no such process runs. */
+  /** The process with the arguments `argsAlone`. The value is undefined while no such process runs. */
   #multiThreadedProcess: EngineProcess | undefined;
   readonly #waiting: UtteranceQueue<Waiting>;
   readonly #restarts = new Set<Promise<void>>();
@@ -160,7 +163,7 @@ export class ProcessPool implements Engine {
   }
 
   /**
-   * Returns the sounds of each token, or undefined if the signal aborts first.
+   * Reads the sounds of each token. Returns undefined if the signal aborts first.
    * @throws Failure `model_failed` like `speak`.
    */
   async read(utterance: Utterance, signal: AbortSignal): Promise<readonly Sounds[] | undefined> {
@@ -180,8 +183,9 @@ export class ProcessPool implements Engine {
 
   /**
    * Creates a function that decides whether another process may retry an utterance. If a process died during
-   * the utterance, the utterance may be the cause, so it is retried once. A process that died before it read
-   * the utterance does not count for that limit: all idle processes may die together when memory runs out.
+   * the utterance, the utterance may be the cause, so it is retried once. The limit does not include
+   * processes that died before they read the utterance, because all idle processes may die together when
+   * memory runs out.
    */
   #retries(): (cause: unknown) => boolean {
     let deathsDuring = 0;
@@ -275,8 +279,8 @@ export class ProcessPool implements Engine {
   }
 
   /**
-   * Selects the multi-threaded process if no other job runs, waits or has just ended. Otherwise it selects
-   * the process that has been free the longest.
+   * Selects the multi-threaded process if no other job runs, waits or has just ended. Otherwise the function
+   * selects the process that has been free the longest.
    */
   #takeFree(): EngineProcess | undefined {
     if (this.#isFull) return undefined;

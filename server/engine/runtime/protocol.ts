@@ -1,9 +1,10 @@
 import { bytesOf, joinFramed, MessageSplitter, samplesOf } from "../../contract/framing.ts";
 
 /**
- * The protocol between an engine process and its owner, the model tier. It uses one socket and the messages
- * of `framing.ts`. The process runs one job at a time. After `windowChunks` pieces of audio, the process
- * waits for an acknowledgement before each further piece. A stop therefore takes effect within that window.
+ * The protocol between an engine process and its owner, the model tier. The protocol uses one socket and the
+ * messages of `framing.ts`. The process runs one job at a time. After `windowChunks` pieces of audio, the
+ * process waits for an acknowledgement before each further piece. A stop therefore takes effect within that
+ * window.
  */
 export const messageTypes = {
   /** Owner → process: synthesize an utterance (JSON of `{id, utterance}`). */
@@ -16,7 +17,7 @@ export const messageTypes = {
   read: 4,
   /**
    * Process → owner, once: the process is ready. The text names the engine's variant, or is empty if the
-   * engine has only one.
+   * engine has only one variant.
    */
   ready: 16,
   /** Process → owner: the process has read this job and works on it (uint32 job id). */

@@ -19,7 +19,7 @@ import {
 
 /**
  * Receives the output of a synthesizer. A sink keeps the samples without a copy, so the synthesizer must not
- * change them afterwards. Each function returns false if the job was stopped.
+ * change the samples afterwards. Each function returns false if the job was stopped.
  */
 export interface Sink {
   audio(samples: Int16Array, rate: number): boolean;
@@ -32,13 +32,13 @@ export type Read = (utterance: Utterance) => readonly Sounds[];
 
 /**
  * Runs jobs until the owner closes the socket.
- * @param variant the engine's variant; empty if the engine has only one.
+ * @param variant the engine's variant; empty if the engine has only one variant.
  */
 export async function serveJobs(synthesize: Synthesize, read?: Read, variant = ""): Promise<void> {
   const messages = readMessages();
   writeAll(encodeMessage(messageTypes.ready, Buffer.from(variant)));
   for (const message of messages) {
-    // Other messages are ignored: they refer to a job that has ended.
+    // Other messages are ignored, because they refer to a job that has ended.
     if (message.type === messageTypes.speak) await speakJob(jobOf(message), synthesize, messages);
     else if (message.type === messageTypes.read && read) readJob(jobOf(message), read);
   }
@@ -148,7 +148,10 @@ class JobSink implements Sink {
   }
 }
 
-/** Returns an iterator. In contrast to a generator, it continues after a loop over it has ended. */
+/**
+ * Returns an iterator over the messages. Unlike a generator, the iterator can be used again after a loop has
+ * ended early.
+ */
 function readMessages(): IterableIterator<Message> {
   const splitter = messageSplitter();
   const waiting: Message[] = [];

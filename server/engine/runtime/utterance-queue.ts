@@ -7,8 +7,8 @@ export interface QueuedUtterance {
 }
 
 /**
- * The longest time for which a new stream waits for running streams. After this time, the earliest deadline
- * decides.
+ * The longest time for which a new stream waits for running streams. After this time, the phrase with the
+ * earliest deadline is next.
  */
 const mostPatienceMs = 5_000;
 /** The weight of the newest measurement, as in the estimate of TCP's round-trip time (RFC 6298). */
@@ -71,7 +71,9 @@ export class UtteranceQueue<Phrase extends QueuedUtterance> {
     return next;
   }
 
-  /** Removes and returns up to `most` further phrases that fit, in the order of their deadlines. */
+  /**
+   * Removes and returns up to `most` further phrases that `fits` accepts, in the order of their deadlines.
+   */
   takeMore(most: number, fits: (phrase: Phrase) => boolean): Phrase[] {
     const more = this.#waiting.filter(fits).slice(0, most);
     for (const phrase of more) this.remove(phrase);
@@ -87,7 +89,9 @@ export class UtteranceQueue<Phrase extends QueuedUtterance> {
     return isPatient && !this.#leavesTime(continuing, nowMs) ? urgent : first;
   }
 
-  /** Whether all running streams continue without a gap if one more phrase runs before their phrases. */
+  /**
+   * Returns whether all running streams continue without a gap if one more phrase runs before their phrases.
+   */
   #leavesTime(continuing: readonly Phrase[], nowMs: number): boolean {
     const phraseMs = this.#meanMs + deviations * this.#deviationMs;
     return continuing.every(({ dueAtMs }, index) => {

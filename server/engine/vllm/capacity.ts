@@ -2,15 +2,18 @@
 const headroom = 1.15;
 
 export interface MeasuredCapacity {
-  /** The number of concurrent streams that are faster than real time; 0 if even one stream is slower. */
+  /**
+   * The number of concurrent streams that are faster than real time. The value is 0 if a single stream is
+   * already slower.
+   */
   readonly streams: number;
   /** The seconds of audio for each second of work of a single stream. */
   readonly speedAlone: number;
 }
 
 /**
- * Measures how many concurrent streams are faster than real time. It doubles the number of streams until they
- * are too slow.
+ * Measures how many concurrent streams are faster than real time. The function doubles the number of streams
+ * until the slowest stream is too slow.
  * @param speedOf returns the seconds of audio per second of the slowest stream, for a number of concurrent
  * streams.
  */
@@ -33,7 +36,10 @@ export async function measureCapacity(
   return { streams: most, speedAlone };
 }
 
-/** Returns the number of streams that a decoder supports. Its speed is in seconds of audio per second. */
+/**
+ * Returns the number of streams that a decoder supports.
+ * @param speed the seconds of audio that the decoder decodes in one second.
+ */
 export function streamsOfDecoder(speed: number): number {
   return Math.floor(speed / headroom);
 }

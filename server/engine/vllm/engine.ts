@@ -40,17 +40,17 @@ export interface GeneratorOptions extends GeneratorSettings {
   readonly host: string;
   readonly log: EngineLog;
   /**
-   * Estimates the relative durations of words, which the model does not report. If it is undefined, speech
-   * has no word timestamps.
+   * Estimates the relative durations of words, which the model does not report. If the function is undefined,
+   * speech has no word timestamps.
    */
   readonly readTimes?: ReadTimes | undefined;
-  /** Reads the phonemes of words. A model that reads phonemes requires it. */
+  /** Reads the phonemes of words. A model that reads phonemes requires this function. */
   readonly readSounds?: ReadSounds | undefined;
 }
 
 const defaultTimesWithinMs = 500;
 const retryAfterMs = 200;
-/** The delay that clients should wait. A restarted vLLM first loads its model. */
+/** The delay after which clients should retry. A restarted vLLM needs this time to load its model. */
 const retryAfterSeconds = 15;
 const mostCodecProcesses = 8;
 /** The number of windows that a GPU decodes together. */
@@ -180,7 +180,7 @@ export class VllmEngine implements Engine {
             cause instanceof GeneratorError && cause.kind !== "refused" && attempt === 1 && !isAudioSent;
           if (cause instanceof GeneratorError) this.counts.troubles[cause.kind]++;
           if (!mayRetry) throw failure(cause, isAudioSent);
-          // After the wait, it is known whether vLLM has ended.
+          // The wait gives this process time to detect that vLLM has ended.
           await sleep(systemClock, retryAfterMs, signal);
         }
       }
@@ -195,8 +195,9 @@ export class VllmEngine implements Engine {
   }
 
   /**
-   * Reads the durations of words. It starts together with the synthesis, so that the durations are known at
-   * the end of the speech. It never rejects: speech without word timestamps is better than no speech.
+   * Reads the durations of words. The reading starts together with the synthesis, so that the durations are
+   * known at the end of the speech. The promise never rejects, because speech without word timestamps is
+   * better than no speech.
    */
   async #read(utterance: Utterance, signal: AbortSignal): Promise<readonly TokenTimestamp[]> {
     try {
@@ -211,8 +212,8 @@ export class VllmEngine implements Engine {
   }
 
   /**
-   * Yields the estimated times of words. They are scaled to the edges of the speech, which are known at its
-   * end.
+   * Yields the estimated times of words. The times are scaled to the edges of the speech, which are known at
+   * the end of the speech.
    */
   *#wordTimes(reading: readonly TokenTimestamp[], finder: EdgeFinder): Generator<EngineFrame, void, void> {
     const edges = finder.edges();

@@ -8,14 +8,14 @@ export type ServerSettings =
       /** Arguments that follow the arguments of the manifest. */
       readonly args: readonly string[];
       readonly environment: Readonly<Record<string, string>>;
-      /** The port of vLLM on the loopback address. If it is undefined, a free port is used. */
+      /** The port of vLLM on the loopback address. By default, vLLM uses a free port. */
       readonly port: number | undefined;
       /**
-       * The port at which the model tier serves vLLM's metrics. If it is undefined, the metrics are not
+       * The port at which the model tier serves vLLM's metrics. If the port is undefined, the metrics are not
        * served.
        */
       readonly metricsPort?: number | undefined;
-      /** The API key of vLLM. If it is undefined, a random key is used. */
+      /** The API key of vLLM. The default is a random key. */
       readonly apiKey: string | undefined;
     };
 
@@ -29,13 +29,13 @@ export interface GeneratorSettings {
   /** The time without output during a request after which vLLM counts as hung. */
   readonly hangSeconds: number;
   /**
-   * The longest wait, after the end of the speech, for the durations of words. After it the speech gets no
-   * word timestamps. The default is 500.
+   * The longest wait, after the end of the speech, for the durations of words. After this time, the server
+   * sends the speech without word timestamps. The default is 500.
    */
   readonly timesWithinMs?: number;
-  /** The number of concurrent streams. If it is undefined, it is measured. */
+  /** The number of concurrent streams. By default, the server measures this number when it starts. */
   readonly capacity: number | undefined;
-  /** The seed of every phrase. If it is undefined, vLLM selects the seeds. */
+  /** The seed of every phrase. By default, vLLM selects the seeds. */
   readonly seed: number | undefined;
   readonly codec: {
     /** The execution providers of ONNX Runtime in order of preference, for example `cuda` and `cpu`. */

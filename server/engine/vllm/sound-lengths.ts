@@ -1,8 +1,8 @@
 import type { Sounds, Token, TokenTimestamp } from "../../contract/speech.ts";
 
 /**
- * The relative durations of classes of English sounds, in milliseconds. They are Klatt's inherent durations
- * ("Synthesis by rule of segmental durations in English sentences", 1979).
+ * The relative durations of classes of English sounds, in milliseconds. The values are Klatt's inherent
+ * durations ("Synthesis by rule of segmental durations in English sentences", 1979).
  */
 const vowelMs = { reduced: 80, short: 140, long: 200, diphthong: 230 };
 const consonantsMs: readonly (readonly [string, number])[] = [
@@ -21,7 +21,7 @@ const unstressed = 0.7;
 const finalLengthening = 1.3;
 /** The pause after a word with a punctuation mark such as a comma. */
 const pauseMs = 180;
-/** The duration of a word without sounds. eSpeak NG reads some words together with their neighbor. */
+/** The duration of a word without sounds. eSpeak NG reads some words together with the neighboring word. */
 const leastMs = 40;
 
 /** Estimates the times of tokens in seconds. All tokens have the same tempo. */

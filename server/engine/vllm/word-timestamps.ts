@@ -78,7 +78,7 @@ export class EdgeFinder {
   }
 }
 
-/** Returns the sum of the squares. It runs for every sample, so it is a separate loop without objects. */
+/** Returns the sum of the squares. This loop runs for every sample, so it creates no objects. */
 function energy(samples: Int16Array, begin: number, end: number): number {
   let sum = 0;
   for (let i = begin; i < end; i++) {

@@ -43,9 +43,10 @@ export class Dictionaries {
 }
 
 /**
- * The dictionaries of the server. Their licenses allow their use in this process, and they load within
- * seconds. Russian and Turkish are missing because they need a quarter of a gigabyte each. Most other
- * dictionaries are under the GPL or the LGPL. An administrator can mount any of these.
+ * The dictionaries of the server. The licenses of these dictionaries allow their use in this process, and
+ * each dictionary loads within seconds. The dictionaries of Russian and Turkish are excluded because each
+ * needs a quarter of a gigabyte. Most other dictionaries are under the GPL or the LGPL. An administrator can
+ * mount all excluded dictionaries.
  */
 const serverDictionaries: Readonly<Record<string, () => Promise<Dictionary>>> = {
   eng: async () => {

@@ -33,7 +33,7 @@ export class Vocabulary {
   }
 
   /**
-   * Returns the out-of-vocabulary words of a text. Returns no words if the language has no dictionary, or if
+   * Returns the out-of-vocabulary words of a text. The list is empty if the language has no dictionary, or if
    * the worker thread is overloaded or fails.
    */
   unknownWords(text: string, options: VocabularyOptions): Promise<readonly string[]> {
@@ -72,7 +72,7 @@ export class Vocabulary {
     this.#waiting.clear();
   }
 
-  /** Logs a problem once, because every text would cause it again. */
+  /** Logs a problem once, because every text would cause the same problem again. */
   #logProblem(problem: string): void {
     if (problem === this.#problem) return;
     this.#problem = problem;

@@ -1,6 +1,6 @@
 /**
- * The worker thread that looks up words. A dictionary takes seconds to load, and in the main thread all
- * streams would wait for it.
+ * The worker thread that looks up words. A dictionary takes seconds to load, and would block all streams if
+ * the main thread loaded it.
  */
 import { parentPort, workerData } from "node:worker_threads";
 import { isKnown, wordsToLookUp } from "../../text/planning/vocabulary.ts";

@@ -33,7 +33,7 @@ export interface User {
   readonly team?: string;
 }
 
-/** A user and the way to sign in. The way is undefined until the user has opened the invitation link. */
+/** A user and the way to sign in. `signsInBy` is undefined until the user has accepted the invitation. */
 export type ListedUser = User & { readonly signsInBy: "password" | "provider" | undefined };
 
 /**
@@ -41,7 +41,7 @@ export type ListedUser = User & { readonly signsInBy: "password" | "provider" | 
  * of its author.
  */
 export interface Accounts {
-  /** Whether an owner exists or has existed. */
+  /** Returns whether an owner exists or has existed. */
   isSetUp(): Promise<boolean>;
   /**
    * Creates the first owner.
@@ -61,9 +61,7 @@ export interface Accounts {
    * @throws AccountError if the user does not exist.
    */
   invite(actor: string, id: string): Promise<string>;
-  /**
-   * Returns a function that lists the valid API keys of a user ID. The user knows the secrets of these keys.
-   */
+  /** Returns a function that lists the valid API keys whose secrets a user knows, by the ID of the user. */
   madeKeys(): Promise<(id: string) => readonly CreatedKey[]>;
   /**
    * Removes a user.
@@ -74,9 +72,9 @@ export interface Accounts {
   /** Returns the user of a valid link. */
   invited(secret: string): Promise<User | undefined>;
   /**
-   * Sets the password of the link's user and invalidates the link. It ends all sessions of the user, and
-   * removes all other ways to sign in.
-   * @throws AccountError if the link is not valid any more.
+   * Sets the password of the link's user, invalidates the link, ends all sessions of the user, and removes
+   * all other ways to sign in.
+   * @throws AccountError if the link was used or has expired.
    */
   join(secret: string, password: string): Promise<User>;
   /**
@@ -116,7 +114,7 @@ const invitationMs = 7 * 86_400_000;
  * @param now returns the time in milliseconds since the epoch.
  */
 export function createAccounts(database: Database, now: () => number): Accounts {
-  /** Runs changes one after the other. Otherwise two owners could remove each other. */
+  /** Runs changes one after the other. Concurrent changes would allow two owners to remove each other. */
   const change = <Result>(work: (trx: Transaction<Tables>) => Promise<Result>) =>
     changeInTurn(database, "accounts", work);
   const audit = (trx: Transaction<Tables>, entry: AuditEntry) => writeAudit(trx, entry, now());

@@ -12,15 +12,15 @@ export interface ProvedIdentity {
   /** The URL of the provider. */
   readonly issuer: string;
   /**
-   * The provider's permanent ID of the user. In contrast to it, names and email addresses may move to other
-   * users.
+   * The provider's permanent ID of the user. Names and email addresses may move to another user, but this ID
+   * may not.
    */
   readonly subject: string;
-  /** A valid user name of this dashboard. Undefined if the provider sent none. */
+  /** A valid user name of this dashboard. The value is undefined if the provider sent none. */
   readonly name: string | undefined;
-  /** The email address in lower case. Undefined if the provider has not verified it. */
+  /** The email address in lower case. The value is undefined if the provider has not verified it. */
   readonly verifiedEmail: string | undefined;
-  /** The role that the user's groups grant. Undefined if they grant no role. */
+  /** The role that the user's groups grant. The value is undefined if they grant no role. */
   readonly grant: RoleGrant | undefined;
 }
 
@@ -36,7 +36,7 @@ export interface SignInRefusal {
   readonly problem: SignInRefusalReason;
   /** The message for the user. */
   readonly why: string;
-  /** The user, if the user is known. */
+  /** The user. The value is undefined if the identity belongs to no user. */
   readonly person?: User;
 }
 
@@ -51,9 +51,10 @@ export type SignInRefusalReason =
 /** Users who sign in with a provider instead of a password. */
 export interface Identities {
   /**
-   * Finds the user of an identity. The order is: the user with the same issuer and subject, the user of the
-   * invitation link, the user whose invitation has the verified email address, and a new user whose groups
-   * grant a role. An account that has been used before is never linked to another identity automatically.
+   * Finds the user of an identity. The following users are searched in order: the user with the same issuer
+   * and subject, the user of the invitation link, the user whose invitation has the verified email address,
+   * and a new user whose groups grant a role. An account that has been used before is never linked to another
+   * identity automatically.
    * @param link the secret of an invitation.
    */
   admit(proved: ProvedIdentity, link: string | undefined): Promise<SignInDecision>;

@@ -12,7 +12,7 @@ export interface Sessions {
   end(secret: string): Promise<void>;
   /** Lists the valid sessions of a user, at most a hundred. The most recently used session is first. */
   list(personId: string): Promise<readonly ListedSession[]>;
-  /** Ends one session of a user, by its ID. It does nothing if the session belongs to another user. */
+  /** Ends one session of a user, by its ID. The call has no effect if the session belongs to another user. */
   endOne(personId: string, id: string): Promise<void>;
   /** Ends all sessions of a user except the session with this secret. */
   endOthers(personId: string, secret: string): Promise<void>;
@@ -35,7 +35,7 @@ export function sessionId(secret: string): string {
 /** The longest duration of a session, and the longest time without use. */
 const longestMs = 7 * 86_400_000;
 const idleMs = 86_400_000;
-/** The resolution of the last use. It limits the number of writes. */
+/** The resolution of the last use. A higher resolution would cause more writes. */
 const useResolutionMs = 60_000;
 const mostListed = 100;
 

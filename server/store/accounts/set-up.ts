@@ -2,16 +2,16 @@ import type { Kysely, Transaction } from "kysely";
 import type { Tables } from "../backend/schema.ts";
 
 /**
- * Whether an owner exists or has existed. The link for the first owner is then invalid, even if changed
- * groups of a provider leave no owner.
+ * Returns whether an owner exists or has existed. If so, the link for the first owner is invalid, even if
+ * changed groups of a provider have removed the last owner.
  */
 export async function isSetUp(db: Kysely<Tables>): Promise<boolean> {
   return (await findMark(db)) !== undefined || (await findOwner(db)) !== undefined;
 }
 
 /**
- * Records that the dashboard is set up. It runs in the transaction that adds an owner or changes the role of
- * an owner.
+ * Records that the dashboard is set up. The caller runs this function in the transaction that adds an owner
+ * or changes the role of an owner.
  */
 export async function markSetUp(trx: Transaction<Tables>, now: number): Promise<void> {
   await trx

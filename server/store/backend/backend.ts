@@ -1,14 +1,14 @@
 import type { Dialect, Kysely } from "kysely";
 import type { Tables } from "./schema.ts";
 
-/** A kind of database. It contains the differences between SQLite and PostgreSQL. */
+/** A kind of database. The interface contains the operations in which SQLite and PostgreSQL differ. */
 export interface Backend {
   readonly dialect: Dialect;
   /** The name for messages, without a password. */
   readonly name: string;
   /**
-   * Locks migrations until the transaction ends. If several processes start at the same time, only one of them
-   * migrates.
+   * Locks migrations until the transaction ends. If several processes start at the same time, only one of
+   * them migrates.
    */
   lockMigrations(trx: Kysely<Tables>): Promise<void>;
   /**
@@ -29,7 +29,7 @@ export interface DatabaseFault {
   readonly isReplaced: boolean;
 }
 
-/** A database error that was not explained in a message yet. */
+/** A database error without an explanation for the administrator. */
 export class DatabaseError extends Error {
   readonly fault: DatabaseFault;
 

@@ -23,8 +23,8 @@ export interface Tables {
     readonly created_at: number;
     readonly expires_at: number | null;
     /**
-     * A `KeyCreator`. Null for a secret that the command line created, and for a secret from before migration
-     * 011.
+     * A `KeyCreator`. The value is null for a secret that the command line created, and for a secret from
+     * before migration 011.
      */
     readonly made_by: string | null;
     readonly last_used_at: number | null;
@@ -53,7 +53,7 @@ export interface Tables {
     readonly name: string;
     readonly role: string;
     readonly team_id: string | null;
-    /** The Argon2id hash as a PHC string. Null until the user has chosen a password. */
+    /** The Argon2id hash as a PHC string. The value is null until the user has chosen a password. */
     readonly password: string | null;
     readonly created_at: number;
   };
@@ -82,11 +82,14 @@ export interface Tables {
     readonly is_granted: number;
   };
   /**
-   * The mark that the dashboard is set up. It has one row as soon as an owner has existed, and the row is
-   * never deleted.
+   * The mark that the dashboard is set up. The table gets one row when the first owner is added, and the row
+   * is never deleted.
    */
   readonly set_up: { readonly id: number; readonly at: number };
-  /** The oldest release that can use these tables. One row has the name of its last migration. */
+  /**
+   * The oldest release that can use these tables. The table has one row with the name of that release's last
+   * migration.
+   */
   readonly schema_readers: { readonly id: number; readonly oldest: string };
   /** The audit log. Rows are never changed, and are deleted after the retention time. */
   readonly audit: {
@@ -99,7 +102,7 @@ export interface Tables {
   };
   /** The pronunciations of the teams. */
   readonly lexicon: {
-    /** The team. Empty for keys without a team. */
+    /** The team. The value is empty for keys without a team. */
     readonly team_id: string;
     /** The ISO 639-3 code of the language. */
     readonly language: string;
@@ -109,7 +112,7 @@ export interface Tables {
     readonly phonemes: string;
   };
   readonly team_settings: {
-    /** The team. Empty for keys without a team. */
+    /** The team. The value is empty for keys without a team. */
     readonly team_id: string;
     /** 1 if the team keeps sentences, otherwise 0. */
     readonly keep_sentences: number;
@@ -135,9 +138,9 @@ export interface Tables {
     /** The day in UTC, for example `2027-01-31`. */
     readonly day: string;
     readonly key_id: string;
-    /** The name of the key on that day. It is kept after the key is deleted. */
+    /** The name of the key on that day. The row keeps the name after the key is deleted. */
     readonly key: string;
-    /** The team. Empty for keys without a team. */
+    /** The team. The value is empty for keys without a team. */
     readonly team_id: string;
     readonly model: string;
     readonly voice: string;
@@ -344,8 +347,9 @@ async function createVoiceUsage(db: Kysely<never>): Promise<void> {
 }
 
 /**
- * Creates the mark that the dashboard is set up. An owner shows that it is set up. An audit log entry about
- * an owner also shows it, because changed groups of a provider may have removed the role.
+ * Creates the mark that the dashboard is set up. The dashboard counts as set up if an owner exists. It also
+ * counts as set up if the audit log has an entry about an owner, because changed groups of a provider may
+ * have removed the role.
  */
 async function createSetUp(db: Kysely<never>): Promise<void> {
   await db.schema

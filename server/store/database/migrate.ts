@@ -19,7 +19,7 @@ export class MigrationError extends Error {
   }
 }
 
-/** The tables belong to another release, and this release must not use them. */
+/** The tables belong to another release, and this release must not use the tables. */
 export class SchemaMismatch extends Error {
   constructor(message: string) {
     super(message);

@@ -1,6 +1,6 @@
 /**
- * Returns a function that reports an error only if it differs from the previous one. `undefined` reports the
- * end of the error.
+ * Returns a function that reports an error only if the error differs from the previous error. `undefined`
+ * reports the end of the error.
  */
 export function reportChanges(report: (error: Error | undefined) => void): typeof report {
   let lastMessage: string | undefined;

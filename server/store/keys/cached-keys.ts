@@ -18,16 +18,16 @@ export interface CachedKeysOptions {
   /** Called with an error when the table becomes unreadable, and with undefined when it is readable again. */
   readonly onError: (error: Error | undefined) => void;
   /**
-   * Called in the same way for writes of last-use times. With a full disk, for example, writes fail while
-   * reads still work.
+   * Called like `onError`, for writes of last-use times. On a full disk, for example, writes fail while reads
+   * still work.
    */
   readonly onUnwritten: (error: Error | undefined) => void;
 }
 
 export interface CachedKeys extends KeyStore {
-  /** Reads the table for the first time. Resolves even if that fails. */
+  /** Reads the table for the first time. The promise resolves even if the read fails. */
   start(): Promise<void>;
-  /** Whether the table has been read. Every look-up fails until then. */
+  /** Returns whether the table has been read. Every look-up fails until then. */
   isRead(): boolean;
   /** Writes the remaining last-use times. */
   close(): Promise<void>;

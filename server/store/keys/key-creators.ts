@@ -11,8 +11,8 @@ export interface CreatedKey {
 }
 
 /**
- * Returns a function that lists the valid API keys of a creator. They are the keys that the creator created,
- * and the keys that were created with those keys.
+ * Returns a function that lists the valid API keys of a creator. The list contains the keys that the creator
+ * created, and the keys that were created with those keys.
  */
 export async function listCreatedKeys(
   db: Kysely<Tables>,

@@ -4,7 +4,7 @@ import { digestKey, type KeyFacts, type KeyLimits, type Scope, scopes } from "./
 import { type KeyManager, type ListedKey, latestEnd, nameTaken, noSuchKey } from "./key-manager.ts";
 import { type KeyEntry, KeyIndex, type KeyStore } from "./key-store.ts";
 
-/** The content of `keys.yaml`. It contains only digests, so it may be stored in Git. */
+/** The content of `keys.yaml`. The file contains only digests, so it may be stored in Git. */
 export interface KeyFile {
   readonly keys: readonly {
     /** The name. Two entries with the same name are one key during its rotation. */
@@ -49,8 +49,8 @@ export function parseKeyFile(text: string): readonly KeyEntry[] {
 }
 
 /**
- * Parses YAML. The parser's message is not used, because it quotes the file, which may contain an API key by
- * mistake.
+ * Parses YAML. The error omits the parser's message. That message quotes the file, which may contain an API
+ * key by mistake.
  */
 function readYaml(text: string): unknown {
   try {
@@ -122,7 +122,7 @@ export function openKeyFileBook(file: {
 }): KeyManager {
   const change = (edit: (keys: KeyFile["keys"]) => KeyFile["keys"]) => {
     const text = file.read();
-    parseKeyFile(text); // This detects invalid content before the file is written.
+    parseKeyFile(text); // This call detects invalid content before the file is written.
     const document = (parse(text) ?? {}) as Partial<KeyFile>;
     file.write(stringify({ ...document, keys: edit(document.keys ?? []) }));
   };

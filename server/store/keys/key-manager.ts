@@ -15,8 +15,7 @@ export interface KeyManager {
    */
   revoke(name: string): Promise<void>;
   /**
-   * Adds a secret to a key. The previous secrets end after the overlap, or at their own end if that is
-   * earlier.
+   * Adds a secret to a key. The previous secrets end after the overlap, or earlier if they expire earlier.
    * @throws KeyManagerError if the key does not exist, or all its secrets have ended.
    */
   rotate(name: string, key: string, change: KeyRotation): Promise<void>;

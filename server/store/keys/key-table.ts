@@ -17,7 +17,7 @@ import {
 } from "./key-manager.ts";
 import type { KeyEntry } from "./key-store.ts";
 
-/** The API keys of a database, for a server that reads them. */
+/** The API keys of a database, for a server that verifies requests. */
 export interface KeyTable {
   /** The revision number, which changes with every key. */
   revision(): Promise<number>;
@@ -31,7 +31,8 @@ export interface KeyTable {
 }
 
 /**
- * The highest number of secrets that are read. No installation reaches it, and they are read within a second.
+ * The highest number of secrets that are read. This limit is far above the number of keys of an installation,
+ * and this number of secrets is read within a second.
  */
 const maxSecrets = 200_000;
 
@@ -61,7 +62,7 @@ export interface KeyTableUser {
   readonly actor: string;
   /** The team of the keys that the author may see and create. Undefined means all teams. */
   readonly team?: string | undefined;
-  /** The creator that is stored with each new secret. Undefined for an unknown author. */
+  /** The creator that is stored with each new secret. The value is undefined for an unknown author. */
   readonly maker?: KeyCreator;
   /** Whether keys with the scope `admin` are excluded. Their secrets would give this author more rights. */
   readonly withoutAdmin?: boolean;

@@ -21,7 +21,8 @@ export interface KeyLimits {
 /** An API key without its secret. */
 export interface ApiKey {
   /**
-   * The ID, which a rotation does not change. Rate limits, fair queueing and out-of-vocabulary words use it.
+   * The ID, which a rotation does not change. Rate limits, fair queueing and out-of-vocabulary words use this
+   * ID.
    */
   readonly id: string;
   readonly name: string;
@@ -42,7 +43,8 @@ export function createKey(): string {
 }
 
 /**
- * Whether a text has the form and the checksum of a key. The check detects typing errors without a look-up.
+ * Returns whether a text has the form and the checksum of a key. The check detects typing errors without a
+ * look-up.
  */
 export function isWellFormedKey(text: string): boolean {
   const secret = text.slice(keyPrefix.length, -checksumLength);

@@ -7,21 +7,28 @@ import type { Tables } from "../backend/schema.ts";
 import { loggingPool } from "./pool.ts";
 
 /**
- * The limit of connections. Following the API keys needs one query every 2 seconds, and the dashboard needs
+ * The limit of connections. The cache of API keys sends one query every 2 seconds, and the dashboard sends
  * few queries.
  */
 const maxConnections = 4;
-/** The time limits of a connection and of a response. After them the query fails, and it is retried later. */
+/**
+ * The time limits of a connection and of a response. After this time, the query fails, and the server retries
+ * it later.
+ */
 const connectWithinMs = 5_000;
 const respondWithinMs = 15_000;
-/** The limit after which PostgreSQL ends an idle transaction. It releases locks if this process hangs. */
+/**
+ * The limit after which PostgreSQL ends an idle transaction. This limit releases the locks of a process that
+ * hangs.
+ */
 const idleTransactionMs = 10_000;
 /** The number of the advisory lock of migrations. No other program must use the number. */
 const migrationLock = 7_337_251_908;
 
 export interface PostgresOptions {
   /**
-   * The file with the password. It overrides the password in the URL, and is read again for each connection.
+   * The file with the password. This password overrides the password in the URL. The server reads the file
+   * again for each connection.
    */
   readonly passwordFile?: string | undefined;
 }
@@ -92,7 +99,7 @@ export function databaseName(url: string): string {
 }
 
 /**
- * Explanations of errors. The keys are the first characters of the SQLSTATE
+ * The explanations of errors. The keys are the first characters of the SQLSTATE
  * (postgresql.org/docs/current/errcodes-appendix.html), or the code of a network error.
  */
 const meanings: readonly (readonly [begin: string, meaning: string])[] = [

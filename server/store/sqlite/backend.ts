@@ -1,7 +1,7 @@
 import type { Backend, DatabaseFault } from "../backend/backend.ts";
 import { workerSqliteDialect } from "./dialect.ts";
 
-/** Explanations of SQLite's result codes (sqlite.org/rescode.html) for the administrator. */
+/** The explanations of SQLite's result codes (sqlite.org/rescode.html) for the administrator. */
 const meanings: Readonly<Record<number, string>> = {
   5: "is locked by another process; svc-tts retries. Close any other program that has the file open",
   8: "is read-only; allow the server's user to write the file and its folder",

@@ -13,7 +13,7 @@ export function backUpSqlite(path: string, to: string): void {
   if (!existsSync(path)) throw new Error(`${path} does not exist. Check the path of the database.`);
   if (existsSync(to)) throw new Error(`${to} already exists; move the file or choose another name.`);
   const part = `${to}.part`;
-  rmSync(part, { force: true }); // An interrupted copy may have left a part.
+  rmSync(part, { force: true }); // An interrupted copy may have left a partial file.
   // The file is created first, because SQLite would create a file that every user can read.
   writeFileSync(part, "", { mode: 0o600, flag: "wx" });
   const source = new DatabaseSync(path, { readOnly: true, timeout: busyTimeoutMs });

@@ -47,8 +47,8 @@ class WorkerDriver implements Driver {
   }
 
   /**
-   * Begins a transaction and locks the file immediately. Otherwise a transaction that has read could not
-   * write after another process wrote.
+   * Begins a transaction and locks the file immediately. A transaction that locks the file at its first write
+   * would fail if another process wrote after the transaction's first read.
    */
   async beginTransaction(connection: DatabaseConnection): Promise<void> {
     await connection.executeQuery(CompiledQuery.raw("begin immediate"));
@@ -70,7 +70,7 @@ class WorkerDriver implements Driver {
   }
 
   async releaseConnection(): Promise<void> {
-    // The dialect has one connection. Kysely gives it to one caller at a time.
+    // The dialect has one connection. Kysely gives the connection to one caller at a time.
   }
 
   async destroy(): Promise<void> {
@@ -117,7 +117,7 @@ class WorkerConnection implements DatabaseConnection {
     worker.unref();
     worker.on("message", (answer: Answer) => this.#settle(answer));
     const fail = (error: Error) => {
-      if (this.#worker === worker) this.#fail(error); // Otherwise another worker has replaced this worker.
+      if (this.#worker === worker) this.#fail(error); // The error of a replaced worker is ignored.
     };
     worker.on("error", fail);
     worker.on("exit", () => fail(new Error("the worker thread of the database ended unexpectedly")));

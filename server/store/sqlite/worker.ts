@@ -1,7 +1,7 @@
 /**
  * The worker thread of an SQLite file. A slow disk or another process's lock blocks only this thread, and
- * does not interrupt streams. The thread opens the file at the first statement, and again after an error. It
- * then finds a file that was repaired or restored.
+ * does not interrupt streams. The thread opens the file at the first statement, and again after an error. The
+ * thread then uses a file that was repaired or restored.
  */
 import { closeSync, openSync, statSync } from "node:fs";
 import { DatabaseSync, type SQLInputValue } from "node:sqlite";

@@ -45,8 +45,8 @@ function isDotted(window: NormalizationWindow, distance: number): boolean {
 }
 
 /**
- * Reads an abbreviation before a number, such as "p. 42" or "No. 5". Without the number it may be an ordinary
- * word.
+ * Reads an abbreviation before a number, such as "p. 42" or "No. 5". Without a number, the abbreviation may
+ * be an ordinary word.
  */
 function readNumbered(
   window: NormalizationWindow,
@@ -82,7 +82,8 @@ function readInitials(text: string, language: LanguageRules): WordReading {
 }
 
 /**
- * Returns the punctuation after an abbreviation. It includes the dot only if the dot also ends the sentence.
+ * Returns the punctuation after an abbreviation. The punctuation includes the dot only if the dot also ends
+ * the sentence.
  */
 function afterDot(window: NormalizationWindow, distance: number, mayEnd: boolean): string {
   const { after = "" } = window.at(distance) ?? {};

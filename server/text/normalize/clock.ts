@@ -81,7 +81,7 @@ function withMarker(
   return { spoken, ...(kind === "half" && { after: dotAfterHalf(window, words) }) };
 }
 
-/** Returns the punctuation after "p.m.". Its dot also ends the sentence if a capital letter follows. */
+/** Returns the punctuation after "p.m.". The last dot also ends the sentence if a capital letter follows. */
 function dotAfterHalf(window: NormalizationWindow, words: number): string {
   const { text = "", after = "" } = window.at(words) ?? {};
   const next = window.at(words + 1);

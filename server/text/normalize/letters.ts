@@ -39,8 +39,8 @@ function spellOut(text: string, language: LanguageRules): string {
 const acronym = /^(?<lead>\p{L}{1,3}['’])?(?<core>\p{Lu}{2,6})(?<tail>['’]?s)?$/u;
 
 /**
- * Reads an acronym: FBI letter by letter, and NASA as a word. In a text that is written in capital letters,
- * both are ordinary words.
+ * Reads an acronym letter by letter (FBI) or as a word (NASA). Between other words in capital letters, only
+ * the acronyms that the language lists as spelled are read letter by letter.
  */
 export function readAcronym(window: NormalizationWindow, language: LanguageRules): WordReading | undefined {
   const { special, spelled } = language.acronyms;
@@ -72,7 +72,7 @@ export function readMixed(window: NormalizationWindow, language: LanguageRules):
   return { spoken: [sayMixed(text, language)] };
 }
 
-/** Prefixes of a year, as in "pre-1990". */
+/** The prefixes of a year, as in "pre-1990". */
 const beforeYear = /^(?:pre|post|mid|early|late|vor|nach|ante|avant|après)-$/iu;
 
 export function sayMixed(text: string, language: LanguageRules): string {

@@ -31,7 +31,10 @@ import { readWholeNumber } from "./whole-numbers.ts";
 
 const languages = ownEntries<LanguageRules>({ eng: english, spa: spanish, fra: french, deu: german });
 
-/** The number of words before and after a word that a rule can read. It bounds the work for each word. */
+/**
+ * The number of words before and after a word that a rule can read. These limits bound the work for each
+ * word.
+ */
 const wordsBehind = 5;
 const wordsAhead = 8;
 
@@ -71,7 +74,7 @@ function readSigns(window: NormalizationWindow, language: LanguageRules): WordRe
   return readSymbols(window, language, (rest) => readWord(rest, language));
 }
 
-/** Whether a word is a formula. A slash in a formula is a division. */
+/** Returns whether a word is a formula. A slash in a formula is a division. */
 function isFormula({ text }: NormalizationWindow): boolean {
   return /[=+×÷^]/u.test(text);
 }
@@ -118,7 +121,10 @@ function readerOf(language: string): Reader {
     : (window) => readWholeNumber(window, language);
 }
 
-/** Matches a word of letters. Such a word is unchanged, unless it is an abbreviation without a dot. */
+/**
+ * Matches a word of letters. The normalizer changes this kind of word only if the word is an abbreviation
+ * without a dot.
+ */
 const plainWord = /^(?![IVXLC]+(?:er|re|e)$)\p{Lu}?\p{Ll}+$/u;
 
 function readWord(window: NormalizationWindow, language: LanguageRules): WordReading | undefined {
@@ -268,7 +274,7 @@ function asciiDigit(character: string): string {
   return String(value);
 }
 
-/** The queue of tokens. It contains tokens that were read, and the tokens ahead. */
+/** The queue of tokens. The queue contains the last words that were read, and the tokens that follow. */
 class Tokens {
   readonly #read: Reader;
   readonly #past: Word[] = [];

@@ -3,7 +3,7 @@ import { readQuantity } from "./common/quantity.ts";
 import { NormalizationWindow, phrase, type WordReading } from "./common/window.ts";
 
 /**
- * The number of words in which a slash is searched: "$9.99/month", "5 €/Monat", "2 Mio. €/Jahr", "5 € /
+ * The number of words in which the rule searches for a slash, as in "$9.99/month", "2 Mio. €/Jahr" and "5 € /
  * Monat".
  */
 const mostWords = 4;

@@ -20,7 +20,7 @@ const spaced = [
   /^[6-9]\d{2} \d{2} \d{2} \d{2}$/u,
   /^[89]\d \d{3} \d{2} \d{2}$/u,
   /^\d{2} \d{4} \d{4}$/u,
-  /^\d{4}(?: \d{4}){3}$/u, // The number of a credit card.
+  /^\d{4}(?: \d{4}){3}$/u, // This form matches the number of a credit card.
 ];
 /** Phone numbers that begin with a zero. A quantity never begins with a zero. */
 const national = [
@@ -65,7 +65,7 @@ function isSpaced(
   return spaced.some((form) => form.test(written)) && !countsSomething(window, count, language);
 }
 
-/** Whether the groups are a quantity, as in "600 000 000 personas" or "800 000 000 €". */
+/** Returns whether the groups are a quantity, as in "600 000 000 personas" or "800 000 000 €". */
 function countsSomething(window: NormalizationWindow, count: number, language: LanguageRules): boolean {
   const isRound = window.textAt(count - 1) === "000";
   const next = window.at(count - 1)?.after === "" ? window.textAt(count) : "";

@@ -134,7 +134,7 @@ export function sayLoneDash(
 const arithmetic = /^[=+×÷*/·⋅≈≠<>≤≥−]$/u;
 const farthestSign = 6;
 
-/** Whether a dash is a minus: another arithmetic sign is near it, as in "9 - 5 = 4". */
+/** Returns whether a dash is a minus, because another arithmetic sign is near the dash, as in "9 - 5 = 4". */
 function isSubtraction(window: NormalizationWindow, words: number): boolean {
   if (words !== 1) return false;
   if (arithmetic.test(window.textAt(-1))) return true;

@@ -3,7 +3,7 @@ import { type NormalizationWindow, phrase, type WordReading } from "./common/win
 
 /**
  * Reads a word with slashes part by part, such as "01.05.2024/02.05.2024", "v1.2.3/v1.2.4" or
- * "192.168.1.0/24". No other rule reads such a word as a whole.
+ * "192.168.1.0/24". No other rule reads a word of this form as a whole.
  */
 export function readSlashed(
   window: NormalizationWindow,

@@ -50,7 +50,7 @@ function readOperator(window: NormalizationWindow, language: LanguageRules): Wor
   const sentence = isBetween || (isRelation && !beforeBareSign.test(before));
   if (sentence && operators[text] !== undefined) return { spoken: [operators[text]] };
   if (text === "#" && /^\d/u.test(after)) return { spoken: [language.number] };
-  // The sign marks a list item or a heading, and is not read.
+  // A sign such as "*" or "#" marks a list item or a heading, and is not read.
   if (/^[*#\\/†]+$/u.test(text)) return { spoken: [""] };
   const name = currencies[text]?.many ?? symbols[text];
   return { spoken: [name ?? sayPieces(text, language)] };

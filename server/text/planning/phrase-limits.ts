@@ -10,9 +10,9 @@ export interface PhraseToken {
 
 /** The rules for the end of one phrase. */
 export interface PhraseLimits {
-  /** Whether the phrase may end at the end of a clause. */
+  /** Returns whether the phrase may end at the end of a clause. */
   endsAtClause(tokens: readonly PhraseToken[]): boolean;
-  /** Whether the phrase is too long. */
+  /** Returns whether the phrase is too long. */
   isFull(tokens: readonly PhraseToken[]): boolean;
   /** Returns the number of tokens after which a phrase that is too long is cut. */
   cutPlace(tokens: readonly PhraseToken[]): number;
@@ -31,7 +31,10 @@ export interface LimitOptions {
  */
 const maxPhraseTokens = 28;
 const maxPhraseCharacters = 240;
-/** The highest number of tokens of the first phrase. It is short, so that the first audio is sent early. */
+/**
+ * The highest number of tokens of the first phrase. The first phrase is short, so that the first audio is
+ * sent early.
+ */
 const maxFirstPhraseTokens = 12;
 /** A sentence that is longer than the first phrase by at most this number of tokens is not divided. */
 const maxStumpTokens = 4;
@@ -97,7 +100,7 @@ function partStartsOf({ language }: LimitOptions): ReadonlySet<string> {
 interface TokenRules {
   /** Whether the phrase is the first of the text. The first phrase ends at the end of its first clause. */
   readonly isFirst: boolean;
-  /** Whether a phrase that is too long may be cut before a word. */
+  /** Returns whether a phrase that is too long may be cut before a word. */
   readonly beginsPart?: (text: string, index: number) => boolean;
 }
 

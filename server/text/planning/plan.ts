@@ -15,7 +15,7 @@ export interface SpeechPlanOptions extends MarkupOptions {
   readonly quickStart: boolean;
   /**
    * The longest permitted ratio between the lengths of a phrase and the phrase before it, for an engine that
-   * is only slightly faster than real time. Undefined if the ratio is not limited.
+   * is only slightly faster than real time. The value is undefined if the ratio is not limited.
    */
   readonly growth?: number;
   /** The pronunciations of words. */
@@ -37,9 +37,9 @@ export type Segment =
 const pauseMs: Readonly<Record<Boundary, number>> = { none: 0, clause: 130, sentence: 350, paragraph: 600 };
 
 /**
- * Plans the speech of a text. Segments are planned as they are requested.
- * @throws Failure `invalid_request` for invalid markup. For a short text it is thrown before the first
- * segment. The markup of a long text must first be checked with `checkLongMarkup`.
+ * Plans the speech of a text. The returned iterable plans each segment when the consumer requests it.
+ * @throws Failure `invalid_request` for invalid markup. For a short text, the failure is thrown before the
+ * first segment. The markup of a long text must first be checked with `checkLongMarkup`.
  */
 export function planSpeech(text: string, options: SpeechPlanOptions): Iterable<Segment> {
   checkShortMarkup(text, options);
@@ -70,7 +70,8 @@ function* phrases(
   const isLast = next?.kind !== "token";
   while (state.phrase.isFull() || (state.phrase.length > 0 && (isLast || state.phrase.isDone()))) {
     const { segment, rest } = state.phrase.cut((characters) => nextLimits(options, characters));
-    // Punctuation adds no silence before a requested pause, which is exact, and at the end of the text.
+    // Punctuation adds no silence before a requested pause, because the requested duration is exact. It also
+    // adds no silence at the end of the text.
     yield isLast && rest.length === 0 ? { ...segment, pauseMs: 0 } : segment;
     state.phrase = rest;
   }
@@ -99,8 +100,8 @@ class Phrase {
   }
 
   /**
-   * Whether the phrase is complete. A phrase ends at the end of a sentence, and the first phrase may end at
-   * the end of a clause.
+   * Returns whether the phrase is complete. A phrase ends at the end of a sentence, and the first phrase may
+   * end at the end of a clause.
    */
   isDone(): boolean {
     const last = this.#tokens.at(-1)?.boundary;

@@ -41,14 +41,14 @@ export function wordsToLookUp(text: string, options: VocabularyOptions): Readonl
   return words;
 }
 
-/** Whether a word is spoken as it is written. */
+/** Returns whether a word is spoken as it is written. */
 function isPlain({ text, written, phonemes }: WrittenToken): boolean {
   return !phonemes && text === written && written.length >= shortest && word.test(written);
 }
 
 /**
- * Whether a dictionary contains a word. The word may also be contained in lower case, without its possessive
- * 's, or as separate parts.
+ * Returns whether a dictionary contains a word. The dictionary may contain the word in lower case, without
+ * its possessive 's, or as separate parts.
  */
 export function isKnown(written: string, has: (word: string) => boolean): boolean {
   const plain = written.replaceAll("’", "'").replaceAll("‐", "-");

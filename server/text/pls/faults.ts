@@ -10,14 +10,14 @@ export interface PlsProblem {
 
 /** An error in a lexicon file. Quotations of the file are shortened. */
 export type PlsFault =
-  /** Errors after which the rest of the file cannot be read. */
+  /** The errors after which the rest of the file cannot be read. */
   | { readonly kind: "xml"; readonly column: number; readonly saying: string }
   | { readonly kind: "encoding"; readonly encoding: string }
   | { readonly kind: "not-utf-8" | "doctype" | "version" | "language" }
   | { readonly kind: "deep" | "full"; readonly most: number }
   | { readonly kind: "root"; readonly namespace: string }
   | { readonly kind: "alphabet"; readonly allowed: readonly string[] }
-  /** Errors of one entry. */
+  /** The errors of one entry. */
   | { readonly kind: "misplaced"; readonly element: string; readonly parent: string }
   | { readonly kind: "no-grapheme" | "no-phoneme" }
   | { readonly kind: "phoneme"; readonly text: string; readonly why: SoundsFault }

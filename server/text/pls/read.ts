@@ -27,7 +27,7 @@ const maxDepth = 16;
 const maxListedProblems = 20;
 
 /**
- * Reads a lexicon file of PLS 1.0. It never opens files or entities that the document references, and it
+ * Reads a lexicon file of PLS 1.0. The reader never opens files or entities that the document references, and
  * rejects document types.
  * @param file the content in UTF-8.
  */

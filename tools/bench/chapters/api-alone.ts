@@ -21,10 +21,13 @@ export interface ApiAlone extends Served {
   stop(): Promise<void>;
 }
 
-/** Options of the load tool for requests that the replayed model supports. */
+/** The options of the load tool for requests that the replayed model supports. */
 export const replayOptions = ["--model", "arcana", "--voice", "luna"];
 
-/** @param more environment variables, see docs/reference/settings.md. */
+/**
+ * Starts an API tier in front of a model tier that replays audio.
+ * @param more additional environment variables (docs/reference/settings.md).
+ */
 export async function startApiAlone(more: NodeJS.ProcessEnv = {}): Promise<ApiAlone> {
   const folder = mkdtempSync(join(tmpdir(), "svc-tts-bench-"));
   const replay = spawn(process.execPath, [replayProgram], { stdio: ["ignore", "pipe", "inherit", "ipc"] });
@@ -73,7 +76,7 @@ async function startApi(
   return spawn(process.execPath, [program, "api"], { env, stdio: ["ignore", "inherit", "inherit"] });
 }
 
-/** Returns Node's options of the server image, so that the measured memory is that of a container. */
+/** Returns Node's options of the server image, so that the measured memory is the memory of a container. */
 function imageNodeOptions(): string {
   const containerfile = readFileSync(new URL("../../../Containerfile", import.meta.url), "utf8");
   const stage = containerfile.split(/^FROM /m).find((text) => / AS server\n/.test(text)) ?? "";

@@ -47,7 +47,7 @@ function mp3Load(seconds: number) {
   return { streams: mp3.streams, seconds, text: replayText(20, "at once"), options };
 }
 
-/** Seconds of audio per second of CPU time, of the encoder alone and of the API tier. */
+/** The seconds of audio per second of CPU time, of the encoder alone and of the API tier. */
 interface Mp3Pair {
   readonly bare: number;
   readonly served: number;

@@ -9,13 +9,13 @@ import { pythonWith } from "../../../test/support/python.ts";
 import { onnxRuntimeOf } from "../common/servers-in-turn.ts";
 
 const packages = ["fastkokoro[cpu]==0.7.0", "onnxruntime==1.32.0"];
-/** The server simplifies the graph before it listens. */
+/** The time limit of the start. The server simplifies the graph before it listens. */
 const readyWithinMs = 180_000;
 
 export interface FastKokoro {
   readonly url: string;
   readonly pid: number;
-  /** Version of ONNX Runtime that the server uses. */
+  /** The version of ONNX Runtime that the server uses. */
   readonly runtime: string;
   stop(): Promise<void>;
 }

@@ -14,7 +14,7 @@ const mostKibibytes = 12;
 const warmUpSockets = 500;
 const openAtOnce = 100;
 const restMs = 5_000;
-/** The longest wait for a ping. The server sends one every 20 seconds. */
+/** The longest wait for a ping. The server sends a ping every 20 seconds. */
 const pingLimitMs = 60_000;
 
 /**
@@ -28,7 +28,8 @@ export function idleSockets(wanted: string | undefined): Measurement {
       const count = readCount(wanted);
       const api = await startApiAlone(openLimits);
       try {
-        const first = await openSockets(api, warmUpSockets); // Compiles the code and fills the caches.
+        // These sockets warm up the compiled code and the caches.
+        const first = await openSockets(api, warmUpSockets);
         await sleep(restMs);
         const beforeBytes = residentBytes(api.pid);
         const sockets = await openSockets(api, count);
@@ -62,7 +63,7 @@ function readCount(wanted: string | undefined): number {
   return most;
 }
 
-/** Returns the soft limit of open files. Node.js raises it to the hard limit when it starts. */
+/** Returns the soft limit of open files. Node.js raises the soft limit to the hard limit when it starts. */
 function openFileLimit(): number {
   const limits = readFileSync("/proc/self/limits", "utf8");
   return Number(/^Max open files +(\d+)/m.exec(limits)?.[1] ?? Number.NaN);
@@ -93,7 +94,7 @@ function openSocket({ url, key }: Served): Promise<IdleSocket> {
   return promise;
 }
 
-/** Waits until every socket has received a ping and answered it. */
+/** Waits until every socket has received a ping. */
 async function untilPinged(sockets: readonly IdleSocket[]): Promise<void> {
   const lateAt = performance.now() + pingLimitMs;
   while (sockets.some(({ pings }) => pings === 0)) {

@@ -60,8 +60,8 @@ interface Times {
 
 /**
  * Measures the time of the hook that checks the key of every request, in milliseconds. The key store is like
- * that of a server with a file and a database. `known` are the keys with digests in the store, by default
- * `keys`.
+ * the key store of a server with a file and a database. `known` are the keys with digests in the store, by
+ * default `keys`.
  */
 async function timeChecks(keys: readonly string[], known = keys): Promise<Times> {
   const entries = known.map((key, i) => ({

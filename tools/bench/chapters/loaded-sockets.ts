@@ -13,12 +13,15 @@ import { openLimits } from "./open-limits.ts";
 
 const seconds = 15;
 const mostMs = 100;
-/** Clients that cancel contexts during the full load. */
+/** The number of clients that cancel contexts during the full load. */
 const cancellingClients = 4;
-/** The words per second of a text that a client sends as fast as it is spoken. */
+/** The words per second of a client that sends its text at the speed of speech. */
 const speakingPace = 3;
 
-/** `perCore` is the number of streams to plan for each core, as docs/how-to/sizing.md states. */
+/**
+ * The models. `fullLoad` is the number of concurrent contexts, and `perCore` is the number of streams that
+ * docs/how-to/sizing.md states for each core.
+ */
 const models = [
   { model: "mist", speaker: "alan", fullLoad: 28, perCore: 40 },
   { model: "arcana", speaker: "luna", fullLoad: 8, perCore: 10 },
@@ -27,10 +30,10 @@ type Model = (typeof models)[number];
 
 interface Loaded {
   readonly model: Model;
-  /** Contexts at full load: each client sends its next text as soon as the previous text is spoken. */
+  /** Contexts at full load. Each client sends its next text as soon as the previous text is synthesized. */
   readonly full: SocketReport;
   readonly cancelled: readonly CancelledContext[];
-  /** Contexts at the stated capacity: each client sends text as fast as it is spoken. */
+  /** Contexts at the stated capacity. Each client sends its text at the speed of speech. */
   readonly stated: SocketReport;
 }
 
@@ -44,7 +47,7 @@ export const loadedSockets: Measurement = {
     try {
       for (const model of models) loaded.push(await loadModel(server, model));
     } finally {
-      await server.stop(); // This sends the last spans.
+      await server.stop(); // The stop sends the last spans.
       await receiver.close();
     }
     const spans = receiver.spans();
@@ -56,7 +59,7 @@ export const loadedSockets: Measurement = {
   },
 };
 
-/** Returns settings that trace only the requests whose client asks for it. */
+/** Returns settings with which the server traces only the requests whose client requests a trace. */
 function tracingTo(url: string): NodeJS.ProcessEnv {
   return {
     [otelEnv.tracesExporter]: "otlp",

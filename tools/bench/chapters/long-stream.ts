@@ -14,7 +14,7 @@ const mostGrowthMegabytes = 25;
 
 interface Memory {
   readonly api: number;
-  /** Memory of the arcana tier and its engines. */
+  /** The memory of the arcana tier and its engines. */
   readonly arcana: number;
 }
 

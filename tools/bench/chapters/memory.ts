@@ -12,8 +12,8 @@ const restAfterMs = 5_000;
 const mostRestMegabytes = 250;
 const soakMinutes = 10;
 /**
- * The number of streams of each format. A stream ends after five seconds and the next one starts, so that a
- * soak test has thousands of streams.
+ * The number of streams of each format. A stream ends after five seconds and the next stream starts, so that
+ * a soak test has thousands of streams.
  */
 const soakStreams = 30;
 const sampleEveryMs = 2_000;
@@ -23,7 +23,9 @@ const sampleEveryMs = 2_000;
  */
 const mostGrowth = 0.1;
 
-/** The results of a soak test. They are kept between runs, because a soak test takes ten minutes. */
+/**
+ * The results of a soak test. A file keeps the results between runs, because a soak test takes ten minutes.
+ */
 interface Soak {
   readonly date: string;
   readonly streams: number;

@@ -32,7 +32,9 @@ const leastOfTheirThroughput = 1.3;
 const mostBytesPerProcess = 550e6;
 const pauseAfterRejectionMs = 250;
 
-/** Each text, and the highest share of the other server's first audio. */
+/**
+ * The texts. `share` is the highest allowed time to first audio, relative to the time of the other server.
+ */
 const texts = [
   { what: "2 words", text: "Hello there.", share: undefined },
   { what: "10 words", text: "Your new table will be delivered on Thursday in May.", share: 1 / 5 },
@@ -48,10 +50,10 @@ interface Figures {
   readonly runtimes: { readonly ours: string; readonly theirs: string };
   readonly firstAudio: readonly (Sides & (typeof texts)[number])[];
   readonly audioPerSecond: readonly (Sides & { readonly streams: number })[];
-  /** Requests that our server rejected because all of its streams were in use. */
+  /** The number of requests that this server rejected because all streams were in use. */
   readonly rejections: number;
   readonly memory: Sides;
-  /** Our process with the model. */
+  /** The memory of this server's process that runs the model. */
   readonly modelProcessBytes: number;
 }
 
@@ -142,7 +144,9 @@ function sumOfMemory(pids: readonly number[]): number {
   return pids.reduce((total, pid) => total + proportionalBytes(pid), 0);
 }
 
-/** The memory of a process, with its part of the pages that it shares (`Pss` in proc_pid_smaps_rollup(5)). */
+/**
+ * Returns the memory of a process, including its part of shared pages (`Pss` in proc_pid_smaps_rollup(5)).
+ */
 function proportionalBytes(pid: number): number {
   const match = /^Pss:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, "utf8"));
   if (!match) throw new Error(`/proc/${pid}/smaps_rollup has no Pss: process ${pid} may have ended`);

@@ -20,7 +20,7 @@ interface PeerFigures {
   readonly model: string;
   readonly runtimes: Side<string>;
   readonly firstAudioMs: Medians;
-  /** Seconds of audio per second, for each number of streams. */
+  /** The seconds of audio per second, for each number of streams. */
   readonly audioPerSecond: readonly (Medians & { readonly streams: number })[];
 }
 
@@ -48,7 +48,7 @@ const streamCounts = [1, 8];
 const sides = ["ours", "theirs", "theirsLikeOurs"] as const;
 const ourRuntime = (createRequire(import.meta.url)("onnxruntime-node/package.json") as { version: string })
   .version;
-/** WAV at the rate of the models. */
+/** The format of the responses: WAV at the rate of the models. */
 const wav = { rate: 22_050, headerBytes: 44 };
 
 /** Compares this server with Piper's server, in turn and with the same models. */
@@ -61,8 +61,8 @@ export const peers: Measurement = {
 };
 
 /**
- * Measures both servers. It starts a separate server, because the other chapters measure a server without
- * mounted voices.
+ * Measures both servers. The function starts a separate server, because the other chapters measure a server
+ * without mounted voices.
  */
 async function measurePeers(): Promise<PeerFigures[]> {
   const folder = new VoicesFolder();

@@ -5,20 +5,23 @@ import { leasePort } from "../../../test/support/port-lease.ts";
 import { pythonWith } from "../../../test/support/python.ts";
 import { onnxRuntimeOf } from "../common/servers-in-turn.ts";
 
-/** Piper's packages (GPL-3.0). They are installed only for measurements, and run in a separate process. */
+/**
+ * Piper's packages (GPL-3.0). These packages are installed only for measurements, and run in a separate
+ * process.
+ */
 const packages = ["piper-tts==1.8.0", "flask==3.1.3"];
 const readyWithinMs = 60_000;
 
 export interface PiperServer {
   readonly url: string;
-  /** Version of ONNX Runtime that the server uses. */
+  /** The version of ONNX Runtime that the server uses. */
   readonly runtime: string;
   stop(): Promise<void>;
 }
 
 /**
  * Starts Piper's HTTP server with one model, as its documentation describes. `runtime` is the version of ONNX
- * Runtime. By default it is the newest version at the first installation of the packages.
+ * Runtime. The default is the newest version at the first installation of the packages.
  */
 export async function startPiper(model: string, runtime?: string): Promise<PiperServer> {
   const python = await pythonWith([

@@ -8,7 +8,10 @@ import { markdownTable, percent } from "../common/page.ts";
 const streamCounts = [1, 8, 32];
 const seconds = 6;
 
-/** Measures full load with few and with many streams. It also warms up the server for later measurements. */
+/**
+ * Measures full load with few and with many streams. This load also warms up the server for later
+ * measurements.
+ */
 export const streams: Measurement = {
   name: "Streams",
   async measure(workbench) {

@@ -9,7 +9,7 @@ const pairs = 4;
 const leastShare = 0.85;
 
 interface Pair {
-  /** Seconds of audio per second, of the engines alone and of the server. */
+  /** The seconds of audio per second, of the engines alone and of the server. */
   readonly alone: number;
   readonly served: number;
 }

@@ -3,7 +3,7 @@ import { WebSocket } from "ws";
 import type { ReceivedSpan } from "../../../test/support/server/otlp.ts";
 import type { Served } from "./load.ts";
 
-/** A text of several phrases, so that an engine still works on it when its first audio arrives. */
+/** A text of several phrases, so that an engine still synthesizes the text when the first audio arrives. */
 const text = `${"The quick brown fox jumps over the lazy dog, and then it rests for a while. ".repeat(8)}`;
 /** The longest wait for the end of one context. Under full load a context waits for an engine. */
 const contextLimitMs = 30_000;
@@ -19,9 +19,12 @@ export interface CancelledContext {
 
 /** The milliseconds from `clear` until the model tier is free. */
 export interface FreeTimes {
-  /** Until the stream no longer counts for the capacity of the model tier. */
+  /** The milliseconds until the stream no longer counts for the capacity of the model tier. */
   readonly slotMs: readonly number[];
-  /** Until the engine process can run another utterance, for the contexts that occupied one when they were cancelled. */
+  /**
+   * The milliseconds until the engine process can run another utterance, for contexts that occupied an engine
+   * process when the client cancelled them.
+   */
   readonly processMs: readonly number[];
 }
 
@@ -48,7 +51,10 @@ export async function cancelContexts(
   return cancelled;
 }
 
-/** @returns undefined if the server rejected the context. */
+/**
+ * Cancels one context at its first audio.
+ * @returns undefined if the server rejected the context.
+ */
 function cancelContext(address: string, key: string): Promise<CancelledContext | undefined> {
   const { promise, resolve } = Promise.withResolvers<CancelledContext | undefined>();
   const traceId = randomBytes(16).toString("hex");
@@ -79,7 +85,7 @@ function cancelContext(address: string, key: string): Promise<CancelledContext |
   socket.on("error", () => socket.terminate());
   socket.on("close", () => {
     clearTimeout(late);
-    resolve(undefined); // Has no effect if the context was cancelled.
+    resolve(undefined); // After a cancellation, this call has no effect.
   });
   return promise;
 }

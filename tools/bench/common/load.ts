@@ -25,7 +25,7 @@ export async function load(served: Served, plan: LoadPlan): Promise<Report> {
   return (await runTool(served, plan)) as Report;
 }
 
-/** The same over WebSockets. */
+/** Runs the load tool over WebSockets in a separate process. */
 export async function loadSockets(
   served: Served,
   { options = [], ...plan }: LoadPlan,
@@ -44,7 +44,8 @@ async function runTool({ url, key }: Served, plan: LoadPlan): Promise<unknown> {
   }
   try {
     const running = promisify(execFile)(process.execPath, [program, ...words]);
-    running.child.stderr?.pipe(process.stderr, { end: false }); // This prints the progress of the load tool.
+    // The pipe prints the progress of the load tool.
+    running.child.stderr?.pipe(process.stderr, { end: false });
     await running;
     return JSON.parse(readFileSync(json, "utf8"));
   } finally {

@@ -12,11 +12,11 @@ export interface Measurement {
 }
 
 /**
- * Resources that measurements share. Each is started at its first use. A measurement starts and stops its
- * other resources.
+ * Resources that measurements share. Each resource is started at its first use. A measurement itself starts
+ * and stops all other resources.
  */
 export interface Workbench {
-  /** Returns the three tiers, which are started like by `make run`. */
+  /** Returns the three tiers, which start as with `make run`. */
   server(): Promise<RunningServer>;
   engines(): Promise<EnginesAlone>;
 }
@@ -25,7 +25,7 @@ export interface TargetResult {
   readonly targets: readonly TargetRow[];
   /** The Markdown text below the heading. */
   readonly text: string;
-  /** SVG plots by file name. They are written to `docs/benchmarks/`. */
+  /** The SVG plots by file name. The program writes the plots to `docs/benchmarks/`. */
   readonly plots?: Readonly<Record<string, string>>;
 }
 

@@ -15,7 +15,7 @@ const key = "the-key-of-a-bench";
 export interface RunningServer {
   readonly url: string;
   readonly key: string;
-  /** Process IDs by role. `engines` are the engine processes of the mist tier. */
+  /** The process IDs by role. `engines` are the engine processes of the mist tier. */
   readonly pids: {
     readonly api: number;
     readonly mist: number;
@@ -61,8 +61,8 @@ export async function startServer(settings: NodeJS.ProcessEnv = {}): Promise<Run
 }
 
 /**
- * Waits until the tiers are ready. It prints the log of the tiers, which contains only warnings and errors.
- * If the tiers do not start, the error contains their last output.
+ * Waits until the tiers are ready. The function prints the log of the tiers, which contains only warnings and
+ * errors. If the tiers do not start, the error contains their last output.
  */
 async function untilSpeaking(child: ChildProcess): Promise<void> {
   const speaking = Promise.withResolvers<void>();

@@ -1,4 +1,6 @@
-/** A comparison of this server with another server that synthesizes with the same model on the same machine. */
+/**
+ * A comparison of this server with another server that synthesizes with the same model on the same machine.
+ */
 import { execFileSync } from "node:child_process";
 import { median } from "./load.ts";
 
@@ -45,7 +47,7 @@ export async function alternate<Side extends string>(
 
 /**
  * Returns the seconds of audio per second. No request starts after the end of the window. Running requests
- * finish, and their time counts.
+ * finish, and the measured time includes these requests.
  */
 export async function measureThroughput(
   send: Send,
@@ -59,7 +61,8 @@ export async function measureThroughput(
     while (performance.now() - startedAt < seconds * 1000) {
       const text = comparedSentences[next++ % comparedSentences.length] ?? "";
       const received = await readAudio(await send(text), format, startedAt);
-      audioSeconds += received.audioSeconds; // The addition follows the await in a separate statement, so that it uses the current sum.
+      // The sum is read after the await, because other streams change the sum during the await.
+      audioSeconds += received.audioSeconds;
     }
   };
   await Promise.all(Array.from({ length: streams }, stream));

@@ -17,25 +17,25 @@ export interface Scenario {
   readonly policy: ChooserPolicy;
   readonly apiProcesses: number;
   readonly replicas: number;
-  /** Number of streams that a replica synthesizes concurrently. */
+  /** The number of streams that a replica synthesizes concurrently. */
   readonly capacity: number;
-  /** Mean share of occupied capacity. */
+  /** The mean share of occupied capacity. */
   readonly load: number;
   readonly requests: number;
   readonly seed: number;
 }
 
 export interface SimulationResult {
-  /** Share of requests that waited at a full replica while another replica had free capacity. */
+  /** The share of requests that waited at a full replica while another replica had free capacity. */
   readonly misplaced: number;
   readonly firstAudioP99Ms: number;
-  /** Mean number of replicas that were tried for a request. */
+  /** The mean number of replicas that were tried for a request. */
   readonly tried: number;
 }
 
 const meanStreamMs = 4_000;
 const firstAudioMs = 100;
-/** Round-trip time of a rejection. */
+/** The round-trip time of a rejection. */
 const hopMs = 2;
 
 interface Replica {
@@ -54,8 +54,8 @@ interface Request {
 const route: Route = { pool: "voice", service: "http://voice", weight: 100, idle: false };
 
 /**
- * Simulates requests in virtual time. They arrive at random times (Poisson) at random API processes. The
- * server's own code selects the replicas.
+ * Simulates requests in virtual time. The requests arrive at random times (Poisson) at random API processes.
+ * The server's own code selects the replicas.
  */
 export function simulate(scenario: Scenario): SimulationResult {
   const { policy, capacity, requests, load } = scenario;
@@ -143,7 +143,7 @@ function takeFirst<Event extends { readonly atMs: number }>(events: Event[]): Ev
   return events.splice(first, 1)[0];
 }
 
-/** Selects two random replicas, and returns the one with fewer streams of this process (Mitzenmacher). */
+/** Selects two random replicas, and returns the replica with fewer streams of this process (Mitzenmacher). */
 function twoChoices(chooser: ReplicaSelector, replicas: readonly Replica[], random: () => number) {
   const draw = () => replicas[Math.floor(random() * replicas.length)]?.url;
   const drawn = new Set([draw(), draw()]);

@@ -1,4 +1,4 @@
-// The two custom resources, with the fields that the benchmark uses.
+// This file declares the two custom resources, with the fields that the benchmark uses.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Functions for deep copies, like those that controller-gen generates.
+// This file contains functions for deep copies, like the functions that controller-gen generates.
 package main
 
 import (

@@ -337,7 +337,7 @@ func fromField(name, path string) corev1.EnvVar {
 func probe(path string, times Probe, grace *int64) *corev1.Probe {
 	return &corev1.Probe{
 		ProbeHandler:     corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromString("http"), Scheme: corev1.URISchemeHTTP}},
-		SuccessThreshold: 1, // This is the default of the API server, which the comparison needs.
+		SuccessThreshold: 1, // The comparison needs this default of the API server.
 		FailureThreshold: times.FailureThreshold, InitialDelaySeconds: times.InitialDelaySeconds, PeriodSeconds: times.PeriodSeconds,
 		TimeoutSeconds: times.TimeoutSeconds, TerminationGracePeriodSeconds: grace,
 	}

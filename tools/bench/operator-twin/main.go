@@ -1,5 +1,5 @@
 // The operator's twin: an equivalent operator on controller-runtime. It creates the same children and statuses, so that the benchmark can
-// compare both operators. It has no canaries, no scaling and no token rotation, and therefore no cost for them.
+// compare both operators. The twin has no canaries, no scaling and no token rotation, so its figures do not include their cost.
 package main
 
 import (

@@ -11,7 +11,7 @@ export interface Request {
   readonly namespace: string;
   readonly name: string;
   readonly status: number;
-  /** Time of the complete response by the clock of the API server, in milliseconds since the epoch. */
+  /** The time of the complete response by the clock of the API server, in milliseconds since the epoch. */
   readonly answeredMs: number;
 }
 
@@ -30,8 +30,8 @@ interface AuditEvent {
 }
 
 /**
- * Returns the audit policy. It records every request of `users`, and only changes of TtsDeployments by other
- * users. Watches are recorded at their start and end. `users` are full names, for example
+ * Returns the audit policy. The policy records every request of `users`, and only changes of TtsDeployments
+ * by other users. Watches are recorded at their start and end. `users` are full names, for example
  * `system:serviceaccount:NAMESPACE:NAME`.
  */
 export function auditPolicy(users: readonly string[]): object {

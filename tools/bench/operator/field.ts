@@ -27,9 +27,9 @@ export interface Field extends AsyncDisposable {
 /** The namespace and the account of one operator. */
 export interface Plot {
   readonly namespace: string;
-  /** Name of the operator's user in the audit log. */
+  /** The name of the operator's user in the audit log. */
   readonly user: string;
-  /** Folder with the files of a service account: ca.crt, namespace and token. */
+  /** The folder with the files of a service account: ca.crt, namespace and token. */
   readonly accountFolder: string;
 }
 
@@ -70,7 +70,7 @@ export async function openPlot({ address, admin }: Field, namespace: string): Pr
   await chartsRole(address, namespace);
   const account = `${namespace}-tts-operator`;
   // The twin lists Secrets for its cache, which is the default of controller-runtime. The role of the
-  // operator does not allow that.
+  // operator does not allow this list.
   if (namespace === namespaces.twin) await letListSecrets(address, namespace, account);
   const token = ["create", "token", account, "-n", namespace, "--duration=24h"];
   const accountFolder = mkdtempSync(join(address.directory, `${namespace}-`));

@@ -46,7 +46,7 @@ export class Fleet {
   /** The writes of the Secrets, by name of the license Secret. */
   readonly #secrets = new Map<string, Promise<void>>();
   #size = 0;
-  /** Names of TtsDeployments that were created or changed, and are not ready yet. */
+  /** The names of TtsDeployments that were created or changed, and are not ready yet. */
   readonly #unsettled = new Set<string>();
 
   constructor(admin: ClusterClient, namespace: string, issuer: Issuer, shape = sharedSecrets) {

@@ -1,6 +1,6 @@
 /**
  * Measures the time from a change of a spec in the API server to the write of the last child that depends on
- * it.
+ * this spec.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { AuditLog, Request } from "./audit.ts";
@@ -56,7 +56,7 @@ export class Stopwatch {
     }
   }
 
-  /** Returns the time of the first successful write by a user that `isHis` accepts. */
+  /** Returns the time of the first successful write by a user that `isUser` accepts. */
   #when(namespace: string, what: string, isUser: (user: string) => boolean): number | undefined {
     const requests = this.#seen.get(`${namespace}/${what}`) ?? [];
     return requests.find(({ user, status }) => isUser(user) && status < 300)?.answeredMs;

@@ -12,7 +12,7 @@ const kinds = [
 
 export interface Likeness {
   readonly children: number;
-  /** Kind and name of each child that differs, or that only one operator created. */
+  /** The kind and name of each child that differs, or that only one operator created. */
   readonly different: readonly string[];
 }
 

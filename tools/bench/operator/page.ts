@@ -10,7 +10,7 @@ export const fullSizes: readonly number[] = [100, 250, 500, 1_000];
 const fullCount = 1_000;
 
 /**
- * Returns the number of nodes. They have twice as many GPUs as both fleets use, so that rollouts have
+ * Returns the number of nodes. The nodes have twice as many GPUs as both fleets use, so that rollouts have
  * capacity.
  */
 export function nodesFor(count: number): number {
@@ -45,7 +45,9 @@ function ratio(ours: number | undefined, twins: number | undefined): number | un
   return ours === undefined || twins === undefined ? undefined : ours / twins;
 }
 
-/** Returns a row with one figure. If the figure is undefined, the row says that it was not measured. */
+/**
+ * Returns a row with one figure. If the figure is undefined, the row says that the figure was not measured.
+ */
 function row<T>(
   what: string,
   target: string,

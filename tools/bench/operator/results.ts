@@ -12,14 +12,14 @@ import type { Rest } from "./rest.ts";
 export interface SizeFigures {
   readonly size: number;
   readonly syncMs: number;
-  /** CPU time from the start of the operator until it was in sync. */
+  /** The CPU time from the start of the operator until it was in sync. */
   readonly processorSeconds: number;
   readonly residentBytes: number;
 }
 
 export interface RestFigures {
   readonly rest: Rest;
-  /** Resident memory at the end of the measurement at rest. */
+  /** The resident memory at the end of the measurement at rest. */
   readonly residentBytes: number;
 }
 
@@ -33,7 +33,7 @@ export type OperatorMeasurement =
   | ({ readonly kind: "rest"; readonly name: string } & RestFigures)
   | { readonly kind: "failover"; readonly name: string; readonly failoverMs: number };
 
-/** The results of one operator. Undefined results were not measured. */
+/** The results of one operator. A result is undefined if it was not measured. */
 export interface OperatorFigures {
   readonly name: string;
   readonly sizes: readonly SizeFigures[];
@@ -47,7 +47,7 @@ export interface Result {
   readonly plan: BenchmarkPlan;
   readonly contenders: readonly OperatorFigures[];
   readonly likeness: Likeness | undefined;
-  /** Changes per second of both operators together. */
+  /** The changes per second of both operators together. */
   readonly changesPerSecond: number | undefined;
 }
 

@@ -78,8 +78,7 @@ export async function measureOperators(course: Course, contenders: readonly Cont
 }
 
 /**
- * Grows all fleets in parallel until they have this size, or until the time limit is reached. Returns the
- * reached size.
+ * Grows all fleets in parallel to this size, or until the time limit is reached. Returns the reached size.
  */
 async function grow(
   { field, say }: Course,
@@ -154,7 +153,7 @@ async function measureRest(
   running: readonly Subject[],
 ): Promise<void> {
   const seconds = plan.restSeconds;
-  // Wait for the effects of the last change, including events.
+  // The pause excludes the effects of the last change, including events, from the measurement.
   await sleep(10_000);
   for (const _earlier of field.audit.news());
   for (let left = seconds; left > 0; left -= 30) {

@@ -1,6 +1,6 @@
 /**
- * The process of an operator. Like in a pod, it has the files of a service account, the address of the API
- * server, and a Lease.
+ * The process of an operator. As in a pod, the process has the files of a service account, the address of the
+ * API server, and a Lease.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -21,7 +21,10 @@ export interface Program {
 const accountPath = "/run/secrets/kubernetes.io/serviceaccount";
 const stopWithinMs = 20_000;
 const pollMs = 100;
-/** A process is at rest if it uses at most a tenth of a core for this time. */
+/**
+ * A process is at rest if it uses at most a tenth of a core for this time: `restSeconds` of CPU time in
+ * `restMs`.
+ */
 const restMs = 200;
 const restSeconds = 0.02;
 
@@ -81,7 +84,7 @@ export class Subject {
 
   /**
    * Waits until the operator has made at least `passes` reconciles and has no more work, by its own metrics.
-   * Reading the metrics uses CPU time, so they are read only when the process is at rest. Returns the
+   * Reading the metrics uses CPU time, so the metrics are read only when the process is at rest. Returns the
    * milliseconds from the start of the process to the rest.
    */
   async inSync(passes: number, withinMs = 300_000): Promise<number> {

@@ -1,9 +1,9 @@
-/** Sampling rate of the replayed audio in Hz, which is common for neural models. */
+/** The sampling rate of the replayed audio in Hz, which is common for neural models. */
 export const replayRate = 24_000;
 
 /**
- * Returns a voiced sound with syllables, which is the same in every call. For an encoder it needs the same
- * work as speech.
+ * Returns a voiced sound with syllables, which is the same in every call. An encoder needs the same work for
+ * this sound as for speech.
  */
 export function cannedAudio(seconds: number): Int16Array {
   const harmonics = [1, 2, 3, 5, 8, 13, 21];
@@ -17,7 +17,9 @@ export function cannedAudio(seconds: number): Int16Array {
   });
 }
 
-/** Returns the text of a request that tells the replayed model the length and the pace of the audio. */
+/**
+ * Returns the text of a request. The text states the length and the pace of the audio for the replayed model.
+ */
 export function replayText(seconds: number, pace: "in time" | "at once"): string {
   return `${seconds} seconds ${pace}`;
 }

@@ -1,6 +1,6 @@
 /**
- * A model tier without synthesis. It sends recorded audio in the wire format, at real time or as fast as the
- * client reads. It prints its port, and ends with its parent process.
+ * A model tier without synthesis. The program sends recorded audio in the wire format, at real time or as
+ * fast as the client reads. It prints its port, and ends when its parent process ends.
  */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";

@@ -7,7 +7,7 @@ import { createKey } from "../../../server/store/keys/key.ts";
 import { openLoop } from "../common/open-loop.ts";
 
 const [url = "", perSecond = "", seconds = ""] = process.argv.slice(2);
-/** Unknown keys with a valid format, so that the server hashes each key and searches it. */
+/** Unknown keys with a valid format, so that the server looks up the digest of each key. */
 const keys = Array.from({ length: 1_000 }, createKey);
 const agent = new Agent({ connections: 16, pipelining: 1 });
 let next = 0;

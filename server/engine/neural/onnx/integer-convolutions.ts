@@ -160,8 +160,9 @@ class Rewriting {
   }
 
   /**
-   * Returns the nodes of the matrix product. The input [1, inputs, length] becomes [1, length, inputs ·
-   * taps]. It is multiplied by [inputs · taps, outputs], and the product is transposed.
+   * Returns the nodes of the matrix product. The input [1, inputs, length] becomes a matrix [1, length,
+   * inputs · taps]. The nodes multiply this matrix by the weights [inputs · taps, outputs], and transpose the
+   * product.
    */
   #productOf({ node, input, inputZero, weights, weightsName, weightsZero, dilation, pads }: Convolution) {
     const [output = ""] = node.outputs;
@@ -226,8 +227,8 @@ class Rewriting {
   }
 
   /**
-   * The offset, in two's complement, that converts uint8 to the target type. It applies to the values and to
-   * their zero point.
+   * The offset, in two's complement, that converts uint8 to the target type. The offset applies to the values
+   * and to their zero point.
    */
   get #offset(): number {
     return this.#weights === "int8" ? -128 : 0;

@@ -14,7 +14,7 @@ const inner = 256;
 const columns = 64;
 const largest = { uint8: 255, int8: 127 } as const;
 
-/** Whether ONNX Runtime multiplies uint8 and int8 exactly on this CPU. */
+/** Returns whether ONNX Runtime multiplies uint8 and int8 exactly on this CPU. */
 export async function isExactForInt8(): Promise<boolean> {
   const session = await InferenceSession.create(
     productGraph(),

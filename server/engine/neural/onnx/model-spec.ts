@@ -30,7 +30,7 @@ export interface KokoroSpec extends CommonSpec {
   readonly kind: "kokoro";
   readonly ids: Readonly<Record<string, number>>;
   readonly voices: readonly KokoroVoice[];
-  /** The rewritten graph. It is used if the CPU computes it exactly. */
+  /** The rewritten graph. The engine selects this graph if the CPU computes the graph exactly. */
   readonly rewritten?: RewrittenGraph;
 }
 
@@ -42,8 +42,8 @@ export interface RewrittenGraph {
 }
 
 /**
- * The type of the weights in integer products. int8 is faster on CPUs with instructions for it, and not
- * exact on some other CPUs.
+ * The type of the weights in integer products. int8 is faster on CPUs that have instructions for int8
+ * products, but gives inexact products on some other CPUs.
  */
 export type WeightType = "int8" | "uint8";
 
@@ -64,8 +64,8 @@ export interface RuntimeOptions {
 }
 
 /**
- * The time for which an idle thread spins before it sleeps. It is longer than the gap between two work items
- * of a phrase, and short enough to free the cores after the phrase.
+ * The time for which an idle thread spins before it sleeps. This time is longer than the gap between two work
+ * items of a phrase, and short enough to free the cores after the phrase.
  */
 const spinMicroseconds = "100";
 
@@ -79,7 +79,7 @@ export function sessionOptions({
     intraOpNumThreads: threads,
     extra: { session: { intra_op: { spin_duration_us: spinMicroseconds } } },
     interOpNumThreads: 1,
-    // A memory pattern would be cached for every length of a phrase, and lengths rarely repeat.
+    // ONNX Runtime would cache a memory pattern for every length of a phrase, and lengths rarely repeat.
     enableMemPattern: false,
     logSeverityLevel: 3,
   };

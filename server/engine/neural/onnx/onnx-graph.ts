@@ -24,7 +24,7 @@ export interface GraphOutline {
 export interface ProtobufField {
   readonly number: number;
   readonly raw: Buffer;
-  /** The content of the field, without tag and length. Empty for a number. */
+  /** The content of the field, without tag and length. The value is empty if the field is a number. */
   readonly bytes: Buffer;
 }
 

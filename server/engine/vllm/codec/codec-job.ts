@@ -1,7 +1,7 @@
 import type { CodecManifest } from "../model/manifest-schema.ts";
 import type { CodecFrame } from "./frame-reader.ts";
 
-/** The settings of a codec process, which receives them as JSON in its first argument. */
+/** The settings of a codec process. The process receives the settings as JSON in its first argument. */
 export interface CodecSpec {
   /** The path of the ONNX file. */
   readonly file: string;
@@ -28,7 +28,7 @@ export interface CodecJob {
   readonly windows: readonly WindowJob[];
 }
 
-/** The messages of a codec process: one message when it is ready, and one response to each job. */
+/** The messages of a codec process: one message when the process is ready, and one response to each job. */
 export type CodecAnswer =
   | {
       readonly kind: "ready";

@@ -23,8 +23,8 @@ const mostTries = 3;
 export interface CodecProcessPoolOptions extends CodecSpec {
   readonly processes: number;
   /**
-   * The number of windows that one process decodes together. A number above 1 is useful only if it is
-   * cheaper, as on a GPU.
+   * The number of windows that one process decodes together. A number above 1 is useful only if the decoder
+   * needs less time for several windows together, as on a GPU.
    */
   readonly batch: number;
   readonly log: EngineLog;

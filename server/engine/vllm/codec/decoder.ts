@@ -36,7 +36,7 @@ export class Decoder {
 
   /**
    * Decodes windows together.
-   * @param windows all with the same number of frames.
+   * @param windows the windows, which must have the same number of frames.
    * @returns the samples of each window, from -1 to 1.
    */
   async decode(windows: readonly (readonly CodecFrame[])[]): Promise<Float32Array[]> {

@@ -1,6 +1,9 @@
 import type { CodecFrame } from "./frame-reader.ts";
 
-/** The frames of one utterance. One task writes the frames, and another task reads them as they arrive. */
+/**
+ * The frames of one utterance. One task writes the frames, and another task reads each frame as soon as it is
+ * written.
+ */
 export class FrameStore {
   readonly #frames: CodecFrame[] = [];
   #isWhole = false;
@@ -37,7 +40,7 @@ export class FrameStore {
 
   /**
    * Waits for the requested number of frames, or for the end. After `lateAt`, in milliseconds of
-   * `performance.now`, the lower number is enough.
+   * `performance.now`, `least` frames are enough.
    * @throws the error that ended the frames early.
    */
   async waitFor(requested: number, least: number, lateAt: number): Promise<void> {

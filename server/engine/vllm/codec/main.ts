@@ -1,6 +1,6 @@
 /**
- * The codec process, which decodes windows of codes. `codec-pool.ts` starts it. The process ends when its
- * owner disconnects.
+ * The codec process, which decodes windows of codes. `codec-pool.ts` starts this process. The process ends
+ * when its owner disconnects.
  */
 
 import { toInt16 } from "../../neural/int16.ts";

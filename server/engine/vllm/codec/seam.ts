@@ -29,7 +29,8 @@ export class Seam {
 
   /**
    * Joins a window to the previous window.
-   * @param decoded the samples of `needs`, or fewer at the end of the audio. They are changed in place.
+   * @param decoded the samples of `needs`, or fewer samples at the end of the audio. The function changes the
+   * samples in place.
    * @returns the audible samples, which are a part of `decoded`.
    */
   join(decoded: Int16Array, { begin, end }: CodecWindow): Int16Array {

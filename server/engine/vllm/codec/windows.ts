@@ -23,20 +23,21 @@ export class WindowPlan {
     this.#codec = codec;
   }
 
-  /** The number of frames that a next window of full length needs. */
+  /** The number of frames that are necessary for a next window of full length. */
   get wanted(): number {
     return this.#begin + this.#hop + this.#codec.right;
   }
 
-  /** The number of frames that a next window of one frame needs. */
+  /** The number of frames that are necessary for a next window with one audible frame. */
   get least(): number {
     return this.#begin + 1 + this.#codec.right;
   }
 
   /**
-   * Returns the next window. It is as long as the existing frames allow, and at most one hop. Returns
-   * undefined if no frame is audible yet.
-   * @param isWhole whether no more frames follow. The last frames then have no context after them.
+   * Returns the next window. The window has as many audible frames as the existing frames allow, and at most
+   * one hop. Returns undefined if no frame is audible yet.
+   * @param isWhole whether the frames are complete. The last frames of an utterance have no context after
+   * them.
    */
   next(frames: number, isWhole: boolean): CodecWindow | undefined {
     const { left, right } = this.#codec;

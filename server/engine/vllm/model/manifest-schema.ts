@@ -23,7 +23,10 @@ const prompt = Type.Object({
   espeak: Type.Optional(Type.String({ pattern: "^[a-zA-Z0-9+_-]{2,40}$" })),
   reference: Type.Optional(
     Type.Object({
-      /** A turn of its own before the prompt, or the start of the speech that the model continues. */
+      /**
+       * The position of the reference: a separate turn before the prompt, or the start of the speech that the
+       * model continues.
+       */
       placement: Type.Enum(["turn", "continuation"]),
       /** The tokens after the codes of a turn. */
       end: Type.Optional(tokenIds),
@@ -76,7 +79,7 @@ export const manifestSchemas = {
     ...common,
     prompt,
     stop: Type.Array(tokenId, { minItems: 1, maxItems: 64 }),
-    /** The token after which the model writes speech. Without it, the speech follows the prompt. */
+    /** The token after which the model writes speech. Without this token, the speech follows the prompt. */
     startAfter: Type.Optional(tokenId),
     context: Type.Integer({ minimum: 64, maximum: 10_000_000 }),
     codec,
@@ -95,5 +98,5 @@ export type TokensManifest = Static<typeof manifestSchemas.tokens>;
 export type AudioManifest = Static<typeof manifestSchemas.audio>;
 export type ArcanaManifest = TokensManifest | AudioManifest;
 export type CodecManifest = TokensManifest["codec"];
-/** The model's voice of a voice of arcana. */
+/** The voice of the model that synthesizes a voice of arcana. */
 export type ModelVoice = Static<typeof voice>;

@@ -60,7 +60,7 @@ function requireArguments(settings: NonNullable<ArcanaManifest["vllm"]>): void {
   if (rejected !== undefined) throw fieldError("/vllm/args", rejected);
 }
 
-/** Requires a name for every voice of arcana, because the catalogue offers all of them. */
+/** Requires a name for every voice of arcana, because the catalogue offers every voice. */
 function requireVoices(voices: ArcanaManifest["voices"]): void {
   for (const [id, listed] of Object.entries(voices)) {
     if (typeof listed === "string") continue;

@@ -44,7 +44,10 @@ export function createTokenize(
   };
 }
 
-/** A single replacement of all names leaves `{voice}` in a client's text unchanged. */
+/**
+ * Fills the names of a template. All names are replaced in one step, so that `{voice}` in a client's text
+ * stays unchanged.
+ */
 function fillTemplate(
   template: string,
   { name, description = "", reference }: ModelVoice,

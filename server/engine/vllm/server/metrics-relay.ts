@@ -14,11 +14,11 @@ export interface MetricsRelayOptions {
 const path = "/metrics";
 /** The time limit of a request. vLLM returns its metrics within milliseconds, also under load. */
 const answerLimitMs = 10_000;
-/** The limit of connections, which is higher than Prometheus and a collector need. */
+/** The limit of connections. Prometheus and a collector need fewer connections. */
 const maxConnections = 32;
 
 /**
- * Serves the metrics of vLLM. vLLM itself listens on the loopback address only: its API key protects only
+ * Serves the metrics of vLLM. vLLM itself listens on the loopback address only. Its API key protects only
  * some of its paths, and the other paths tokenize texts, stop vLLM or load files.
  */
 export class MetricsRelay {

@@ -7,17 +7,20 @@ import { freePort, type VllmCommand, VllmProcess } from "./vllm-process.ts";
 
 /** The vLLM server of the generator: a child process, or a server at a URL. */
 export interface GeneratorServer {
-  /** The address of vLLM. Undefined while vLLM is not reachable. */
+  /** Returns the address of vLLM, or undefined while vLLM is not reachable. */
   address(): ServerAddress | undefined;
   /** Records that vLLM has sent a response. A health check is then not necessary. */
   heard(): void;
   readonly restarts: number;
-  /** Whether vLLM works, or restarts within its budget. */
+  /** Returns whether vLLM works, or restarts within its budget. */
   healthy(): boolean;
   close(): Promise<void>;
 }
 
-/** Checks whether vLLM writes a token. A successful health check of vLLM does not show that. */
+/**
+ * Checks whether vLLM writes a token. A successful health check of vLLM does not prove that vLLM writes
+ * tokens.
+ */
 export type Proof = (address: ServerAddress, signal: AbortSignal) => Promise<boolean>;
 
 export interface HealthCheckOptions {
@@ -46,13 +49,13 @@ export interface SupervisedOptions extends HealthCheckOptions {
   /** The arguments for the model, to which the address is added. */
   readonly args: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
-  /** The port on the loopback address. If it is undefined, a free port is used. */
+  /** The port on the loopback address. By default, vLLM uses a free port. */
   readonly port: number | undefined;
-  /** The API key of vLLM. If it is undefined, a random key is used. */
+  /** The API key of vLLM. The default is a random key. */
   readonly apiKey: string | undefined;
 }
 
-/** A vLLM server as a child process. It is restarted when it ends or hangs. */
+/** A vLLM server as a child process. This class restarts the server when the server ends or hangs. */
 export class SupervisedServer implements GeneratorServer {
   readonly #options: SupervisedOptions;
   /** vLLM requires an API key, because other processes of this machine may reach its port. */
@@ -142,7 +145,7 @@ export class SupervisedServer implements GeneratorServer {
 
   /**
    * Runs vLLM once.
-   * @returns the reason why it ended.
+   * @returns the reason why vLLM ended.
    */
   async #runOnce(): Promise<string> {
     const port = this.#options.port ?? (await freePort());
@@ -209,7 +212,7 @@ export class SupervisedServer implements GeneratorServer {
   }
 }
 
-/** A vLLM server at a URL, which this server does not start or restart. */
+/** A vLLM server at a URL. The model tier does not start or restart this vLLM server. */
 export class ConnectedServer implements GeneratorServer {
   readonly restarts = 0;
   readonly #address: ServerAddress;
@@ -252,7 +255,7 @@ export class ConnectedServer implements GeneratorServer {
     this.#lastResponseAt = performance.now();
   }
 
-  /** Always true, because a restart of this server would not restart vLLM. */
+  /** Returns true, because a restart of the model tier would not restart vLLM. */
   healthy(): boolean {
     return true;
   }

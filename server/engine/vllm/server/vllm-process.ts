@@ -19,7 +19,7 @@ const stopLimitMs = 15_000;
 /** The exit code of a shell if the program does not exist. */
 const notFound = 127;
 const maxLineChars = 4_000;
-/** The file descriptor of a socket to the owner. It closes when the owner ends. */
+/** The file descriptor of a socket to the owner. The socket closes when the owner ends. */
 const ownerSocket = 3;
 /**
  * The shell command that runs vLLM under a watchdog. vLLM consists of several processes in one process group.
@@ -122,7 +122,7 @@ const spareSequences = 4;
 
 /**
  * Returns the arguments of `vllm` for a model.
- * @param extra further arguments. They are last, so that they override the others.
+ * @param extra further arguments. They come last, so that they override the arguments of the model.
  */
 export function vllmArguments(
   { folder, manifest }: GeneratorModel,
@@ -135,8 +135,8 @@ export function vllmArguments(
           "--max-model-len",
           String(manifest.context),
           "--skip-tokenizer-init",
-          // One event has one frame. Fewer tokens would cause many small events, and more would delay the
-          // audio.
+          // One event has the tokens of one frame. Fewer tokens would cause many small events, and more
+          // tokens would delay the audio.
           "--stream-interval",
           String(manifest.codec.slots.length),
           "--max-num-seqs",

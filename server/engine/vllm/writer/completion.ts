@@ -23,8 +23,8 @@ export class Completions {
     this.#manifest = manifest;
     const { base, codebook, slots } = manifest.codec;
     const codes = Array.from({ length: slots.length * codebook }, (_, i) => base + i);
-    // The list is converted to JSON once, because it may contain thirty thousand tokens. A model that writes other
-    // tokens before its speech gets no list.
+    // The list is converted to JSON once, because it may contain thirty thousand tokens. A model that writes
+    // other tokens before its speech gets no list.
     const allowed = JSON.stringify([...codes, ...manifest.stop]);
     this.#bodyEnd = manifest.startAfter === undefined ? `,"allowed_token_ids":${allowed}}` : "}";
   }
@@ -74,7 +74,7 @@ export class Completions {
       temperature: sampling.temperature,
       top_p: sampling.topP,
       repetition_penalty: sampling.repetitionPenalty,
-      // These parameters are set, so that the model's defaults do not apply.
+      // These values disable the defaults of the model.
       top_k: 0,
       min_p: 0,
       presence_penalty: 0,
@@ -97,7 +97,7 @@ interface CompletionEvent {
   }[];
 }
 
-/** Reads server-sent events. Each event is a line `data: JSON`, and the last is `data: [DONE]`. */
+/** Reads server-sent events. Each event is a line `data: JSON`, and the last event is `data: [DONE]`. */
 async function* events(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<CompletionEvent, void, void> {
   const decoder = new TextDecoder();
   let rest = "";

@@ -57,7 +57,7 @@ export async function* readResponseBody({
     );
   } finally {
     stopTimer();
-    silence.abort(); // This cancels the request if the consumer stopped reading.
+    silence.abort(); // The abort cancels the request if the consumer stopped reading.
   }
 }
 

@@ -3,7 +3,10 @@ export class SpeechStart {
   readonly #startAfter: number | undefined;
   #hasStarted: boolean;
 
-  /** @param startAfter the token before the speech. If it is undefined, the speech starts with the first token. */
+  /**
+   * @param startAfter the token before the speech. If `startAfter` is undefined, the speech starts with the
+   * first token.
+   */
   constructor(startAfter: number | undefined) {
     this.#startAfter = startAfter;
     this.#hasStarted = startAfter === undefined;

@@ -26,9 +26,11 @@ export interface WriteRequest {
 export interface SpeechWriter {
   /** The sampling rate in Hz. */
   readonly rate: number;
-  /** The number of tokens for each second of audio. Undefined if vLLM returns audio. */
+  /** The number of tokens for each second of audio. The value is undefined if vLLM returns audio. */
   readonly tokensPerSecond: number | undefined;
-  /** The seconds of audio that one second of decoding produces. Infinite if vLLM returns audio. */
+  /**
+   * The seconds of audio that one second of decoding produces. The value is infinite if vLLM returns audio.
+   */
   readonly decoderSpeed: number;
   readonly restarts: number;
   /**

@@ -13,7 +13,10 @@ import { Completions } from "./completion.ts";
 import { SpeechStart } from "./speech-start.ts";
 import type { SpeechWriter, WriteRequest } from "./speech-writer.ts";
 
-/** A client that has less audio than this gets the existing frames, even if they are shorter than a hop. */
+/**
+ * The minimum duration of audio that a client should have left. A client with less audio gets the existing
+ * frames, even if these are fewer than a hop.
+ */
 const marginMs = 150;
 /** The number of dropped frames after which the model's output counts as unusable. */
 const mostDroppedFrames = 12;
@@ -77,7 +80,7 @@ export class TokensWriter implements SpeechWriter {
     const request = { prompt: [...pre, ...post], sampling: greedySampling(1), seed: undefined };
     for await (const _ of this.#completions.write(server, request, this.#options.silenceMs, signal))
       return true;
-    return !signal.aborted; // A completion without tokens was ended by an end token, which is also a success.
+    return !signal.aborted; // A completion without tokens is also a success, because vLLM wrote an end token.
   }
 
   async speedOf(streams: number, server: ServerAddress, signal: AbortSignal): Promise<number> {
@@ -101,7 +104,9 @@ export class TokensWriter implements SpeechWriter {
     return tokens / this.tokensPerSecond / ((performance.now() - startedAt) / 1000);
   }
 
-  /** Writes frames into the store. It never rejects: the store passes an error to its reader. */
+  /**
+   * Writes frames into the store. The promise never rejects, because the store passes an error to its reader.
+   */
   async #fill(store: FrameStore, request: WriteRequest): Promise<void> {
     try {
       const reader = new FrameReader(this.#codec);
@@ -165,7 +170,7 @@ export class TokensWriter implements SpeechWriter {
         dueAtMs: runsOutAtMs ?? dueAtMs,
         isFirst: !hasAudio,
       });
-      // A running stream plays this audio after its queued audio. A new stream plays it immediately.
+      // A running stream plays this audio after its queued audio. A new stream plays this audio immediately.
       const nowMs = performance.now();
       runsOutAtMs =
         (runsOutAtMs ?? (hasAudio ? Math.max(nowMs, dueAtMs) : nowMs)) +

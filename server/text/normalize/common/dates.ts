@@ -55,7 +55,7 @@ function readDayMonth(window: NormalizationWindow, language: LanguageRules): Wor
   return isDate(date) ? { spoken: [language.date(date, window)] } : undefined;
 }
 
-/** Denominators of common fractions. "by 2/3" is a fraction and not a date. */
+/** The denominators of common fractions. "by 2/3" is a fraction and not a date. */
 const commonParts = new Set([2, 3, 4, 5, 6, 8, 10]);
 
 /** Adds the century to a year of two digits: 20 for "26", and 19 for "76". */
@@ -116,8 +116,8 @@ function beforeDate(window: NormalizationWindow, language: LanguageRules): boole
 }
 
 /**
- * Whether a word is a single weekday, as in "am Sa.", "on Fri." or "le sam.". The dot marks the abbreviation,
- * and the previous word shows that it is a day.
+ * Returns whether a word is a single weekday, as in "am Sa.", "on Fri." or "le sam.". The dot marks the
+ * abbreviation, and the previous word shows that the abbreviation is a weekday.
  */
 function isAlone(window: NormalizationWindow): boolean {
   const lead =
@@ -125,7 +125,7 @@ function isAlone(window: NormalizationWindow): boolean {
   return window.word.after.startsWith(".") && lead.test(window.textAt(-1));
 }
 
-/** Whether a word is part of a series of weekdays, as in "Mo. bis Fr." or "Sat. and Sun.". */
+/** Returns whether a word is part of a series of weekdays, as in "Mo. bis Fr." or "Sat. and Sun.". */
 function inSeries(window: NormalizationWindow, { weekdays, joints, monthNames }: LanguageRules): boolean {
   const isCapital = /^\p{Lu}/u.test(monthNames[0] ?? "");
   const isDay = (distance: number) => {

@@ -4,7 +4,10 @@ import type { Amount, CalendarDate, ClockTime, Fraction } from "./written.ts";
 /** Reads the word of a window, and possibly words after it. Returns undefined if the rule does not apply. */
 export type Rule = (window: NormalizationWindow, language: LanguageRules) => WordReading | undefined;
 
-/** The gender of the noun of a number. The number agrees with it. Undefined without a noun. */
+/**
+ * The gender of the noun after a number. The number agrees with the noun. The value is undefined if no noun
+ * follows.
+ */
 export type Gender = "masculine" | "feminine" | undefined;
 
 export interface Unit {
@@ -14,7 +17,7 @@ export interface Unit {
 }
 
 export interface Currency extends Unit {
-  /** The unit of the hundredths. Undefined if the language has no name for it. */
+  /** The unit of the hundredths. The value is undefined if the language has no name for the hundredths. */
   readonly minor: Unit | undefined;
 }
 
@@ -29,7 +32,9 @@ export interface LanguageWords {
   readonly plus: string;
   /** The word between the two ends of a range. */
   readonly to: string;
-  /** The word between the two ends of a range after a word such as "between", by this word in lower case. */
+  /**
+   * The words that replace `to` after a word such as "between". The key is the preceding word in lower case.
+   */
   readonly toAfter: Readonly<Record<string, string>>;
   /** The word between the two numbers of a score such as "2:1". */
   readonly score: string;
@@ -66,7 +71,7 @@ export interface LanguageWords {
   readonly percentGender: Gender;
   readonly scales: Readonly<Record<string, Scale>>;
   readonly units: Readonly<Record<string, Unit>>;
-  /** Units that are also ordinary words. They are units only directly after a number. */
+  /** Units that are also ordinary words. These words are units only directly after a number. */
   readonly gluedUnits: ReadonlySet<string>;
   readonly currencies: Readonly<Record<string, Currency>>;
   /** The month, 1 to 12, of each name and abbreviation in lower case without the dot. */
@@ -84,7 +89,7 @@ export interface LanguageWords {
  * the language supplies its words.
  */
 export interface LanguageRules extends LanguageWords {
-  /** The rules of this language only. They are applied before the common rules. */
+  /** The rules that only this language has. The normalizer applies these rules before the common rules. */
   readonly special: readonly Rule[];
 
   /**
@@ -94,18 +99,18 @@ export interface LanguageRules extends LanguageWords {
   cardinal(digits: string, gender: Gender): string;
   decimalMark(mark: "." | ",", grouped: boolean): string;
   year(digits: string): string;
-  /** Whether four digits are a year. */
+  /** Returns whether four digits are a year. */
   isYear(window: NormalizationWindow): boolean;
   genderOf(noun: string): Gender;
   isOne(amount: Amount): boolean;
   date(date: CalendarDate, window: NormalizationWindow): string;
-  /** Whether the first of two numbers of a date is the month. */
+  /** Returns whether the first of two numbers of a date is the month. */
   monthFirst(separator: string): boolean;
   clock(time: ClockTime): string;
   fraction(fraction: Fraction): string;
   /**
    * Returns the fraction of a mixed number if it is spoken after the noun, as in "deux heures et demie".
-   * Undefined for a fraction that is spoken before the noun.
+   * Returns undefined if the fraction is spoken before the noun.
    */
   fractionAfterNoun?(fraction: Fraction): string | undefined;
   /**
@@ -120,7 +125,7 @@ export interface LanguageRules extends LanguageWords {
    * @param exponent a whole number without its sign.
    */
   power(exponent: string, negative: boolean): string;
-  /** Whether a word is a noun in the plural, such as "users" in "100k users". */
+  /** Returns whether a word is a noun in the plural, such as "users" in "100k users". */
   isPlural(word: string): boolean;
   /** Returns the noun after whole millions with a connecting word, such as "d'habitants". */
   afterMillions?(noun: string): string;
@@ -161,7 +166,7 @@ export interface Abbreviations {
 export interface Acronyms {
   /** Acronyms that are read as a word. */
   readonly words: ReadonlySet<string>;
-  /** Acronyms that are read letter by letter, although they could be read as a word. */
+  /** Acronyms that are read letter by letter, although each could be read as a word. */
   readonly spelled: ReadonlySet<string>;
   /** Acronyms with a fixed reading. */
   readonly special: Readonly<Record<string, string>>;

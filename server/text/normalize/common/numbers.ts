@@ -119,8 +119,8 @@ export function gluedThousands(
 }
 
 /**
- * Distributes spoken words over the written groups, so that each group gets its own words: "mille | deux cent
- * trente-quatre".
+ * Distributes the spoken words of a number over its written groups. For "1 234", the groups get "mille" and
+ * "deux cent trente-quatre".
  */
 export function spreadThousands(
   spoken: string,

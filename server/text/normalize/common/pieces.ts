@@ -41,7 +41,7 @@ function sayPiece({ kind, text }: Piece, all: readonly Piece[], at: number, lang
 const plainDigits = "⁰¹²³⁴⁵⁶⁷⁸⁹";
 
 /**
- * Reads a superscript. It is a power after a number or after the name of a variable, and the number of a note
+ * Reads a superscript: as a power after a number or after the name of a variable, and as the number of a note
  * after a word.
  */
 function sayPower(text: string, before: Piece | undefined, language: LanguageRules): string {
@@ -107,7 +107,7 @@ function sayLetter(letter: string, language: LanguageRules): string {
   return name === letter.toUpperCase() ? letter : name;
 }
 
-/** Whether an acronym can be pronounced as a word, because its vowels and consonants alternate. */
+/** Returns whether an acronym can be pronounced as a word, because its vowels and consonants alternate. */
 export function isPronounceable(capitals: string): boolean {
   const shape = capitals
     .normalize("NFD")
@@ -127,8 +127,9 @@ function saySign(sign: string, all: readonly Piece[], at: number, language: Lang
 }
 
 /**
- * Reads a dash. It is a minus before a number, and a dash between two numbers. Between a word and a number it
- * is not read.
+ * Reads a dash. The sign "−" is always a minus. Any other dash is a minus before a number, a dash between two
+ * numbers, and silent between a word and a number. In an exponent ("1e-5") and after "UTC", the dash is a
+ * minus.
  */
 function sayDash(sign: string, all: readonly Piece[], at: number, language: LanguageRules): string {
   const [before, after] = [all[at - 1], all[at + 1]];

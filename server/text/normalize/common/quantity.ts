@@ -50,8 +50,8 @@ function readParts(window: NormalizationWindow, language: LanguageRules): Quanti
 }
 
 /**
- * Returns the number format for a currency. "$1,400" is more than a thousand in every language, because such
- * amounts have the format of the currency's country.
+ * Returns the number format for a currency. "$1,400" is more than a thousand in every language, because an
+ * amount with this sign has the format of the currency's country.
  */
 function formatOf(lead: string, number: string, language: LanguageRules): Pick<LanguageRules, "decimal"> {
   return /[$£]$/u.test(lead) && /^\d{1,3}(?:,\d{3})+$/u.test(number) ? { decimal: "." } : language;
@@ -103,8 +103,8 @@ function withNextWords(
 }
 
 /**
- * Whether a letter after a number is a scale such as thousand. It is a scale before a plural noun ("100k
- * users"), and k is a scale after several digits. "4K" alone is a name.
+ * Returns whether a letter after a number is a scale such as thousand. The letter is a scale before a plural
+ * noun ("100k users"). The letter k is also a scale after several digits. A word such as "4K" is a name.
  */
 function countsThousands(
   { amount }: Quantity,
@@ -159,7 +159,10 @@ function readUnit(
   return measure && part(measure, after + 1);
 }
 
-/** Whether a unit may follow a word. Only the dot of "Mio." or the dash of "3,–" may be between them. */
+/**
+ * Returns whether a unit may follow a word. Only the dot of "Mio." or the dash of "3,–" may stand between the
+ * word and the unit.
+ */
 function isOpen(window: NormalizationWindow, at: number): boolean {
   const { after = "" } = window.at(at) ?? {};
   const open = after === "" || (at > 0 && after === ".") || /^,[-–—]+$/u.test(after);
@@ -194,8 +197,8 @@ function sayQuantity(
 }
 
 /**
- * Whether an amount takes the singular. It takes the singular for "un million", and the plural for "un
- * virgule deux millions".
+ * Returns whether an amount takes the singular. "un million" has the singular, and "un virgule deux millions"
+ * has the plural.
  */
 function isOneOf(amount: Amount, language: LanguageRules): boolean {
   return amount.fraction === "" && language.isOne(amount);
@@ -248,7 +251,7 @@ function sayMoney(amount: Amount, currency: Currency, language: LanguageRules): 
 }
 
 /**
- * Whether an amount consists of whole millions. The name of the currency then depends on the word for
+ * Returns whether an amount consists of whole millions. The name of the currency then depends on the word for
  * million: "deux millions d'euros".
  */
 function wholeMillions({ whole, fraction }: Amount): boolean {

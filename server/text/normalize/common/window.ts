@@ -1,4 +1,4 @@
-/** A written word with its punctuation. It is the input of the rules. */
+/** A written word with its punctuation, as the input of the rules. */
 export interface Word {
   readonly text: string;
   /** The punctuation before and after the word. */
@@ -72,7 +72,7 @@ export class NormalizationWindow {
     );
   }
 
-  /** Whether only a space separates a word from the next word. */
+  /** Returns whether only a space separates a word from the next word. */
   joins(distance = 0): boolean {
     return this.at(distance)?.after === "" && this.at(distance + 1)?.before === "";
   }
@@ -83,8 +83,8 @@ export function isCapitalized(text: string): boolean {
 }
 
 /**
- * Whether the dot after an abbreviation also ends the sentence. It does if no word follows, or if the next
- * word starts with a capital letter.
+ * Returns whether the dot after an abbreviation also ends the sentence. The dot ends the sentence if no word
+ * follows, or if the next word starts with a capital letter.
  */
 export function endsSentence(window: NormalizationWindow, distance: number): boolean {
   const next = window.at(distance + 1);
@@ -100,7 +100,7 @@ export function spreadOverWords(words: string, count: number): string[] {
   );
 }
 
-/** Joins the parts that are not empty with single spaces. */
+/** Joins all nonempty parts with single spaces. */
 export function phrase(...parts: readonly string[]): string {
   return parts.filter((part) => part !== "").join(" ");
 }

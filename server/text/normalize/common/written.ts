@@ -1,9 +1,9 @@
 /** The classes of written text that a language converts to words. */
 
-/** A number as its written digits. It is never a float, so that no digit is lost. */
+/** A number as its written digits. A floating-point number could not represent every digit. */
 export interface Amount {
   readonly sign: "" | "-" | "+";
-  /** The digits before the decimal mark; "" in ".5". */
+  /** The digits before the decimal mark, or "" in a number such as ".5". */
   readonly whole: string;
   readonly fraction: string;
   readonly mark: "." | ",";
@@ -26,7 +26,7 @@ export interface ClockTime {
   readonly half: "am" | "pm" | undefined;
   /** Whether the text contains "Uhr" or "h". */
   readonly marked: boolean;
-  /** Whether the time is the first of two times. Its word for the hour may then be omitted. */
+  /** Whether the time is the first of two times. The first time may omit the word for the hour. */
   readonly first: boolean;
 }
 

@@ -58,8 +58,8 @@ function isYear(window: NormalizationWindow): boolean {
 }
 
 /**
- * Whether the words around four digits show that they are a year, as in "It was 1984.", "1984 was", "1990 to
- * 1995" and "Orwell's 1984".
+ * Returns whether the words around four digits show that they are a year, as in "It was 1984.", "1984 was",
+ * "1990 to 1995" and "Orwell's 1984".
  */
 function namesYear(window: NormalizationWindow, previous: string): boolean {
   const next = window.textAt(1);
@@ -70,7 +70,7 @@ function namesYear(window: NormalizationWindow, previous: string): boolean {
   return opens && /^(?:was|is|saw|brought|marked|ended|began|will|has|had|to|and)$/u.test(next);
 }
 
-/** Whether a noun in the plural or a unit follows the number, as in "1500 people" and "1500 km". */
+/** Returns whether a noun in the plural or a unit follows the number, as in "1500 people" and "1500 km". */
 function countsSomething(window: NormalizationWindow): boolean {
   if (window.word.after !== "") return false;
   const next = window.textAt(1);
@@ -182,7 +182,10 @@ function readNumeral(window: NormalizationWindow): WordReading | undefined {
   return isNumeral ? { spoken: [number + tail] } : undefined;
 }
 
-/** Whether a numeral belongs to the name of a ruler, as in "Charles I". In "Charles I know" it does not. */
+/**
+ * Returns whether a numeral belongs to the name of a ruler, as in "Charles I". In "Charles I know", the
+ * letter is a pronoun.
+ */
 function isRuler(window: NormalizationWindow, numeral: string): boolean {
   if (!rulers.has(window.textAt(-1).toLowerCase()) || window.at(-1)?.after !== "") return false;
   return (
@@ -194,7 +197,7 @@ function isRuler(window: NormalizationWindow, numeral: string): boolean {
   );
 }
 
-/** Reads "Dr." and "St.". They are titles before a name, and streets after a name. */
+/** Reads "Dr." and "St.". The abbreviations are titles before a name, and streets after a name. */
 function readTitleOrStreet(window: NormalizationWindow): WordReading | undefined {
   const [title, street] =
     ownEntries({ dr: ["doctor", "drive"], st: ["saint", "street"] })[window.text.toLowerCase()] ?? [];
@@ -226,7 +229,10 @@ function readTitle(window: NormalizationWindow, title: string): WordReading | un
   return isName ? { spoken: [title], after: window.word.after.slice(1) } : undefined;
 }
 
-/** Returns the punctuation after an abbreviation. It keeps a dot that also ends the sentence. */
+/**
+ * Returns the punctuation after an abbreviation. The punctuation includes the dot only if the dot also ends
+ * the sentence.
+ */
 function endOf(window: NormalizationWindow): string {
   const { after } = window.word;
   const ends = after === "." && (!window.at(1) || isCapitalized(window.textAt(1)));
@@ -261,7 +267,10 @@ function sayPower(exponent: string, negative: boolean): string {
   return negative ? `to the minus ${cardinal(exponent)}` : `to the ${ordinal(exponent)}`;
 }
 
-/** Reads a Boeing model such as 747: the first digit, and then the other two digits as a number. */
+/**
+ * Reads a Boeing model such as 747. The first digit is read alone, and the other two digits are read as one
+ * number.
+ */
 function readModel(window: NormalizationWindow): WordReading | undefined {
   if (window.textAt(-1) !== "Boeing" || !/^7\d7$/u.test(window.text)) return undefined;
   return { spoken: [`seven ${cardinal(String(Number(window.text.slice(1))))}`] };

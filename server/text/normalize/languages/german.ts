@@ -56,8 +56,8 @@ function isYear(window: NormalizationWindow): boolean {
 }
 
 /**
- * Whether the words around four digits show that they are a year, as in "Er wurde 1984 geboren." and "Es war
- * 1984.". A number of objects would be followed by a noun.
+ * Returns whether the words around four digits show that they are a year, as in "Er wurde 1984 geboren." and
+ * "Es war 1984.". A number of objects would be followed by a noun.
  */
 function standsAsYear(window: NormalizationWindow, previous: string, next: string): boolean {
   if (/00$/u.test(window.text) || !/^(?:1[1-9]|20)/u.test(window.text)) return false;

@@ -29,8 +29,8 @@ const notPlural = wordSet(
 );
 
 /**
- * Returns the words of a number. The number agrees with its noun: veintiún libros, veintiuna casas,
- * veintiuno.
+ * Returns the words of a number. The number agrees with its noun, as in "veintiún libros" and "veintiuna
+ * casas". Without a noun, the number is "veintiuno".
  */
 function cardinal(digits: string, gender: Gender): string {
   const value = Number(digits); // The value is exact, because it has at most 15 digits.

@@ -21,11 +21,11 @@ export const podCidr = "127.64.0.0/12";
 const pools = ["mist", "arcana"];
 
 export interface ApiPods extends AsyncDisposable {
-  /** Number of open connections for load reports. */
+  /** The number of open connections for load reports. */
   readonly followed: number;
-  /** Number of reports with other figures than the previous report. */
+  /** The number of reports with other figures than the previous report. */
   readonly changes: number;
-  /** Changes the streams of every pool at this interval from now on. 0 stops the changes. */
+  /** Changes the streams of every pool at this interval from now on. The interval 0 stops the changes. */
   changeEvery(periodMs: number): void;
 }
 

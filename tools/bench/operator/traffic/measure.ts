@@ -13,21 +13,21 @@ import { Timeline } from "./timeline.ts";
 
 export interface TrafficPlan {
   readonly size: number;
-  /** Length of each window of the cost measurement in seconds. */
+  /** The length of each window of the cost measurement in seconds. */
   readonly seconds: number;
 }
 
 /** The resources that the operator uses in a window of time. */
 export interface Cost {
   readonly seconds: number;
-  /** Mean number of cores. */
+  /** The mean number of cores. */
   readonly cores: number;
   readonly mostResidentBytes: number;
-  /** Number of writes by resource, without writes of the Lease. */
+  /** The number of writes by resource, without writes of the Lease. */
   readonly writes: Readonly<Record<string, number>>;
-  /** Number of reads of single objects, and of lists. */
+  /** The number of reads of single objects, and of lists. */
   readonly reads: number;
-  /** Number of load reports with other figures than the previous report. */
+  /** The number of load reports with other figures than the previous report. */
   readonly reports: number;
 }
 
@@ -37,11 +37,13 @@ export interface TrafficResult {
   readonly still: Cost;
   /** The cost while the streams of every pool change every `reportMs`. */
   readonly traffic: Cost;
-  /** Milliseconds from the due time of each canary step until the status shows the step, under traffic. */
+  /**
+   * The milliseconds from the due time of each canary step until the status shows the step, under traffic.
+   */
   readonly stepsLateMs: readonly number[];
-  /** Milliseconds from the end of each license until the status shows the end, under traffic. */
+  /** The milliseconds from the end of each license until the status shows the end, under traffic. */
   readonly expiriesLateMs: readonly number[];
-  /** Number of scheduled changes that did not occur. */
+  /** The number of scheduled changes that did not occur. */
   readonly missing: number;
 }
 
@@ -90,7 +92,8 @@ export async function measureTraffic(course: TrafficCourse): Promise<TrafficResu
     const still = await measureCost(course, subject);
     tell(say, "constant load", still);
     apiPods.changeEvery(reportMs);
-    // Wait for the first reports of all pools, and for the statuses that depend on them.
+    // In this pause, the first reports of all pools arrive, and the operator writes the statuses that depend
+    // on the reports.
     await sleep(60_000);
     const traffic = await measureCost(course, subject);
     tell(say, "changing load", traffic);

@@ -1,5 +1,6 @@
 /**
- * Records the times of status changes with a watch, so that they can be compared with the scheduled times.
+ * Records the times of status changes with a watch. The measurement compares these times with the scheduled
+ * times.
  */
 import type { TtsDeploymentStatus } from "../../../../crds/tts-deployment.ts";
 import type { CanaryState } from "../../../../crds/tts-model-pool.ts";
@@ -13,7 +14,7 @@ interface SeenCanary {
   readonly atMs: number;
 }
 
-/** The recorded times are milliseconds since the epoch. */
+/** Records the times of canary steps and of license expiries, in milliseconds since the epoch. */
 export class Timeline implements AsyncDisposable {
   readonly #canaries: SeenCanary[] = [];
   /** The time at which a license was first observed as not valid, by name of the TtsDeployment. */
