@@ -33,7 +33,9 @@ export function networkPolicies(owner: TtsDeployment): NetworkPolicyChild[] {
 export function cacheNetworkPolicy(owner: TtsModelCache): NetworkPolicyChild | undefined {
   const { networkPolicy, preset, sources } = owner.spec;
   if (networkPolicy?.enabled !== true) return undefined;
-  const outPorts = [...new Set([...(preset === undefined ? [] : [443]), ...fetchPorts([{ sources }])])];
+  const outPorts = [
+    ...new Set([...(preset === undefined ? [] : [443]), ...fetchPorts([{ ...(sources && { sources }) }])]),
+  ];
   return {
     apiVersion: "networking.k8s.io/v1",
     kind: "NetworkPolicy",
