@@ -211,7 +211,11 @@ export class SocketSynthesis {
       audioSeconds: Number(audioSeconds.toFixed(3)),
       ...(firstAudioMs !== undefined && { firstAudioMs: Math.round(firstAudioMs) }),
     };
-    if (code === "internal") this.#parts.log.error({ err: failure?.cause, ...line }, "unexpected error");
+    if (code === "internal")
+      this.#parts.log.error(
+        { err: failure?.cause, ...line },
+        "an unexpected error occurred; report it with this log",
+      );
     this.#parts.log.info(line, "synthesis");
   }
 }
