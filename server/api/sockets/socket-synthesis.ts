@@ -23,7 +23,7 @@ export interface SocketSynthesisServices {
   readonly synthesizer: Pick<Synthesizer, "start">;
   readonly quotas: Pick<Quotas, "count">;
   readonly metrics: Metrics;
-  /** The recorder of the usage of API keys. The value is undefined without a database. */
+  /** The recorder of the usage of API keys. The value is undefined if the settings name no database. */
   readonly usage: UsageRecorder | undefined;
   readonly log: Log;
   readonly clock: Clock;
