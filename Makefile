@@ -193,7 +193,7 @@ generate: node_modules/.installed ## write the generated files
 	@$(generate)
 
 generate = $(NODE) crds/generate.ts && $(NODE) charts/generate.ts && $(NODE) server/api/openapi/main.ts > docs/openapi.json && $(NODE) server/api/asyncapi/main.ts > docs/asyncapi.json && $(NODE) tools/packages/main.ts
-generated := docs/openapi.json docs/asyncapi.json docs/architecture.md docs/reference.md crds/*.yaml charts/tts-operator/templates/crds charts/tts-operator/templates/rbac.yaml charts/tts-operator/templates/user-roles.yaml charts/tts-operator/templates/class-policy.yaml charts/tts-deployment/values.schema.json charts/tts-deployment/files charts/tts-operator/files charts/*/README.md config/kustomize/crds config/kustomize/*/rbac.yaml config/kustomize/cluster-wide/class-policy.yaml charts/tts-operator/templates/secret-policy.yaml config/kustomize/*/secret-policy.yaml
+generated := docs/openapi.json docs/asyncapi.json docs/architecture.md docs/reference.md crds/*.yaml charts/tts-operator/templates/crds charts/tts-operator/templates/rbac.yaml charts/tts-operator/templates/user-roles.yaml charts/tts-operator/templates/class-policy.yaml charts/tts-deployment/values.schema.json charts/tts-deployment/files charts/tts-operator/files charts/*/README.md config/kustomize/crds config/kustomize/*/rbac.yaml config/kustomize/cluster-wide/class-policy.yaml charts/tts-operator/templates/writes-policy.yaml config/kustomize/*/writes-policy.yaml
 
 .PHONY: verify
 verify: node_modules/.installed ## fail if a generated file differs from its source

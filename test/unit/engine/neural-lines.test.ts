@@ -63,6 +63,7 @@ async function synthesize(text: string, model: LetterModel) {
       times.push(...timestamps);
       return true;
     },
+    isStopped: () => false,
   };
   const voice = { kind: "neural", speaker: 0 } as const;
   await neuralSynthesizer(model)({ voice, tokens, stretch: 1 }, sink);
