@@ -52,7 +52,7 @@ export function readInvocation<KnownVoice extends ListedVoice>(
     throw invalid([
       {
         pointer: "/speaker",
-        detail: `is ${body.speaker}, which is not a voice of ${body.modelId}; GET /voices lists the voices`,
+        detail: `must be a voice of ${body.modelId}; GET /voices lists the voices`,
       },
     ]);
   }
@@ -60,7 +60,7 @@ export function readInvocation<KnownVoice extends ListedVoice>(
     throw invalid([
       {
         pointer: "/lang",
-        detail: `is ${body.lang}, but the voice ${voice.id} speaks ${voice.language}; send its language`,
+        detail: `must be ${voice.language}, the language of the voice ${voice.id}`,
       },
     ]);
   }
