@@ -251,7 +251,7 @@ const Postgres = Type.Object(
       {
         rule: "self.url.contains('?sslmode=')",
         message:
-          "api.keys.postgres.url must end in ?sslmode=verify-full, or in ?sslmode=disable on a trusted network",
+          "api.keys.postgres.url must end in ?sslmode=verify-full or, on a trusted network, in ?sslmode=no-verify or ?sslmode=disable",
         fieldPath: ".url",
       },
       {

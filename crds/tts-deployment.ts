@@ -297,7 +297,8 @@ export const TtsDeploymentStatusSchema = Type.Object(
         }),
         streams: Type.String({
           maxLength: 32,
-          description: "Concurrent streams that all pools together can serve.",
+          description:
+            "Concurrent streams that the ready replicas of all pools can serve. With scaling, the streams in use are in front, for example `12/32`.",
         }),
       },
       { description: "Values for the columns of `kubectl get`." },
