@@ -170,6 +170,13 @@ bench-operator: node_modules/.installed ## measure the operator next to its twin
 images: ## build the server and operator images (PUSH=1 pushes to SVC_TTS_IMAGE_REPOSITORY)
 	@test/cluster/images.sh --print-values $(if $(PUSH),--push)
 
+# KEY=cosign.key signs with a key, and KEYLESS=1 with the identity of a workflow. The files are in .run/release.
+.PHONY: release
+release: node_modules/.installed ## build, sign and push a release: VERSION=0.1.0 REGISTRY=registry.example/svc-tts KEY=cosign.key
+	@$(NODE) tools/release/main.ts images --out .run/release/build
+	@$(NODE) tools/release/main.ts publish --version "$(VERSION)" --registry "$(REGISTRY)" --builds .run/release/build \
+		--out .run/release/$(VERSION) $(if $(KEYLESS),--keyless,--key "$(KEY)")
+
 # The build needs Docker or Podman, but no image registry.
 .PHONY: kind-node-image
 kind-node-image: ## build kind and its node image: eval "$$(make -s kind-node-image)" && make up
